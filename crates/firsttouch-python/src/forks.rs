@@ -1,0 +1,26 @@
+//! The caretaker after a fork. It was joined before, so that Python, which counts threads right after the fork, has no
+//! reason to warn; it comes back as soon as Python runs on.
+
+#![allow(unsafe_code)] // Safety: one call that asks Python to call us back.
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
+
+extern "C" fn resume(_: *mut c_void) -> c_int {
+    firsttouch::memory::caretaker::resume();
+    0
+}
+
+/// Starts the caretaker again once the interpreter goes on.
+#[pyfunction]
+fn resume_later() {
+    // SAFETY: the function may be called at any time with the GIL held; a full queue only means that the caretaker
+    // waits for the next request that needs fresh memory.
+    unsafe { ffi::Py_AddPendingCall(Some(resume), null_mut()) };
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(resume_later, module)?)
+}

@@ -1,0 +1,227 @@
+//! NumPy's handlers (NEP 49) in front of allocators.
+//!
+//! Small requests go straight on to the handler that was there before, uncounted; so does a foreign address. Every
+//! other address knows its owner, and the size that NumPy passes is never trusted.
+
+#![allow(unsafe_code)] // Safety: NumPy calls these with its own living blocks; law 4 says how an owner is found.
+
+use crate::numpy_api::{RawAllocator, RawHandler};
+use firsttouch::allocator::{AllocError, Allocator, Limit, Request};
+use firsttouch::failure;
+use firsttouch::memory::address_map;
+use std::ffi::{c_char, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::{NonNull, null_mut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+/// The name that all our handlers carry; another copy of this package knows it.
+pub const NAME: &str = "firsttouch";
+
+/// A handler with what its functions need. NumPy sees only `raw`.
+#[repr(C)]
+pub struct Handler {
+    raw: RawHandler,
+    /// Requests below this many bytes go on to `next`.
+    small: AtomicUsize,
+    /// The handler that was there before.
+    next: RawAllocator,
+    /// The allocator in charge, boxed; replaced ones are kept, as their blocks may live.
+    allocator: AtomicPtr<Arc<dyn Allocator>>,
+}
+
+// SAFETY: the fields that change are atomic, and allocators may be used from any thread.
+unsafe impl Sync for Handler {}
+// SAFETY: as above.
+unsafe impl Send for Handler {}
+
+impl Handler {
+    /// A handler whose functions lead to `allocator`, small requests and foreign addresses to `next`.
+    pub fn new(allocator: Arc<dyn Allocator>, small: usize, next: RawAllocator) -> Box<Self> {
+        let mut name = [0; 127];
+        for (to, from) in name.iter_mut().zip(NAME.bytes()) {
+            *to = from as c_char;
+        }
+        let in_segments = allocator.in_segments();
+        let mut handler = Box::new(Self {
+            raw: RawHandler { name, version: 1, allocator: next },
+            small: AtomicUsize::new(small),
+            next,
+            allocator: AtomicPtr::new(Box::into_raw(Box::new(allocator))),
+        });
+        let ctx = std::ptr::from_mut(handler.as_mut()).cast();
+        handler.raw.allocator = if in_segments {
+            RawAllocator { ctx, malloc: Some(malloc), calloc: Some(calloc), realloc: Some(realloc), free: Some(free) }
+        } else {
+            RawAllocator { ctx, malloc: Some(malloc), calloc: Some(calloc), realloc: Some(realloc_own), free: Some(free_own) }
+        };
+        handler
+    }
+
+    pub fn raw(&self) -> *const RawHandler {
+        &self.raw
+    }
+
+    /// Lets another allocator serve from now on; the one before is kept for its blocks.
+    pub fn replace(&self, allocator: Arc<dyn Allocator>, small: usize) {
+        self.allocator.store(Box::into_raw(Box::new(allocator)), Release);
+        self.small.store(small, Relaxed);
+    }
+
+    /// Sends every request on, or only those below `small` bytes.
+    pub fn set_small(&self, small: usize) {
+        self.small.store(small, Relaxed);
+    }
+
+    pub fn small(&self) -> usize {
+        self.small.load(Relaxed)
+    }
+
+    pub fn allocator(&self) -> &Arc<dyn Allocator> {
+        // SAFETY: the box lives as long as the handler, or for ever where it was replaced.
+        unsafe { &*self.allocator.load(Acquire) }
+    }
+
+    /// Our handler behind NumPy's pointer, if it is one of this copy's.
+    ///
+    /// # Safety
+    /// The pointer is a living handler.
+    pub unsafe fn from_raw<'a>(raw: *const RawHandler) -> Option<&'a Self> {
+        // SAFETY: `malloc` is this copy's own function, so `raw` is the first field of a Handler.
+        unsafe {
+            let ours = (*raw).allocator.malloc.is_some_and(|f| std::ptr::fn_addr_eq(f, malloc as unsafe extern "C" fn(_, _) -> _));
+            ours.then(|| &*raw.cast::<Self>())
+        }
+    }
+}
+
+impl Drop for Handler {
+    fn drop(&mut self) {
+        // SAFETY: nobody uses the handler any more, and the box was made in `new`.
+        unsafe { drop(Box::from_raw(*self.allocator.get_mut())) }
+    }
+}
+
+/// # Safety
+/// `ctx` is a living [`Handler`].
+#[inline(always)]
+unsafe fn handler<'a>(ctx: *mut c_void) -> &'a Handler {
+    // SAFETY: the caller's promise.
+    unsafe { &*ctx.cast::<Handler>() }
+}
+
+unsafe extern "C" fn malloc(ctx: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: NumPy passes the handler's own context.
+    unsafe {
+        let handler = handler(ctx);
+        if size < handler.small.load(Relaxed) {
+            return match handler.next.malloc {
+                Some(next) => next(handler.next.ctx, size),
+                None => null_mut(),
+            };
+        }
+        serve(handler, Request::bytes(size))
+    }
+}
+
+unsafe extern "C" fn calloc(ctx: *mut c_void, count: usize, size: usize) -> *mut c_void {
+    // SAFETY: as for `malloc`.
+    unsafe {
+        let handler = handler(ctx);
+        let Some(total) = count.checked_mul(size) else {
+            failure::remember(AllocError::new(usize::MAX, Limit::Size));
+            return null_mut();
+        };
+        if total < handler.small.load(Relaxed) {
+            return match handler.next.calloc {
+                Some(next) => next(handler.next.ctx, count, size),
+                None => null_mut(),
+            };
+        }
+        serve(handler, Request::zeroed(total))
+    }
+}
+
+#[inline(never)]
+fn serve(handler: &Handler, request: Request) -> *mut c_void {
+    guarded(|| handler.allocator().allocate(request).map_or(null_mut(), |block| block.address.as_ptr().cast()))
+}
+
+unsafe extern "C" fn free(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
+    // SAFETY: NumPy gives back a block that one of our functions or the handler before gave.
+    unsafe {
+        if address_map::is_foreign(pointer as usize) {
+            let next = &handler(ctx).next;
+            return match next.free {
+                Some(free) => free(next.ctx, pointer, size),
+                None => (),
+            };
+        }
+        free_ours(ctx, pointer, size);
+    }
+}
+
+#[inline(never)]
+unsafe fn free_ours(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
+    // SAFETY: as for `free`.
+    unsafe {
+        match (NonNull::new(pointer.cast()), address_map::owner(pointer as usize)) {
+            (Some(address), Some(owner)) => owner.deallocate(address),
+            _ => {
+                let next = &handler(ctx).next;
+                if let Some(free) = next.free {
+                    free(next.ctx, pointer, size);
+                }
+            }
+        }
+    }
+}
+
+unsafe extern "C" fn realloc(ctx: *mut c_void, pointer: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: as for `free`.
+    unsafe {
+        match (NonNull::new(pointer.cast()), address_map::owner(pointer as usize)) {
+            (Some(address), Some(owner)) => resize(owner, address, size),
+            (None, _) => malloc(ctx, size),
+            (Some(_), None) => {
+                let next = &handler(ctx).next;
+                next.realloc.map_or(null_mut(), |realloc| realloc(next.ctx, pointer, size))
+            }
+        }
+    }
+}
+
+/// For allocators whose blocks lie anywhere: every block of such a handler is its allocator's.
+unsafe extern "C" fn free_own(ctx: *mut c_void, pointer: *mut c_void, _size: usize) {
+    // SAFETY: as for `free`; small requests of such handlers are not sent on.
+    unsafe {
+        if let Some(address) = NonNull::new(pointer.cast()) {
+            handler(ctx).allocator().deallocate(address);
+        }
+    }
+}
+
+unsafe extern "C" fn realloc_own(ctx: *mut c_void, pointer: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: as for `free_own`.
+    unsafe {
+        match NonNull::new(pointer.cast()) {
+            Some(address) => resize(handler(ctx).allocator().as_ref(), address, size),
+            None => malloc(ctx, size),
+        }
+    }
+}
+
+/// # Safety
+/// `address` is a living block of `owner`.
+unsafe fn resize(owner: &dyn Allocator, address: NonNull<u8>, size: usize) -> *mut c_void {
+    guarded(|| {
+        // SAFETY: the caller's promise.
+        let moved = unsafe { owner.reallocate(address, Request::bytes(size)) };
+        moved.map_or(null_mut(), |block| block.address.as_ptr().cast())
+    })
+}
+
+/// No panic crosses into NumPy (law 7); one becomes a failed request.
+fn guarded(body: impl FnOnce() -> *mut c_void) -> *mut c_void {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or(null_mut())
+}

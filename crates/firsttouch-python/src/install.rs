@@ -1,0 +1,132 @@
+//! The swapped pointer: one handler in front of NumPy's default for the whole process.
+
+#![allow(unsafe_code)] // Safety: the one pointer store that reaches every thread, after everything was checked.
+
+use crate::UnsupportedError;
+use crate::allocator::PyAllocator;
+use crate::handler::{Handler, NAME};
+use crate::numpy_api::{CAPSULE, NumPy, RawAllocator, RawHandler, handler_in};
+use firsttouch::adaptors::{Options, Pool, SMALL_LIMIT};
+use firsttouch::allocator::Allocator;
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+/// The handler that stands in front, once there was an `install`.
+static FRONT: OnceLock<&'static Handler> = OnceLock::new();
+/// NumPy's own default handler, as first seen.
+static BEHIND: OnceLock<Behind> = OnceLock::new();
+/// Below this many bytes requests stay with NumPy.
+static SMALL: AtomicUsize = AtomicUsize::new(SMALL_LIMIT);
+
+struct Behind(*const RawHandler);
+// SAFETY: NumPy's default handler is static and read only.
+unsafe impl Send for Behind {}
+// SAFETY: as above.
+unsafe impl Sync for Behind {}
+
+/// The process's own pool, made on first use and kept.
+pub fn process_pool() -> &'static Arc<dyn Allocator> {
+    static POOL: OnceLock<Arc<dyn Allocator>> = OnceLock::new();
+    POOL.get_or_init(|| Pool::new(Options::default()))
+}
+
+/// Requests below this many bytes stay with NumPy.
+pub fn small_limit() -> usize {
+    SMALL.load(Relaxed)
+}
+
+/// What stood behind NumPy's default capsule before us, checked: NumPy's own handler or another copy's of this package.
+pub fn behind(py: Python<'_>) -> PyResult<*const RawHandler> {
+    if let Some(Behind(raw)) = BEHIND.get() {
+        return Ok(*raw);
+    }
+    let raw = handler_in(&NumPy::get(py)?.default_capsule(py))?.cast_const();
+    // SAFETY: a capsule of this name holds a handler, whose first fields have not changed since NumPy 1.22; `version`
+    // is checked before the functions are believed.
+    let handler = unsafe { &*raw };
+    let name = handler.name();
+    let functions = handler.allocator;
+    let whole = functions.malloc.is_some() && functions.calloc.is_some() && functions.realloc.is_some() && functions.free.is_some();
+    if handler.version != 1 || !whole || (name != "default_allocator" && name != NAME) {
+        return Err(UnsupportedError::new_err(format!(
+            "NumPy's default memory handler is {name:?}, version {}, where firsttouch expects \"default_allocator\", version 1; it is left alone",
+            handler.version
+        )));
+    }
+    Ok(BEHIND.get_or_init(|| Behind(raw)).0)
+}
+
+/// The functions of what stood behind NumPy's default capsule before us.
+pub fn next(py: Python<'_>) -> PyResult<RawAllocator> {
+    // SAFETY: `behind` checked it, and it lives for ever.
+    Ok(unsafe { (*behind(py)?).allocator })
+}
+
+#[pyfunction]
+#[pyo3(signature = (allocator=None))]
+fn install(py: Python<'_>, allocator: Option<&PyAllocator>) -> PyResult<()> {
+    let chosen = match allocator {
+        None => process_pool().clone(),
+        Some(wrapped) => wrapped.native().cloned().ok_or_else(|| {
+            PyTypeError::new_err(format!("install() can't take {}: to leave memory to NumPy, call uninstall()", wrapped.expression()))
+        })?,
+    };
+    if !chosen.in_segments() {
+        return Err(PyTypeError::new_err(format!(
+            "install() can't take {}: its blocks lie outside firsttouch's segments, so their owner could not be told from \
+             their address; use it in a block with use(), or install pool() or pages()",
+            chosen.expression()
+        )));
+    }
+    let small = small_limit();
+    if let Some(front) = FRONT.get() {
+        front.replace(chosen, small);
+        return Ok(());
+    }
+    let front: &'static Handler = Box::leak(Handler::new(chosen, small, next(py)?));
+    let capsule = NumPy::get(py)?.default_capsule(py);
+    // SAFETY: the capsule is NumPy's, its pointer leads to a handler that lives for ever and frees what was there
+    // before through the handler that made it (law 4).
+    if unsafe { ffi::PyCapsule_SetPointer(capsule.as_ptr(), front.raw().cast_mut().cast()) } != 0 {
+        return Err(PyErr::fetch(py));
+    }
+    debug_assert!(CAPSULE == c"mem_handler");
+    let _ = FRONT.set(front);
+    Ok(())
+}
+
+#[pyfunction]
+fn uninstall() {
+    if let Some(front) = FRONT.get() {
+        front.set_small(usize::MAX);
+    }
+}
+
+/// The allocator that is installed now.
+pub fn installed() -> Option<Arc<dyn Allocator>> {
+    FRONT.get().filter(|front| front.small() != usize::MAX).map(|front| front.allocator().clone())
+}
+
+#[pyfunction]
+fn is_installed() -> bool {
+    installed().is_some()
+}
+
+/// Changes the size below which requests stay with NumPy; for measurements.
+#[pyfunction]
+fn set_small_limit(nbytes: usize) {
+    SMALL.store(nbytes, Relaxed);
+    if let Some(front) = FRONT.get().filter(|front| front.small() != usize::MAX) {
+        front.set_small(nbytes);
+    }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(install, module)?)?;
+    module.add_function(wrap_pyfunction!(uninstall, module)?)?;
+    module.add_function(wrap_pyfunction!(is_installed, module)?)?;
+    module.add_function(wrap_pyfunction!(set_small_limit, module)?)
+}

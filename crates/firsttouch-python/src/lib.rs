@@ -1,0 +1,36 @@
+//! The Python face of firsttouch: it translates and decides nothing.
+
+mod allocator;
+mod contexts;
+mod forks;
+mod handler;
+mod install;
+mod numpy_api;
+mod report;
+
+use pyo3::create_exception;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+create_exception!(firsttouch, UnsupportedError, PyRuntimeError, "This NumPy or platform is not as firsttouch needs it.");
+
+/// Bytes meant by a size as people write it, like `"64 KiB"`.
+#[pyfunction]
+fn parse_size(text: &str) -> PyResult<usize> {
+    firsttouch::size::parse(text).map_err(PyValueError::new_err)
+}
+
+/// The native half of the package `firsttouch`.
+#[pymodule]
+fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("BACKEND", firsttouch::os::BACKEND)?;
+    module.add("UnsupportedError", module.py().get_type::<UnsupportedError>())?;
+    module.add_class::<allocator::PyAllocator>()?;
+    module.add_function(wrap_pyfunction!(parse_size, module)?)?;
+    allocator::register(module)?;
+    install::register(module)?;
+    contexts::register(module)?;
+    forks::register(module)?;
+    report::register(module)
+}

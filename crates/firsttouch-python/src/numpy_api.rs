@@ -1,0 +1,147 @@
+//! The three slots of NumPy's C interface that handlers need, and the shape of what they lead to.
+
+#![allow(unsafe_code)] // Safety: the table's layout is NumPy's binary interface 2, whose number is checked first.
+
+use crate::UnsupportedError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+
+/// The name of every handler's capsule (NEP 49).
+pub const CAPSULE: &CStr = c"mem_handler";
+
+/// NumPy's `PyDataMemAllocator`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct RawAllocator {
+    pub ctx: *mut c_void,
+    pub malloc: Option<unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void>,
+    pub calloc: Option<unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_void>,
+    pub realloc: Option<unsafe extern "C" fn(*mut c_void, *mut c_void, usize) -> *mut c_void>,
+    pub free: Option<unsafe extern "C" fn(*mut c_void, *mut c_void, usize)>,
+}
+
+/// NumPy's `PyDataMem_Handler`.
+#[repr(C)]
+pub struct RawHandler {
+    pub name: [c_char; 127],
+    pub version: u8,
+    pub allocator: RawAllocator,
+}
+
+/// The head of NumPy's `PyArrayObject_fields`.
+#[repr(C)]
+pub struct RawArray {
+    head: ffi::PyObject,
+    pub data: *mut c_void,
+    nd: c_int,
+    dimensions: *mut c_void,
+    strides: *mut c_void,
+    pub base: *mut ffi::PyObject,
+    descr: *mut c_void,
+    pub flags: c_int,
+    weakreflist: *mut c_void,
+    buffer_info: *mut c_void,
+    pub mem_handler: *mut ffi::PyObject,
+}
+
+/// NumPy's flag for an array that frees its data.
+pub const OWNDATA: c_int = 0x0004;
+
+/// The slots in use.
+pub struct NumPy {
+    set_handler: unsafe extern "C" fn(*mut ffi::PyObject) -> *mut ffi::PyObject,
+    get_handler: unsafe extern "C" fn() -> *mut ffi::PyObject,
+    default: *mut ffi::PyObject,
+    array_type: *mut ffi::PyTypeObject,
+}
+
+// SAFETY: functions and objects that live as long as the process, used with the GIL held.
+unsafe impl Send for NumPy {}
+// SAFETY: as above.
+unsafe impl Sync for NumPy {}
+
+/// Feature version of NumPy 2.0.
+const FEATURES_2_0: c_uint = 0x12;
+
+impl NumPy {
+    /// NumPy's interface, loaded once.
+    pub fn get(py: Python<'_>) -> PyResult<&'static Self> {
+        static LOADED: PyOnceLock<NumPy> = PyOnceLock::new();
+        LOADED.get_or_try_init(py, || Self::load(py))
+    }
+
+    fn load(py: Python<'_>) -> PyResult<Self> {
+        let module = py.import("numpy._core.multiarray").map_err(|error| {
+            UnsupportedError::new_err(format!("firsttouch needs NumPy 2.0 or newer, and could not load it: {error}"))
+        })?;
+        let capsule = module.getattr("_ARRAY_API")?;
+        // SAFETY: `_ARRAY_API` is a capsule without a name around NumPy's table; slots 0, 2, 211 and 304 to 306 have
+        // these types in all of NumPy's binary interface 2, whose number slot 0 gives and is checked before the rest.
+        unsafe {
+            let table = ffi::PyCapsule_GetPointer(capsule.as_ptr(), std::ptr::null()).cast::<*const c_void>();
+            if table.is_null() {
+                return Err(PyErr::fetch(py));
+            }
+            let slot = |index: usize| *table.add(index);
+            let abi: unsafe extern "C" fn() -> c_uint = std::mem::transmute(slot(0));
+            let features: unsafe extern "C" fn() -> c_uint = std::mem::transmute(slot(211));
+            if abi() >> 24 != 2 || features() < FEATURES_2_0 {
+                return Err(UnsupportedError::new_err(format!(
+                    "firsttouch knows NumPy's binary interface 2, and this NumPy has {:#x} with features {:#x}",
+                    abi(),
+                    features()
+                )));
+            }
+            Ok(Self {
+                array_type: slot(2).cast_mut().cast(),
+                set_handler: std::mem::transmute::<*const c_void, unsafe extern "C" fn(*mut ffi::PyObject) -> *mut ffi::PyObject>(slot(304)),
+                get_handler: std::mem::transmute::<*const c_void, unsafe extern "C" fn() -> *mut ffi::PyObject>(slot(305)),
+                default: *slot(306).cast::<*mut ffi::PyObject>(),
+            })
+        }
+    }
+
+    /// The capsule of the default handler.
+    pub fn default_capsule<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        // SAFETY: NumPy keeps the default capsule for ever.
+        unsafe { Bound::from_borrowed_ptr(py, self.default) }
+    }
+
+    /// The capsule of the current context's handler.
+    pub fn current<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        // SAFETY: the function has no preconditions but the GIL and returns a new reference or null with an error.
+        unsafe { Bound::from_owned_ptr_or_err(py, (self.get_handler)()) }
+    }
+
+    /// Makes `capsule` the current context's handler; the one before.
+    pub fn set_current<'py>(&self, capsule: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        // SAFETY: NumPy checks the capsule's name; callers pass capsules whose handlers outlive them.
+        unsafe { Bound::from_owned_ptr_or_err(capsule.py(), (self.set_handler)(capsule.as_ptr())) }
+    }
+
+    /// The fields of an array, or nothing for other objects.
+    pub fn array<'a>(&self, object: &'a Bound<'_, PyAny>) -> Option<&'a RawArray> {
+        // SAFETY: an instance of ndarray begins with these fields, and lives as long as the reference.
+        unsafe {
+            let is_array = ffi::PyObject_TypeCheck(object.as_ptr(), self.array_type) != 0;
+            is_array.then(|| &*object.as_ptr().cast::<RawArray>())
+        }
+    }
+}
+
+/// The handler inside a capsule.
+pub fn handler_in(capsule: &Bound<'_, PyAny>) -> PyResult<*mut RawHandler> {
+    // SAFETY: asks the capsule for its pointer by name; null comes with an error.
+    let pointer = unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), CAPSULE.as_ptr()) };
+    if pointer.is_null() { Err(PyErr::fetch(capsule.py())) } else { Ok(pointer.cast()) }
+}
+
+impl RawHandler {
+    /// The handler's own name.
+    pub fn name(&self) -> String {
+        let bytes: Vec<u8> = self.name.iter().map(|&c| c as u8).take_while(|&c| c != 0).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}

@@ -1,0 +1,63 @@
+//! Numbers about allocators, for Python to dress.
+
+use crate::allocator::PyAllocator;
+use crate::install::{process_pool, small_limit};
+use firsttouch::failure;
+use firsttouch::stats::Stats;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// What an allocator holds and did, as a dict; by default the process's pool.
+#[pyfunction]
+#[pyo3(signature = (allocator=None))]
+fn stats<'py>(py: Python<'py>, allocator: Option<&PyAllocator>) -> PyResult<Bound<'py, PyDict>> {
+    let stats = match allocator {
+        None => process_pool().stats(),
+        Some(wrapped) => wrapped.native().map_or_else(Stats::default, |native| native.stats()),
+    };
+    let dict = PyDict::new(py);
+    for (name, value) in [
+        ("in_use", stats.in_use as u64),
+        ("active", stats.active as u64),
+        ("idle", stats.idle as u64),
+        ("mapped", stats.mapped as u64),
+        ("retained", stats.retained as u64),
+        ("peak_in_use", stats.peak_in_use as u64),
+        ("peak_active", stats.peak_active as u64),
+        ("peak_held", stats.peak_held as u64),
+        ("blocks", stats.blocks as u64),
+        ("allocations", stats.allocations),
+        ("recycled", stats.recycled),
+        ("allocated_bytes", stats.allocated_bytes),
+        ("recycled_bytes", stats.recycled_bytes),
+        ("first_touched_bytes", stats.first_touched_small_bytes + stats.first_touched_huge_bytes),
+        ("first_touched_small_bytes", stats.first_touched_small_bytes),
+        ("first_touched_huge_bytes", stats.first_touched_huge_bytes),
+        ("purged_bytes", stats.purged_bytes),
+        ("failures", stats.failures),
+        ("small_limit", small_limit() as u64),
+    ] {
+        dict.set_item(name, value)?;
+    }
+    Ok(dict)
+}
+
+/// Gives what an allocator keeps back to the operating system; by default the process's pool. Bytes given back.
+#[pyfunction]
+#[pyo3(signature = (allocator=None))]
+fn trim(py: Python<'_>, allocator: Option<&PyAllocator>) -> usize {
+    let native = allocator.map_or_else(|| Some(process_pool()), PyAllocator::native).cloned();
+    py.detach(|| native.map_or(0, |native| native.trim()))
+}
+
+/// The last request that failed: bytes asked, the limit's name, and the whole reason.
+#[pyfunction]
+fn last_failure() -> Option<(usize, &'static str, String)> {
+    failure::last().map(|error| (error.asked, error.limit_name(), error.to_string()))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(stats, module)?)?;
+    module.add_function(wrap_pyfunction!(trim, module)?)?;
+    module.add_function(wrap_pyfunction!(last_failure, module)?)
+}

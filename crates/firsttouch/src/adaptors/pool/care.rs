@@ -1,0 +1,165 @@
+//! A pool's idle memory: how much is held, when it goes home, and what happens around a fork.
+
+use super::{Lock, Padded, Pool, Shard, os};
+use crate::allocator::Allocator;
+use crate::memory::caretaker::{TICK, Ward};
+use crate::memory::purge::ticks_since;
+use crate::stats::Stats;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Bytes that a pool may hold beyond a tenth more than the most that was ever active.
+const SLACK: usize = 8 << 20;
+/// Less idle memory than this is not worth asking how much the machine has left.
+const ASK_MIN: usize = 16 << 20;
+/// Epochs until idle memory has decayed, where the time is not shorter than so many ticks.
+const DECAY_EPOCHS: u32 = 10;
+
+/// Turns ticks into epochs so that memory decays in time.
+pub(super) struct Clock {
+    ticks_per_epoch: u32,
+    /// Epochs after which idle memory goes, if it does.
+    pub decay_epochs: Option<u8>,
+    ticks: AtomicU32,
+}
+
+impl Clock {
+    pub(super) fn new(decay: Option<Duration>) -> Self {
+        let ticks = decay.map_or(0, |decay| decay.as_millis().div_ceil(TICK.as_millis()).min(u32::MAX.into()) as u32);
+        let ticks_per_epoch = (ticks / DECAY_EPOCHS).max(1);
+        let decay_epochs = decay.map(|_| ticks.div_ceil(ticks_per_epoch) as u8);
+        Self { ticks_per_epoch, decay_epochs, ticks: AtomicU32::new(0) }
+    }
+
+    /// Whether this tick begins an epoch.
+    fn tick(&self) -> bool {
+        (self.ticks.fetch_add(1, Relaxed) + 1).is_multiple_of(self.ticks_per_epoch)
+    }
+}
+
+impl Pool {
+    fn shards(&self) -> impl Iterator<Item = &Lock<Shard>> {
+        self.shards.iter().map(|Padded(shard)| shard)
+    }
+
+    /// Gives what the shards remember to the heap, where `old` says so of its epoch; number of spans.
+    pub(super) fn flush(&self, old: impl Fn(u8) -> bool) -> usize {
+        let mut count = 0;
+        for shard in self.shards() {
+            loop {
+                let recent = shard.lock().pop_oldest(&old);
+                let Some(recent) = recent else { break };
+                self.heap.give(recent.kind, recent.span, recent.epoch);
+                count += 1;
+            }
+        }
+        count
+    }
+
+    fn cached(&self) -> usize {
+        self.shards().map(|shard| shard.lock().bytes()).sum()
+    }
+
+    /// Fresh memory was taken: gives idle memory back for it where more is held than the most ever active explains.
+    pub(super) fn make_room(&self) {
+        let held = self.heap.held();
+        let held = held.out + held.dirty;
+        self.meter.peak_held.fetch_max(held as isize, Relaxed);
+        let active = self.meter.active.load(Relaxed).max(self.meter.peak_active.load(Relaxed)).max(0) as usize;
+        let allowed = active + active / 10 + SLACK;
+        if held > allowed {
+            self.flush(|_| true);
+            self.purge_oldest(held - allowed);
+        }
+    }
+
+    fn purge_oldest(&self, bytes: usize) {
+        let gone = self.heap.purge_oldest(bytes);
+        self.meter.purged.fetch_add(gone as u64, Relaxed);
+    }
+
+    /// Bytes that may be kept idle now: never more than the machine or the container has left.
+    fn idle_limit(&self, idle: usize) -> usize {
+        if idle < ASK_MIN { self.max_idle } else { self.max_idle.min(os::headroom()) }
+    }
+
+    pub(super) fn gather(&self) -> Stats {
+        let mut stats = Stats::default();
+        let (mut blocks, mut cached) = (0isize, 0);
+        for shard in self.shards() {
+            let mut shard = shard.lock();
+            self.meter.report(&mut shard.counts);
+            let counts = shard.counts;
+            cached += shard.bytes();
+            blocks += counts.blocks;
+            stats.allocations += counts.allocations;
+            stats.recycled += counts.recycled;
+            stats.allocated_bytes += counts.allocated_bytes;
+            stats.recycled_bytes += counts.recycled_bytes;
+        }
+        let held = self.heap.held();
+        let whole = |n: &std::sync::atomic::AtomicIsize| n.load(Relaxed).max(0) as usize;
+        Stats {
+            in_use: whole(&self.meter.in_use),
+            active: held.out.saturating_sub(cached),
+            idle: held.dirty + cached,
+            mapped: held.mapped,
+            retained: held.mapped.saturating_sub(held.out + held.dirty),
+            peak_in_use: whole(&self.meter.peak_in_use),
+            peak_active: whole(&self.meter.peak_active),
+            peak_held: whole(&self.meter.peak_held).max(held.out + held.dirty),
+            blocks: blocks.max(0) as usize,
+            first_touched_small_bytes: self.meter.first_touched_small.load(Relaxed),
+            first_touched_huge_bytes: self.meter.first_touched_huge.load(Relaxed),
+            purged_bytes: self.meter.purged.load(Relaxed),
+            failures: self.meter.failures.load(Relaxed),
+            ..stats
+        }
+    }
+}
+
+impl Ward for Pool {
+    fn tick(&self) {
+        if self.clock.tick() {
+            self.heap.tick();
+        }
+        let now = self.heap.epoch();
+        self.flush(|epoch| ticks_since(epoch, now) >= 2);
+        if let Some(epochs) = self.clock.decay_epochs {
+            if epochs < 2 {
+                self.flush(|_| true);
+            }
+            let gone = self.heap.purge(epochs, usize::MAX);
+            self.meter.purged.fetch_add(gone as u64, Relaxed);
+        }
+        let idle = self.heap.held().dirty + self.cached();
+        let limit = self.idle_limit(idle);
+        if idle > limit {
+            self.flush(|_| true);
+            self.purge_oldest(idle - limit);
+        }
+    }
+
+    fn rests(&self) -> bool {
+        let held = self.heap.held();
+        held.out + held.dirty == 0
+    }
+
+    fn cool(&self) {
+        self.trim();
+    }
+
+    fn hold(&self) {
+        // The heap's locks are never taken under a shard's, nor the other way; the purge's comes first of all.
+        self.heap.hold();
+        self.shards().for_each(Lock::hold);
+    }
+
+    unsafe fn release(&self) {
+        // SAFETY: `hold` took them all.
+        unsafe {
+            self.shards().for_each(|shard| shard.release());
+            self.heap.release();
+        }
+    }
+}

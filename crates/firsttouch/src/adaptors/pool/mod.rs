@@ -1,0 +1,295 @@
+//! The pool: keeps freed blocks, hands the warmest back, splits and joins them, and lets idle memory go home.
+//!
+//! A free puts the span on its processor's shard, nothing more; the shard's oldest goes to the heap, where it is joined
+//! with its neighbours. A request looks at its processor's shard, then in the heap, then takes what the other
+//! processors keep, and only then takes fresh memory. What is held stays near the most that was ever in use.
+
+#![allow(unsafe_code)] // Safety: blocks are handed out whole and once, by the heap's spans.
+
+mod care;
+mod meter;
+mod shard;
+mod zero;
+
+use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::failure;
+use crate::layout::round_up;
+use crate::memory::heap::{self, Heap, Kind};
+use crate::memory::lock::Lock;
+use crate::memory::region::Span;
+use crate::memory::{address_map, caretaker};
+use crate::os::{self, Errno};
+use crate::stats::Stats;
+use meter::Meter;
+use shard::{Recent, Shard};
+use std::ptr::{NonNull, with_exposed_provenance_mut};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// Requests below this go to the pool's small upstream.
+pub const SMALL_LIMIT: usize = 32 << 10;
+/// Requests from this size on come from memory that is advised huge. Zeroed ones start later, where NumPy's do too:
+/// they may be sparse.
+const HUGE_MIN: usize = 2 << 20;
+const HUGE_MIN_ZEROED: usize = 4 << 20;
+/// A block of base pages grows in place up to this; then it moves to huge pages.
+const GROW_SMALL_MAX: usize = 8 << 20;
+/// A shrinking block gives its end back if it is at least this large.
+const CUT_MIN: usize = 64 << 10;
+
+/// How a pool keeps memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// Bytes that may be kept idle; by default a quarter of what the machine or the container has.
+    pub max_idle: Option<usize>,
+    /// How long memory stays idle before it is given back; never where there is none.
+    pub decay: Option<Duration>,
+    /// Whether large blocks ask for huge pages.
+    pub huge: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { max_idle: None, decay: Some(Duration::from_secs(1)), huge: true }
+    }
+}
+
+#[repr(align(128))] // two cache lines: neighbours are fetched together
+struct Padded(Lock<Shard>);
+
+/// See the module.
+pub struct Pool {
+    options: Options,
+    max_idle: usize,
+    heap: Heap,
+    shards: Box<[Padded]>,
+    meter: Meter,
+    clock: care::Clock,
+}
+
+impl Pool {
+    /// A pool of its own.
+    pub fn new(options: Options) -> Arc<Self> {
+        let pool = Arc::new(Self {
+            options,
+            max_idle: options.max_idle.unwrap_or_else(|| os::memory_total() / 4),
+            heap: Heap::new(),
+            shards: (0..os::processors().min(64)).map(|_| Padded(Lock::new(Shard::new()))).collect(),
+            meter: Meter::default(),
+            clock: care::Clock::new(options.decay),
+        });
+        let address = Arc::as_ptr(&pool);
+        // SAFETY: the pool stays where it is until it is dropped, which closes the heap and leaves the caretaker.
+        unsafe {
+            pool.heap.set_owner(address);
+            caretaker::enter(address);
+        }
+        pool
+    }
+
+    fn kind(&self, size: usize, zeroed: bool) -> Kind {
+        let least = if zeroed { HUGE_MIN_ZEROED } else { HUGE_MIN };
+        if size >= least && self.options.huge { Kind::Huge } else { Kind::Small }
+    }
+
+    #[inline]
+    fn shard(&self) -> &Lock<Shard> {
+        &self.shards[processor() % self.shards.len()].0
+    }
+
+    /// The warmest span of this processor that fits.
+    #[inline]
+    fn take_recent(&self, kind: Kind, request: Request) -> Option<Span> {
+        let mut shard = self.shard().lock();
+        let span = shard.take(kind, request.size)?;
+        if span.address() & (request.align - 1) != 0 {
+            let epoch = self.heap.epoch();
+            let _ = shard.put(Recent { kind, span, epoch }); // there is room: it was just taken out
+            return None;
+        }
+        shard.counts.recycled += 1;
+        shard.counts.recycled_bytes += span.bytes() as u64;
+        self.count(&mut shard, span, request.size);
+        Some(span)
+    }
+
+    #[inline]
+    fn count(&self, shard: &mut Shard, span: Span, asked: usize) {
+        span.segment.set_asked(span.start, asked);
+        shard.counts.allocations += 1;
+        shard.counts.blocks += 1;
+        shard.counts.allocated_bytes += asked as u64;
+        self.meter.note(&mut shard.counts, asked as isize, span.bytes() as isize);
+    }
+
+    /// A span from the heap: free and dirty, then what other processors keep, then fresh.
+    #[cold]
+    fn take_from_heap(&self, kind: Kind, request: Request, dirty_first: bool) -> Result<Span, Errno> {
+        let Request { size, align, .. } = request;
+        let mut span = None;
+        if dirty_first {
+            span = self.heap.take_dirty(kind, size, align)?;
+            if span.is_none() && self.flush(|_| true) > 0 {
+                span = self.heap.take_dirty(kind, size, align)?;
+            }
+        }
+        let span = match span {
+            Some(span) => span,
+            None => self.heap.take_or_grow(kind, size, align, dirty_first)?,
+        };
+        let mut shard = self.shard().lock();
+        let fresh = span.bytes() - span.dirty;
+        shard.counts.recycled += u64::from(fresh == 0);
+        shard.counts.recycled_bytes += span.dirty as u64;
+        self.count(&mut shard, span, size);
+        drop(shard);
+        if fresh > 0 {
+            self.touched(kind, fresh);
+            self.make_room();
+            caretaker::ensure();
+        }
+        Ok(span)
+    }
+
+    fn touched(&self, kind: Kind, bytes: usize) {
+        let counter = if kind == Kind::Huge { &self.meter.first_touched_huge } else { &self.meter.first_touched_small };
+        counter.fetch_add(bytes as u64, Relaxed);
+    }
+
+    /// After everything kept was given back, once more.
+    #[cold]
+    fn retry(&self, kind: Kind, request: Request, refused: Errno) -> Result<Span, AllocError> {
+        self.trim();
+        let result = if refused == Errno::UNSUPPORTED { Err(refused) } else { self.take_from_heap(kind, request, true) };
+        result.map_err(|error| {
+            self.meter.failures.fetch_add(1, Relaxed);
+            let error = heap::refused(request.size, error);
+            failure::remember(error);
+            error
+        })
+    }
+}
+
+/// The processor whose shard serves this thread. The model checker tries them all.
+#[inline]
+fn processor() -> usize {
+    #[cfg(shuttle)]
+    return shuttle::rand::Rng::gen_range(&mut shuttle::rand::thread_rng(), 0..2);
+    #[cfg(not(shuttle))]
+    os::current_processor()
+}
+
+// SAFETY: spans are whole pages, so blocks are aligned and never overlap; they stay until given back (law 8); zeroed
+// requests are made zero below (law 2); a free takes a shard's lock and perhaps the heap's, and calls nobody (law 5).
+unsafe impl Allocator for Pool {
+    fn expression(&self) -> String {
+        let Options { max_idle, decay, huge } = self.options;
+        let upstream = if huge { "pages(huge='thp')" } else { "pages(huge=False)" };
+        let max_idle = max_idle.map_or("None".into(), |bytes| bytes.to_string());
+        let decay = decay.map_or("None".into(), |decay| format!("{:?}", decay.as_secs_f64()));
+        format!("pool({upstream}, max_idle={max_idle}, decay={decay})")
+    }
+
+    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
+        request.check().inspect_err(|&error| {
+            self.meter.failures.fetch_add(1, Relaxed);
+            failure::remember(error);
+        })?;
+        let kind = self.kind(request.size, request.zeroed);
+        let recent = self.take_recent(kind, request);
+        let span = match recent {
+            Some(span) => span,
+            None => {
+                let dirty_first = !(request.zeroed && kind == Kind::Huge);
+                self.take_from_heap(kind, request, dirty_first).or_else(|refused| self.retry(kind, request, refused))?
+            }
+        };
+        if request.zeroed {
+            // SAFETY: the span was just taken and is nobody else's.
+            unsafe {
+                if recent.is_some() || span.dirty == span.bytes() {
+                    let page = if kind == Kind::Huge { heap::huge_page() } else { os::page_size() };
+                    let again = zero::recycled(span, request.size, page);
+                    if again > 0 {
+                        self.touched(kind, again);
+                    }
+                } else if span.dirty > 0 {
+                    zero::dirty_units(span, request.size);
+                }
+            }
+        }
+        let zeroed = request.zeroed || (recent.is_none() && span.dirty == 0);
+        // SAFETY: spans lie in mapped memory, never at zero.
+        let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(span.address())) };
+        Ok(Block { address, size: span.bytes(), zeroed })
+    }
+
+    #[inline]
+    unsafe fn deallocate(&self, address: NonNull<u8>) {
+        let Some((kind, span)) = heap::span_at(address.as_ptr() as usize) else { return };
+        let asked = span.segment.asked(span.start) as isize;
+        let mut shard = self.shard().lock();
+        shard.counts.blocks -= 1;
+        self.meter.note(&mut shard.counts, -asked, -(span.bytes() as isize));
+        let oldest = shard.put(Recent { kind, span, epoch: self.heap.epoch() });
+        drop(shard);
+        if let Some(Recent { kind, span, epoch }) = oldest {
+            self.heap.give(kind, span, epoch);
+        }
+    }
+
+    unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
+        address_map::find(address.as_ptr() as usize)
+            .map_or(0, |(segment, start)| (segment.span_len(start) as usize) << segment.unit_shift)
+    }
+
+    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
+        let Some((kind, span)) = heap::span_at(address.as_ptr() as usize) else { return false };
+        let Some(need) = round_up(size, span.segment.unit()) else { return false };
+        let asked = span.segment.asked(span.start) as isize;
+        let mut change = 0;
+        if need > span.bytes() {
+            if kind == Kind::Small && size > GROW_SMALL_MAX {
+                return false;
+            }
+            let Some((_, fresh)) = self.heap.extend(kind, span, need) else { return false };
+            change = (need - span.bytes()) as isize;
+            self.touched(kind, fresh);
+        } else if span.bytes() - need >= CUT_MIN.max(span.bytes() / 8) {
+            self.heap.shrink(kind, span, (need >> span.segment.unit_shift).max(1) as u32);
+            change = need.max(span.segment.unit()) as isize - span.bytes() as isize;
+        }
+        span.segment.set_asked(span.start, size);
+        self.meter.note(&mut self.shard().lock().counts, size as isize - asked, change);
+        true
+    }
+
+    fn trim(&self) -> usize {
+        self.flush(|_| true);
+        let gone = self.heap.purge(0, usize::MAX);
+        self.meter.purged.fetch_add(gone as u64, Relaxed);
+        gone
+    }
+
+    fn stats(&self) -> Stats {
+        self.gather()
+    }
+
+    fn in_segments(&self) -> bool {
+        true
+    }
+
+    fn small_limit(&self) -> usize {
+        SMALL_LIMIT
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        caretaker::leave(std::ptr::from_ref(self));
+        self.flush(|_| true);
+        // SAFETY: nobody can reach the pool any more; a heap with living blocks stays open (law 8).
+        unsafe { self.heap.close() };
+    }
+}

@@ -1,0 +1,83 @@
+//! What was freed last on each processor, newest last: warm in that processor's cache, and handed back as it is.
+
+use crate::memory::heap::Kind;
+use crate::memory::region::Span;
+
+/// Spans that a shard remembers.
+const ROOM: usize = 16;
+
+/// A freed span that was not joined with its neighbours yet.
+#[derive(Clone, Copy)]
+pub(super) struct Recent {
+    pub kind: Kind,
+    pub span: Span,
+    /// When it was freed.
+    pub epoch: u8,
+}
+
+/// What a shard's processor did, in bytes or numbers; the sum over the shards is the pool's.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Counts {
+    pub allocations: u64,
+    pub recycled: u64,
+    pub allocated_bytes: u64,
+    pub recycled_bytes: u64,
+    pub blocks: isize,
+    /// Changes of what is in use and active that the meter was not told yet.
+    pub in_use: isize,
+    pub active: isize,
+}
+
+pub(super) struct Shard {
+    recent: [Option<Recent>; ROOM],
+    count: usize,
+    pub counts: Counts,
+}
+
+impl Shard {
+    pub(super) const fn new() -> Self {
+        const ZERO: Counts =
+            Counts { allocations: 0, recycled: 0, allocated_bytes: 0, recycled_bytes: 0, blocks: 0, in_use: 0, active: 0 };
+        Self { recent: [None; ROOM], count: 0, counts: ZERO }
+    }
+
+    /// The warmest span of `kind` that holds `bytes` and wastes no more than a sixteenth.
+    #[inline]
+    pub(super) fn take(&mut self, kind: Kind, bytes: usize) -> Option<Span> {
+        for at in (0..self.count).rev() {
+            let recent = self.recent[at]?;
+            let has = recent.span.bytes();
+            if recent.kind == kind && has >= bytes && has - bytes < (bytes >> 4) + recent.span.segment.unit() {
+                self.remove(at);
+                return Some(recent.span);
+            }
+        }
+        None
+    }
+
+    /// Remembers a freed span; returns the oldest where there is no room.
+    #[inline]
+    pub(super) fn put(&mut self, recent: Recent) -> Option<Recent> {
+        let oldest = if self.count == ROOM { self.remove(0) } else { None };
+        self.recent[self.count] = Some(recent);
+        self.count += 1;
+        oldest
+    }
+
+    /// Forgets and returns the oldest span, if `old` says so.
+    pub(super) fn pop_oldest(&mut self, old: impl Fn(u8) -> bool) -> Option<Recent> {
+        if self.count > 0 && self.recent[0].is_some_and(|recent| old(recent.epoch)) { self.remove(0) } else { None }
+    }
+
+    fn remove(&mut self, at: usize) -> Option<Recent> {
+        let gone = self.recent[at];
+        self.recent.copy_within(at + 1..self.count, at);
+        self.count -= 1;
+        gone
+    }
+
+    /// Bytes remembered.
+    pub(super) fn bytes(&self) -> usize {
+        self.recent[..self.count].iter().flatten().map(|recent| recent.span.bytes()).sum()
+    }
+}

@@ -1,0 +1,60 @@
+//! Making recycled memory zero, the cheapest way that keeps what is sparse sparse.
+
+use crate::layout::{round_down, round_up};
+use crate::memory::region::Span;
+use crate::os;
+
+/// Below this a plain memset always wins.
+const LOOK_MIN: usize = 256 << 10;
+/// From here on pages are given back instead: the kernel zeroes what is used, and only that.
+const DISCARD_MIN: usize = 32 << 20;
+
+/// Makes the first `size` bytes of a span zero, all of which may be dirty; bytes that the kernel has to make real again.
+///
+/// # Safety
+/// The span is the caller's and nobody uses it yet.
+pub(super) unsafe fn recycled(span: Span, size: usize, page: usize) -> usize {
+    let address = span.address();
+    // SAFETY: the caller's promise.
+    unsafe {
+        if size >= LOOK_MIN && (size >= DISCARD_MIN || mostly_absent(address, size)) {
+            let from = round_up(address, page).unwrap_or(usize::MAX);
+            let to = round_down(address + size, page);
+            if from < to && os::discard(from, to - from).is_ok() {
+                fill(address, from - address);
+                fill(to, address + size - to);
+                return to - from;
+            }
+        }
+        fill(address, size);
+        0
+    }
+}
+
+/// Makes the dirty units among the first `size` bytes zero; the ages of the span must be true.
+///
+/// # Safety
+/// The span is the caller's and nobody uses it yet.
+pub(super) unsafe fn dirty_units(span: Span, size: usize) {
+    let unit = span.segment.unit();
+    let end = span.address() + size;
+    span.segment.each_dirty_run(span.start, span.len, |start, len| {
+        let from = span.segment.address(start);
+        let to = (from + len as usize * unit).min(end);
+        // SAFETY: the run lies in the caller's span.
+        unsafe { fill(from, to.saturating_sub(from)) };
+    });
+}
+
+/// Whether most pages are not there. Only a hint: both ways of zeroing are right whatever it says.
+fn mostly_absent(address: usize, size: usize) -> bool {
+    let pages = size / os::page_size();
+    os::resident_pages(address, pages * os::page_size()).is_ok_and(|there| there < pages / 2)
+}
+
+/// # Safety
+/// The range may be written.
+unsafe fn fill(address: usize, size: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { std::ptr::with_exposed_provenance_mut::<u8>(address).write_bytes(0, size) }
+}

@@ -1,0 +1,142 @@
+//! What is asked, what is given, and the one interface that all allocators share.
+
+#![allow(unsafe_code)] // Safety: the promises of allocators and of their callers are stated here; nothing is touched.
+
+use std::ptr::NonNull;
+
+pub use crate::failure::{AllocError, Limit};
+use crate::layout::{DEFAULT_ALIGN, LayoutError, MAX_SIZE, checked_align};
+use crate::stats::Stats;
+
+/// A wish for memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Bytes; zero is served as one.
+    pub size: usize,
+    /// Bytes, a power of two, at least [`DEFAULT_ALIGN`].
+    pub align: usize,
+    /// Whether every byte must read zero.
+    pub zeroed: bool,
+}
+
+impl Request {
+    /// `size` bytes of any content.
+    #[inline]
+    pub const fn bytes(size: usize) -> Self {
+        Self { size: if size == 0 { 1 } else { size }, align: DEFAULT_ALIGN, zeroed: false }
+    }
+
+    /// `size` bytes that read zero.
+    #[inline]
+    pub const fn zeroed(size: usize) -> Self {
+        Self { zeroed: true, ..Self::bytes(size) }
+    }
+
+    /// The same at a multiple of `align` bytes; less than [`DEFAULT_ALIGN`] gives that.
+    ///
+    /// # Errors
+    /// Where `align` is not a power of two up to 1 GiB.
+    pub fn aligned(self, align: usize) -> Result<Self, LayoutError> {
+        Ok(Self { align: checked_align(align)?.max(DEFAULT_ALIGN), ..self })
+    }
+
+    /// The error for a request that no machine can serve, or nothing.
+    ///
+    /// # Errors
+    /// [`Limit::Size`] where the request and its alignment pass [`MAX_SIZE`].
+    #[inline]
+    pub const fn check(self) -> Result<(), AllocError> {
+        if self.size > MAX_SIZE - self.align { Err(AllocError::new(self.size, Limit::Size)) } else { Ok(()) }
+    }
+}
+
+/// Memory that was given.
+#[derive(Clone, Copy, Debug)]
+pub struct Block {
+    /// Where it begins.
+    pub address: NonNull<u8>,
+    /// Bytes that may be used, at least those asked for.
+    pub size: usize,
+    /// Whether every byte is known to be zero. It never lies; it may be too modest.
+    pub zeroed: bool,
+}
+
+/// Something that gives memory and takes it back.
+///
+/// # Safety
+/// An implementation keeps the laws: blocks have at least the size and alignment asked for and overlap no other living
+/// block; a zeroed request reads zero; a block stays valid until it is given back, whatever else happens; any thread
+/// may give a block back; giving back never fails and never panics.
+pub unsafe trait Allocator: Send + Sync {
+    /// The expression that makes this allocator, defaults shown.
+    fn expression(&self) -> String;
+
+    /// Serves a request.
+    ///
+    /// # Errors
+    /// What was asked and which limit spoke, after everything kept has been given back and tried again.
+    fn allocate(&self, request: Request) -> Result<Block, AllocError>;
+
+    /// Takes a block back.
+    ///
+    /// # Safety
+    /// `address` came from this allocator and was not given back since; nothing uses it any more.
+    unsafe fn deallocate(&self, address: NonNull<u8>);
+
+    /// Bytes that may be used at `address`.
+    ///
+    /// # Safety
+    /// `address` is a living block of this allocator.
+    unsafe fn usable_size(&self, address: NonNull<u8>) -> usize;
+
+    /// Changes a block's size where it stands; `false` leaves it as it was.
+    ///
+    /// # Safety
+    /// `address` is a living block of this allocator; where the block shrinks, nothing uses what lies above.
+    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
+        // SAFETY: the caller's promise is the same (law 4: an address knows its owner).
+        size <= unsafe { self.usable_size(address) }
+    }
+
+    /// Changes a block's size, moving it where it must; content is kept up to the smaller size.
+    ///
+    /// # Errors
+    /// As for [`Allocator::allocate`]; the old block then lives on unchanged.
+    ///
+    /// # Safety
+    /// `address` is a living block of this allocator; after success nothing uses the old address.
+    unsafe fn reallocate(&self, address: NonNull<u8>, request: Request) -> Result<Block, AllocError> {
+        // SAFETY: `address` lives (caller), so its size is readable and its bytes up to that size may be copied into
+        // a block that overlaps no living one; it is given back only after the copy (law 8: nothing dangles).
+        unsafe {
+            if self.resize_in_place(address, request.size) {
+                return Ok(Block { address, size: self.usable_size(address), zeroed: false });
+            }
+            let old = self.usable_size(address);
+            let block = self.allocate(Request { zeroed: false, ..request })?;
+            block.address.copy_from_nonoverlapping(address, old.min(request.size));
+            self.deallocate(address);
+            Ok(Block { zeroed: false, ..block })
+        }
+    }
+
+    /// Gives what is kept back to the operating system now; bytes given back.
+    fn trim(&self) -> usize {
+        0
+    }
+
+    /// What this allocator holds and did; zeros where it keeps no count.
+    fn stats(&self) -> Stats {
+        Stats::default()
+    }
+
+    /// Whether every block lies in firsttouch's segments, so that its owner can be found from its address alone.
+    fn in_segments(&self) -> bool {
+        false
+    }
+
+    /// Requests below this many bytes are better served by the program's own small allocator.
+    fn small_limit(&self) -> usize {
+        0
+    }
+}

@@ -1,0 +1,143 @@
+//! Why memory could not be had, and the last time that happened.
+
+use crate::memory::lock::Lock;
+use std::fmt;
+
+/// The limit that spoke.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// No address space of any machine is that large.
+    Size,
+    /// `RLIMIT_AS`: its bytes, and the bytes of address space in use.
+    AddressSpace {
+        /// The limit in bytes.
+        limit: usize,
+        /// Address space in use, in bytes.
+        used: usize,
+    },
+    /// `RLIMIT_DATA` in bytes.
+    Data {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// `RLIMIT_MEMLOCK` under `mlockall`.
+    Locked {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// The commit limit of `vm.overcommit_memory=2`.
+    Commit {
+        /// `CommitLimit` in bytes.
+        limit: usize,
+        /// `Committed_AS` in bytes.
+        used: usize,
+    },
+    /// The kernel's guess that a request exceeds the machine (`vm.overcommit_memory=0`).
+    Memory {
+        /// Memory and swap of the machine in bytes.
+        total: usize,
+    },
+    /// `vm.max_map_count`.
+    Maps {
+        /// The number of mappings allowed.
+        limit: usize,
+    },
+    /// This platform has no backend.
+    Unsupported,
+    /// An upstream or the C library refused without a reason.
+    Upstream,
+    /// The kernel refused with this `errno`, and no limit explains it.
+    Errno(i32),
+}
+
+/// A request that could not be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AllocError {
+    /// Bytes asked for.
+    pub asked: usize,
+    /// The limit that spoke.
+    pub limit: Limit,
+}
+
+impl AllocError {
+    /// An error for `asked` bytes.
+    pub const fn new(asked: usize, limit: Limit) -> Self {
+        Self { asked, limit }
+    }
+
+    /// The limit's name, as a user would look it up.
+    pub const fn limit_name(&self) -> &'static str {
+        match self.limit {
+            Limit::Size => "size",
+            Limit::AddressSpace { .. } => "RLIMIT_AS",
+            Limit::Data { .. } => "RLIMIT_DATA",
+            Limit::Locked { .. } => "RLIMIT_MEMLOCK",
+            Limit::Commit { .. } => "vm.overcommit_memory=2",
+            Limit::Memory { .. } => "vm.overcommit_memory=0",
+            Limit::Maps { .. } => "vm.max_map_count",
+            Limit::Unsupported => "platform",
+            Limit::Upstream => "upstream",
+            Limit::Errno(_) => "kernel",
+        }
+    }
+}
+
+impl fmt::Display for AllocError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let asked = self.asked;
+        write!(f, "{asked} bytes could not be had: ")?;
+        match self.limit {
+            Limit::Size => write!(f, "no address space is that large"),
+            Limit::AddressSpace { limit, used } => write!(
+                f,
+                "RLIMIT_AS allows {limit} bytes of address space, of which {used} are in use ({} are left)",
+                limit.saturating_sub(used)
+            ),
+            Limit::Data { limit } => write!(f, "RLIMIT_DATA allows {limit} bytes of private memory"),
+            Limit::Locked { limit } => {
+                write!(f, "the process locks its memory (mlockall) and RLIMIT_MEMLOCK allows {limit} bytes")
+            }
+            Limit::Commit { limit, used } => write!(
+                f,
+                "vm.overcommit_memory=2 lets the machine commit {limit} bytes, of which {used} are in use ({} are left)",
+                limit.saturating_sub(used)
+            ),
+            Limit::Memory { total } => {
+                write!(f, "the kernel refuses more than the machine's memory and swap, {total} bytes")
+            }
+            Limit::Maps { limit } => write!(f, "vm.max_map_count allows {limit} mappings"),
+            Limit::Unsupported => write!(f, "firsttouch has no backend for this platform"),
+            Limit::Upstream => write!(f, "the upstream allocator has no memory"),
+            Limit::Errno(code) => write!(f, "the kernel refused with errno {code}"),
+        }
+    }
+}
+
+impl std::error::Error for AllocError {}
+
+static LAST: Lock<Option<AllocError>> = Lock::new(None);
+
+/// Keeps `error` as the last failure of the process.
+pub fn remember(error: AllocError) {
+    *LAST.lock() = Some(error);
+}
+
+/// The last failure of the process.
+pub fn last() -> Option<AllocError> {
+    *LAST.lock()
+}
+
+/// Held around forks.
+pub(crate) fn hold() {
+    LAST.hold();
+}
+
+/// Ends [`hold`].
+///
+/// # Safety
+/// The lock is held by `hold`.
+#[allow(unsafe_code)] // Safety: passes its caller's promise on.
+pub(crate) unsafe fn release() {
+    // SAFETY: the caller's promise.
+    unsafe { LAST.release() }
+}

@@ -1,0 +1,18 @@
+//! The memory behind arrays.
+//!
+//! The floors, from the bottom: [`layout`] and [`allocator`] say what is asked and what is given; [`os`] is the only
+//! place that names a system call; [`memory`] makes what the system gives safe to hold; [`sources`] bring memory in;
+//! [`adaptors`] stand on another allocator. An arrow never runs back up, and nothing here knows of Python.
+
+pub mod adaptors;
+pub mod allocator;
+pub mod failure;
+pub mod layout;
+pub mod memory;
+pub mod os;
+pub mod size;
+pub mod sources;
+pub mod stats;
+
+pub use allocator::{AllocError, Allocator, Block, Request};
+pub use stats::Stats;

@@ -1,0 +1,214 @@
+//! Claiming address space for a segment, and opening the memory of its records.
+//!
+//! A claim maps nothing: an empty slot of the address map is taken, and every opening asks the kernel for that very
+//! address. So a segment has room to grow in one piece and costs no address space (RLIMIT_AS, overcommit) before it is
+//! used. Where the kernel does not grant such addresses (a small address space, an emulator), a segment of just the
+//! needed size lies wherever there is room.
+
+use super::address_map::{self, SLOT_SHIFT, SLOTS};
+use super::lock::Lock;
+use super::region::Shape;
+use super::segment::{CLEAN, Lists, Record, Segment};
+use crate::allocator::Allocator;
+use crate::layout::round_up;
+use crate::os::{self, Errno};
+use std::cell::Cell;
+use std::ptr::{null_mut, with_exposed_provenance_mut};
+use std::sync::atomic::AtomicPtr;
+
+/// Slots that may be claimed: from 16 TiB to 96 TiB, clear of where programs, libraries and stacks lie.
+const FIRST_SLOT: usize = 1 << (44 - SLOT_SHIFT);
+const LAST_SLOT: usize = 6 << (44 - SLOT_SHIFT);
+/// Slots that are tried before a segment is put wherever there is room.
+const TRIES: usize = 4;
+/// Records are opened this many bytes at a time.
+const STEP: usize = 64 << 10;
+/// A record counts dirty units in 29 bits.
+const MAX_UNITS: usize = (1 << 29) - 1;
+/// A shared segment is at least this large, if that can be had.
+const SHARED_BYTES: usize = 16 << 20;
+
+/// The next slot to try; zero before the first.
+static NEXT_SLOT: Lock<usize> = Lock::new(0);
+
+/// Held around forks.
+pub(crate) fn hold() {
+    NEXT_SLOT.hold();
+}
+
+/// Ends [`hold`].
+///
+/// # Safety
+/// The lock is held by `hold`.
+pub(crate) unsafe fn release() {
+    // SAFETY: the caller's promise.
+    unsafe { NEXT_SLOT.release() }
+}
+
+/// Where the parts of a segment with `units` units lie, as offsets from its claim.
+struct Plan {
+    records: usize,
+    ages: usize,
+    units: usize,
+}
+
+fn plan(units: usize, align: usize) -> Option<Plan> {
+    let records = round_up(size_of::<Segment>(), os::page_size())?;
+    let ages = round_up(records + units.checked_mul(size_of::<Record>())?, STEP)?;
+    Some(Plan { records, ages, units: round_up(ages + units, align)? })
+}
+
+/// A new segment with room for at least `min_units` units, its first unit at a multiple of the shape's page.
+pub(super) fn segment(shape: Shape, min_units: u32, owner: *const dyn Allocator) -> Result<&'static Segment, Errno> {
+    let Shape { unit_shift, page: align, .. } = shape;
+    let mut next = NEXT_SLOT.lock();
+    if *next == 0 {
+        *next = FIRST_SLOT + os::seed() % (LAST_SLOT - FIRST_SLOT);
+    }
+    let align = align.max(STEP);
+    let per_slot = (1usize << SLOT_SHIFT) >> unit_shift;
+    let slots = (min_units as usize + min_units as usize / 64).div_ceil(per_slot) + usize::from(min_units as usize > per_slot / 2);
+    let slots = slots.max(1);
+    let plan_whole = plan(slots * per_slot, align).ok_or(Errno::NO_MEMORY)?;
+    let capacity = (((slots << SLOT_SHIFT) - plan_whole.units) >> unit_shift).min(MAX_UNITS);
+    if (min_units as usize) <= capacity {
+        for _ in 0..TRIES {
+            let Some(first) = empty_slots(&mut next, slots) else { break };
+            let at = first << SLOT_SHIFT;
+            if os::map_at(at, plan_whole.records).is_ok() {
+                // SAFETY: the claim is ours alone, and its first pages were just opened.
+                let segment = unsafe { make((at, slots << SLOT_SHIFT), &plan_whole, shape, capacity, owner, true) };
+                address_map::enter(segment);
+                return Ok(segment);
+            }
+        }
+    }
+    shared_segment(shape, min_units, align, owner)
+}
+
+fn empty_slots(next: &mut usize, count: usize) -> Option<usize> {
+    for _ in 0..SLOTS {
+        if *next + count > LAST_SLOT {
+            *next = FIRST_SLOT;
+        }
+        let first = *next;
+        *next += 1;
+        if address_map::is_empty(first, count) {
+            *next += count - 1;
+            return Some(first);
+        }
+    }
+    None
+}
+
+fn shared_segment(
+    shape: Shape,
+    min_units: u32,
+    align: usize,
+    owner: *const dyn Allocator,
+) -> Result<&'static Segment, Errno> {
+    let unit_shift = shape.unit_shift;
+    let mut refused = Errno::NO_MEMORY;
+    for units in [(SHARED_BYTES >> unit_shift).max(min_units as usize), min_units as usize] {
+        let plan = plan(units, align).ok_or(Errno::NO_MEMORY)?;
+        let size = plan.units + (units << unit_shift);
+        match os::map_anywhere(size + align) {
+            Err(error) => refused = error,
+            Ok(at) => {
+                let start = at.next_multiple_of(align);
+                // SAFETY: the edges and the rest were just mapped, and nobody knows them yet.
+                let segment = unsafe {
+                    if start > at {
+                        let _ = os::unmap(at, start - at);
+                    }
+                    let _ = os::unmap(start + size, at + align - start);
+                    make((start, size), &plan, shape, units, owner, false)
+                };
+                segment.records_open.set(usize::MAX);
+                segment.ages_open.set(usize::MAX);
+                segment.growable.set(false);
+                segment.top.set(units as u32);
+                segment.ages(0, units as u32).fill(CLEAN);
+                segment.list(0, units as u32, 0);
+                address_map::enter_shared(segment);
+                return Ok(segment);
+            }
+        }
+    }
+    Err(refused)
+}
+
+/// # Safety
+/// The first `plan.records` bytes from `at` are opened, aligned to a page, and nobody else's.
+unsafe fn make(
+    (at, size): (usize, usize),
+    plan: &Plan,
+    shape: Shape,
+    capacity: usize,
+    owner: *const dyn Allocator,
+    open_by_need: bool,
+) -> &'static Segment {
+    let segment = with_exposed_provenance_mut::<Segment>(at);
+    // SAFETY: the caller's promise.
+    unsafe {
+        segment.write(Segment {
+            base: at + plan.units,
+            unit_shift: shape.unit_shift,
+            huge: shape.huge,
+            capacity: capacity as u32,
+            owner,
+            next: AtomicPtr::new(null_mut()),
+            claim: (at, size),
+            open_by_need,
+            records_open: Cell::new(0),
+            ages_open: Cell::new(0),
+            records: with_exposed_provenance_mut(at + plan.records),
+            ages: with_exposed_provenance_mut(at + plan.ages),
+            top: Cell::new(0),
+            growable: Cell::new(open_by_need),
+            lists: [Cell::new(Lists::EMPTY), Cell::new(Lists::EMPTY)],
+        });
+        &*segment
+    }
+}
+
+/// Opens what the records of all units below `top` need. The caller holds the heap's lock.
+pub(super) fn open_records(segment: &Segment, top: u32) -> Result<(), Errno> {
+    open_array(segment.records as usize, &segment.records_open, top as usize * size_of::<Record>())?;
+    open_array(segment.ages as usize, &segment.ages_open, top as usize)
+}
+
+fn open_array(start: usize, open: &Cell<usize>, need: usize) -> Result<(), Errno> {
+    if need <= open.get() {
+        return Ok(());
+    }
+    for to in [need.next_multiple_of(STEP), need.next_multiple_of(os::page_size())] {
+        if to > open.get() && os::map_at(start + open.get(), to - open.get()).is_ok() {
+            open.set(to);
+            return Ok(());
+        }
+    }
+    os::map_at(start + open.get(), need.next_multiple_of(os::page_size()) - open.get()).map(|_| ())
+}
+
+/// Closes a segment without living blocks. One among other people's memory stays mapped, emptied, as lock-free readers
+/// may be walking past it.
+///
+/// # Safety
+/// Nothing in the segment is used any more, and its heap is about to go.
+pub(super) unsafe fn close(segment: &Segment) {
+    let _claims = NEXT_SLOT.lock();
+    let (at, size) = segment.claim;
+    let units = (segment.base, (segment.top.get() as usize) << segment.unit_shift);
+    // SAFETY: the caller's promise. Ranges that were never opened may be unmapped too: the claim is ours alone.
+    unsafe {
+        if segment.open_by_need {
+            address_map::leave(segment);
+            let _ = os::unmap(units.0, units.1.max(1));
+            let _ = os::unmap(at, segment.base - at);
+        } else {
+            let _ = os::discard(units.0, units.1);
+            let _ = size;
+        }
+    }
+}

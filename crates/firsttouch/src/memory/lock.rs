@@ -1,0 +1,151 @@
+//! A lock of four bytes that needs no allocator and can be held across a fork (Drepper, "Futexes are tricky", 2011).
+
+use std::cell::UnsafeCell;
+use std::ops::{Deref, DerefMut};
+
+#[cfg(not(shuttle))]
+use crate::os;
+#[cfg(not(shuttle))]
+use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+#[cfg(not(shuttle))]
+const FREE: u32 = 0;
+#[cfg(not(shuttle))]
+const HELD: u32 = 1;
+#[cfg(not(shuttle))]
+const WANTED: u32 = 2; // held, and somebody sleeps on it
+
+/// The word behind a lock.
+#[cfg(not(shuttle))]
+struct Word(AtomicU32);
+
+#[cfg(not(shuttle))]
+impl Word {
+    const fn new() -> Self {
+        Self(AtomicU32::new(FREE))
+    }
+
+    #[inline]
+    fn lock(&self) {
+        if self.0.compare_exchange(FREE, HELD, Acquire, Relaxed).is_err() {
+            self.lock_slowly();
+        }
+    }
+
+    #[cold]
+    fn lock_slowly(&self) {
+        for _ in 0..100 {
+            if self.0.load(Relaxed) == FREE && self.0.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok() {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+        while self.0.swap(WANTED, Acquire) != FREE {
+            os::wait(&self.0, WANTED, None);
+        }
+    }
+
+    #[inline]
+    fn unlock(&self) {
+        if self.0.swap(FREE, Release) == WANTED {
+            os::wake(&self.0);
+        }
+    }
+}
+
+/// The model checker's word: a flag and a condition that its scheduler sees.
+#[cfg(shuttle)]
+struct Word(shuttle::sync::Mutex<bool>, shuttle::sync::Condvar);
+
+#[cfg(shuttle)]
+impl Word {
+    const fn new() -> Self {
+        Self(shuttle::sync::Mutex::new(false), shuttle::sync::Condvar::new())
+    }
+
+    fn lock(&self) {
+        let mut held = self.0.lock().unwrap();
+        while *held {
+            held = self.1.wait(held).unwrap();
+        }
+        *held = true;
+    }
+
+    fn unlock(&self) {
+        *self.0.lock().unwrap() = false;
+        self.1.notify_one();
+    }
+}
+
+/// A value that one thread at a time may use.
+pub(crate) struct Lock<T> {
+    word: Word,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is reached only by the thread that holds the lock (law 6).
+unsafe impl<T: Send> Sync for Lock<T> {}
+// SAFETY: the value moves with the lock.
+unsafe impl<T: Send> Send for Lock<T> {}
+
+/// The right to use a [`Lock`]'s value until it is dropped.
+pub(crate) struct Guard<'a, T>(&'a Lock<T>);
+
+impl<T> Lock<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Self { word: Word::new(), value: UnsafeCell::new(value) }
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self) -> Guard<'_, T> {
+        self.word.lock();
+        Guard(self)
+    }
+
+    /// Takes the lock and keeps it, until [`Lock::release`].
+    pub(crate) fn hold(&self) {
+        self.word.lock();
+    }
+
+    /// The value, between [`Lock::hold`] and [`Lock::release`].
+    ///
+    /// # Safety
+    /// The lock is held by `hold`, and no other reference to the value lives.
+    #[allow(clippy::mut_from_ref)] // what a guard would do
+    pub(crate) unsafe fn held(&self) -> &mut T {
+        // SAFETY: the caller's promise.
+        unsafe { &mut *self.value.get() }
+    }
+
+    /// Ends [`Lock::hold`], in the parent and in the child of a fork.
+    ///
+    /// # Safety
+    /// The lock is held by `hold`.
+    pub(crate) unsafe fn release(&self) {
+        self.word.unlock();
+    }
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the guard holds the lock.
+        unsafe { &*self.0.value.get() }
+    }
+}
+
+impl<T> DerefMut for Guard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the guard holds the lock.
+        unsafe { &mut *self.0.value.get() }
+    }
+}
+
+impl<T> Drop for Guard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.word.unlock();
+    }
+}

@@ -1,0 +1,16 @@
+//! What the operating system gives, made safe to hold: segments of address space, spans of units inside them, the map
+//! from an address to its owner, and giving idle memory back.
+
+#![allow(unsafe_code)] // Safety: records lie outside the memory they describe, and each field names the lock it needs.
+
+pub mod address_map;
+pub mod caretaker;
+mod claim;
+mod class;
+mod free_lists;
+pub(crate) mod heap;
+pub(crate) mod lock;
+pub(crate) mod purge;
+pub(crate) mod region;
+mod segment;
+mod spans;

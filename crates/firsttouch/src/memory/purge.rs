@@ -1,0 +1,173 @@
+//! Giving idle memory back to the system.
+//!
+//! Victims are taken out of the free spans under the heap's lock, given back without it, and joined again under it; a
+//! lock of their own keeps purges apart and away from forks.
+
+use super::heap::{Heap, Kind};
+use super::region::{Region, Span};
+use super::segment::{CLEAN, FIRST_EPOCH, Segment, State, UNMAPPED};
+use crate::layout::{round_down, round_up};
+use crate::os;
+
+/// Runs given back between two holds of the heap's lock.
+const BATCH: usize = 64;
+/// From this many bytes on memory is unmapped: it then costs no address space, and locked memory can go too. Below,
+/// holes would cost mappings, so the pages are discarded and the mapping stays.
+const UNMAP: usize = 1 << 20;
+/// Epochs go round.
+const EPOCHS: u8 = u8::MAX - FIRST_EPOCH + 1;
+
+/// The epoch after `epoch`.
+pub(super) fn next_epoch(epoch: u8) -> u8 {
+    if epoch == u8::MAX { FIRST_EPOCH } else { epoch + 1 }
+}
+
+/// Ticks between a dirty unit's age and now.
+pub(crate) fn ticks_since(age: u8, now: u8) -> u8 {
+    if now >= age { now - age } else { EPOCHS - (age - now) }
+}
+
+#[derive(Clone, Copy)]
+struct Run {
+    region: usize,
+    segment: &'static Segment,
+    start: u32,
+    len: u32,
+}
+
+impl Heap {
+    /// Gives back free memory that has been idle for at least `min_ticks`, until `budget` bytes have gone; bytes given
+    /// back.
+    pub(crate) fn purge(&self, min_ticks: u8, budget: usize) -> usize {
+        let _purging = self.purging.lock();
+        let mut gone = 0;
+        while gone < budget {
+            let runs = self.collect(min_ticks, budget - gone);
+            let mut now = 0;
+            let mut ages = [None; BATCH];
+            for (run, age) in runs.iter().flatten().zip(&mut ages) {
+                *age = give_back(run);
+            }
+            let mut regions = self.regions();
+            for (run, age) in runs.iter().flatten().zip(ages) {
+                now += settle(&mut regions[run.region], run, age);
+            }
+            drop(regions);
+            gone += now;
+            if now == 0 {
+                break;
+            }
+        }
+        gone
+    }
+
+    /// Takes a used span and gives its pages back at once.
+    pub(crate) fn give_back(&self, kind: Kind, span: Span) {
+        let _purging = self.purging.lock();
+        let run = Run { region: kind as usize, segment: span.segment, start: span.start, len: span.len };
+        span.segment.ages(span.start, span.len).fill(FIRST_EPOCH);
+        let age = give_back(&run);
+        let mut regions = self.regions();
+        regions[run.region].out -= span.bytes();
+        settle(&mut regions[run.region], &run, age);
+    }
+
+    /// Gives back at least `bytes` of free memory if there is as much, the longest idle first.
+    pub(crate) fn purge_oldest(&self, bytes: usize) -> usize {
+        let mut gone = 0;
+        for min_ticks in [30, 10, 5, 3, 2, 1, 0] {
+            if gone < bytes {
+                gone += self.purge(min_ticks, bytes - gone);
+            }
+        }
+        gone
+    }
+
+    /// Takes up to [`BATCH`] runs of idle units out of the free spans.
+    fn collect(&self, min_ticks: u8, budget: usize) -> [Option<Run>; BATCH] {
+        let now = self.epoch();
+        let mut runs = [None; BATCH];
+        let (mut count, mut bytes) = (0, 0);
+        let mut regions = self.regions();
+        for index in [1, 0] {
+            let region = &mut regions[index];
+            if region.dirty == 0 {
+                continue;
+            }
+            let page_units = (region.shape.page >> region.shape.unit_shift).max(1) as u32;
+            for segment in region.segments() {
+                let mut given = 0;
+                segment.walk(|span, len, state| {
+                    if state == State::Free && segment.dirty_units(span) > 0 {
+                        // The walk goes on behind the span, so one run of a span is taken at a time.
+                        if let Some((start, len)) = idle_run(segment, span, len, page_units, now, min_ticks) {
+                            let room = (budget - bytes).div_ceil(segment.unit()).min(len as usize) as u32;
+                            let len = room.next_multiple_of(page_units).min(len);
+                            segment.carve(span, start, len);
+                            runs[count] = Some(Run { region: index, segment, start, len });
+                            count += 1;
+                            bytes += (len as usize) << segment.unit_shift;
+                            given += segment.count_dirty(start, len) as usize;
+                        }
+                    }
+                    count < BATCH && bytes < budget
+                });
+                region.dirty -= given << segment.unit_shift;
+                if count == BATCH || bytes >= budget {
+                    return runs;
+                }
+            }
+        }
+        runs
+    }
+}
+
+/// The first run of units, in whole pages, that are all free, none younger than `min_ticks`, and some dirty.
+fn idle_run(segment: &Segment, span: u32, len: u32, page: u32, now: u8, min_ticks: u8) -> Option<(u32, u32)> {
+    let ages = segment.ages(span, len);
+    let old = |age: u8| age < FIRST_EPOCH || ticks_since(age, now) >= min_ticks;
+    let first_page = round_up(span as usize, page as usize)? - span as usize;
+    let whole = round_down(len as usize + span as usize, page as usize).checked_sub(span as usize)?;
+    let mut pages = ages.get(first_page..whole)?.chunks_exact(page as usize);
+    let victim = |units: &[u8]| units.iter().all(|&age| old(age)) && units.iter().any(|&age| age >= FIRST_EPOCH);
+    let skipped = pages.position(victim)?;
+    let more = pages.take_while(|units| victim(units)).count();
+    let start = span + first_page as u32 + skipped as u32 * page;
+    Some((start, (1 + more as u32) * page))
+}
+
+/// Gives the units back to the system; what their age is then, or nothing where the system refused.
+fn give_back(run: &Run) -> Option<u8> {
+    let (address, size) = (run.segment.address(run.start), (run.len as usize) << run.segment.unit_shift);
+    let may_unmap = run.segment.open_by_need;
+    // SAFETY: the units are used by nobody but us: they were free, and were carved out under the lock (law 8).
+    unsafe {
+        if may_unmap && size >= UNMAP && os::unmap(address, size).is_ok() {
+            return Some(UNMAPPED);
+        }
+        if os::discard(address, size).is_ok() {
+            return Some(CLEAN);
+        }
+        // Locked memory can't be discarded, but it can be unmapped.
+        (may_unmap && os::unmap(address, size).is_ok()).then_some(UNMAPPED)
+    }
+}
+
+/// Makes the units free again; bytes that went.
+fn settle(region: &mut Region, run: &Run, age: Option<u8>) -> usize {
+    let segment = run.segment;
+    let size = (run.len as usize) << segment.unit_shift;
+    let dirty = segment.count_dirty(run.start, run.len);
+    let Some(age) = age else {
+        region.dirty += (dirty as usize) << segment.unit_shift;
+        segment.give(run.start, run.len, dirty);
+        return 0;
+    };
+    if age == UNMAPPED {
+        let mapped = segment.ages(run.start, run.len).iter().filter(|&&age| age != UNMAPPED).count();
+        region.mapped -= mapped << segment.unit_shift;
+    }
+    segment.ages(run.start, run.len).fill(age);
+    segment.give(run.start, run.len, 0);
+    size
+}

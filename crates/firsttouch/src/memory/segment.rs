@@ -1,0 +1,177 @@
+//! A segment: a claim of address space cut into units of one size, with a record for each unit beside them.
+//!
+//! Nothing is ever read from or written to the units themselves. Records exist for the units below `top`; the memory
+//! for them is opened as `top` rises. All but `base`, `unit_shift` and `heap` is guarded by the heap's lock.
+
+use super::class;
+use crate::allocator::Allocator;
+use std::cell::Cell;
+use std::sync::atomic::AtomicPtr;
+
+/// What is known about one unit. A span's length and state stand in its first and in its last unit.
+///
+/// Cells, because the holder of a used span may change its `next` and `prev` while whoever has the heap's lock reads
+/// its `len` and `tag`.
+#[repr(C)]
+pub(super) struct Record {
+    pub len: Cell<u32>,
+    /// Bits 0 and 1: the state; bit 2: which lists hold it; above: how many of its units are dirty.
+    pub tag: Cell<u32>,
+    /// Free: the neighbours in the list. Used: together, the bytes asked for.
+    pub next: Cell<u32>,
+    pub prev: Cell<u32>,
+}
+
+impl Record {
+    pub(super) fn set(&self, len: u32, tag: u32, next: u32, prev: u32) {
+        self.len.set(len);
+        self.tag.set(tag);
+        self.next.set(next);
+        self.prev.set(prev);
+    }
+}
+
+/// No unit.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// A unit's age: nothing is mapped behind it.
+pub(super) const UNMAPPED: u8 = 0;
+/// A unit's age: mapped, and reads zero.
+pub(super) const CLEAN: u8 = 1;
+/// The first of the ages that say when a dirty unit was freed.
+pub(super) const FIRST_EPOCH: u8 = 2;
+
+/// What a span is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Used = 1,
+    Free = 2,
+}
+
+/// Lists of free spans by class: one set for spans of which some is dirty, one for those that are clean.
+#[derive(Clone, Copy)]
+pub(super) struct Lists {
+    pub heads: [u32; class::COUNT],
+    pub filled: [u64; class::COUNT.div_ceil(64)],
+}
+
+impl Lists {
+    pub(super) const EMPTY: Self = Self { heads: [NONE; class::COUNT], filled: [0; class::COUNT.div_ceil(64)] };
+}
+
+/// See the module. It lives at the start of its own metadata.
+#[repr(C)]
+pub(crate) struct Segment {
+    /// The address of unit 0.
+    pub base: usize,
+    /// Bytes of a unit, as a power of two.
+    pub unit_shift: u32,
+    /// Whether huge pages are asked for.
+    pub huge: bool,
+    /// Units that the claim has room for.
+    pub capacity: u32,
+    /// The allocator that all units belong to.
+    pub owner: *const dyn Allocator,
+    /// The next segment that shares a slot of the address map.
+    pub next: AtomicPtr<Segment>,
+    /// Metadata and units together: first address and bytes.
+    pub claim: (usize, usize),
+    /// Whether the address space is ours alone, to be opened by need; otherwise all of it was opened at once.
+    pub open_by_need: bool,
+    /// Bytes of `records` and `ages` that are opened.
+    pub records_open: Cell<usize>,
+    pub ages_open: Cell<usize>,
+    pub(super) records: *mut Record,
+    pub ages: *mut u8,
+    /// Units that were ever opened; all have records.
+    pub top: Cell<u32>,
+    /// Whether `top` may rise.
+    pub growable: Cell<bool>,
+    pub(super) lists: [Cell<Lists>; 2],
+}
+
+// SAFETY: the cells and the records are used under the heap's lock; what is read without it never changes.
+unsafe impl Sync for Segment {}
+// SAFETY: as above; `owner` is Send and Sync as every allocator.
+unsafe impl Send for Segment {}
+
+impl Segment {
+    #[inline]
+    pub(crate) fn unit(&self) -> usize {
+        1 << self.unit_shift
+    }
+
+    #[inline]
+    pub(crate) fn address(&self, unit: u32) -> usize {
+        self.base + ((unit as usize) << self.unit_shift)
+    }
+
+    /// The unit that `address` lies in, if it is one of this segment's.
+    #[inline]
+    pub(crate) fn unit_of(&self, address: usize) -> Option<u32> {
+        let unit = address.wrapping_sub(self.base) >> self.unit_shift;
+        (unit < self.capacity as usize).then_some(unit as u32)
+    }
+
+    #[inline]
+    pub(super) fn record(&self, unit: u32) -> &Record {
+        // SAFETY: units below `top` have records, which live as long as the segment; each of a record's cells is used
+        // either under the heap's lock or by the used span's one holder (law 6).
+        unsafe { &*self.records.add(unit as usize) }
+    }
+
+    /// The ages of `len` units from `start`.
+    #[inline]
+    #[allow(clippy::mut_from_ref)] // disjoint by the lock, see below
+    pub(super) fn ages(&self, start: u32, len: u32) -> &mut [u8] {
+        // SAFETY: as for `record`: ages are used by whoever holds the span or the heap's lock.
+        unsafe { std::slice::from_raw_parts_mut(self.ages.add(start as usize), len as usize) }
+    }
+
+    #[inline]
+    pub(super) fn state(&self, unit: u32) -> State {
+        if self.record(unit).tag.get() & 3 == State::Free as u32 { State::Free } else { State::Used }
+    }
+
+    /// Units of the used span that begins at `unit`.
+    #[inline]
+    pub(crate) fn span_len(&self, unit: u32) -> u32 {
+        self.record(unit).len.get()
+    }
+
+    /// Bytes that were asked for by the holder of the used span at `unit`.
+    #[inline]
+    pub(crate) fn asked(&self, unit: u32) -> usize {
+        let record = self.record(unit);
+        record.next.get() as usize | (record.prev.get() as usize) << 32
+    }
+
+    #[inline]
+    pub(crate) fn set_asked(&self, unit: u32, bytes: usize) {
+        let record = self.record(unit);
+        record.next.set(bytes as u32);
+        record.prev.set((bytes >> 32) as u32);
+    }
+
+    /// How many units of the free span that begins at `unit` are dirty.
+    pub(super) fn dirty_units(&self, unit: u32) -> u32 {
+        self.record(unit).tag.get() >> 3
+    }
+
+    /// How many of `len` units from `start` are dirty.
+    #[inline]
+    pub(super) fn count_dirty(&self, start: u32, len: u32) -> u32 {
+        self.ages(start, len).iter().map(|&age| u32::from(age >= FIRST_EPOCH)).sum()
+    }
+
+    /// Calls `visit` with the start and length of every run of dirty units among `len` units from `start`.
+    pub(crate) fn each_dirty_run(&self, start: u32, len: u32, mut visit: impl FnMut(u32, u32)) {
+        let mut at = start;
+        for run in self.ages(start, len).chunk_by(|&a, &b| (a >= FIRST_EPOCH) == (b >= FIRST_EPOCH)) {
+            if run[0] >= FIRST_EPOCH {
+                visit(at, run.len() as u32);
+            }
+            at += run.len() as u32;
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Spans of units: split when taken, joined with both neighbours when given back. Only bookkeeping: what is behind the
+//! units is the region's business. The caller holds the heap's lock.
+
+use super::free_lists::Side;
+use super::segment::{Segment, State};
+
+impl Segment {
+    fn mark_used(&self, start: u32, len: u32) {
+        self.record(start + len - 1).set(len, State::Used as u32, 0, 0);
+        self.record(start).set(len, State::Used as u32, 0, 0);
+    }
+
+    /// Takes `len` units that begin at a multiple of `align` bytes out of one free span, from the first of
+    /// `sides` that has one; the unit where they begin and how many of them are dirty.
+    pub(super) fn take(&self, len: u32, align: usize, sides: &[Side]) -> Option<(u32, u32)> {
+        let extra = (align >> self.unit_shift).saturating_sub(1) as u32;
+        let wanted = len.checked_add(extra)?;
+        let found = sides.iter().find_map(|&side| self.find(side, wanted))?;
+        let (total, dirty) = self.unlist(found);
+        let skip = (self.address(found).next_multiple_of(align) - self.address(found)) >> self.unit_shift;
+        let start = found + skip as u32;
+        let behind = total - skip as u32 - len;
+        let whole_side_dirty = |start, len| match dirty {
+            0 => 0,
+            all if all == total => len,
+            _ => self.count_dirty(start, len),
+        };
+        if skip > 0 {
+            self.list(found, skip as u32, whole_side_dirty(found, skip as u32));
+        }
+        if behind > 0 {
+            self.list(start + len, behind, whole_side_dirty(start + len, behind));
+        }
+        self.mark_used(start, len);
+        Some((start, whole_side_dirty(start, len)))
+    }
+
+    /// Gives the used units back, `dirty` of them dirty, and joins them with their free neighbours.
+    pub(super) fn give(&self, start: u32, len: u32, dirty: u32) {
+        let (mut start, mut len, mut dirty) = (start, len, dirty);
+        let end = start + len;
+        if end < self.top.get() && self.state(end) == State::Free {
+            let (more, its) = self.unlist(end);
+            len += more;
+            dirty += its;
+        }
+        if start > 0 && self.state(start - 1) == State::Free {
+            let (more, its) = self.unlist(start - self.record(start - 1).len.get());
+            start -= more;
+            len += more;
+            dirty += its;
+        }
+        self.list(start, len, dirty);
+    }
+
+    /// Cuts the used span at `start` after `keep` units; the rest is a used span of its own.
+    pub(super) fn cut(&self, start: u32, keep: u32) {
+        let (len, asked) = (self.span_len(start), self.asked(start));
+        self.mark_used(start + keep, len - keep);
+        self.mark_used(start, keep);
+        self.set_asked(start, asked);
+    }
+
+    /// Lengthens the used span at `start` to `len` units by the free units behind it; how many of those are dirty.
+    pub(super) fn extend(&self, start: u32, len: u32) -> Option<u32> {
+        let (old, asked) = (self.span_len(start), self.asked(start));
+        let end = start + old;
+        let more = len - old;
+        if end >= self.top.get() || self.state(end) != State::Free || self.record(end).len.get() < more {
+            return None;
+        }
+        let (free, _) = self.unlist(end);
+        if free > more {
+            self.list(end + more, free - more, self.count_dirty(end + more, free - more));
+        }
+        self.mark_used(start, len);
+        self.set_asked(start, asked);
+        Some(self.count_dirty(end, more))
+    }
+
+    /// Takes a part of the free span at `start` out of it, as a used span of its own; the rest stays free.
+    pub(super) fn carve(&self, span: u32, start: u32, len: u32) {
+        let (total, _) = self.unlist(span);
+        let behind = span + total - start - len;
+        if start > span {
+            self.list(span, start - span, self.count_dirty(span, start - span));
+        }
+        if behind > 0 {
+            self.list(start + len, behind, self.count_dirty(start + len, behind));
+        }
+        self.mark_used(start, len);
+    }
+
+    /// The free span that ends where the opened units end, if there is one.
+    pub(super) fn free_at_top(&self) -> Option<(u32, u32)> {
+        let top = self.top.get();
+        if top == 0 || self.state(top - 1) != State::Free {
+            return None;
+        }
+        let len = self.record(top - 1).len.get();
+        Some((top - len, len))
+    }
+
+    /// Calls `visit` with every span in order of address, while it answers `true`. It may carve the span it sees.
+    pub(super) fn walk(&self, mut visit: impl FnMut(u32, u32, State) -> bool) {
+        let mut unit = 0;
+        while unit < self.top.get() {
+            let len = self.record(unit).len.get();
+            debug_assert!(len > 0);
+            if !visit(unit, len, self.state(unit)) {
+                return;
+            }
+            unit += len;
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Linux. Mapping, unmapping and discarding go through libc's symbols, so that the hooks of MPI and of profilers see
+//! them.
+
+use super::{Call, Errno, injected};
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+/// There is a backend.
+pub const BACKEND: bool = true;
+
+fn errno() -> Errno {
+    Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(0))
+}
+
+fn check(result: i32) -> Result<(), Errno> {
+    if result == 0 { Ok(()) } else { Err(errno()) }
+}
+
+fn map(hint: usize, size: usize, flags: i32) -> Result<usize, Errno> {
+    if injected(Call::Map) {
+        return Err(Errno::NO_MEMORY);
+    }
+    let flags = flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: without MAP_FIXED a new mapping replaces nothing.
+    let at = unsafe { libc::mmap(hint as *mut c_void, size, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+    if at == libc::MAP_FAILED { Err(errno()) } else { Ok(at as usize) }
+}
+
+/// mmap(2) of `size` bytes exactly at `address`, or an error. Kernels before 4.17 take the address for a hint.
+pub fn map_at(address: usize, size: usize) -> Result<usize, Errno> {
+    let at = map(address, size, libc::MAP_FIXED_NOREPLACE)?;
+    if at == address {
+        return Ok(at);
+    }
+    // SAFETY: the mapping was made here and nobody knows it.
+    unsafe { libc::munmap(at as *mut c_void, size) };
+    Err(Errno::EXISTS)
+}
+
+/// mmap(2) of `size` bytes wherever the kernel likes.
+pub fn map_anywhere(size: usize) -> Result<usize, Errno> {
+    map(0, size, 0)
+}
+
+/// munmap(2).
+///
+/// # Safety
+/// The range was mapped by this module and nothing uses it any more.
+pub unsafe fn unmap(address: usize, size: usize) -> Result<(), Errno> {
+    if injected(Call::Unmap) {
+        return Err(Errno::NO_MEMORY);
+    }
+    // SAFETY: the caller's promise.
+    check(unsafe { libc::munmap(address as *mut c_void, size) })
+}
+
+/// madvise(2) with MADV_DONTNEED: the range reads zero afterwards. Fails on locked memory.
+///
+/// # Safety
+/// The range was mapped by this module and nothing relies on its content.
+pub unsafe fn discard(address: usize, size: usize) -> Result<(), Errno> {
+    if injected(Call::Discard) {
+        return Err(Errno(libc::EINVAL));
+    }
+    // SAFETY: the caller's promise.
+    check(unsafe { libc::madvise(address as *mut c_void, size, libc::MADV_DONTNEED) })
+}
+
+/// madvise(2) with MADV_HUGEPAGE.
+pub fn advise_huge(address: usize, size: usize) -> Result<(), Errno> {
+    if injected(Call::AdviseHuge) {
+        return Err(Errno(libc::EINVAL));
+    }
+    // SAFETY: the advice changes page sizes, never content.
+    check(unsafe { libc::madvise(address as *mut c_void, size, libc::MADV_HUGEPAGE) })
+}
+
+/// mincore(2) over at most 4096 pages: how many are there. Swapped pages may be missing from the count.
+pub fn resident_pages(address: usize, size: usize) -> Result<usize, Errno> {
+    let pages = size.div_ceil(page_size());
+    let mut seen = MaybeUninit::<[u8; 4096]>::uninit();
+    if pages > 4096 || injected(Call::Resident) {
+        return Err(Errno(libc::EINVAL));
+    }
+    // SAFETY: the kernel writes one byte for each page, at most 4096 of them, and initialises all it is asked for.
+    unsafe {
+        check(libc::mincore(address as *mut c_void, size, seen.as_mut_ptr().cast()))?;
+        let seen = std::slice::from_raw_parts(seen.as_ptr().cast::<u8>(), pages);
+        Ok(seen.iter().map(|&byte| usize::from(byte & 1)).sum())
+    }
+}
+
+/// Bytes of a base page.
+#[inline]
+pub fn page_size() -> usize {
+    static SIZE: AtomicUsize = AtomicUsize::new(0);
+    match SIZE.load(Relaxed) {
+        0 => {
+            // SAFETY: sysconf has no preconditions.
+            let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+            SIZE.store(size, Relaxed);
+            size
+        }
+        size => size,
+    }
+}
+
+/// Processors configured.
+pub fn processors() -> usize {
+    // SAFETY: sysconf has no preconditions.
+    (unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).max(1) as usize
+}
+
+/// The processor that runs this thread now.
+#[inline]
+pub fn current_processor() -> usize {
+    // SAFETY: sched_getcpu has no preconditions; it answers -1 where it can't know.
+    (unsafe { libc::sched_getcpu() }).max(0) as usize
+}
+
+/// futex(2): sleeps while `word` is `value`, at most for `timeout`.
+pub fn wait(word: &AtomicU32, value: u32, timeout: Option<Duration>) {
+    let spec = timeout.map(|t| libc::timespec { tv_sec: t.as_secs() as _, tv_nsec: t.subsec_nanos() as _ });
+    let spec_pointer = spec.as_ref().map_or(null(), std::ptr::from_ref);
+    let op = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the word and the timespec outlive the call.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), op, value, spec_pointer) };
+}
+
+/// futex(2): wakes one sleeper.
+pub fn wake(word: &AtomicU32) {
+    // SAFETY: the kernel uses the address only as a key.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
+}
+
+/// A thread started by [`spawn`].
+pub struct Thread(libc::pthread_t, i32);
+
+static TASK: AtomicU32 = AtomicU32::new(0);
+
+/// Starts a thread that runs `body` with all signals blocked, on a small stack. `body` must not use the global
+/// allocator: glibc would reserve a heap of 64 MiB of address space for the thread.
+pub fn spawn(body: extern "C" fn(*mut c_void) -> *mut c_void) -> Result<Thread, Errno> {
+    if injected(Call::Spawn) {
+        return Err(Errno(libc::EAGAIN));
+    }
+    const STACK: usize = 256 << 10; // static TLS of the program's libraries lies on it too
+    // SAFETY: the attributes and signal sets are initialised before they are used and live on this stack; `body` takes
+    // no argument.
+    unsafe {
+        let mut attributes = MaybeUninit::uninit();
+        let mut all = MaybeUninit::uninit();
+        let mut before = MaybeUninit::uninit();
+        let mut thread = MaybeUninit::uninit();
+        libc::pthread_attr_init(attributes.as_mut_ptr());
+        libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), STACK);
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+        TASK.store(0, Relaxed);
+        let result = libc::pthread_create(thread.as_mut_ptr(), attributes.as_ptr(), body, null_mut());
+        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), null_mut());
+        libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        if result == 0 { Ok(Thread(thread.assume_init(), libc::getpid())) } else { Err(Errno(result)) }
+    }
+}
+
+/// To be called first by the body of a spawned thread: its name, and its number for [`Thread::join`].
+pub fn name_thread(name: &std::ffi::CStr) {
+    // SAFETY: the name is a C string; gettid has no preconditions.
+    unsafe {
+        libc::prctl(libc::PR_SET_NAME, name.as_ptr());
+        TASK.store(libc::syscall(libc::SYS_gettid) as u32, Relaxed);
+    }
+}
+
+impl Thread {
+    /// Waits until the thread has ended and the kernel no longer counts it. In a forked child there is nothing to do.
+    pub fn join(self) {
+        // SAFETY: the thread was made by `spawn` in this process and is joined once; tgkill with signal 0 only asks
+        // whether it is still counted (Python counts threads right after a fork and warns).
+        unsafe {
+            let process = libc::getpid();
+            if process != self.1 {
+                return;
+            }
+            libc::pthread_join(self.0, null_mut());
+            let task = TASK.load(Relaxed);
+            for _ in 0..10_000 {
+                if libc::syscall(libc::SYS_tgkill, process, task, 0) != 0 {
+                    break;
+                }
+                libc::sched_yield();
+            }
+        }
+    }
+}
+
+/// pthread_atfork(3): `prepare` before every fork, `parent` and `child` after it.
+pub fn at_fork(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
+    // SAFETY: the three functions live as long as the program; the library is never unloaded.
+    unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+}
+
+/// A seed that differs between runs where the system randomises addresses.
+pub fn seed() -> usize {
+    let mut bytes = [0u8; size_of::<usize>()];
+    // SAFETY: the kernel writes at most the buffer's length. Without entropy the seed stays what it is: zero.
+    unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), libc::GRND_NONBLOCK) };
+    usize::from_ne_bytes(bytes)
+}

@@ -1,0 +1,47 @@
+//! The operating system: the only place that names a system call.
+//!
+//! The contract that every platform meets (one file each):
+//!
+//! - [`BACKEND`]: whether there is one; where not, every call fails with [`Errno::UNSUPPORTED`].
+//! - [`map_at`], [`map_anywhere`]: private memory that reads zero, readable and writable; `map_at` exactly there or
+//!   not at all, never over something else.
+//! - [`unmap`]: the range is free for anybody again. [`discard`]: the range stays ours, holds nothing and reads zero.
+//! - [`advise_huge`]: ask for huge pages; a wish, whose refusal is an error and harmless.
+//! - [`resident_pages`]: a guess at how many pages of a range are there; never the basis of a promise.
+//! - [`page_size`], [`huge_page_size`], [`processors`], [`current_processor`].
+//! - [`wait`], [`wake`]: sleep on a word while it has a value; wake who sleeps on it.
+//! - [`spawn`], [`Thread::join`]: a thread that blocks all signals and needs no allocator.
+//! - [`at_fork`]: run code around every fork. [`why_refused`]: which limit explains a refusal.
+//! - [`headroom`]: bytes that the machine or the container can still give.
+
+#![allow(unsafe_code)] // Safety: this is where the machine begins; each block says which promise it rests on.
+
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+mod linux;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+mod linux_limits;
+#[cfg(not(all(target_os = "linux", not(firsttouch_no_backend))))]
+mod none;
+
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+pub use linux::*;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+pub use linux_limits::*;
+#[cfg(not(all(target_os = "linux", not(firsttouch_no_backend))))]
+pub use none::*;
+
+mod inject;
+pub use inject::{Call, fail_after, injected};
+
+/// An error number of the operating system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errno(pub i32);
+
+impl Errno {
+    /// No backend for this platform.
+    pub const UNSUPPORTED: Self = Self(-1);
+    /// Something else is there (EEXIST).
+    pub const EXISTS: Self = Self(17);
+    /// There is no room (ENOMEM).
+    pub const NO_MEMORY: Self = Self(12);
+}

@@ -1,0 +1,118 @@
+//! A platform without a backend yet: every call says so, and the caller passes its requests on to somebody else.
+
+use super::Errno;
+use crate::failure::Limit;
+use std::ffi::{CStr, c_void};
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+/// There is none.
+pub const BACKEND: bool = false;
+
+/// Refuses.
+pub fn map_at(_address: usize, _size: usize) -> Result<usize, Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
+pub fn map_anywhere(_size: usize) -> Result<usize, Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
+///
+/// # Safety
+/// None is needed.
+pub unsafe fn unmap(_address: usize, _size: usize) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
+///
+/// # Safety
+/// None is needed.
+pub unsafe fn discard(_address: usize, _size: usize) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
+pub fn advise_huge(_address: usize, _size: usize) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
+pub fn resident_pages(_address: usize, _size: usize) -> Result<usize, Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// The commonest.
+pub fn page_size() -> usize {
+    4096
+}
+
+/// One.
+pub fn processors() -> usize {
+    1
+}
+
+/// The first.
+pub fn current_processor() -> usize {
+    0
+}
+
+/// Lets others run.
+pub fn wait(_word: &AtomicU32, _value: u32, _timeout: Option<Duration>) {
+    std::thread::yield_now();
+}
+
+/// Nobody sleeps.
+pub fn wake(_word: &AtomicU32) {}
+
+/// Never made.
+pub struct Thread(());
+
+/// Refuses.
+pub fn spawn(_body: extern "C" fn(*mut c_void) -> *mut c_void) -> Result<Thread, Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Nothing to name.
+pub fn name_thread(_name: &CStr) {}
+
+impl Thread {
+    /// Nothing to wait for.
+    pub fn join(self) {}
+}
+
+/// Nothing is kept, so a fork needs nothing.
+pub fn at_fork(_prepare: extern "C" fn(), _parent: extern "C" fn(), _child: extern "C" fn()) {}
+
+/// No randomness is needed.
+pub fn seed() -> usize {
+    0
+}
+
+/// None are known.
+pub fn huge_page_size() -> Option<usize> {
+    None
+}
+
+/// Not known.
+pub fn address_space_is_bounded() -> bool {
+    false
+}
+
+/// There is no backend.
+pub fn why_refused(_size: usize, _error: Errno) -> Limit {
+    Limit::Unsupported
+}
+
+/// Not known.
+pub fn memory_total() -> usize {
+    usize::MAX
+}
+
+/// Not known.
+pub fn headroom() -> usize {
+    usize::MAX
+}

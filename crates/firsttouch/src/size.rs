@@ -1,0 +1,79 @@
+//! Sizes as people write them: `65536`, `"64 KiB"`, `"1.5 GB"`.
+
+use crate::layout::MAX_SIZE;
+
+const UNITS: [(&str, u64); 14] = [
+    ("", 1),
+    ("b", 1),
+    ("k", 1 << 10),
+    ("kib", 1 << 10),
+    ("kb", 1_000),
+    ("m", 1 << 20),
+    ("mib", 1 << 20),
+    ("mb", 1_000_000),
+    ("g", 1 << 30),
+    ("gib", 1 << 30),
+    ("gb", 1_000_000_000),
+    ("t", 1 << 40),
+    ("tib", 1 << 40),
+    ("tb", 1_000_000_000_000),
+];
+
+/// Bytes meant by `text`: a number and, if wanted, a unit. Case and blanks around either do not matter; KiB, MiB, GiB
+/// and TiB count by 1024, KB, MB, GB and TB by 1000, and a bare K, M, G or T by 1024.
+///
+/// # Errors
+/// A message that shows what was given and what is accepted.
+pub fn parse(text: &str) -> Result<usize, String> {
+    let refused = || format!("{text:?} is not a size: write a number of bytes, or a number with a unit, like 65536, \"64 KiB\", \"1.5 GiB\" or \"4 GB\"");
+    let trimmed = text.trim();
+    let split = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(trimmed.len());
+    let (number, unit) = trimmed.split_at(split);
+    let unit = unit.trim().to_ascii_lowercase();
+    let scale = UNITS.iter().find(|(name, _)| *name == unit).map(|&(_, scale)| scale).ok_or_else(refused)?;
+    let digits = number.replace('_', "");
+    let bytes = match digits.parse::<u64>() {
+        Ok(whole) => u128::from(whole) * u128::from(scale),
+        Err(_) if digits.contains('.') => {
+            let value: f64 = digits.parse().map_err(|_| refused())?;
+            (value * scale as f64).round() as u128
+        }
+        Err(_) => return Err(refused()),
+    };
+    if bytes > MAX_SIZE as u128 {
+        return Err(format!("{text:?} is larger than any address space ({MAX_SIZE} bytes)"));
+    }
+    Ok(bytes as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn what_people_write_is_understood() {
+        for (text, bytes) in [
+            ("65536", 65536),
+            ("64 KiB", 65536),
+            ("4 GB ", 4_000_000_000),
+            ("4gib", 4 << 30),
+            ("1.5 MiB", 3 << 19),
+            ("512m", 512 << 20),
+            ("1_000", 1000),
+            ("0", 0),
+            ("10 b", 10),
+            ("2T", 2 << 40),
+        ] {
+            assert_eq!(parse(text), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused_with_what_is_accepted() {
+        for text in ["lots", "", "-1", "4 GiBB", "1..5 G", ".", "GiB", "1e9", "NaN", "four", "99999999999 TiB"] {
+            let message = parse(text).unwrap_err();
+            assert!(message.contains(&format!("{text:?}")), "{message}");
+        }
+        assert!(parse("lots").unwrap_err().contains("64 KiB"));
+    }
+}

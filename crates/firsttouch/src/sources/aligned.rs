@@ -1,0 +1,74 @@
+//! Memory at any alignment up to 1 GiB, lazily zeroed when zeros are asked for, which `posix_memalign` can't.
+
+use super::malloc::{memalign, usable};
+use super::pages::Pages;
+use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::layout::{LayoutError, checked_align};
+use crate::memory::address_map;
+use crate::os;
+use crate::stats::Stats;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Blocks from this size on get pages of their own.
+const PAGES_MIN: usize = 128 << 10;
+
+/// See the module. Small blocks come from the C library.
+pub struct Aligned {
+    align: usize,
+    pages: Arc<Pages>,
+}
+
+impl Aligned {
+    /// A source of blocks at multiples of `align` bytes.
+    ///
+    /// # Errors
+    /// Where `align` is not a power of two up to 1 GiB.
+    pub fn new(align: usize) -> Result<Self, LayoutError> {
+        Ok(Self { align: checked_align(align)?, pages: Pages::new(false) })
+    }
+}
+
+// SAFETY: both upstreams keep the promises, and an address knows which of them it came from (law 4).
+unsafe impl Allocator for Aligned {
+    fn expression(&self) -> String {
+        format!("aligned({})", self.align)
+    }
+
+    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
+        let request = Request { align: request.align.max(self.align), ..request };
+        if request.size >= PAGES_MIN || request.align > os::page_size() {
+            self.pages.allocate(request)
+        } else {
+            memalign(request)
+        }
+    }
+
+    unsafe fn deallocate(&self, address: NonNull<u8>) {
+        // SAFETY: the caller's promise, and the address's own word on where it came from.
+        unsafe {
+            match address_map::find(address.as_ptr() as usize) {
+                Some(_) => self.pages.deallocate(address),
+                None => libc::free(address.as_ptr().cast()),
+            }
+        }
+    }
+
+    unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
+        // SAFETY: as for `deallocate`.
+        unsafe {
+            match address_map::find(address.as_ptr() as usize) {
+                Some(_) => self.pages.usable_size(address),
+                None => usable(address.as_ptr().cast()),
+            }
+        }
+    }
+
+    fn trim(&self) -> usize {
+        self.pages.trim()
+    }
+
+    fn stats(&self) -> Stats {
+        self.pages.stats()
+    }
+}

@@ -1,0 +1,58 @@
+//! The C library's `malloc`, at our alignment.
+
+use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
+use crate::failure;
+use std::ffi::c_void;
+use std::ptr::{NonNull, null_mut};
+
+/// See the module. Zeroed requests are written; [`super::Calloc`] has them for nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Malloc;
+
+/// posix_memalign(3), or the error that says that there is no memory.
+pub(super) fn memalign(request: Request) -> Result<Block, AllocError> {
+    request.check().inspect_err(|&error| failure::remember(error))?;
+    let mut address = null_mut();
+    // SAFETY: the alignment is a power of two of at least 64, as Request promises.
+    let result = unsafe { libc::posix_memalign(&mut address, request.align, request.size) };
+    let Some(address) = NonNull::new(address.cast::<u8>()).filter(|_| result == 0) else {
+        let error = AllocError::new(request.size, Limit::Upstream);
+        failure::remember(error);
+        return Err(error);
+    };
+    if request.zeroed {
+        // SAFETY: the block was just given, and has that size.
+        unsafe { address.write_bytes(0, request.size) };
+    }
+    Ok(Block { address, size: request.size, zeroed: request.zeroed })
+}
+
+// SAFETY: posix_memalign and free keep the promises.
+unsafe impl Allocator for Malloc {
+    fn expression(&self) -> String {
+        "malloc()".into()
+    }
+
+    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
+        memalign(request)
+    }
+
+    unsafe fn deallocate(&self, address: NonNull<u8>) {
+        // SAFETY: the caller's promise.
+        unsafe { libc::free(address.as_ptr().cast()) }
+    }
+
+    unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { usable(address.as_ptr().cast()) }
+    }
+}
+
+/// malloc_usable_size(3).
+///
+/// # Safety
+/// The pointer is a living block of the C library's.
+pub(super) unsafe fn usable(pointer: *mut c_void) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { libc::malloc_usable_size(pointer) }
+}

@@ -1,0 +1,114 @@
+//! Anonymous memory: every block its own pages, fresh from the system and given back at once.
+
+#![allow(unsafe_code)]
+
+use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::failure;
+use crate::layout::round_up;
+use crate::memory::caretaker::{self, Ward};
+use crate::memory::heap::{self, Heap, Kind};
+use crate::os;
+use crate::stats::Stats;
+use std::ptr::{NonNull, with_exposed_provenance_mut};
+use std::sync::Arc;
+
+/// See the module. With `huge`, blocks of at least a huge page are aligned to it and ask for it.
+pub struct Pages {
+    huge: bool,
+    heap: Heap,
+}
+
+impl Pages {
+    /// A source of pages.
+    pub fn new(huge: bool) -> Arc<Self> {
+        let pages = Arc::new(Self { huge, heap: Heap::new() });
+        let address = Arc::as_ptr(&pages);
+        // SAFETY: the source stays where it is until it is dropped, which closes the heap and leaves the caretaker.
+        unsafe {
+            pages.heap.set_owner(address);
+            caretaker::enter(address);
+        }
+        pages
+    }
+
+    fn failed(&self, error: AllocError) -> AllocError {
+        failure::remember(error);
+        error
+    }
+}
+
+// SAFETY: spans are whole pages of their own; fresh pages read zero.
+unsafe impl Allocator for Pages {
+    fn expression(&self) -> String {
+        format!("pages(huge={})", if self.huge { "'thp'" } else { "False" })
+    }
+
+    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
+        request.check().map_err(|error| self.failed(error))?;
+        let Request { size, align, .. } = request;
+        let (kind, page) = match heap::huge_page() {
+            page if self.huge && size >= page => (Kind::Huge, page),
+            _ => (Kind::Small, os::page_size()),
+        };
+        let whole = round_up(size, page).unwrap_or(size);
+        let span = self.heap.take_or_grow(kind, whole, align.max(page), false).map_err(|e| self.failed(heap::refused(size, e)))?;
+        span.segment.set_asked(span.start, size);
+        // SAFETY: spans lie in mapped memory, never at zero.
+        let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(span.address())) };
+        if request.zeroed && span.dirty > 0 {
+            // SAFETY: the span was just taken; it is dirty where the system once refused to take pages back.
+            unsafe { address.write_bytes(0, size) };
+        }
+        Ok(Block { address, size: span.bytes(), zeroed: request.zeroed || span.dirty == 0 })
+    }
+
+    unsafe fn deallocate(&self, address: NonNull<u8>) {
+        if let Some((kind, span)) = heap::span_at(address.as_ptr() as usize) {
+            self.heap.give_back(kind, span);
+        }
+    }
+
+    unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
+        heap::span_at(address.as_ptr() as usize).map_or(0, |(_, span)| span.bytes())
+    }
+
+    fn trim(&self) -> usize {
+        self.heap.purge(0, usize::MAX)
+    }
+
+    fn stats(&self) -> Stats {
+        let held = self.heap.held();
+        Stats { active: held.out, in_use: held.out, idle: held.dirty, mapped: held.mapped, ..Stats::default() }
+    }
+
+    fn in_segments(&self) -> bool {
+        true
+    }
+}
+
+impl Ward for Pages {
+    fn tick(&self) {}
+
+    fn rests(&self) -> bool {
+        true // nothing is kept
+    }
+
+    fn cool(&self) {}
+
+    fn hold(&self) {
+        self.heap.hold();
+    }
+
+    unsafe fn release(&self) {
+        // SAFETY: `hold` took them.
+        unsafe { self.heap.release() }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        caretaker::leave(std::ptr::from_ref(self));
+        // SAFETY: nobody can reach the source any more; a heap with living blocks stays open (law 8).
+        unsafe { self.heap.close() }
+    }
+}

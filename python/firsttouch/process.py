@@ -1,0 +1,64 @@
+"""The whole process: install, uninstall, trim, and who allocates."""
+
+import os
+import warnings
+
+import numpy as np
+
+from firsttouch import _firsttouch
+from firsttouch._firsttouch import Allocator
+from firsttouch.allocators import checked
+from firsttouch.reports import Failure
+
+
+def install(allocator: Allocator | None = None) -> None:
+    """Lets ``allocator`` serve every array of the process from now on: all threads, those already running included.
+
+    ``None`` is the process's own pool. Arrays made before stay as they are. May be called again, also with another
+    allocator; the last one serves. NumPy has no promised way to do this: one pointer behind its default memory
+    handler is swapped, after everything about it was checked.
+
+    Raises :exc:`UnsupportedError` where NumPy's handler is not as expected, :exc:`TypeError` where ``allocator`` is
+    not an allocator or its blocks could not be told from others by their address. Where the platform has no backend it
+    warns, and NumPy goes on as before.
+    """
+    chosen = None if allocator is None else checked(allocator, "install()")
+    if not _firsttouch.BACKEND:
+        message = "firsttouch has no backend for this platform: NumPy's arrays stay with NumPy's own allocator"
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        return
+    _firsttouch.install(chosen)
+
+
+def uninstall() -> None:
+    """Stops serving new arrays. Living ones stay valid and are freed by who made them; never fails."""
+    _firsttouch.uninstall()
+
+
+def is_installed() -> bool:
+    """Whether :func:`install` is in force. (A :func:`use` around the caller does not count.)"""
+    return _firsttouch.is_installed()
+
+
+def get_allocator(array: "np.ndarray | None" = None) -> Allocator | None:
+    """The allocator that serves new arrays here, or the one that made ``array``'s memory.
+
+    ``None`` where NumPy did not allocate the memory: a memory map, a buffer of another library.
+    """
+    return _firsttouch.get_allocator(array)
+
+
+def trim(allocator: Allocator | None = None) -> int:
+    """Gives what ``allocator`` (the process's own pool) keeps back to the operating system now; bytes given back."""
+    return _firsttouch.trim(None if allocator is None else checked(allocator, "trim()"))
+
+
+def last_failure() -> Failure | None:
+    """Why the last request failed that firsttouch could not serve; ``None`` if none ever did."""
+    found = _firsttouch.last_failure()
+    return None if found is None else Failure(*found)
+
+
+if hasattr(os, "register_at_fork"):
+    # The caretaker thread ends before a fork and may come back once it is over.
+    os.register_at_fork(after_in_parent=_firsttouch.resume_later, after_in_child=_firsttouch.resume_later)
