@@ -5,9 +5,8 @@
 
 #![allow(unsafe_code)] // Safety: NumPy calls these with its own living blocks; law 4 says how an owner is found.
 
-use crate::numpy_api::{RawAllocator, RawHandler};
-use firsttouch::allocator::{AllocError, Allocator, Limit, Request};
-use firsttouch::failure;
+use crate::numpy_api::{Functions, RawAllocator, RawHandler};
+use firsttouch::allocator::{Allocator, Request};
 use firsttouch::memory::address_map;
 use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,7 +24,7 @@ pub struct Handler {
     /// Requests below this many bytes go on to `next`.
     small: AtomicUsize,
     /// The handler that was there before.
-    next: RawAllocator,
+    next: Functions,
     /// The allocator in charge, boxed; replaced ones are kept, as their blocks may live.
     allocator: AtomicPtr<Arc<dyn Allocator>>,
 }
@@ -37,14 +36,14 @@ unsafe impl Send for Handler {}
 
 impl Handler {
     /// A handler whose functions lead to `allocator`, small requests and foreign addresses to `next`.
-    pub fn new(allocator: Arc<dyn Allocator>, small: usize, next: RawAllocator) -> Box<Self> {
+    pub fn new(allocator: Arc<dyn Allocator>, small: usize, next: Functions) -> Box<Self> {
         let mut name = [0; 127];
         for (to, from) in name.iter_mut().zip(NAME.bytes()) {
             *to = from as c_char;
         }
         let in_segments = allocator.in_segments();
         let mut handler = Box::new(Self {
-            raw: RawHandler { name, version: 1, allocator: next },
+            raw: RawHandler { name, version: 1, allocator: RawAllocator::NONE },
             small: AtomicUsize::new(small),
             next,
             allocator: AtomicPtr::new(Box::into_raw(Box::new(allocator))),
@@ -115,12 +114,9 @@ unsafe extern "C" fn malloc(ctx: *mut c_void, size: usize) -> *mut c_void {
     unsafe {
         let handler = handler(ctx);
         if size < handler.small.load(Relaxed) {
-            return match handler.next.malloc {
-                Some(next) => next(handler.next.ctx, size),
-                None => null_mut(),
-            };
+            return (handler.next.malloc)(handler.next.ctx, size);
         }
-        serve(handler, Request::bytes(size))
+        serve(ctx, size)
     }
 }
 
@@ -128,23 +124,11 @@ unsafe extern "C" fn calloc(ctx: *mut c_void, count: usize, size: usize) -> *mut
     // SAFETY: as for `malloc`.
     unsafe {
         let handler = handler(ctx);
-        let Some(total) = count.checked_mul(size) else {
-            failure::remember(AllocError::new(usize::MAX, Limit::Size));
-            return null_mut();
-        };
-        if total < handler.small.load(Relaxed) {
-            return match handler.next.calloc {
-                Some(next) => next(handler.next.ctx, count, size),
-                None => null_mut(),
-            };
+        if size == 1 && count < handler.small.load(Relaxed) {
+            return (handler.next.calloc)(handler.next.ctx, count, size); // NumPy always asks for so many single bytes
         }
-        serve(handler, Request::zeroed(total))
+        serve_zeroed(ctx, count, size)
     }
-}
-
-#[inline(never)]
-fn serve(handler: &Handler, request: Request) -> *mut c_void {
-    guarded(|| handler.allocator().allocate(request).map_or(null_mut(), |block| block.address.as_ptr().cast()))
 }
 
 unsafe extern "C" fn free(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
@@ -152,28 +136,9 @@ unsafe extern "C" fn free(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
     unsafe {
         if address_map::is_foreign(pointer as usize) {
             let next = &handler(ctx).next;
-            return match next.free {
-                Some(free) => free(next.ctx, pointer, size),
-                None => (),
-            };
+            return (next.free)(next.ctx, pointer, size);
         }
-        free_ours(ctx, pointer, size);
-    }
-}
-
-#[inline(never)]
-unsafe fn free_ours(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
-    // SAFETY: as for `free`.
-    unsafe {
-        match (NonNull::new(pointer.cast()), address_map::owner(pointer as usize)) {
-            (Some(address), Some(owner)) => owner.deallocate(address),
-            _ => {
-                let next = &handler(ctx).next;
-                if let Some(free) = next.free {
-                    free(next.ctx, pointer, size);
-                }
-            }
-        }
+        free_ours(ctx, pointer, size)
     }
 }
 
@@ -185,7 +150,46 @@ unsafe extern "C" fn realloc(ctx: *mut c_void, pointer: *mut c_void, size: usize
             (None, _) => malloc(ctx, size),
             (Some(_), None) => {
                 let next = &handler(ctx).next;
-                next.realloc.map_or(null_mut(), |realloc| realloc(next.ctx, pointer, size))
+                (next.realloc)(next.ctx, pointer, size)
+            }
+        }
+    }
+}
+
+// The slow halves are `extern "C"` too, so that the fast ones can jump to them and need no frame.
+
+#[inline(never)]
+unsafe extern "C" fn serve(ctx: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: as for `malloc`.
+    allocate(unsafe { handler(ctx) }, Request::bytes(size))
+}
+
+#[inline(never)]
+unsafe extern "C" fn serve_zeroed(ctx: *mut c_void, count: usize, size: usize) -> *mut c_void {
+    // SAFETY: as for `malloc`.
+    unsafe {
+        let handler = handler(ctx);
+        let total = count.checked_mul(size).unwrap_or(usize::MAX); // which no allocator has
+        if total < handler.small.load(Relaxed) {
+            return (handler.next.calloc)(handler.next.ctx, count, size);
+        }
+        allocate(handler, Request::zeroed(total))
+    }
+}
+
+fn allocate(handler: &Handler, request: Request) -> *mut c_void {
+    guarded(|| handler.allocator().allocate(request).map_or(null_mut(), |block| block.address.as_ptr().cast()))
+}
+
+#[inline(never)]
+unsafe extern "C" fn free_ours(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
+    // SAFETY: as for `free`.
+    unsafe {
+        match (NonNull::new(pointer.cast()), address_map::owner(pointer as usize)) {
+            (Some(address), Some(owner)) => owner.deallocate(address),
+            _ => {
+                let next = &handler(ctx).next;
+                (next.free)(next.ctx, pointer, size);
             }
         }
     }

@@ -5,7 +5,7 @@
 use crate::UnsupportedError;
 use crate::allocator::PyAllocator;
 use crate::handler::{Handler, NAME};
-use crate::numpy_api::{CAPSULE, NumPy, RawAllocator, RawHandler, handler_in};
+use crate::numpy_api::{Functions, NumPy, RawHandler, handler_in};
 use firsttouch::adaptors::{Options, Pool, SMALL_LIMIT};
 use firsttouch::allocator::Allocator;
 use pyo3::exceptions::PyTypeError;
@@ -21,7 +21,7 @@ static BEHIND: OnceLock<Behind> = OnceLock::new();
 /// Below this many bytes requests stay with NumPy.
 static SMALL: AtomicUsize = AtomicUsize::new(SMALL_LIMIT);
 
-struct Behind(*const RawHandler);
+struct Behind(*const RawHandler, Functions);
 // SAFETY: NumPy's default handler is static and read only.
 unsafe impl Send for Behind {}
 // SAFETY: as above.
@@ -39,30 +39,35 @@ pub fn small_limit() -> usize {
 }
 
 /// What stood behind NumPy's default capsule before us, checked: NumPy's own handler or another copy's of this package.
-pub fn behind(py: Python<'_>) -> PyResult<*const RawHandler> {
-    if let Some(Behind(raw)) = BEHIND.get() {
-        return Ok(*raw);
+fn checked(py: Python<'_>) -> PyResult<&'static Behind> {
+    if let Some(found) = BEHIND.get() {
+        return Ok(found);
     }
     let raw = handler_in(&NumPy::get(py)?.default_capsule(py))?.cast_const();
     // SAFETY: a capsule of this name holds a handler, whose first fields have not changed since NumPy 1.22; `version`
     // is checked before the functions are believed.
     let handler = unsafe { &*raw };
     let name = handler.name();
-    let functions = handler.allocator;
-    let whole = functions.malloc.is_some() && functions.calloc.is_some() && functions.realloc.is_some() && functions.free.is_some();
-    if handler.version != 1 || !whole || (name != "default_allocator" && name != NAME) {
-        return Err(UnsupportedError::new_err(format!(
-            "NumPy's default memory handler is {name:?}, version {}, where firsttouch expects \"default_allocator\", version 1; it is left alone",
+    match handler.allocator.functions() {
+        Some(functions) if handler.version == 1 && (name == "default_allocator" || name == NAME) => {
+            Ok(BEHIND.get_or_init(|| Behind(raw, functions)))
+        }
+        _ => Err(UnsupportedError::new_err(format!(
+            "NumPy's default memory handler is {name:?}, version {}, where firsttouch expects \"default_allocator\", \
+             version 1; it is left alone",
             handler.version
-        )));
+        ))),
     }
-    Ok(BEHIND.get_or_init(|| Behind(raw)).0)
+}
+
+/// The handler that stood behind NumPy's default capsule before us.
+pub fn behind(py: Python<'_>) -> PyResult<*const RawHandler> {
+    Ok(checked(py)?.0)
 }
 
 /// The functions of what stood behind NumPy's default capsule before us.
-pub fn next(py: Python<'_>) -> PyResult<RawAllocator> {
-    // SAFETY: `behind` checked it, and it lives for ever.
-    Ok(unsafe { (*behind(py)?).allocator })
+pub fn next(py: Python<'_>) -> PyResult<Functions> {
+    Ok(checked(py)?.1)
 }
 
 #[pyfunction]
@@ -93,7 +98,6 @@ fn install(py: Python<'_>, allocator: Option<&PyAllocator>) -> PyResult<()> {
     if unsafe { ffi::PyCapsule_SetPointer(capsule.as_ptr(), front.raw().cast_mut().cast()) } != 0 {
         return Err(PyErr::fetch(py));
     }
-    debug_assert!(CAPSULE == c"mem_handler");
     let _ = FRONT.set(front);
     Ok(())
 }

@@ -22,6 +22,26 @@ pub struct RawAllocator {
     pub free: Option<unsafe extern "C" fn(*mut c_void, *mut c_void, usize)>,
 }
 
+impl RawAllocator {
+    /// No functions.
+    pub const NONE: Self = Self { ctx: std::ptr::null_mut(), malloc: None, calloc: None, realloc: None, free: None };
+
+    /// The functions, if there are all four.
+    pub fn functions(&self) -> Option<Functions> {
+        Some(Functions { ctx: self.ctx, malloc: self.malloc?, calloc: self.calloc?, realloc: self.realloc?, free: self.free? })
+    }
+}
+
+/// A `PyDataMemAllocator` that has all its functions.
+#[derive(Clone, Copy)]
+pub struct Functions {
+    pub ctx: *mut c_void,
+    pub malloc: unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void,
+    pub calloc: unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_void,
+    pub realloc: unsafe extern "C" fn(*mut c_void, *mut c_void, usize) -> *mut c_void,
+    pub free: unsafe extern "C" fn(*mut c_void, *mut c_void, usize),
+}
+
 /// NumPy's `PyDataMem_Handler`.
 #[repr(C)]
 pub struct RawHandler {

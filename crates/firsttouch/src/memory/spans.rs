@@ -17,22 +17,29 @@ impl Segment {
         let wanted = len.checked_add(extra)?;
         let found = sides.iter().find_map(|&side| self.find(side, wanted))?;
         let (total, dirty) = self.unlist(found);
-        let skip = (self.address(found).next_multiple_of(align) - self.address(found)) >> self.unit_shift;
-        let start = found + skip as u32;
-        let behind = total - skip as u32 - len;
-        let whole_side_dirty = |start, len| match dirty {
+        let dirty_of = |start, len| match dirty {
             0 => 0,
             all if all == total => len,
             _ => self.count_dirty(start, len),
         };
+        let padding = self.address(found).next_multiple_of(align) - self.address(found);
+        let mut skip = (padding >> self.unit_shift) as u32;
+        if extra == 0 && (0 < dirty && dirty < total) {
+            // Partly dirty: from the end that is more of what is wanted.
+            let (low, high) = (dirty_of(found, len), dirty_of(found + total - len, len));
+            let from_above = if sides[0] == Side::Dirty { high > low } else { high < low };
+            skip = if from_above { total - len } else { 0 };
+        }
+        let start = found + skip;
+        let behind = total - skip - len;
         if skip > 0 {
-            self.list(found, skip as u32, whole_side_dirty(found, skip as u32));
+            self.list(found, skip, dirty_of(found, skip));
         }
         if behind > 0 {
-            self.list(start + len, behind, whole_side_dirty(start + len, behind));
+            self.list(start + len, behind, dirty_of(start + len, behind));
         }
         self.mark_used(start, len);
-        Some((start, whole_side_dirty(start, len)))
+        Some((start, dirty_of(start, len)))
     }
 
     /// Gives the used units back, `dirty` of them dirty, and joins them with their free neighbours.

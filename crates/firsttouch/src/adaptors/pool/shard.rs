@@ -4,7 +4,7 @@ use crate::memory::heap::Kind;
 use crate::memory::region::Span;
 
 /// Spans that a shard remembers.
-const ROOM: usize = 16;
+const ROOM: usize = 8;
 
 /// A freed span that was not joined with its neighbours yet.
 #[derive(Clone, Copy)]

@@ -1,0 +1,56 @@
+//! fork(2), as a C library calls it.
+
+#![allow(unsafe_code)] // Safety: the child runs only the body it is given, and never returns into the parent's code.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Runs `body` in a forked child; a panic is the child's failure.
+pub fn fork(body: impl FnOnce()) -> Child {
+    // SAFETY: the child ends in `_exit`.
+    match unsafe { libc::fork() } {
+        -1 => panic!("{}", std::io::Error::last_os_error()),
+        0 => {
+            std::panic::set_hook(Box::new(|panic| {
+                let text = format!("in the forked child: {panic}\n");
+                // SAFETY: the text is as long as it says.
+                unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
+            }));
+            let status = i32::from(catch_unwind(AssertUnwindSafe(body)).is_err());
+            // SAFETY: nothing of the parent's is run at the end.
+            unsafe { libc::_exit(status) }
+        }
+        id => Child { id, began: Instant::now() },
+    }
+}
+
+/// A forked child that must end well.
+#[must_use]
+pub struct Child {
+    id: libc::pid_t,
+    began: Instant,
+}
+
+impl Child {
+    /// Waits for the child; it must not have failed, and not hang.
+    pub fn join(self) {
+        let mut status = 0;
+        loop {
+            // SAFETY: the status is written for a child of ours.
+            let result = unsafe { libc::waitpid(self.id, &mut status, libc::WNOHANG) };
+            if result == self.id {
+                assert_eq!(status, 0, "a forked child failed");
+                return;
+            }
+            assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+            if self.began.elapsed() > PATIENCE {
+                // SAFETY: the child is ours and was not waited for.
+                unsafe { libc::kill(self.id, libc::SIGKILL) };
+                panic!("a forked child hangs");
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

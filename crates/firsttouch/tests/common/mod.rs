@@ -1,0 +1,9 @@
+//! What the tests share.
+
+#![allow(dead_code)] // each test binary uses its part
+
+pub mod alone;
+pub mod forked;
+pub mod held;
+pub mod pattern;
+pub mod process;
