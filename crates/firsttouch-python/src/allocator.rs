@@ -7,6 +7,7 @@ use firsttouch::size;
 use firsttouch::sources::{Aligned, Calloc, Malloc, Pages};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyBool;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,10 +83,14 @@ fn bytes(name: &str, value: &Bound<'_, PyAny>) -> PyResult<usize> {
     if let Ok(text) = value.extract::<String>() {
         return size::parse(&text).map_err(|message| PyValueError::new_err(format!("{name}: {message}")));
     }
-    let number = value.call_method0("__index__").map_err(|_| {
+    let wrong_type = || {
         let kind = value.get_type().to_string();
         PyTypeError::new_err(format!("{name} is {kind}: give a number of bytes, text like \"4 GiB\", or None"))
-    })?;
+    };
+    if value.is_instance_of::<PyBool>() {
+        return Err(wrong_type());
+    }
+    let number = value.call_method0("__index__").map_err(|_| wrong_type())?;
     number.extract::<usize>().map_err(|_| {
         PyValueError::new_err(format!("{name}={number} is not a number of bytes: give 0 or more, or text like \"4 GiB\""))
     })
@@ -103,10 +108,8 @@ fn wants_huge(huge: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (huge=None))]
-fn pages(huge: Option<&Bound<'_, PyAny>>) -> PyResult<PyAllocator> {
-    let huge = huge.map_or(Ok(false), wants_huge)?;
-    Ok(PyAllocator::ours(Pages::new(huge)))
+fn pages(huge: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
+    Ok(PyAllocator::ours(Pages::new(wants_huge(huge)?)))
 }
 
 #[pyfunction]

@@ -54,7 +54,7 @@ static STOP: AtomicU32 = AtomicU32::new(0);
 /// The ward lives until [`leave`].
 pub(crate) unsafe fn enter(ward: *const dyn Ward) {
     static FORKS: Once = Once::new();
-    FORKS.call_once(|| os::at_fork(before_fork, after_fork, after_fork));
+    FORKS.call_once(|| os::at_fork(before_fork, after_fork, in_child));
     // SAFETY: the caller's promise.
     CARE.lock().wards.push(unsafe { &*ward });
 }
@@ -64,18 +64,16 @@ pub(crate) fn leave(ward: *const dyn Ward) {
     CARE.lock().wards.retain(|&other| !std::ptr::addr_eq(other, ward));
 }
 
-/// Makes sure that the thread runs. Where it can't be had, pools decay only as they are used.
+/// Makes sure that the thread runs; whether it does. Where it can't be had, pools tick as they are used.
 #[inline]
-pub(crate) fn ensure() {
-    if RUNS.load(SeqCst) == 0 {
-        start();
-    }
+pub(crate) fn ensure() -> bool {
+    RUNS.load(SeqCst) != 0 || start()
 }
 
 #[cold]
-fn start() {
+fn start() -> bool {
     if cfg!(shuttle) {
-        return;
+        return true; // the model's threads tick themselves
     }
     let mut care = CARE.lock();
     if RUNS.load(SeqCst) == 0 {
@@ -87,6 +85,7 @@ fn start() {
             RUNS.store(1, SeqCst);
         }
     }
+    RUNS.load(SeqCst) != 0
 }
 
 /// Starts the thread again after a fork, if there is something to look after.
@@ -150,4 +149,13 @@ extern "C" fn after_fork() {
         CARE.held().wards.iter().for_each(|ward| ward.release());
         CARE.release();
     }
+}
+
+extern "C" fn in_child() {
+    // A fork of another thread may have been waiting for the caretaker, which this process does not have.
+    // SAFETY: `before_fork` took the lock in this thread, whose copy runs now.
+    unsafe { CARE.held().thread = None };
+    RUNS.store(0, SeqCst);
+    STOP.store(0, SeqCst);
+    after_fork();
 }

@@ -73,13 +73,18 @@ impl<'a> Held<'a> {
         unsafe { from_raw_parts(self.address.as_ptr(), self.asked) }
     }
 
-    /// Writes the pattern of `seed` into the bytes asked for, and something into all others that may be used.
+    /// Writes the pattern of `seed` into the bytes asked for, and something into the others that may be used: the
+    /// first of them and the last.
     pub fn fill(&mut self, seed: u64) {
         let (asked, usable) = (self.asked, self.usable());
         self.seed = Some(seed);
         pattern::fill(self.bytes(), seed);
+        let some = (usable - asked).min(16 << 10);
         // SAFETY: the block lives, is nobody else's and may be used up to there.
-        unsafe { self.address.as_ptr().add(asked).write_bytes(0xEE, usable - asked) };
+        unsafe {
+            self.address.as_ptr().add(asked).write_bytes(0xEE, some);
+            self.address.as_ptr().add(usable - some).write_bytes(0xEE, some);
+        }
     }
 
     /// Checks the pattern.

@@ -6,7 +6,7 @@ use crate::memory::caretaker::{TICK, Ward};
 use crate::memory::purge::ticks_since;
 use crate::stats::Stats;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes that a pool may hold beyond a tenth more than the most that was ever active.
 const SLACK: usize = 8 << 20;
@@ -21,6 +21,9 @@ pub(super) struct Clock {
     /// Epochs after which idle memory goes, if it does.
     pub decay_epochs: Option<u8>,
     ticks: AtomicU32,
+    /// Where there is no caretaker: milliseconds from `start` to the last tick.
+    last: AtomicU32,
+    start: Instant,
 }
 
 impl Clock {
@@ -28,7 +31,14 @@ impl Clock {
         let ticks = decay.map_or(0, |decay| decay.as_millis().div_ceil(TICK.as_millis()).min(u32::MAX.into()) as u32);
         let ticks_per_epoch = (ticks / DECAY_EPOCHS).max(1);
         let decay_epochs = decay.map(|_| ticks.div_ceil(ticks_per_epoch) as u8);
-        Self { ticks_per_epoch, decay_epochs, ticks: AtomicU32::new(0) }
+        Self { ticks_per_epoch, decay_epochs, ticks: AtomicU32::new(0), last: AtomicU32::new(0), start: Instant::now() }
+    }
+
+    /// Whether a tick has passed since this last said so.
+    fn is_due(&self) -> bool {
+        let now = self.start.elapsed().as_millis() as u32;
+        let last = self.last.load(Relaxed);
+        now.wrapping_sub(last) >= TICK.as_millis() as u32 && self.last.compare_exchange(last, now, Relaxed, Relaxed).is_ok()
     }
 
     /// Whether this tick begins an epoch.
@@ -63,19 +73,31 @@ impl Pool {
     /// Fresh memory was taken: gives idle memory back for it where more is held than the most ever active explains.
     pub(super) fn make_room(&self) {
         let held = self.heap.held();
-        let held = held.out + held.dirty;
+        let (held, idle) = (held.out + held.dirty, held.dirty);
         self.meter.peak_held.fetch_max(held as isize, Relaxed);
         let active = self.meter.active.load(Relaxed).max(self.meter.peak_active.load(Relaxed)).max(0) as usize;
         let allowed = active + active / 10 + SLACK;
-        if held > allowed {
+        if held > allowed && idle > self.stuck.load(Relaxed) + SLACK / 8 {
             self.flush(|_| true);
-            self.purge_oldest(held - allowed);
+            // Some more at a time, as looking for victims costs.
+            let wanted = held - allowed + allowed / 32;
+            let gone = self.purge_oldest(wanted);
+            self.stuck.store(if gone < wanted { idle.saturating_sub(gone) } else { 0 }, Relaxed);
         }
     }
 
-    fn purge_oldest(&self, bytes: usize) {
+    /// Does the caretaker's work where there is no caretaker.
+    #[cold]
+    pub(super) fn tick_if_due(&self) {
+        if self.clock.is_due() {
+            self.tick();
+        }
+    }
+
+    fn purge_oldest(&self, bytes: usize) -> usize {
         let gone = self.heap.purge_oldest(bytes);
         self.meter.purged.fetch_add(gone as u64, Relaxed);
+        gone
     }
 
     /// Bytes that may be kept idle now: never more than the machine or the container has left.

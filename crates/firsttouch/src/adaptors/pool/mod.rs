@@ -24,7 +24,7 @@ use meter::Meter;
 use shard::{Recent, Shard};
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Requests below this go to the pool's small upstream.
@@ -69,6 +69,8 @@ pub struct Pool {
     shards: Box<[Padded]>,
     meter: Meter,
     clock: care::Clock,
+    /// Idle bytes that the last search for victims could not give back.
+    stuck: AtomicUsize,
 }
 
 impl Pool {
@@ -81,6 +83,7 @@ impl Pool {
             shards: (0..os::processors().min(64)).map(|_| Padded(Lock::new(Shard::new()))).collect(),
             meter: Meter::default(),
             clock: care::Clock::new(options.decay),
+            stuck: AtomicUsize::new(0),
         });
         let address = Arc::as_ptr(&pool);
         // SAFETY: the pool stays where it is until it is dropped, which closes the heap and leaves the caretaker.
@@ -153,7 +156,9 @@ impl Pool {
         if fresh > 0 {
             self.touched(kind, fresh);
             self.make_room();
-            caretaker::ensure();
+            if !caretaker::ensure() {
+                self.tick_if_due();
+            }
         }
         Ok(span)
     }

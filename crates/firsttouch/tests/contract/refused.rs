@@ -1,0 +1,61 @@
+//! What can't be had is an error that says why, and nothing is lost by asking.
+
+use super::Make;
+use super::common::held::Held;
+use super::common::process::address_space;
+use firsttouch::allocator::Limit;
+use firsttouch::layout::MAX_SIZE;
+use firsttouch::{Allocator, Request, failure};
+
+/// More than the address space of a process.
+const IMPOSSIBLE: [usize; 8] =
+    [usize::MAX, MAX_SIZE + 1, MAX_SIZE, MAX_SIZE - 64, MAX_SIZE - 4096, 1 << 62, 1 << 52, 1 << 47];
+
+fn refuse(allocator: &dyn Allocator, request: Request) {
+    let error = Held::new(allocator, request).err().unwrap_or_else(|| panic!("{request:?} was served"));
+    assert_eq!(error.asked, request.size);
+    assert!(error.to_string().contains(&request.size.to_string()), "{error}");
+    if request.size >= MAX_SIZE {
+        assert_eq!(error.limit, Limit::Size);
+    }
+    assert!(failure::last().is_some());
+}
+
+pub fn impossible_sizes(make: Make) {
+    let allocator = make();
+    let living = Held::filled(&*allocator, 3 << 20, 6);
+    for size in IMPOSSIBLE {
+        for request in [Request::bytes(size), Request::zeroed(size)] {
+            refuse(&*allocator, request);
+            refuse(&*allocator, request.aligned(1 << 30).unwrap());
+        }
+        Held::filled(&*allocator, 1 << 20, size as u64).give_back();
+    }
+    living.give_back();
+}
+
+pub fn a_resize_that_fails_changes_nothing(make: Make) {
+    let allocator = make();
+    for size in [100, 50_000, 3 << 20] {
+        let mut block = Held::filled(&*allocator, size, 7);
+        let address = block.address();
+        for target in IMPOSSIBLE {
+            assert_eq!(block.resize(target).unwrap_err().asked, target);
+            assert!(!block.resize_in_place(target));
+            assert_eq!((block.address(), block.asked), (address, size));
+        }
+        block.give_back();
+    }
+}
+
+/// A program that asks for too much again and again, and catches the error, has all its memory in the end.
+pub fn nothing_is_lost(make: Make) {
+    let allocator = make();
+    let ask = |round: usize| refuse(&*allocator, Request::bytes((1 << 47) + (round << 43)));
+    ask(0);
+    let before = address_space();
+    (0..40).for_each(ask);
+    let grown = address_space().saturating_sub(before);
+    assert!(grown < 1 << 30, "{grown} bytes of address space went with requests that failed");
+    Held::filled(&*allocator, 1 << 20, 8).give_back();
+}

@@ -1,0 +1,61 @@
+//! Idle memory goes home on demand, and all of it with its allocator; what lives stays (law 8).
+
+use super::Make;
+use super::common::held::Held;
+use super::sizes::SIZES;
+use firsttouch::memory::address_map;
+
+pub fn trim_keeps_what_lives(make: Make) {
+    let allocator = make();
+    let mut blocks: Vec<_> = (0..90).map(|n| Held::filled(&*allocator, 3000 << (n % 10), n)).collect();
+    for round in 0..3 {
+        let mut index = 0;
+        blocks.retain(|_| {
+            index += 1;
+            index % 4 != round
+        });
+        allocator.trim();
+        blocks.iter().for_each(Held::check);
+    }
+}
+
+pub fn idle_memory_is_gone_after_trim(make: Make) {
+    let allocator = make();
+    let blocks: Vec<_> = SIZES.into_iter().map(|size| Held::filled(&*allocator, size, 1)).collect();
+    drop(blocks);
+    allocator.trim();
+    let stats = allocator.stats();
+    assert_eq!((stats.idle, stats.active, stats.in_use, stats.blocks), (0, 0, 0, 0));
+    assert_eq!(allocator.trim(), 0, "there is nothing left to give back");
+}
+
+pub fn dropped_with_nothing_alive(make: Make) {
+    for _ in 0..3 {
+        let allocator = make();
+        let block = Held::filled(&*allocator, 5 << 20, 1);
+        let address = block.address();
+        assert_eq!(address_map::owner(address).is_some(), allocator.in_segments() || is_pages(&allocator.expression()));
+        block.give_back();
+        drop(allocator);
+        assert!(address_map::owner(address).is_none());
+    }
+}
+
+fn is_pages(expression: &str) -> bool {
+    expression.starts_with("aligned(")
+}
+
+pub fn dropped_with_living_blocks(make: Make) {
+    let allocator = make();
+    let (left, gone) = (Held::filled(&*allocator, 300_000, 2), Held::filled(&*allocator, 3 << 20, 3));
+    gone.give_back();
+    let left = left.leak();
+    let address = left.as_ptr() as usize;
+    drop(allocator);
+    assert!(address_map::owner(address).is_none(), "an allocator that is gone owns nothing");
+    // Nobody else gets that memory.
+    let other = make();
+    let blocks: Vec<_> = (0..50).map(|seed| Held::filled(&*other, 100_000 << (seed % 6), seed)).collect();
+    super::common::pattern::check(left, 2);
+    drop(blocks);
+}
