@@ -70,20 +70,35 @@ impl Pool {
         self.shards().map(|shard| shard.lock().bytes()).sum()
     }
 
-    /// Fresh memory was taken: gives idle memory back for it where more is held than the most ever active explains.
-    pub(super) fn make_room(&self) {
+    /// `fresh` bytes of memory were taken: gives idle memory back for them where more is held than the most ever active
+    /// explains, or the machine runs short.
+    pub(super) fn make_room(&self, fresh: usize) {
         let held = self.heap.held();
-        let (held, idle) = (held.out + held.dirty, held.dirty);
+        let held = held.out + held.dirty;
+        let idle = held.saturating_sub(self.meter.active.load(Relaxed).max(0) as usize);
         self.meter.peak_held.fetch_max(held as isize, Relaxed);
         let active = self.meter.active.load(Relaxed).max(self.meter.peak_active.load(Relaxed)).max(0) as usize;
         let allowed = active + active / 10 + SLACK;
-        if held > allowed && idle > self.stuck.load(Relaxed) + SLACK / 8 {
+        let excess = held.saturating_sub(allowed).max(self.shortage(fresh, held, idle));
+        if excess > 0 && idle > self.stuck.load(Relaxed) + SLACK / 8 {
             self.flush(|_| true);
             // Some more at a time, as looking for victims costs.
-            let wanted = held - allowed + allowed / 32;
+            let wanted = excess + allowed / 32;
             let gone = self.purge_oldest(wanted);
             self.stuck.store(if gone < wanted { idle.saturating_sub(gone) } else { 0 }, Relaxed);
         }
+    }
+
+    /// Bytes by which idle memory exceeds what the machine or the container has left, where that may be little: the
+    /// kernel's killer does not wait for the caretaker.
+    fn shortage(&self, fresh: usize, held: usize, idle: usize) -> usize {
+        let unasked = self.unasked.fetch_add(fresh, Relaxed) + fresh;
+        if unasked < ASK_MIN || held < self.total / 2 {
+            return 0;
+        }
+        self.unasked.store(0, Relaxed);
+        let left = os::headroom().saturating_sub(self.total / 16);
+        idle.saturating_sub(left)
     }
 
     /// Does the caretaker's work where there is no caretaker.

@@ -71,19 +71,25 @@ pub struct Pool {
     clock: care::Clock,
     /// Idle bytes that the last search for victims could not give back.
     stuck: AtomicUsize,
+    /// Bytes of memory that the machine or the container has, and fresh bytes taken since it was asked what is left.
+    total: usize,
+    unasked: AtomicUsize,
 }
 
 impl Pool {
     /// A pool of its own.
     pub fn new(options: Options) -> Arc<Self> {
+        let total = os::memory_total();
         let pool = Arc::new(Self {
             options,
-            max_idle: options.max_idle.unwrap_or_else(|| os::memory_total() / 4),
+            max_idle: options.max_idle.unwrap_or(total / 4),
             heap: Heap::new(),
             shards: (0..os::processors().min(64)).map(|_| Padded(Lock::new(Shard::new()))).collect(),
             meter: Meter::default(),
             clock: care::Clock::new(options.decay),
             stuck: AtomicUsize::new(0),
+            total,
+            unasked: AtomicUsize::new(0),
         });
         let address = Arc::as_ptr(&pool);
         // SAFETY: the pool stays where it is until it is dropped, which closes the heap and leaves the caretaker.
@@ -155,7 +161,7 @@ impl Pool {
         drop(shard);
         if fresh > 0 {
             self.touched(kind, fresh);
-            self.make_room();
+            self.make_room(fresh);
             if !caretaker::ensure() {
                 self.tick_if_due();
             }
@@ -219,7 +225,7 @@ unsafe impl Allocator for Pool {
         if request.zeroed {
             // SAFETY: the span was just taken and is nobody else's.
             unsafe {
-                if recent.is_some() || span.dirty == span.bytes() {
+                if recent.is_some() || span.dirty == span.bytes() || span.dirty >= zero::DISCARD_MIN {
                     let page = if kind == Kind::Huge { heap::huge_page() } else { os::page_size() };
                     let again = zero::recycled(span, request.size, page);
                     if again > 0 {

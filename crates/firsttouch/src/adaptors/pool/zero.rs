@@ -7,7 +7,7 @@ use crate::os;
 /// Below this a plain memset always wins.
 const LOOK_MIN: usize = 256 << 10;
 /// From here on pages are given back instead: the kernel zeroes what is used, and only that.
-const DISCARD_MIN: usize = 32 << 20;
+pub(super) const DISCARD_MIN: usize = 32 << 20;
 
 /// Makes the first `size` bytes of a span zero, all of which may be dirty; bytes that the kernel has to make real again.
 ///
@@ -46,9 +46,9 @@ pub(super) unsafe fn dirty_units(span: Span, size: usize) {
     });
 }
 
-/// Whether most pages are not there. Only a hint: both ways of zeroing are right whatever it says.
+/// Whether most of the first pages are not there. Only a hint: both ways of zeroing are right whatever it says.
 fn mostly_absent(address: usize, size: usize) -> bool {
-    let pages = size / os::page_size();
+    let pages = (size / os::page_size()).min(4096);
     os::resident_pages(address, pages * os::page_size()).is_ok_and(|there| there < pages / 2)
 }
 
