@@ -1,14 +1,18 @@
 """The whole process: install, uninstall, trim, and who allocates."""
 
+from __future__ import annotations
+
 import os
 import warnings
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
 from firsttouch.allocators import checked
 from firsttouch.reports import Failure
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def install(allocator: Allocator | None = None) -> None:
@@ -24,7 +28,9 @@ def install(allocator: Allocator | None = None) -> None:
     """
     chosen = None if allocator is None else checked(allocator, "install()")
     if not _firsttouch.BACKEND:
-        message = "firsttouch has no backend for this platform: NumPy's arrays stay with NumPy's own allocator"
+        message = (
+            "firsttouch has no backend for this platform: NumPy's arrays stay with NumPy's own allocator"
+        )
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         return
     _firsttouch.install(chosen)
@@ -36,11 +42,11 @@ def uninstall() -> None:
 
 
 def is_installed() -> bool:
-    """Whether :func:`install` is in force. (A :func:`use` around the caller does not count.)"""
+    """Whether :func:`install` is in force; a :func:`use` around the caller does not count."""
     return _firsttouch.is_installed()
 
 
-def get_allocator(array: "np.ndarray | None" = None) -> Allocator | None:
+def get_allocator(array: np.ndarray | None = None) -> Allocator | None:
     """The allocator that serves new arrays here, or the one that made ``array``'s memory.
 
     ``None`` where NumPy did not allocate the memory: a memory map, a buffer of another library.

@@ -27,26 +27,37 @@ class use:
 
     def __init__(self, allocator: Allocator | None = None) -> None:
         if allocator is None:
-            self._allocator = _firsttouch.default_pool() if _firsttouch.BACKEND else _firsttouch.numpy_default()
+            self._allocator = (
+                _firsttouch.default_pool() if _firsttouch.BACKEND else _firsttouch.numpy_default()
+            )
         else:
             self._allocator = checked(allocator, "use()")
-        self._before: ContextVar[tuple[object, ...]] = ContextVar("before", default=())
 
     def __repr__(self) -> str:
         return f"use({self._allocator!r})"
 
     def __enter__(self) -> Allocator:
-        self._before.set((*self._before.get(), _firsttouch.enter(self._allocator)))
+        before = _firsttouch.enter(self._allocator)
+        _entered.set((*_entered.get(), (self, before)))
         return self._allocator
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        *outer, before = self._before.get()
-        self._before.set(tuple(outer))
-        _firsttouch.leave(before)
+        entered = _entered.get()
+        at = next((at for at in reversed(range(len(entered))) if entered[at][0] is self), None)
+        if at is None:
+            return  # entered in another context, which this one can't reach; here there is nothing to put back
+        before, inner = entered[at][1], entered[at + 1 :]
+        if inner:
+            # Blocks end out of order (generators): the one inside goes on, and will put back what was outside this one.
+            inner = ((inner[0][0], before), *inner[1:])
+        else:
+            _firsttouch.leave(before)
+        _entered.set((*entered[:at], *inner))
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Decorates ``function``: each call runs in a block of its own. A generator gets a :exc:`TypeError`."""
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise TypeError(
                 f"use() can't decorate the generator {function.__name__}: between its yields the caller would run on "
@@ -67,3 +78,8 @@ class use:
                 return function(*args, **kwargs)
 
         return called
+
+
+_entered: ContextVar[tuple[tuple[use, object], ...]] = ContextVar("entered", default=())
+"""The open blocks of this context, the innermost last, with what served before each. One variable for all blocks, as
+a context never forgets a variable."""

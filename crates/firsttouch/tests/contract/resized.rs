@@ -37,7 +37,9 @@ pub fn neighbours_stay(make: Make) {
         for step in 0..60 {
             let at = step * 5 % blocks.len();
             let target = size / 2 + (step * 7 % 11) * size / 4 + step;
-            if step % 3 == 0 { drop(blocks[at].resize_in_place(target)) } else { blocks[at].resize(target).unwrap() }
+            if step % 3 == 0 || !blocks[at].resize_in_place(target) {
+                blocks[at].resize(target).unwrap();
+            }
             blocks.iter().for_each(Held::check);
         }
         super::common::held::check_apart(&blocks);

@@ -1,0 +1,1 @@
+"""What firsttouch costs and gains, measured: `python -m benchmarks [NAMES...]` from the repository root."""

@@ -1,0 +1,13 @@
+"""One experiment a file; the file's name is the experiment's name on the command line."""
+
+NAMES = (
+    "add",
+    "expression",
+    "kernels",
+    "small",
+    "zeros",
+    "memory",
+    "workloads",
+    "startup",
+    "limit",
+)

@@ -1,0 +1,51 @@
+"""An expression whose temporaries are all of one size: against every peer and the best of them."""
+
+from __future__ import annotations
+
+from benchmarks.harness.contenders import AGAIN, FIRSTTOUCH, NUMPY, everyone, peers, preloaded
+from benchmarks.harness.report import Section, Table
+from benchmarks.harness.rounds import Call, Plan, collect
+from benchmarks.harness.sizes import EXPRESSIONS, QUICK, fitting, name
+from benchmarks.harness.statistics import Matrix, against_best, geometric_mean, judge, losses, median
+
+SECONDS = 0.03
+
+
+def run(quick: bool) -> Section:
+    """Every contender at every size."""
+    contenders, rivals = everyone(), peers()
+    section = Section(
+        "expression",
+        "(a*b+a)/(b+1.0)-a against NumPy's default and every peer",
+        "better than the best peer in the geometric mean over the sizes, at no size worse beyond the noise. "
+        "Cells are firsttouch's time divided by the column's: below 1 firsttouch is faster.",
+    )
+    others = [NUMPY, AGAIN, *rivals]
+    table = Table("", ["array", "time", *(contender.name for contender in others), "best peer", "chosen"])
+    cells: dict[str, list[Matrix]] = {contender.name: [] for contender in others}
+    best: dict[str, Matrix] = {}
+    beaten: dict[tuple[str, str], Matrix] = {}
+    sizes, notes = fitting(QUICK if quick else EXPRESSIONS, 5 * len(contenders))
+    for size in sizes:
+        call = Call("benchmarks.tasks.expression", "measure", {"nbytes": size, "seconds": SECONDS})
+        samples = collect(contenders, call, Plan.steady(quick), 5 * size)
+        section.raw[str(size)] = samples.replies
+        ours = samples.column(FIRSTTOUCH, "seconds")
+        times = {rival.name: samples.column(rival, "seconds") for rival in rivals}
+        best[name(size)], chosen = against_best(ours, times)
+        for contender in others:
+            cells[contender.name].append(ours / samples.column(contender, "seconds"))
+        beaten.update({(rival, name(size)): ours / seconds for rival, seconds in times.items()})
+        row = [str(median(cells[contender.name][-1])) for contender in others]
+        words = " and ".join(sorted(set(chosen)))
+        time = f"{median(ours).value * 1e6:,.0f} us"
+        table.rows.append([name(size), time, *row, str(median(best[name(size)])), words])
+    means = [str(geometric_mean(cells[contender.name])) for contender in others]
+    table.rows.append(["geometric mean", "", *means, str(geometric_mean(list(best.values()))), ""])
+    section.tables.append(table)
+    section.verdicts.append(judge("at most the best peer's time", 1.0, best))
+    plain = {name(size): cell for size, cell in zip(sizes, cells[NUMPY.name], strict=True)}
+    section.verdicts.append(judge("at most the time of NumPy's default", 1.0, plain))
+    section.notes += [*notes, *losses("firsttouch", beaten)]
+    section.notes += [f"{absent} is absent on this machine." for absent in preloaded()[1]]
+    return section

@@ -1,0 +1,70 @@
+"""What `import firsttouch` adds to `import numpy`, and what `install()` takes."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from benchmarks.harness.contenders import FIRSTTOUCH, NUMPY
+from benchmarks.harness.report import Section, Table
+from benchmarks.harness.rounds import Worker
+from benchmarks.harness.statistics import Estimate, Matrix, Verdict, median
+
+IMPORT, INSTALL = 15.0, 1.0  # milliseconds
+PROGRAMS = {
+    "import numpy": "import numpy",
+    "import numpy, again": "import numpy",
+    "import numpy, firsttouch": "import numpy, firsttouch",
+}
+
+
+def whole(code: str) -> float:
+    """Milliseconds that a whole process takes."""
+    environment = NUMPY.full_environment()
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    return (time.perf_counter() - start) * 1e3
+
+
+def verdict(bar: str, limit: float, estimate: Estimate) -> Verdict:
+    """The rule of the bars, for milliseconds."""
+    outcome = "passed" if estimate.high <= limit else "failed" if estimate.low > limit else "not shown"
+    return Verdict(bar, f"{estimate} ms", outcome)
+
+
+def run(quick: bool) -> Section:
+    """Whole processes in shuffled order, then the time that workers took to install."""
+    section = Section(
+        "startup",
+        "Starting",
+        f"`import firsttouch` adds at most {IMPORT:g} ms to `import numpy`; "
+        f"`install()` takes at most {INSTALL:g} ms.",
+    )
+    shuffle = random.Random(0)
+    times: dict[str, list[float]] = {name: [] for name in PROGRAMS}
+    for turn in range(3 if quick else 31):
+        for name in shuffle.sample(list(PROGRAMS), len(PROGRAMS)):
+            took = whole(PROGRAMS[name])
+            if turn:  # the first turn fills the file cache
+                times[name].append(took)
+    columns: dict[str, Matrix] = {name: np.array(row)[:, None] for name, row in times.items()}
+    plain, again, ours = (columns[name] for name in PROGRAMS)
+    installs: list[float] = []
+    for _ in range(3 if quick else 31):
+        with Worker(FIRSTTOUCH) as worker:
+            installs.append(float(worker.hello()["install_ns"]) / 1e6)
+    install = median(np.array(installs)[:, None])
+    table = Table("", ["what", "milliseconds"])
+    table.rows += [(f"`{name}`, whole process", str(median(column))) for name, column in columns.items()]
+    table.rows.append(("difference of two equal programs", str(median(again - plain))))
+    table.rows.append(("difference that firsttouch makes", str(median(ours - plain))))
+    table.rows.append(("`install()`", str(install)))
+    section.tables.append(table)
+    section.verdicts.append(verdict(f"import adds at most {IMPORT:g} ms", IMPORT, median(ours - plain)))
+    section.verdicts.append(verdict(f"install() takes at most {INSTALL:g} ms", INSTALL, install))
+    section.raw = {"whole": times, "install": installs}
+    return section

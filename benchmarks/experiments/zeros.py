@@ -1,0 +1,62 @@
+"""`np.zeros`: lazily zeroed where fresh, cheaply zeroed where recycled, sparse where sparsely written."""
+
+from __future__ import annotations
+
+from benchmarks.harness.contenders import AGAIN, FIRSTTOUCH, NUMPY, everyone
+from benchmarks.harness.report import Section, Table
+from benchmarks.harness.rounds import Call, Plan, collect
+from benchmarks.harness.sizes import MIB, fitting, name
+from benchmarks.harness.statistics import Matrix, Verdict, judge, losses, median
+
+ACTIONS = {
+    "create": "Create and free",
+    "write all": "Create, write all, free",
+    "write sparsely": "Create, write one element in each MiB, free",
+}
+SIZES = tuple(mib * MIB for mib in (1, 4, 16, 64, 256, 1024, 4096))
+PEERS_UP_TO = 64 * MIB  # above, four workers that hold gigabytes each would only measure the machine's size
+SLACK = MIB  # resident memory that two equal processes differ by
+
+
+def run(quick: bool) -> Section:
+    """Every action at every size."""
+    section = Section(
+        "zeros",
+        "np.zeros from 1 MiB to 4 GiB",
+        "none slower than NumPy's, nor more resident memory while it lives. Cells are firsttouch's time "
+        "divided by the column's; resident memory is counted from before the first array.",
+    )
+    sizes, notes = fitting((MIB, 16 * MIB) if quick else SIZES, 3)
+    section.notes += notes
+    for action, title in ACTIONS.items():
+        contenders = everyone()
+        others = [contender for contender in contenders if contender != FIRSTTOUCH]
+        columns = ["array", *(contender.name for contender in others), "time", "resident", "NumPy's"]
+        table = Table(f"**{title}**", columns)
+        cells: dict[str, Matrix] = {}
+        beaten: dict[tuple[str, str], Matrix] = {}
+        above: list[str] = []
+        for size in sizes:
+            asked = contenders if size <= PEERS_UP_TO else [NUMPY, FIRSTTOUCH, AGAIN]
+            arguments = {"nbytes": size, "action": action, "seconds": 0.01}
+            samples = collect(
+                asked, Call("benchmarks.tasks.zeros", "measure", arguments), Plan.steady(quick), size
+            )
+            section.raw[f"{action} {size}"] = samples.replies
+            ratios = {who: samples.ratio(FIRSTTOUCH, who, "seconds") for who in samples.replies}
+            cells[name(size)] = ratios[NUMPY.name]
+            beaten.update({(rival.name, name(size)): ratios[rival.name] for rival in asked[3:]})
+            ours = median(samples.column(FIRSTTOUCH, "resident")).value
+            plain = median(samples.column(NUMPY, "resident")).value
+            if ours > plain + SLACK:
+                above.append(f"{name(size)}: {ours / MIB:.1f} against {plain / MIB:.1f} MiB")
+            row = [str(median(ratios[other.name])) if other.name in ratios else "" for other in others]
+            time = f"{median(samples.column(FIRSTTOUCH, 'seconds')).value * 1e6:,.1f} us"
+            table.rows.append([name(size), *row, time, f"{ours / MIB:.1f} MiB", f"{plain / MIB:.1f} MiB"])
+        section.tables.append(table)
+        section.verdicts.append(judge(f"{title}: not slower than NumPy's", 1.0, cells))
+        got = "; ".join(above) or "at no size"
+        bar = f"{title}: not more than {SLACK // MIB} MiB above NumPy's resident memory"
+        section.verdicts.append(Verdict(bar, got, "failed" if above else "passed"))
+        section.notes += [f"{title}: {loss}" for loss in losses("firsttouch", beaten)]
+    return section

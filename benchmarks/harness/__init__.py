@@ -1,0 +1,1 @@
+"""What every experiment stands on: contenders, workers, interleaved rounds, statistics, tables."""

@@ -1,0 +1,79 @@
+"""Who is compared: whole processes that differ only in where NumPy's memory comes from."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+# Raised so far that glibc neither maps nor trims anything an experiment asks for.
+TUNED = {
+    "MALLOC_TRIM_THRESHOLD_": str(4 << 30),
+    "MALLOC_MMAP_THRESHOLD_": str(4 << 30),
+    "MALLOC_TOP_PAD_": str(64 << 20),
+}
+
+LIBRARIES = {
+    "tcmalloc": "libtcmalloc_minimal.so.4",
+    "jemalloc": "libjemalloc.so.2",
+    "mimalloc": "libmimalloc.so.2",
+    "tbbmalloc": "libtbbmalloc_proxy.so.2",
+}
+
+# Settings of the caller's that would change a contender behind our back.
+FOREIGN = ("MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD", "FIRSTTOUCH", "MIMALLOC_", "TCMALLOC_", "TBB_")
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A name, the environment it starts with, and whether it calls `firsttouch.install()`."""
+
+    name: str
+    environment: dict[str, str] = field(default_factory=dict[str, str])
+    install: bool = False
+
+    def under(self, environment: dict[str, str]) -> Contender:
+        """The same contender with more variables set."""
+        return replace(self, environment={**self.environment, **environment})
+
+    def full_environment(self) -> dict[str, str]:
+        """Everything the process sees; BLAS keeps to one thread so that runs can be repeated."""
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
+        fixed = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        return {**kept, **fixed, **self.environment}
+
+
+NUMPY = Contender("NumPy")
+TUNED_GLIBC = Contender("tuned glibc", TUNED)
+FIRSTTOUCH = Contender("firsttouch", install=True)
+AGAIN = Contender("firsttouch again", install=True)  # the A in A/A: what two equal runs differ by
+
+
+def library(name: str) -> Path | None:
+    """The file of a preloadable malloc, where Debian and its relatives put it."""
+    folders = [Path("/usr/local/lib"), Path("/usr/lib64"), Path("/usr/lib"), Path("/lib")]
+    folders[:0] = sorted(Path("/usr/lib").glob("*-linux-gnu*"))
+    return next((folder / name for folder in folders if (folder / name).exists()), None)
+
+
+def preloaded() -> tuple[list[Contender], list[str]]:
+    """The peers found on this machine, and the names of those that are absent."""
+    found: list[Contender] = []
+    absent: list[str] = []
+    for name, file in LIBRARIES.items():
+        path = library(file)
+        if path is None:
+            absent.append(name)
+        else:
+            found.append(Contender(name, {"LD_PRELOAD": str(path)}))
+    return found, absent
+
+
+def peers() -> list[Contender]:
+    """What a user would reach for instead of firsttouch."""
+    return [TUNED_GLIBC, *preloaded()[0]]
+
+
+def everyone() -> list[Contender]:
+    """NumPy's default, ours twice, and every peer."""
+    return [NUMPY, FIRSTTOUCH, AGAIN, *peers()]

@@ -1,0 +1,1 @@
+"""What runs in the workers: each function measures one thing in the process it finds itself in."""

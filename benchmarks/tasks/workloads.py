@@ -1,0 +1,152 @@
+"""The allocator field's own workloads, written anew for arrays."""
+
+from __future__ import annotations
+
+import queue
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness.process import peak, reset_peak, resident
+
+Array = np.ndarray[Any, np.dtype[np.uint8]]
+THREADS = 4
+
+
+def array(chance: random.Random, low: int, high: int) -> Array:
+    """An array of a size whose logarithm is uniform, its ends written."""
+    made: Array = np.empty(int(low * (high / low) ** chance.random()), np.uint8)
+    made[0] = made[-1] = 1
+    return made
+
+
+def together(work: Callable[[int], None], threads: int = THREADS) -> None:
+    """Run the work in that many threads."""
+    running = [threading.Thread(target=work, args=(seed,)) for seed in range(threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+
+
+def random_lifetimes(allocations: int) -> None:
+    """Sizes from 1 KiB to 1 MiB; a slot chosen at random dies, some die soon, some live long."""
+    chance = random.Random(1)
+    living: list[Array | None] = [None] * 2000
+    for _ in range(allocations):
+        slot = int(len(living) * chance.random() ** 3)
+        living[slot] = None
+        living[slot] = array(chance, 1 << 10, 1 << 20)
+
+
+def larson(allocations: int) -> None:
+    """A server: each thread replaces its arrays at random, then hands them to the thread that follows it."""
+
+    def replace(seed: int, living: list[Array | None]) -> None:
+        chance = random.Random(seed)
+        for _ in range(2000):
+            living[chance.randrange(len(living))] = array(chance, 4 << 10, 256 << 10)
+
+    def serve(seed: int) -> None:
+        living: list[Array | None] = [None] * 200
+        for turn in range(allocations // THREADS // 2000):
+            thread = threading.Thread(target=replace, args=(seed + THREADS * turn, living))
+            thread.start()
+            thread.join()
+
+    together(serve)
+
+
+def xmalloc(allocations: int) -> None:
+    """Batches made in some threads and freed in others, in no order."""
+    batches: queue.SimpleQueue[list[Array] | None] = queue.SimpleQueue()
+    room = threading.Semaphore(16)
+
+    def make(seed: int) -> None:
+        chance = random.Random(seed)
+        for _ in range(allocations // 64 // THREADS):
+            room.acquire()
+            batches.put([array(chance, 2 << 10, 512 << 10) for _ in range(64)])
+        batches.put(None)
+
+    def drop() -> None:
+        while (batch := batches.get()) is not None:
+            random.Random(len(batch)).shuffle(batch)
+            batch.clear()
+            room.release()
+
+    consumers = [threading.Thread(target=drop) for _ in range(THREADS)]
+    for consumer in consumers:
+        consumer.start()
+    together(make)
+    for consumer in consumers:
+        consumer.join()
+
+
+def mstress(allocations: int) -> None:
+    """Each thread keeps some arrays, drops others, and swaps some with a table that all share."""
+    shared: list[Array | None] = [None] * 256
+
+    def stress(seed: int) -> None:
+        chance = random.Random(seed)
+        kept: list[Array | None] = []
+        for _ in range(allocations // THREADS):
+            made: Array | None = array(chance, 1 << 10, 256 << 10)
+            draw = chance.random()
+            if draw < 0.3:
+                kept.append(made)
+            elif draw < 0.5:
+                place = chance.randrange(len(shared))
+                made, shared[place] = shared[place], made
+            if len(kept) > 300:
+                del kept[::2]
+
+    together(stress)
+
+
+def producer_consumer(allocations: int) -> None:
+    """One thread reads frames, another makes results from them and keeps the last few."""
+    frames: queue.Queue[Array | None] = queue.Queue(32)
+
+    def consume() -> None:
+        results: list[Array] = []
+        while (frame := frames.get()) is not None:
+            results.append(frame[::2] + np.uint8(1))
+            del results[:-20]
+
+    consumer = threading.Thread(target=consume)
+    consumer.start()
+    chance = random.Random(3)
+    for _ in range(allocations):
+        frames.put(array(chance, 32 << 10, 1 << 20))
+    frames.put(None)
+    consumer.join()
+
+
+WORKLOADS: dict[str, tuple[Callable[[int], None], int]] = {
+    "random lifetimes": (random_lifetimes, 1_000_000),
+    "larson": (larson, 200_000),
+    "xmalloc": (xmalloc, 200_000),
+    "mstress": (mstress, 200_000),
+    "producer and consumer": (producer_consumer, 20_000),
+}
+
+
+def measure(workload: str, part: float, pooled: bool) -> dict[str, float]:
+    """Run a part of a workload: seconds, peak resident memory, and the pool's own peaks."""
+    function, allocations = WORKLOADS[workload]
+    before = resident()
+    reset_peak()
+    start = time.perf_counter()
+    function(int(allocations * part))
+    reply = {"seconds": time.perf_counter() - start, "resident": float(peak() - before)}
+    if pooled:
+        import firsttouch
+
+        stats = firsttouch.stats()
+        reply |= {"held": float(stats.peak_held), "in use": float(stats.peak_in_use)}
+    return reply

@@ -1,0 +1,116 @@
+"""What the operating system knows about this process, counted from its start.
+
+An exec keeps the counters of the process, and a fork keeps the pool's: both need a beginning.
+"""
+
+import os
+import sys
+import time
+
+from _firsttouch_start import library
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+resource: "Any"
+try:
+    resource = library.borrow("resource")
+except ImportError:  # not a Unix
+    resource = None
+
+_COUNTS = ("wall", "user", "kernel", "minor_faults", "major_faults")
+_start: "dict[str, float]" = dict.fromkeys(_COUNTS, 0.0)
+_inherited: "dict[str, int]" = {}
+_before_fork: "dict[str, int]" = {}
+
+#: Those of the pool's statistics that only ever grow, so that a worker's own share is a difference.
+_GROWING = (
+    "allocations",
+    "recycled",
+    "allocated_bytes",
+    "recycled_bytes",
+    "first_touched_bytes",
+    "first_touched_small_bytes",
+    "first_touched_huge_bytes",
+    "purged_bytes",
+    "failures",
+)
+
+
+def restart() -> None:
+    """Count from now on: at the start of the interpreter, and in a child right after a fork."""
+    global _inherited
+    _start.update(_now())
+    _inherited = dict(_before_fork)
+
+
+def follow_forks() -> None:
+    """From now on, note before a fork what the child will find in the pool and did not do.
+
+    Registered after the pool's own handlers, so that it runs before they take their locks.
+    """
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_remember)
+
+
+def _remember() -> None:
+    try:
+        _before_fork.update(_pool_totals())
+    except Exception:  # a fork must go on; the child's report then counts its parent's share as well
+        _before_fork.clear()
+
+
+def process() -> "dict[str, float]":
+    """Seconds and faults since the start."""
+    return {name: value - _start[name] for name, value in _now().items()}
+
+
+def children() -> float:
+    """Processor seconds of the children that have ended and were waited for."""
+    if resource is None:
+        return 0.0
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return float(usage.ru_utime + usage.ru_stime)
+
+
+def pool() -> "dict[str, int] | None":
+    """The pool's statistics, less what a fork inherited; None without a pool."""
+    totals = _pool_totals()
+    for name in _GROWING:
+        if name in totals:
+            totals[name] -= _inherited.get(name, 0)
+    return totals or None
+
+
+def _pool_totals() -> "dict[str, int]":
+    from _firsttouch_start import pooling
+
+    firsttouch: Any = sys.modules.get("firsttouch")
+    if not pooling.installed or firsttouch is None:
+        return {}
+    totals: dict[str, int] = firsttouch.stats(pooling.allocator).as_dict()
+    return totals
+
+
+def _now() -> "dict[str, float]":
+    if resource is None:
+        used = (time.process_time(), 0.0, 0, 0)
+    else:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        used = (usage.ru_utime, usage.ru_stime, usage.ru_minflt, usage.ru_majflt)
+    return dict(zip(_COUNTS, (time.perf_counter(), *used), strict=True))
+
+
+def resident() -> "dict[str, int | None]":
+    """Resident bytes now and at the peak of this program; Linux counts both per address space."""
+    found: dict[str, int | None] = {"now": None, "peak": None}
+    try:
+        with open("/proc/self/status", encoding="utf-8") as status:
+            for line in status:
+                key, _, value = line.partition(":")
+                if key in ("VmRSS", "VmHWM"):
+                    found["now" if key == "VmRSS" else "peak"] = int(value.split()[0]) * 1024
+    except (OSError, ValueError):
+        pass
+    return found

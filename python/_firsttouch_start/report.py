@@ -1,0 +1,133 @@
+"""The report of one process: gathered once, then written as text for people or as JSON."""
+
+import os
+import sys
+
+from _firsttouch_start import estimate, library, measures, pooling, rank, speak, units
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def collect(main: bool) -> "dict[str, Any]":
+    """Gather everything that either form of the report says."""
+    spent = measures.process()
+    pool = measures.pool()
+    page, huge_page = estimate.page_sizes()
+    numpy: Any = sys.modules.get("numpy")
+    found: dict[str, Any] = {
+        "process": os.getpid(),
+        "main_process": main,
+        "rank": rank.current(),
+        "command": list(sys.orig_argv),
+        "python": sys.version.split()[0],
+        "numpy": getattr(numpy, "__version__", None),
+        "pooled": pooling.installed,
+        "not_pooled_because": pooling.reason,
+        "seconds": {name: spent[name] for name in ("wall", "user", "kernel")},
+        "children_seconds": measures.children(),
+        "faults": {"minor": int(spent["minor_faults"]), "major": int(spent["major_faults"])},
+        "resident_bytes": measures.resident(),
+        "pool": pool,
+        "last_failure": _last_failure(),
+    }
+    totals = pool or {}
+    small, huge = (totals.get(f"first_touched_{kind}_bytes", 0) for kind in ("small", "huge"))
+    faults = spent["minor_faults"]
+    of_numpy = min(faults, estimate.numpy_faults(small, huge, page, huge_page))
+    found["estimates"] = {
+        "avoided_bytes": totals.get("recycled_bytes", 0),
+        "faults_not_of_numpy": int(faults - of_numpy),
+        "time": estimate.time_in_faults(
+            spent["wall"], spent["kernel"], faults, huge, totals.get("recycled_bytes", 0), page
+        ),
+    }
+    found["remarks"] = _remarks(found)
+    return found
+
+
+def _last_failure() -> "dict[str, Any] | None":
+    firsttouch: Any = sys.modules.get("firsttouch")
+    failure = firsttouch.last_failure() if pooling.installed and firsttouch else None
+    if failure is None:
+        return None
+    return {"text": str(failure), "asked": failure.asked, "limit": failure.limit, "reason": failure.reason}
+
+
+def _remarks(found: "dict[str, Any]") -> list[str]:
+    """Say in words what the figures alone would leave to be guessed."""
+    said = []
+    time = found["estimates"]["time"]
+    if found["numpy"] is None:
+        said.append("NumPy was never imported")
+    elif not found["pooled"]:
+        why = found["not_pooled_because"] or "NumPy came in unseen by the start-up hook"
+        said.append(f"not pooled: {why}")
+    elif time is not None and time["avoided_fault_share"] < estimate.WORTH_MENTIONING:
+        part = f"{units.share(time['fault_share'], 1)} of the time went to faults"
+        if time["fault_share"] < estimate.WORTH_MENTIONING:
+            said.append(f"nothing to gain: {part} (estimated)")
+        else:
+            said.append(f"little to gain: {part}, next to none of them avoidable (estimated)")
+    own = found["seconds"]["user"] + found["seconds"]["kernel"]
+    if found["children_seconds"] > own:
+        used = units.seconds(found["children_seconds"])
+        said.append(f"child processes used {used}; --json with %p in the file name reports on each")
+    return said
+
+
+def text(found: "dict[str, Any]") -> str:
+    """Write the report for people: one line a subject, names to the left."""
+    rows = [("time", _time(found["seconds"]))]
+    pool = found["pool"]
+    if pool is not None:
+        rows += _arrays(pool, found["estimates"]["avoided_bytes"])
+    resident = found["resident_bytes"]
+    if resident["now"] is not None and resident["peak"] is not None:
+        rows.append(
+            ("resident", f"at most {units.size(resident['peak'])}, {units.size(resident['now'])} at the end")
+        )
+    faults = found["faults"]["minor"]
+    others = units.share(found["estimates"]["faults_not_of_numpy"], faults)
+    whose = f", about {others} of them not for NumPy's arrays" if pool is not None and faults else ""
+    rows.append(("page faults", f"{faults:,}{whose}"))
+    if found["last_failure"]:
+        rows.append(("last failure", " ".join(found["last_failure"]["text"].split())))
+    lines = [f"  {name:13}  {value}" for name, value in rows]
+    lines += [f"  {remark}" for remark in found["remarks"]]
+    return "\n".join([f"firsttouch, process {found['process']}:", *lines, ""])
+
+
+def _arrays(pool: "dict[str, int]", avoided: int) -> list[tuple[str, str]]:
+    served = pool["allocations"]
+    if not served:
+        return [("large arrays", f"none of {units.size(pool['small_limit'])} or more")]
+    recycled = units.share(pool["recycled"], served)
+    touched, avoidance = units.size(pool["first_touched_bytes"]), units.size(avoided)
+    used, held = units.size(pool["peak_in_use"]), units.size(pool["peak_held"])
+    return [
+        ("large arrays", f"{served:,}, {recycled} on recycled memory"),
+        ("first touched", f"{touched}, about {avoidance} avoided"),
+        ("array memory", f"at most {used} used, {held} held"),
+    ]
+
+
+def _time(spent: "dict[str, float]") -> str:
+    used = spent["user"] + spent["kernel"]
+    kernel = f"{units.seconds(spent['kernel'])} of it in the kernel ({units.share(spent['kernel'], used)})"
+    return f"{units.seconds(spent['wall'])}; {units.seconds(used)} of processor time, {kernel}"
+
+
+def save(found: "dict[str, Any]", path: str) -> None:
+    """Write the report as JSON; a file that cannot be written costs one line."""
+    json = library.borrow("json")
+    content = json.dumps(found, indent=2) + "\n"
+    if path == "-":
+        speak.write(sys.__stdout__, content)
+        return
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(content)
+    except (OSError, ValueError) as error:
+        speak.line(f"the report could not be written to {path}: {speak.reason(error)}")

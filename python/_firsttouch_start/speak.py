@@ -1,0 +1,41 @@
+"""The only two ways a started process speaks: a line, or a text, on the real standard error."""
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TextIO
+
+
+def line(text: str) -> None:
+    """Write one line; what does not fit on one is folded into it."""
+    write(sys.__stderr__, f"firsttouch: {' '.join(text.split())}\n")
+
+
+def failure(doing: str, error: BaseException) -> None:
+    """Write one line about an error that must not reach the program."""
+    line(f"{doing} failed: {type(error).__name__}: {error}")
+
+
+def reason(error: BaseException) -> str:
+    """Say why, without the number and the name of the file that an OSError adds."""
+    return getattr(error, "strerror", None) or str(error)
+
+
+def write(stream: "TextIO | None", text: str) -> None:
+    """Write to the stream's descriptor, past its buffer, or not at all.
+
+    A buffer that cannot be flushed would change the program's exit status to 120, and a
+    descriptor that was closed before the start may by now be a file of the program's.
+    """
+    if stream is None:
+        return
+    try:
+        stream.flush()
+        descriptor = stream.fileno()
+        data = text.encode(stream.encoding or "utf-8", "backslashreplace")
+        while data:
+            data = data[os.write(descriptor, data) :]
+    except (OSError, ValueError):
+        return

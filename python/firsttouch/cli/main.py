@@ -1,0 +1,84 @@
+"""`firsttouch COMMAND ...`: finds the command and lets it run."""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from _firsttouch_start import speak
+from firsttouch.cli.parser import BadUsageError, guess
+
+COMMANDS = {
+    "run": "run a NumPy program on pooled memory, and report on it",
+    "info": "what this machine gives to arrays, and what it means",
+}
+
+_HELP = """\
+usage: firsttouch COMMAND ...
+
+Decide where the memory of NumPy's arrays comes from.
+
+commands:
+{commands}
+
+  firsttouch COMMAND --help   says more about one of them
+  firsttouch --version        says which firsttouch this is
+
+for example:
+  firsttouch run script.py
+  python -m firsttouch run script.py    the same, with a Python of your choice
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; answers with the exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        status = _dispatch(words)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return status
+    except BadUsageError as error:
+        speak.line(str(error))
+        return 2
+    except BrokenPipeError:  # whoever read our output has seen enough
+        _silence()
+        return 1
+    except OSError as error:
+        speak.line(f"could not write: {speak.reason(error)}")
+        _silence()
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _silence() -> None:
+    """Send what is still buffered nowhere; python would try it again at its end, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _dispatch(words: list[str]) -> int:
+    command = words[0] if words else ""
+    if command in COMMANDS:
+        module = importlib.import_module(f"firsttouch.cli.{command}")
+        status: int = module.main(words[1:])
+        return status
+    if command in ("-h", "--help", "help"):
+        print(_help(), end="")
+        return 0
+    if command in ("-V", "--version"):
+        import firsttouch
+
+        print(f"firsttouch {firsttouch.__version__}")
+        return 0
+    if not command:
+        raise BadUsageError(f"a command is missing: one of {', '.join(COMMANDS)} (try firsttouch --help)")
+    if command.endswith(".py") or Path(command).exists():
+        raise BadUsageError(f"{command!r} is no command; to run it: firsttouch run {command}")
+    raise BadUsageError(f"no command {command!r}{guess(command, COMMANDS)} (try firsttouch --help)")
+
+
+def _help() -> str:
+    width = max(map(len, COMMANDS))
+    return _HELP.format(commands="\n".join(f"  {name:{width}}  {text}" for name, text in COMMANDS.items()))

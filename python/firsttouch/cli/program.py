@@ -1,0 +1,88 @@
+"""Where our own options end and the program begins, and what kind of program it is."""
+
+import os
+import re
+import shutil
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from firsttouch.cli.parser import BadUsageError
+
+#: Letters of python's own options; they belong before `-m firsttouch run`.
+_OF_PYTHON = set("bBdEiIOPRsSuvWxX")
+
+
+@dataclass(frozen=True)
+class Program:
+    """The words that python gets, from -m, -c or the script's name on."""
+
+    words: tuple[str, ...]
+
+    @property
+    def through_runpy(self) -> bool:
+        """Whether python starts it through runpy: modules, folders and archives."""
+        first = self.words[0]
+        if first.startswith("-"):
+            return first.startswith("-m")
+        if os.path.isdir(first):
+            return True
+        return os.path.isfile(first) and not first.endswith(".py") and _is_archive(first)
+
+    @property
+    def can_start(self) -> bool:
+        """False where python will certainly turn it down; True where it may still do so."""
+        first = self.words[0]
+        if first.startswith("-"):
+            return True
+        if os.path.isdir(first):
+            return any(os.path.exists(os.path.join(first, f"__main__.{end}")) for end in ("py", "pyc"))
+        return os.path.exists(first) and os.access(first, os.R_OK)
+
+
+def split(words: Sequence[str], with_value: Sequence[str]) -> tuple[list[str], Program | None]:
+    """Cut where the program begins; the options in `with_value` take the word behind them."""
+    at = 0
+    while at < len(words):
+        word = words[at]
+        if word == "--":
+            return list(words[:at]), _program(words[at + 1 :])
+        if word == "-" or not word.startswith("-") or (word[:2] in ("-m", "-c") and word[2:3] != "-"):
+            return list(words[:at]), _program(words[at:])
+        at += 2 if word in with_value else 1
+    return list(words), None
+
+
+def _program(words: Sequence[str]) -> Program | None:
+    if list(words) in (["-m"], ["-c"]):
+        what = {"-m": "the name of a module", "-c": "the code to run"}[words[0]]
+        raise BadUsageError(f"run: {words[0]} needs {what} behind it")
+    if words:
+        _refuse_command(words[0])
+    return Program(tuple(words)) if words else None
+
+
+def _refuse_command(word: str) -> None:
+    """Catch the name of a command where a script's is expected; python would find no such file."""
+    found = None if os.path.dirname(word) or os.path.exists(word) else shutil.which(word)
+    if found is None or word.startswith("-"):
+        return
+    if re.fullmatch(r"python[0-9.]*", word):
+        raise BadUsageError(f"run: leave out {word}: it is started by itself, as in firsttouch run script.py")
+    raise BadUsageError(
+        f"run: no file {word} here; the command of that name is {found}: firsttouch run {found}"
+    )
+
+
+def hint(word: str) -> str:
+    """Say where an option of python's own belongs, if it is one."""
+    if not word.startswith("--") and set(word[1:2]) & _OF_PYTHON:
+        return f"{word} is python's: put it before, as in python {word} -m firsttouch run ..."
+    return ""
+
+
+def _is_archive(path: str) -> bool:
+    import zipfile
+
+    # Only a regular file may be looked into: reading a pipe would empty it.
+    return stat.S_ISREG(os.stat(path).st_mode) and zipfile.is_zipfile(path)

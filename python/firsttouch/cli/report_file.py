@@ -1,0 +1,35 @@
+"""The file of --json: named in full before the program may change directory, checked early."""
+
+import os
+
+from _firsttouch_start import rank, speak
+from firsttouch.cli.parser import BadUsageError
+
+
+def absolute(name: str) -> str:
+    """Name the file independently of the working directory; - stays standard output."""
+    if name.endswith(".py"):  # a forgotten file name must not cost the user a program
+        raise BadUsageError(f"run: --json takes the name of a report, and {name} is a program")
+    return name if name == "-" else os.path.abspath(name)
+
+
+def one_per_process(name: str) -> bool:
+    """Whether each process gets a file of its own."""
+    return "p" in rank.fields(name)
+
+
+def warn_early(name: str | None) -> None:
+    """Say before the program runs, not after hours, that its report has nowhere to go."""
+    if not name or name == "-":
+        return
+    path = rank.fill(name)
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        why = f"there is no directory {folder}"
+    elif os.path.isdir(path):
+        why = f"{path} is a directory"
+    elif not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        why = f"no permission to write {path}"
+    else:
+        return
+    speak.line(f"the report of --json cannot be written: {why}")

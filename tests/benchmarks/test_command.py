@@ -1,0 +1,76 @@
+"""The command itself, in its quick form."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.experiments import NAMES
+from benchmarks.harness.contenders import NUMPY
+from benchmarks.harness.rounds import Call, Worker
+from benchmarks.kernels import NAMES as KERNELS
+from benchmarks.tasks.kernels import measure as run_kernel
+from benchmarks.tasks.programs import PROGRAMS
+from benchmarks.tasks.workloads import WORKLOADS
+from benchmarks.tasks.workloads import measure as run_workload
+
+ROOT = Path(__file__).parents[2]
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_quick_run_writes_its_section_and_its_raw_figures(tmp_path: Path) -> None:
+    done = command(
+        "startup", "--quick", "--write", str(tmp_path / "B.md"), "--raw", str(tmp_path / "raw.json")
+    )
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "B.md").read_text()
+    assert "import adds at most 15 ms" in text
+    assert "A quick run" in text
+    raw = json.loads((tmp_path / "raw.json").read_text())
+    assert len(raw["experiments"]["startup"]["install"]) == 3
+
+
+def test_a_misspelt_experiment_is_named_with_those_there_are() -> None:
+    done = command("strtup")
+    assert done.returncode == 2
+    assert "'strtup'" in done.stderr
+    assert all(name in done.stderr for name in NAMES)
+
+
+def test_every_experiment_is_a_file() -> None:
+    files = {path.stem for path in (ROOT / "benchmarks" / "experiments").glob("*.py")}
+    assert files - {"__init__"} == set(NAMES)
+    kernels = {path.stem for path in (ROOT / "benchmarks" / "kernels").glob("*.py")}
+    assert kernels - {"__init__"} == set(KERNELS)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_kernel_gives_the_same_number_each_time(kernel: str) -> None:
+    first, second = run_kernel(kernel)["result"], run_kernel(kernel)["result"]
+    assert np.isfinite(first)
+    assert first == pytest.approx(second, rel=1e-12)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_reports_its_peak(program: str) -> None:
+    call = Call("benchmarks.tasks.programs", "measure", {"program": program, "wait": 0.01})
+    with Worker(NUMPY) as worker:  # a fresh process: here its memory may be there already
+        reply = worker.ask(call)
+    assert reply["peak"] > reply["left"]
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_a_part_of_each_workload_runs(workload: str) -> None:
+    assert run_workload(workload, 0.01, pooled=False)["seconds"] > 0

@@ -1,0 +1,79 @@
+"""Workers, their environment, and the order in which they are asked."""
+
+import os
+
+import pytest
+
+from benchmarks.harness.contenders import AGAIN, NUMPY, Contender, preloaded
+from benchmarks.harness.process import cgroup_current, peak, reset_peak, resident, touch
+from benchmarks.harness.rounds import Call, Plan, Worker, collect
+from benchmarks.harness.sizes import fitting, name
+
+PEAK = Call("benchmarks.tasks.programs", "measure", {"program": "sparse", "wait": 0.0})
+
+
+def test_every_round_asks_every_contender_once() -> None:
+    other = Contender("other", {"SOMETHING": "1"})
+    call = Call("benchmarks.tasks.expression", "measure", {"nbytes": 8192, "seconds": 0.0})
+    samples = collect([NUMPY, other], call, Plan(2, 3), footprint=1 << 20)
+    assert samples.column(NUMPY, "seconds").shape == (2, 3)
+    assert samples.ratio(NUMPY, other, "seconds").min() > 0
+
+
+def test_processes_that_run_alone_answer_too() -> None:
+    call = Call("benchmarks.tasks.kernels", "measure", {"kernel": "haversine"})
+    samples = collect([NUMPY], call, Plan(2, 1), alone=True)
+    assert len(set(samples.column(NUMPY, "result").ravel())) == 1
+
+
+def test_an_error_in_a_worker_is_shown_with_its_traceback() -> None:
+    with (
+        Worker(NUMPY) as worker,
+        pytest.raises(RuntimeError, match=r"worker of NumPy(.|\n)*KeyError: 'sparse'"),
+    ):
+        worker.ask(PEAK)
+
+
+def test_a_preload_that_did_not_happen_is_an_error() -> None:
+    missing = Contender("missing", {"LD_PRELOAD": "/nowhere/libnothing.so.1"})
+    with Worker(missing) as worker, pytest.raises(RuntimeError, match="was not loaded"):
+        worker.hello()
+
+
+@pytest.mark.parametrize("peer", preloaded()[0], ids=lambda peer: peer.name)
+def test_a_preloaded_peer_is_really_loaded(peer: Contender) -> None:
+    with Worker(peer) as worker:
+        stem = peer.environment["LD_PRELOAD"].rsplit("/", 1)[-1].split(".so")[0]
+        assert any(stem in path for path in worker.hello()["libraries"])
+
+
+def test_settings_of_the_caller_do_not_reach_a_contender(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "65536")
+    monkeypatch.setenv("FIRSTTOUCH_RUN", "{}")
+    environment = NUMPY.full_environment()
+    assert "MALLOC_TRIM_THRESHOLD_" not in environment
+    assert "FIRSTTOUCH_RUN" not in environment
+    assert environment["PATH"] == os.environ["PATH"]
+    assert NUMPY.under({"A": "b"}).full_environment()["A"] == "b"
+
+
+def test_a_worker_that_installs_says_how_long_it_took() -> None:
+    with Worker(AGAIN) as worker:
+        assert worker.hello()["install_ns"] > 0
+
+
+def test_memory_readings_see_what_was_touched() -> None:
+    before = resident()
+    reset_peak()
+    touch(64 << 20)
+    assert peak() - before > 60 << 20
+    assert resident() - before < 8 << 20
+    group = cgroup_current()
+    assert group is None or group > 0
+
+
+def test_sizes_are_named_and_those_that_do_not_fit_are_told() -> None:
+    assert [name(size) for size in (8, 64 << 10, 7 << 19, 4 << 30)] == ["8 B", "64 KiB", "3.5 MiB", "4 GiB"]
+    kept, notes = fitting([1 << 10, 1 << 60], 2)
+    assert kept == [1 << 10]
+    assert "1.07374e+09 GiB" in notes[0]

@@ -1,0 +1,1 @@
+"""The command line, tested from outside: real processes, real files."""

@@ -1,0 +1,119 @@
+"""A mistake gets one line on standard error, says what was meant, and exit status 2."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import Start, clean_environment
+
+Write = Callable[[str, str], Path]
+
+
+def one_line(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("firsttouch: ")
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "a command is missing"),
+        (["rnu"], "did you mean run?"),
+        (["script.py"], "firsttouch run script.py"),
+        (["run"], "which program?"),
+        (["run", "-q"], "which program?"),
+        (["run", "-m"], "-m needs the name of a module"),
+        (["run", "-c"], "-c needs the code"),
+        (["run", "--qiet", "script.py"], "did you mean --quiet?"),
+        (["run", "--jsn", "out.json", "script.py"], "did you mean --json?"),
+        (["run", "--max-ilde=1GiB", "script.py"], "did you mean --max-idle?"),
+        (["run", "python3", "script.py"], "leave out python3"),
+        (["run", "env", "FOO=1"], "no file env here"),
+        (["run", "--json", "script.py", "other.py"], "--json takes the name of a report"),
+        (["run", "--max-idle", "4", "GiB", "script.py"], 'takes quotes, as in "4 GiB"'),
+        (["run", "--json"], "--json: expected one argument"),
+        (["run", "-O", "script.py"], "python -O -m firsttouch run"),
+        (["run", "-X", "dev", "script.py"], "python -X -m firsttouch run"),
+        (["run", "--max-idle", "lots", "script.py"], "--max-idle"),
+        (["run", "--max-idle=-1", "script.py"], "--max-idle"),
+        (["run", "--max-idle", "", "script.py"], "--max-idle"),
+        (["run", "--decay", "soon", "script.py"], "'soon' is no time"),
+        (["run", "--decay=-1", "script.py"], "'-1' is no time"),
+        (["run", "--decay", "nan", "script.py"], "'nan' is no time"),
+        (["run", "--decay", "inf", "script.py"], "never"),
+        (["info", "--jsn", "-"], "did you mean --json?"),
+        (["info", "more"], "one argument too many: more"),
+        (["info", "--json", "no/such/folder/x.json"], "could not write no/such/folder/x.json"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_mistake_gets_one_line(firsttouch: Start, write: Write, words: list[str], said: str) -> None:
+    write("script.py", "print('it ran')")
+    assert said in one_line(firsttouch(*words))
+
+
+def test_refused_size_shows_what_is_accepted(firsttouch: Start) -> None:
+    said = one_line(firsttouch("run", "--max-idle", "lots", "-c", "1"))
+    assert "lots" in said
+    assert "GiB" in said
+
+
+@pytest.mark.parametrize("size", ["512MiB", "4 GiB", "4gib", "4 GB ", "1048576", "0"])
+def test_sizes_people_write_are_taken(firsttouch: Start, size: str) -> None:
+    code = "import numpy, firsttouch; print(firsttouch.is_installed())"
+    done = firsttouch("run", "-q", "--max-idle", size, "-c", code)
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+@pytest.mark.parametrize("decay", ["0", "0.5", "30", "never"])
+def test_times_people_write_are_taken(firsttouch: Start, decay: str) -> None:
+    code = "import numpy, firsttouch; print(firsttouch.is_installed())"
+    done = firsttouch("run", "-q", f"--decay={decay}", "-c", code)
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+def test_without_site_nothing_would_start_us(firsttouch: Start) -> None:
+    path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = firsttouch("run", "-c", "print('it ran')", before=("-S",), environment=path)
+    assert "leave -S out" in one_line(done)
+
+
+def test_package_by_pythonpath_has_no_start_file(tmp_path: Path) -> None:
+    venv.create(tmp_path / "venv", symlinks=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    path = os.pathsep.join(
+        {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *filter(None, sys.path)}
+    )
+    done = subprocess.run(
+        [python, "-m", "firsttouch", "run", "-c", "print('it ran')"],
+        env=clean_environment(PYTHONPATH=path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = one_line(done)
+    assert "no firsttouch_start.pth" in said
+    assert f"{python} -m pip install firsttouch" in said
+
+
+@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["info", "-h"]], ids=" ".join)
+def test_help_has_examples(firsttouch: Start, words: list[str]) -> None:
+    done = firsttouch(*words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "for example:" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 110
+
+
+def test_version(firsttouch: Start) -> None:
+    import firsttouch as package
+
+    assert firsttouch("--version").stdout == f"firsttouch {package.__version__}\n"

@@ -1,0 +1,105 @@
+"""Processes that the program starts are pooled, and with %p each writes its own report."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import Start
+
+Write = Callable[[str, str], Path]
+
+PROGRAM = """
+import os, sys
+
+def work(number):
+    import numpy
+    import firsttouch
+    array = numpy.full(1 << 20, float(number))
+    for _ in range(20):
+        array = array + 1
+    return firsttouch.is_installed(), os.getpid(), float(array.sum()) == (number + 20) * (1 << 20)
+
+def through(kind):
+    if kind == "loky":
+        import joblib
+        return joblib.Parallel(n_jobs=2)(joblib.delayed(work)(number) for number in range(4))
+    import multiprocessing
+    if kind.startswith("futures-"):
+        from concurrent.futures import ProcessPoolExecutor
+        context = multiprocessing.get_context(kind.removeprefix("futures-"))
+        with ProcessPoolExecutor(2, mp_context=context) as pool:
+            return list(pool.map(work, range(4)))
+    pool = multiprocessing.get_context(kind).Pool(2)
+    found = pool.map(work, range(4))
+    pool.close()
+    pool.join()
+    return found
+
+if __name__ == "__main__":
+    if "--numpy" in sys.argv:
+        import numpy
+        kept = [numpy.ones(1 << 20) + 1 for _ in range(5)]
+    for installed, process, right in through(sys.argv[1]):
+        print(installed, process != os.getpid(), right)
+"""
+
+KINDS = ["fork", "spawn", "forkserver", "futures-fork", "futures-spawn", "futures-forkserver", "loky"]
+
+
+@pytest.mark.parametrize("parent", [[], ["--numpy"]], ids=["numpy in the children", "numpy in the parent"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_workers_are_pooled_and_report(
+    firsttouch: Start, write: Write, tmp_path: Path, kind: str, parent: list[str]
+) -> None:
+    script = write("program.py", PROGRAM)
+    done = firsttouch("run", "--json", "report-%p.json", script, kind, *parent)
+    assert done.stdout == "True True True\n" * 4
+    assert done.stderr.count("firsttouch, process") == 1
+    assert "Traceback" not in done.stderr
+    found = [json.loads(path.read_text()) for path in tmp_path.glob("report-*.json")]
+    assert [report["main_process"] for report in found].count(True) == 1
+    workers = [report for report in found if not report["main_process"]]
+    assert len(workers) == 2
+    assert len({report["process"] for report in found}) == 3
+    # Their own work only, not what a fork inherited; a worker that got no task did none.
+    own = [report["pool"]["allocations"] for report in workers if report["pool"]]
+    assert 4 * 20 <= sum(own) <= 4 * 25
+
+
+@pytest.mark.parametrize("kind", ["fork", "spawn", "loky"])
+def test_same_output_as_python(python: Start, firsttouch: Start, write: Write, kind: str) -> None:
+    script = write("program.py", PROGRAM.replace("firsttouch.is_installed()", "True"))
+    plain, ours = python(script, kind), firsttouch("run", "-q", script, kind)
+    assert (ours.stdout, ours.stderr, ours.returncode) == (plain.stdout, plain.stderr, plain.returncode)
+
+
+def test_one_process_class(firsttouch: Start, tmp_path: Path) -> None:
+    code = (
+        "import multiprocessing as mp, numpy\n"
+        "p = mp.get_context('fork').Process(target=numpy.ones, args=(1 << 20,))\n"
+        "p.start(); p.join(); print(p.exitcode)"
+    )
+    assert firsttouch("run", "-q", "--json", "%p.json", "-c", code).stdout == "0\n"
+    assert len(list(tmp_path.glob("*.json"))) == 2
+
+
+def test_plain_fork_and_subprocess(firsttouch: Start, tmp_path: Path) -> None:
+    code = (
+        "import os, subprocess, sys\n"
+        "pid = os.fork()\n"
+        "if not pid: import numpy; sys.exit()\n"
+        "os.waitpid(pid, 0)\n"
+        "subprocess.run([sys.executable, '-c', 'import numpy'])"
+    )
+    firsttouch("run", "-q", "--json", "%p.json", "-c", code)
+    found = [json.loads(path.read_text()) for path in tmp_path.glob("*.json")]
+    assert sorted(report["main_process"] for report in found) == [False, False, True]
+    assert sorted(report["pooled"] for report in found) == [False, True, True]
+
+
+def test_without_percent_p_children_write_nothing(firsttouch: Start, tmp_path: Path, write: Write) -> None:
+    firsttouch("run", "-q", "--json", "report.json", write("program.py", PROGRAM), "fork")
+    assert [path.name for path in tmp_path.glob("*.json")] == ["report.json"]
+    assert json.loads((tmp_path / "report.json").read_text())["main_process"]

@@ -1,0 +1,225 @@
+"""The hook on NumPy's first import: it works however NumPy comes in, and leaves no trace."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import Start
+
+Write = Callable[[str, str], Path]
+
+THREADS = """
+import threading
+names = ("numpy", "firsttouch") * 4
+workers = [threading.Thread(target=__import__, args=(name,)) for name in names]
+for worker in workers: worker.start()
+for worker in workers: worker.join()
+"""
+
+EXECUTOR = """
+from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(4) as pool:
+    list(pool.map(__import__, ["firsttouch", "numpy", "numpy", "firsttouch"]))
+"""
+
+ASK = "import numpy, firsttouch; print(firsttouch.is_installed())"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import numpy",
+        "import numpy.linalg",
+        "from numpy import ones",
+        "import firsttouch",
+        "import firsttouch, numpy",
+        "import importlib; importlib.import_module('numpy')",
+        "import importlib.util; assert importlib.util.find_spec('numpy'); import numpy",
+        "import pickle; pickle.loads(b'cnumpy\\nones\\n.')",
+        "import threading as t; w = t.Thread(target=__import__, args=('numpy',)); w.start(); w.join()",
+        THREADS,
+        EXECUTOR,
+        "import asyncio\nasync def f(): await asyncio.to_thread(__import__, 'numpy')\nasyncio.run(f())",
+    ],
+)
+def test_pool_is_there_after_the_import(firsttouch: Start, code: str) -> None:
+    done = firsttouch("run", "-q", "-c", f"{code}\n{ASK}")
+    assert (done.stdout, done.stderr, done.returncode) == ("True\n", "", 0)
+
+
+def test_pool_is_there_at_the_line_after_the_import(firsttouch: Start) -> None:
+    """Without anyone importing our package, in the very next statement."""
+    code = "import numpy, sys; print(sys.modules['firsttouch'].is_installed())"
+    assert firsttouch("run", "-q", "-c", code).stdout == "True\n"
+
+
+def test_lazy_loader(firsttouch: Start) -> None:
+    code = """
+import importlib.util, sys
+spec = importlib.util.find_spec("numpy")
+spec.loader = importlib.util.LazyLoader(spec.loader)
+numpy = sys.modules["numpy"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(numpy)
+print("firsttouch" in sys.modules)
+numpy.ones
+print("firsttouch" in sys.modules and sys.modules["firsttouch"].is_installed())
+"""
+    assert firsttouch("run", "-q", "-c", code).stdout == "False\nTrue\n"
+
+
+def test_nothing_is_left_on_numpy_or_the_finders(python: Start, firsttouch: Start) -> None:
+    code = """
+import sys, numpy
+spec, loader = numpy.__spec__, numpy.__loader__
+print(type(spec), type(loader), vars(loader), spec.loader is loader, spec.origin, spec.cached)
+print(sorted(vars(spec)), [type(f).__name__ for f in sys.meta_path])
+"""
+    plain, ours = python("-c", code), firsttouch("run", "-q", "-c", code)
+    assert plain.returncode == 0
+    assert ours.stdout == plain.stdout
+
+
+def test_numpy_can_be_reloaded_and_its_data_read(firsttouch: Start) -> None:
+    code = """
+import importlib, importlib.resources, importlib.util, pkgutil
+spec = importlib.util.find_spec("numpy")
+assert spec.loader.get_source("numpy")
+assert importlib.resources.files("numpy").joinpath("__init__.py").is_file()
+assert pkgutil.get_data("numpy", "__init__.py")
+import numpy
+print(importlib.util.find_spec("numpy") is numpy.__spec__)
+"""
+    assert firsttouch("run", "-q", "-c", code).stdout == "True\n"
+
+
+@pytest.mark.parametrize("body", ["1/0", "import no_such_module", "raise ImportError('broken')", "def f(:"])
+def test_numpy_that_fails_to_import_fails_as_in_python(
+    python: Start, firsttouch: Start, write: Write, body: str
+) -> None:
+    folder = write("site/numpy/__init__.py", f"def deep():\n    {body}\ndeep()\n").parents[1]
+    script = write("program.py", "import numpy\n")
+    # Only the program gets to see it: the command line itself needs a NumPy that works.
+    write(
+        "early/sitecustomize.py", f"import sys\nif sys.argv[0] != '-m': sys.path.insert(0, {str(folder)!r})\n"
+    )
+    environment = {"PYTHONPATH": str(folder.parent / "early")}
+    plain = python(script, environment=environment)
+    ours = firsttouch("run", "-q", script, environment=environment)
+    assert plain.returncode == 1
+    assert (ours.stdout, ours.stderr, ours.returncode) == (plain.stdout, plain.stderr, plain.returncode)
+
+
+def test_failed_import_may_be_tried_again(firsttouch: Start, write: Write) -> None:
+    folder = write("site/numpy/__init__.py", "1/0").parents[1]
+    code = f"""
+import sys
+sys.path.insert(0, {str(folder)!r})
+try: import numpy
+except ZeroDivisionError: sys.path.pop(0)
+import numpy
+{ASK}
+"""
+    assert firsttouch("run", "-q", "-c", code).stdout == "True\n"
+
+
+REFUSE = """
+import _firsttouch_start.pooling as pooling
+before = pooling._install
+def install():
+    import firsttouch
+    def refuse(allocator=None):
+        raise {error}
+    firsttouch.install = refuse
+    before()
+pooling._install = install
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ("firsttouch.UnsupportedError('this NumPy\\nlooks odd')", "this NumPy looks odd"),
+        ("ValueError('unexpected')", "ValueError: unexpected"),
+        ("type('PanicException', (BaseException,), {})('at the disco')", "PanicException: at the disco"),
+    ],
+)
+def test_install_that_is_refused_costs_one_line(
+    firsttouch: Start, write: Write, error: str, said: str
+) -> None:
+    early = write("early/sitecustomize.py", REFUSE.replace("{error}", error)).parent
+    code = "import numpy; print(numpy.ones(1 << 20).sum())"
+    done = firsttouch("run", "-c", code, environment={"PYTHONPATH": str(early)})
+    assert (done.stdout, done.returncode) == ("1048576.0\n", 0)
+    first, *report = done.stderr.splitlines()
+    assert first == f"firsttouch: not pooled: {said}"
+    assert report[-1].strip() == f"not pooled: {said}"
+
+
+def test_program_with_a_module_of_our_name(python: Start, firsttouch: Start, write: Write) -> None:
+    """It keeps its module, and loses the pool with a line that says why."""
+    write("firsttouch.py", "print('mine')\n")
+    script = write("program.py", "import numpy, firsttouch; print(firsttouch.__file__)")
+    plain = python(script)
+    # Not from this directory: there `-m firsttouch` itself would find the other one.
+    ours = firsttouch("run", "-q", script, cwd="/")
+    assert (ours.stdout, ours.returncode) == (plain.stdout, 0)
+    assert ours.stderr.startswith("firsttouch: not pooled: Python finds another module named firsttouch here")
+    assert ours.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["json", "mmap", "resource", "settings", "report", "hook", "units"])
+def test_program_with_modules_of_names_that_we_use(
+    python: Start, firsttouch: Start, write: Write, tmp_path: Path, name: str
+) -> None:
+    """They stand first on the path; running them ourselves would be wrong, and so would hiding them."""
+    write(f"app/{name}.py", "print('mine')\n")
+    script = write("app/program.py", f"import numpy, sys\nprint({name!r} in sys.modules)\nimport {name}\n")
+    plain = python(script)
+    ours = firsttouch("run", "--json", tmp_path / "out.json", script)
+    assert (ours.stdout, ours.returncode) == (plain.stdout, 0)
+    assert len(ours.stderr.splitlines()) > 3
+    assert json.loads((tmp_path / "out.json").read_text())["pooled"] is True
+
+
+def test_modules_of_names_that_we_use_on_pythonpath(python: Start, firsttouch: Start, write: Write) -> None:
+    path = {"PYTHONPATH": str(write("early/resource.py", "print('mine')\n").parent)}
+    script = write("program.py", "import numpy, resource; print(resource.__file__)")
+    assert firsttouch("run", "-q", script, environment=path).stdout == python(script, environment=path).stdout
+
+
+def test_subinterpreter_reports_nothing(firsttouch: Start) -> None:
+    code = """
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+one = interpreters.create()
+interpreters.run_string(one, "x = 1")
+interpreters.destroy(one)
+"""
+    assert firsttouch("run", "-c", code).stderr.count("firsttouch, process") == 1
+
+
+def test_sitecustomize_still_runs_once(python: Start, firsttouch: Start, write: Write) -> None:
+    early = write("early/sitecustomize.py", "import sys; print('customized', sys.argv[-1])").parent
+    environment = {"PYTHONPATH": str(early)}
+    code = "import sitecustomize, numpy; print(sitecustomize.__file__)"
+    plain = python("-c", code, "word", environment=environment)
+    ours = firsttouch("run", "-q", "-c", code, "word", environment=environment)
+    assert (ours.stdout, ours.stderr) == (plain.stdout, plain.stderr)
+
+
+def test_numpy_that_is_there_before_the_hook(firsttouch: Start, python: Start) -> None:
+    """Another .pth file may import NumPy first."""
+    code = """
+import os, sys
+import numpy
+os.environ["FIRSTTOUCH_RUN"] = '{"pid": %d, "quiet": true}' % os.getpid()
+import _firsttouch_start
+_firsttouch_start.begin()
+print(sys.modules["firsttouch"].is_installed())
+"""
+    done = python("-c", code)
+    assert (done.stdout, done.stderr) == ("True\n", "")

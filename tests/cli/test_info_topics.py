@@ -1,0 +1,180 @@
+"""Each topic of `firsttouch info` on machines that this one is not: trees of files made here."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from firsttouch.cli import info
+from firsttouch.cli.info import cgroup, hugepages, kernel, libc, numa, pages
+
+Tree = Callable[[dict[str, str]], Path]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    def plant(content: dict[str, str]) -> Path:
+        for name, text in content.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return tmp_path
+
+    return plant
+
+
+def test_machine_without_any_of_the_files(tmp_path: Path) -> None:
+    found = info.look(tmp_path)
+    text = info.text(found)
+    assert found["pages"]["thp"] is None
+    assert found["cgroup"]["version"] is None
+    assert found["numa"]["nodes"] is None
+    assert "unknown" in text
+    assert "the kernel shows no transparent huge pages" in text
+
+
+def test_files_with_unexpected_content(tree: Tree) -> None:
+    folder = "sys/kernel/mm/transparent_hugepage"
+    root = tree(
+        {
+            f"{folder}/enabled": "",
+            f"{folder}/hpage_pmd_size": "many",
+            "proc/meminfo": "nonsense\n",
+            "proc/self/numa_maps": "0\n\n",
+            "proc/self/maps": "x\n",
+            "proc/self/mountinfo": "1 - \n",
+            "proc/self/cgroup": "x\n",
+            "sys/kernel/mm/hugepages/hugepages-xkB/free_hugepages": "1",
+        }
+    )
+    assert info.text(info.look(root))
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [
+        ("always madvise [never]", "transparent huge pages are off"),
+        ("[always] madvise never", "THP is `always`"),
+        ("always [madvise] never", ""),
+    ],
+)
+def test_transparent_huge_pages(tree: Tree, mode: str, said: str) -> None:
+    folder = "sys/kernel/mm/transparent_hugepage"
+    root = tree(
+        {
+            f"{folder}/enabled": mode,
+            f"{folder}/defrag": "always defer [madvise] never",
+            f"{folder}/hpage_pmd_size": str(512 << 20),
+            f"{folder}/hugepages-64kB/enabled": "always inherit [madvise] never",
+            f"{folder}/hugepages-1024kB/enabled": "always inherit madvise [never]",
+        }
+    )
+    found = pages.look(root)
+    assert found["huge_page_bytes"] == 512 << 20
+    assert list(found["mthp"]) == ["64", "1024"]
+    assert ("huge page", "512 MiB") in pages.rows(found)
+    assert ("mTHP", "64 KiB madvise; 1024 KiB never") in pages.rows(found)
+    assert said in " ".join(pages.meaning(found))
+    assert bool(said) == bool(pages.meaning(found))
+
+
+def test_reserved_huge_pages(tree: Tree) -> None:
+    folder = "sys/kernel/mm/hugepages/hugepages-2048kB"
+    found = hugepages.look(tree({f"{folder}/nr_hugepages": "10", f"{folder}/free_hugepages": "8"}))
+    assert hugepages.rows(found) == [("2 MiB", "10 pages, 8 free, unknown more on demand")]
+    assert "16 MiB lie reserved" in hugepages.meaning(found)[0]
+
+
+def test_two_nodes_and_an_inherited_policy(tree: Tree) -> None:
+    root = tree(
+        {
+            "sys/devices/system/node/online": "0-1\n",
+            "sys/devices/system/node/has_memory": "0-1\n",
+            "proc/sys/kernel/numa_balancing": "1\n",
+            "proc/self/status": "Name:\tx\nMems_allowed_list:\t1\nCpus_allowed_list:\t0-3\n",
+            "proc/self/numa_maps": "0 interleave:0-1 file=x\n1 interleave:0-1 heap\n2 default stack\n",
+        }
+    )
+    found = numa.look(root)
+    assert found["policies"] == ["default", "interleave:0-1"]
+    said = " ".join(numa.meaning(found))
+    assert "interleave:0-1" in said
+    assert "several NUMA nodes" in said
+    assert "AutoNUMA is on" in said
+    assert "only the memory of node 1" in said
+
+
+def test_tightest_bound_of_version_2(tree: Tree) -> None:
+    mounted = "30 20 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n"
+    base = "sys/fs/cgroup"
+    root = tree(
+        {
+            "proc/self/mountinfo": mounted,
+            "proc/self/cgroup": "0::/a/b\n",
+            f"{base}/a/memory.max": str(4 << 30),
+            f"{base}/a/memory.high": "max",
+            f"{base}/a/memory.current": str(2 << 30),
+            f"{base}/a/b/memory.max": "max",
+            f"{base}/a/b/memory.high": str(3 << 30),
+            f"{base}/a/b/memory.current": str(1 << 30),
+        }
+    )
+    found = cgroup.look(root)
+    assert found == {
+        "version": 2,
+        "group": "/a/b",
+        "limit_bytes": 4 << 30,
+        "soft_limit_bytes": 3 << 30,
+        "used_bytes": 1 << 30,
+    }
+    assert "ends at 4 GiB" in cgroup.meaning(found)[0]
+
+
+def test_version_1_beside_an_empty_version_2(tree: Tree) -> None:
+    root = tree(
+        {
+            "proc/self/mountinfo": "30 20 0:26 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
+            "31 20 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
+            "proc/self/cgroup": "4:memory:/job\n0::/\n",
+            "sys/fs/cgroup/memory/job/memory.limit_in_bytes": str(512 << 20),
+            "sys/fs/cgroup/memory/job/memory.usage_in_bytes": str(500 << 20),
+            "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712",
+            "sys/fs/cgroup/memory/memory.usage_in_bytes": str(1 << 30),
+        }
+    )
+    found = cgroup.look(root)
+    assert (found["version"], found["limit_bytes"], found["used_bytes"]) == (1, 512 << 20, 500 << 20)
+    assert "12 MiB left" in cgroup.meaning(found)[0]
+
+
+def test_container_whose_group_is_not_mounted_by_its_name(tree: Tree) -> None:
+    root = tree(
+        {
+            "proc/self/mountinfo": "30 20 0:26 /docker/x /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+            "proc/self/cgroup": "0::/docker/x\n",
+            "sys/fs/cgroup/memory.max": str(1 << 30),
+            "sys/fs/cgroup/memory.current": "4096",
+        }
+    )
+    assert cgroup.look(root)["limit_bytes"] == 1 << 30
+
+
+@pytest.mark.parametrize("name", ["libtcmalloc_minimal.so.4", "libjemalloc.so.2", "libmimalloc.so.2.0"])
+def test_preloaded_malloc(tree: Tree, name: str) -> None:
+    line = f"7f00-7f01 r-xp 00000000 fe:00 1234    /usr/lib/x86_64-linux-gnu/{name}\n"
+    found = libc.look(tree({"proc/self/maps": "7f02-7f03 rw-p 0 0 0 [heap]\n" + line * 2}))
+    assert list(found["preloaded"].values()) == [f"/usr/lib/x86_64-linux-gnu/{name}"]
+    assert "serves malloc" in libc.meaning(found)[0]
+
+
+def test_init_on_alloc(tree: Tree, tmp_path: Path) -> None:
+    assert kernel.look(tmp_path)["init_on_alloc"] is None
+    found = kernel.look(tree({"proc/cmdline": "quiet init_on_alloc=1 ro"}))
+    assert found["init_on_alloc"] is True
+    assert "clears every page once more" in " ".join(kernel.meaning(found))
+
+
+def test_old_kernel_lacks_by_version(tree: Tree) -> None:
+    features = kernel.look(tree({"proc/sys/kernel/osrelease": "5.10.0-28-amd64\n"}))["features"]
+    assert features["MAP_FIXED_NOREPLACE"] is True
+    assert features["PAGEMAP_SCAN"] is False

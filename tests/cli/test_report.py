@@ -1,0 +1,227 @@
+"""The report: what it says, when it comes, and when it stays away."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import Start, clean_environment
+
+Write = Callable[[str, str], Path]
+
+WORK = """
+import numpy as np
+a = np.ones(1 << 20)
+for _ in range(50):
+    b = a * 2
+    c = b + 1
+print(c.sum())
+"""
+
+
+def labels(report: str) -> list[str]:
+    """The names at the left of the report's lines."""
+    return [line[2:17].strip() for line in report.splitlines()[1:]]
+
+
+def test_report_says_what_happened(firsttouch: Start, write: Write) -> None:
+    done = firsttouch("run", write("work.py", WORK))
+    assert done.stdout == "3145728.0\n"
+    said = done.stderr
+    assert said.startswith("firsttouch, process ")
+    assert labels(said)[:6] == [
+        "time",
+        "large arrays",
+        "first touched",
+        "array memory",
+        "resident",
+        "page faults",
+    ]
+    assert "on recycled memory" in said
+    assert "avoided" in said
+    assert "MiB" in said
+    assert "in the kernel" in said
+    assert "not for NumPy's arrays" in said
+    assert len(said.splitlines()) <= 9
+    assert max(map(len, said.splitlines())) <= 100
+
+
+def test_figures_agree_with_what_the_program_did(firsttouch: Start, write: Write, tmp_path: Path) -> None:
+    firsttouch("run", "--json", "report.json", write("work.py", WORK))
+    found = json.loads((tmp_path / "report.json").read_text())
+    pool = found["pool"]
+    array = 8 << 20
+    assert 101 <= pool["allocations"] <= 110
+    assert 90 <= pool["recycled"] <= pool["allocations"] - 4
+    assert 90 * array <= pool["recycled_bytes"] <= pool["allocated_bytes"] + 4 * array
+    assert found["estimates"]["avoided_bytes"] == pool["recycled_bytes"]
+    assert array <= pool["first_touched_bytes"] <= 8 * array
+    assert 2 * array <= pool["peak_in_use"] <= 6 * array
+    assert pool["peak_held"] >= pool["peak_in_use"]
+    assert found["resident_bytes"]["peak"] >= 3 * array
+    assert found["resident_bytes"]["now"] <= found["resident_bytes"]["peak"]
+    assert 0 < found["seconds"]["wall"] < 60
+    assert 0 <= found["estimates"]["faults_not_of_numpy"] <= found["faults"]["minor"]
+    assert found["pooled"] is True
+    assert found["not_pooled_because"] is None
+    assert found["main_process"] is True
+    assert found["command"][-1].endswith("work.py")
+
+
+def test_counts_leave_out_what_came_before_the_exec(firsttouch: Start, tmp_path: Path) -> None:
+    """The same process ran the command line first; its faults and seconds are not the program's."""
+    code = "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)"
+    done = firsttouch("run", "-q", "--json", "report.json", "-c", code)
+    found = json.loads((tmp_path / "report.json").read_text())
+    assert found["faults"]["minor"] < int(done.stdout)
+
+
+def test_numpy_never_imported(firsttouch: Start) -> None:
+    done = firsttouch("run", "-c", "print(1)")
+    assert done.stdout == "1\n"
+    assert "NumPy was never imported" in done.stderr
+    assert labels(done.stderr)[:3] == ["time", "resident", "page faults"]
+
+
+def test_nothing_to_gain(firsttouch: Start) -> None:
+    """A program that computes without large arrays."""
+    code = "import numpy, time; time.sleep(1.5)"
+    done = firsttouch("run", "-c", code)
+    assert "nothing to gain: " in done.stderr
+    assert "% of the time went to faults (estimated)" in done.stderr
+
+
+def test_faults_that_no_pool_avoids(firsttouch: Start) -> None:
+    """One large array, written once, on memory that must come from the kernel."""
+    done = firsttouch("run", "-c", "import numpy; numpy.ones(1 << 26)")
+    assert "little to gain: " in done.stderr
+    assert "next to none of them avoidable" in done.stderr
+
+
+def test_no_large_arrays(firsttouch: Start) -> None:
+    done = firsttouch("run", "-c", "import numpy; numpy.ones(10)")
+    assert "large arrays   none of 32 KiB or more" in done.stderr
+    assert "first touched" not in done.stderr
+
+
+def test_much_to_gain_is_not_called_nothing(firsttouch: Start, write: Write) -> None:
+    assert "to gain" not in firsttouch("run", write("work.py", WORK)).stderr
+
+
+def test_last_failure_is_told(firsttouch: Start, tmp_path: Path) -> None:
+    code = "import numpy\ntry: numpy.ones(1 << 52)\nexcept MemoryError: print('caught')"
+    done = firsttouch("run", "--json", "report.json", "-c", code)
+    assert done.stdout == "caught\n"
+    assert "last failure" in labels(done.stderr)
+    told = json.loads((tmp_path / "report.json").read_text())["last_failure"]
+    assert told["asked"] == 8 << 52
+    assert " ".join(told["text"].split()) in done.stderr
+
+
+def test_work_in_child_processes_is_pointed_at(firsttouch: Start) -> None:
+    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'sum(range(10**7))'])"
+    assert "--json with %p" in firsttouch("run", "-c", code).stderr
+
+
+def test_quiet(firsttouch: Start, write: Write) -> None:
+    for option in ("-q", "--quiet"):
+        assert firsttouch("run", option, write("work.py", WORK)).stderr == ""
+
+
+def test_comes_after_the_traceback_and_other_exit_handlers(firsttouch: Start) -> None:
+    code = "import atexit, sys\natexit.register(lambda: print('bye', file=sys.stderr))\n1/0"
+    said = firsttouch("run", "-c", code).stderr
+    assert said.index("ZeroDivisionError") < said.index("bye") < said.index("firsttouch, process")
+
+
+def test_control_c(tmp_path: Path, write: Write) -> None:
+    """Traceback, report, and an end by the signal, so that a shell stops its loop."""
+    script = write("wait.py", "import numpy, time\nprint('ready', flush=True)\ntime.sleep(60)\n")
+    with subprocess.Popen(
+        [sys.executable, "-m", "firsttouch", "run", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=clean_environment(),
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGINT
+    assert said.index("KeyboardInterrupt") < said.index("firsttouch, process")
+
+
+def test_program_that_replaces_standard_error(firsttouch: Start) -> None:
+    code = "import io, sys; sys.stderr = sys.stdout = io.StringIO()"
+    done = firsttouch("run", "-c", code)
+    assert done.stdout == ""
+    assert "NumPy was never imported" in done.stderr
+
+
+@pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full", "2>&- >&- <&-"])
+def test_standard_error_that_cannot_be_written(tmp_path: Path, redirection: str) -> None:
+    """Exit status and files are those of the program: nothing is written anywhere else."""
+    code = "import numpy, os; [os.open(name, os.O_CREAT | os.O_WRONLY) for name in ('data', 'more')]"
+    command = f'{sys.executable} -m firsttouch run -c "{code}" {redirection}'
+    done = subprocess.run(
+        ["bash", "-c", command],
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+    assert (tmp_path / "data").read_bytes() == (tmp_path / "more").read_bytes() == b""
+
+
+@pytest.mark.parametrize("end", ["sys.stderr.close()", "os.close(2)", "sys.__stderr__ = sys.stderr = None"])
+def test_standard_error_that_the_program_closed(firsttouch: Start, python: Start, end: str) -> None:
+    code = f"import os, sys; {end}"
+    plain, ours = python("-c", code), firsttouch("run", "-c", code)
+    assert (ours.stdout, ours.stderr, ours.returncode) == (plain.stdout, plain.stderr, plain.returncode)
+
+
+def test_fork_without_exec_reports_once(firsttouch: Start) -> None:
+    code = "import os, sys\npid = os.fork()\nif pid: os.waitpid(pid, 0)\nsys.exit(0)"
+    assert firsttouch("run", "-c", code).stderr.count("firsttouch, process") == 1
+
+
+def test_program_that_execs_another_python(firsttouch: Start) -> None:
+    """It is still the process that was started, so it is the one that reports."""
+    code = "import os, sys; os.execv(sys.executable, [sys.executable, '-c', 'import numpy'])"
+    done = firsttouch("run", "-c", code)
+    assert done.stderr.count("firsttouch, process") == 1
+    assert "large arrays" in done.stderr
+
+
+def test_nested_run_reports_for_itself(firsttouch: Start, tmp_path: Path) -> None:
+    inner = "import numpy; print('inner')"
+    words = f"[sys.executable, '-m', 'firsttouch', 'run', '-c', {inner!r}]"
+    code = f"import subprocess, sys; subprocess.run({words})"
+    done = firsttouch("run", "--json", "outer-%p.json", "-c", code)
+    assert done.stdout == "inner\n"
+    assert done.stderr.count("firsttouch, process") == 2
+    assert len(list(tmp_path.glob("outer-*.json"))) == 2
+
+
+def test_run_of_run_is_one_process_and_keeps_the_outer_options(firsttouch: Start, tmp_path: Path) -> None:
+    done = firsttouch(
+        "run", "-q", "--json", "a.json", "-m", "firsttouch", "run", "-c", "import numpy; print(1)"
+    )
+    assert (done.stdout, done.stderr) == ("1\n", "")
+    assert json.loads((tmp_path / "a.json").read_text())["pooled"]
+
+
+def test_variable_that_we_did_not_write(python: Start) -> None:
+    pid_free = python("-c", "import numpy; print(1)", environment={"FIRSTTOUCH_RUN": "yes please"})
+    assert (pid_free.stdout, pid_free.returncode) == ("1\n", 0)
+    assert os.linesep not in pid_free.stderr.strip()

@@ -1,0 +1,97 @@
+"""--json: names with %r and %p, standard output, and files that cannot be written."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from _firsttouch_start import rank
+
+from .conftest import Start
+
+Write = Callable[[str, str], Path]
+
+IMPORT = "import numpy; print('ran')"
+
+
+def test_name_is_meant_where_the_command_was_given(firsttouch: Start, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    code = "import os; os.chdir('elsewhere')"
+    firsttouch("run", "--json", "report.json", "-c", code)
+    assert json.loads((tmp_path / "report.json").read_text())["numpy"] is None
+
+
+def test_dash_is_standard_output_after_the_program_s_own(firsttouch: Start) -> None:
+    done = firsttouch("run", "--json", "-", "-c", IMPORT)
+    first, rest = done.stdout.split("\n", 1)
+    assert first == "ran"
+    assert json.loads(rest)["pooled"] is True
+    assert "firsttouch, process" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["no/such/folder/report.json", "folder", "folder/no-%p/x.json"])
+def test_place_that_is_not_there_is_said_before_the_program_runs(
+    firsttouch: Start, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    code = "import sys; print('ran', file=sys.stderr, flush=True)"
+    done = firsttouch("run", "-q", "--json", name, "-c", code)
+    before, ran, after = done.stderr.splitlines()
+    assert done.returncode == 0
+    assert "the report of --json cannot be written" in before
+    assert ran == "ran"
+    assert "could not be written" in after
+
+
+def test_folder_that_the_program_makes_is_used(firsttouch: Start, tmp_path: Path) -> None:
+    done = firsttouch("run", "-q", "--json", "new/report.json", "-c", "import os; os.mkdir('new')")
+    assert done.stderr.count("\n") == 1
+    assert (tmp_path / "new" / "report.json").exists()
+
+
+def test_folder_that_the_program_takes_away_costs_one_line(firsttouch: Start, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    done = firsttouch("run", "-q", "--json", "old/report.json", "-c", "import os; os.rmdir('old')")
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1)
+    assert "old/report.json: No such file or directory" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "variable", ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"]
+)
+def test_rank_zero_speaks_for_all(firsttouch: Start, tmp_path: Path, variable: str) -> None:
+    for number, speaks in (("0", True), ("3", False)):
+        done = firsttouch("run", "--json", f"{number}.json", "-c", IMPORT, environment={variable: number})
+        assert ("firsttouch, process" in done.stderr) is speaks
+        assert (tmp_path / f"{number}.json").exists() is speaks
+
+
+def test_each_rank_has_its_file(firsttouch: Start, tmp_path: Path) -> None:
+    for number in ("0", "3"):
+        firsttouch("run", "--json", "r%r.json", "-c", IMPORT, environment={"SLURM_PROCID": number})
+    found = {path.name: json.loads(path.read_text())["rank"] for path in tmp_path.glob("r*.json")}
+    assert found == {"r0.json": 0, "r3.json": 3}
+
+
+def test_without_a_rank_the_file_is_that_of_zero(firsttouch: Start, tmp_path: Path) -> None:
+    firsttouch("run", "--json", "r%r.json", "-c", IMPORT)
+    assert json.loads((tmp_path / "r0.json").read_text())["rank"] is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "fields"),
+    [
+        ("a-%p-%r.json", f"a-{os.getpid()}-7.json", {"p", "r"}),
+        ("100%%p.json", "100%p.json", set()),
+        ("%", "%", set()),
+        ("%x%", "%x%", set()),
+        ("plain", "plain", set()),
+        ("%%%p", f"%{os.getpid()}", {"p"}),
+    ],
+)
+def test_patterns(monkeypatch: pytest.MonkeyPatch, pattern: str, name: str, fields: set[str]) -> None:
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "7")
+    assert rank.fill(pattern) == name
+    assert rank.fields(pattern) == fields

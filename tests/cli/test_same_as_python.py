@@ -1,0 +1,194 @@
+"""Whatever a program can see or show is what python gives it."""
+
+import os
+import signal
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import Start, clean_environment
+
+Write = Callable[[str, str], Path]
+
+LOOK = """
+import os, sys
+import numpy
+main = sys.modules["__main__"]
+print(sys.argv, sys.path, __name__, globals().get("__file__"), main.__dict__ is globals())
+print(__package__, getattr(__spec__, "origin", None), type(__loader__).__name__)
+print(sys.flags, sys.warnoptions, sys._xoptions, sys.executable)
+print([type(finder).__name__ for finder in sys.meta_path], len(sys.path_hooks))
+print({name: value for name, value in os.environ.items() if name != "FIRSTTOUCH_RUN"})
+"""
+
+
+def same(
+    python: Start, firsttouch: Start, *words: object, before: tuple[str, ...] = (), **options: object
+) -> None:
+    plain = python(*before, *words, **options)
+    ours = firsttouch("run", "-q", *words, before=before, **options)
+    assert (ours.stdout, ours.stderr, ours.returncode) == (plain.stdout, plain.stderr, plain.returncode)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["look.py"],
+        ["look.py", "one", "-q", "--json", "--", "-m"],
+        ["sub/look.py", ""],
+        ["-m", "look", "--help"],
+        ["-mlook", "x"],
+        ["-m", "package", "x"],
+        ["-m", "package.inner.look", "-c", "x"],
+        ["-c", LOOK, "a", "-b"],
+        ["package"],
+        ["archive.zip", "x"],
+    ],
+    ids=lambda words: " ".join(words)[:24],
+)
+def test_program_sees_what_python_shows(
+    python: Start, firsttouch: Start, write: Write, words: list[str]
+) -> None:
+    write("look.py", LOOK)
+    write("sub/look.py", LOOK)
+    write("package/__init__.py", "")
+    write("package/__main__.py", LOOK)
+    write("package/inner/__init__.py", "import numpy")
+    inner = write("package/inner/look.py", LOOK)
+    with zipfile.ZipFile(inner.parents[2] / "archive.zip", "w") as archive:
+        archive.writestr("__main__.py", LOOK)
+    same(python, firsttouch, *words)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        ("-I",),
+        ("-O", "-X", "dev"),
+        ("-Werror", "-u", "-Xwarn_default_encoding"),
+        ("-W", "ignore", "-bb"),
+        ("-E", "-s", "-P"),
+        ("-Xutf8=1",),
+    ],
+    ids=" ".join,
+)
+def test_python_s_own_options_are_kept(
+    python: Start, firsttouch: Start, write: Write, before: tuple[str, ...]
+) -> None:
+    script = write("look.py", LOOK)
+    same(python, firsttouch, script, before=before, environment={"PYTHONDONTWRITEBYTECODE": ""})
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("raise SystemExit", 0),
+        ("raise SystemExit(7)", 7),
+        ("import sys; sys.exit('told you')", 1),
+        ("1/0", 1),
+        ("import numpy\ndef f(): numpy.ones((2,3)) @ numpy.ones((2,3))\nf()", 1),
+        ("import os; os._exit(3)", 3),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM),
+        ("import os; os.abort()", -signal.SIGABRT),
+        ("import threading; threading.Thread(target=lambda: 1/0).start()", 0),
+        ("import atexit; atexit.register(lambda: 1/0)", 0),
+        ("import numpy, no_such_module", 1),
+    ],
+)
+def test_ends_as_python_ends(python: Start, firsttouch: Start, write: Write, code: str, status: int) -> None:
+    script = write("ends.py", code)
+    for words in ([script], ["-c", code]):
+        plain = python(*words)
+        ours = firsttouch("run", "-q", *words)
+        assert plain.returncode == status
+        assert _without_addresses(ours.stderr) == _without_addresses(plain.stderr)
+        assert (ours.stdout, ours.returncode) == (plain.stdout, plain.returncode)
+
+
+def _without_addresses(text: str) -> str:
+    lines = [line for line in text.splitlines() if "0x" not in line]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("report", [["-q"], []], ids=["quiet", "with report"])
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["missing.py"], 2),
+        (["folder"], 1),
+        (["syntax.py"], 1),
+        (["null.py"], 1),
+        (["-c", "1 +"], 1),
+        (["-m", "missing"], 1),
+        (["-m", "syntax"], 1),
+        (["-m", "package"], 1),
+        (["empty.zip"], 1),
+        (["unreadable.py"], 2),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_program_that_cannot_start_gets_python_s_line_only(
+    python: Start, firsttouch: Start, write: Write, words: list[str], status: int, report: list[str]
+) -> None:
+    write("folder/other.py", "")
+    write("syntax.py", "def f(:\n")
+    write("null.py", "x = 1\0")
+    write("package/__init__.py", "import numpy")
+    unreadable = write("unreadable.py", "print(1)")
+    unreadable.chmod(0)
+    with zipfile.ZipFile(unreadable.with_name("empty.zip"), "w") as archive:
+        archive.writestr("other.py", "")
+    if words == ["unreadable.py"] and os.access(unreadable, os.R_OK):
+        pytest.skip("this user may read every file")
+    plain = python(*words)
+    ours = firsttouch("run", *report, *words)
+    assert plain.returncode == status
+    assert (ours.stdout, ours.stderr, ours.returncode) == (plain.stdout, plain.stderr, plain.returncode)
+
+
+def test_standard_input_is_the_program_s(python: Start, firsttouch: Start, write: Write) -> None:
+    script = write("read.py", "import sys, numpy; print(sys.stdin.read().upper(), input)")
+    same(python, firsttouch, script, input="some words\nof input")
+
+
+def test_program_from_standard_input(python: Start, firsttouch: Start) -> None:
+    same(python, firsttouch, "-", "word", input="import sys; print(sys.argv, sys.path[0])")
+
+
+def test_program_from_a_pipe(tmp_path: Path) -> None:
+    """The shell's <( ) is a file that can be read once only."""
+    command = f"{sys.executable} -m firsttouch run -q <(echo 'print(1 + 1)')"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("2\n", "", 0)
+
+
+def test_standard_output_is_untouched_byte_for_byte(firsttouch: Start, write: Write, tmp_path: Path) -> None:
+    script = write("out.py", "import os, numpy; os.write(1, bytes(range(256))); print('last', end='')")
+    out = tmp_path / "out"
+    with out.open("wb") as file:
+        done = firsttouch("run", script, capture_output=False, stdout=file, stderr=subprocess.PIPE)
+    assert out.read_bytes() == bytes(range(256)) + b"last"
+    assert "firsttouch" in done.stderr
+
+
+def test_process_is_the_one_that_was_started(tmp_path: Path, write: Write) -> None:
+    """Signals and waits meant for the program must reach it: there is no process between."""
+    script = write("pid.py", "import os; print(os.getpid())")
+    with subprocess.Popen(
+        [sys.executable, "-m", "firsttouch", "run", "-q", script],
+        stdout=subprocess.PIPE,
+        env=clean_environment(),
+    ) as process:
+        out, _ = process.communicate(timeout=60)
+    assert int(out) == process.pid

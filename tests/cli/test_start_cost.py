@@ -1,0 +1,78 @@
+"""What the .pth file costs an interpreter, counted in modules, which no other load disturbs."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from .conftest import Start, clean_environment
+
+Write = Callable[[str, str], Path]
+
+(PTH,) = (Path(__file__).parents[2] / "wheel-data" / "purelib").glob("*.pth")
+
+#: site runs each line of a .pth file just so.
+RUN_LINE = f"""
+import json, os, sys
+sys.path.append(sys.argv[1])
+line = open({str(PTH)!r}).read()
+before = set(sys.modules)
+exec(line)
+new = set(sys.modules) - before
+print(json.dumps(sorted(new)))
+"""
+
+
+def new_modules(**environment: str) -> list[str]:
+    import _firsttouch_start
+
+    site = str(Path(_firsttouch_start.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", RUN_LINE, site],
+        env=clean_environment(**environment),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: list[str] = json.loads(done.stdout.splitlines()[0])
+    return found
+
+
+def test_one_line_that_site_will_run() -> None:
+    lines = PTH.read_text("utf-8").splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("import ")
+
+
+def test_without_the_variable_nothing_is_imported() -> None:
+    assert new_modules() == []
+
+
+def test_with_the_variable_only_small_modules_are() -> None:
+    new = new_modules(FIRSTTOUCH_RUN="{}")
+    ours = [name for name in new if name.startswith("_firsttouch_start")]
+    others = set(new) - set(ours)
+    assert ours
+    assert others <= {"atexit"}
+
+
+def test_plain_interpreter_does_not_know_us(python: Start) -> None:
+    done = python("-c", "import sys; print([name for name in sys.modules if 'firsttouch' in name])")
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_program_without_numpy_never_imports_it(firsttouch: Start, write: Write) -> None:
+    """Not even for the report, which comes after this."""
+    early = write("early/sitecustomize.py", "import atexit, sys\n").parent
+    code = (
+        "import atexit, sys, _firsttouch_start.report as report\n"
+        "before = report.text\n"
+        "def text(found):\n"
+        "    print([name for name in ('numpy', 'firsttouch', 'argparse') if name in sys.modules])\n"
+        "    return before(found)\n"
+        "report.text = text"
+    )
+    done = firsttouch("run", "-c", code, environment={"PYTHONPATH": str(early)})
+    assert done.stdout == "[]\n"
+    assert "NumPy was never imported" in done.stderr
