@@ -92,7 +92,9 @@ fn bytes(name: &str, value: &Bound<'_, PyAny>) -> PyResult<usize> {
     }
     let number = value.call_method0("__index__").map_err(|_| wrong_type())?;
     number.extract::<usize>().map_err(|_| {
-        PyValueError::new_err(format!("{name}={number} is not a number of bytes: give 0 or more, or text like \"4 GiB\""))
+        PyValueError::new_err(format!(
+            "{name}={number} is not a number of bytes: give 0 or more, or text like \"4 GiB\""
+        ))
     })
 }
 
@@ -131,13 +133,22 @@ fn aligned(alignment: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
 
 #[pyfunction]
 #[pyo3(signature = (upstream=None, *, max_idle=None, decay=None, never=false))]
-fn pool(upstream: Option<&PyAllocator>, max_idle: Option<&Bound<'_, PyAny>>, decay: Option<f64>, never: bool) -> PyResult<PyAllocator> {
+fn pool(
+    upstream: Option<&PyAllocator>,
+    max_idle: Option<&Bound<'_, PyAny>>,
+    decay: Option<f64>,
+    never: bool,
+) -> PyResult<PyAllocator> {
     let mut options = Options::default();
     if let Some(upstream) = upstream {
         options.huge = match upstream.expression().as_str() {
             "pages(huge='thp')" => true,
             "pages(huge=False)" => false,
-            other => return Err(PyTypeError::new_err(format!("pool() stands on pages(), not on {other}: give pages(), pages(huge=\"thp\") or nothing"))),
+            other => {
+                return Err(PyTypeError::new_err(format!(
+                    "pool() stands on pages(), not on {other}: give pages(), pages(huge=\"thp\") or nothing"
+                )));
+            }
         };
     }
     options.max_idle = max_idle.map(|value| bytes("max_idle", value)).transpose()?;

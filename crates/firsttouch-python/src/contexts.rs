@@ -3,7 +3,7 @@
 #![allow(unsafe_code)] // Safety: capsules own their handlers and are kept by the arrays made through them.
 
 use crate::allocator::PyAllocator;
-use crate::handler::Handler;
+use crate::handler::{Handler, NAME};
 use crate::install::{behind, installed, next, small_limit};
 use crate::numpy_api::{CAPSULE, NumPy, OWNDATA, RawHandler, handler_in};
 use firsttouch::memory::address_map;
@@ -32,9 +32,11 @@ fn capsule<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py,
     };
     // Only a pool has NumPy as its small upstream; whoever names another allocator gets it for every size.
     let small = if native.small_limit() > 0 { small_limit() } else { 0 };
-    let handler = Box::into_raw(Handler::new(native.clone(), small, next(py)?));
+    let handler = Box::into_raw(Handler::new(NAME, native.clone(), small, next(py)?));
     // SAFETY: the handler's first field is what NumPy expects; the destructor frees the box.
-    unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(handler.cast(), CAPSULE.as_ptr(), Some(drop_handler))) }
+    unsafe {
+        Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(handler.cast(), CAPSULE.as_ptr(), Some(drop_handler)))
+    }
 }
 
 /// Lets `allocator` serve the current context; what served it before, to be put back.
@@ -89,25 +91,29 @@ fn get_allocator(py: Python<'_>, array: Option<&Bound<'_, PyAny>>) -> PyResult<O
 fn of_array(py: Python<'_>, numpy: &NumPy, array: &Bound<'_, PyAny>) -> PyResult<Option<PyAllocator>> {
     if numpy.array(array).is_none() {
         let kind = array.get_type();
-        return Err(PyTypeError::new_err(format!("get_allocator() takes a NumPy array, not {}", kind.fully_qualified_name()?)));
+        return Err(PyTypeError::new_err(format!(
+            "get_allocator() takes a NumPy array, not {}",
+            kind.fully_qualified_name()?
+        )));
     }
     let mut owner = array.clone();
     while let Some(fields) = numpy.array(&owner) {
         if fields.flags & OWNDATA != 0 && !fields.mem_handler.is_null() {
             // SAFETY: the array lives, its data is a living block, and it keeps a reference to its capsule.
             unsafe {
+                let capsule = Bound::from_borrowed_ptr(py, fields.mem_handler);
+                let handler = Handler::from_raw(handler_in(&capsule)?);
+                if let Some(handler) = handler.filter(|handler| !handler.allocator().in_segments()) {
+                    return Ok(Some(PyAllocator::ours(handler.allocator().clone())));
+                }
                 if let Some(ours) = address_map::shared_owner(fields.data as usize) {
                     return Ok(Some(PyAllocator::ours(ours)));
                 }
-                let capsule = Bound::from_borrowed_ptr(py, fields.mem_handler);
-                if capsule.is(&numpy.default_capsule(py)) {
+                // A small array of a pool came from NumPy, whatever its capsule says.
+                if handler.is_some() || capsule.is(&numpy.default_capsule(py)) {
                     return Ok(Some(PyAllocator::numpy()));
                 }
-                // A small array of a pool came from NumPy, whatever its capsule says.
-                return match Handler::from_raw(handler_in(&capsule)?) {
-                    Some(handler) if handler.small() > 0 => Ok(Some(PyAllocator::numpy())),
-                    _ => behind_capsule(&capsule).map(Some),
-                };
+                return behind_capsule(&capsule).map(Some);
             }
         }
         if fields.base.is_null() {

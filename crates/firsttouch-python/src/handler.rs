@@ -14,8 +14,12 @@ use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// The name that all our handlers carry; another copy of this package knows it.
+/// The name of a context's handler. Behind the name's end it stands in every handler, so that copies of this package
+/// know each other.
 pub const NAME: &str = "firsttouch";
+/// The name of NumPy's default handler. The one that stands in front of it carries it too: there are programs, NumPy's
+/// own tests among them, that know the default by its name.
+pub const NUMPY_NAME: &str = "default_allocator";
 
 /// A handler with what its functions need. NumPy sees only `raw`.
 #[repr(C)]
@@ -36,14 +40,14 @@ unsafe impl Send for Handler {}
 
 impl Handler {
     /// A handler whose functions lead to `allocator`, small requests and foreign addresses to `next`.
-    pub fn new(allocator: Arc<dyn Allocator>, small: usize, next: Functions) -> Box<Self> {
-        let mut name = [0; 127];
-        for (to, from) in name.iter_mut().zip(NAME.bytes()) {
+    pub fn new(name: &str, allocator: Arc<dyn Allocator>, small: usize, next: Functions) -> Box<Self> {
+        let mut bytes = [0; 127];
+        for (to, from) in bytes.iter_mut().zip(name.bytes().chain([0]).chain(NAME.bytes())) {
             *to = from as c_char;
         }
         let in_segments = allocator.in_segments();
         let mut handler = Box::new(Self {
-            raw: RawHandler { name, version: 1, allocator: RawAllocator::NONE },
+            raw: RawHandler { name: bytes, version: 1, allocator: RawAllocator::NONE },
             small: AtomicUsize::new(small),
             next,
             allocator: AtomicPtr::new(Box::into_raw(Box::new(allocator))),
@@ -52,7 +56,13 @@ impl Handler {
         handler.raw.allocator = if in_segments {
             RawAllocator { ctx, malloc: Some(malloc), calloc: Some(calloc), realloc: Some(realloc), free: Some(free) }
         } else {
-            RawAllocator { ctx, malloc: Some(malloc), calloc: Some(calloc), realloc: Some(realloc_own), free: Some(free_own) }
+            RawAllocator {
+                ctx,
+                malloc: Some(malloc),
+                calloc: Some(calloc),
+                realloc: Some(realloc_own),
+                free: Some(free_own),
+            }
         };
         handler
     }
@@ -88,7 +98,10 @@ impl Handler {
     pub unsafe fn from_raw<'a>(raw: *const RawHandler) -> Option<&'a Self> {
         // SAFETY: `malloc` is this copy's own function, so `raw` is the first field of a Handler.
         unsafe {
-            let ours = (*raw).allocator.malloc.is_some_and(|f| std::ptr::fn_addr_eq(f, malloc as unsafe extern "C" fn(_, _) -> _));
+            let ours = (*raw)
+                .allocator
+                .malloc
+                .is_some_and(|f| std::ptr::fn_addr_eq(f, malloc as unsafe extern "C" fn(_, _) -> _));
             ours.then(|| &*raw.cast::<Self>())
         }
     }
@@ -99,6 +112,13 @@ impl Drop for Handler {
         // SAFETY: nobody uses the handler any more, and the box was made in `new`.
         unsafe { drop(Box::from_raw(*self.allocator.get_mut())) }
     }
+}
+
+/// Whether a handler is a front of this package, of this copy or another.
+pub fn is_front(raw: &RawHandler) -> bool {
+    let bytes: Vec<u8> = raw.name.iter().map(|&c| c as u8).collect();
+    let parts: Vec<&[u8]> = bytes.split(|&c| c == 0).take(2).collect();
+    parts == [NUMPY_NAME.as_bytes(), NAME.as_bytes()]
 }
 
 /// # Safety

@@ -4,7 +4,7 @@
 
 use crate::UnsupportedError;
 use crate::allocator::PyAllocator;
-use crate::handler::{Handler, NAME};
+use crate::handler::{Handler, NUMPY_NAME, is_front};
 use crate::numpy_api::{Functions, NumPy, RawHandler, handler_in};
 use firsttouch::adaptors::{Options, Pool, SMALL_LIMIT};
 use firsttouch::allocator::Allocator;
@@ -38,34 +38,43 @@ pub fn small_limit() -> usize {
     SMALL.load(Relaxed)
 }
 
-/// What stood behind NumPy's default capsule before us, checked: NumPy's own handler or another copy's of this package.
-fn checked(py: Python<'_>) -> PyResult<&'static Behind> {
-    if let Some(found) = BEHIND.get() {
-        return Ok(found);
-    }
-    let raw = handler_in(&NumPy::get(py)?.default_capsule(py))?.cast_const();
+/// What stands behind NumPy's default capsule now, checked: NumPy's own handler, whose functions lie in NumPy's own
+/// library, or a front of this package, perhaps another copy's.
+fn behind_now(py: Python<'_>) -> PyResult<(*const RawHandler, Functions)> {
+    let numpy = NumPy::get(py)?;
+    let raw = handler_in(&numpy.default_capsule(py))?.cast_const();
     // SAFETY: a capsule of this name holds a handler, whose first fields have not changed since NumPy 1.22; `version`
     // is checked before the functions are believed.
     let handler = unsafe { &*raw };
     let name = handler.name();
     match handler.allocator.functions() {
-        Some(functions) if handler.version == 1 && (name == "default_allocator" || name == NAME) => {
-            Ok(BEHIND.get_or_init(|| Behind(raw, functions)))
+        Some(functions)
+            if handler.version == 1 && name == NUMPY_NAME && (is_front(handler) || numpy.owns(&functions)) =>
+        {
+            Ok((raw, functions))
         }
         _ => Err(UnsupportedError::new_err(format!(
-            "NumPy's default memory handler is {name:?}, version {}, where firsttouch expects \"default_allocator\", \
-             version 1; it is left alone",
+            "NumPy's default memory handler is {name:?}, version {}, where firsttouch expects NumPy's own \
+             {NUMPY_NAME:?}, version 1: something else stands there, and is left alone",
             handler.version
         ))),
     }
 }
 
-/// The handler that stood behind NumPy's default capsule before us.
+fn checked(py: Python<'_>) -> PyResult<&'static Behind> {
+    if let Some(found) = BEHIND.get() {
+        return Ok(found);
+    }
+    let (raw, functions) = behind_now(py)?;
+    Ok(BEHIND.get_or_init(|| Behind(raw, functions)))
+}
+
+/// What stood behind NumPy's default capsule when this copy first looked.
 pub fn behind(py: Python<'_>) -> PyResult<*const RawHandler> {
     Ok(checked(py)?.0)
 }
 
-/// The functions of what stood behind NumPy's default capsule before us.
+/// The functions of what stood behind NumPy's default capsule when this copy first looked.
 pub fn next(py: Python<'_>) -> PyResult<Functions> {
     Ok(checked(py)?.1)
 }
@@ -76,7 +85,10 @@ fn install(py: Python<'_>, allocator: Option<&PyAllocator>) -> PyResult<()> {
     let chosen = match allocator {
         None => process_pool().clone(),
         Some(wrapped) => wrapped.native().cloned().ok_or_else(|| {
-            PyTypeError::new_err(format!("install() can't take {}: to leave memory to NumPy, call uninstall()", wrapped.expression()))
+            PyTypeError::new_err(format!(
+                "install() can't take {}: to leave memory to NumPy, call uninstall()",
+                wrapped.expression()
+            ))
         })?,
     };
     if !chosen.in_segments() {
@@ -91,7 +103,9 @@ fn install(py: Python<'_>, allocator: Option<&PyAllocator>) -> PyResult<()> {
         front.replace(chosen, small);
         return Ok(());
     }
-    let front: &'static Handler = Box::leak(Handler::new(chosen, small, next(py)?));
+    behind(py)?;
+    let (_, functions) = behind_now(py)?; // another copy may have come since the first look
+    let front: &'static Handler = Box::leak(Handler::new(NUMPY_NAME, chosen, small, functions));
     let capsule = NumPy::get(py)?.default_capsule(py);
     // SAFETY: the capsule is NumPy's, its pointer leads to a handler that lives for ever and frees what was there
     // before through the handler that made it (law 4).

@@ -12,7 +12,12 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-create_exception!(firsttouch, UnsupportedError, PyRuntimeError, "This NumPy or platform is not as firsttouch needs it.");
+create_exception!(
+    firsttouch,
+    UnsupportedError,
+    PyRuntimeError,
+    "This NumPy or platform is not as firsttouch needs it."
+);
 
 /// Bytes meant by a size as people write it, like `"64 KiB"`.
 #[pyfunction]

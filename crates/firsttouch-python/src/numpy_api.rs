@@ -28,7 +28,13 @@ impl RawAllocator {
 
     /// The functions, if there are all four.
     pub fn functions(&self) -> Option<Functions> {
-        Some(Functions { ctx: self.ctx, malloc: self.malloc?, calloc: self.calloc?, realloc: self.realloc?, free: self.free? })
+        Some(Functions {
+            ctx: self.ctx,
+            malloc: self.malloc?,
+            calloc: self.calloc?,
+            realloc: self.realloc?,
+            free: self.free?,
+        })
     }
 }
 
@@ -75,6 +81,8 @@ pub struct NumPy {
     get_handler: unsafe extern "C" fn() -> *mut ffi::PyObject,
     default: *mut ffi::PyObject,
     array_type: *mut ffi::PyTypeObject,
+    /// Where NumPy's library lies in memory.
+    library: *const c_void,
 }
 
 // SAFETY: functions and objects that live as long as the process, used with the GIL held.
@@ -115,12 +123,25 @@ impl NumPy {
                 )));
             }
             Ok(Self {
+                library: library_of(slot(0)),
                 array_type: slot(2).cast_mut().cast(),
-                set_handler: std::mem::transmute::<*const c_void, unsafe extern "C" fn(*mut ffi::PyObject) -> *mut ffi::PyObject>(slot(304)),
-                get_handler: std::mem::transmute::<*const c_void, unsafe extern "C" fn() -> *mut ffi::PyObject>(slot(305)),
+                set_handler: std::mem::transmute::<
+                    *const c_void,
+                    unsafe extern "C" fn(*mut ffi::PyObject) -> *mut ffi::PyObject,
+                >(slot(304)),
+                get_handler: std::mem::transmute::<*const c_void, unsafe extern "C" fn() -> *mut ffi::PyObject>(slot(
+                    305,
+                )),
                 default: *slot(306).cast::<*mut ffi::PyObject>(),
             })
         }
+    }
+
+    /// Whether functions are NumPy's own.
+    pub fn owns(&self, functions: &Functions) -> bool {
+        let each =
+            [functions.malloc as *const c_void, functions.calloc as _, functions.realloc as _, functions.free as _];
+        each.into_iter().all(|function| library_of(function) == self.library)
     }
 
     /// The capsule of the default handler.
@@ -164,4 +185,18 @@ impl RawHandler {
         let bytes: Vec<u8> = self.name.iter().map(|&c| c as u8).take_while(|&c| c != 0).collect();
         String::from_utf8_lossy(&bytes).into_owned()
     }
+}
+
+/// Where the library lies that holds `function`; null where the platform can't tell, which then is the same for all.
+fn library_of(function: *const c_void) -> *const c_void {
+    #[cfg(unix)]
+    // SAFETY: dladdr looks an address up and writes the answer.
+    unsafe {
+        let mut found: libc::Dl_info = std::mem::zeroed();
+        if libc::dladdr(function, &mut found) != 0 {
+            return found.dli_fbase;
+        }
+    }
+    let _ = function;
+    std::ptr::null()
 }

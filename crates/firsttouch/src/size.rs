@@ -25,7 +25,11 @@ const UNITS: [(&str, u64); 14] = [
 /// # Errors
 /// A message that shows what was given and what is accepted.
 pub fn parse(text: &str) -> Result<usize, String> {
-    let refused = || format!("{text:?} is not a size: write a number of bytes, or a number with a unit, like 65536, \"64 KiB\", \"1.5 GiB\" or \"4 GB\"");
+    let refused = || {
+        format!(
+            "{text:?} is not a size: write a number of bytes, or a number with a unit, like 65536, \"64 KiB\", \"1.5 GiB\" or \"4 GB\""
+        )
+    };
     let trimmed = text.trim();
     let split = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(trimmed.len());
     let (number, unit) = trimmed.split_at(split);

@@ -36,7 +36,7 @@ pub(crate) fn find(address: usize) -> Option<(&'static Segment, u32)> {
         // SAFETY: what the map leads to is a segment. Segments with living blocks stay (law 8), shared ones always;
         // whoever asks holds a block there, or asks about memory that no segment covers.
         let segment = unsafe { &*at };
-        if let Some(unit) = segment.unit_of(address) {
+        if let Some(unit) = segment.unit_of(address).filter(|_| !shared || !segment.gone.load(Relaxed)) {
             return Some((segment, unit));
         }
         at = if shared { segment.next.load(Acquire) } else { null_mut() };
@@ -95,8 +95,11 @@ pub(super) fn enter_shared(segment: &Segment) {
     }
 }
 
-/// Removes a segment that has its slots to itself. Callers are serialised by the claim's lock.
+/// Removes a segment; one among other people's memory stays in the list. Callers are serialised by the claim's lock.
 pub(super) fn leave(segment: &Segment) {
+    if !segment.open_by_need {
+        return segment.gone.store(true, Relaxed);
+    }
     for index in slots_of(segment.claim) {
         MAP[index & (SLOTS - 1)].store(null_mut(), Release);
     }

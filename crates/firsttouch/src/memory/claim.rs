@@ -5,7 +5,7 @@
 //! used. Where the kernel does not grant such addresses (a small address space, an emulator), a segment of just the
 //! needed size lies wherever there is room.
 
-use super::address_map::{self, SLOT_SHIFT, SLOTS};
+use super::address_map::{self, SLOT_SHIFT};
 use super::lock::Lock;
 use super::region::Shape;
 use super::segment::{CLEAN, Lists, Record, Segment};
@@ -14,11 +14,12 @@ use crate::layout::round_up;
 use crate::os::{self, Errno};
 use std::cell::Cell;
 use std::ptr::{null_mut, with_exposed_provenance_mut};
-use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::{AtomicBool, AtomicPtr};
 
-/// Slots that may be claimed: from 16 TiB to 96 TiB, clear of where programs, libraries and stacks lie.
-const FIRST_SLOT: usize = 1 << (44 - SLOT_SHIFT);
-const LAST_SLOT: usize = 6 << (44 - SLOT_SHIFT);
+/// Slots that may be claimed: from 16 TiB to 40 TiB, below whatever Linux places by itself. (On x86-64 mappings begin at
+/// 42 TiB where the stack is unlimited, and programs with their heap lie at 85 TiB.)
+const FIRST_SLOT: usize = 16 << (40 - SLOT_SHIFT);
+const LAST_SLOT: usize = 40 << (40 - SLOT_SHIFT);
 /// Slots that are tried before a segment is put wherever there is room.
 const TRIES: usize = 4;
 /// Records are opened this many bytes at a time.
@@ -58,8 +59,14 @@ fn plan(units: usize, align: usize) -> Option<Plan> {
     Some(Plan { records, ages, units: round_up(ages + units, align)? })
 }
 
-/// A new segment with room for at least `min_units` units, its first unit at a multiple of the shape's page.
-pub(super) fn segment(shape: Shape, min_units: u32, owner: *const dyn Allocator) -> Result<&'static Segment, Errno> {
+/// A new segment with room for at least `min_units` units, its first unit at a multiple of the shape's page. Where it
+/// can't have a place of its own, it is larger the more is `mapped` already.
+pub(super) fn segment(
+    shape: Shape,
+    min_units: u32,
+    mapped: usize,
+    owner: *const dyn Allocator,
+) -> Result<&'static Segment, Errno> {
     let Shape { unit_shift, page: align, .. } = shape;
     let mut next = NEXT_SLOT.lock();
     if *next == 0 {
@@ -67,7 +74,8 @@ pub(super) fn segment(shape: Shape, min_units: u32, owner: *const dyn Allocator)
     }
     let align = align.max(STEP);
     let per_slot = (1usize << SLOT_SHIFT) >> unit_shift;
-    let slots = (min_units as usize + min_units as usize / 64).div_ceil(per_slot) + usize::from(min_units as usize > per_slot / 2);
+    let slots = (min_units as usize + min_units as usize / 64).div_ceil(per_slot)
+        + usize::from(min_units as usize > per_slot / 2);
     let slots = slots.max(1);
     let plan_whole = plan(slots * per_slot, align).ok_or(Errno::NO_MEMORY)?;
     let capacity = (((slots << SLOT_SHIFT) - plan_whole.units) >> unit_shift).min(MAX_UNITS);
@@ -83,11 +91,14 @@ pub(super) fn segment(shape: Shape, min_units: u32, owner: *const dyn Allocator)
             }
         }
     }
-    shared_segment(shape, min_units, align, owner)
+    shared_segment(shape, min_units, align, SHARED_BYTES.max(mapped / 8), owner)
 }
 
 fn empty_slots(next: &mut usize, count: usize) -> Option<usize> {
-    for _ in 0..SLOTS {
+    if count > LAST_SLOT - FIRST_SLOT {
+        return None;
+    }
+    for _ in FIRST_SLOT..LAST_SLOT {
         if *next + count > LAST_SLOT {
             *next = FIRST_SLOT;
         }
@@ -105,11 +116,12 @@ fn shared_segment(
     shape: Shape,
     min_units: u32,
     align: usize,
+    wanted: usize,
     owner: *const dyn Allocator,
 ) -> Result<&'static Segment, Errno> {
     let unit_shift = shape.unit_shift;
     let mut refused = Errno::NO_MEMORY;
-    for units in [(SHARED_BYTES >> unit_shift).max(min_units as usize), min_units as usize] {
+    for units in [(wanted >> unit_shift).max(min_units as usize), min_units as usize] {
         let plan = plan(units, align).ok_or(Errno::NO_MEMORY)?;
         let size = plan.units + (units << unit_shift);
         match os::map_anywhere(size + align) {
@@ -158,6 +170,7 @@ unsafe fn make(
             capacity: capacity as u32,
             owner,
             next: AtomicPtr::new(null_mut()),
+            gone: AtomicBool::new(false),
             claim: (at, size),
             open_by_need,
             records_open: Cell::new(0),
@@ -182,33 +195,37 @@ fn open_array(start: usize, open: &Cell<usize>, need: usize) -> Result<(), Errno
     if need <= open.get() {
         return Ok(());
     }
-    for to in [need.next_multiple_of(STEP), need.next_multiple_of(os::page_size())] {
-        if to > open.get() && os::map_at(start + open.get(), to - open.get()).is_ok() {
-            open.set(to);
-            return Ok(());
-        }
-    }
-    os::map_at(start + open.get(), need.next_multiple_of(os::page_size()) - open.get()).map(|_| ())
+    let open_to = |to: usize| os::map_at(start + open.get(), to - open.get()).map(|_| open.set(to));
+    open_to(need.next_multiple_of(STEP)).or_else(|_| open_to(need.next_multiple_of(os::page_size())))
 }
 
-/// Closes a segment without living blocks. One among other people's memory stays mapped, emptied, as lock-free readers
-/// may be walking past it.
+/// Closes a segment without living blocks: unmaps what was opened, and only that. One among other people's memory stays
+/// mapped, emptied, as lock-free readers may be walking past it.
 ///
 /// # Safety
 /// Nothing in the segment is used any more, and its heap is about to go.
 pub(super) unsafe fn close(segment: &Segment) {
     let _claims = NEXT_SLOT.lock();
-    let (at, size) = segment.claim;
-    let units = (segment.base, (segment.top.get() as usize) << segment.unit_shift);
-    // SAFETY: the caller's promise. Ranges that were never opened may be unmapped too: the claim is ours alone.
+    address_map::leave(segment);
+    let (at, records, ages) = (segment.claim.0, segment.records as usize, segment.ages as usize);
+    // SAFETY: the caller's promise; units with an age, records and ages were opened by us, as was the segment itself.
     unsafe {
         if segment.open_by_need {
-            address_map::leave(segment);
-            let _ = os::unmap(units.0, units.1.max(1));
-            let _ = os::unmap(at, segment.base - at);
+            segment.each_mapped_run(0, segment.top.get(), |start, len| {
+                let _ = os::unmap(segment.address(start), (len as usize) << segment.unit_shift);
+            });
+            let (records_open, ages_open) = (segment.records_open.get(), segment.ages_open.get());
+            let _ = os::unmap(ages, ages_open);
+            let _ = os::unmap(records, records_open);
+            let _ = os::unmap(at, records - at);
         } else {
-            let _ = os::discard(units.0, units.1);
-            let _ = size;
+            let _ = os::discard(segment.base, (segment.top.get() as usize) << segment.unit_shift);
         }
     }
+}
+
+/// Gives up a segment in which blocks live: it stays as it is, and belongs to nobody.
+pub(super) fn orphan(segment: &Segment) {
+    let _claims = NEXT_SLOT.lock();
+    address_map::leave(segment);
 }

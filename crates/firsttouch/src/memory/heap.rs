@@ -61,7 +61,12 @@ impl Heap {
         let page = os::page_size();
         let small = Shape { unit_shift: page.trailing_zeros(), extent: SMALL_EXTENT.max(page), page, huge: false };
         let huge_page = huge_page();
-        let huge = Shape { unit_shift: HUGE_UNIT_SHIFT.max(page.trailing_zeros()), extent: huge_page, page: huge_page, huge: true };
+        let huge = Shape {
+            unit_shift: HUGE_UNIT_SHIFT.max(page.trailing_zeros()),
+            extent: huge_page,
+            page: huge_page,
+            huge: true,
+        };
         Self {
             regions: Lock::new([Region::new(small), Region::new(huge)]),
             purging: Lock::new(()),
@@ -83,7 +88,13 @@ impl Heap {
     }
 
     /// A span, from new address space where nothing free fits.
-    pub(crate) fn take_or_grow(&self, kind: Kind, bytes: usize, align: usize, dirty_first: bool) -> Result<Span, Errno> {
+    pub(crate) fn take_or_grow(
+        &self,
+        kind: Kind,
+        bytes: usize,
+        align: usize,
+        dirty_first: bool,
+    ) -> Result<Span, Errno> {
         let sides = if dirty_first { [Side::Dirty, Side::Clean] } else { [Side::Clean, Side::Dirty] };
         let owner = self.owner.get().ok_or(Errno::UNSUPPORTED)?.0;
         let mut regions = self.regions.lock();
@@ -153,16 +164,18 @@ impl Heap {
         }
     }
 
-    /// Closes all segments, if no block lives in them; otherwise they stay for ever (law 8).
+    /// Closes all segments, if no block lives in them; otherwise they stay for ever (law 8), without an owner.
     ///
     /// # Safety
     /// The heap is not used any more.
     pub(crate) unsafe fn close(&self) {
         let regions = self.regions.lock();
-        if regions.iter().any(|region| region.out > 0) {
-            return;
-        }
+        let alive = regions.iter().any(|region| region.out > 0);
         for segment in regions.iter().flat_map(Region::segments) {
+            if alive {
+                claim::orphan(segment);
+                continue;
+            }
             // SAFETY: no block lives in it, and the caller promises that none will.
             unsafe { claim::close(segment) };
         }

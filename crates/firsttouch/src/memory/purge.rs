@@ -64,12 +64,18 @@ impl Heap {
     /// Takes a used span and gives its pages back at once.
     pub(crate) fn give_back(&self, kind: Kind, span: Span) {
         let _purging = self.purging.lock();
-        let run = Run { region: kind as usize, segment: span.segment, start: span.start, len: span.len };
-        span.segment.ages(span.start, span.len).fill(FIRST_EPOCH);
-        let age = give_back(&run);
+        let Span { segment, start, len, .. } = span;
+        let age = give_back(&Run { region: kind as usize, segment, start, len });
         let mut regions = self.regions();
-        regions[run.region].out -= span.bytes();
-        settle(&mut regions[run.region], &run, age);
+        let region = &mut regions[kind as usize];
+        region.out -= span.bytes();
+        if age == Some(UNMAPPED) {
+            region.mapped -= span.bytes(); // all of a used span is mapped
+        }
+        let dirty = if age.is_none() { len } else { 0 };
+        region.dirty += (dirty as usize) << segment.unit_shift;
+        segment.ages(start, len).fill(age.unwrap_or(FIRST_EPOCH));
+        segment.give(start, len, dirty);
     }
 
     /// Gives back at least `bytes` of free memory if there is as much, the longest idle first.
@@ -95,7 +101,8 @@ impl Heap {
                 continue;
             }
             let page_units = (region.shape.page >> region.shape.unit_shift).max(1) as u32;
-            for segment in region.segments() {
+            for at in 0..region.count {
+                let Some(segment) = region.segments[at] else { continue };
                 let mut given = 0;
                 segment.walk(|span, len, state| {
                     if state == State::Free && segment.dirty_units(span) > 0 {

@@ -7,6 +7,8 @@ use crate::allocator::Allocator;
 use crate::os::{self, Errno};
 
 const MAX_SEGMENTS: usize = 256;
+/// From this many bytes on the system is asked beforehand whether it has them.
+const PROBE_MIN: usize = 1 << 30;
 
 /// How the pages of a region are meant to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,16 +60,18 @@ impl Region {
         Self { shape, segments: [None; MAX_SEGMENTS], count: 0, out: 0, dirty: 0, mapped: 0 }
     }
 
-    pub(crate) fn segments(&self) -> impl Iterator<Item = &'static Segment> + use<> {
-        self.segments.into_iter().flatten()
+    pub(crate) fn segments(&self) -> impl Iterator<Item = &'static Segment> + '_ {
+        self.segments[..self.count].iter().copied().flatten()
     }
 
     /// A span of at least `bytes`, from what is free. Opening what is not mapped may fail.
     pub(crate) fn take(&mut self, bytes: usize, align: usize, sides: &[Side]) -> Result<Option<Span>, Errno> {
         let Some(len) = self.units(bytes) else { return Ok(None) };
-        for segment in self.segments() {
+        for index in 0..self.count {
+            let Some(segment) = self.segments[index] else { continue };
             while let Some((start, dirty)) = segment.take(len, align, sides) {
-                match self.open(segment, start, len) {
+                let mapped = dirty == len;
+                match if mapped { Ok(()) } else { self.open(segment, start, len) } {
                     Ok(()) => {
                         let dirty = (dirty as usize) << self.shape.unit_shift;
                         let span = Span { segment, start, len, dirty };
@@ -94,6 +98,7 @@ impl Region {
 
     /// Makes room for a span of `bytes`: more units at a segment's top, or another segment.
     pub(crate) fn grow(&mut self, bytes: usize, align: usize, owner: *const dyn Allocator) -> Result<(), Errno> {
+        probe(bytes)?;
         let units = self.units(bytes.checked_add(align).ok_or(Errno::NO_MEMORY)?).ok_or(Errno::NO_MEMORY)?;
         for segment in self.segments() {
             if segment.growable.get() && self.raise_top(segment, units).is_ok() {
@@ -103,7 +108,7 @@ impl Region {
         if self.count == MAX_SEGMENTS {
             return Err(Errno::NO_MEMORY);
         }
-        let segment = claim::segment(self.shape, units, owner)?;
+        let segment = claim::segment(self.shape, units, self.mapped, owner)?;
         self.segments[self.count] = Some(segment);
         self.count += 1;
         if segment.growable.get() {
@@ -129,6 +134,10 @@ impl Region {
             claim::open_records(segment, raised)?;
             segment.top.set(raised);
             segment.give(top, raised - top, 0); // fresh ages are UNMAPPED, which is zero
+        } else if let Some((start, _)) = segment.free_at_top() {
+            // It stood so deep in its list that it was not looked at.
+            let (len, dirty) = segment.unlist(start);
+            segment.list(start, len, dirty);
         }
         Ok(())
     }
@@ -138,10 +147,11 @@ impl Region {
         let end = start + len;
         let mut unit = start;
         while unit < end {
-            let ages = segment.ages(unit, end - unit);
-            let Some(skip) = ages.iter().position(|&age| age == UNMAPPED) else { break };
-            let from = unit + skip as u32;
-            let run = segment.ages(from, end - from).iter().take_while(|&&age| age == UNMAPPED).count() as u32;
+            let from = unit + mapped_run(segment.ages(unit, end - unit));
+            let run = unmapped_run(segment.ages(from, end - from));
+            if run == 0 {
+                break;
+            }
             let extent = self.extent_around(segment, from, from + run);
             let page = self.page_around(segment, from, from + run);
             let result = self.map_units(segment, extent.0, extent.1);
@@ -210,4 +220,30 @@ impl Region {
         self.dirty -= dirty;
         Some((dirty, added - dirty))
     }
+}
+
+/// Ages that are looked at together.
+const CHUNK: usize = 256;
+
+/// How many of the first units are mapped.
+fn mapped_run(ages: &[u8]) -> u32 {
+    let whole = ages.chunks_exact(CHUNK).take_while(|chunk| !chunk.contains(&UNMAPPED)).count() * CHUNK;
+    (whole + ages[whole..].iter().take_while(|&&age| age != UNMAPPED).count()) as u32
+}
+
+/// How many of the first units are not.
+fn unmapped_run(ages: &[u8]) -> u32 {
+    let whole = ages.chunks_exact(CHUNK).take_while(|chunk| **chunk == [UNMAPPED; CHUNK]).count() * CHUNK;
+    (whole + ages[whole..].iter().take_while(|&&age| age == UNMAPPED).count()) as u32
+}
+
+/// Whether the system would map so much at all: records for it would cost a thousandth of it.
+fn probe(bytes: usize) -> Result<(), Errno> {
+    const PROBE_MIN: usize = 1 << 30;
+    if bytes >= PROBE_MIN {
+        let at = os::map_anywhere(bytes)?;
+        // SAFETY: it was mapped on the line above and nobody knows it.
+        unsafe { os::unmap(at, bytes)? };
+    }
+    Ok(())
 }

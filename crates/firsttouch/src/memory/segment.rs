@@ -6,7 +6,7 @@
 use super::class;
 use crate::allocator::Allocator;
 use std::cell::Cell;
-use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::{AtomicBool, AtomicPtr};
 
 /// What is known about one unit. A span's length and state stand in its first and in its last unit.
 ///
@@ -74,6 +74,8 @@ pub(crate) struct Segment {
     pub owner: *const dyn Allocator,
     /// The next segment that shares a slot of the address map.
     pub next: AtomicPtr<Segment>,
+    /// Whether nobody owns it any more, though it stays in the address map.
+    pub gone: AtomicBool,
     /// Metadata and units together: first address and bytes.
     pub claim: (usize, usize),
     /// Whether the address space is ours alone, to be opened by need; otherwise all of it was opened at once.
@@ -165,10 +167,19 @@ impl Segment {
     }
 
     /// Calls `visit` with the start and length of every run of dirty units among `len` units from `start`.
-    pub(crate) fn each_dirty_run(&self, start: u32, len: u32, mut visit: impl FnMut(u32, u32)) {
+    pub(crate) fn each_dirty_run(&self, start: u32, len: u32, visit: impl FnMut(u32, u32)) {
+        self.each_run(start, len, FIRST_EPOCH, visit);
+    }
+
+    /// The same for units that are mapped.
+    pub(super) fn each_mapped_run(&self, start: u32, len: u32, visit: impl FnMut(u32, u32)) {
+        self.each_run(start, len, CLEAN, visit);
+    }
+
+    fn each_run(&self, start: u32, len: u32, least: u8, mut visit: impl FnMut(u32, u32)) {
         let mut at = start;
-        for run in self.ages(start, len).chunk_by(|&a, &b| (a >= FIRST_EPOCH) == (b >= FIRST_EPOCH)) {
-            if run[0] >= FIRST_EPOCH {
+        for run in self.ages(start, len).chunk_by(|&a, &b| (a >= least) == (b >= least)) {
+            if run[0] >= least {
                 visit(at, run.len() as u32);
             }
             at += run.len() as u32;

@@ -51,7 +51,10 @@ unsafe impl Allocator for Pages {
             _ => (Kind::Small, os::page_size()),
         };
         let whole = round_up(size, page).unwrap_or(size);
-        let span = self.heap.take_or_grow(kind, whole, align.max(page), false).map_err(|e| self.failed(heap::refused(size, e)))?;
+        let span = self
+            .heap
+            .take_or_grow(kind, whole, align.max(page), false)
+            .map_err(|e| self.failed(heap::refused(size, e)))?;
         span.segment.set_asked(span.start, size);
         // SAFETY: spans lie in mapped memory, never at zero.
         let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(span.address())) };

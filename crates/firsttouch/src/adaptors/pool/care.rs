@@ -38,7 +38,8 @@ impl Clock {
     fn is_due(&self) -> bool {
         let now = self.start.elapsed().as_millis() as u32;
         let last = self.last.load(Relaxed);
-        now.wrapping_sub(last) >= TICK.as_millis() as u32 && self.last.compare_exchange(last, now, Relaxed, Relaxed).is_ok()
+        now.wrapping_sub(last) >= TICK.as_millis() as u32
+            && self.last.compare_exchange(last, now, Relaxed, Relaxed).is_ok()
     }
 
     /// Whether this tick begins an epoch.

@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Requests below this go to the pool's small upstream.
-pub const SMALL_LIMIT: usize = 32 << 10;
+pub const SMALL_LIMIT: usize = 16 << 10;
 /// Requests from this size on come from memory that is advised huge. Zeroed ones start later, where NumPy's do too:
 /// they may be sparse.
 const HUGE_MIN: usize = 2 << 20;
@@ -140,18 +140,19 @@ impl Pool {
 
     /// A span from the heap: free and dirty, then what other processors keep, then fresh.
     #[cold]
-    fn take_from_heap(&self, kind: Kind, request: Request, dirty_first: bool) -> Result<Span, Errno> {
+    fn take_from_heap(&self, kind: Kind, request: Request) -> Result<Span, Errno> {
         let Request { size, align, .. } = request;
-        let mut span = None;
-        if dirty_first {
-            span = self.heap.take_dirty(kind, size, align)?;
+        let span = if request.zeroed && kind == Kind::Huge && size >= zero::RENEW_MIN {
+            self.take_renewed(request)?
+        } else {
+            let mut span = self.heap.take_dirty(kind, size, align)?;
             if span.is_none() && self.flush(|_| true) > 0 {
                 span = self.heap.take_dirty(kind, size, align)?;
             }
-        }
-        let span = match span {
-            Some(span) => span,
-            None => self.heap.take_or_grow(kind, size, align, dirty_first)?,
+            match span {
+                Some(span) => span,
+                None => self.heap.take_or_grow(kind, size, align, true)?,
+            }
         };
         let mut shard = self.shard().lock();
         let fresh = span.bytes() - span.dirty;
@@ -169,6 +170,22 @@ impl Pool {
         Ok(span)
     }
 
+    /// A span of whole huge pages for a large zeroed request; what is dirty is given back first, as often as that helps.
+    fn take_renewed(&self, request: Request) -> Result<Span, Errno> {
+        let page = heap::huge_page();
+        let whole = round_up(request.size, page).ok_or(Errno::NO_MEMORY)?;
+        let align = request.align.max(page);
+        for _ in 0..3 {
+            let span = self.heap.take_or_grow(Kind::Huge, whole, align, false)?;
+            if span.dirty == 0 {
+                return Ok(span);
+            }
+            self.meter.purged.fetch_add(span.dirty as u64, Relaxed);
+            self.heap.give_back(Kind::Huge, span);
+        }
+        self.heap.take_or_grow(Kind::Huge, whole, align, false)
+    }
+
     fn touched(&self, kind: Kind, bytes: usize) {
         let counter = if kind == Kind::Huge { &self.meter.first_touched_huge } else { &self.meter.first_touched_small };
         counter.fetch_add(bytes as u64, Relaxed);
@@ -178,7 +195,7 @@ impl Pool {
     #[cold]
     fn retry(&self, kind: Kind, request: Request, refused: Errno) -> Result<Span, AllocError> {
         self.trim();
-        let result = if refused == Errno::UNSUPPORTED { Err(refused) } else { self.take_from_heap(kind, request, true) };
+        let result = if refused == Errno::UNSUPPORTED { Err(refused) } else { self.take_from_heap(kind, request) };
         result.map_err(|error| {
             self.meter.failures.fetch_add(1, Relaxed);
             let error = heap::refused(request.size, error);
@@ -217,15 +234,12 @@ unsafe impl Allocator for Pool {
         let recent = self.take_recent(kind, request);
         let span = match recent {
             Some(span) => span,
-            None => {
-                let dirty_first = !(request.zeroed && kind == Kind::Huge);
-                self.take_from_heap(kind, request, dirty_first).or_else(|refused| self.retry(kind, request, refused))?
-            }
+            None => self.take_from_heap(kind, request).or_else(|refused| self.retry(kind, request, refused))?,
         };
         if request.zeroed {
             // SAFETY: the span was just taken and is nobody else's.
             unsafe {
-                if recent.is_some() || span.dirty == span.bytes() || span.dirty >= zero::DISCARD_MIN {
+                if recent.is_some() || span.dirty == span.bytes() {
                     let page = if kind == Kind::Huge { heap::huge_page() } else { os::page_size() };
                     let again = zero::recycled(span, request.size, page);
                     if again > 0 {

@@ -36,8 +36,15 @@ pub(super) struct Shard {
 
 impl Shard {
     pub(super) const fn new() -> Self {
-        const ZERO: Counts =
-            Counts { allocations: 0, recycled: 0, allocated_bytes: 0, recycled_bytes: 0, blocks: 0, in_use: 0, active: 0 };
+        const ZERO: Counts = Counts {
+            allocations: 0,
+            recycled: 0,
+            allocated_bytes: 0,
+            recycled_bytes: 0,
+            blocks: 0,
+            in_use: 0,
+            active: 0,
+        };
         Self { recent: [None; ROOM], count: 0, counts: ZERO }
     }
 

@@ -6,8 +6,11 @@ use crate::os;
 
 /// Below this a plain memset always wins.
 const LOOK_MIN: usize = 256 << 10;
-/// From here on pages are given back instead: the kernel zeroes what is used, and only that.
-pub(super) const DISCARD_MIN: usize = 32 << 20;
+/// From here on blocks are whole huge pages, and dirty ones are given back instead of cleared: the kernel zeroes what is
+/// used, and only that.
+pub(super) const RENEW_MIN: usize = 32 << 20;
+/// Pages looked at to guess whether a block was used: asking costs, and arrays are mostly used evenly or from the front.
+const LOOK_PAGES: usize = 64;
 
 /// Makes the first `size` bytes of a span zero, all of which may be dirty; bytes that the kernel has to make real again.
 ///
@@ -17,7 +20,7 @@ pub(super) unsafe fn recycled(span: Span, size: usize, page: usize) -> usize {
     let address = span.address();
     // SAFETY: the caller's promise.
     unsafe {
-        if size >= LOOK_MIN && (size >= DISCARD_MIN || mostly_absent(address, size)) {
+        if size >= LOOK_MIN && middle_is_absent(address, size) {
             let from = round_up(address, page).unwrap_or(usize::MAX);
             let to = round_down(address + size, page);
             if from < to && os::discard(from, to - from).is_ok() {
@@ -46,10 +49,12 @@ pub(super) unsafe fn dirty_units(span: Span, size: usize) {
     });
 }
 
-/// Whether most of the first pages are not there. Only a hint: both ways of zeroing are right whatever it says.
-fn mostly_absent(address: usize, size: usize) -> bool {
-    let pages = (size / os::page_size()).min(4096);
-    os::resident_pages(address, pages * os::page_size()).is_ok_and(|there| there < pages / 2)
+/// Whether the pages in the middle are not there. Only a hint: both ways of zeroing are right whatever it says.
+fn middle_is_absent(address: usize, size: usize) -> bool {
+    let page = os::page_size();
+    let middle = round_down(address + size / 2, page);
+    let pages = ((address + size - middle) / page).min(LOOK_PAGES);
+    os::resident_pages(middle, pages * page).is_ok_and(|there| there < pages / 2)
 }
 
 /// # Safety
