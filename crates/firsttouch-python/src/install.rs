@@ -99,12 +99,12 @@ fn install(py: Python<'_>, allocator: Option<&PyAllocator>) -> PyResult<()> {
         )));
     }
     let small = small_limit();
+    behind(py)?;
+    let (_, functions) = behind_now(py)?; // somebody may have come since the first look
     if let Some(front) = FRONT.get() {
         front.replace(chosen, small);
         return Ok(());
     }
-    behind(py)?;
-    let (_, functions) = behind_now(py)?; // another copy may have come since the first look
     let front: &'static Handler = Box::leak(Handler::new(NUMPY_NAME, chosen, small, functions));
     let capsule = NumPy::get(py)?.default_capsule(py);
     // SAFETY: the capsule is NumPy's, its pointer leads to a handler that lives for ever and frees what was there

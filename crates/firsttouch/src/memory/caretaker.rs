@@ -42,6 +42,9 @@ struct Care {
 // SAFETY: a thread's handle may be joined from any thread.
 unsafe impl Send for Care {}
 
+/// Held from before a fork until after it: where threads fork at once, one would wait for the caretaker and the other
+/// go on without it.
+static FORKING: Lock<()> = Lock::new(());
 static CARE: Lock<Care> = Lock::new(Care { wards: Vec::new(), thread: None });
 /// Whether the thread runs.
 static RUNS: AtomicU32 = AtomicU32::new(0);
@@ -54,7 +57,7 @@ static STOP: AtomicU32 = AtomicU32::new(0);
 /// The ward lives until [`leave`].
 pub(crate) unsafe fn enter(ward: *const dyn Ward) {
     static FORKS: Once = Once::new();
-    FORKS.call_once(|| os::at_fork(before_fork, after_fork, in_child));
+    FORKS.call_once(|| os::at_fork(before_fork, after_fork, after_fork));
     // SAFETY: the caller's promise.
     CARE.lock().wards.push(unsafe { &*ward });
 }
@@ -120,6 +123,7 @@ extern "C" fn body(_: *mut c_void) -> *mut c_void {
 }
 
 extern "C" fn before_fork() {
+    FORKING.hold();
     loop {
         CARE.hold();
         // SAFETY: the lock was taken on the line above and nobody else has a reference to the value.
@@ -130,9 +134,10 @@ extern "C" fn before_fork() {
         unsafe { CARE.release() };
         os::wake(&STOP);
         thread.join();
-        STOP.store(0, SeqCst);
-        RUNS.store(0, SeqCst);
     }
+    // Nobody runs, and nobody can be started while the lock is held.
+    STOP.store(0, SeqCst);
+    RUNS.store(0, SeqCst);
     // SAFETY: the lock is held until `after_fork`.
     let wards = unsafe { &CARE.held().wards };
     wards.iter().for_each(|ward| ward.cool());
@@ -148,14 +153,6 @@ extern "C" fn after_fork() {
         claim::release();
         CARE.held().wards.iter().for_each(|ward| ward.release());
         CARE.release();
+        FORKING.release();
     }
-}
-
-extern "C" fn in_child() {
-    // A fork of another thread may have been waiting for the caretaker, which this process does not have.
-    // SAFETY: `before_fork` took the lock in this thread, whose copy runs now.
-    unsafe { CARE.held().thread = None };
-    RUNS.store(0, SeqCst);
-    STOP.store(0, SeqCst);
-    after_fork();
 }

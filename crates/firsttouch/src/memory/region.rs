@@ -239,7 +239,6 @@ fn unmapped_run(ages: &[u8]) -> u32 {
 
 /// Whether the system would map so much at all: records for it would cost a thousandth of it.
 fn probe(bytes: usize) -> Result<(), Errno> {
-    const PROBE_MIN: usize = 1 << 30;
     if bytes >= PROBE_MIN {
         let at = os::map_anywhere(bytes)?;
         // SAFETY: it was mapped on the line above and nobody knows it.

@@ -32,14 +32,15 @@ impl Segment {
         }
         let start = found + skip;
         let behind = total - skip - len;
+        let (its, before) = (dirty_of(start, len), dirty_of(found, skip));
         if skip > 0 {
-            self.list(found, skip, dirty_of(found, skip));
+            self.list(found, skip, before);
         }
         if behind > 0 {
-            self.list(start + len, behind, dirty_of(start + len, behind));
+            self.list(start + len, behind, dirty - before - its);
         }
         self.mark_used(start, len);
-        Some((start, dirty_of(start, len)))
+        Some((start, its))
     }
 
     /// Gives the used units back, `dirty` of them dirty, and joins them with their free neighbours.

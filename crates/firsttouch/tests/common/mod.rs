@@ -5,5 +5,7 @@
 pub mod alone;
 pub mod forked;
 pub mod held;
+pub mod limits;
+pub mod mapped;
 pub mod pattern;
 pub mod process;

@@ -1,5 +1,6 @@
 //! What the kernel says about this process.
 
+use firsttouch::{Allocator, Stats};
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -35,4 +36,18 @@ pub fn within(patience: Duration, what: &str, mut happened: impl FnMut() -> bool
         std::thread::sleep(Duration::from_millis(5));
     }
     began.elapsed()
+}
+
+/// Checks that the statistics of `allocator` are as they should be. What the caretaker moves at that very moment may be
+/// counted twice or not at all, so it is given some time.
+pub fn settles(allocator: &dyn Allocator, right: impl Fn(&Stats) -> bool) {
+    let began = Instant::now();
+    loop {
+        let stats = allocator.stats();
+        if right(&stats) {
+            return;
+        }
+        assert!(began.elapsed() < Duration::from_secs(1), "{stats:?}");
+        std::thread::yield_now();
+    }
 }

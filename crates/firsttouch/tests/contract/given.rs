@@ -8,7 +8,7 @@ use firsttouch::layout::{DEFAULT_ALIGN, MAX_ALIGN};
 
 pub fn size_and_alignment(make: Make) {
     let allocator = make();
-    for (seed, size) in SIZES.into_iter().chain(up_to(9 << 20)).enumerate() {
+    for (seed, size) in SIZES.into_iter().chain(up_to(3 << 20)).enumerate() {
         let block = Held::filled(&*allocator, size, seed as u64);
         assert!(block.address().is_multiple_of(DEFAULT_ALIGN));
         block.give_back();

@@ -2,12 +2,12 @@
 
 use super::Make;
 use super::common::held::Held;
-use super::sizes::SIZES;
+use super::sizes::up_to;
 use firsttouch::memory::address_map;
 
 pub fn trim_keeps_what_lives(make: Make) {
     let allocator = make();
-    let mut blocks: Vec<_> = (0..90).map(|n| Held::filled(&*allocator, 3000 << (n % 10), n)).collect();
+    let mut blocks: Vec<_> = (0..80).map(|n| Held::filled(&*allocator, 3000 << (n % 9), n)).collect();
     for round in 0..3 {
         let mut index = 0;
         blocks.retain(|_| {
@@ -21,7 +21,7 @@ pub fn trim_keeps_what_lives(make: Make) {
 
 pub fn idle_memory_is_gone_after_trim(make: Make) {
     let allocator = make();
-    let blocks: Vec<_> = SIZES.into_iter().map(|size| Held::filled(&*allocator, size, 1)).collect();
+    let blocks: Vec<_> = up_to(9 << 20).map(|size| Held::filled(&*allocator, size, 1)).collect();
     drop(blocks);
     allocator.trim();
     let stats = allocator.stats();
@@ -55,7 +55,7 @@ pub fn dropped_with_living_blocks(make: Make) {
     assert!(address_map::owner(address).is_none(), "an allocator that is gone owns nothing");
     // Nobody else gets that memory.
     let other = make();
-    let blocks: Vec<_> = (0..50).map(|seed| Held::filled(&*other, 100_000 << (seed % 6), seed)).collect();
+    let blocks: Vec<_> = (0..40).map(|seed| Held::filled(&*other, 100_000 << (seed % 5), seed)).collect();
     super::common::pattern::check(left, 2);
     drop(blocks);
 }

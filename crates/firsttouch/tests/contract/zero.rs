@@ -17,7 +17,7 @@ pub fn recycled_one_by_one(make: Make) {
     let allocator = make();
     for size in SIZES {
         let others = [size, size - size / 3, size + size / 20, size / 2 + 1];
-        for other in others.into_iter().take(if size > 5 << 20 { 2 } else { 4 }) {
+        for other in others.into_iter().take(if size > 5 << 20 { 1 } else { 4 }) {
             Held::filled(&*allocator, size, 1).give_back();
             Held::zeros(&*allocator, other).check_zero();
         }
@@ -27,8 +27,8 @@ pub fn recycled_one_by_one(make: Make) {
 /// Zeroed blocks over memory of which a part is fresh, a part given back, and a part dirty.
 pub fn among_clean_and_dirty(make: Make) {
     let allocator = make();
-    for piece in [4096, 64 << 10, 300 << 10, 1 << 20] {
-        for size in [piece * 3, piece * 7 + 1, piece * 40 - 1] {
+    for piece in [4096, 64 << 10, 300 << 10] {
+        for size in [piece * 3, piece * 7 + 1, piece * 30 - 1] {
             let mut dirt: Vec<_> = (0..64).map(|seed| Some(Held::filled(&*allocator, piece, seed))).collect();
             dirt.iter_mut().step_by(3).for_each(|block| drop(block.take()));
             allocator.trim();

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// Bytes that a pool may hold beyond a tenth more than the most that was ever active.
-const SLACK: usize = 8 << 20;
+const SLACK: usize = 2 << 20;
 /// Less idle memory than this is not worth asking how much the machine has left.
 const ASK_MIN: usize = 16 << 20;
 /// Epochs until idle memory has decayed, where the time is not shorter than so many ticks.

@@ -1,0 +1,155 @@
+//! Laws 4 and 12: which addresses are ours, and what lies between them.
+
+#![allow(unsafe_code)] // Safety: personality(2) is called between fork and exec and changes nothing here.
+
+mod common;
+
+use common::alone::{alone, alone_after};
+use common::held::Held;
+use common::mapped::foreign;
+use common::pattern;
+use common::process::address_space;
+use firsttouch::adaptors::{Options, Pool};
+use firsttouch::memory::address_map;
+use firsttouch::os::{Call, fail_after};
+use firsttouch::sources::Pages;
+use firsttouch::{Allocator, Request};
+use std::os::unix::process::CommandExt;
+
+const PAGE: usize = 4096;
+
+/// More pools than there are places for their segments: wherever a program keeps something, nobody takes it for ours.
+fn foreign_addresses_stay_foreign() {
+    fn a_function() {}
+    static A_STATIC: u8 = 0;
+    let boxed = vec![1u8; 100];
+    let a_local = 0u8;
+    let mapped = foreign(0, PAGE).unwrap();
+    let mut addresses = vec![a_function as *const () as usize, boxed.as_ptr() as usize, mapped.as_ptr() as usize];
+    addresses.extend([&raw const A_STATIC as usize, &raw const a_local as usize, libc::mmap as *const () as usize]);
+    let pools: Vec<_> = (0..1500).map(|_| Pool::new(Options { decay: None, ..Options::default() })).collect();
+    let blocks: Vec<_> = pools.iter().map(|pool| Held::filled(&**pool, PAGE, 1)).collect();
+    for block in &blocks {
+        assert!(address_map::owner(block.address()).is_some());
+    }
+    for (index, &address) in addresses.iter().enumerate() {
+        assert!(address_map::owner(address).is_none(), "address {index}, {address:#x}, is not ours");
+    }
+    // What the program maps later is not ours either.
+    let later: Vec<_> = (0..64).filter_map(|_| foreign(0, 64 << 30)).collect();
+    for range in &later {
+        for address in [range.as_ptr() as usize, range.as_ptr() as usize + range.len() - 1] {
+            assert!(address_map::owner(address).is_none(), "{address:#x} is not ours");
+        }
+    }
+}
+
+#[test]
+fn foreign_addresses_are_told_from_ours() {
+    alone("foreign_addresses_are_told_from_ours", foreign_addresses_stay_foreign);
+}
+
+/// `ulimit -s unlimited`, as is the custom on clusters, lets mappings grow upwards from the middle.
+#[test]
+fn foreign_addresses_are_told_from_ours_in_the_old_layout() {
+    let old_layout = |command: &mut std::process::Command| {
+        // SAFETY: personality is a plain system call.
+        unsafe {
+            command.pre_exec(|| {
+                libc::personality(libc::ADDR_COMPAT_LAYOUT as libc::c_ulong);
+                Ok(())
+            });
+        }
+    };
+    let name = "foreign_addresses_are_told_from_ours_in_the_old_layout";
+    alone_after(name, old_layout, foreign_addresses_stay_foreign);
+}
+
+/// A mapping of somebody else's in the middle of where a segment grows is gone around, and survives the pool.
+#[test]
+fn somebody_in_our_way_is_left_alone() {
+    alone("somebody_in_our_way_is_left_alone", || {
+        for huge in [false, true] {
+            let pool = Pool::new(Options { huge, ..Options::default() });
+            let first = Held::filled(&*pool, 5 << 20, 1);
+            let ahead = first.address() + (64 << 20);
+            let theirs: Vec<_> = (0..4).filter_map(|n| foreign(ahead + n * (9 << 20), PAGE << n)).collect();
+            assert_eq!(theirs.len(), 4);
+            let mut theirs: Vec<_> = theirs;
+            theirs.iter_mut().for_each(|range| pattern::fill(range, 9));
+            let blocks: Vec<_> =
+                (0..60).map(|seed| Held::filled(&*pool, (3 << 20) + seed * PAGE, seed as u64)).collect();
+            common::held::check_apart(blocks.iter().chain([&first]));
+            blocks.into_iter().for_each(Held::give_back);
+            pool.trim();
+            let zeros: Vec<_> = (0..60).map(|_| Held::zeros(&*pool, 3 << 20)).collect();
+            zeros.iter().for_each(Held::check_zero);
+            drop((zeros, first));
+            drop(pool);
+            theirs.iter().for_each(|range| pattern::check(range, 9));
+        }
+    });
+}
+
+/// What the kernel refuses costs no address space, and does not keep others from having theirs.
+#[test]
+fn requests_that_fail_claim_nothing() {
+    alone("requests_that_fail_claim_nothing", || {
+        for huge in [false, true] {
+            let pool = Pool::new(Options { huge, ..Options::default() });
+            Held::filled(&*pool, 5 << 20, 1).give_back();
+            let before = address_space();
+            let limit = if huge { 28 << 40 } else { 1900 << 30 };
+            for part in 1..60 {
+                let asked = Held::new(&*pool, Request::bytes(limit / 60 * part));
+                drop(asked); // served where the kernel promises anything (vm.overcommit_memory=1)
+            }
+            pool.trim();
+            let grown = address_space().saturating_sub(before);
+            assert!(grown < 64 << 20, "{grown} bytes of address space are gone with requests that failed");
+        }
+    });
+}
+
+/// Where no place can be claimed, segments lie anywhere, and there is no end to them before memory ends.
+#[test]
+fn a_pool_without_a_place_of_its_own_grows_on() {
+    alone("a_pool_without_a_place_of_its_own_grows_on", || {
+        let pages = Pages::new(false);
+        let mut blocks = Vec::new();
+        for seed in 0..600 {
+            fail_after(&[Call::Map], 0, 4); // as often as a place is tried
+            let mut block = Held::new(&*pages, Request::bytes(16 << 20)).unwrap();
+            fail_after(&[], 0, 0);
+            pattern::fill(&mut block.bytes()[..PAGE], seed);
+            assert!(address_map::owner(block.address()).is_some());
+            blocks.push(block);
+        }
+        common::held::check_apart(&blocks);
+        for (seed, block) in blocks.iter_mut().enumerate() {
+            pattern::check(&block.bytes()[..PAGE], seed as u64);
+        }
+    });
+}
+
+/// Many free spans that are a little too short must not hide the one that fits.
+#[test]
+fn the_last_span_that_fits_is_found() {
+    alone("the_last_span_that_fits_is_found", || {
+        let pool = Pool::new(Options { huge: false, decay: None, max_idle: None });
+        // 100 spans of 1 MiB and 16 KiB between living ones, and at the very end one of 285 pages.
+        let short: Vec<_> =
+            (0..100).map(|n| (Held::filled(&*pool, 260 * PAGE, n), Held::filled(&*pool, PAGE, n))).collect();
+        let used = 100 * 261;
+        let spare = (used as usize).next_multiple_of(256) - used;
+        let filler = Held::filled(&*pool, (spare + 512 - 285) * PAGE, 1);
+        let last = Held::filled(&*pool, 100 * PAGE, 2);
+        last.give_back();
+        pool.trim();
+        let (gone, _living): (Vec<_>, Vec<_>) = short.into_iter().unzip();
+        gone.into_iter().for_each(Held::give_back);
+        pool.trim();
+        Held::filled(&*pool, 280 * PAGE, 3).give_back();
+        drop(filler);
+    });
+}

@@ -1,0 +1,37 @@
+//! Limits of this process.
+
+#![allow(unsafe_code)] // Safety: each call passes plain values that live on the stack.
+
+/// Sets the soft limit of a resource.
+pub fn set(which: libc::__rlimit_resource_t, bytes: usize) {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel reads and writes one rlimit.
+    unsafe {
+        assert_eq!(libc::getrlimit(which, &mut limit), 0);
+        limit.rlim_cur = bytes as libc::rlim_t;
+        assert_eq!(libc::setrlimit(which, &limit), 0, "{}", std::io::Error::last_os_error());
+    }
+}
+
+/// mlockall(2) for what is mapped from now on.
+pub fn lock_future() {
+    // SAFETY: locking changes no content.
+    assert_eq!(unsafe { libc::mlockall(libc::MCL_FUTURE) }, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// Gives up the right to lock as much as one likes, if this process has it.
+pub fn become_nobody() {
+    // SAFETY: plain values.
+    unsafe {
+        if libc::geteuid() == 0 {
+            assert_eq!(libc::setresuid(65534, 65534, 65534), 0);
+        }
+    }
+}
+
+/// Bytes that are locked.
+pub fn locked() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmLck:")).unwrap();
+    line.trim().trim_end_matches("kB").trim().parse::<usize>().unwrap() << 10
+}

@@ -1,0 +1,18 @@
+//! Somebody else's mapping.
+
+#![allow(unsafe_code)] // Safety: mappings are made where nothing is and live until the process ends.
+
+use std::ptr::with_exposed_provenance_mut;
+use std::slice::from_raw_parts_mut;
+
+/// Maps `size` bytes at `address` or, where that is zero, anywhere; never over something else.
+pub fn foreign(address: usize, size: usize) -> Option<&'static mut [u8]> {
+    let fixed = if address > 0 { libc::MAP_FIXED_NOREPLACE } else { 0 };
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed;
+    // SAFETY: a new mapping replaces nothing; it has that size, reads zero and is nobody else's.
+    unsafe {
+        let hint = with_exposed_provenance_mut(address);
+        let at = libc::mmap(hint, size, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+        (at != libc::MAP_FAILED).then(|| from_raw_parts_mut(at.cast(), size))
+    }
+}

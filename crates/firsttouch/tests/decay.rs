@@ -1,0 +1,209 @@
+//! Law 10: idle memory goes home, also when the program asks for nothing any more.
+
+mod common;
+
+use common::alone::alone;
+use common::held::Held;
+use common::process::{resident, settles, threads_called, within};
+use firsttouch::adaptors::{Options, Pool};
+use firsttouch::sources::Pages;
+use firsttouch::{Allocator, Request};
+use std::sync::Arc;
+use std::time::Duration;
+
+const CARETAKER: &str = "firsttouch";
+const PATIENCE: Duration = Duration::from_secs(5);
+const MIB: usize = 1 << 20;
+
+fn pool(decay_ms: Option<u64>, max_idle: Option<usize>) -> Arc<Pool> {
+    Pool::new(Options { decay: decay_ms.map(Duration::from_millis), max_idle, huge: true })
+}
+
+fn wait(ms: u64) {
+    std::thread::sleep(Duration::from_millis(ms));
+}
+
+/// Blocks of many sizes, all freed; bytes that are idle then.
+fn leave_idle(pool: &dyn Allocator, bytes: usize) -> usize {
+    let mut blocks = Vec::new();
+    while pool.stats().active < bytes {
+        blocks.push(Held::filled(pool, (40_000 << (blocks.len() % 9)) + blocks.len(), blocks.len() as u64));
+    }
+    drop(blocks);
+    pool.stats().idle
+}
+
+#[test]
+fn idle_memory_goes_home_by_itself() {
+    alone("idle_memory_goes_home_by_itself", || {
+        let pool = pool(Some(500), None);
+        let before = resident();
+        let idle = leave_idle(&*pool, 200 * MIB);
+        assert!(idle >= 200 * MIB && resident() > before + 190 * MIB);
+        wait(200);
+        assert!(pool.stats().idle > 100 * MIB, "not before its time");
+        within(PATIENCE, "idle memory is gone", || pool.stats().idle == 0);
+        assert!(resident() < before + 8 * MIB);
+        assert!(pool.stats().purged_bytes >= idle as u64);
+    });
+}
+
+#[test]
+fn it_takes_about_as_long_as_was_said() {
+    for (decay, least, most) in [(0, 0, 1000), (300, 150, 1500), (1000, 700, 2500), (2500, 2000, 4500)] {
+        let pool = pool(Some(decay), None);
+        leave_idle(&*pool, 20 * MIB);
+        let took = within(PATIENCE, "idle memory is gone", || pool.stats().idle == 0).as_millis();
+        assert!((least..most).contains(&took), "{took} ms for {decay} ms");
+    }
+}
+
+#[test]
+fn what_is_kept_is_bounded_soon() {
+    let pool = pool(None, Some(16 * MIB));
+    let times = (0..5).map(|_| {
+        leave_idle(&*pool, 100 * MIB);
+        within(PATIENCE, "the bound holds", || pool.stats().idle <= 16 * MIB)
+    });
+    let best = times.min().unwrap();
+    assert!(best < Duration::from_millis(200), "{best:?}");
+    wait(300);
+    assert!(pool.stats().idle > 4 * MIB, "what is allowed is kept");
+}
+
+#[test]
+fn without_decay_it_stays() {
+    let pool = pool(None, None);
+    let idle = leave_idle(&*pool, 50 * MIB);
+    wait(700);
+    assert_eq!(pool.stats().idle, idle);
+    let before = pool.stats();
+    Held::filled(&*pool, 30 * MIB, 1).give_back();
+    let after = pool.stats();
+    assert_eq!(before.first_touched_huge_bytes, after.first_touched_huge_bytes);
+    assert_eq!(after.recycled, before.recycled + 1);
+}
+
+#[test]
+fn what_is_in_use_again_and_again_stays() {
+    let pool = pool(Some(300), None);
+    Held::filled(&*pool, 5 * MIB, 1).give_back();
+    let first = pool.stats();
+    for round in 0..60 {
+        let block = Held::filled(&*pool, 5 * MIB, round);
+        wait(10);
+        block.give_back();
+    }
+    let last = pool.stats();
+    assert_eq!(last.first_touched_huge_bytes, first.first_touched_huge_bytes);
+    assert_eq!((last.recycled - first.recycled, last.purged_bytes), (60, 0));
+}
+
+#[test]
+fn what_lives_stays_while_the_rest_goes() {
+    let pool = pool(Some(100), None);
+    let mut blocks: Vec<_> = (0..64).map(|n| Held::filled(&*pool, 50_000 << (n % 6), n)).collect();
+    for _ in 0..3 {
+        let half = blocks.len() / 2;
+        blocks.drain(..half).for_each(Held::give_back);
+        wait(350);
+        blocks.iter().for_each(Held::check);
+    }
+    let big = blocks.iter().filter(|block| block.asked >= 2 * MIB).count();
+    assert!(pool.stats().idle <= (big + 1) * 4 * MIB, "{:?}", pool.stats());
+}
+
+#[test]
+fn the_end_of_a_block_that_shrinks_goes_too() {
+    let pool = pool(Some(100), None);
+    let mut block = Held::filled(&*pool, 100 * MIB, 1);
+    block.resize(10 * MIB).unwrap();
+    within(PATIENCE, "the end is gone", || pool.stats().idle == 0);
+    assert!(pool.stats().active <= 12 * MIB);
+    block.give_back();
+}
+
+/// Law 6: no thread before there is memory, none after it has gone, and none for sources that keep nothing.
+#[test]
+fn pools_that_rest_have_no_thread() {
+    alone("pools_that_rest_have_no_thread", || {
+        let pools = [pool(Some(200), None), pool(Some(100), None), pool(Some(0), Some(0))];
+        let pages = Pages::new(true);
+        Held::filled(&*pages, 9 * MIB, 1).give_back();
+        assert_eq!(threads_called(CARETAKER), 0);
+        for round in 0..3 {
+            let blocks: Vec<_> = pools.iter().map(|pool| Held::filled(&**pool, 3 * MIB, round)).collect();
+            within(PATIENCE, "one looks after all", || threads_called(CARETAKER) == 1);
+            wait(150);
+            assert_eq!(threads_called(CARETAKER), 1);
+            blocks.into_iter().for_each(Held::give_back);
+            within(PATIENCE, "nobody is needed", || threads_called(CARETAKER) == 0);
+        }
+        drop(pools);
+    });
+}
+
+#[test]
+fn the_caretaker_takes_no_signals() {
+    alone("the_caretaker_takes_no_signals", || {
+        let pool = pool(Some(1000), None);
+        let _block = Held::filled(&*pool, 3 * MIB, 1);
+        within(PATIENCE, "it runs", || threads_called(CARETAKER) == 1);
+        let status = std::fs::read_dir("/proc/self/task").unwrap().find_map(|task| {
+            let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+            status.starts_with("Name:\tfirsttouch\n").then_some(status)
+        });
+        let blocked = status.unwrap().lines().find_map(|line| line.strip_prefix("SigBlk:")?.trim().to_owned().into());
+        let blocked = u64::from_str_radix(&blocked.unwrap_or_default(), 16).unwrap();
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGCHLD, libc::SIGUSR1, libc::SIGALRM] {
+            assert!(blocked & 1 << (signal - 1) != 0, "{blocked:x}");
+        }
+    });
+}
+
+/// A pool that is dropped while it has idle memory takes nothing with it and leaves nothing.
+#[test]
+fn a_pool_that_goes_gives_all_back() {
+    alone("a_pool_that_goes_gives_all_back", || {
+        let before = resident();
+        for _ in 0..10 {
+            let pool = pool(None, None);
+            leave_idle(&*pool, 40 * MIB);
+            drop(pool);
+        }
+        assert!(resident() < before + 8 * MIB);
+        within(PATIENCE, "nobody is needed", || threads_called(CARETAKER) == 0);
+    });
+}
+
+/// A large sparse array stays sparse, also where its memory was dense before, or partly given back.
+#[test]
+fn sparse_zeros_stay_sparse() {
+    alone("sparse_zeros_stay_sparse", || {
+        let pool = pool(Some(1000), None);
+        let before = resident();
+        for size in [40 * MIB, 100 * MIB, 160 * MIB, 100 * MIB, 41 * MIB] {
+            leave_idle(&*pool, size + 30 * MIB);
+            let mut sparse = Held::new(&*pool, Request::zeroed(size)).unwrap();
+            // `Held` has read all of it: zero pages are not resident memory, but huge zero pages are not counted either.
+            for at in (0..size).step_by(16 * MIB) {
+                sparse.bytes()[at] = 1;
+            }
+            pool.trim();
+            let grown = resident().saturating_sub(before);
+            assert!(grown < 24 * MIB, "{grown} bytes for a sparse array of {size}");
+            sparse.fill(3);
+            sparse.give_back();
+        }
+    });
+}
+
+/// What grows in steps, each larger than the last, holds little more than it uses.
+#[test]
+fn growing_requests_do_not_pile_up() {
+    let pool = pool(None, Some(usize::MAX));
+    for step in 1..60 {
+        Held::filled(&*pool, step * MIB + step * 4096, step as u64).give_back();
+    }
+    settles(&*pool, |stats| stats.peak_held <= 59 * MIB * 5 / 4 + 16 * MIB);
+}

@@ -1,0 +1,222 @@
+//! Law 6: fork is safe, also while other threads allocate and purge; the caretaker is gone when it happens.
+
+mod common;
+
+use common::alone::alone;
+use common::forked::fork;
+use common::held::Held;
+use common::process::{resident, settles, threads_called, within};
+use firsttouch::adaptors::{Options, Pool};
+use firsttouch::memory::caretaker;
+use firsttouch::sources::{Aligned, Pages};
+use firsttouch::{Allocator, Request};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Barrier};
+use std::thread::scope;
+use std::time::Duration;
+
+const CARETAKER: &str = "firsttouch";
+/// What may stay beside a living block: huge pages are given back whole.
+const HUGE_PAGE: usize = 2 << 20;
+
+fn quick() -> Arc<Pool> {
+    Pool::new(Options { decay: Some(Duration::from_millis(200)), ..Options::default() })
+}
+
+/// What a program does right after a fork.
+fn use_it(allocator: &dyn Allocator, seed: u64) {
+    let mut blocks: Vec<_> = (0..6).map(|n| Held::filled(allocator, 30_000 << n, seed + n)).collect();
+    blocks.swap_remove(2).give_back();
+    blocks[1].resize(500_000).unwrap();
+    Held::zeros(allocator, 400_000).check_zero();
+    blocks.into_iter().for_each(Held::give_back);
+}
+
+/// Keeps an allocator busy until it is told to stop.
+fn disturb(allocator: &dyn Allocator, seed: u64, stop: &AtomicBool) {
+    let mut round = seed;
+    while !stop.load(Relaxed) {
+        round += 100;
+        let mut blocks: Vec<_> =
+            (0..8).map(|n| Held::filled(allocator, (9_000 + round as usize % 997) << n, round + n)).collect();
+        blocks.drain(..).rev().step_by(2).for_each(Held::give_back);
+        if round % 7 == 0 {
+            allocator.trim();
+        }
+    }
+}
+
+fn forks_in_a_storm(allocator: &dyn Allocator, forks: u64) {
+    let stop = AtomicBool::new(false);
+    scope(|threads| {
+        (1..4).for_each(|seed| {
+            drop(threads.spawn({
+                let stop = &stop;
+                move || disturb(allocator, seed << 20, stop)
+            }))
+        });
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let mine: Vec<_> = (0..5).map(|n| Held::filled(allocator, 20_000 << n, n)).collect();
+            for round in 0..forks {
+                let child = fork(|| {
+                    mine.iter().for_each(Held::check);
+                    use_it(allocator, round);
+                    if round % 10 == 0 {
+                        fork(|| use_it(allocator, round)).join();
+                        use_it(allocator, round);
+                    }
+                });
+                use_it(allocator, round);
+                mine.iter().for_each(Held::check);
+                child.join();
+            }
+        }));
+        stop.store(true, Relaxed);
+        result.unwrap();
+    });
+    allocator.trim();
+    settles(allocator, |stats| (stats.blocks, stats.active, stats.idle) == (0, 0, 0));
+}
+
+#[test]
+fn a_pool_in_a_storm() {
+    alone("a_pool_in_a_storm", || forks_in_a_storm(&*quick(), 150));
+}
+
+#[test]
+fn a_pool_that_purges_all_the_time() {
+    let options = Options { decay: Some(Duration::ZERO), huge: false, max_idle: Some(0) };
+    alone("a_pool_that_purges_all_the_time", || forks_in_a_storm(&*Pool::new(options), 150));
+}
+
+#[test]
+fn sources_in_a_storm() {
+    alone("sources_in_a_storm", || {
+        forks_in_a_storm(&*Pages::new(true), 50);
+        forks_in_a_storm(&Aligned::new(64).unwrap(), 50);
+    });
+}
+
+/// Pools that come and go never leave a lock behind in the child.
+#[test]
+fn while_pools_come_and_go() {
+    alone("while_pools_come_and_go", || {
+        let stop = AtomicBool::new(false);
+        scope(|threads| {
+            for seed in 1..3 {
+                let stop = &stop;
+                threads.spawn(move || {
+                    while !stop.load(Relaxed) {
+                        use_it(&*quick(), seed);
+                    }
+                });
+            }
+            let pool = quick();
+            for round in 0..100 {
+                fork(|| {
+                    use_it(&*pool, round);
+                    use_it(&*quick(), round);
+                })
+                .join();
+            }
+            stop.store(true, Relaxed);
+        });
+    });
+}
+
+/// Python counts threads right after a fork and warns.
+#[test]
+fn the_caretaker_is_gone_and_comes_back() {
+    alone("the_caretaker_is_gone_and_comes_back", || {
+        let pool = quick();
+        let block = Held::filled(&*pool, 3 << 20, 1);
+        let patience = Duration::from_secs(5);
+        for round in 0..20 {
+            within(patience, "the caretaker runs", || threads_called(CARETAKER) == 1);
+            let child = fork(|| {
+                assert_eq!(threads_called(CARETAKER), 0);
+                // By itself with the next memory that is taken, or where it is asked for.
+                if round % 2 == 0 {
+                    caretaker::resume()
+                } else {
+                    drop(Held::filled(&*pool, 70 << 20, 2))
+                }
+                within(patience, "the child's caretaker runs", || threads_called(CARETAKER) == 1);
+                Held::filled(&*pool, 5 << 20, 3).give_back();
+                within(patience, "idle memory goes home in the child", || pool.stats().idle < HUGE_PAGE);
+            });
+            assert_eq!(threads_called(CARETAKER), 0);
+            if round % 2 == 0 {
+                drop(Held::filled(&*pool, 70 << 20, 4))
+            } else {
+                caretaker::resume()
+            }
+            block.check();
+            child.join();
+        }
+    });
+}
+
+/// Idle memory would be copied when it is written again, so it is given back before.
+#[test]
+fn idle_memory_is_cold_after_a_fork() {
+    alone("idle_memory_is_cold_after_a_fork", || {
+        let pool = Pool::new(Options { decay: None, ..Options::default() });
+        let living = Held::filled(&*pool, 5 << 20, 1);
+        Held::filled(&*pool, 200 << 20, 2).give_back();
+        assert!(pool.stats().idle >= 200 << 20);
+        let before = resident();
+        let child = fork(|| assert!(pool.stats().idle < HUGE_PAGE));
+        assert!(pool.stats().idle < HUGE_PAGE);
+        assert!(resident() + (180 << 20) < before);
+        child.join();
+        living.give_back();
+    });
+}
+
+/// Threads that fork at the same moment: each child has a caretaker that lives.
+#[test]
+fn many_threads_fork_at_once() {
+    alone("many_threads_fork_at_once", || {
+        let pool = Pool::new(Options { decay: Some(Duration::from_millis(100)), ..Options::default() });
+        let together = Barrier::new(6);
+        scope(|threads| {
+            for seed in 0..6 {
+                let (pool, together) = (&pool, &together);
+                threads.spawn(move || {
+                    for _ in 0..30 {
+                        Held::filled(&**pool, 3 << 20, seed).give_back();
+                        caretaker::resume();
+                        together.wait();
+                        let child = fork(|| {
+                            let _block = Held::new(&**pool, Request::bytes(99 << 20)).unwrap();
+                            let runs = || threads_called(CARETAKER) == 1;
+                            within(Duration::from_secs(5), "the caretaker runs", runs);
+                            std::thread::sleep(Duration::from_millis(5));
+                            assert!(runs(), "and goes on");
+                        });
+                        child.join();
+                    }
+                });
+            }
+        });
+    });
+}
+
+/// A child that keeps on forking, as servers do.
+#[test]
+fn ten_generations() {
+    fn live(pool: &dyn Allocator, depth: u64) {
+        use_it(pool, depth);
+        if depth < 10 {
+            let block = Held::filled(pool, 1 << 20, depth);
+            let child = fork(|| {
+                block.check();
+                live(pool, depth + 1);
+            });
+            child.join();
+            block.give_back();
+        }
+    }
+    alone("ten_generations", || live(&*quick(), 0));
+}

@@ -1,0 +1,225 @@
+//! Law 12: whatever runs plainly under a limit runs under us, and law 7: what can't be had is an error that names it.
+
+#![allow(unsafe_code)] // Safety: setrlimit(2) is called between fork and exec.
+
+mod common;
+
+use common::alone::{alone, alone_after};
+use common::held::Held;
+use common::limits::{become_nobody, lock_future, locked, set};
+use common::process::address_space;
+use firsttouch::adaptors::{Options, Pool};
+use firsttouch::allocator::Limit;
+use firsttouch::sources::{Malloc, Pages};
+use firsttouch::{Allocator, Request, failure};
+use std::os::unix::process::CommandExt;
+use std::sync::Arc;
+use std::time::Duration;
+
+const MIB: usize = 1 << 20;
+
+fn pool(huge: bool) -> Arc<Pool> {
+    Pool::new(Options { decay: Some(Duration::from_millis(200)), max_idle: None, huge })
+}
+
+/// A program with temporaries of several sizes and generations; the most address space that it had.
+fn program(allocator: &dyn Allocator) -> usize {
+    let mut most = 0;
+    let mut kept: Vec<Held> = Vec::new();
+    for round in 0..60 {
+        let size = [24 * MIB, 3 * MIB + 5000, 700_000, 100_000][round % 4] + round * 4096;
+        let a = Held::filled(allocator, size, round as u64);
+        let b = Held::zeros(allocator, size);
+        let mut c = Held::filled(allocator, size / 2, round as u64);
+        c.resize(size).unwrap();
+        most = most.max(address_space());
+        drop((a, b));
+        kept.push(c);
+        if kept.len() > 8 {
+            kept.remove(round % 5).give_back();
+        }
+    }
+    kept.into_iter().for_each(Held::give_back);
+    most
+}
+
+fn under_its_own_peak(name: &str, limit_before: bool) {
+    const NEED: &str = "FIRSTTOUCH_TEST_NEED";
+    // A test that was started alone has the figure from its parent, in which it runs plainly.
+    let need = std::env::var(NEED).ok().and_then(|need| need.parse().ok());
+    let need: usize = need.unwrap_or_else(|| {
+        let base = address_space();
+        program(&Malloc) - base
+    });
+    let limit = move |base: usize| base + need + need / 5;
+    let prepare = |command: &mut std::process::Command| {
+        command.env(NEED, need.to_string());
+        if limit_before {
+            // SAFETY: setrlimit is a plain system call, and what it takes lives in the closure.
+            unsafe {
+                command.pre_exec(move || {
+                    set(libc::RLIMIT_AS, limit(64 * MIB));
+                    Ok(())
+                });
+            }
+        }
+    };
+    alone_after(name, prepare, || {
+        for huge in [true, false] {
+            let pool = pool(huge);
+            if !limit_before {
+                Held::filled(&*pool, 3 * MIB, 1).give_back();
+                set(libc::RLIMIT_AS, limit(address_space()));
+            }
+            program(&*pool);
+            drop(pool);
+            set(libc::RLIMIT_AS, if limit_before { limit(64 * MIB) } else { 1 << 46 });
+        }
+    });
+}
+
+#[test]
+fn an_address_space_limit_set_before() {
+    under_its_own_peak("an_address_space_limit_set_before", true);
+}
+
+#[test]
+fn an_address_space_limit_set_after() {
+    under_its_own_peak("an_address_space_limit_set_after", false);
+}
+
+/// What just fits is had, though segments like to grow by more.
+#[test]
+fn what_just_fits_is_had() {
+    alone("what_just_fits_is_had", || {
+        for huge in [false, true] {
+            for size in [100_000, 1_100_000, 5 * MIB + 70_000, 33 * MIB] {
+                let page = if huge && size >= 2 * MIB { 2 * MIB } else { 4096 };
+                let pool = pool(huge);
+                // The records of its segments: some pages, which a plain program does not need.
+                set(libc::RLIMIT_AS, address_space() + size.next_multiple_of(page) + 256 * 1024);
+                Held::filled(&*pool, size, 1).give_back();
+                let error = Held::new(&*pool, Request::bytes(size * 2 + 2 * MIB)).err().unwrap();
+                assert!(matches!(error.limit, Limit::AddressSpace { .. }), "{error}");
+                assert_eq!(failure::last(), Some(error));
+                Held::filled(&*pool, size, 2).give_back();
+                assert_eq!(pool.stats().failures, 1);
+                set(libc::RLIMIT_AS, 1 << 46);
+            }
+        }
+    });
+}
+
+/// Address space that small blocks once had serves large ones, whichever way it was given back.
+#[test]
+fn address_space_is_reused_whatever_it_was_for() {
+    alone("address_space_is_reused_whatever_it_was_for", || {
+        let pool = Pool::new(Options { decay: None, ..Options::default() });
+        let small: Vec<_> = (0..3200).map(|seed| Held::filled(&*pool, 64 << 10, seed)).collect();
+        set(libc::RLIMIT_AS, address_space() + 20 * MIB);
+        // They go one by one, as decay lets them.
+        let (mut odd, mut even) = (Vec::new(), Vec::new());
+        small.into_iter().enumerate().for_each(|(n, block)| if n % 2 == 0 { &mut even } else { &mut odd }.push(block));
+        odd.into_iter().for_each(Held::give_back);
+        pool.trim();
+        even.into_iter().for_each(Held::give_back);
+        pool.trim();
+        Held::filled(&*pool, 150 * MIB, 1).give_back();
+        // And back again.
+        let small: Vec<_> = (0..2400).map(|seed| Held::filled(&*pool, 64 << 10, seed)).collect();
+        drop(small);
+        assert_eq!(pool.stats().failures, 0);
+    });
+}
+
+/// Before it fails, a pool gives back what it keeps; after it failed, all is as before.
+#[test]
+fn a_pool_gives_back_before_it_fails() {
+    alone("a_pool_gives_back_before_it_fails", || {
+        let pool = Pool::new(Options { decay: None, ..Options::default() });
+        set(libc::RLIMIT_AS, address_space() + 300 * MIB);
+        for round in 0..10 {
+            let blocks: Vec<_> = (0..20).map(|seed| Held::filled(&*pool, 12 * MIB, seed)).collect();
+            drop(blocks);
+            let large = Held::filled(&*pool, 250 * MIB, round);
+            let error = Held::new(&*pool, Request::zeroed(100 * MIB)).err().unwrap();
+            assert!(matches!(error.limit, Limit::AddressSpace { .. }), "{error}");
+            assert!(error.to_string().contains("RLIMIT_AS"), "{error}");
+            large.give_back();
+        }
+    });
+}
+
+#[test]
+fn a_limit_on_data() {
+    alone("a_limit_on_data", || {
+        let pool = pool(true);
+        Held::filled(&*pool, 3 * MIB, 1).give_back();
+        set(libc::RLIMIT_DATA, address_space() + 100 * MIB);
+        let error = Held::new(&*pool, Request::bytes(900 * MIB)).err().unwrap();
+        assert!(matches!(error.limit, Limit::Data { .. }), "{error}");
+        Held::filled(&*pool, 30 * MIB, 2).give_back();
+    });
+}
+
+/// mlockall: what the process may lock bounds what it has; idle memory is unlocked by unmapping it.
+#[test]
+fn locked_memory_with_a_small_limit() {
+    alone("locked_memory_with_a_small_limit", || {
+        become_nobody();
+        set(libc::RLIMIT_MEMLOCK, 8 * MIB);
+        for huge in [false, true] {
+            let pool = Pool::new(Options { decay: None, max_idle: None, huge });
+            lock_future();
+            let blocks: Vec<_> = (0..4).map(|seed| Held::filled(&*pool, MIB / 2, seed)).collect();
+            let error = Held::new(&*pool, Request::bytes(30 * MIB)).err().unwrap();
+            assert!(matches!(error.limit, Limit::Locked { .. }), "{error}");
+            drop(blocks);
+            // Of different sizes one after the other, more in all than may be locked at once.
+            for round in 0..40 {
+                Held::filled(&*pool, 100_000 + round * 130_000, round as u64).give_back();
+                Held::zeros(&*pool, 40_000 + round * 90_000).give_back();
+            }
+            pool.trim();
+            assert_eq!(pool.stats().idle, 0);
+            assert!(locked() < 4 * MIB, "{} bytes are still locked", locked());
+        }
+    });
+}
+
+/// Locked memory can't be emptied where it stands (EINVAL), and zero still means zero.
+#[test]
+fn locked_memory_reads_zero() {
+    alone("locked_memory_reads_zero", || {
+        set(libc::RLIMIT_MEMLOCK, 1 << 40);
+        let pool = Pool::new(Options { decay: Some(Duration::ZERO), ..Options::default() });
+        let pages = Pages::new(false);
+        lock_future();
+        let allocators: [&dyn Allocator; 2] = [&*pool, &*pages];
+        for allocator in allocators {
+            for size in [5000, 300_000, MIB, 3 * MIB, 9 * MIB, 40 * MIB] {
+                let blocks: Vec<_> = (0..5).map(|seed| Held::filled(allocator, size / 3, seed)).collect();
+                let middle = blocks.into_iter().nth(2);
+                allocator.trim();
+                Held::zeros(allocator, size).check_zero();
+                drop(middle);
+                Held::zeros(allocator, size / 2).check_zero();
+            }
+        }
+    });
+}
+
+/// More than the machine has, where the kernel still says no.
+#[test]
+fn more_than_the_machine_has() {
+    let mode = std::fs::read_to_string("/proc/sys/vm/overcommit_memory").unwrap();
+    if mode.trim() == "1" {
+        return; // the kernel promises anything
+    }
+    for huge in [false, true] {
+        let pool = pool(huge);
+        let error = Held::new(&*pool, Request::bytes(1 << 44)).err().unwrap();
+        assert!(matches!(error.limit, Limit::Memory { .. } | Limit::Commit { .. }), "{error}");
+        Held::filled(&*pool, 3 * MIB, 1).give_back();
+    }
+}

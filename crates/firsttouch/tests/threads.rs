@@ -1,0 +1,126 @@
+//! Law 6: many threads allocate, hand over, and free elsewhere and out of order, while another trims.
+
+mod common;
+
+use common::held::Held;
+use common::process::settles;
+use firsttouch::adaptors::{Options, Pool};
+use firsttouch::sources::{Aligned, Pages};
+use firsttouch::{Allocator, Request};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::scope;
+use std::time::{Duration, Instant};
+
+const THREADS: u64 = 6;
+
+/// A little random generator.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % sides
+    }
+
+    fn size(&mut self) -> usize {
+        let shift = 9 + self.roll(13);
+        (1 << shift) + self.roll(1 << shift)
+    }
+}
+
+/// Allocates, resizes, keeps some, sends some on to the neighbour, and frees what comes from the other side.
+fn work<'a>(pool: &'a dyn Allocator, seed: u64, to: &Sender<Held<'a>>, from: &Receiver<Held<'a>>, end: Instant) {
+    let mut dice = Dice(seed);
+    let mut kept: Vec<Held> = Vec::new();
+    let mut count = seed << 32;
+    while Instant::now() < end {
+        count += 1;
+        let size = dice.size();
+        let request = if dice.roll(3) == 0 { Request::zeroed(size) } else { Request::bytes(size) };
+        let mut block = Held::new(pool, request).unwrap();
+        block.fill(count);
+        if dice.roll(2) == 0 {
+            let _ = to.send(block);
+        } else {
+            kept.push(block);
+        }
+        if dice.roll(8) == 0 && !kept.is_empty() {
+            let at = dice.roll(kept.len());
+            kept[at].resize(dice.size()).unwrap();
+        }
+        kept.extend(from.try_iter().take(4));
+        while kept.len() > 12 {
+            kept.swap_remove(dice.roll(kept.len())).give_back();
+        }
+    }
+    kept.into_iter().for_each(Held::give_back);
+}
+
+fn storm(pool: &dyn Allocator, seconds: f64) {
+    let end = Instant::now() + Duration::from_secs_f64(seconds);
+    let done = AtomicBool::new(false);
+    scope(|threads| {
+        let (mut to, mut from): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| channel()).unzip();
+        from.rotate_right(1);
+        let workers: Vec<_> = (0..THREADS)
+            .map(|seed| (seed + 1, to.remove(0), from.remove(0)))
+            .map(|(seed, to, from)| threads.spawn(move || work(pool, seed, &to, &from, end)))
+            .collect();
+        threads.spawn(|| {
+            while !done.load(Relaxed) {
+                pool.trim();
+                pool.stats();
+                std::thread::sleep(Duration::from_millis(3));
+            }
+        });
+        let results: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
+        done.store(true, Relaxed);
+        results.into_iter().for_each(|result| result.unwrap());
+    });
+    pool.trim();
+    settles(pool, |stats| (stats.blocks, stats.in_use, stats.active, stats.idle) == (0, 0, 0, 0));
+}
+
+#[test]
+fn a_pool() {
+    storm(&*Pool::new(Options::default()), 2.0);
+}
+
+#[test]
+fn a_pool_whose_memory_decays_at_once() {
+    storm(&*Pool::new(Options { decay: Some(Duration::ZERO), huge: false, max_idle: Some(4 << 20) }), 2.0);
+}
+
+#[test]
+fn pages() {
+    storm(&*Pages::new(true), 1.0);
+}
+
+#[test]
+fn aligned() {
+    storm(&Aligned::new(64).unwrap(), 1.0);
+}
+
+/// Pools come and go while others work: the map from addresses to owners and the caretaker see both.
+#[test]
+fn pools_come_and_go() {
+    let end = Instant::now() + Duration::from_secs(2);
+    let count = AtomicU64::new(0);
+    scope(|threads| {
+        for seed in 1..5 {
+            let count = &count;
+            threads.spawn(move || {
+                let mut dice = Dice(seed);
+                while Instant::now() < end {
+                    let decay = Some(Duration::from_millis(100));
+                    let pool = Pool::new(Options { decay, ..Options::default() });
+                    let blocks: Vec<_> = (0..8).map(|n| Held::filled(&*pool, dice.size(), n)).collect();
+                    blocks.into_iter().for_each(Held::give_back);
+                    count.fetch_add(1, Relaxed);
+                }
+            });
+        }
+    });
+    assert!(count.load(Relaxed) > 50);
+}
