@@ -14,6 +14,8 @@ const BATCH: usize = 64;
 /// From this many bytes on memory is unmapped: it then costs no address space, and locked memory can go too. Below,
 /// holes would cost mappings, so the pages are discarded and the mapping stays.
 const UNMAP: usize = 1 << 20;
+/// Where address space runs short, clean memory is unmapped from this many bytes on.
+const UNMAP_CLEAN: usize = 64 << 10;
 /// Epochs go round.
 const EPOCHS: u8 = u8::MAX - FIRST_EPOCH + 1;
 
@@ -25,6 +27,15 @@ pub(super) fn next_epoch(epoch: u8) -> u8 {
 /// Ticks between a dirty unit's age and now.
 pub(crate) fn ticks_since(age: u8, now: u8) -> u8 {
     if now >= age { now - age } else { EPOCHS - (age - now) }
+}
+
+/// What is given back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Victims {
+    /// Dirty memory that has been idle for so many ticks.
+    Idle(u8),
+    /// Clean memory: address space is wanted.
+    Clean,
 }
 
 #[derive(Clone, Copy)]
@@ -39,14 +50,23 @@ impl Heap {
     /// Gives back free memory that has been idle for at least `min_ticks`, until `budget` bytes have gone; bytes given
     /// back.
     pub(crate) fn purge(&self, min_ticks: u8, budget: usize) -> usize {
+        self.purge_victims(Victims::Idle(min_ticks), budget)
+    }
+
+    /// Unmaps free memory that is mapped and clean, as address space has run short; bytes of it.
+    pub(crate) fn unmap_clean(&self) -> usize {
+        self.purge_victims(Victims::Clean, usize::MAX)
+    }
+
+    fn purge_victims(&self, victims: Victims, budget: usize) -> usize {
         let _purging = self.purging.lock();
         let mut gone = 0;
         while gone < budget {
-            let runs = self.collect(min_ticks, budget - gone);
+            let runs = self.collect(victims, budget - gone);
             let mut now = 0;
             let mut ages = [None; BATCH];
             for (run, age) in runs.iter().flatten().zip(&mut ages) {
-                *age = give_back(run);
+                *age = give_back(run, victims);
             }
             let mut regions = self.regions();
             for (run, age) in runs.iter().flatten().zip(ages) {
@@ -65,7 +85,7 @@ impl Heap {
     pub(crate) fn give_back(&self, kind: Kind, span: Span) {
         let _purging = self.purging.lock();
         let Span { segment, start, len, .. } = span;
-        let age = give_back(&Run { region: kind as usize, segment, start, len });
+        let age = give_back(&Run { region: kind as usize, segment, start, len }, Victims::Idle(0));
         let mut regions = self.regions();
         let region = &mut regions[kind as usize];
         region.out -= span.bytes();
@@ -90,24 +110,31 @@ impl Heap {
     }
 
     /// Takes up to [`BATCH`] runs of idle units out of the free spans.
-    fn collect(&self, min_ticks: u8, budget: usize) -> [Option<Run>; BATCH] {
+    fn collect(&self, victims: Victims, budget: usize) -> [Option<Run>; BATCH] {
         let now = self.epoch();
         let mut runs = [None; BATCH];
         let (mut count, mut bytes) = (0, 0);
         let mut regions = self.regions();
         for index in [1, 0] {
             let region = &mut regions[index];
-            if region.dirty == 0 {
+            if region.dirty == 0 && victims != Victims::Clean {
                 continue;
             }
             let page_units = (region.shape.page >> region.shape.unit_shift).max(1) as u32;
             for at in 0..region.count {
                 let Some(segment) = region.segments[at] else { continue };
+                if victims == Victims::Clean && !segment.open_by_need {
+                    continue;
+                }
                 let mut given = 0;
                 segment.walk(|span, len, state| {
-                    if state == State::Free && segment.dirty_units(span) > 0 {
+                    if state == State::Free && (segment.dirty_units(span) > 0 || victims == Victims::Clean) {
                         // The walk goes on behind the span, so one run of a span is taken at a time.
-                        if let Some((start, len)) = idle_run(segment, span, len, page_units, now, min_ticks) {
+                        let run = match victims {
+                            Victims::Idle(min_ticks) => idle_run(segment, span, len, page_units, now, min_ticks),
+                            Victims::Clean => clean_run(segment, span, len, page_units),
+                        };
+                        if let Some((start, len)) = run {
                             let room = (budget - bytes).div_ceil(segment.unit()).min(len as usize) as u32;
                             let len = room.next_multiple_of(page_units).min(len);
                             segment.carve(span, start, len);
@@ -131,24 +158,50 @@ impl Heap {
 
 /// The first run of units, in whole pages, that are all free, none younger than `min_ticks`, and some dirty.
 fn idle_run(segment: &Segment, span: u32, len: u32, page: u32, now: u8, min_ticks: u8) -> Option<(u32, u32)> {
-    let ages = segment.ages(span, len);
     let old = |age: u8| age < FIRST_EPOCH || ticks_since(age, now) >= min_ticks;
+    let victim = |units: &[u8]| units.iter().all(|&age| old(age)) && units.iter().any(|&age| age >= FIRST_EPOCH);
+    run_of(segment, span, len, page, 1, victim)
+}
+
+/// The first run of clean units, in whole pages, that is worth being unmapped.
+fn clean_run(segment: &Segment, span: u32, len: u32, page: u32) -> Option<(u32, u32)> {
+    let least = (UNMAP_CLEAN >> segment.unit_shift).max(1) as u32;
+    run_of(segment, span, len, page, least, |units| units.iter().all(|&age| age == CLEAN))
+}
+
+/// The first run of at least `least` units, in whole pages, all of which are victims.
+fn run_of(
+    segment: &Segment,
+    span: u32,
+    len: u32,
+    page: u32,
+    least: u32,
+    victim: impl Fn(&[u8]) -> bool,
+) -> Option<(u32, u32)> {
     let first_page = round_up(span as usize, page as usize)? - span as usize;
     let whole = round_down(len as usize + span as usize, page as usize).checked_sub(span as usize)?;
-    let mut pages = ages.get(first_page..whole)?.chunks_exact(page as usize);
-    let victim = |units: &[u8]| units.iter().all(|&age| old(age)) && units.iter().any(|&age| age >= FIRST_EPOCH);
-    let skipped = pages.position(victim)?;
-    let more = pages.take_while(|units| victim(units)).count();
-    let start = span + first_page as u32 + skipped as u32 * page;
-    Some((start, (1 + more as u32) * page))
+    let mut pages = segment.ages(span, len).get(first_page..whole)?.chunks_exact(page as usize);
+    let mut at = span + first_page as u32;
+    loop {
+        at += pages.position(&victim)? as u32 * page;
+        let more = pages.by_ref().take_while(|units| victim(units)).count() as u32;
+        let run = (1 + more) * page;
+        if run >= least {
+            return Some((at, run));
+        }
+        at += run + page; // the page that ended the run
+    }
 }
 
 /// Gives the units back to the system; what their age is then, or nothing where the system refused.
-fn give_back(run: &Run) -> Option<u8> {
+fn give_back(run: &Run, victims: Victims) -> Option<u8> {
     let (address, size) = (run.segment.address(run.start), (run.len as usize) << run.segment.unit_shift);
     let may_unmap = run.segment.open_by_need;
     // SAFETY: the units are used by nobody but us: they were free, and were carved out under the lock (law 8).
     unsafe {
+        if victims == Victims::Clean {
+            return os::unmap(address, size).is_ok().then_some(UNMAPPED);
+        }
         if may_unmap && size >= UNMAP && os::unmap(address, size).is_ok() {
             return Some(UNMAPPED);
         }

@@ -51,10 +51,13 @@ unsafe impl Allocator for Pages {
             _ => (Kind::Small, os::page_size()),
         };
         let whole = round_up(size, page).unwrap_or(size);
-        let span = self
-            .heap
-            .take_or_grow(kind, whole, align.max(page), false)
-            .map_err(|e| self.failed(heap::refused(size, e)))?;
+        let take = || self.heap.take_or_grow(kind, whole, align.max(page), false);
+        let again = |_| {
+            self.trim();
+            self.heap.unmap_clean();
+            take()
+        };
+        let span = take().or_else(again).map_err(|e| self.failed(heap::refused(size, e)))?;
         span.segment.set_asked(span.start, size);
         // SAFETY: spans lie in mapped memory, never at zero.
         let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(span.address())) };

@@ -2,13 +2,13 @@
 
 #![allow(unsafe_code)] // Safety: each call passes plain values that live on the stack.
 
-/// Sets the soft limit of a resource.
+/// Sets the soft limit of a resource, to the hard limit at most.
 pub fn set(which: libc::__rlimit_resource_t, bytes: usize) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel reads and writes one rlimit.
     unsafe {
         assert_eq!(libc::getrlimit(which, &mut limit), 0);
-        limit.rlim_cur = bytes as libc::rlim_t;
+        limit.rlim_cur = limit.rlim_max.min(bytes as libc::rlim_t);
         assert_eq!(libc::setrlimit(which, &limit), 0, "{}", std::io::Error::last_os_error());
     }
 }

@@ -195,6 +195,7 @@ impl Pool {
     #[cold]
     fn retry(&self, kind: Kind, request: Request, refused: Errno) -> Result<Span, AllocError> {
         self.trim();
+        self.heap.unmap_clean();
         let result = if refused == Errno::UNSUPPORTED { Err(refused) } else { self.take_from_heap(kind, request) };
         result.map_err(|error| {
             self.meter.failures.fetch_add(1, Relaxed);

@@ -1,0 +1,164 @@
+# firsttouch: `make help` says what there is.  Only Python 3.11+, a Rust toolchain and a C compiler are needed.
+#
+#   PYTHON=/path/to/python3   the Python to use (default: the newest one found, see .ci/find-python)
+#   PYTEST_ARGS="-k pool"     more options for pytest
+#   LOCK=oldest               the lock that `make test-quick` uses: oldest (NumPy 2.0) or test (the newest)
+#   ROUNDS=9                  counted runs of each in `make demo`
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+
+PYTEST_ARGS ?=
+LOCK ?= oldest
+ROUNDS ?= 5
+TEST := .venv-test
+QUICK := .venv-quick-$(LOCK)
+BUILD := .venv-build
+DEMO := .venv-demo
+BENCH := .venv-bench
+
+CARGO_FLAGS := --locked --quiet
+PIP := bin/python -m pip --disable-pip-version-check install --quiet
+WHEEL := target/wheels/built
+TYPED := python demo $(wildcard benchmarks tests)
+
+rust_files := $(shell find crates -type f) Cargo.toml Cargo.lock
+python_files := $(shell find python wheel-data -type f -not -name '*.pyc' -not -name '*.so' 2>/dev/null)
+metadata := pyproject.toml LICENSE-MIT LICENSE-APACHE $(wildcard README.md)
+suite_files := $(shell find tests/numpy_suite -type f -not -name '*.pyc' 2>/dev/null)
+
+# $(call step,NAME,COMMAND): says what runs and how long it took; a failure names the step and stops make.
+define step
+@printf '== %s\n' '$(1)'; began=$$(date +%s); if ( $(2) ); then \
+    printf '   %s: done in %s s\n' '$(1)' $$(($$(date +%s) - began)); \
+else printf '\n*** The step "%s" failed.\n' '$(1)' >&2; exit 1; fi
+endef
+
+# $(call tests,NAME,COMMAND): the same for pytest, whose own closing line is the last word.
+define tests
+@printf '== %s\n' '$(1)'; if ! ( $(2) ); then printf '\n*** The step "%s" failed.\n' '$(1)' >&2; exit 1; fi
+endef
+
+# $(call in,FOLDER): runs Python as in an activated environment; tests start firsttouch, meson and ninja by name.
+in = PATH="$$PWD/$(1)/bin:$$PATH" $(1)/bin/python
+
+# $(call environment,FOLDER,LOCK...): a fresh environment with exactly what the locks name.
+define environment
+$(call step,the environment $(1),python=$$(.ci/find-python --first) && rm -rf $(1) && "$$python" -m venv $(1) \
+    && $(1)/$(PIP) --require-hashes $(foreach lock,$(2),-r requirements/$(lock).txt) && touch $@)
+endef
+
+# $(call wheel,FOLDER): puts the wheel that was built last into an environment.
+define wheel
+$(call step,install the wheel into $(1),$(1)/$(PIP) --no-deps --force-reinstall target/wheels/*.whl && touch $@)
+endef
+
+.PHONY: help
+help: ## what there is to make
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# ---- Environments and the wheel -------------------------------------------------------------------------------
+
+.PHONY: tools
+tools:
+	@for tool in cargo cc; do command -v $$tool >/dev/null || { \
+	    echo "*** $$tool is missing: firsttouch is built with a Rust toolchain (1.89+) and a C compiler." >&2; \
+	    exit 1; }; done
+
+$(BUILD)/made: requirements/build.txt
+	$(call environment,$(BUILD),build)
+$(TEST)/made: requirements/test.txt requirements/lint.txt
+	$(call environment,$(TEST),test lint)
+$(QUICK)/made: requirements/$(LOCK).txt
+	$(call environment,$(QUICK),$(LOCK))
+$(DEMO)/made: requirements/demo.txt
+	$(call environment,$(DEMO),demo)
+$(BENCH)/made: requirements/bench.txt
+	$(call environment,$(BENCH),bench)
+
+$(WHEEL): $(BUILD)/made $(rust_files) $(python_files) $(metadata) | tools
+	$(call step,build the wheel,rm -rf target/wheels && $(BUILD)/bin/maturin build --quiet --release --locked \
+	    --interpreter $(BUILD)/bin/python --out target/wheels && touch $@)
+
+$(TEST)/installed: $(TEST)/made $(WHEEL)
+	$(call wheel,$(TEST))
+$(QUICK)/installed: $(QUICK)/made $(WHEEL)
+	$(call wheel,$(QUICK))
+$(DEMO)/installed: $(DEMO)/made $(WHEEL)
+	$(call wheel,$(DEMO))
+$(BENCH)/installed: $(BENCH)/made $(WHEEL)
+	$(call wheel,$(BENCH))
+
+.PHONY: wheel
+wheel: $(WHEEL) ## build the wheel into target/wheels
+
+# ---- What people ask for --------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: tools $(DEMO)/installed ## a real program on real data, plainly and under firsttouch run
+	@$(DEMO)/bin/python -m demo --rounds $(ROUNDS)
+
+.PHONY: test
+test: tools lint test-rust test-numpy test-python ## everything: Rust, Python, lint, types, NumPy's own tests
+
+.PHONY: lint
+lint: rust-lint python-lint types ## formatting, clippy, ruff and types
+
+.PHONY: bench
+bench: $(BENCH)/installed ## measure against the other allocators and write BENCHMARKS.md
+	@$(BENCH)/bin/python -m benchmarks --write BENCHMARKS.md
+
+# ---- The steps of the test ------------------------------------------------------------------------------------
+
+.PHONY: rust-lint
+rust-lint: tools $(BUILD)/made
+	$(call step,cargo fmt,cargo fmt --all --check)
+	$(call step,clippy,PYO3_PYTHON="$$PWD/$(BUILD)/bin/python" \
+	    cargo clippy $(CARGO_FLAGS) --workspace --all-targets -- -D warnings)
+
+.PHONY: python-lint
+python-lint: $(TEST)/made
+	$(call step,ruff check,$(TEST)/bin/ruff check --quiet --output-format concise .)
+	$(call step,ruff format,$(TEST)/bin/ruff format --quiet --diff .)
+
+.PHONY: types
+types: $(TEST)/installed
+	$(call step,mypy,$(TEST)/bin/mypy $(TYPED))
+	$(call step,stubtest,$(TEST)/bin/python -m mypy.stubtest firsttouch._firsttouch)
+
+.PHONY: test-rust
+test-rust: | tools
+	$(call step,cargo test (debug),cargo test $(CARGO_FLAGS) --package firsttouch)
+	$(call step,cargo test (release),cargo test $(CARGO_FLAGS) --package firsttouch --release)
+
+.PHONY: test-python
+test-python: $(TEST)/installed ## the Python tests
+	$(call tests,pytest,$(call in,$(TEST)) -m pytest --ignore tests/numpy_suite $(PYTEST_ARGS))
+
+.PHONY: test-numpy
+test-numpy: $(TEST)/numpy-suite-passed ## NumPy's own tests, with and without firsttouch
+$(TEST)/numpy-suite-passed: $(TEST)/installed $(suite_files)
+	$(call step,the NumPy suite,$(call in,$(TEST)) -m tests.numpy_suite && touch $@)
+
+.PHONY: test-quick
+test-quick: $(QUICK)/installed ## the quick tests on another Python (PYTHON=) and NumPy (LOCK=)
+	$(call tests,quick tests with requirements/$(LOCK).txt,$(call in,$(QUICK)) -m pytest -m quick \
+	    --ignore tests/numpy_suite $(PYTEST_ARGS))
+
+.PHONY: profilers
+profilers: $(TEST)/made ## add the profilers that tests look for; what cannot be had is left out
+	-@$(TEST)/$(PIP) --require-hashes -r requirements/peers.txt || echo 'no memray: its tests will be skipped' >&2
+
+# ---- Keeping house --------------------------------------------------------------------------------------------
+
+.PHONY: format
+format: $(TEST)/made ## put Rust and Python into their usual form
+	cargo fmt --all
+	$(TEST)/bin/ruff check --quiet --fix . && $(TEST)/bin/ruff format --quiet .
+
+.PHONY: clean
+clean: ## remove environments, builds and caches
+	rm -rf .venv-test .venv-quick-* .venv-build .venv-demo .venv-bench target dist .mypy_cache .ruff_cache .pytest_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

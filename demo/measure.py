@@ -1,0 +1,62 @@
+"""Runs one command and asks the kernel what it cost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class CommandError(Exception):
+    """A command that ended badly; the message holds what it said."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one run cost: seconds on the clock, of a processor, and of that in the kernel; faults; peak MiB.
+
+    The kernel counts the peak from the fork on, so that it is never below what the caller itself had.
+    """
+
+    wall: float
+    processor: float
+    kernel: float
+    faults: int
+    peak: float
+
+
+def run(command: Sequence[str], environment: dict[str, str]) -> tuple[str, Cost]:
+    """What the command printed, and what it cost as the kernel counts it for the process and its children."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        start = time.perf_counter()
+        child = subprocess.Popen(command, stdout=out, stderr=err, env=environment)
+        _, status, usage = os.wait4(child.pid, 0)
+        wall = time.perf_counter() - start
+        child.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        if child.returncode != 0:
+            said = err.read().decode(errors="replace")
+            raise CommandError(f"{' '.join(command)} ended with status {child.returncode}:\n{said}")
+        faults = usage.ru_minflt + usage.ru_majflt
+        return out.read().decode(), Cost(
+            wall, usage.ru_utime + usage.ru_stime, usage.ru_stime, faults, usage.ru_maxrss / 1024
+        )
+
+
+def middle(costs: Sequence[Cost]) -> Cost:
+    """The median of each figure by itself."""
+    return Cost(
+        wall=median(cost.wall for cost in costs),
+        processor=median(cost.processor for cost in costs),
+        kernel=median(cost.kernel for cost in costs),
+        faults=round(median(cost.faults for cost in costs)),
+        peak=median(cost.peak for cost in costs),
+    )

@@ -1,0 +1,1 @@
+"""The frame: the wheel, the locks, the Makefile, the demonstration."""

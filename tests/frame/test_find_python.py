@@ -1,0 +1,82 @@
+"""The search for a Python: which are taken, and what a person is told where none is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FIND = Path(__file__).resolve().parents[2] / ".ci" / "find-python"
+
+
+def pretend(folder: Path, name: str, change: str) -> Path:
+    """A Python that looks to the search as if `change` had been true of it from the start."""
+    folder.mkdir(exist_ok=True)
+    fake = folder / name
+    code = f"import sys; {change}; exec(sys.argv[1])"
+    fake.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$1" -c "{code}" "$3"\n')
+    fake.chmod(0o755)
+    return fake
+
+
+def find(path: Path, python: str = "", *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PATH": str(path), "PYENV_ROOT": "/nonexistent", "PYTHON": python}
+    return subprocess.run(["/bin/sh", FIND, *arguments], env=environment, capture_output=True, text=True)
+
+
+OLD = "sys.version_info = (3, 10, 4); sys.version = '3.10.4 (main)'"
+
+
+def test_a_named_python_that_is_too_old_is_refused_in_one_line(tmp_path: Path) -> None:
+    old = pretend(tmp_path, "python3", OLD)
+    said = find(tmp_path, str(old))
+    assert said.returncode == 1
+    assert said.stdout == ""
+    assert said.stderr == f"PYTHON={old} is cpython 3.10.4: firsttouch needs CPython 3.11 or newer\n"
+
+
+def test_a_named_python_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    said = find(tmp_path, "/nonexistent/python3")
+    assert said.returncode == 1
+    assert said.stderr == "PYTHON=/nonexistent/python3 cannot be run, or is no Python 3\n"
+
+
+def test_a_named_python_is_the_only_one_looked_at(tmp_path: Path) -> None:
+    pretend(tmp_path, "python3.14", "pass")
+    said = find(tmp_path, sys.executable)
+    assert said.returncode == 0
+    assert said.stdout == f"{sys.executable}\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (OLD, "is cpython 3.10.4: firsttouch needs CPython 3.11 or newer"),
+        ("sys.modules['ensurepip'] = None", "without the venv module"),
+        (
+            "import sysconfig; sysconfig.get_config_var = lambda name: name == 'Py_GIL_DISABLED'",
+            "is a free-threaded build, which firsttouch does not support yet",
+        ),
+        ("sys.implementation.name = 'pypy'", "is pypy "),
+    ],
+)
+def test_where_none_is_good_each_is_named_with_its_reason(tmp_path: Path, change: str, why: str) -> None:
+    fake = pretend(tmp_path, "python3", change)
+    said = find(tmp_path)
+    assert said.returncode == 1
+    assert said.stderr.startswith("firsttouch needs CPython 3.11 or newer with the venv module; none was found.\n")
+    reason = said.stderr.splitlines()[1]
+    assert reason.startswith(f"  {fake} is ")
+    assert why in reason
+
+
+def test_the_newest_comes_first_and_each_version_once(tmp_path: Path) -> None:
+    for minor in (11, 12, 13):
+        change = f"sys.version_info = (3, {minor}, 1); sys.executable = 'python-{minor}'"
+        pretend(tmp_path, f"python3.{minor}", change)
+    pretend(tmp_path, "python3", "sys.version_info = (3, 12, 1); sys.executable = 'the-same-again'")
+    assert find(tmp_path).stdout.split() == ["python-13", "python-12", "python-11"]
+    assert find(tmp_path, "", "--first").stdout.split() == ["python-13"]

@@ -1,0 +1,48 @@
+"""The Makefile: a step that fails stops make, and says which it was."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+
+
+def make(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = ["make", "--no-print-directory", *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
+def test_a_failed_step_stops_make_and_is_named(tmp_path: Path) -> None:
+    extra = tmp_path / "extra.mk"
+    extra.write_text(
+        "broken:\n\t$(call step,the first,echo one)\n\t$(call step,the second,echo two; exit 7)\n"
+        "\t$(call step,the third,echo three)\n"
+    )
+    said = make("-f", "Makefile", "-f", extra, "broken")
+    assert said.returncode != 0
+    assert "one" in said.stdout
+    assert "two" in said.stdout
+    assert "three" not in said.stdout
+    assert '*** The step "the second" failed.' in said.stderr
+
+
+def test_a_wrong_python_stops_make_before_an_environment_is_touched(tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    said = make("PYTHON=/nonexistent/python3", f"BUILD={folder}", f"{folder}/made")
+    assert said.returncode != 0
+    assert "PYTHON=/nonexistent/python3 cannot be run, or is no Python 3" in said.stderr
+    assert folder.is_dir()
+
+
+def test_help_names_what_people_ask_for() -> None:
+    said = make()
+    assert said.returncode == 0
+    for target in ("demo", "test", "lint", "bench", "clean"):
+        assert f"make {target} " in said.stdout

@@ -1,0 +1,85 @@
+"""What the wheel puts into an environment."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import sysconfig
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.quick
+
+# The text of the Apache License 2.0 as its authors publish it.
+APACHE_2 = "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"
+
+
+@pytest.fixture(scope="module")
+def installed() -> Distribution:
+    return distribution("firsttouch")
+
+
+def files(installed: Distribution) -> set[str]:
+    return {str(path) for path in installed.files or ()}
+
+
+def plain_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "FIRSTTOUCH_RUN"}
+
+
+def test_the_start_file_lies_in_site_packages(installed: Distribution) -> None:
+    start = Path(sysconfig.get_path("purelib"), "firsttouch_start.pth")
+    assert "firsttouch_start.pth" in files(installed)
+    lines = start.read_text().splitlines()
+    assert len(lines) == 1, "site runs each line by itself; one is all that may be there"
+    assert lines[0].startswith("import "), "site runs only lines that begin so"
+
+
+def test_one_native_module_for_all_pythons(installed: Distribution) -> None:
+    native = {name for name in files(installed) if name.endswith((".so", ".pyd"))}
+    assert native == {"firsttouch/_firsttouch.abi3.so"}
+    tags = [line for line in (installed.read_text("WHEEL") or "").splitlines() if line.startswith("Tag:")]
+    assert len(tags) == 1
+    assert tags[0].startswith("Tag: cp311-abi3-")
+
+
+def test_types_and_both_packages_are_there(installed: Distribution) -> None:
+    expected = {"firsttouch/py.typed", "firsttouch/_firsttouch.pyi", "_firsttouch_start/__init__.py"}
+    assert expected <= files(installed)
+
+
+def test_only_our_names_lie_in_site_packages(installed: Distribution) -> None:
+    version = installed.version
+    top = {name.split("/")[0] for name in files(installed) if not name.startswith("../")}
+    assert top == {"firsttouch", "_firsttouch_start", "firsttouch_start.pth", f"firsttouch-{version}.dist-info"}
+
+
+def test_what_it_needs_and_promises(installed: Distribution) -> None:
+    needed = [need for need in installed.requires or () if "extra ==" not in need]
+    assert needed == ["numpy>=2.0"]
+    assert installed.metadata["Requires-Python"] == ">=3.11"
+    assert installed.metadata["License-Expression"] == "MIT OR Apache-2.0"
+    scripts = {entry.name: entry.value for entry in installed.entry_points if entry.group == "console_scripts"}
+    assert scripts == {"firsttouch": "firsttouch.cli.main:main"}
+
+
+def test_both_licences_travel_along(installed: Distribution) -> None:
+    apache = installed.read_text("licenses/LICENSE-APACHE")
+    mit = installed.read_text("licenses/LICENSE-MIT")
+    assert apache is not None
+    assert mit is not None
+    assert hashlib.sha256(apache.encode()).hexdigest() == APACHE_2
+    assert mit.startswith("MIT License\n")
+
+
+def test_the_start_file_is_inert_where_nobody_asked() -> None:
+    code = "import sys; print([name for name in sys.modules if 'firsttouch' in name or name == 'numpy'])"
+    said = subprocess.run(
+        [sys.executable, "-c", code], env=plain_environment(), capture_output=True, text=True, check=True
+    )
+    assert said.stdout == "[]\n"
+    assert said.stderr == ""
