@@ -57,7 +57,7 @@ pub struct Block {
     pub address: NonNull<u8>,
     /// Bytes that may be used, at least those asked for.
     pub size: usize,
-    /// Whether every byte is known to be zero. It never lies; it may be too modest.
+    /// Whether every byte that was asked for is known to be zero. It never lies; it may be too modest.
     pub zeroed: bool,
 }
 

@@ -40,7 +40,7 @@ fn disturb(allocator: &dyn Allocator, seed: u64, stop: &AtomicBool) {
         let mut blocks: Vec<_> =
             (0..8).map(|n| Held::filled(allocator, (9_000 + round as usize % 997) << n, round + n)).collect();
         blocks.drain(..).rev().step_by(2).for_each(Held::give_back);
-        if round % 7 == 0 {
+        if round.is_multiple_of(7) {
             allocator.trim();
         }
     }
@@ -61,7 +61,7 @@ fn forks_in_a_storm(allocator: &dyn Allocator, forks: u64) {
                 let child = fork(|| {
                     mine.iter().for_each(Held::check);
                     use_it(allocator, round);
-                    if round % 10 == 0 {
+                    if round.is_multiple_of(10) {
                         fork(|| use_it(allocator, round)).join();
                         use_it(allocator, round);
                     }

@@ -150,6 +150,20 @@ fn a_pool_gives_back_before_it_fails() {
     });
 }
 
+/// Also where only a little was missing: huge pages are whole, and records need room too.
+#[test]
+fn the_limit_is_named_where_a_little_was_missing() {
+    alone("the_limit_is_named_where_a_little_was_missing", || {
+        let pool = Pool::new(Options { decay: None, ..Options::default() });
+        let _living = Held::filled(&*pool, 2 * MIB, 1);
+        for (left, size) in [(3 * MIB, 2 * MIB + 70_000), (31 * MIB, 30 * MIB + 1)] {
+            set(libc::RLIMIT_AS, address_space() + left);
+            let error = Held::new(&*pool, Request::bytes(size)).err().unwrap();
+            assert!(matches!(error.limit, Limit::AddressSpace { .. }), "{error}");
+        }
+    });
+}
+
 #[test]
 fn a_limit_on_data() {
     alone("a_limit_on_data", || {

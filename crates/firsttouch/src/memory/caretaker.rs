@@ -122,6 +122,19 @@ extern "C" fn body(_: *mut c_void) -> *mut c_void {
     null_mut()
 }
 
+/// For the model checker, whose threads do the caretaker's work: a tick passes for all.
+#[cfg(shuttle)]
+pub fn tick() {
+    CARE.lock().wards.iter().for_each(|ward| ward.tick());
+}
+
+/// For the model checker: all that happens around a fork.
+#[cfg(shuttle)]
+pub fn fork() {
+    before_fork();
+    after_fork();
+}
+
 extern "C" fn before_fork() {
     FORKING.hold();
     loop {

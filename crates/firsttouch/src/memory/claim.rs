@@ -122,6 +122,8 @@ fn shared_segment(
     let unit_shift = shape.unit_shift;
     let mut refused = Errno::NO_MEMORY;
     for units in [(wanted >> unit_shift).max(min_units as usize), min_units as usize] {
+        // Whole pages, as only those are given back when they are idle.
+        let units = units.next_multiple_of((shape.page >> unit_shift).max(1));
         let plan = plan(units, align).ok_or(Errno::NO_MEMORY)?;
         let size = plan.units + (units << unit_shift);
         match os::map_anywhere(size + align) {

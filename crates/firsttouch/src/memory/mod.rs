@@ -9,6 +9,8 @@ mod claim;
 mod class;
 mod free_lists;
 pub(crate) mod heap;
+#[cfg(test)]
+mod invariants;
 pub(crate) mod lock;
 pub(crate) mod purge;
 pub(crate) mod region;

@@ -128,12 +128,14 @@ impl Heap {
                 }
                 let mut given = 0;
                 segment.walk(|span, len, state| {
-                    if state == State::Free && (segment.dirty_units(span) > 0 || victims == Victims::Clean) {
-                        // The walk goes on behind the span, so one run of a span is taken at a time.
+                    let (mut span, end) = (span, span + len);
+                    let mut look = state == State::Free && (segment.dirty_units(span) > 0 || victims == Victims::Clean);
+                    while look && span < end && count < BATCH && bytes < budget {
                         let run = match victims {
-                            Victims::Idle(min_ticks) => idle_run(segment, span, len, page_units, now, min_ticks),
-                            Victims::Clean => clean_run(segment, span, len, page_units),
+                            Victims::Idle(min_ticks) => idle_run(segment, span, end - span, page_units, now, min_ticks),
+                            Victims::Clean => clean_run(segment, span, end - span, page_units),
                         };
+                        look = run.is_some();
                         if let Some((start, len)) = run {
                             let room = (budget - bytes).div_ceil(segment.unit()).min(len as usize) as u32;
                             let len = room.next_multiple_of(page_units).min(len);
@@ -142,6 +144,7 @@ impl Heap {
                             count += 1;
                             bytes += (len as usize) << segment.unit_shift;
                             given += segment.count_dirty(start, len) as usize;
+                            span = start + len; // what is behind is a free span of its own now
                         }
                     }
                     count < BATCH && bytes < budget

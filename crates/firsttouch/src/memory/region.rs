@@ -79,8 +79,8 @@ impl Region {
                         self.dirty -= dirty;
                         return Ok(Some(span));
                     }
-                    // Somebody else's mapping lies in our claim: those units stay used for ever.
-                    Err(Errno::EXISTS) => {}
+                    // Somebody else's mapping lies in our claim.
+                    Err(Errno::EXISTS) => segment.keep_out(start, len),
                     Err(error) => {
                         segment.give(start, len, dirty);
                         return Err(error);

@@ -2,7 +2,7 @@
 //! units is the region's business. The caller holds the heap's lock.
 
 use super::free_lists::Side;
-use super::segment::{Segment, State};
+use super::segment::{Segment, State, UNMAPPED};
 
 impl Segment {
     fn mark_used(&self, start: u32, len: u32) {
@@ -67,6 +67,23 @@ impl Segment {
         self.mark_used(start + keep, len - keep);
         self.mark_used(start, keep);
         self.set_asked(start, asked);
+    }
+
+    /// Keeps the units of a used span that are not mapped used for ever; the rest is free again.
+    pub(super) fn keep_out(&self, start: u32, len: u32) {
+        let (mut at, end) = (start, start + len);
+        while at < end {
+            let ages = self.ages(at, end - at);
+            let mapped = ages[0] != UNMAPPED;
+            let run = ages.iter().take_while(|&&age| (age != UNMAPPED) == mapped).count() as u32;
+            if at + run < end {
+                self.cut(at, run);
+            }
+            if mapped {
+                self.give(at, run, self.count_dirty(at, run));
+            }
+            at += run;
+        }
     }
 
     /// Lengthens the used span at `start` to `len` units by the free units behind it; how many of those are dirty.

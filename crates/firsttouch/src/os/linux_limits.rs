@@ -68,8 +68,10 @@ pub fn why_refused(size: usize, error: Errno) -> Limit {
         return Limit::Errno(error.0);
     }
     let used = read(c"/proc/self/statm", &mut [0; 128]).and_then(number).map_or(0, |pages| pages * page_size());
+    // Whole huge pages were asked for, and records of a hundredth at most.
+    let about = size.saturating_add(size / 100 + (4 << 20));
     if let Some(limit) = rlimit(libc::RLIMIT_AS)
-        && used.saturating_add(size) > limit
+        && used.saturating_add(about) > limit
     {
         return Limit::AddressSpace { limit, used };
     }

@@ -84,7 +84,9 @@ unsafe impl Allocator for Pages {
 
     fn stats(&self) -> Stats {
         let held = self.heap.held();
-        Stats { active: held.out, in_use: held.out, idle: held.dirty, mapped: held.mapped, ..Stats::default() }
+        let retained = held.mapped.saturating_sub(held.out + held.dirty);
+        let (active, idle, mapped) = (held.out, held.dirty, held.mapped);
+        Stats { active, in_use: active, idle, mapped, retained, ..Stats::default() }
     }
 
     fn in_segments(&self) -> bool {

@@ -1,0 +1,216 @@
+//! A failing operating system: the same program again and again, and each time another call fails, or all calls from one
+//! on. Nothing is lost or corrupted, what could not be given back is never called zero, and the statistics add up.
+
+mod common;
+
+use common::alone::alone;
+use common::held::{Held, check_apart};
+use common::process::{settles, threads_called, within};
+use firsttouch::adaptors::{Options, Pool};
+use firsttouch::memory::caretaker;
+use firsttouch::os::{Call, fail_after, injected};
+use firsttouch::sources::{Aligned, Pages};
+use firsttouch::{Allocator, Request};
+use std::sync::Arc;
+use std::time::Duration;
+
+const FOREVER: i64 = i64::MAX / 2;
+const SIZES: [usize; 9] = [5_000, 70_000, 300_000, 4096, 1 << 20, 2_200_000, 40_000, 5 << 20, 700_000];
+
+/// What a block is asked for in step `n`.
+fn request(n: usize) -> Request {
+    let size = SIZES[n % SIZES.len()] + n * 64;
+    let request = if n % 3 == 1 { Request::zeroed(size) } else { Request::bytes(size) };
+    request.aligned(if n % 7 == 3 { 1 << 16 } else { 64 }).unwrap()
+}
+
+/// Every way memory is taken, changed, and given back. Requests may fail; whatever lives is checked all the time.
+fn program(allocator: &dyn Allocator) -> Vec<Held<'_>> {
+    let mut blocks = Vec::new();
+    for round in 0..2 {
+        for n in 0..14 {
+            match Held::new(allocator, request(round * 14 + n)) {
+                Ok(mut block) => {
+                    block.fill((round * 100 + n) as u64);
+                    blocks.push(block);
+                }
+                Err(error) => assert_eq!(error.asked, request(round * 14 + n).size),
+            }
+        }
+        for (n, block) in blocks.iter_mut().enumerate().filter(|(n, _)| n % 4 == round) {
+            let _ = block.resize(SIZES[(n + 3) % SIZES.len()]);
+            block.resize_in_place(SIZES[(n + 5) % SIZES.len()] / 2);
+        }
+        let mut index = round;
+        blocks.retain(|block| {
+            block.check();
+            index += 1;
+            index % 3 == 0
+        });
+        allocator.trim();
+    }
+    blocks.iter().for_each(Held::check);
+    blocks
+}
+
+/// The system works again: so does everything else.
+fn recovers(allocator: &dyn Allocator, blocks: Vec<Held<'_>>) {
+    check_apart(&blocks);
+    let zeros: Vec<_> = SIZES.iter().map(|&size| Held::zeros(allocator, size)).collect();
+    zeros.iter().for_each(Held::check_zero);
+    blocks.into_iter().for_each(Held::give_back);
+    drop(zeros);
+    allocator.trim();
+    settles(allocator, |stats| (stats.in_use, stats.active, stats.idle, stats.blocks) == (0, 0, 0, 0));
+    settles(allocator, |stats| stats.retained <= stats.mapped);
+    let zeros: Vec<_> = SIZES.iter().map(|&size| Held::zeros(allocator, size)).collect();
+    zeros.iter().for_each(Held::check_zero);
+}
+
+fn allocators() -> [Arc<dyn Allocator>; 4] {
+    let busy = Options { decay: Some(Duration::ZERO), max_idle: Some(1 << 20), huge: false };
+    [Pool::new(Options::default()), Pool::new(busy), Pages::new(true), Arc::new(Aligned::new(4096).unwrap())]
+}
+
+/// Fails each call of one kind in turn; how many there were.
+fn each_in_turn(call: Call, fail: i64) -> i64 {
+    for pass in 0.. {
+        let mut reached = false;
+        for allocator in allocators() {
+            fail_after(&[call], pass, fail);
+            let blocks = program(&*allocator);
+            // Whether a call was there to fail: otherwise the next but `pass` would fail now.
+            let unused = fail == 1 && (0..=pass).any(|_| injected(call));
+            fail_after(&[], 0, 0);
+            reached |= !unused;
+            recovers(&*allocator, blocks);
+        }
+        if !reached || pass > 12 && fail > 1 {
+            return pass;
+        }
+    }
+    0
+}
+
+#[test]
+fn mapping() {
+    alone("mapping", || assert!(each_in_turn(Call::Map, 1) > 20));
+}
+
+#[test]
+fn mapping_from_one_call_on() {
+    alone("mapping_from_one_call_on", || assert!(each_in_turn(Call::Map, FOREVER) > 0));
+}
+
+/// As in a process that has no place of its own for segments: all that is tried fails, what lies anywhere is had.
+#[test]
+fn mapping_at_an_address() {
+    alone("mapping_at_an_address", || assert!(each_in_turn(Call::Map, 4) > 0));
+}
+
+#[test]
+fn unmapping() {
+    alone("unmapping", || assert!(each_in_turn(Call::Unmap, 1) > 3));
+}
+
+#[test]
+fn unmapping_from_one_call_on() {
+    alone("unmapping_from_one_call_on", || assert!(each_in_turn(Call::Unmap, FOREVER) > 0));
+}
+
+#[test]
+fn discarding() {
+    alone("discarding", || assert!(each_in_turn(Call::Discard, 1) > 5));
+}
+
+#[test]
+fn discarding_from_one_call_on() {
+    alone("discarding_from_one_call_on", || assert!(each_in_turn(Call::Discard, FOREVER) > 0));
+}
+
+#[test]
+fn asking_for_huge_pages() {
+    alone("asking_for_huge_pages", || assert!(each_in_turn(Call::AdviseHuge, FOREVER) > 0));
+}
+
+#[test]
+fn looking_at_residency() {
+    alone("looking_at_residency", || assert!(each_in_turn(Call::Resident, FOREVER) > 0));
+}
+
+/// What neither can be emptied nor unmapped stays idle: it is used again, and never called zero.
+#[test]
+fn nothing_can_be_given_back() {
+    alone("nothing_can_be_given_back", || {
+        for allocator in allocators() {
+            for pass in 0..4 {
+                fail_after(&[Call::Discard, Call::Unmap], pass, FOREVER);
+                let blocks = program(&*allocator);
+                let stats = allocator.stats();
+                if allocator.in_segments() {
+                    assert!(stats.idle > 0 && stats.active + stats.idle + stats.retained <= stats.mapped, "{stats:?}");
+                }
+                let zeros: Vec<_> = SIZES.iter().map(|&size| Held::zeros(&*allocator, size)).collect();
+                zeros.iter().for_each(Held::check_zero);
+                fail_after(&[], 0, 0);
+                drop(zeros);
+                recovers(&*allocator, blocks);
+            }
+        }
+    });
+}
+
+/// Everything at once, for a while.
+#[test]
+fn nothing_works() {
+    const ALL: [Call; 6] = [Call::Map, Call::Unmap, Call::Discard, Call::AdviseHuge, Call::Spawn, Call::Resident];
+    alone("nothing_works", || {
+        for pass in 0..12 {
+            for allocator in allocators() {
+                fail_after(&ALL, pass, FOREVER);
+                let blocks = program(&*allocator);
+                fail_after(&[], 0, 0);
+                recovers(&*allocator, blocks);
+            }
+        }
+    });
+}
+
+/// A pool that is dropped while nothing can be unmapped leaves no address that seems to be somebody's.
+#[test]
+fn dropped_while_nothing_can_be_unmapped() {
+    alone("dropped_while_nothing_can_be_unmapped", || {
+        for pass in 0..5 {
+            for allocator in allocators() {
+                let blocks = program(&*allocator);
+                let addresses: Vec<_> = blocks.iter().map(Held::address).collect();
+                drop(blocks);
+                fail_after(&[Call::Unmap, Call::Discard], pass, FOREVER);
+                drop(allocator);
+                fail_after(&[], 0, 0);
+                assert!(addresses.iter().all(|&at| firsttouch::memory::address_map::owner(at).is_none()));
+            }
+        }
+        allocators().iter().for_each(|allocator| recovers(&**allocator, program(&**allocator)));
+    });
+}
+
+/// Without a thread, memory decays as the pool is used; the thread comes as soon as it can be had.
+#[test]
+fn a_caretaker_that_cannot_be_started() {
+    alone("a_caretaker_that_cannot_be_started", || {
+        let pool = Pool::new(Options { decay: Some(Duration::from_millis(200)), ..Options::default() });
+        fail_after(&[Call::Spawn], 0, FOREVER);
+        Held::filled(&*pool, 50 << 20, 1).give_back();
+        assert_eq!(threads_called("firsttouch"), 0);
+        let mut kept = Vec::new();
+        within(Duration::from_secs(5), "idle memory goes as others are taken", || {
+            kept.push(Held::filled(&*pool, 100_000, 2));
+            pool.stats().idle < 4 << 20
+        });
+        fail_after(&[], 0, 0);
+        caretaker::resume();
+        kept.into_iter().for_each(Held::give_back);
+        within(Duration::from_secs(5), "idle memory goes by itself", || pool.stats().idle == 0);
+    });
+}

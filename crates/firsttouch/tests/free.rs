@@ -1,0 +1,86 @@
+//! Law 5: a pool's free makes no system call and allocates nothing; nor does the caretaker allocate.
+
+#![allow(unsafe_code)] // Safety: the counting allocator passes everything on to the system's.
+
+mod common;
+
+use common::alone::alone;
+use common::held::Held;
+use common::process::{threads_called, within};
+use firsttouch::Allocator;
+use firsttouch::adaptors::{Options, Pool};
+use firsttouch::os::{Call, fail_after, injected};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+/// The system's allocator, counting.
+struct Counting;
+
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: the system's allocator keeps the promises.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.fetch_add(1, SeqCst);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        COUNT.fetch_add(1, SeqCst);
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static GLOBAL: Counting = Counting;
+
+const CALLS: [Call; 6] = [Call::Map, Call::Unmap, Call::Discard, Call::AdviseHuge, Call::Spawn, Call::Resident];
+
+/// More blocks than a processor remembers, of all sizes, next to each other and apart.
+fn blocks(pool: &Pool) -> Vec<Held<'_>> {
+    let mut blocks: Vec<_> = (0..120).map(|n| Held::filled(pool, 5_000 + (30_000 << (n % 8)), n)).collect();
+    for n in 0..60 {
+        blocks.swap(n, 119 - n * 7 % 120);
+    }
+    blocks
+}
+
+#[test]
+fn a_free_calls_nobody() {
+    alone("a_free_calls_nobody", || {
+        let pool = Pool::new(Options { decay: None, max_idle: Some(usize::MAX), huge: true });
+        for _ in 0..3 {
+            let mut blocks = blocks(&pool);
+            let last = blocks.len();
+            fail_after(&CALLS, 0, 1);
+            let before = COUNT.load(SeqCst);
+            blocks.drain(..last).for_each(drop);
+            let after = COUNT.load(SeqCst);
+            // The failure that was laid out is still there: no call of the system's came by.
+            assert!(CALLS.iter().any(|&call| injected(call)), "a free called the system");
+            fail_after(&[], 0, 0);
+            assert_eq!(before, after, "a free allocated");
+            assert_eq!(pool.stats().blocks, 0);
+        }
+    });
+}
+
+#[test]
+fn the_caretaker_allocates_nothing() {
+    alone("the_caretaker_allocates_nothing", || {
+        let decay = Some(Duration::from_millis(200));
+        let pool = Pool::new(Options { decay, max_idle: Some(40 << 20), huge: true });
+        let living = Held::filled(&*pool, 3 << 20, 1);
+        drop(blocks(&pool));
+        within(Duration::from_secs(5), "it runs", || threads_called("firsttouch") == 1);
+        assert!(pool.stats().idle > 0);
+        let before = COUNT.load(SeqCst);
+        std::thread::sleep(Duration::from_millis(700));
+        assert_eq!(before, COUNT.load(SeqCst));
+        assert!(pool.stats().idle < 8 << 20);
+        living.give_back();
+    });
+}
