@@ -201,6 +201,22 @@ fn open_array(start: usize, open: &Cell<usize>, need: usize) -> Result<(), Errno
     open_to(need.next_multiple_of(STEP)).or_else(|_| open_to(need.next_multiple_of(os::page_size())))
 }
 
+/// Gives back what the records of the units from `top` on hold; they read zero. The caller holds the heap's lock.
+pub(super) fn empty_records(segment: &Segment, top: u32) {
+    let arrays = [
+        (segment.records as usize, segment.records_open.get(), top as usize * size_of::<Record>()),
+        (segment.ages as usize, segment.ages_open.get(), top as usize),
+    ];
+    for (start, open, used) in arrays {
+        let from = used.next_multiple_of(os::page_size());
+        if from < open {
+            // SAFETY: no unit from `top` on is in use, so nobody reads these records. Where the system refuses they
+            // stay, unmapped units' ages being zero already.
+            let _ = unsafe { os::discard(start + from, open - from) };
+        }
+    }
+}
+
 /// Closes a segment without living blocks: unmaps what was opened, and only that. One among other people's memory stays
 /// mapped, emptied, as lock-free readers may be walking past it.
 ///

@@ -130,6 +130,11 @@ impl Heap {
         self.regions.lock()[kind as usize].extend(span, bytes)
     }
 
+    /// Lets go of address space and records that idle memory at the segments' tops no longer needs.
+    pub(crate) fn lower_tops(&self) {
+        self.regions.lock().iter_mut().for_each(Region::lower_tops);
+    }
+
     pub(crate) fn held(&self) -> Held {
         let regions = self.regions.lock();
         let sum = |field: fn(&Region) -> usize| regions.iter().map(field).sum();

@@ -142,6 +142,34 @@ impl Region {
         Ok(())
     }
 
+    /// Lowers segments' tops below large free clean spans, and gives back the memory of their records.
+    pub(crate) fn lower_tops(&mut self) {
+        const LEAST: usize = 16 << 20;
+        let step = (self.shape.extent >> self.shape.unit_shift) as u32;
+        for index in 0..self.count {
+            let Some(segment) = self.segments[index].filter(|segment| segment.open_by_need) else { continue };
+            let Some((start, len)) = segment.free_at_top() else { continue };
+            let (top, lowered) = (start + len, start.next_multiple_of(step));
+            let bytes = (top.saturating_sub(lowered) as usize) << segment.unit_shift;
+            if segment.dirty_units(start) > 0 || bytes == 0 || (bytes < LEAST && lowered > 0) {
+                continue;
+            }
+            let mapped = segment.ages(lowered, top - lowered).iter().filter(|&&age| age != UNMAPPED).count();
+            // SAFETY: the units are free and clean, and the lock is held, so nobody uses them (law 8).
+            if mapped > 0 && unsafe { os::unmap(segment.address(lowered), bytes) }.is_err() {
+                continue;
+            }
+            self.mapped -= mapped << segment.unit_shift;
+            segment.unlist(start);
+            segment.ages(lowered, top - lowered).fill(UNMAPPED);
+            segment.top.set(lowered);
+            if lowered > start {
+                segment.list(start, lowered - start, 0);
+            }
+            claim::empty_records(segment, lowered);
+        }
+    }
+
     /// Maps what is not mapped of a used span, a whole extent at a time where the units around are free too.
     fn open(&mut self, segment: &'static Segment, start: u32, len: u32) -> Result<(), Errno> {
         let end = start + len;

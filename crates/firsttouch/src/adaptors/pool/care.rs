@@ -168,6 +168,9 @@ impl Ward for Pool {
                 self.flush(|_| true);
             }
             let gone = self.heap.purge(epochs, usize::MAX);
+            if gone > 0 {
+                self.heap.lower_tops();
+            }
             self.meter.purged.fetch_add(gone as u64, Relaxed);
         }
         let idle = self.heap.held().dirty + self.cached();

@@ -301,6 +301,7 @@ unsafe impl Allocator for Pool {
     fn trim(&self) -> usize {
         self.flush(|_| true);
         let gone = self.heap.purge(0, usize::MAX);
+        self.heap.lower_tops();
         self.meter.purged.fetch_add(gone as u64, Relaxed);
         gone
     }
