@@ -26,7 +26,7 @@ def pool(
 ) -> Allocator:
     """A pool: keeps freed blocks and hands the warmest back.
 
-    ``upstream``: where its memory comes from, :func:`pages`; ``None`` is ``pages(huge="thp")``. Requests below 32 KiB
+    ``upstream``: where its memory comes from, :func:`pages`; ``None`` is ``pages(huge="thp")``. Requests below 16 KiB
     go to NumPy's own allocator. ``max_idle``: bytes that may be kept idle; ``None`` is a quarter of the machine's or
     the container's memory. ``decay``: seconds until idle memory is given back; ``None`` is never.
 
