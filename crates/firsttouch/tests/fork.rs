@@ -179,6 +179,7 @@ fn idle_memory_is_cold_after_a_fork() {
 fn many_threads_fork_at_once() {
     alone("many_threads_fork_at_once", || {
         let pool = Pool::new(Options { decay: Some(Duration::from_millis(100)), ..Options::default() });
+        let living = Held::filled(&*pool, 1 << 20, 9);
         let together = Barrier::new(6);
         scope(|threads| {
             for seed in 0..6 {
@@ -200,6 +201,7 @@ fn many_threads_fork_at_once() {
                 });
             }
         });
+        living.give_back();
     });
 }
 

@@ -209,6 +209,12 @@ fn locked_memory_reads_zero() {
         let pool = Pool::new(Options { decay: Some(Duration::ZERO), ..Options::default() });
         let pages = Pages::new(false);
         lock_future();
+        // Pieces too small for a hole of their own, between living blocks.
+        let mut blocks: Vec<_> = (0..20).map(|seed| Some(Held::filled(&*pool, 60_000, seed))).collect();
+        blocks.iter_mut().step_by(2).for_each(|block| drop(block.take()));
+        pool.trim();
+        assert_eq!(pool.stats().idle, 0);
+        drop(blocks);
         let allocators: [&dyn Allocator; 2] = [&*pool, &*pages];
         for allocator in allocators {
             let all_may_be_locked = Held::new(allocator, Request::bytes(100 * MIB)).is_ok();

@@ -9,6 +9,7 @@
 mod care;
 mod meter;
 mod shard;
+mod take;
 mod zero;
 
 use crate::allocator::{AllocError, Allocator, Block, Request};
@@ -16,9 +17,8 @@ use crate::failure;
 use crate::layout::round_up;
 use crate::memory::heap::{self, Heap, Kind};
 use crate::memory::lock::Lock;
-use crate::memory::region::Span;
 use crate::memory::{address_map, caretaker};
-use crate::os::{self, Errno};
+use crate::os;
 use crate::stats::Stats;
 use meter::Meter;
 use shard::{Recent, Shard};
@@ -99,120 +99,6 @@ impl Pool {
         }
         pool
     }
-
-    fn kind(&self, size: usize, zeroed: bool) -> Kind {
-        let least = if zeroed { HUGE_MIN_ZEROED } else { HUGE_MIN };
-        if size >= least && self.options.huge { Kind::Huge } else { Kind::Small }
-    }
-
-    #[inline]
-    fn shard(&self) -> &Lock<Shard> {
-        &self.shards[processor() % self.shards.len()].0
-    }
-
-    /// The warmest span of this processor that fits.
-    #[inline]
-    fn take_recent(&self, kind: Kind, request: Request) -> Option<Span> {
-        if request.size > SHARD_MAX {
-            return None;
-        }
-        let mut shard = self.shard().lock();
-        let span = shard.take(kind, request.size)?;
-        if span.address() & (request.align - 1) != 0 {
-            let epoch = self.heap.epoch();
-            let _ = shard.put(Recent { kind, span, epoch }); // there is room: it was just taken out
-            return None;
-        }
-        shard.counts.recycled += 1;
-        shard.counts.recycled_bytes += span.bytes() as u64;
-        self.count(&mut shard, span, request.size);
-        Some(span)
-    }
-
-    #[inline]
-    fn count(&self, shard: &mut Shard, span: Span, asked: usize) {
-        span.segment.set_asked(span.start, asked);
-        shard.counts.allocations += 1;
-        shard.counts.blocks += 1;
-        shard.counts.allocated_bytes += asked as u64;
-        self.meter.note(&mut shard.counts, asked as isize, span.bytes() as isize);
-    }
-
-    /// A span from the heap: free and dirty, then what other processors keep, then fresh.
-    #[cold]
-    fn take_from_heap(&self, kind: Kind, request: Request) -> Result<Span, Errno> {
-        let Request { size, align, .. } = request;
-        let span = if request.zeroed && kind == Kind::Huge && size >= zero::RENEW_MIN {
-            self.take_renewed(request)?
-        } else {
-            let mut span = self.heap.take_dirty(kind, size, align)?;
-            if span.is_none() && self.flush(|_| true) > 0 {
-                span = self.heap.take_dirty(kind, size, align)?;
-            }
-            match span {
-                Some(span) => span,
-                None => self.heap.take_or_grow(kind, size, align, true)?,
-            }
-        };
-        let mut shard = self.shard().lock();
-        let fresh = span.bytes() - span.dirty;
-        shard.counts.recycled += u64::from(fresh == 0);
-        shard.counts.recycled_bytes += span.dirty as u64;
-        self.count(&mut shard, span, size);
-        drop(shard);
-        if fresh > 0 {
-            self.touched(kind, fresh);
-            self.make_room(fresh);
-            if !caretaker::ensure() {
-                self.tick_if_due();
-            }
-        }
-        Ok(span)
-    }
-
-    /// A span of whole huge pages for a large zeroed request; what is dirty is given back first, as often as that helps.
-    fn take_renewed(&self, request: Request) -> Result<Span, Errno> {
-        let page = heap::huge_page();
-        let whole = round_up(request.size, page).ok_or(Errno::NO_MEMORY)?;
-        let align = request.align.max(page);
-        for _ in 0..3 {
-            let span = self.heap.take_or_grow(Kind::Huge, whole, align, false)?;
-            if span.dirty == 0 {
-                return Ok(span);
-            }
-            self.meter.purged.fetch_add(span.dirty as u64, Relaxed);
-            self.heap.give_back(Kind::Huge, span);
-        }
-        self.heap.take_or_grow(Kind::Huge, whole, align, false)
-    }
-
-    fn touched(&self, kind: Kind, bytes: usize) {
-        let counter = if kind == Kind::Huge { &self.meter.first_touched_huge } else { &self.meter.first_touched_small };
-        counter.fetch_add(bytes as u64, Relaxed);
-    }
-
-    /// After everything kept was given back, once more.
-    #[cold]
-    fn retry(&self, kind: Kind, request: Request, refused: Errno) -> Result<Span, AllocError> {
-        self.trim();
-        self.heap.unmap_clean();
-        let result = if refused == Errno::UNSUPPORTED { Err(refused) } else { self.take_from_heap(kind, request) };
-        result.map_err(|error| {
-            self.meter.failures.fetch_add(1, Relaxed);
-            let error = heap::refused(request.size, error);
-            failure::remember(error);
-            error
-        })
-    }
-}
-
-/// The processor whose shard serves this thread. The model checker tries them all.
-#[inline]
-fn processor() -> usize {
-    #[cfg(shuttle)]
-    return shuttle::rand::Rng::gen_range(&mut shuttle::rand::thread_rng(), 0..2);
-    #[cfg(not(shuttle))]
-    os::current_processor()
 }
 
 // SAFETY: spans are whole pages, so blocks are aligned and never overlap; they stay until given back (law 8); zeroed
