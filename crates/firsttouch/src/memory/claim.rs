@@ -1,4 +1,4 @@
-//! Claiming address space for a segment, and opening the memory of its records.
+//! Claiming address space for a segment.
 //!
 //! A claim maps nothing: an empty slot of the address map is taken, and every opening asks the kernel for that very
 //! address. So a segment has room to grow in one piece and costs no address space (RLIMIT_AS, overcommit) before it is
@@ -7,6 +7,7 @@
 
 use super::address_map::{self, SLOT_SHIFT};
 use super::lock::Lock;
+use super::records::STEP;
 use super::region::Shape;
 use super::segment::{CLEAN, Lists, Record, Segment};
 use crate::allocator::Allocator;
@@ -22,8 +23,6 @@ const FIRST_SLOT: usize = 16 << (40 - SLOT_SHIFT);
 const LAST_SLOT: usize = 40 << (40 - SLOT_SHIFT);
 /// Slots that are tried before a segment is put wherever there is room.
 const TRIES: usize = 4;
-/// Records are opened this many bytes at a time.
-const STEP: usize = 64 << 10;
 /// A record counts dirty units in 29 bits.
 const MAX_UNITS: usize = (1 << 29) - 1;
 /// A shared segment is at least this large, if that can be had.
@@ -184,36 +183,6 @@ unsafe fn make(
             lists: [Cell::new(Lists::EMPTY), Cell::new(Lists::EMPTY)],
         });
         &*segment
-    }
-}
-
-/// Opens what the records of all units below `top` need. The caller holds the heap's lock.
-pub(super) fn open_records(segment: &Segment, top: u32) -> Result<(), Errno> {
-    open_array(segment.records as usize, &segment.records_open, top as usize * size_of::<Record>())?;
-    open_array(segment.ages as usize, &segment.ages_open, top as usize)
-}
-
-fn open_array(start: usize, open: &Cell<usize>, need: usize) -> Result<(), Errno> {
-    if need <= open.get() {
-        return Ok(());
-    }
-    let open_to = |to: usize| os::map_at(start + open.get(), to - open.get()).map(|_| open.set(to));
-    open_to(need.next_multiple_of(STEP)).or_else(|_| open_to(need.next_multiple_of(os::page_size())))
-}
-
-/// Gives back what the records of the units from `top` on hold; they read zero. The caller holds the heap's lock.
-pub(super) fn empty_records(segment: &Segment, top: u32) {
-    let arrays = [
-        (segment.records as usize, segment.records_open.get(), top as usize * size_of::<Record>()),
-        (segment.ages as usize, segment.ages_open.get(), top as usize),
-    ];
-    for (start, open, used) in arrays {
-        let from = used.next_multiple_of(os::page_size());
-        if from < open {
-            // SAFETY: no unit from `top` on is in use, so nobody reads these records. Where the system refuses they
-            // stay, unmapped units' ages being zero already.
-            let _ = unsafe { os::discard(start + from, open - from) };
-        }
     }
 }
 

@@ -12,7 +12,10 @@ pub(crate) mod heap;
 #[cfg(test)]
 mod invariants;
 pub(crate) mod lock;
+mod open;
 pub(crate) mod purge;
+mod records;
 pub(crate) mod region;
 mod segment;
 mod spans;
+mod top;
