@@ -96,6 +96,30 @@ fn somebody_in_our_way_is_left_alone() {
     });
 }
 
+/// Somebody who settled in a hole of ours stays there when all around goes.
+#[test]
+fn somebody_in_a_hole_is_left_alone() {
+    alone("somebody_in_a_hole_is_left_alone", || {
+        for huge in [false, true] {
+            let pool = Pool::new(Options { huge, decay: None, max_idle: None });
+            let first = Held::filled(&*pool, 70_000, 1);
+            let (gone, last) = (Held::filled(&*pool, 20 << 20, 2), Held::filled(&*pool, (30 << 20) + 5 * PAGE, 3));
+            let hole = gone.address() + (5 << 20);
+            gone.give_back();
+            pool.trim();
+            let theirs = foreign(hole, PAGE).unwrap();
+            pattern::fill(theirs, 9);
+            last.give_back();
+            pool.trim();
+            pattern::check(theirs, 9);
+            Held::filled(&*pool, 60 << 20, 4).give_back();
+            drop(first);
+            drop(pool);
+            pattern::check(theirs, 9);
+        }
+    });
+}
+
 /// What the kernel refuses costs no address space, and does not keep others from having theirs.
 #[test]
 fn requests_that_fail_claim_nothing() {

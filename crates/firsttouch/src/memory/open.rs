@@ -61,13 +61,13 @@ impl Region {
 const CHUNK: usize = 256;
 
 /// How many of the first units are mapped.
-fn mapped_run(ages: &[u8]) -> u32 {
+pub(super) fn mapped_run(ages: &[u8]) -> u32 {
     let whole = ages.chunks_exact(CHUNK).take_while(|chunk| !chunk.contains(&UNMAPPED)).count() * CHUNK;
     (whole + ages[whole..].iter().take_while(|&&age| age != UNMAPPED).count()) as u32
 }
 
 /// How many of the first units are not.
-fn unmapped_run(ages: &[u8]) -> u32 {
+pub(super) fn unmapped_run(ages: &[u8]) -> u32 {
     let whole = ages.chunks_exact(CHUNK).take_while(|chunk| **chunk == [UNMAPPED; CHUNK]).count() * CHUNK;
     (whole + ages[whole..].iter().take_while(|&&age| age == UNMAPPED).count()) as u32
 }

@@ -1,6 +1,7 @@
 //! Where a segment's opened units end: raised when nothing free fits, lowered again when the end lies idle.
 
 use super::claim;
+use super::open;
 use super::records;
 use super::region::{MAX_SEGMENTS, Region};
 use super::segment::{Segment, UNMAPPED};
@@ -69,20 +70,34 @@ impl Region {
             if segment.dirty_units(start) > 0 || bytes == 0 || (bytes < LEAST && lowered > 0) {
                 continue;
             }
-            let mapped = segment.ages(lowered, top - lowered).iter().filter(|&&age| age != UNMAPPED).count();
-            // SAFETY: the units are free and clean, and the lock is held, so nobody uses them (law 8).
-            if mapped > 0 && unsafe { os::unmap(segment.address(lowered), bytes) }.is_err() {
+            if !self.unmap_free(segment, lowered, top) {
                 continue;
             }
-            self.mapped -= mapped << segment.unit_shift;
             segment.unlist(start);
-            segment.ages(lowered, top - lowered).fill(UNMAPPED);
             segment.top.set(lowered);
             if lowered > start {
                 segment.list(start, lowered - start, 0);
             }
             records::empty(segment, lowered);
         }
+    }
+
+    /// Unmaps what is mapped of the free clean units from `at` to `end`, and only that: somebody else may have settled in
+    /// a hole. Whether all of it went.
+    fn unmap_free(&mut self, segment: &'static Segment, mut at: u32, end: u32) -> bool {
+        while at < end {
+            let from = at + open::unmapped_run(segment.ages(at, end - at));
+            let run = open::mapped_run(segment.ages(from, end - from));
+            let bytes = (run as usize) << segment.unit_shift;
+            // SAFETY: the units are free and clean, and the lock is held, so nobody uses them (law 8).
+            if run > 0 && unsafe { os::unmap(segment.address(from), bytes) }.is_err() {
+                return false;
+            }
+            segment.ages(from, run).fill(UNMAPPED);
+            self.mapped -= bytes;
+            at = from + run;
+        }
+        true
     }
 }
 

@@ -47,9 +47,9 @@ pub fn huge_page_size() -> Option<usize> {
     Some(SIZE.load(Relaxed)).filter(|&size| size > 0)
 }
 
-/// Whether this process has a bound on its address space now.
-pub fn address_space_is_bounded() -> bool {
-    rlimit(libc::RLIMIT_AS).is_some()
+/// The bound on this process's address space now, in bytes, if there is one.
+pub fn address_space_limit() -> Option<usize> {
+    rlimit(libc::RLIMIT_AS)
 }
 
 fn rlimit(which: libc::__rlimit_resource_t) -> Option<usize> {

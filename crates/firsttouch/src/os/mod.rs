@@ -12,7 +12,7 @@
 //! - [`wait`], [`wake`]: sleep on a word while it has a value; wake who sleeps on it.
 //! - [`spawn`], [`Thread::join`]: a thread that blocks all signals and needs no allocator.
 //! - [`at_fork`]: run code around every fork. [`why_refused`]: which limit explains a refusal.
-//! - [`headroom`]: bytes that the machine or the container can still give.
+//! - [`headroom`]: bytes that the machine or the container can still give. [`address_space_limit`]: the process's bound.
 
 #![allow(unsafe_code)] // Safety: this is where the machine begins; each block says which promise it rests on.
 

@@ -98,8 +98,8 @@ pub fn huge_page_size() -> Option<usize> {
 }
 
 /// Not known.
-pub fn address_space_is_bounded() -> bool {
-    false
+pub fn address_space_limit() -> Option<usize> {
+    None
 }
 
 /// There is no backend.

@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 const SLACK: usize = 2 << 20;
 /// Less idle memory than this is not worth asking how much the machine has left.
 const ASK_MIN: usize = 16 << 20;
+/// The part of a bound on address space that may lie idle. A program that runs plainly in five sixths of its bound
+/// then finds room for whatever it asks of others.
+const IDLE_SPACE: usize = 8;
 /// Epochs until idle memory has decayed, where the time is not shorter than so many ticks.
 const DECAY_EPOCHS: u32 = 10;
 
@@ -74,6 +77,7 @@ impl Pool {
     /// `fresh` bytes of memory were taken: gives idle memory back for them where more is held than the most ever active
     /// explains, or the machine runs short.
     pub(super) fn make_room(&self, fresh: usize) {
+        self.look_at_bound();
         let held = self.heap.held();
         let held = held.out + held.dirty;
         let idle = held.saturating_sub(self.meter.active.load(Relaxed).max(0) as usize);
@@ -100,6 +104,28 @@ impl Pool {
         self.unasked.store(0, Relaxed);
         let left = os::headroom().saturating_sub(self.total / 16);
         idle.saturating_sub(left)
+    }
+
+    /// Looks whether the process has a bound on its address space.
+    fn look_at_bound(&self) {
+        self.idle_space.store(os::address_space_limit().map_or(usize::MAX, |limit| limit / IDLE_SPACE), Relaxed);
+    }
+
+    /// Gives address space back at once where more than `may` bytes of it lie idle: others, who never ask us for it,
+    /// would run out. Only then a free makes system calls.
+    #[cold]
+    pub(super) fn vacate(&self, may: usize) {
+        let excess = || {
+            let held = self.heap.held();
+            (held.mapped.saturating_sub(held.out) + self.cached()).saturating_sub(may)
+        };
+        if excess() > 0 {
+            self.flush(|_| true);
+            self.purge_oldest(excess());
+            if excess() > 0 {
+                self.heap.unmap_clean();
+            }
+        }
     }
 
     /// Does the caretaker's work where there is no caretaker.
@@ -158,6 +184,7 @@ impl Pool {
 
 impl Ward for Pool {
     fn tick(&self) {
+        self.look_at_bound();
         if self.clock.tick() {
             self.heap.tick();
         }

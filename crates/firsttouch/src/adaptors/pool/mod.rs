@@ -74,6 +74,8 @@ pub struct Pool {
     /// Bytes of memory that the machine or the container has, and fresh bytes taken since it was asked what is left.
     total: usize,
     unasked: AtomicUsize,
+    /// Bytes of address space that may lie idle; all where the process has no bound on it.
+    idle_space: AtomicUsize,
 }
 
 impl Pool {
@@ -90,6 +92,7 @@ impl Pool {
             stuck: AtomicUsize::new(0),
             total,
             unasked: AtomicUsize::new(0),
+            idle_space: AtomicUsize::new(usize::MAX),
         });
         let address = Arc::as_ptr(&pool);
         // SAFETY: the pool stays where it is until it is dropped, which closes the heap and leaves the caretaker.
@@ -155,6 +158,10 @@ unsafe impl Allocator for Pool {
         drop(shard);
         if let Some(Recent { kind, span, epoch }) = oldest {
             self.heap.give(kind, span, epoch);
+        }
+        let idle_space = self.idle_space.load(Relaxed);
+        if idle_space != usize::MAX {
+            self.vacate(idle_space);
         }
     }
 

@@ -1,0 +1,1 @@
+"""The arrays themselves: their bytes, sizes, types, growth and zeros."""

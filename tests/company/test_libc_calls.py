@@ -1,0 +1,156 @@
+"""Mapping, unmapping and discarding go through libc's symbols, where MPI and profilers hook them; and how often."""
+
+import pytest
+
+from tests.preloading import compiled
+from tests.programs import run
+
+#: Counts the calls that touch the addresses where segments lie, and the bytes that are mapped there now.
+COUNTS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+#define LOW (1ul << 44)
+#define HIGH (6ul << 44)
+long calls_mmap, calls_munmap, calls_dontneed, calls_hugepage;
+
+static int ours(const void *at) { return (uintptr_t)at >= LOW && (uintptr_t)at < HIGH; }
+#define COUNT(n) __atomic_add_fetch(&(n), 1, __ATOMIC_SEQ_CST)
+
+void *mmap(void *at, size_t size, int prot, int flags, int file, off_t offset) {
+    static void *(*next)(void *, size_t, int, int, int, off_t);
+    if (!next) next = dlsym(RTLD_NEXT, "mmap");
+    void *got = next(at, size, prot, flags, file, offset);
+    if (got != MAP_FAILED && ours(got)) COUNT(calls_mmap);
+    return got;
+}
+
+int munmap(void *at, size_t size) {
+    static int (*next)(void *, size_t);
+    if (!next) next = dlsym(RTLD_NEXT, "munmap");
+    if (ours(at)) COUNT(calls_munmap);
+    return next(at, size);
+}
+
+int madvise(void *at, size_t size, int advice) {
+    static int (*next)(void *, size_t, int);
+    if (!next) next = dlsym(RTLD_NEXT, "madvise");
+    if (ours(at) && advice == MADV_DONTNEED) COUNT(calls_dontneed);
+    if (ours(at) && advice == MADV_HUGEPAGE) COUNT(calls_hugepage);
+    return next(at, size, advice);
+}
+"""
+
+PROLOGUE = """
+import ctypes, os
+import numpy as np
+import firsttouch as ft
+from tests import probe
+
+shim = ctypes.CDLL(os.environ["LD_PRELOAD"])
+names = ("mmap", "munmap", "dontneed", "hugepage")
+counters = [ctypes.c_long.in_dll(shim, "calls_" + name) for name in names]
+
+def calls():
+    return dict(zip(names, (counter.value for counter in counters)))
+
+def since(before):
+    return {name: now - before[name] for name, now in calls().items()}
+"""
+
+
+@pytest.fixture(scope="module")
+def preload(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return {"LD_PRELOAD": str(compiled(COUNTS, tmp_path_factory.mktemp("shim") / "counts.so"))}
+
+
+def test_they_are_seen(preload: dict[str, str]) -> None:
+    run(
+        """
+        ft.install(ft.pool(decay=None))
+        before = calls()
+        small = [np.ones(100_000 + turn * 4096 * (turn % 5), np.uint8) for turn in range(50)]
+        large = np.ones(30 << 20, np.uint8)
+        found = since(before)
+        assert found["mmap"] > 0 and found["hugepage"] > 0 and found["munmap"] == found["dontneed"] == 0, found
+        del large
+        ft.trim(ft.get_allocator())
+        assert since(before)["munmap"] > 0, since(before)
+        before = calls()
+        del small[::2]
+        ft.trim(ft.get_allocator())
+        assert since(before)["dontneed"] > 0, since(before)
+        """,
+        prologue=PROLOGUE,
+        env=preload,
+    )
+
+
+def test_a_warm_pool_makes_none(preload: dict[str, str]) -> None:
+    run(
+        """
+        ft.install(ft.pool(decay=None))
+        operands = [np.ones(size) for size in (8_000, 40_000, 300_000, 3_000_000)]
+        for turn in range(60):
+            if turn == 10:
+                before = calls()
+            for a in operands:
+                (a * 2 + a) / (a + 1) - a
+        assert set(since(before).values()) == {0}, since(before)
+        """,
+        prologue=PROLOGUE,
+        env=preload,
+    )
+
+
+def test_a_free_makes_none(preload: dict[str, str]) -> None:
+    """Not even the first, nor with a bound that is passed: a helper looks after that."""
+    run(
+        """
+        ft.install(ft.pool(decay=None))
+        arrays = [np.ones(size, np.uint8) for size in (40_000, 400_000, 3 << 20, 34 << 20) for _ in range(8)]
+        before = calls()
+        arrays.clear()
+        found = since(before)
+        assert set(found.values()) == {0}, found
+        """,
+        prologue=PROLOGUE,
+        env=preload,
+    )
+
+
+def test_pages_give_back_at_once(preload: dict[str, str]) -> None:
+    run(
+        """
+        ft.install(ft.pages())
+        array = np.ones(3 << 20, np.uint8)
+        before = calls()
+        del array
+        found = since(before)
+        assert found["munmap"] + found["dontneed"] >= 1, found
+        """,
+        prologue=PROLOGUE,
+        env=preload,
+    )
+
+
+def test_a_large_pool_needs_few_mappings(preload: dict[str, str]) -> None:
+    """The kernel bounds their number (vm.max_map_count); ours grow by need, in one piece."""
+    run(
+        """
+        from pathlib import Path
+        def mappings():
+            return len(Path("/proc/self/maps").read_text().splitlines())
+        ft.install()
+        before = mappings()
+        arrays = [np.ones(33_000 + turn * 997 % 90_000, np.uint8) for turn in range(10_000)]
+        assert mappings() - before < 50, mappings() - before
+        del arrays[::3]
+        ft.trim()
+        assert mappings() - before < 1000, mappings() - before
+        """,
+        prologue=PROLOGUE,
+        env=preload,
+    )

@@ -1,0 +1,112 @@
+"""memray and tracemalloc see what they saw before, and `-X dev` and the debug hooks have nothing to say."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.programs import ask, environment, run, start
+
+ARRAYS = """
+a = [np.full(size, 7, np.uint8) for size in (100, 50_000, 1 << 20, 5 << 20)]
+for array in a:
+    array.resize(array.size * 2, refcheck=False)
+assert [int(array.sum()) for array in a] == [700, 350_000, 7 << 20, 35 << 20]
+zeros = np.zeros(20 << 20, np.uint8)
+assert not zeros.any()
+text = np.fromstring(" ".join(map(str, range(60_000))), np.int64, sep=" ")
+assert text.sum() == 59_999 * 30_000
+"""
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    "flags", [("-X", "dev"), ("-X", "dev", "-W", "error"), ("-b", "-bb"), ("-O",), ("-X", "importtime")]
+)
+def test_pythons_own_checks(flags: tuple[str, ...]) -> None:
+    finished = start("ft.install()\n" + ARRAYS + "print('done')", *flags)
+    assert (finished.returncode, finished.stdout) == (0, "done\n")
+    if "importtime" not in flags:
+        assert finished.stderr == ""
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("allocator", ["malloc", "debug", "malloc_debug", "pymalloc_debug"])
+def test_pythons_debug_allocators(allocator: str) -> None:
+    assert (
+        run("ft.install()\n" + ARRAYS + "del a, array; ft.uninstall()\n" + ARRAYS, env={"PYTHONMALLOC": allocator})
+        == ""
+    )
+
+
+def test_glibcs_own_checks() -> None:
+    tunables = {"MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "165", "GLIBC_TUNABLES": "glibc.malloc.check=3"}
+    assert run("ft.install()\n" + ARRAYS + "del a, array; ft.uninstall()\n" + ARRAYS, env=tunables) == ""
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    "way", ["ft.install()", "ft.use(ft.pool()).__enter__()", "ft.use(ft.calloc()).__enter__()", "pass"]
+)
+def test_tracemalloc_counts_arrays_as_ever(way: str) -> None:
+    """NumPy itself tells it of every array, whoever serves it."""
+    traced = ask(
+        f"""
+        import json, tracemalloc
+        {way}
+        tracemalloc.start()
+        def traced():
+            mine = [tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)]
+            return sum(trace.size for trace in tracemalloc.take_snapshot().filter_traces(mine).traces)
+        found = [traced()]
+        arrays = [np.empty(size, np.uint8) for size in (100, 50_000, 5 << 20)]
+        found.append(traced())
+        arrays[1].resize(150_000, refcheck=False)
+        found.append(traced())
+        zeros = np.zeros(3 << 20, np.uint8)
+        found.append(traced())
+        del arrays, zeros
+        found.append(traced())
+        print(json.dumps(found))
+        """
+    )
+    first, grown = 100 + 50_000 + (5 << 20), 100 + 150_000 + (5 << 20)
+    assert traced == [0, first, grown, grown + (3 << 20), 0]
+
+
+def test_tracemalloc_from_the_start() -> None:
+    assert run("ft.install()\n" + ARRAYS + "del a, array; ft.uninstall()\n" + ARRAYS, "-X", "tracemalloc=5") == ""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("memray") is None, reason="memray is not installed")
+@pytest.mark.parametrize("flags", [[], ["--native"], ["--trace-python-allocators"], ["--follow-fork"]])
+def test_memray_sees_our_mappings(flags: list[str], tmp_path: Path) -> None:
+    script, seen = tmp_path / "program.py", tmp_path / "seen.bin"
+    script.write_text(
+        "import numpy as np\nimport firsttouch as ft\nft.install()\n"
+        + ARRAYS
+        + "big = np.ones(64 << 20, np.uint8)\nimport os\nif not os.fork(): np.ones(3 << 20); os._exit(0)\nos.wait()\n"
+    )
+    command = [sys.executable, "-W", "ignore", "-m", "memray"]
+    ran = subprocess.run(
+        [*command, "run", *flags, "-o", str(seen), str(script)],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    peak = run(
+        f"""
+        from memray import AllocatorType, FileReader
+        with FileReader({str(seen)!r}) as reader:
+            records = list(reader.get_allocation_records())
+        print(max(record.size for record in records if record.allocator == AllocatorType.MMAP))
+        """,
+        "-W",
+        "ignore",
+        prologue="",
+    )
+    assert int(peak) >= 64 << 20

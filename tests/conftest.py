@@ -1,0 +1,14 @@
+"""Whatever a test installs in this process is uninstalled after it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _uninstalled_after() -> Iterator[None]:
+    yield
+    import firsttouch as ft
+
+    if ft.is_installed():
+        ft.uninstall()

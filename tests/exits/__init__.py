@@ -1,0 +1,1 @@
+"""How the interpreter ends."""

@@ -1,0 +1,1 @@
+"""fork, and the processes that multiprocessing starts."""

@@ -1,0 +1,63 @@
+"""Putting a handler of one's own behind NumPy's default capsule, as a program in C would."""
+
+import ctypes
+from typing import Any, ClassVar
+
+from numpy._core import multiarray
+
+_MALLOC = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+_CALLOC = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
+_REALLOC = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+_FREE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+
+
+class Handler(ctypes.Structure):
+    """NumPy's PyDataMem_Handler."""
+
+    _fields_: ClassVar[list[Any]] = [
+        ("name", ctypes.c_char * 127),
+        ("version", ctypes.c_uint8),
+        ("ctx", ctypes.c_void_p),
+        ("malloc", ctypes.c_void_p),
+        ("calloc", ctypes.c_void_p),
+        ("realloc", ctypes.c_void_p),
+        ("free", ctypes.c_void_p),
+    ]
+
+
+_api = ctypes.pythonapi
+_api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+_api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+_api.PyCapsule_SetPointer.argtypes = [ctypes.py_object, ctypes.c_void_p]
+
+
+def _default_capsule() -> Any:
+    table = _api.PyCapsule_GetPointer(multiarray._ARRAY_API, None)
+    slot = ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))[306]
+    assert slot is not None
+    return ctypes.cast(slot, ctypes.POINTER(ctypes.py_object)).contents.value
+
+
+def default() -> int:
+    """The address of the handler behind the default capsule."""
+    return int(_api.PyCapsule_GetPointer(_default_capsule(), b"mem_handler"))
+
+
+def swap(handler: Handler) -> int:
+    """Puts `handler` there; the address of the one before. The caller keeps `handler`."""
+    before = default()
+    assert _api.PyCapsule_SetPointer(_default_capsule(), ctypes.addressof(handler)) == 0
+    return before
+
+
+def restore(address: int) -> None:
+    """Puts an address back that `swap` returned."""
+    assert _api.PyCapsule_SetPointer(_default_capsule(), address) == 0
+
+
+def copy(**changes: Any) -> Handler:
+    """The handler that is there, with some fields changed."""
+    made = Handler.from_buffer_copy(ctypes.string_at(default(), ctypes.sizeof(Handler)))
+    for name, value in changes.items():
+        setattr(made, name, value)
+    return made

@@ -1,0 +1,91 @@
+"""Small programs of different kinds, and the address space that each needs when it runs plainly."""
+
+import textwrap
+
+from tests.programs import start
+
+#: Every one ends by printing a number, the same whoever serves its arrays.
+PROGRAMS = {
+    "temporaries": """
+        a = np.arange(4_000_000.0)
+        total = 0.0
+        for turn in range(12):
+            total += float(((a * 2 + turn) / (a + 1) - a)[::1000].sum())
+        print(total)
+    """,
+    "temporaries of many sizes": """
+        total = 0.0
+        for turn in range(300):
+            a = np.ones(10_000 + turn * 7919 % 2_000_000)
+            total += float((a * turn + a)[-1])
+        print(total)
+    """,
+    "a growing list": """
+        arrays = [np.full(25_000 + 100 * number, number) for number in range(400)]
+        print(sum(int(array[-1]) for array in arrays))
+    """,
+    "one array that grows": """
+        array = np.arange(1000)
+        for turn in range(14):
+            array.resize(array.size * 2, refcheck=False)
+        print(array.size, int(array.sum()))
+    """,
+    "big zeros": """
+        arrays = [np.zeros(12_000_000) for _ in range(5)]
+        for array in arrays:
+            array[::100_000] = 1
+        print(sum(int(array.sum()) for array in arrays))
+    """,
+    "a bytearray after arrays are freed": """
+        arrays = [np.ones(1_000_000) for _ in range(30)]
+        arrays.clear()
+        text = bytearray(200_000_000)
+        text[::1000] = b"x" * 200_000
+        print(text.count(b"x"))
+    """,
+    "threads started after arrays are freed": """
+        import threading
+        arrays = [np.ones(1_000_000) for _ in range(30)]
+        arrays.clear()
+        sums = []
+        def body():
+            sums.append(float((np.ones(500_000) * 2).sum()))
+        for _ in range(5):
+            group = [threading.Thread(target=body) for _ in range(6)]
+            [thread.start() for thread in group]
+            [thread.join() for thread in group]
+        print(sum(sums))
+    """,
+    "alternating sizes": """
+        kept = []
+        for turn in range(40):
+            kept.append(np.ones(200_000 * (1 + turn % 7)))
+            if turn % 2:
+                kept.pop(0)
+        print(sum(array.size for array in kept))
+    """,
+    "lists of small arrays": """
+        rows = [np.arange(number % 500) for number in range(60_000)]
+        print(int(np.concatenate(rows).sum()))
+    """,
+}
+
+_PLAIN = "import numpy as np\nfrom tests import probe\n"
+_POOLED = "import numpy as np\nimport firsttouch as ft\nft.install()\nfrom tests import probe\n"
+
+
+def plainly(name: str) -> tuple[str, int]:
+    """What a program prints without us, and the most address space it had."""
+    text = textwrap.dedent(PROGRAMS[name]) + "print(probe.status('VmPeak'))\n"
+    finished = start(text, prologue=_PLAIN)
+    assert finished.returncode == 0, finished.stderr
+    said, peak = finished.stdout.rstrip().rsplit("\n", 1)
+    return said, int(peak)
+
+
+def pooled(name: str, before: str = "", after: str = "") -> str:
+    """What it prints with us; `before` runs before NumPy is imported, `after` after install()."""
+    prologue = textwrap.dedent(before) + _POOLED
+    finished = start(textwrap.dedent(after) + textwrap.dedent(PROGRAMS[name]), prologue=prologue)
+    assert (finished.returncode, finished.stderr) == (0, ""), f"{finished.returncode}\n{finished.stderr}"
+    return finished.stdout.rstrip()

@@ -1,0 +1,30 @@
+"""RLIMIT_AS at 1.2 times a program's own peak: it runs with us as it does plainly."""
+
+import functools
+
+import pytest
+
+from tests.limits.programs import PROGRAMS, plainly, pooled
+
+_plainly = functools.cache(plainly)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_fifth_more_than_its_own_peak(name: str, when: str) -> None:
+    said, peak = _plainly(name)
+    limit = f"import resource\nresource.setrlimit(resource.RLIMIT_AS, ({int(peak * 1.2)},) * 2)\n"
+    assert pooled(name, **{when: limit}) == said
+
+
+@pytest.mark.parametrize("name", ["temporaries", "a growing list", "threads started after arrays are freed"])
+def test_without_randomised_addresses_too(name: str) -> None:
+    said, peak = _plainly(name)
+    limit = f"import resource\nresource.setrlimit(resource.RLIMIT_AS, ({int(peak * 1.2)},) * 2)\n"
+    personality = f"""
+import ctypes, os, sys
+if ctypes.CDLL(None).personality(0xFFFFFFFF) & 0x0040000 == 0:
+    ctypes.CDLL(None).personality(0x0040000)
+    os.execv(sys.executable, sys.orig_argv)
+{limit}"""
+    assert pooled(name, before=personality) == said

@@ -1,0 +1,99 @@
+"""In a memory cgroup: who fits plainly is not killed, and what is kept is bounded by what is left."""
+
+import json
+import textwrap
+
+import pytest
+
+from tests.limits.cgroups import Group, group
+from tests.limits.programs import PROGRAMS
+from tests.programs import start
+
+MIB = 1 << 20
+PLAIN = "import numpy as np\nfrom tests import probe\n"
+POOLED = "import numpy as np\nimport firsttouch as ft\nft.install()\nfrom tests import probe\n"
+
+MORE = {
+    "stencils": """
+        grid = np.zeros((1500, 1500))
+        grid[0] = 100
+        for turn in range(12):
+            grid[1:-1, 1:-1] = (grid[:-2, 1:-1] + grid[2:, 1:-1] + grid[1:-1, :-2] + grid[1:-1, 2:]) / 4
+        print(round(float(grid.sum()), 6))
+    """,
+    "sorting and joining": """
+        values = np.random.default_rng(1).random(1_500_000)
+        parts = [np.sort(values[start::7]) for start in range(7)]
+        print(float(np.concatenate(parts)[::1000].sum()))
+    """,
+    "sizes that rise": """
+        total = 0
+        for megabytes in range(1, 60):
+            total += int(np.ones(megabytes << 20, np.uint8)[-1])
+        print(total)
+    """,
+    "sizes that fall": """
+        total = 0
+        for megabytes in range(60, 0, -1):
+            total += int(np.ones(megabytes << 20, np.uint8)[-1])
+        print(total)
+    """,
+}
+
+
+def inside(place: Group, prologue: str, program: str) -> tuple[int, str, str]:
+    finished = start(textwrap.dedent(program), prologue=prologue, preexec_fn=place.enter)
+    return finished.returncode, finished.stdout, finished.stderr
+
+
+#: A bound on idle memory is enforced within a tenth of a second; a program that asks elsewhere sooner may meet it.
+FITTING = {
+    name: text.replace("text =", "import time; time.sleep(0.3); text =") for name, text in PROGRAMS.items()
+} | MORE
+
+
+@pytest.mark.parametrize("name", FITTING)
+def test_who_fits_plainly_is_not_killed(name: str) -> None:
+    with group() as place:
+        plain = inside(place, PLAIN, FITTING[name])
+        peak = place.peak()
+    assert plain[0] == 0
+    with group(limit=int(peak * 1.2) + 8 * MIB) as place:
+        assert inside(place, POOLED, FITTING[name]) == plain
+
+
+def test_what_is_kept_is_a_part_of_what_the_container_has() -> None:
+    program = """
+        import json, time
+        arrays = [np.ones(MIB, np.uint8) for _ in range(300)]
+        arrays.clear()
+        time.sleep(0.4)
+        print(json.dumps(ft.stats().idle))
+    """
+    with group(limit=512 * MIB) as place:
+        status, said, wrote = inside(place, POOLED + f"MIB = {MIB}\n", program)
+    assert (status, wrote) == (0, "")
+    assert json.loads(said) <= 512 * MIB // 4
+
+
+def test_others_in_the_container_get_what_is_kept() -> None:
+    """A growing neighbour finds room: idle memory goes before the container is full."""
+    program = """
+        import subprocess, sys
+        pool = ft.pool(max_idle="8 GiB", decay=None)
+        ft.install(pool)
+        arrays = [np.ones(MIB, np.uint8) for _ in range(200)]
+        arrays.clear()
+        grows = "import time; [(time.sleep(0.005), bytearray(b'x') * (1 << 20)) for _ in range(300)]"
+        print(subprocess.run([sys.executable, "-S", "-c", grows]).returncode, ft.stats(pool).idle < 200 * MIB)
+    """
+    with group(limit=440 * MIB) as place:
+        status, said, wrote = inside(place, POOLED + f"MIB = {MIB}\n", program)
+    assert (status, said, wrote) == (0, "0 True\n", "")
+
+
+def test_an_array_that_the_container_can_not_hold() -> None:
+    """The kernel kills for that, with us as without: nothing here pretends to know better."""
+    with group(limit=256 * MIB) as place:
+        for prologue in (PLAIN, POOLED):
+            assert inside(place, prologue, "np.ones(1 << 29, np.uint8)")[0] == -9

@@ -1,0 +1,1 @@
+"""install() and uninstall(), and who allocates: the whole process."""

@@ -1,0 +1,78 @@
+"""Something that is no allocator, or the wrong one: a TypeError that names it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from tests.probe import MIB
+
+pytestmark = pytest.mark.quick
+
+TAKERS: dict[str, Callable[[Any], object]] = {
+    "install()": ft.install,
+    "use()": ft.use,
+    "pool()": ft.pool,
+    "trim()": ft.trim,
+    "stats()": ft.stats,
+}
+
+
+@pytest.mark.parametrize("caller", TAKERS)
+@pytest.mark.parametrize("wrong", [42, "x", 3.5, b"pool", object, [], np.ones(3), True], ids=repr)
+def test_what_is_no_allocator(caller: str, wrong: object) -> None:
+    with pytest.raises(TypeError) as error:
+        TAKERS[caller](wrong)
+    said = str(error.value)
+    assert said.startswith(f"{caller} takes an allocator, like firsttouch.pool(), not {type(wrong).__name__}: ")
+    assert repr(wrong)[:20] in said
+    assert not ft.is_installed()
+
+
+@pytest.mark.parametrize("caller", TAKERS)
+@pytest.mark.parametrize("name", ["pool", "pages", "malloc", "calloc", "aligned", "numpy_default"])
+def test_a_factory_that_was_not_called(caller: str, name: str) -> None:
+    with pytest.raises(TypeError, match=rf"got the function firsttouch\.{name}: did you mean firsttouch\.{name}\(\)\?"):
+        TAKERS[caller](getattr(ft, name))
+
+
+@pytest.mark.parametrize("allocator", [ft.malloc(), ft.calloc(), ft.aligned(128), ft.aligned("2 MiB")], ids=repr)
+def test_install_refuses_what_it_could_not_tell_by_address(allocator: ft.Allocator) -> None:
+    with pytest.raises(TypeError) as error:
+        ft.install(allocator)
+    said = str(error.value)
+    assert said.startswith(f"install() can't take {allocator!r}: its blocks lie outside")
+    assert "use()" in said
+    assert not ft.is_installed()
+
+
+def test_install_refuses_to_install_numpy() -> None:
+    with pytest.raises(TypeError, match=r"install\(\) can't take numpy_default\(\).*uninstall\(\)"):
+        ft.install(ft.numpy_default())
+
+
+def test_a_refused_install_leaves_what_was_installed() -> None:
+    pool = ft.pool()
+    ft.install(pool)
+    for wrong in (ft.malloc(), ft.numpy_default(), 3, ft.pages):
+        with pytest.raises(TypeError):
+            ft.install(wrong)  # type: ignore[arg-type]
+    assert ft.get_allocator(np.empty(MIB)) == ft.get_allocator() == pool
+
+
+@pytest.mark.parametrize(
+    "upstream", [ft.malloc(), ft.calloc(), ft.numpy_default(), ft.aligned(64), ft.pool()], ids=repr
+)
+def test_a_pool_stands_on_pages(upstream: ft.Allocator) -> None:
+    with pytest.raises(TypeError) as error:
+        ft.pool(upstream)
+    assert str(error.value).startswith(f"pool() stands on pages(), not on {upstream!r}")
+
+
+def test_allocators_are_made_by_their_factories_only() -> None:
+    with pytest.raises(TypeError):
+        ft.Allocator()
+    with pytest.raises(AttributeError):
+        ft.pool().max_idle = 3  # type: ignore[attr-defined]

@@ -1,0 +1,109 @@
+"""stats() and trim(): the numbers add up."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from tests.probe import KIB, MIB, wait_until
+
+pytestmark = pytest.mark.quick
+
+
+def test_a_new_pool_has_nothing() -> None:
+    counts = ft.stats(ft.pool()).as_dict()
+    assert counts.pop("small_limit") == ft.stats().small_limit > 0
+    assert set(counts.values()) == {0}
+
+
+def test_the_fields_are_numbers_that_json_can_hold() -> None:
+    found = ft.stats()
+    again = ft.Stats(**json.loads(json.dumps(found.as_dict())))
+    assert dataclasses.astuple(again) == dataclasses.astuple(found)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found.idle = 3  # type: ignore[misc]
+
+
+def test_what_lives_and_what_is_kept() -> None:
+    pool = ft.pool(decay=None)
+    sizes = [40 * KIB + 1, 300 * KIB, 3 * MIB, 7 * MIB + 5]
+    with ft.use(pool):
+        arrays = [np.empty(size, np.uint8) for size in sizes]
+        found = ft.stats(pool)
+        assert found.in_use == sum(sizes) == found.allocated_bytes
+        assert found.in_use <= found.active <= found.mapped
+        assert (found.blocks, found.allocations, found.recycled, found.idle) == (4, 4, 0, 0)
+        assert found.first_touched_bytes == found.active
+        del arrays
+        found = ft.stats(pool)
+        assert (found.in_use, found.active, found.blocks, found.allocations) == (0, 0, 0, 4)
+        assert found.idle == found.first_touched_bytes == found.peak_active == found.peak_held
+        assert found.peak_in_use == sum(sizes)
+
+
+def test_recycled_and_first_touched_make_what_was_served() -> None:
+    pool = ft.pool(decay=None)
+    served = 0
+    with ft.use(pool):
+        for turn in range(300):
+            array = np.empty(64 * KIB * (1 + turn * 37 % 100), np.uint8)
+            served += ft.stats(pool).active
+            del array
+    found = ft.stats(pool)
+    assert found.recycled_bytes + found.first_touched_bytes == served
+    assert found.first_touched_bytes == found.first_touched_small_bytes + found.first_touched_huge_bytes
+    assert found.allocations == 300
+    assert 200 < found.recycled < 300
+    assert found.first_touched_bytes < served // 10
+
+
+def test_held_is_never_more_than_mapped() -> None:
+    pool = ft.pool()
+    kept = []
+    with ft.use(pool):
+        for turn in range(400):
+            kept.append(np.empty(33 * KIB + turn * 7919 % (3 * MIB), np.uint8))
+            if turn % 3:
+                kept.pop(turn % len(kept))
+            found = ft.stats(pool)
+            assert found.active + found.idle + found.retained == found.mapped
+            assert found.active + found.idle <= found.peak_held
+            assert found.in_use == sum(array.nbytes for array in kept)
+            assert found.blocks == len(kept)
+
+
+def test_trim_gives_back_what_is_idle() -> None:
+    pool = ft.pool(decay=None)
+    with ft.use(pool):
+        kept = np.ones(5 * MIB, np.uint8)
+        arrays = [np.ones(size, np.uint8) for size in (100 * KIB, MIB, 9 * MIB)]
+        arrays.clear()
+    idle = ft.stats(pool).idle
+    assert idle > 10 * MIB
+    gone = ft.trim(pool)
+    after = ft.stats(pool)
+    assert after.purged_bytes == gone
+    assert idle - gone <= after.idle < 2 * MIB  # the rest of a huge page that `kept` lies on
+    assert ft.trim(pool) == 0
+    assert kept.all()
+    del kept
+    assert ft.trim(pool) >= 5 * MIB
+    assert ft.stats(pool).idle == 0
+
+
+def test_idle_memory_decays_with_no_further_request() -> None:
+    pool = ft.pool(decay=0.2)
+    with ft.use(pool):
+        array = np.ones(20 * MIB, np.uint8)
+        del array
+    assert ft.stats(pool).idle >= 20 * MIB
+    assert wait_until(lambda: ft.stats(pool).idle == 0, 5)
+    assert ft.stats(pool).purged_bytes >= 20 * MIB
+
+
+def test_allocators_that_keep_no_count_say_zero() -> None:
+    for allocator in (ft.malloc(), ft.calloc(), ft.numpy_default()):
+        assert ft.stats(allocator).in_use == 0
+        assert ft.trim(allocator) == 0

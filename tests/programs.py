@@ -1,0 +1,52 @@
+"""Programs in processes of their own: what they print, and that they end well and quietly."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+
+Finished = subprocess.CompletedProcess[str]
+
+#: Whatever the test run itself inherited must not decide what a program sees.
+_FOREIGN = ("FIRSTTOUCH_", "MALLOC_", "PYTHON", "GLIBC_", "LD_PRELOAD", "OMP_", "OPENBLAS_")
+
+#: What programs begin with. One thread of BLAS, so that only the program's own threads are there.
+_PROLOGUE = "import numpy as np\nimport firsttouch as ft\nfrom tests import probe\n"
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
+    own = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1"}
+    return kept | own | more
+
+
+def start(
+    program: str, *flags: str, env: dict[str, str] | None = None, prologue: str = _PROLOGUE, **options: Any
+) -> Finished:
+    """Run a program; how it ended and what it wrote."""
+    options = {"capture_output": True, "text": True, "timeout": 120, "check": False} | options
+    text = prologue + textwrap.dedent(program)
+    return subprocess.run([sys.executable, *flags, "-c", text], env=environment(**(env or {})), **options)
+
+
+def quiet(finished: Finished) -> str:
+    """What a program printed, provided that it ended with 0 and wrote no word on standard error."""
+    assert (finished.returncode, finished.stderr) == (0, ""), (
+        f"status {finished.returncode}\n{finished.stdout[-2000:]}\n{finished.stderr[-4000:]}"
+    )
+    return finished.stdout
+
+
+def run(program: str, *flags: str, **options: Any) -> str:
+    """What a program prints that must end well and quietly."""
+    return quiet(start(program, *flags, **options))
+
+
+def ask(program: str, *flags: str, **options: Any) -> Any:
+    """The same for a program whose last line is JSON: that value."""
+    return json.loads(run(program, *flags, **options).splitlines()[-1])
