@@ -79,7 +79,7 @@ fn get_allocator(py: Python<'_>, array: Option<&Bound<'_, PyAny>>) -> PyResult<O
     match array {
         None => {
             let current = numpy.current(py)?;
-            if current.is(&numpy.default_capsule(py)) {
+            if current.is(numpy.default_capsule(py)) {
                 return Ok(Some(installed().map_or_else(PyAllocator::numpy, PyAllocator::ours)));
             }
             behind_capsule(&current).map(Some)
@@ -110,7 +110,7 @@ fn of_array(py: Python<'_>, numpy: &NumPy, array: &Bound<'_, PyAny>) -> PyResult
                     return Ok(Some(PyAllocator::ours(ours)));
                 }
                 // A small array of a pool came from NumPy, whatever its capsule says.
-                if handler.is_some() || capsule.is(&numpy.default_capsule(py)) {
+                if handler.is_some() || capsule.is(numpy.default_capsule(py)) {
                     return Ok(Some(PyAllocator::numpy()));
                 }
                 return behind_capsule(&capsule).map(Some);

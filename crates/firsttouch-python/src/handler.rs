@@ -189,7 +189,7 @@ unsafe extern "C" fn serve_zeroed(ctx: *mut c_void, count: usize, size: usize) -
     // SAFETY: as for `malloc`.
     unsafe {
         let handler = handler(ctx);
-        let total = count.checked_mul(size).unwrap_or(usize::MAX); // which no allocator has
+        let total = count.saturating_mul(size); // so much no allocator has
         if total < handler.small.load(Relaxed) {
             return (handler.next.calloc)(handler.next.ctx, count, size);
         }
