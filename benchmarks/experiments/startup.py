@@ -41,8 +41,7 @@ def run(quick: bool) -> Section:
     section = Section(
         "startup",
         "Starting",
-        f"`import firsttouch` adds at most {IMPORT:g} ms to `import numpy`; "
-        f"`install()` takes at most {INSTALL:g} ms.",
+        f"`import firsttouch` adds at most {IMPORT:g} ms to `import numpy`; `install()` takes at most {INSTALL:g} ms.",
     )
     shuffle = random.Random(0)
     times: dict[str, list[float]] = {name: [] for name in PROGRAMS}

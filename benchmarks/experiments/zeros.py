@@ -39,9 +39,7 @@ def run(quick: bool) -> Section:
         for size in sizes:
             asked = contenders if size <= PEERS_UP_TO else [NUMPY, FIRSTTOUCH, AGAIN]
             arguments = {"nbytes": size, "action": action, "seconds": 0.01}
-            samples = collect(
-                asked, Call("benchmarks.tasks.zeros", "measure", arguments), Plan.steady(quick), size
-            )
+            samples = collect(asked, Call("benchmarks.tasks.zeros", "measure", arguments), Plan.steady(quick), size)
             section.raw[f"{action} {size}"] = samples.replies
             ratios = {who: samples.ratio(FIRSTTOUCH, who, "seconds") for who in samples.replies}
             cells[name(size)] = ratios[NUMPY.name]

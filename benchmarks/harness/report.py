@@ -34,9 +34,7 @@ class Table:
     def markdown(self) -> str:
         """The table as markdown; a pipe inside a cell is escaped."""
         lines = [self.columns, ["---"] * len(self.columns), *self.rows]
-        body = "\n".join(
-            "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
-        )
+        body = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
         return f"{self.title}\n\n{body}\n" if self.title else body + "\n"
 
 

@@ -32,9 +32,7 @@ def borrow(name: str) -> "Any":
 
 def _take_out(name: str) -> "dict[str, Any]":
     """Remove a module and those below it from what is loaded."""
-    return {
-        module: sys.modules.pop(module) for module in list(sys.modules) if module.partition(".")[0] == name
-    }
+    return {module: sys.modules.pop(module) for module in list(sys.modules) if module.partition(".")[0] == name}
 
 
 def _is_own(module: "Any") -> bool:

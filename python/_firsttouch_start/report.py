@@ -85,9 +85,7 @@ def text(found: "dict[str, Any]") -> str:
         rows += _arrays(pool, found["estimates"]["avoided_bytes"])
     resident = found["resident_bytes"]
     if resident["now"] is not None and resident["peak"] is not None:
-        rows.append(
-            ("resident", f"at most {units.size(resident['peak'])}, {units.size(resident['now'])} at the end")
-        )
+        rows.append(("resident", f"at most {units.size(resident['peak'])}, {units.size(resident['now'])} at the end"))
     faults = found["faults"]["minor"]
     others = units.share(found["estimates"]["faults_not_of_numpy"], faults)
     whose = f", about {others} of them not for NumPy's arrays" if pool is not None and faults else ""

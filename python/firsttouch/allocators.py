@@ -21,9 +21,7 @@ def checked(allocator: object, caller: str) -> Allocator:
     )
 
 
-def pool(
-    upstream: Allocator | None = None, *, max_idle: Size | None = None, decay: float | None = 1.0
-) -> Allocator:
+def pool(upstream: Allocator | None = None, *, max_idle: Size | None = None, decay: float | None = 1.0) -> Allocator:
     """A pool: keeps freed blocks and hands the warmest back.
 
     ``upstream``: where its memory comes from, :func:`pages`; ``None`` is ``pages(huge="thp")``. Requests below 16 KiB

@@ -28,9 +28,7 @@ def install(allocator: Allocator | None = None) -> None:
     """
     chosen = None if allocator is None else checked(allocator, "install()")
     if not _firsttouch.BACKEND:
-        message = (
-            "firsttouch has no backend for this platform: NumPy's arrays stay with NumPy's own allocator"
-        )
+        message = "firsttouch has no backend for this platform: NumPy's arrays stay with NumPy's own allocator"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         return
     _firsttouch.install(chosen)

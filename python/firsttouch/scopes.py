@@ -27,9 +27,7 @@ class use:
 
     def __init__(self, allocator: Allocator | None = None) -> None:
         if allocator is None:
-            self._allocator = (
-                _firsttouch.default_pool() if _firsttouch.BACKEND else _firsttouch.numpy_default()
-            )
+            self._allocator = _firsttouch.default_pool() if _firsttouch.BACKEND else _firsttouch.numpy_default()
         else:
             self._allocator = checked(allocator, "use()")
 

@@ -31,9 +31,7 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_quick_run_writes_its_section_and_its_raw_figures(tmp_path: Path) -> None:
-    done = command(
-        "startup", "--quick", "--write", str(tmp_path / "B.md"), "--raw", str(tmp_path / "raw.json")
-    )
+    done = command("startup", "--quick", "--write", str(tmp_path / "B.md"), "--raw", str(tmp_path / "raw.json"))
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "B.md").read_text()
     assert "import adds at most 15 ms" in text

@@ -11,9 +11,7 @@ ORDER = ("first", "second")
 
 def section(name: str, figure: str) -> Section:
     table = Table("**A table**", ["size", "a|b"], [("1 MiB", figure)])
-    return Section(
-        name, f"The {name}", "a bar", [table], [Verdict("bar", figure, "passed")], ["a note"], how="quick"
-    )
+    return Section(name, f"The {name}", "a bar", [table], [Verdict("bar", figure, "passed")], ["a note"], how="quick")
 
 
 def test_a_section_has_what_was_asked_what_was_got_and_the_outcome(tmp_path: Path) -> None:

@@ -66,9 +66,7 @@ def test_a_peer_that_was_lucky_in_one_half_gains_nothing_by_it() -> None:
     ("centres", "outcome"),
     [((0.9, 0.95), "passed"), ((1.2, 1.3), "failed"), ((1.0, 1.0), "not shown"), ((0.6, 1.2), "failed")],
 )
-def test_a_bar_is_passed_only_where_no_other_reading_is_left(
-    centres: tuple[float, float], outcome: str
-) -> None:
+def test_a_bar_is_passed_only_where_no_other_reading_is_left(centres: tuple[float, float], outcome: str) -> None:
     cells = {f"case {i}": noise(centre, seed=i) for i, centre in enumerate(centres)}
     assert judge("bar", 1.0, cells).outcome == outcome
 
@@ -88,6 +86,4 @@ def test_losses_name_the_peer_and_the_place() -> None:
     (sentence,) = losses("firsttouch", cells)
     assert sentence.startswith("**quick beats firsttouch** at 8 MiB (1.2")
     assert "64 KiB" not in sentence
-    assert losses("firsttouch", {("slow", "1 MiB"): noise(0.8)}) == [
-        "No peer beats firsttouch here beyond the noise."
-    ]
+    assert losses("firsttouch", {("slow", "1 MiB"): noise(0.8)}) == ["No peer beats firsttouch here beyond the noise."]

@@ -24,9 +24,7 @@ def clean_environment(**more: str) -> dict[str, str]:
 def start(*words: object, environment: dict[str, str] | None = None, **options: Any) -> Finished:
     """Run this Python with these words; give back what it wrote and its exit status."""
     options = {"capture_output": True, "text": True, "timeout": 120, "check": False} | options
-    return subprocess.run(
-        [sys.executable, *map(str, words)], env=clean_environment(**(environment or {})), **options
-    )
+    return subprocess.run([sys.executable, *map(str, words)], env=clean_environment(**(environment or {})), **options)
 
 
 @pytest.fixture

@@ -90,9 +90,7 @@ def test_without_site_nothing_would_start_us(firsttouch: Start) -> None:
 def test_package_by_pythonpath_has_no_start_file(tmp_path: Path) -> None:
     venv.create(tmp_path / "venv", symlinks=True)
     python = tmp_path / "venv" / "bin" / "python"
-    path = os.pathsep.join(
-        {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *filter(None, sys.path)}
-    )
+    path = os.pathsep.join({sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *filter(None, sys.path)})
     done = subprocess.run(
         [python, "-m", "firsttouch", "run", "-c", "print('it ran')"],
         env=clean_environment(PYTHONPATH=path),

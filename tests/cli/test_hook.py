@@ -101,9 +101,7 @@ def test_numpy_that_fails_to_import_fails_as_in_python(
     folder = write("site/numpy/__init__.py", f"def deep():\n    {body}\ndeep()\n").parents[1]
     script = write("program.py", "import numpy\n")
     # Only the program gets to see it: the command line itself needs a NumPy that works.
-    write(
-        "early/sitecustomize.py", f"import sys\nif sys.argv[0] != '-m': sys.path.insert(0, {str(folder)!r})\n"
-    )
+    write("early/sitecustomize.py", f"import sys\nif sys.argv[0] != '-m': sys.path.insert(0, {str(folder)!r})\n")
     environment = {"PYTHONPATH": str(folder.parent / "early")}
     plain = python(script, environment=environment)
     ours = firsttouch("run", "-q", script, environment=environment)
@@ -145,9 +143,7 @@ pooling._install = install
         ("type('PanicException', (BaseException,), {})('at the disco')", "PanicException: at the disco"),
     ],
 )
-def test_install_that_is_refused_costs_one_line(
-    firsttouch: Start, write: Write, error: str, said: str
-) -> None:
+def test_install_that_is_refused_costs_one_line(firsttouch: Start, write: Write, error: str, said: str) -> None:
     early = write("early/sitecustomize.py", REFUSE.replace("{error}", error)).parent
     code = "import numpy; print(numpy.ones(1 << 20).sum())"
     done = firsttouch("run", "-c", code, environment={"PYTHONPATH": str(early)})

@@ -48,9 +48,7 @@ def test_json_says_what_the_machine_says(firsttouch: Start, tmp_path: Path) -> N
 @pytest.mark.parametrize(("end", "said"), [("| true", ""), ("> /dev/full", "No space left on device")])
 def test_output_that_goes_nowhere(end: str, said: str) -> None:
     command = f"{sys.executable} -m firsttouch info {end}"
-    done = subprocess.run(
-        ["bash", "-c", command], env=clean_environment(), capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(["bash", "-c", command], env=clean_environment(), capture_output=True, text=True, check=False)
     assert said in done.stderr
     assert done.stderr.count("\n") == (1 if said else 0)
 

@@ -214,9 +214,7 @@ def test_nested_run_reports_for_itself(firsttouch: Start, tmp_path: Path) -> Non
 
 
 def test_run_of_run_is_one_process_and_keeps_the_outer_options(firsttouch: Start, tmp_path: Path) -> None:
-    done = firsttouch(
-        "run", "-q", "--json", "a.json", "-m", "firsttouch", "run", "-c", "import numpy; print(1)"
-    )
+    done = firsttouch("run", "-q", "--json", "a.json", "-m", "firsttouch", "run", "-c", "import numpy; print(1)")
     assert (done.stdout, done.stderr) == ("1\n", "")
     assert json.loads((tmp_path / "a.json").read_text())["pooled"]
 

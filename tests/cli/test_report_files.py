@@ -32,9 +32,7 @@ def test_dash_is_standard_output_after_the_program_s_own(firsttouch: Start) -> N
 
 
 @pytest.mark.parametrize("name", ["no/such/folder/report.json", "folder", "folder/no-%p/x.json"])
-def test_place_that_is_not_there_is_said_before_the_program_runs(
-    firsttouch: Start, tmp_path: Path, name: str
-) -> None:
+def test_place_that_is_not_there_is_said_before_the_program_runs(firsttouch: Start, tmp_path: Path, name: str) -> None:
     (tmp_path / "folder").mkdir()
     code = "import sys; print('ran', file=sys.stderr, flush=True)"
     done = firsttouch("run", "-q", "--json", name, "-c", code)

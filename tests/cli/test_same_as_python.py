@@ -26,9 +26,7 @@ print({name: value for name, value in os.environ.items() if name != "FIRSTTOUCH_
 """
 
 
-def same(
-    python: Start, firsttouch: Start, *words: object, before: tuple[str, ...] = (), **options: object
-) -> None:
+def same(python: Start, firsttouch: Start, *words: object, before: tuple[str, ...] = (), **options: object) -> None:
     plain = python(*before, *words, **options)
     ours = firsttouch("run", "-q", *words, before=before, **options)
     assert (ours.stdout, ours.stderr, ours.returncode) == (plain.stdout, plain.stderr, plain.returncode)
@@ -50,9 +48,7 @@ def same(
     ],
     ids=lambda words: " ".join(words)[:24],
 )
-def test_program_sees_what_python_shows(
-    python: Start, firsttouch: Start, write: Write, words: list[str]
-) -> None:
+def test_program_sees_what_python_shows(python: Start, firsttouch: Start, write: Write, words: list[str]) -> None:
     write("look.py", LOOK)
     write("sub/look.py", LOOK)
     write("package/__init__.py", "")
@@ -76,9 +72,7 @@ def test_program_sees_what_python_shows(
     ],
     ids=" ".join,
 )
-def test_python_s_own_options_are_kept(
-    python: Start, firsttouch: Start, write: Write, before: tuple[str, ...]
-) -> None:
+def test_python_s_own_options_are_kept(python: Start, firsttouch: Start, write: Write, before: tuple[str, ...]) -> None:
     script = write("look.py", LOOK)
     same(python, firsttouch, script, before=before, environment={"PYTHONDONTWRITEBYTECODE": ""})
 

@@ -65,6 +65,8 @@ for turn in range(3):
     for size in sizes:
         dirty = np.full(size, 0xFF, np.uint8)
         del dirty
+        if turn:
+            ft.trim(pool)
         assert not np.zeros(size, np.uint8).any()
     arrays = [np.full(size, turn, np.uint8) for size in sizes]
     ft.trim(pool)

@@ -69,9 +69,7 @@ def _refuse_command(word: str) -> None:
         return
     if re.fullmatch(r"python[0-9.]*", word):
         raise BadUsageError(f"run: leave out {word}: it is started by itself, as in firsttouch run script.py")
-    raise BadUsageError(
-        f"run: no file {word} here; the command of that name is {found}: firsttouch run {found}"
-    )
+    raise BadUsageError(f"run: no file {word} here; the command of that name is {found}: firsttouch run {found}")
 
 
 def hint(word: str) -> str:

@@ -46,9 +46,7 @@ def main(words: Sequence[str]) -> int:
     if found is None:
         raise BadUsageError("run: which program? A script, -m module or -c code (try firsttouch run --help)")
     if re.fullmatch("[KMGT]i?B?", found.words[0], re.IGNORECASE) and not found.can_start:
-        raise BadUsageError(
-            f'run: no program {found.words[0]}; a size with a space takes quotes, as in "4 GiB"'
-        )
+        raise BadUsageError(f'run: no program {found.words[0]}; a size with a space takes quotes, as in "4 GiB"')
     command = interpreter.command()
     start_file.check(command)
     _become([*command, *found.words], _environment(settings, found))

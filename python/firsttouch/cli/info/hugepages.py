@@ -24,9 +24,7 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     shown = []
     for kilobytes, pool in sorted(found.items(), key=lambda item: int(item[0])):
         pages, free, more = (files.known(pool[name]) for name in _COUNTS)
-        shown.append(
-            (units.size(int(kilobytes) * 1024), f"{pages} pages, {free} free, {more} more on demand")
-        )
+        shown.append((units.size(int(kilobytes) * 1024), f"{pages} pages, {free} free, {more} more on demand"))
     return shown or [("none", "the kernel shows no pools")]
 
 
