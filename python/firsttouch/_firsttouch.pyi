@@ -2,6 +2,7 @@ import typing
 
 import numpy as np
 
+__all__: list[str]
 __version__: str
 BACKEND: bool
 
