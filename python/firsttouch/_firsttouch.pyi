@@ -2,7 +2,32 @@ import typing
 
 import numpy as np
 
-__all__: list[str]
+__all__ = [
+    "Allocator",
+    "BACKEND",
+    "UnsupportedError",
+    "__version__",
+    "aligned",
+    "calloc",
+    "default_pool",
+    "enter",
+    "get_allocator",
+    "install",
+    "is_installed",
+    "last_failure",
+    "leave",
+    "malloc",
+    "numpy_default",
+    "pages",
+    "parse_size",
+    "pool",
+    "resume_later",
+    "set_small_limit",
+    "stats",
+    "trim",
+    "uninstall",
+]
+
 __version__: str
 BACKEND: bool
 

@@ -44,7 +44,7 @@ fn idle_memory_goes_home_by_itself() {
         assert!(pool.stats().idle > 100 * MIB, "not before its time");
         within(PATIENCE, "idle memory is gone", || pool.stats().idle == 0);
         assert!(resident() < before + 8 * MIB);
-        assert!(pool.stats().purged_bytes >= idle as u64);
+        within(PATIENCE, "it was counted", || pool.stats().purged_bytes >= idle as u64);
     });
 }
 
