@@ -3,8 +3,8 @@ import typing
 import numpy as np
 
 __all__ = [
-    "Allocator",
     "BACKEND",
+    "Allocator",
     "UnsupportedError",
     "__version__",
     "aligned",

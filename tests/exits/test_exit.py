@@ -108,9 +108,14 @@ def test_signals_go_to_the_programs_own_threads() -> None:
     """The caretaker blocks them all, so Python's handlers run as if it were not there."""
     printed = run("""
         import signal, os, time
+        from pathlib import Path
         ft.install()
         kept = np.ones(1 << 20)
         assert probe.wait_until(lambda: "firsttouch" in probe.threads())
+        [caretaker] = [task for task in Path("/proc/self/task").iterdir() if (task / "comm").read_text() == "firsttouch\\n"]
+        [line] = [line for line in (caretaker / "status").read_text().splitlines() if line.startswith("SigBlk")]
+        blocked = int(line.split()[1], 16)
+        assert all(blocked >> (number - 1) & 1 for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
         seen = []
         signal.signal(signal.SIGUSR1, lambda number, frame: seen.append(number))
         for _ in range(50):

@@ -65,8 +65,6 @@ for turn in range(3):
     for size in sizes:
         dirty = np.full(size, 0xFF, np.uint8)
         del dirty
-        if turn:
-            ft.trim(pool)
         assert not np.zeros(size, np.uint8).any()
     arrays = [np.full(size, turn, np.uint8) for size in sizes]
     ft.trim(pool)
@@ -77,6 +75,25 @@ print(json.dumps(probe.rss() - before))
 """
     )
     assert left < 16 << 20
+
+
+@pytest.mark.parametrize("huge", [False, "thp"])
+def test_memory_that_can_not_be_discarded_is_not_taken_for_zero(huge: object) -> None:
+    run(
+        LOCK
+        + f"""
+kept = np.ones(100_000, np.uint8)
+lock(MCL_CURRENT | MCL_FUTURE)
+for size in (20_000, 100_000, 900_000, 1 << 20, 3 << 20, 5 << 20, 33 << 20):
+    pool = ft.pool(ft.pages(huge={huge!r}), decay=None)
+    with ft.use(pool):
+        neighbour = np.ones(100_000, np.uint8)
+        dirty = np.full(size, 0xFF, np.uint8)
+        del dirty
+        ft.trim(pool)
+        assert not np.zeros(size, np.uint8).any(), size
+"""
+    )
 
 
 def test_the_limit_of_locked_memory_is_named() -> None:

@@ -85,7 +85,7 @@ fn each_in_turn(call: Call, fail: i64) -> i64 {
             reached |= !unused;
             recovers(&*allocator, blocks);
         }
-        if !reached || pass > 12 && fail > 1 {
+        if !reached || pass > 6 && fail > 1 {
             return pass;
         }
     }
@@ -165,7 +165,7 @@ fn nothing_can_be_given_back() {
 fn nothing_works() {
     const ALL: [Call; 6] = [Call::Map, Call::Unmap, Call::Discard, Call::AdviseHuge, Call::Spawn, Call::Resident];
     alone("nothing_works", || {
-        for pass in 0..12 {
+        for pass in 0..8 {
             for allocator in allocators() {
                 fail_after(&ALL, pass, FOREVER);
                 let blocks = program(&*allocator);

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const CHILD: &str = "FIRSTTOUCH_TEST_ALONE";
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs `body` in a fresh process, as the only test of this binary. `name` is the test's own.
 pub fn alone(name: &str, body: impl FnOnce()) {

@@ -2,13 +2,13 @@
 
 use super::Make;
 use super::common::held::Held;
-use super::sizes::{SIZES, up_to};
+use super::sizes::up_to;
 use firsttouch::Request;
 use firsttouch::layout::{DEFAULT_ALIGN, MAX_ALIGN};
 
 pub fn size_and_alignment(make: Make) {
     let allocator = make();
-    for (seed, size) in SIZES.into_iter().chain(up_to(3 << 20)).enumerate() {
+    for (seed, size) in up_to(9 << 20).chain(up_to(3 << 20)).chain([32 << 20]).enumerate() {
         let block = Held::filled(&*allocator, size, seed as u64);
         assert!(block.address().is_multiple_of(DEFAULT_ALIGN));
         block.give_back();

@@ -115,16 +115,18 @@ impl Pool {
     /// would run out. Only then a free makes system calls.
     #[cold]
     pub(super) fn vacate(&self, may: usize) {
-        let excess = || {
+        let beyond = |may: usize| {
             let held = self.heap.held();
             (held.mapped.saturating_sub(held.out) + self.cached()).saturating_sub(may)
         };
-        if excess() > 0 {
+        if beyond(may.saturating_add(self.stuck_space.load(Relaxed))) > 0 {
+            // Half of it at a time, as looking for victims costs; what could not go now is not looked for at every free.
             self.flush(|_| true);
-            self.purge_oldest(excess());
-            if excess() > 0 {
+            self.purge_oldest(beyond(may / 2));
+            if beyond(may / 2) > 0 {
                 self.heap.unmap_clean();
             }
+            self.stuck_space.store(beyond(may / 2), Relaxed);
         }
     }
 

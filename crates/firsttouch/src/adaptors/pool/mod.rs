@@ -76,6 +76,8 @@ pub struct Pool {
     unasked: AtomicUsize,
     /// Bytes of address space that may lie idle; all where the process has no bound on it.
     idle_space: AtomicUsize,
+    /// Of these, what the last search could not give back.
+    stuck_space: AtomicUsize,
 }
 
 impl Pool {
@@ -93,6 +95,7 @@ impl Pool {
             total,
             unasked: AtomicUsize::new(0),
             idle_space: AtomicUsize::new(usize::MAX),
+            stuck_space: AtomicUsize::new(0),
         });
         let address = Arc::as_ptr(&pool);
         // SAFETY: the pool stays where it is until it is dropped, which closes the heap and leaves the caretaker.
