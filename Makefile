@@ -131,7 +131,7 @@ types: $(TEST)/installed
 .PHONY: test-rust
 test-rust: | tools
 	$(call step,cargo test (debug),cargo test $(CARGO_FLAGS) --package firsttouch)
-	$(call step,cargo test (release),cargo test $(CARGO_FLAGS) --package firsttouch --release)
+	$(call step,cargo test (release, in part),cargo test $(CARGO_FLAGS) --package firsttouch --release --lib --test contract --test model --test threads)
 
 .PHONY: test-python
 test-python: $(TEST)/installed ## the Python tests
