@@ -112,7 +112,8 @@ def test_signals_go_to_the_programs_own_threads() -> None:
         ft.install()
         kept = np.ones(1 << 20)
         assert probe.wait_until(lambda: "firsttouch" in probe.threads())
-        [caretaker] = [task for task in Path("/proc/self/task").iterdir() if (task / "comm").read_text() == "firsttouch\\n"]
+        tasks = Path("/proc/self/task").iterdir()
+        [caretaker] = [task for task in tasks if (task / "comm").read_text() == "firsttouch\\n"]
         [line] = [line for line in (caretaker / "status").read_text().splitlines() if line.startswith("SigBlk")]
         blocked = int(line.split()[1], 16)
         assert all(blocked >> (number - 1) & 1 for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
