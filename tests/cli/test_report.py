@@ -106,7 +106,7 @@ def test_faults_that_no_pool_avoids(firsttouch: Start) -> None:
 
 def test_no_large_arrays(firsttouch: Start) -> None:
     done = firsttouch("run", "-c", "import numpy; numpy.ones(10)")
-    assert "large arrays   none of 32 KiB or more" in done.stderr
+    assert "large arrays   none of 16 KiB or more" in done.stderr
     assert "first touched" not in done.stderr
 
 
