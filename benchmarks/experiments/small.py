@@ -22,7 +22,8 @@ def collected(contender: Contender, counts: tuple[int, ...]) -> int:
     tool = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
     program = [sys.executable, "-m", "benchmarks.tasks.small", *map(str, counts)]
     program += ["--install"] if contender.install else []
-    environment = contender.full_environment() | {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}  # nothing by chance
+    fixed = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}  # nothing by chance
+    environment = {**contender.full_environment(), **fixed}
     done = subprocess.run(tool + program, env=environment, capture_output=True, text=True, check=False)
     found = re.search(r"Collected : (\d+)", done.stderr)
     if found is None:
