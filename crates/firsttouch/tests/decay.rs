@@ -43,7 +43,8 @@ fn idle_memory_goes_home_by_itself() {
         wait(200);
         assert!(pool.stats().idle > 100 * MIB, "not before its time");
         within(PATIENCE, "idle memory is gone", || pool.stats().idle == 0);
-        assert!(resident() < before + 8 * MIB);
+        // What is on its way is no longer idle, and not yet gone.
+        within(PATIENCE, "the system has it back", || resident() < before + 8 * MIB);
         within(PATIENCE, "it was counted", || pool.stats().purged_bytes >= idle as u64);
     });
 }
