@@ -53,7 +53,8 @@ fn trim(py: Python<'_>, allocator: Option<&PyAllocator>) -> usize {
 /// The last request that failed: bytes asked, the limit's name, and the whole reason.
 #[pyfunction]
 fn last_failure() -> Option<(usize, &'static str, String)> {
-    failure::last().map(|error| (error.asked, error.limit_name(), error.to_string()))
+    let reason = failure::last_reason()?;
+    failure::last().map(|error| (error.asked, error.limit_name(), reason))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

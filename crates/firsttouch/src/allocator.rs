@@ -135,6 +135,19 @@ pub unsafe trait Allocator: Send + Sync {
         false
     }
 
+    /// Whether a living block of this allocator begins at `address`; nothing where it keeps no list of its blocks.
+    ///
+    /// Allocators that stand on others keep one: their blocks lie in the memory of somebody else, whom the address
+    /// would name.
+    fn owns(&self, _address: NonNull<u8>) -> Option<bool> {
+        None
+    }
+
+    /// Whether memory at `address` that somebody else brought in is as good as this allocator's own.
+    fn accepts(&self, _address: usize) -> bool {
+        false
+    }
+
     /// Requests below this many bytes are better served by the program's own small allocator.
     fn small_limit(&self) -> usize {
         0

@@ -42,6 +42,13 @@ pub enum Limit {
         /// The number of mappings allowed.
         limit: usize,
     },
+    /// The budget of a `limited` allocator.
+    Budget {
+        /// The budget in bytes.
+        allowed: usize,
+        /// Bytes in use of it.
+        used: usize,
+    },
     /// This platform has no backend.
     Unsupported,
     /// An upstream or the C library refused without a reason.
@@ -75,6 +82,7 @@ impl AllocError {
             Limit::Commit { .. } => "vm.overcommit_memory=2",
             Limit::Memory { .. } => "vm.overcommit_memory=0",
             Limit::Maps { .. } => "vm.max_map_count",
+            Limit::Budget { .. } => "limited",
             Limit::Unsupported => "platform",
             Limit::Upstream => "upstream",
             Limit::Errno(_) => "kernel",
@@ -106,6 +114,11 @@ impl fmt::Display for AllocError {
                 write!(f, "the kernel refuses more than the machine's memory and swap, {total} bytes")
             }
             Limit::Maps { limit } => write!(f, "vm.max_map_count allows {limit} mappings"),
+            Limit::Budget { allowed, used } => write!(
+                f,
+                "limited() allows {allowed} bytes, of which {used} are in use ({} are left)",
+                allowed.saturating_sub(used)
+            ),
             Limit::Unsupported => write!(f, "firsttouch has no backend for this platform"),
             Limit::Upstream => write!(f, "the upstream allocator has no memory"),
             Limit::Errno(code) => write!(f, "the kernel refused with errno {code}"),
@@ -115,16 +128,32 @@ impl fmt::Display for AllocError {
 
 impl std::error::Error for AllocError {}
 
-static LAST: Lock<Option<AllocError>> = Lock::new(None);
+/// The last failure, with what its allocator had to say beyond the error.
+struct Last {
+    error: AllocError,
+    note: Option<Box<str>>,
+}
+
+static LAST: Lock<Option<Last>> = Lock::new(None);
 
 /// Keeps `error` as the last failure of the process.
 pub fn remember(error: AllocError) {
-    *LAST.lock() = Some(error);
+    *LAST.lock() = Some(Last { error, note: None });
+}
+
+/// Keeps `error` as the last failure, with a sentence of its own as the reason.
+pub fn explain(error: AllocError, reason: String) {
+    *LAST.lock() = Some(Last { error, note: Some(reason.into()) });
 }
 
 /// The last failure of the process.
 pub fn last() -> Option<AllocError> {
-    *LAST.lock()
+    LAST.lock().as_ref().map(|last| last.error)
+}
+
+/// The whole reason of the last failure.
+pub fn last_reason() -> Option<String> {
+    LAST.lock().as_ref().map(|last| last.note.as_deref().map_or_else(|| last.error.to_string(), str::to_owned))
 }
 
 /// Held around forks.

@@ -11,6 +11,7 @@ mod free_lists;
 pub(crate) mod heap;
 #[cfg(test)]
 mod invariants;
+pub mod ledger;
 pub(crate) mod lock;
 mod open;
 pub(crate) mod purge;

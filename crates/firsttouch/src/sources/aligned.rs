@@ -68,6 +68,10 @@ unsafe impl Allocator for Aligned {
         self.pages.trim()
     }
 
+    fn accepts(&self, address: usize) -> bool {
+        address.is_multiple_of(self.align)
+    }
+
     fn stats(&self) -> Stats {
         self.pages.stats()
     }
