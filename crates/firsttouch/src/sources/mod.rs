@@ -6,6 +6,7 @@ mod aligned;
 mod calloc;
 mod malloc;
 mod pages;
+mod small_blocks;
 
 pub use aligned::Aligned;
 pub use calloc::Calloc;
