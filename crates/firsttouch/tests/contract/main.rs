@@ -17,13 +17,37 @@ mod sizes;
 mod zero;
 
 use firsttouch::Allocator;
-use firsttouch::adaptors::{Options, Pool};
+use firsttouch::adaptors::{Filled, Limited, Options, Pool, Tracked};
 use firsttouch::sources::{Aligned, Calloc, Malloc, Pages};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Makes a fresh allocator.
 type Make = fn() -> Arc<dyn Allocator>;
+
+/// A budget beyond what any law takes, and within what the system would have refused anyway.
+const BUDGET: usize = 1 << 42;
+
+fn pool() -> Arc<dyn Allocator> {
+    Pool::new(Options::default())
+}
+
+fn tracked(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
+    Tracked::new(upstream, None)
+}
+
+fn limited(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
+    Limited::new(upstream, BUDGET)
+}
+
+fn filled(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
+    Filled::new(upstream, Some(0xFF), None)
+}
+
+/// Filled at both ends.
+fn wiped(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
+    Filled::new(upstream, Some(0xA5), Some(0xDF))
+}
 
 macro_rules! contract {
     ($($name:ident: $make:expr;)*) => {$(
@@ -69,4 +93,16 @@ contract! {
     pool_at_once: Pool::new(Options { decay: Some(Duration::ZERO), ..Options::default() });
     pool_bounded: Pool::new(Options { max_idle: Some(8 << 20), ..Options::default() });
     pool_keeps_nothing: Pool::new(Options { max_idle: Some(0), decay: Some(Duration::ZERO), huge: true });
+    tracked_pool: tracked(pool());
+    tracked_lines: Tracked::new(pool(), Some(|| 7));
+    tracked_calloc: tracked(Arc::new(Calloc));
+    limited_pool: limited(pool());
+    limited_limited_pool: limited(limited(pool()));
+    limited_tracked_malloc: limited(tracked(Arc::new(Malloc)));
+    filled_pool: filled(pool());
+    filled_calloc: filled(Arc::new(Calloc));
+    filled_nothing_pages: Filled::new(Pages::new(false), None, None);
+    wiped_pool: wiped(pool());
+    wiped_limited_malloc: wiped(limited(Arc::new(Malloc)));
+    tracked_wiped_aligned_4096: tracked(wiped(Arc::new(Aligned::new(4096).unwrap())));
 }
