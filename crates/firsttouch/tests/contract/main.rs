@@ -25,7 +25,35 @@ use std::time::Duration;
 /// Makes a fresh allocator.
 type Make = fn() -> Arc<dyn Allocator>;
 
+/// The laws, each with the name of the test that it is. What a process has once can't begin anew or be dropped: it gets
+/// the others, each in a process of its own.
 macro_rules! contract {
+    (once $(#[$when:meta] $name:ident: $make:expr;)*) => {$(
+        #[$when]
+        mod $name {
+            use super::*;
+
+            const MAKE: Make = || $make;
+
+            contract!(@alone $name
+                given::size_and_alignment, given::every_alignment, given::tiny_and_empty,
+                zero::after_everything_was_dirty, zero::recycled_one_by_one, zero::among_clean_and_dirty, zero::unasked,
+                apart::no_two_blocks_overlap, apart::nobody_else_writes,
+                resized::contents_come_along, resized::in_place_or_not_at_all, resized::neighbours_stay, resized::a_long_walk,
+                shared::any_thread_may_free, shared::a_thread_that_ends_leaves_nothing_behind,
+                refused::impossible_sizes, refused::a_resize_that_fails_changes_nothing, refused::nothing_is_lost,
+                released::trim_keeps_what_lives, released::idle_memory_is_gone_after_trim,
+                accounts::add_up, accounts::the_expression_names_it,
+            );
+        }
+    )*};
+    (@alone $name:ident $($file:ident::$law:ident,)*) => {$(
+        #[test]
+        fn $law() {
+            let name = concat!(stringify!($name), "::", stringify!($law));
+            super::common::alone::alone(name, || super::$file::$law(MAKE));
+        }
+    )*};
     ($($name:ident: $make:expr;)*) => {$(
         mod $name {
             use super::*;
@@ -69,4 +97,10 @@ contract! {
     pool_at_once: Pool::new(Options { decay: Some(Duration::ZERO), ..Options::default() });
     pool_bounded: Pool::new(Options { max_idle: Some(8 << 20), ..Options::default() });
     pool_keeps_nothing: Pool::new(Options { max_idle: Some(0), decay: Some(Duration::ZERO), huge: true });
+}
+
+contract! {
+    once
+    #[cfg(feature = "mimalloc")] mimalloc: firsttouch::sources::Mimalloc::get().unwrap();
+    #[cfg(feature = "jemalloc")] jemalloc: firsttouch::sources::Jemalloc::get().unwrap();
 }
