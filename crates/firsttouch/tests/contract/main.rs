@@ -7,7 +7,7 @@ mod common;
 
 mod accounts;
 mod apart;
-mod functions;
+mod c_functions;
 mod given;
 mod refused;
 mod released;
@@ -49,7 +49,35 @@ fn wiped(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
     Filled::new(upstream, Some(0xA5), Some(0xDF))
 }
 
+/// The laws, each with the name of the test that it is. What a process has once can't begin anew or be dropped: it gets
+/// the others, each in a process of its own.
 macro_rules! contract {
+    (once $(#[$when:meta] $name:ident: $make:expr;)*) => {$(
+        #[$when]
+        mod $name {
+            use super::*;
+
+            const MAKE: Make = || $make;
+
+            contract!(@alone $name
+                given::size_and_alignment, given::every_alignment, given::tiny_and_empty,
+                zero::after_everything_was_dirty, zero::recycled_one_by_one, zero::among_clean_and_dirty, zero::unasked,
+                apart::no_two_blocks_overlap, apart::nobody_else_writes,
+                resized::contents_come_along, resized::in_place_or_not_at_all, resized::neighbours_stay, resized::a_long_walk,
+                shared::any_thread_may_free, shared::a_thread_that_ends_leaves_nothing_behind,
+                refused::impossible_sizes, refused::a_resize_that_fails_changes_nothing, refused::nothing_is_lost,
+                released::trim_keeps_what_lives, released::idle_memory_is_gone_after_trim,
+                accounts::add_up, accounts::the_expression_names_it,
+            );
+        }
+    )*};
+    (@alone $name:ident $($file:ident::$law:ident,)*) => {$(
+        #[test]
+        fn $law() {
+            let name = concat!(stringify!($name), "::", stringify!($law));
+            super::common::alone::alone(name, || super::$file::$law(MAKE));
+        }
+    )*};
     ($($name:ident: $make:expr;)*) => {$(
         mod $name {
             use super::*;
@@ -83,8 +111,8 @@ contract! {
     aligned_64: Arc::new(Aligned::new(64).unwrap());
     aligned_4096: Arc::new(Aligned::new(4096).unwrap());
     aligned_2m: Arc::new(Aligned::new(2 << 20).unwrap());
-    functions: super::functions::all();
-    functions_two: super::functions::two();
+    functions: super::c_functions::all();
+    functions_two: super::c_functions::two();
     pages: Pages::new(false);
     pages_thp: Pages::new(true);
     pool: Pool::new(Options::default());
@@ -105,4 +133,10 @@ contract! {
     wiped_pool: wiped(pool());
     wiped_limited_malloc: wiped(limited(Arc::new(Malloc)));
     tracked_wiped_aligned_4096: tracked(wiped(Arc::new(Aligned::new(4096).unwrap())));
+}
+
+contract! {
+    once
+    #[cfg(feature = "mimalloc")] mimalloc: firsttouch::sources::Mimalloc::get().unwrap();
+    #[cfg(feature = "jemalloc")] jemalloc: firsttouch::sources::Jemalloc::get().unwrap();
 }
