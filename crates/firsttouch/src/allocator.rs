@@ -2,7 +2,9 @@
 
 #![allow(unsafe_code)] // Safety: the promises of allocators and of their callers are stated here; nothing is touched.
 
+use std::any::Any;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 pub use crate::failure::{AllocError, Limit};
 use crate::layout::{DEFAULT_ALIGN, LayoutError, MAX_SIZE, checked_align};
@@ -67,7 +69,7 @@ pub struct Block {
 /// An implementation keeps the laws: blocks have at least the size and alignment asked for and overlap no other living
 /// block; a zeroed request reads zero; a block stays valid until it is given back, whatever else happens; any thread
 /// may give a block back; giving back never fails and never panics.
-pub unsafe trait Allocator: Send + Sync {
+pub unsafe trait Allocator: Any + Send + Sync {
     /// The expression that makes this allocator, defaults shown.
     fn expression(&self) -> String;
 
@@ -133,6 +135,11 @@ pub unsafe trait Allocator: Send + Sync {
     /// Whether every block lies in firsttouch's segments, so that its owner can be found from its address alone.
     fn in_segments(&self) -> bool {
         false
+    }
+
+    /// The allocator that this one stands on, if it is an adaptor.
+    fn upstream(&self) -> Option<&Arc<dyn Allocator>> {
+        None
     }
 
     /// Whether a living block of this allocator begins at `address`; nothing where it keeps no list of its blocks.
