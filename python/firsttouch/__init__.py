@@ -15,7 +15,7 @@ import typing as _typing
 
 from firsttouch import late as _late
 from firsttouch import showing as _showing
-from firsttouch._firsttouch import Allocator, UnsupportedError, __version__
+from firsttouch._firsttouch import Allocator, UnsupportedError, __version__, empty, zeros
 from firsttouch.adaptors import filled, guarded, limited, pool, tracked
 from firsttouch.allocators import aligned, calloc, from_functions, jemalloc, malloc, mimalloc, numpy_default, pages
 from firsttouch.own import AllocatorLike, OwnAllocator
@@ -29,7 +29,6 @@ if _typing.TYPE_CHECKING:
         array,
         asarray,
         copy,
-        empty,
         empty_like,
         eye,
         fromiter,
@@ -38,7 +37,6 @@ if _typing.TYPE_CHECKING:
         linspace,
         ones,
         ones_like,
-        zeros,
         zeros_like,
     )
 

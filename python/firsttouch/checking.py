@@ -51,16 +51,16 @@ def checked(allocator: object, caller: str) -> Allocator:
         raise TypeError(f"{caller} got the class {name}, not an object of it: did you mean {name}()?")
     if caller == "install()" and has:
         raise TypeError(
-            f"install() can't take {type(allocator).__name__}, an allocator written in Python: memory that serves every "
-            "thread is given back without the GIL; give C functions to firsttouch.from_functions(), or use use()"
+            f"install() can't take {type(allocator).__name__}, an allocator written in Python: memory that serves "
+            "every thread is given back without the GIL; give C functions to firsttouch.from_functions(), or use use()"
         )
     if isinstance(allocator, OwnAllocator) and len(has) == len(_METHODS):
         return _firsttouch.own(allocator)
     if has:
         (lacks,) = set(_METHODS) - set(has)
         raise TypeError(
-            f"{caller} got {type(allocator).__name__}, which has {has[0]}() and no {lacks}(): an allocator of one's own "
-            "has allocate(nbytes, alignment, zeroed), which returns an address, and deallocate(address, nbytes)"
+            f"{caller} got {type(allocator).__name__}, which has {has[0]}() and no {lacks}(): an allocator of one's "
+            "own has allocate(nbytes, alignment, zeroed), which returns an address, and deallocate(address, nbytes)"
         )
     raise TypeError(
         f"{caller} takes an allocator, like firsttouch.pool(), not {type(allocator).__name__}: {allocator!r:.80}"

@@ -45,8 +45,8 @@ _numpys: dict[str, Callable[..., Any]] = {name: getattr(np, name) for name in __
 def empty(*args: Any, allocator: object = None, **kwargs: Any) -> Any:
     """An array of ``shape`` whose items are anything (of ``calloc()``: zero; objects: ``None``).
 
-    ``shape``: a number or a tuple of numbers, none negative. ``dtype``: ``float`` if not given. ``order``: ``"C"``, rows
-    in one piece, or ``"F"``, columns.
+    ``shape``: a number or a tuple of numbers, none negative. ``dtype``: ``float`` if not given. ``order``: ``"C"``,
+    rows in one piece, or ``"F"``, columns.
     """
     return made(_numpys["empty"], args, kwargs, allocator)
 

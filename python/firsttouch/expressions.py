@@ -64,7 +64,7 @@ class _Reader(Generic[T]):
             named: dict[str, object] = {}
             for keyword in call.keywords:
                 if keyword.arg is None:
-                    self._refuse("arguments are written out, not unpacked with **", _place(keyword.value))
+                    self._refuse("arguments are written out, not unpacked with **", self._place(keyword.value))
                 named[keyword.arg] = self._value(keyword.value)
             return self._make(name, arguments, named)
         return self._make(self._name(node), [], {})
@@ -75,9 +75,11 @@ class _Reader(Generic[T]):
         elif isinstance(node, ast.Name):
             name = node.id
         else:
-            self._refuse("here an allocator's name is expected", _place(node))
+            self._refuse("here an allocator's name is expected", self._place(node))
         if name not in self._factories:
-            raise ValueError(f"no allocator {name!r}{nearest(name, self._factories)} in {self._shown()}: {self._known()}")
+            raise ValueError(
+                f"no allocator {name!r}{nearest(name, self._factories)} in {self._shown()}: {self._known()}"
+            )
         return name
 
     def _value(self, node: ast.expr) -> object:
@@ -91,11 +93,11 @@ class _Reader(Generic[T]):
             case ast.Call() | ast.Name() | ast.Attribute():
                 return self._allocator(node)
             case ast.BinOp():
-                self._refuse('nothing is computed here: write the number, or a size like "4 GiB"', _place(node))
+                self._refuse('nothing is computed here: write the number, or a size like "4 GiB"', self._place(node))
             case ast.Starred():
-                self._refuse("arguments are written out, not unpacked with *", _place(node))
+                self._refuse("arguments are written out, not unpacked with *", self._place(node))
             case _:
-                self._refuse(_ARGUMENTS, _place(node))
+                self._refuse(_ARGUMENTS, self._place(node))
 
     def _make(self, name: str, arguments: list[object], named: dict[str, object]) -> T:
         factory = self._factories[name]
@@ -109,6 +111,11 @@ class _Reader(Generic[T]):
         except TypeError as error:
             raise TypeError(f"{name}(): {error}; it takes {_described(takes)} (in {self._shown()})") from None
         return factory(*arguments, **named)
+
+    def _place(self, node: ast.expr) -> tuple[int, int]:
+        """Line and column in characters; the tree counts bytes of UTF-8."""
+        line = self._text.splitlines()[node.lineno - 1].encode()
+        return node.lineno, len(line[: node.col_offset].decode(errors="replace"))
 
     def _known(self) -> str:
         return f"there are {', '.join(sorted(self._factories))}"
@@ -125,11 +132,6 @@ class _Reader(Generic[T]):
             where = f", at character {column + 1}" + (f" of line {line}" if len(lines) > 1 else "")
             where += f", before {rest!r:.40}" if rest else ", its end"
         raise ValueError(f"{self._shown()} is no allocator: {why}{where}")
-
-
-def _place(node: ast.expr) -> tuple[int, int]:
-    """Line and column; the tree counts columns in UTF-8 bytes, which only text before the place could tell apart."""
-    return node.lineno, node.col_offset
 
 
 def _described(takes: inspect.Signature) -> str:

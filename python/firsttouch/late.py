@@ -3,6 +3,7 @@
 import importlib
 from typing import Any
 
+from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
 
 NAMES = (
@@ -29,6 +30,14 @@ def constructor(name: str) -> Any:
     return getattr(importlib.import_module("firsttouch.creation"), name)
 
 
+def _empty(*arguments: Any, **named: Any) -> Any:
+    return constructor("empty")(*arguments, **named)
+
+
+def _zeros(*arguments: Any, **named: Any) -> Any:
+    return constructor("zeros")(*arguments, **named)
+
+
 class _Method:
     """Stands for an allocator's method until `creation` puts the real one in its place."""
 
@@ -41,7 +50,8 @@ class _Method:
 
 
 def attach() -> None:
-    """Gives allocators those constructors as methods that they have not of themselves."""
+    """Gives allocators those constructors as methods that they have not of themselves, and the native ones their rest."""
+    _firsttouch.set_long(_empty, _zeros)
     for name in NAMES:
         if not hasattr(Allocator, name):
             setattr(Allocator, name, _Method(name))

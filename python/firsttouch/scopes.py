@@ -10,7 +10,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
-from firsttouch.allocators import checked
+from firsttouch.checking import checked
+from firsttouch.own import AllocatorLike
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -26,7 +27,7 @@ class use:
     ...     y = (x - x.mean()) / x.std()
     """
 
-    def __init__(self, allocator: Allocator | None = None) -> None:
+    def __init__(self, allocator: AllocatorLike | None = None) -> None:
         if allocator is None:
             self._allocator = _firsttouch.default_pool() if _firsttouch.BACKEND else _firsttouch.numpy_default()
         else:

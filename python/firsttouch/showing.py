@@ -30,7 +30,9 @@ def state(allocator: Allocator) -> dict[str, str]:
         return {}
     rows = {label: _size(found[name]) for name, label in _BYTES.items()}
     rows |= {label: f"{found[name]:,}" for name, label in _COUNTS.items()}
-    return {label: text for label, text in rows.items() if text not in ("0", "0 bytes") or label in ("in use", "blocks")}
+    return {
+        label: text for label, text in rows.items() if text not in ("0", "0 bytes") or label in ("in use", "blocks")
+    }
 
 
 def _size(amount: int) -> str:
