@@ -66,7 +66,7 @@ def _asked(error: MemoryError) -> int | None:
     """Bytes that NumPy asked for, which its error keeps as shape and type."""
     try:
         shape, dtype = error.args
-        return max(1, math.prod(shape)) * int(dtype.itemsize)
+        return int(max(1, math.prod(shape)) * dtype.itemsize)
     except (AttributeError, TypeError, ValueError):
         return None
 

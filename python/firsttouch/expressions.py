@@ -96,8 +96,7 @@ class _Reader(Generic[T]):
                 self._refuse('nothing is computed here: write the number, or a size like "4 GiB"', self._place(node))
             case ast.Starred():
                 self._refuse("arguments are written out, not unpacked with *", self._place(node))
-            case _:
-                self._refuse(_ARGUMENTS, self._place(node))
+        self._refuse(_ARGUMENTS, self._place(node))
 
     def _make(self, name: str, arguments: list[object], named: dict[str, object]) -> T:
         factory = self._factories[name]

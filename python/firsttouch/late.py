@@ -50,7 +50,7 @@ class _Method:
 
 
 def attach() -> None:
-    """Gives allocators those constructors as methods that they have not of themselves, and the native ones their rest."""
+    """Gives allocators the constructors as methods, and those that are native what they leave to NumPy."""
     _firsttouch.set_long(_empty, _zeros)
     for name in NAMES:
         if not hasattr(Allocator, name):

@@ -59,7 +59,7 @@ def _repr_html_(self: Allocator) -> str:
     return f"<table><caption><code>{html.escape(repr(self))}</code></caption>{''.join(rows)}</table>"
 
 
-def _repr_pretty_(self: Allocator, printer: Any, cycle: bool) -> None:
+def _repr_pretty_(self: Allocator, printer: Any, cycle: bool) -> None:  # noqa: ARG001
     printer.text(repr(self))
     for level in levels(self):
         found = state(level)
