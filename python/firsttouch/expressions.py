@@ -9,7 +9,7 @@ import difflib
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import Generic, NoReturn, TypeVar
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -53,9 +53,9 @@ class _Reader(Generic[T]):
                 return ast.parse(self._text, mode="eval").body
         except SyntaxError as error:
             at = None if error.offset is None or error.offset < 1 else (error.lineno or 1, error.offset - 1)
-            self._refuse(error.msg, at)
+            raise self._wrong(error.msg, at) from None
         except (ValueError, MemoryError) as error:  # null bytes, lone surrogates; brackets beyond the parser's stack
-            self._refuse(str(error) or "it is nested too deeply", None)
+            raise self._wrong(str(error) or "it is nested too deeply", None) from None
 
     def _allocator(self, node: ast.expr) -> T:
         if isinstance(node, ast.Call):
@@ -64,7 +64,7 @@ class _Reader(Generic[T]):
             named: dict[str, object] = {}
             for keyword in call.keywords:
                 if keyword.arg is None:
-                    self._refuse("arguments are written out, not unpacked with **", self._place(keyword.value))
+                    raise self._wrong("arguments are written out, not unpacked with **", self._place(keyword.value))
                 named[keyword.arg] = self._value(keyword.value)
             return self._make(name, arguments, named)
         return self._make(self._name(node), [], {})
@@ -75,7 +75,7 @@ class _Reader(Generic[T]):
         elif isinstance(node, ast.Name):
             name = node.id
         else:
-            self._refuse("here an allocator's name is expected", self._place(node))
+            raise self._wrong("here an allocator's name is expected", self._place(node))
         if name not in self._factories:
             raise ValueError(
                 f"no allocator {name!r}{nearest(name, self._factories)} in {self._shown()}: {self._known()}"
@@ -93,10 +93,12 @@ class _Reader(Generic[T]):
             case ast.Call() | ast.Name() | ast.Attribute():
                 return self._allocator(node)
             case ast.BinOp():
-                self._refuse('nothing is computed here: write the number, or a size like "4 GiB"', self._place(node))
+                raise self._wrong(
+                    'nothing is computed here: write the number, or a size like "4 GiB"', self._place(node)
+                )
             case ast.Starred():
-                self._refuse("arguments are written out, not unpacked with *", self._place(node))
-        self._refuse(_ARGUMENTS, self._place(node))
+                raise self._wrong("arguments are written out, not unpacked with *", self._place(node))
+        raise self._wrong(_ARGUMENTS, self._place(node))
 
     def _make(self, name: str, arguments: list[object], named: dict[str, object]) -> T:
         factory = self._factories[name]
@@ -122,7 +124,7 @@ class _Reader(Generic[T]):
     def _shown(self) -> str:
         return repr(self._text if len(self._text) <= 200 else f"{self._text[:200]}...")
 
-    def _refuse(self, why: str, place: tuple[int, int] | None) -> NoReturn:
+    def _wrong(self, why: str, place: tuple[int, int] | None) -> ValueError:
         where = ""
         if place is not None:
             line, column = place
@@ -130,7 +132,7 @@ class _Reader(Generic[T]):
             rest = lines[min(line, len(lines)) - 1][column:]
             where = f", at character {column + 1}" + (f" of line {line}" if len(lines) > 1 else "")
             where += f", before {rest!r:.40}" if rest else ", its end"
-        raise ValueError(f"{self._shown()} is no allocator: {why}{where}")
+        return ValueError(f"{self._shown()} is no allocator: {why}{where}")
 
 
 def _described(takes: inspect.Signature) -> str:
