@@ -2,6 +2,7 @@
 
 mod allocator;
 mod contexts;
+mod faults;
 mod forks;
 mod handler;
 mod install;
@@ -36,6 +37,7 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     allocator::register(module)?;
     install::register(module)?;
     contexts::register(module)?;
+    faults::register(module)?;
     forks::register(module)?;
     report::register(module)
 }
