@@ -31,6 +31,7 @@ def plugin() -> list[str]:
 
 
 def pytest_run(folder: Path, *options: str, **more: str) -> Ended:
+    (folder / "pytest.ini").write_text("[pytest]\n")  # no settings of ours
     command = [sys.executable, "-m", "pytest", *plugin(), "-p", "no:cacheprovider", "-ra", "--junitxml=junit.xml"]
     said = subprocess.run(
         [*command, f"--rootdir={folder}", *options],
@@ -41,7 +42,8 @@ def pytest_run(folder: Path, *options: str, **more: str) -> Ended:
         timeout=280,
         check=False,
     )
-    outcomes, messages = {}, {}
+    outcomes: dict[str, str] = {}
+    messages: dict[str, str] = {}
     junit = folder / "junit.xml"
     if junit.exists():
         for case in ElementTree.parse(junit).iter("testcase"):

@@ -1,65 +1,51 @@
 //! One context's handler, and which allocator made an array.
 
-#![allow(unsafe_code)] // Safety: capsules own their handlers and are kept by the arrays made through them.
+#![allow(unsafe_code)] // Safety: reads the fields of living arrays.
 
 use crate::allocator::PyAllocator;
-use crate::handler::{Handler, NAME};
-use crate::install::{behind, installed, next, small_limit};
-use crate::numpy_api::{CAPSULE, NumPy, OWNDATA, RawHandler, handler_in};
-use firsttouch::memory::address_map;
+use crate::capsules;
+use crate::handler::Kind;
+use crate::install::{behind, installed};
+use crate::numpy_api::{NumPy, OWNDATA, RawHandler, handler_in};
+use crate::owners;
 use pyo3::exceptions::PyTypeError;
-use pyo3::ffi;
 use pyo3::prelude::*;
-
-unsafe extern "C" fn drop_handler(capsule: *mut ffi::PyObject) {
-    // SAFETY: the capsule was made below around a boxed handler, and its last array is gone.
-    unsafe {
-        let pointer = ffi::PyCapsule_GetPointer(capsule, CAPSULE.as_ptr());
-        if !pointer.is_null() {
-            drop(Box::from_raw(pointer.cast::<Handler>()));
-        }
-    }
-}
-
-/// A capsule for NumPy that leads to `allocator`.
-fn capsule<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
-    let Some(native) = allocator.native() else {
-        // SAFETY: NumPy's own handler lives for ever, so this capsule needs no destructor.
-        return unsafe {
-            let raw = behind(py)?.cast_mut();
-            Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(raw.cast(), CAPSULE.as_ptr(), None))
-        };
-    };
-    // Only a pool has NumPy as its small upstream; whoever names another allocator gets it for every size.
-    let small = if native.small_limit() > 0 { small_limit() } else { 0 };
-    let handler = Box::into_raw(Handler::new(NAME, native.clone(), small, next(py)?));
-    // SAFETY: the handler's first field is what NumPy expects; the destructor frees the box.
-    unsafe {
-        Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(handler.cast(), CAPSULE.as_ptr(), Some(drop_handler)))
-    }
-}
+use std::ptr::NonNull;
 
 /// Lets `allocator` serve the current context; what served it before, to be put back.
 #[pyfunction]
 fn enter<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
-    NumPy::get(py)?.set_current(&capsule(py, allocator)?)
+    NumPy::get(py)?.set_current(&capsules::context(py, allocator)?)
 }
 
-/// Puts back what `enter` returned.
+/// The same, but every size comes from `allocator`, at its alignment: for the time of one constructor.
+#[pyfunction]
+fn enter_direct<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
+    NumPy::get(py)?.set_current(capsules::direct(py, allocator)?)
+}
+
+/// Puts back what `enter` or `enter_direct` returned.
 #[pyfunction]
 fn leave(before: &Bound<'_, PyAny>) -> PyResult<()> {
     NumPy::get(before.py())?.set_current(before).map(|_| ())
 }
 
-fn behind_capsule(capsule: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
-    let raw = handler_in(capsule)?.cast_const();
-    // SAFETY: the capsule keeps its handler.
-    unsafe {
-        if let Some(handler) = Handler::from_raw(raw) {
-            return Ok(PyAllocator::ours(handler.allocator().clone()));
-        }
+/// The allocator of new arrays in this context.
+#[pyfunction]
+fn current(py: Python<'_>) -> PyResult<PyAllocator> {
+    let numpy = NumPy::get(py)?;
+    let capsule = numpy.current(py)?;
+    if capsule.is(numpy.default_capsule(py)) {
+        return Ok(installed().map_or_else(PyAllocator::numpy, PyAllocator::ours));
     }
-    Ok(named(capsule.py(), raw))
+    behind_capsule(&capsule)
+}
+
+fn behind_capsule(capsule: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
+    match capsules::handler(capsule)? {
+        Some(handler) => Ok(PyAllocator::ours(handler.allocator().clone())),
+        None => Ok(named(capsule.py(), handler_in(capsule)?)),
+    }
 }
 
 fn named(py: Python<'_>, raw: *const RawHandler) -> PyAllocator {
@@ -75,16 +61,9 @@ fn named(py: Python<'_>, raw: *const RawHandler) -> PyAllocator {
 #[pyfunction]
 #[pyo3(signature = (array=None))]
 fn get_allocator(py: Python<'_>, array: Option<&Bound<'_, PyAny>>) -> PyResult<Option<PyAllocator>> {
-    let numpy = NumPy::get(py)?;
     match array {
-        None => {
-            let current = numpy.current(py)?;
-            if current.is(numpy.default_capsule(py)) {
-                return Ok(Some(installed().map_or_else(PyAllocator::numpy, PyAllocator::ours)));
-            }
-            behind_capsule(&current).map(Some)
-        }
-        Some(array) => of_array(py, numpy, array),
+        None => current(py).map(Some),
+        Some(array) => of_array(py, NumPy::get(py)?, array),
     }
 }
 
@@ -99,22 +78,9 @@ fn of_array(py: Python<'_>, numpy: &NumPy, array: &Bound<'_, PyAny>) -> PyResult
     let mut owner = array.clone();
     while let Some(fields) = numpy.array(&owner) {
         if fields.flags & OWNDATA != 0 && !fields.mem_handler.is_null() {
-            // SAFETY: the array lives, its data is a living block, and it keeps a reference to its capsule.
-            unsafe {
-                let capsule = Bound::from_borrowed_ptr(py, fields.mem_handler);
-                let handler = Handler::from_raw(handler_in(&capsule)?);
-                if let Some(handler) = handler.filter(|handler| !handler.allocator().in_segments()) {
-                    return Ok(Some(PyAllocator::ours(handler.allocator().clone())));
-                }
-                if let Some(ours) = address_map::shared_owner(fields.data as usize) {
-                    return Ok(Some(PyAllocator::ours(ours)));
-                }
-                // A small array of a pool came from NumPy, whatever its capsule says.
-                if handler.is_some() || capsule.is(numpy.default_capsule(py)) {
-                    return Ok(Some(PyAllocator::numpy()));
-                }
-                return behind_capsule(&capsule).map(Some);
-            }
+            // SAFETY: the array lives and keeps a reference to its capsule.
+            let capsule = unsafe { Bound::from_borrowed_ptr(py, fields.mem_handler) };
+            return of_block(numpy, &capsule, fields.data as usize).map(Some);
         }
         if fields.base.is_null() {
             return Ok(None);
@@ -125,8 +91,38 @@ fn of_array(py: Python<'_>, numpy: &NumPy, array: &Bound<'_, PyAny>) -> PyResult
     Ok(None)
 }
 
+/// Who made the living block at `address` that will be given back through `capsule`.
+fn of_block(numpy: &NumPy, capsule: &Bound<'_, PyAny>, address: usize) -> PyResult<PyAllocator> {
+    if let Some(handler) = capsules::handler(capsule)?.filter(|handler| handler.kind() != Kind::Front) {
+        let numpys = handler.kind() == Kind::Context && handler.passed_on(address);
+        return Ok(if numpys { PyAllocator::numpy() } else { PyAllocator::ours(handler.allocator().clone()) });
+    }
+    // SAFETY: the block lives.
+    if let Some(ours) = NonNull::new(address as *mut u8).and_then(|address| unsafe { owners::shared(address) }) {
+        return Ok(PyAllocator::ours(ours));
+    }
+    if capsule.is(numpy.default_capsule(capsule.py())) {
+        return Ok(PyAllocator::numpy());
+    }
+    behind_capsule(capsule)
+}
+
+/// Whether the memory of `array` is as `allocator` would have made it.
+#[pyfunction]
+fn accepts(py: Python<'_>, allocator: &PyAllocator, array: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let numpy = NumPy::get(py)?;
+    let Some(fields) = numpy.array(array) else { return Ok(false) };
+    if allocator.native().is_some_and(|native| native.accepts(fields.data as usize)) {
+        return Ok(true);
+    }
+    Ok(of_array(py, numpy, array)?.is_some_and(|made| made == *allocator))
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(enter, module)?)?;
+    module.add_function(wrap_pyfunction!(enter_direct, module)?)?;
     module.add_function(wrap_pyfunction!(leave, module)?)?;
+    module.add_function(wrap_pyfunction!(current, module)?)?;
+    module.add_function(wrap_pyfunction!(accepts, module)?)?;
     module.add_function(wrap_pyfunction!(get_allocator, module)?)
 }

@@ -1,13 +1,17 @@
 //! NumPy's handlers (NEP 49) in front of allocators.
 //!
-//! Small requests go straight on to the handler that was there before, uncounted; so does a foreign address. Every
-//! other address knows its owner, and the size that NumPy passes is never trusted.
+//! Small requests go straight on to the next handler, uncounted; so does an address that is not ours. The size that
+//! NumPy passes is never trusted. There are three kinds: the front of the whole process asks every address for its
+//! owner, as allocators come and go behind it; a context's handler and a direct one belong to one allocator.
 
 #![allow(unsafe_code)] // Safety: NumPy calls these with its own living blocks; law 4 says how an owner is found.
 
 use crate::numpy_api::{Functions, RawAllocator, RawHandler};
+use crate::owners;
 use firsttouch::allocator::{Allocator, Request};
 use firsttouch::memory::address_map;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null_mut};
@@ -21,16 +25,34 @@ pub const NAME: &str = "firsttouch";
 /// own tests among them, that know the default by its name.
 pub const NUMPY_NAME: &str = "default_allocator";
 
+/// Whom a handler serves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The process: blocks of any allocator that was ever installed come back to it.
+    Front,
+    /// A context; small requests of pools go on to NumPy.
+    Context,
+    /// Our constructors: what goes on goes to the C library.
+    Direct,
+}
+
+/// An allocator in charge, and its direct handler's capsule once somebody needs it.
+pub struct Charge {
+    pub allocator: Arc<dyn Allocator>,
+    pub direct: PyOnceLock<Py<PyAny>>,
+}
+
 /// A handler with what its functions need. NumPy sees only `raw`.
 #[repr(C)]
 pub struct Handler {
     raw: RawHandler,
     /// Requests below this many bytes go on to `next`.
     small: AtomicUsize,
-    /// The handler that was there before.
+    /// The handler that small requests and foreign addresses go to.
     next: Functions,
     /// The allocator in charge, boxed; replaced ones are kept, as their blocks may live.
-    allocator: AtomicPtr<Arc<dyn Allocator>>,
+    charge: AtomicPtr<Charge>,
+    kind: Kind,
 }
 
 // SAFETY: the fields that change are atomic, and allocators may be used from any thread.
@@ -38,32 +60,33 @@ unsafe impl Sync for Handler {}
 // SAFETY: as above.
 unsafe impl Send for Handler {}
 
+fn charge(allocator: Arc<dyn Allocator>) -> *mut Charge {
+    Box::into_raw(Box::new(Charge { allocator, direct: PyOnceLock::new() }))
+}
+
 impl Handler {
-    /// A handler whose functions lead to `allocator`, small requests and foreign addresses to `next`.
-    pub fn new(name: &str, allocator: Arc<dyn Allocator>, small: usize, next: Functions) -> Box<Self> {
+    /// A handler whose functions lead to `allocator`, requests below `small` bytes and foreign addresses to `next`.
+    pub fn new(kind: Kind, allocator: Arc<dyn Allocator>, small: usize, next: Functions) -> Box<Self> {
+        let name = if kind == Kind::Front { NUMPY_NAME } else { NAME };
         let mut bytes = [0; 127];
         for (to, from) in bytes.iter_mut().zip(name.bytes().chain([0]).chain(NAME.bytes())) {
             *to = from as c_char;
         }
-        let in_segments = allocator.in_segments();
         let mut handler = Box::new(Self {
             raw: RawHandler { name: bytes, version: 1, allocator: RawAllocator::NONE },
             small: AtomicUsize::new(small),
             next,
-            allocator: AtomicPtr::new(Box::into_raw(Box::new(allocator))),
+            charge: AtomicPtr::new(charge(allocator)),
+            kind,
         });
         let ctx = std::ptr::from_mut(handler.as_mut()).cast();
-        handler.raw.allocator = if in_segments {
-            RawAllocator { ctx, malloc: Some(malloc), calloc: Some(calloc), realloc: Some(realloc), free: Some(free) }
-        } else {
-            RawAllocator {
-                ctx,
-                malloc: Some(malloc),
-                calloc: Some(calloc),
-                realloc: Some(realloc_own),
-                free: Some(free_own),
-            }
+        let (realloc, free): (Realloc, Free) = match kind {
+            Kind::Front => (realloc_front, free_front),
+            _ if small > 0 => (realloc_mixed, free_mixed),
+            _ => (realloc_own, free_own),
         };
+        handler.raw.allocator =
+            RawAllocator { ctx, malloc: Some(malloc), calloc: Some(calloc), realloc: Some(realloc), free: Some(free) };
         handler
     }
 
@@ -71,9 +94,14 @@ impl Handler {
         &self.raw
     }
 
+    /// The functions that NumPy calls.
+    pub fn functions(&self) -> &RawAllocator {
+        &self.raw.allocator
+    }
+
     /// Lets another allocator serve from now on; the one before is kept for its blocks.
     pub fn replace(&self, allocator: Arc<dyn Allocator>, small: usize) {
-        self.allocator.store(Box::into_raw(Box::new(allocator)), Release);
+        self.charge.store(charge(allocator), Release);
         self.small.store(small, Relaxed);
     }
 
@@ -86,9 +114,22 @@ impl Handler {
         self.small.load(Relaxed)
     }
 
-    pub fn allocator(&self) -> &Arc<dyn Allocator> {
+    pub fn charge(&self) -> &Charge {
         // SAFETY: the box lives as long as the handler, or for ever where it was replaced.
-        unsafe { &*self.allocator.load(Acquire) }
+        unsafe { &*self.charge.load(Acquire) }
+    }
+
+    pub fn allocator(&self) -> &Arc<dyn Allocator> {
+        &self.charge().allocator
+    }
+
+    /// Whether this is a context's or a direct handler that has `address` from the next one.
+    pub fn passed_on(&self, address: usize) -> bool {
+        self.kind != Kind::Front && self.small() > 0 && address_map::is_foreign(address)
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// Our handler behind NumPy's pointer, if it is one of this copy's.
@@ -109,8 +150,8 @@ impl Handler {
 
 impl Drop for Handler {
     fn drop(&mut self) {
-        // SAFETY: nobody uses the handler any more, and the box was made in `new`.
-        unsafe { drop(Box::from_raw(*self.allocator.get_mut())) }
+        // SAFETY: nobody uses the handler any more, and the box was made by `charge`.
+        unsafe { drop(Box::from_raw(*self.charge.get_mut())) }
     }
 }
 
@@ -120,6 +161,9 @@ pub fn is_front(raw: &RawHandler) -> bool {
     let parts: Vec<&[u8]> = bytes.split(|&c| c == 0).take(2).collect();
     parts == [NUMPY_NAME.as_bytes(), NAME.as_bytes()]
 }
+
+type Realloc = unsafe extern "C" fn(*mut c_void, *mut c_void, usize) -> *mut c_void;
+type Free = unsafe extern "C" fn(*mut c_void, *mut c_void, usize);
 
 /// # Safety
 /// `ctx` is a living [`Handler`].
@@ -151,24 +195,24 @@ unsafe extern "C" fn calloc(ctx: *mut c_void, count: usize, size: usize) -> *mut
     }
 }
 
-unsafe extern "C" fn free(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
+unsafe extern "C" fn free_front(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
     // SAFETY: NumPy gives back a block that one of our functions or the handler before gave.
     unsafe {
-        if address_map::is_foreign(pointer as usize) {
+        if address_map::is_foreign(pointer as usize) && !owners::outside() {
             let next = &handler(ctx).next;
             return (next.free)(next.ctx, pointer, size);
         }
-        free_ours(ctx, pointer, size)
+        free_owned(ctx, pointer, size)
     }
 }
 
-unsafe extern "C" fn realloc(ctx: *mut c_void, pointer: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: as for `free`.
+unsafe extern "C" fn realloc_front(ctx: *mut c_void, pointer: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: as for `free_front`.
     unsafe {
-        match (NonNull::new(pointer.cast()), address_map::owner(pointer as usize)) {
-            (Some(address), Some(owner)) => resize(owner, address, size),
-            (None, _) => malloc(ctx, size),
-            (Some(_), None) => {
+        let Some(address) = NonNull::new(pointer.cast()) else { return malloc(ctx, size) };
+        match owners::of(address) {
+            Some(owner) => resize(owner, address, size),
+            None => {
                 let next = &handler(ctx).next;
                 (next.realloc)(next.ctx, pointer, size)
             }
@@ -202,12 +246,12 @@ fn allocate(handler: &Handler, request: Request) -> *mut c_void {
 }
 
 #[inline(never)]
-unsafe extern "C" fn free_ours(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
-    // SAFETY: as for `free`.
+unsafe extern "C" fn free_owned(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
+    // SAFETY: as for `free_front`.
     unsafe {
-        match (NonNull::new(pointer.cast()), address_map::owner(pointer as usize)) {
-            (Some(address), Some(owner)) => owner.deallocate(address),
-            _ => {
+        match NonNull::new(pointer.cast()).and_then(|address| Some((address, owners::of(address)?))) {
+            Some((address, owner)) => owner.deallocate(address),
+            None => {
                 let next = &handler(ctx).next;
                 (next.free)(next.ctx, pointer, size);
             }
@@ -215,9 +259,32 @@ unsafe extern "C" fn free_ours(ctx: *mut c_void, pointer: *mut c_void, size: usi
     }
 }
 
-/// For allocators whose blocks lie anywhere: every block of such a handler is its allocator's.
+/// For handlers of one allocator: whatever lies in segments is its own.
+unsafe extern "C" fn free_mixed(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
+    // SAFETY: as for `free_front`.
+    unsafe {
+        if address_map::is_foreign(pointer as usize) {
+            let next = &handler(ctx).next;
+            return (next.free)(next.ctx, pointer, size);
+        }
+        free_own(ctx, pointer, size);
+    }
+}
+
+unsafe extern "C" fn realloc_mixed(ctx: *mut c_void, pointer: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: as for `free_front`.
+    unsafe {
+        if !pointer.is_null() && address_map::is_foreign(pointer as usize) {
+            let next = &handler(ctx).next;
+            return (next.realloc)(next.ctx, pointer, size);
+        }
+        realloc_own(ctx, pointer, size)
+    }
+}
+
+/// For handlers of one allocator that pass nothing on: every block is its own.
 unsafe extern "C" fn free_own(ctx: *mut c_void, pointer: *mut c_void, _size: usize) {
-    // SAFETY: as for `free`; small requests of such handlers are not sent on.
+    // SAFETY: as for `free_front`.
     unsafe {
         if let Some(address) = NonNull::new(pointer.cast()) {
             handler(ctx).allocator().deallocate(address);

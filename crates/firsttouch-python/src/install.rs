@@ -4,8 +4,9 @@
 
 use crate::UnsupportedError;
 use crate::allocator::PyAllocator;
-use crate::handler::{Handler, NUMPY_NAME, is_front};
+use crate::handler::{Handler, Kind, NUMPY_NAME, is_front};
 use crate::numpy_api::{Functions, NumPy, RawHandler, handler_in};
+use crate::owners;
 use firsttouch::adaptors::{Options, Pool, SMALL_LIMIT};
 use firsttouch::allocator::Allocator;
 use pyo3::exceptions::PyTypeError;
@@ -91,21 +92,22 @@ fn install(py: Python<'_>, allocator: Option<&PyAllocator>) -> PyResult<()> {
             ))
         })?,
     };
-    if !chosen.in_segments() {
+    if !owners::can_tell(chosen.as_ref()) {
         return Err(PyTypeError::new_err(format!(
             "install() can't take {}: its blocks lie outside firsttouch's segments, so their owner could not be told from \
-             their address; use it in a block with use(), or install pool() or pages()",
+             their address; use it in a block with use(), install tracked() around it, or install pool() or pages()",
             chosen.expression()
         )));
     }
-    let small = small_limit();
+    owners::enter(&chosen);
+    let small = owners::small_limit(chosen.as_ref(), small_limit());
     behind(py)?;
     let (_, functions) = behind_now(py)?; // somebody may have come since the first look
     if let Some(front) = FRONT.get() {
         front.replace(chosen, small);
         return Ok(());
     }
-    let front: &'static Handler = Box::leak(Handler::new(NUMPY_NAME, chosen, small, functions));
+    let front: &'static Handler = Box::leak(Handler::new(Kind::Front, chosen, small, functions));
     let capsule = NumPy::get(py)?.default_capsule(py);
     // SAFETY: the capsule is NumPy's, its pointer leads to a handler that lives for ever and frees what was there
     // before through the handler that made it (law 4).
@@ -123,9 +125,14 @@ fn uninstall() {
     }
 }
 
+/// The front, while it serves.
+pub fn serving() -> Option<&'static Handler> {
+    FRONT.get().copied().filter(|front| front.small() != usize::MAX)
+}
+
 /// The allocator that is installed now.
 pub fn installed() -> Option<Arc<dyn Allocator>> {
-    FRONT.get().filter(|front| front.small() != usize::MAX).map(|front| front.allocator().clone())
+    serving().map(|front| front.allocator().clone())
 }
 
 #[pyfunction]

@@ -1,13 +1,21 @@
 //! The Python face of firsttouch: it translates and decides nothing.
 
 mod allocator;
+mod c_library;
+mod capsules;
 mod contexts;
+mod creation;
+mod dtypes;
+mod factories;
 mod faults;
 mod forks;
 mod handler;
 mod install;
 mod numpy_api;
+mod own;
+mod owners;
 mod report;
+mod traces;
 
 use pyo3::create_exception;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -34,7 +42,9 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("UnsupportedError", module.py().get_type::<UnsupportedError>())?;
     module.add_class::<allocator::PyAllocator>()?;
     module.add_function(wrap_pyfunction!(parse_size, module)?)?;
-    allocator::register(module)?;
+    factories::register(module)?;
+    creation::register(module)?;
+    own::register(module)?;
     install::register(module)?;
     contexts::register(module)?;
     faults::register(module)?;

@@ -74,6 +74,22 @@ pub struct RawArray {
 
 /// NumPy's flag for an array that frees its data.
 pub const OWNDATA: c_int = 0x0004;
+/// NumPy's flags for an array in C order, aligned and writeable.
+const CARRAY: c_int = 0x0501;
+
+/// `PyArray_Empty` and `PyArray_Zeros`; they take over a reference to the dtype.
+type Make = unsafe extern "C" fn(c_int, *const isize, *mut ffi::PyObject, c_int) -> *mut ffi::PyObject;
+/// `PyArray_NewFromDescr`; it takes over a reference to the dtype.
+type NewFromDescr = unsafe extern "C" fn(
+    *mut ffi::PyTypeObject,
+    *mut ffi::PyObject,
+    c_int,
+    *const isize,
+    *const isize,
+    *mut c_void,
+    c_int,
+    *mut ffi::PyObject,
+) -> *mut ffi::PyObject;
 
 /// The slots in use.
 pub struct NumPy {
@@ -81,6 +97,9 @@ pub struct NumPy {
     get_handler: unsafe extern "C" fn() -> *mut ffi::PyObject,
     default: *mut ffi::PyObject,
     array_type: *mut ffi::PyTypeObject,
+    new_from_descr: NewFromDescr,
+    zeros: Make,
+    empty: Make,
     /// Where NumPy's library lies in memory.
     library: *const c_void,
 }
@@ -105,7 +124,8 @@ impl NumPy {
             UnsupportedError::new_err(format!("firsttouch needs NumPy 2.0 or newer, and could not load it: {error}"))
         })?;
         let capsule = module.getattr("_ARRAY_API")?;
-        // SAFETY: `_ARRAY_API` is a capsule without a name around NumPy's table; slots 0, 2, 211 and 304 to 306 have
+        // SAFETY: `_ARRAY_API` is a capsule without a name around NumPy's table; slots 0, 2, 94, 183, 184, 211 and
+        // 304 to 306 have
         // these types in all of NumPy's binary interface 2, whose number slot 0 gives and is checked before the rest.
         unsafe {
             let table = ffi::PyCapsule_GetPointer(capsule.as_ptr(), std::ptr::null()).cast::<*const c_void>();
@@ -125,6 +145,9 @@ impl NumPy {
             Ok(Self {
                 library: library_of(slot(0)),
                 array_type: slot(2).cast_mut().cast(),
+                new_from_descr: std::mem::transmute::<*const c_void, NewFromDescr>(slot(94)),
+                zeros: std::mem::transmute::<*const c_void, Make>(slot(183)),
+                empty: std::mem::transmute::<*const c_void, Make>(slot(184)),
                 set_handler: std::mem::transmute::<
                     *const c_void,
                     unsafe extern "C" fn(*mut ffi::PyObject) -> *mut ffi::PyObject,
@@ -160,6 +183,43 @@ impl NumPy {
     pub fn set_current<'py>(&self, capsule: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         // SAFETY: NumPy checks the capsule's name; callers pass capsules whose handlers outlive them.
         unsafe { Bound::from_owned_ptr_or_err(capsule.py(), (self.set_handler)(capsule.as_ptr())) }
+    }
+
+    /// NumPy's own empty or zeroed array in C order, through the current handler.
+    pub fn plain<'py>(&self, shape: &[isize], dtype: &Bound<'py, PyAny>, zeroed: bool) -> PyResult<Bound<'py, PyAny>> {
+        let make = if zeroed { self.zeros } else { self.empty };
+        // SAFETY: the shape is as long as said, and the function takes over the reference to the dtype.
+        unsafe {
+            let dtype_taken = dtype.clone().into_ptr();
+            let array = make(shape.len() as c_int, shape.as_ptr(), dtype_taken, 0);
+            Bound::from_owned_ptr_or_err(dtype.py(), array)
+        }
+    }
+
+    /// An array in C order that owns `data` and will give it back through the handler in `capsule`.
+    ///
+    /// # Safety
+    /// `data` is a living block of that handler, large enough for the shape; after an error it is still the caller's.
+    pub unsafe fn owning<'py>(
+        &self,
+        shape: &[isize],
+        dtype: &Bound<'py, PyAny>,
+        data: *mut c_void,
+        capsule: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (dims, none) = (shape.as_ptr(), std::ptr::null_mut());
+        // SAFETY: as for `plain`; NumPy does not free what it did not allocate, and the array is not shared yet when it
+        // becomes the owner and gets its handler, a reference to which it keeps.
+        unsafe {
+            let (nd, dtype_taken) = (shape.len() as c_int, dtype.clone().into_ptr());
+            let made =
+                (self.new_from_descr)(self.array_type, dtype_taken, nd, dims, std::ptr::null(), data, CARRAY, none);
+            let array = Bound::from_owned_ptr_or_err(dtype.py(), made)?;
+            let fields = &mut *made.cast::<RawArray>();
+            fields.flags |= OWNDATA;
+            fields.mem_handler = capsule.clone().into_ptr();
+            Ok(array)
+        }
     }
 
     /// The fields of an array, or nothing for other objects.

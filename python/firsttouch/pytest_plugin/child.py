@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import io
 import os
 import signal
 import sys
@@ -106,6 +107,13 @@ def _flush(config: pytest.Config) -> None:
             stream.flush()
 
 
+def _lose_nothing() -> None:
+    """What a test printed before it crashed shall be seen, without capturing too."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True)
+
+
 def _end(pid: int) -> int:
     """Ends a child; SIGABRT first, so that it can say where it is."""
     os.kill(pid, signal.SIGABRT)
@@ -121,16 +129,15 @@ def _end(pid: int) -> int:
 def _be_the_child(
     item: pytest.Item, record: Record, prepare: Callable[[], object], finish: Callable[[], Any]
 ) -> NoReturn:
-    myself = os.getpid()
     try:
+        record.begin()
+        _lose_nothing()
         faulthandler.enable(record.trace_file, all_threads=False)
         _firsttouch.watch_faults(record.fault_file.fileno())
         prepare()
         _send_reports(item, record)
         with warnings.catch_warnings(record=True) as caught:
             runtestprotocol(item, log=True, nextitem=None)
-        if os.getpid() != myself:
-            os._exit(1)  # a fork inside the test came back here: its parent goes on
         for warning in caught:
             record.say_warning(warning)
         record.say("end", finish())
@@ -149,6 +156,8 @@ def _send_reports(item: pytest.Item, record: Record) -> None:
     """Reports go to the parent, where everybody hears of them; in the child nobody does."""
 
     def logreport(report: pytest.TestReport) -> None:
+        # What is asked when a report is shown: it fails a test whose subtests failed, which are counted here.
+        item.config.hook.pytest_report_teststatus(report=report, config=item.config)
         record.say_report(item.config, report)
 
     if item.ihook is not item.config.hook:

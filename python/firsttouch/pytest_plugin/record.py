@@ -26,6 +26,7 @@ class Record:
                 opened.enter_context(tempfile.TemporaryFile(buffering=0)) for _ in range(3)
             )
             self._opened = opened.pop_all()
+        self._child = 0
 
     def __enter__(self) -> Record:
         return self
@@ -37,8 +38,14 @@ class Record:
 
     # What the child does.
 
+    def begin(self) -> None:
+        """Only the process that calls this can say anything."""
+        self._child = os.getpid()
+
     def say(self, kind: str, content: Any) -> None:
-        """One line."""
+        """One line. A fork inside the test that came back out of it ends here: its parent goes on."""
+        if os.getpid() != self._child:
+            os._exit(1)
         self._lines.write(json.dumps([kind, content], default=repr, skipkeys=True).encode() + b"\n")
 
     def say_report(self, config: pytest.Config, report: pytest.TestReport) -> None:

@@ -1,0 +1,77 @@
+//! Capsules through which NumPy knows a handler: a context's, and the direct one of our constructors.
+
+#![allow(unsafe_code)] // Safety: capsules own their handlers and are kept by the arrays made through them.
+
+use crate::allocator::PyAllocator;
+use crate::c_library;
+use crate::handler::{Charge, Handler, Kind};
+use crate::install::{behind, next, small_limit};
+use crate::numpy_api::{CAPSULE, handler_in};
+use firsttouch::allocator::Allocator;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+unsafe extern "C" fn drop_handler(capsule: *mut ffi::PyObject) {
+    // SAFETY: the capsule was made below around a boxed handler, and its last array is gone.
+    unsafe {
+        let pointer = ffi::PyCapsule_GetPointer(capsule, CAPSULE.as_ptr());
+        if !pointer.is_null() {
+            drop(Box::from_raw(pointer.cast::<Handler>()));
+        }
+    }
+}
+
+fn around(py: Python<'_>, handler: Box<Handler>) -> PyResult<Bound<'_, PyAny>> {
+    let handler = Box::into_raw(handler);
+    // SAFETY: the handler's first field is what NumPy expects; the destructor frees the box.
+    unsafe {
+        Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(handler.cast(), CAPSULE.as_ptr(), Some(drop_handler)))
+    }
+}
+
+/// NumPy's own handler as it was before anything was installed.
+fn numpys(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    // SAFETY: NumPy's own handler lives for ever, so this capsule needs no destructor.
+    unsafe {
+        let raw = behind(py)?.cast_mut();
+        Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(raw.cast(), CAPSULE.as_ptr(), None))
+    }
+}
+
+/// A pool leaves small arrays to another; whoever names another allocator gets it for every size.
+fn small(allocator: &dyn Allocator) -> usize {
+    if allocator.small_limit() > 0 && allocator.in_segments() { small_limit() } else { 0 }
+}
+
+/// For a context: small arrays of pools come from NumPy.
+pub fn context<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
+    let Some(native) = allocator.native() else { return numpys(py) };
+    around(py, Handler::new(Kind::Context, native.clone(), small(native.as_ref()), next(py)?))
+}
+
+fn new_direct(py: Python<'_>, native: &Arc<dyn Allocator>) -> PyResult<Py<PyAny>> {
+    let handler = Handler::new(Kind::Direct, native.clone(), small(native.as_ref()), c_library::FUNCTIONS);
+    Ok(around(py, handler)?.unbind())
+}
+
+/// For our constructors: nothing comes from NumPy, and everything is aligned.
+pub fn direct<'a, 'py>(py: Python<'py>, allocator: &'a PyAllocator) -> PyResult<&'a Bound<'py, PyAny>> {
+    let cell = allocator.direct();
+    let made = cell.get_or_try_init(py, || match allocator.native() {
+        Some(native) => new_direct(py, native),
+        None => numpys(py).map(Bound::unbind),
+    })?;
+    Ok(made.bind(py))
+}
+
+/// The same for the allocator in charge of a handler.
+pub fn direct_of<'a, 'py>(py: Python<'py>, charge: &'a Charge) -> PyResult<&'a Bound<'py, PyAny>> {
+    Ok(charge.direct.get_or_try_init(py, || new_direct(py, &charge.allocator))?.bind(py))
+}
+
+/// Our handler in a capsule, if it is one of this copy's.
+pub fn handler<'a>(capsule: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a Handler>> {
+    // SAFETY: the capsule lives as long as the reference and keeps its handler.
+    Ok(unsafe { Handler::from_raw(handler_in(capsule)?) })
+}

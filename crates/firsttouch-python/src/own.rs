@@ -1,0 +1,193 @@
+//! Allocators written in Python: an object with `allocate(nbytes, alignment, zeroed)` and `deallocate(address, nbytes)`.
+//!
+//! They serve constructors and `use`. Blocks that arrays give back are queued, as an array may be freed anywhere, and
+//! delivered as soon as the interpreter goes on, with the GIL held (law 5 names this exception).
+
+#![allow(unsafe_code)] // Safety: the object's promise about its addresses is checked as far as it can be.
+
+use crate::allocator::PyAllocator;
+use firsttouch::allocator::{AllocError, Allocator, Block, Limit, Request};
+use firsttouch::failure;
+use firsttouch::memory::ledger::Ledger;
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyInt};
+use std::cell::RefCell;
+use std::ffi::{c_int, c_void};
+use std::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The Python object, kept by the allocator and by blocks that wait for delivery.
+struct Object {
+    object: Py<PyAny>,
+    name: String,
+}
+
+struct Own {
+    object: Arc<Object>,
+    expression: String,
+    /// Bytes asked for, by address.
+    ledger: Arc<Ledger<usize>>,
+}
+
+/// A block on its way back.
+struct Returned {
+    to: Arc<Object>,
+    address: usize,
+    nbytes: usize,
+}
+
+static RETURNED: Mutex<Vec<Returned>> = Mutex::new(Vec::new());
+/// Whether the interpreter was asked to deliver.
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// What the last failing `allocate` of this thread raised.
+    static ERROR: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// Delivers all blocks that wait. An exception goes where exceptions without a caller go.
+fn deliver(py: Python<'_>) {
+    loop {
+        let waiting = std::mem::take(&mut *RETURNED.lock().unwrap_or_else(PoisonError::into_inner));
+        if waiting.is_empty() {
+            return;
+        }
+        for Returned { to, address, nbytes } in waiting {
+            let object = to.object.bind(py);
+            if let Err(error) = object.call_method1("deallocate", (address, nbytes)) {
+                error.write_unraisable(py, Some(object));
+            }
+        }
+    }
+}
+
+extern "C" fn deliver_later(_: *mut c_void) -> c_int {
+    ASKED.store(false, SeqCst);
+    Python::try_attach(deliver);
+    0
+}
+
+fn give_back(returned: Returned) {
+    RETURNED.lock().unwrap_or_else(PoisonError::into_inner).push(returned);
+    if !ASKED.swap(true, SeqCst) {
+        // SAFETY: may be called from any thread; where the queue is full, the next request delivers.
+        if unsafe { ffi::Py_AddPendingCall(Some(deliver_later), null_mut()) } != 0 {
+            ASKED.store(false, SeqCst);
+        }
+    }
+}
+
+impl Own {
+    /// Calls `allocate` and checks what it returned.
+    fn ask(&self, py: Python<'_>, request: Request) -> PyResult<usize> {
+        let Object { object, name } = self.object.as_ref();
+        let Request { size, align, zeroed } = request;
+        let given = object.bind(py).call_method1("allocate", (size, align, zeroed))?;
+        let call = || format!("{name}.allocate({size}, {align}, {})", if zeroed { "True" } else { "False" });
+        if given.is_none() {
+            return Err(PyMemoryError::new_err(format!("{} returned None: it has no memory", call())));
+        }
+        if !given.is_instance_of::<PyInt>() || given.is_instance_of::<PyBool>() {
+            let kind = given.get_type().name()?;
+            return Err(PyTypeError::new_err(format!("{} returned {kind}, not an address (an int)", call())));
+        }
+        let address: usize = given
+            .extract()
+            .map_err(|_| PyValueError::new_err(format!("{} returned {given}, which is not an address", call())))?;
+        if address == 0 {
+            return Err(PyMemoryError::new_err(format!("{} returned 0: it has no memory", call())));
+        }
+        if !address.is_multiple_of(align) {
+            give_back(Returned { to: self.object.clone(), address, nbytes: size });
+            return Err(PyValueError::new_err(format!(
+                "{} returned {address:#x}, which is not a multiple of {align}",
+                call()
+            )));
+        }
+        Ok(address)
+    }
+
+    fn refused(&self, py: Python<'_>, request: Request, error: PyErr) -> AllocError {
+        let failed = AllocError::new(request.size, Limit::Upstream);
+        failure::explain(failed, format!("{} bytes could not be had: {}: {error}", request.size, self.object.name));
+        ERROR.with(|last| *last.borrow_mut() = Some(error.clone_ref(py)));
+        failed
+    }
+}
+
+// SAFETY: the ledger knows the blocks; that the object's memory is good is the promise of whoever wrote it.
+unsafe impl Allocator for Own {
+    fn expression(&self) -> String {
+        self.expression.clone()
+    }
+
+    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
+        request.check().inspect_err(|&error| failure::remember(error))?;
+        let attached = Python::try_attach(|py| {
+            deliver(py);
+            let address = self.ask(py, request).map_err(|error| self.refused(py, request, error))?;
+            let address = NonNull::new(with_exposed_provenance_mut::<u8>(address));
+            let address = address.ok_or_else(|| AllocError::new(request.size, Limit::Upstream))?;
+            self.ledger.enter(address, request.size, request.size)?;
+            Ok(Block { address, size: request.size, zeroed: request.zeroed })
+        });
+        attached.unwrap_or_else(|| {
+            let error = AllocError::new(request.size, Limit::Upstream);
+            failure::explain(error, format!("{}: the interpreter is shutting down", self.object.name));
+            Err(error)
+        })
+    }
+
+    unsafe fn deallocate(&self, address: NonNull<u8>) {
+        if let Some(nbytes) = self.ledger.leave(address) {
+            give_back(Returned { to: self.object.clone(), address: address.as_ptr() as usize, nbytes });
+        }
+    }
+
+    unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
+        self.ledger.get(address).unwrap_or(0)
+    }
+}
+
+/// An allocator from an object with `allocate` and `deallocate`.
+#[pyfunction]
+fn own(candidate: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
+    for method in ["allocate", "deallocate"] {
+        if !candidate.getattr_opt(method)?.is_some_and(|found| found.is_callable()) {
+            return Err(PyTypeError::new_err(format!(
+                "{} has no method {method}(): an allocator of one's own has allocate(nbytes, alignment, zeroed) -> \
+                 address and deallocate(address, nbytes)",
+                candidate.get_type().name()?
+            )));
+        }
+    }
+    let name = candidate.get_type().name()?.to_string();
+    let expression = candidate.repr()?.to_string();
+    let object = Arc::new(Object { object: candidate.clone().unbind(), name });
+    Ok(PyAllocator::ours(Arc::new(Own { object, expression, ledger: Ledger::new() })))
+}
+
+/// The exception that an allocator of one's own raised in this thread since last asked.
+#[pyfunction]
+fn take_error(py: Python<'_>) -> Option<Py<PyAny>> {
+    ERROR.with(|last| last.borrow_mut().take()).map(|error| error.into_value(py).into_any())
+}
+
+/// Delivers the blocks that wait now.
+#[pyfunction]
+#[pyo3(name = "deliver")]
+fn deliver_now(py: Python<'_>) -> PyResult<()> {
+    if ASKED.load(SeqCst) || !RETURNED.lock().map_err(|_| PyRuntimeError::new_err("poisoned"))?.is_empty() {
+        deliver(py);
+    }
+    Ok(())
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(own, module)?)?;
+    module.add_function(wrap_pyfunction!(take_error, module)?)?;
+    module.add_function(wrap_pyfunction!(deliver_now, module)?)
+}
