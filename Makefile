@@ -153,6 +153,11 @@ test-quick: $(QUICK)/installed ## the quick tests on another Python (PYTHON=) an
 profilers: $(TEST)/made ## add the profilers that tests look for; what cannot be had is left out
 	-@$(TEST)/$(PIP) --require-hashes -r requirements/peers.txt || echo 'no memray: its tests will be skipped' >&2
 
+.PHONY: neighbours
+neighbours: $(TEST)/made ## add other people's packages that take our arrays; what cannot be had is left out
+	-@$(TEST)/$(PIP) --require-hashes -r requirements/neighbours.txt \
+	    || echo 'not all of JAX, PyArrow, pandas, xarray and Numba: their tests will be skipped' >&2
+
 # ---- Keeping house --------------------------------------------------------------------------------------------
 
 .PHONY: format
