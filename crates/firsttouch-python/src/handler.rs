@@ -12,6 +12,7 @@ use firsttouch::allocator::{Allocator, Request};
 use firsttouch::memory::address_map;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use std::cell::UnsafeCell;
 use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null_mut};
@@ -45,7 +46,7 @@ pub struct Charge {
 /// A handler with what its functions need. NumPy sees only `raw`.
 #[repr(C)]
 pub struct Handler {
-    raw: RawHandler,
+    raw: UnsafeCell<RawHandler>,
     /// Requests below this many bytes go on to `next`.
     small: AtomicUsize,
     /// The handler that small requests and foreign addresses go to.
@@ -73,7 +74,7 @@ impl Handler {
             *to = from as c_char;
         }
         let mut handler = Box::new(Self {
-            raw: RawHandler { name: bytes, version: 1, allocator: RawAllocator::NONE },
+            raw: UnsafeCell::new(RawHandler { name: bytes, version: 1, allocator: RawAllocator::NONE }),
             small: AtomicUsize::new(small),
             next,
             charge: AtomicPtr::new(charge(allocator)),
@@ -85,18 +86,29 @@ impl Handler {
             _ if small > 0 => (realloc_mixed, free_mixed),
             _ => (realloc_own, free_own),
         };
-        handler.raw.allocator =
+        handler.raw.get_mut().allocator =
             RawAllocator { ctx, malloc: Some(malloc), calloc: Some(calloc), realloc: Some(realloc), free: Some(free) };
         handler
     }
 
     pub fn raw(&self) -> *const RawHandler {
-        &self.raw
+        self.raw.get()
     }
 
     /// The functions that NumPy calls.
-    pub fn functions(&self) -> &RawAllocator {
-        &self.raw.allocator
+    pub fn functions(&self) -> RawAllocator {
+        // SAFETY: only `free` ever changes, to a function that takes the same blocks back.
+        unsafe { (*self.raw.get()).allocator }
+    }
+
+    /// From now on blocks outside all segments may be ours: the front asks for their owner, too. (A second function, as
+    /// even one more question would be a tenth of what a small array's free costs.)
+    pub fn ask_outside(&self) {
+        // SAFETY: one aligned pointer, stored at once; readers find one function or the other.
+        unsafe {
+            let free = &raw mut (*self.raw.get()).allocator.free;
+            AtomicPtr::from_ptr(free.cast::<*mut c_void>()).store(free_owned as *mut c_void, Release);
+        }
     }
 
     /// Lets another allocator serve from now on; the one before is kept for its blocks.
@@ -198,7 +210,7 @@ unsafe extern "C" fn calloc(ctx: *mut c_void, count: usize, size: usize) -> *mut
 unsafe extern "C" fn free_front(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
     // SAFETY: NumPy gives back a block that one of our functions or the handler before gave.
     unsafe {
-        if address_map::is_foreign(pointer as usize) && !owners::outside() {
+        if address_map::is_foreign(pointer as usize) {
             let next = &handler(ctx).next;
             return (next.free)(next.ctx, pointer, size);
         }

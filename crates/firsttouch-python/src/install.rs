@@ -103,11 +103,18 @@ fn install(py: Python<'_>, allocator: Option<&PyAllocator>) -> PyResult<()> {
     let small = owners::small_limit(chosen.as_ref(), small_limit());
     behind(py)?;
     let (_, functions) = behind_now(py)?; // somebody may have come since the first look
+    let outside = !chosen.in_segments();
     if let Some(front) = FRONT.get() {
+        if outside {
+            front.ask_outside();
+        }
         front.replace(chosen, small);
         return Ok(());
     }
     let front: &'static Handler = Box::leak(Handler::new(Kind::Front, chosen, small, functions));
+    if outside {
+        front.ask_outside();
+    }
     let capsule = NumPy::get(py)?.default_capsule(py);
     // SAFETY: the capsule is NumPy's, its pointer leads to a handler that lives for ever and frees what was there
     // before through the handler that made it (law 4).

@@ -9,7 +9,7 @@ use firsttouch::allocator::Allocator;
 use firsttouch::memory::address_map;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Release};
 
 /// One allocator with a list of its blocks; newer ones lead to older ones.
 struct Listed {
@@ -18,15 +18,6 @@ struct Listed {
 }
 
 static NEWEST: AtomicPtr<Listed> = AtomicPtr::new(null_mut());
-/// Whether one of them has blocks outside all segments.
-static OUTSIDE: AtomicBool = AtomicBool::new(false);
-
-/// Whether an address that lies in no segment may be ours.
-#[inline(always)]
-pub fn outside() -> bool {
-    OUTSIDE.load(Relaxed)
-}
-
 /// Whether an allocator's blocks can be told from others by their address.
 pub fn can_tell(allocator: &dyn Allocator) -> bool {
     allocator.in_segments() || keeps_list(allocator)
@@ -49,9 +40,6 @@ pub fn enter(allocator: &Arc<dyn Allocator>) {
     }
     let entry = Box::new(Listed { allocator: allocator.clone(), older: newest });
     NEWEST.store(Box::into_raw(entry), Release);
-    if !allocator.in_segments() {
-        OUTSIDE.store(true, Release);
-    }
 }
 
 fn listed() -> impl Iterator<Item = &'static Listed> {

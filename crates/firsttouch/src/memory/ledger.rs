@@ -69,6 +69,16 @@ impl<T: Copy + Send + 'static> Ledger<T> {
         Ok(())
     }
 
+    /// Makes room for whatever block is entered next, where its address is not known beforehand.
+    ///
+    /// # Errors
+    /// [`Limit::Upstream`], for `asked` bytes.
+    pub fn make_room(&self, asked: usize) -> Result<(), AllocError> {
+        const SPARE: usize = 64; // others may enter blocks meanwhile
+        let full = |part: &Apart<T>| part.0.lock().try_reserve(SPARE).is_err();
+        if self.parts.iter().any(full) { Err(AllocError::new(asked, Limit::Upstream)) } else { Ok(()) }
+    }
+
     /// Takes a block off the list; what was noted of it.
     pub fn leave(&self, address: NonNull<u8>) -> Option<T> {
         let address = address.as_ptr() as usize;

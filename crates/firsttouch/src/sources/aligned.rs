@@ -1,6 +1,6 @@
 //! Memory at any alignment up to 1 GiB, lazily zeroed when zeros are asked for, which `posix_memalign` can't.
 
-use super::malloc::{memalign, usable};
+use super::malloc::{free, memalign, usable};
 use super::pages::Pages;
 use crate::allocator::{AllocError, Allocator, Block, Request};
 use crate::layout::{LayoutError, checked_align};
@@ -49,7 +49,7 @@ unsafe impl Allocator for Aligned {
         unsafe {
             match address_map::find(address.as_ptr() as usize) {
                 Some(_) => self.pages.deallocate(address),
-                None => libc::free(address.as_ptr().cast()),
+                None => free(address),
             }
         }
     }

@@ -1,7 +1,9 @@
 //! The C library's `malloc`, at our alignment.
 
+use super::small_blocks;
 use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
 use crate::failure;
+use crate::layout::DEFAULT_ALIGN;
 use std::ffi::c_void;
 use std::ptr::{NonNull, null_mut};
 
@@ -9,13 +11,13 @@ use std::ptr::{NonNull, null_mut};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Malloc;
 
-/// posix_memalign(3), or the error that says that there is no memory.
+/// Aligned memory of the C library's, or the error that says that there is none.
 pub(super) fn memalign(request: Request) -> Result<Block, AllocError> {
     request.check().inspect_err(|&error| failure::remember(error))?;
-    let mut address = null_mut();
-    // SAFETY: the alignment is a power of two of at least 64, as Request promises.
-    let result = unsafe { libc::posix_memalign(&mut address, request.align, request.size) };
-    let Some(address) = NonNull::new(address.cast::<u8>()).filter(|_| result == 0) else {
+    let small = request.size <= small_blocks::MOST && request.align == DEFAULT_ALIGN;
+    let kept = if small { small_blocks::take(request.size) } else { None };
+    let size = if small { small_blocks::rounded(request.size) } else { request.size };
+    let Some(address) = kept.or_else(|| fresh(size, request.align)) else {
         let error = AllocError::new(request.size, Limit::Upstream);
         failure::remember(error);
         return Err(error);
@@ -25,6 +27,28 @@ pub(super) fn memalign(request: Request) -> Result<Block, AllocError> {
         unsafe { address.write_bytes(0, request.size) };
     }
     Ok(Block { address, size: request.size, zeroed: request.zeroed })
+}
+
+/// posix_memalign(3).
+fn fresh(size: usize, align: usize) -> Option<NonNull<u8>> {
+    let mut address = null_mut();
+    // SAFETY: the alignment is a power of two of at least 64, as Request promises.
+    let result = unsafe { libc::posix_memalign(&mut address, align, size) };
+    NonNull::new(address.cast::<u8>()).filter(|_| result == 0)
+}
+
+/// Gives a block back that came from [`memalign`].
+///
+/// # Safety
+/// The block lives, and nobody uses it any more.
+pub(super) unsafe fn free(address: NonNull<u8>) {
+    small_blocks::ready();
+    // SAFETY: the caller's promise.
+    unsafe {
+        if !small_blocks::put(address) {
+            libc::free(address.as_ptr().cast());
+        }
+    }
 }
 
 // SAFETY: posix_memalign and free keep the promises.
@@ -39,7 +63,7 @@ unsafe impl Allocator for Malloc {
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         // SAFETY: the caller's promise.
-        unsafe { libc::free(address.as_ptr().cast()) }
+        unsafe { free(address) }
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {

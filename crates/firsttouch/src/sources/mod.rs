@@ -4,10 +4,13 @@
 
 mod aligned;
 mod calloc;
+mod functions;
 mod malloc;
 mod pages;
+mod small_blocks;
 
 pub use aligned::Aligned;
 pub use calloc::Calloc;
+pub use functions::{Functions, FunctionsTable};
 pub use malloc::Malloc;
 pub use pages::Pages;

@@ -7,6 +7,7 @@ mod common;
 
 mod accounts;
 mod apart;
+mod functions;
 mod given;
 mod refused;
 mod released;
@@ -58,6 +59,8 @@ contract! {
     aligned_64: Arc::new(Aligned::new(64).unwrap());
     aligned_4096: Arc::new(Aligned::new(4096).unwrap());
     aligned_2m: Arc::new(Aligned::new(2 << 20).unwrap());
+    functions: super::functions::all();
+    functions_two: super::functions::two();
     pages: Pages::new(false);
     pages_thp: Pages::new(true);
     pool: Pool::new(Options::default());

@@ -1,0 +1,202 @@
+//! An allocator made of C functions: what ctypes, cffi, Numba or a library gives as addresses, called without Python.
+//!
+//! The functions know nothing of alignment, so each block asks them for its alignment more. Where a block really began
+//! stands in a ledger, not in the block (law 4).
+
+#![allow(unsafe_code)]
+
+use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
+use crate::failure;
+use crate::memory::ledger::Ledger;
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// C functions in the form of NumPy's handlers (NEP 49). `free` gets the size that was asked of the others.
+#[derive(Clone, Copy, Debug)]
+pub struct FunctionsTable {
+    /// `malloc(context, size)`.
+    pub malloc: unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void,
+    /// `free(context, pointer, size)`.
+    pub free: unsafe extern "C" fn(*mut c_void, *mut c_void, usize),
+    /// `calloc(context, count, size)`; without it, memory is cleared by us.
+    pub calloc: Option<unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_void>,
+    /// `realloc(context, pointer, size)`; without it, blocks are moved by us.
+    pub realloc: Option<unsafe extern "C" fn(*mut c_void, *mut c_void, usize) -> *mut c_void>,
+    /// The first argument of each.
+    pub context: *mut c_void,
+}
+
+/// What is known of a block.
+#[derive(Clone, Copy)]
+struct Note {
+    /// What the function returned, as a number.
+    raw: usize,
+    /// Bytes that were asked of it.
+    given: usize,
+    /// The block's alignment, which `given` has room for.
+    align: usize,
+}
+
+impl Note {
+    /// Where the block begins.
+    fn address(&self) -> usize {
+        self.raw.next_multiple_of(self.align)
+    }
+
+    /// Bytes that may be used.
+    fn usable(&self) -> usize {
+        self.given - (self.address() - self.raw)
+    }
+}
+
+/// See the module.
+pub struct Functions {
+    table: FunctionsTable,
+    living: Arc<Ledger<Note>>,
+}
+
+// SAFETY: whoever made it promised that any thread may call the functions with this context.
+unsafe impl Send for Functions {}
+// SAFETY: as above.
+unsafe impl Sync for Functions {}
+
+fn failed(asked: usize) -> AllocError {
+    let error = AllocError::new(asked, Limit::Upstream);
+    failure::remember(error);
+    error
+}
+
+impl Functions {
+    /// An allocator that calls `table`.
+    ///
+    /// # Safety
+    /// The functions are what their names say, may be called from any thread with the context, do not unwind, and stay
+    /// callable as long as the allocator or any of its blocks lives.
+    pub unsafe fn new(table: FunctionsTable) -> Arc<Self> {
+        Arc::new(Self { table, living: Ledger::new() })
+    }
+
+    fn note(&self, address: NonNull<u8>) -> Option<Note> {
+        self.living.get(address)
+    }
+
+    /// A block of `given` bytes from the functions, and whether it reads zero.
+    fn raw(&self, given: usize, zeroed: bool) -> (*mut c_void, bool) {
+        let FunctionsTable { malloc, calloc, context, .. } = self.table;
+        // SAFETY: whoever made this promised that the functions are what they are called.
+        unsafe {
+            match calloc.filter(|_| zeroed) {
+                Some(calloc) => (calloc(context, 1, given), true),
+                None => (malloc(context, given), false),
+            }
+        }
+    }
+
+    fn block(note: Note, zeroed: bool) -> Block {
+        let raw = note.raw as *mut u8;
+        // SAFETY: what the functions returned is not null, and what is added stays inside it.
+        let address = unsafe { NonNull::new_unchecked(raw.add(note.address() - note.raw)) };
+        Block { address, size: note.usable(), zeroed }
+    }
+
+    /// Resizes by the given `realloc`: it keeps the content where it stood, counted from the raw beginning, and the
+    /// block is moved from there to its alignment. Nothing where there is no `realloc`.
+    fn resize(&self, old: Note, request: Request) -> Option<Result<Block, AllocError>> {
+        let FunctionsTable { realloc: Some(realloc), context, .. } = self.table else { return None };
+        let align = request.align.max(old.align);
+        let given = request.size.checked_add(align)?;
+        // The block may move, and its new address must find a place in the ledger then.
+        if let Err(error) = self.living.make_room(request.size) {
+            failure::remember(error);
+            return Some(Err(error));
+        }
+        let before = Self::block(old, false).address;
+        let skipped = old.address() - old.raw;
+        self.living.leave(before);
+        // SAFETY: the functions' promise; the block is the caller's, who uses it no more.
+        let raw = unsafe { realloc(context, old.raw as *mut c_void, given) };
+        if raw.is_null() {
+            while self.living.enter(before, request.size, old).is_err() {} // its place is still there
+            return Some(Err(failed(request.size)));
+        }
+        let note = Note { raw: raw as usize, given, align };
+        let block = Self::block(note, false);
+        let kept = old.usable().min(request.size);
+        // SAFETY: `skipped` is below the old alignment, for which `given` has room beyond the size, so both ranges lie
+        // in the new block; they may overlap.
+        unsafe { block.address.as_ptr().copy_from(raw.cast::<u8>().add(skipped), kept) };
+        while self.living.enter(block.address, request.size, note).is_err() {} // room was made above
+        Some(Ok(block))
+    }
+}
+
+// SAFETY: blocks lie in what the functions gave, at their alignment, and the functions keep the rest of the promises;
+// what they did not zero is zeroed here (law 2).
+unsafe impl Allocator for Functions {
+    fn expression(&self) -> String {
+        let FunctionsTable { malloc, free, calloc, realloc, context } = self.table;
+        let given = |address: Option<usize>| address.map_or("None".into(), |address| format!("{address:#x}"));
+        let (calloc, realloc) = (given(calloc.map(|f| f as usize)), given(realloc.map(|f| f as usize)));
+        let (malloc, free, context) = (malloc as usize, free as usize, context as usize);
+        let arguments = format!("malloc={malloc:#x}, free={free:#x}, calloc={calloc}, realloc={realloc}");
+        format!("from_functions({arguments}, context={context:#x})")
+    }
+
+    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
+        request.check().inspect_err(|&error| failure::remember(error))?;
+        let Request { size, align, zeroed } = request;
+        let given = size + align;
+        let (raw, is_zero) = self.raw(given, zeroed);
+        if raw.is_null() {
+            return Err(failed(size));
+        }
+        let note = Note { raw: raw as usize, given, align };
+        let block = Self::block(note, zeroed);
+        if let Err(error) = self.living.enter(block.address, size, note) {
+            // SAFETY: it was just given, and nobody knows it.
+            unsafe { (self.table.free)(self.table.context, raw, given) };
+            failure::remember(error);
+            return Err(error);
+        }
+        if zeroed && !is_zero {
+            // SAFETY: the block was just given, and has that size.
+            unsafe { block.address.write_bytes(0, size) };
+        }
+        Ok(block)
+    }
+
+    unsafe fn deallocate(&self, address: NonNull<u8>) {
+        if let Some(note) = self.living.leave(address) {
+            // SAFETY: the caller's promise, and the functions'.
+            unsafe { (self.table.free)(self.table.context, note.raw as *mut c_void, note.given) };
+        }
+    }
+
+    unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
+        self.note(address).map_or(0, |note| note.usable())
+    }
+
+    unsafe fn reallocate(&self, address: NonNull<u8>, request: Request) -> Result<Block, AllocError> {
+        request.check().inspect_err(|&error| failure::remember(error))?;
+        let Some(old) = self.note(address) else { return Err(failed(request.size)) };
+        if let Some(resized) = self.resize(old, request) {
+            return resized;
+        }
+        let fits = request.size <= old.usable() && request.align <= old.align;
+        if fits && request.size >= old.usable() / 2 {
+            return Ok(Self::block(old, false));
+        }
+        let block = self.allocate(Request { zeroed: false, ..request })?;
+        // SAFETY: the old block lives (caller), the new one overlaps no living one, and both have that many bytes.
+        unsafe {
+            block.address.copy_from_nonoverlapping(address, old.usable().min(request.size));
+            self.deallocate(address);
+        }
+        Ok(Block { zeroed: false, ..block })
+    }
+
+    fn owns(&self, address: NonNull<u8>) -> Option<bool> {
+        Some(self.note(address).is_some())
+    }
+}
