@@ -98,7 +98,9 @@ def _install() -> None:
     options = settings.load()
     chosen = {name: options[name] for name in ("max_idle", "decay") if name in options}
     try:
-        if chosen:
+        if "allocator" in options:
+            allocator = firsttouch.checking.parse(options["allocator"])
+        elif chosen:
             allocator = firsttouch.pool(**chosen)
         firsttouch.install(allocator)
         installed = True

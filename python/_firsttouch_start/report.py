@@ -29,6 +29,7 @@ def collect(main: bool) -> "dict[str, Any]":
         "children_seconds": measures.children(),
         "faults": {"minor": int(spent["minor_faults"]), "major": int(spent["major_faults"])},
         "resident_bytes": measures.resident(),
+        "allocator": None if pooling.allocator is None else repr(pooling.allocator),
         "pool": pool,
         "last_failure": _last_failure(),
     }
@@ -81,8 +82,10 @@ def text(found: "dict[str, Any]") -> str:
     """Write the report for people: one line a subject, names to the left."""
     rows = [("time", _time(found["seconds"]))]
     pool = found["pool"]
+    if found["allocator"] is not None:
+        rows.append(("allocator", found["allocator"]))
     if pool is not None:
-        rows += _arrays(pool, found["estimates"]["avoided_bytes"])
+        rows += _arrays(pool, found["estimates"]["avoided_bytes"], found["allocator"] is None)
     resident = found["resident_bytes"]
     if resident["now"] is not None and resident["peak"] is not None:
         rows.append(("resident", f"at most {units.size(resident['peak'])}, {units.size(resident['now'])} at the end"))
@@ -97,8 +100,10 @@ def text(found: "dict[str, Any]") -> str:
     return "\n".join([f"firsttouch, process {found['process']}:", *lines, ""])
 
 
-def _arrays(pool: "dict[str, int]", avoided: int) -> list[tuple[str, str]]:
+def _arrays(pool: "dict[str, int]", avoided: int, by_default: bool) -> list[tuple[str, str]]:
     served = pool["allocations"]
+    if not served and not by_default:
+        return [("large arrays", "none, or this allocator keeps no count")]
     if not served:
         return [("large arrays", f"none of {units.size(pool['small_limit'])} or more")]
     recycled = units.share(pool["recycled"], served)

@@ -11,30 +11,92 @@ if "t" in getattr(_sys, "abiflags", ""):
         "firsttouch does not support free-threaded Python yet: use the ordinary build (python3.x without the t)"
     )
 
-from firsttouch._firsttouch import Allocator, UnsupportedError, __version__
-from firsttouch.allocators import aligned, calloc, malloc, numpy_default, pages, pool
+import typing as _typing
+
+from firsttouch import late as _late
+from firsttouch import showing as _showing
+from firsttouch._firsttouch import Allocator, UnsupportedError, __version__, empty, zeros
+from firsttouch.adaptors import filled, guarded, limited, pool, tracked
+from firsttouch.allocators import aligned, calloc, from_functions, jemalloc, malloc, mimalloc, numpy_default, pages
+from firsttouch.own import AllocatorLike, OwnAllocator
 from firsttouch.process import get_allocator, install, is_installed, last_failure, trim, uninstall
 from firsttouch.reports import Failure, Stats, stats
 from firsttouch.scopes import use
 
+if _typing.TYPE_CHECKING:
+    from firsttouch.creation import (
+        arange,
+        array,
+        asarray,
+        copy,
+        empty_like,
+        eye,
+        fromiter,
+        full,
+        full_like,
+        linspace,
+        ones,
+        ones_like,
+        zeros_like,
+    )
+
 __all__ = [
     "Allocator",
+    "AllocatorLike",
     "Failure",
+    "OwnAllocator",
     "Stats",
     "UnsupportedError",
     "__version__",
     "aligned",
+    "arange",
+    "array",
+    "asarray",
     "calloc",
+    "copy",
+    "empty",
+    "empty_like",
+    "eye",
+    "filled",
+    "from_functions",
+    "fromiter",
+    "full",
+    "full_like",
     "get_allocator",
+    "guarded",
     "install",
     "is_installed",
+    "jemalloc",
     "last_failure",
+    "limited",
+    "linspace",
     "malloc",
+    "mimalloc",
     "numpy_default",
+    "ones",
+    "ones_like",
     "pages",
     "pool",
     "stats",
+    "tracked",
     "trim",
     "uninstall",
     "use",
+    "zeros",
+    "zeros_like",
 ]
+
+_late.attach()
+_showing.attach()
+
+
+def __getattr__(name: str) -> object:
+    """A constructor, which stays here once it was asked for."""
+    if name not in _late.NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found = _late.constructor(name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_late.NAMES})

@@ -1,43 +1,27 @@
-"""The factories of allocators, named after what they make."""
+"""The factories of allocators that bring memory in, named after what they make."""
 
 from typing import Literal
 
-from firsttouch import _firsttouch
+from firsttouch import _firsttouch, arguments
 from firsttouch._firsttouch import Allocator
+from firsttouch.arguments import Size
+from firsttouch.checking import checked, factory
 
-Size = int | str
-"""Bytes as a number, or text like ``"64 KiB"`` or ``"4 GB"``."""
-
-
-def checked(allocator: object, caller: str) -> Allocator:
-    """``allocator`` itself, if it is one; otherwise a :exc:`TypeError` that names it and says what to give."""
-    if isinstance(allocator, Allocator):
-        return allocator
-    name = getattr(allocator, "__name__", None)
-    if name in _FACTORIES and callable(allocator):
-        raise TypeError(f"{caller} got the function firsttouch.{name}: did you mean firsttouch.{name}()?")
-    raise TypeError(
-        f"{caller} takes an allocator, like firsttouch.pool(), not {type(allocator).__name__}: {allocator!r:.80}"
-    )
-
-
-def pool(upstream: Allocator | None = None, *, max_idle: Size | None = None, decay: float | None = 1.0) -> Allocator:
-    """A pool: keeps freed blocks and hands the warmest back.
-
-    ``upstream``: where its memory comes from, :func:`pages`; ``None`` is ``pages(huge="thp")``. Requests below 16 KiB
-    go to NumPy's own allocator. ``max_idle``: bytes that may be kept idle; ``None`` is a quarter of the machine's or
-    the container's memory. ``decay``: seconds until idle memory is given back; ``None`` is never.
-
-    Raises :exc:`ValueError` or :exc:`TypeError` that show what was given and what is accepted.
-    """
-    stands_on = None if upstream is None else checked(upstream, "pool()")
-    if decay is None:
-        return _firsttouch.pool(stands_on, max_idle=max_idle, never=True)
-    if isinstance(decay, bool) or not isinstance(decay, (int, float)):
-        raise TypeError(f"decay is {type(decay).__name__}: give seconds, 0 or more, or None for never")
-    return _firsttouch.pool(stands_on, max_idle=max_idle, decay=float(decay))
+__all__ = [
+    "Size",
+    "aligned",
+    "calloc",
+    "checked",
+    "from_functions",
+    "jemalloc",
+    "malloc",
+    "mimalloc",
+    "numpy_default",
+    "pages",
+]
 
 
+@factory
 def pages(huge: Literal[False, "thp"] = False) -> Allocator:
     """Anonymous memory, fresh from the system for every array and given back at once.
 
@@ -46,24 +30,70 @@ def pages(huge: Literal[False, "thp"] = False) -> Allocator:
     return _firsttouch.pages(huge)
 
 
+@factory
 def malloc() -> Allocator:
     """The C library's ``malloc``, aligned to 64 bytes. For :func:`use`; :func:`install` can't take it."""
     return _firsttouch.malloc()
 
 
+@factory
 def calloc() -> Allocator:
     """The C library's ``calloc``: arrays read zero, ``np.empty`` included. For :func:`use`."""
     return _firsttouch.calloc()
 
 
+@factory
 def aligned(alignment: Size) -> Allocator:
-    """Memory at multiples of ``alignment`` bytes, a power of two up to 1 GiB; lazily zeroed. For :func:`use`."""
-    return _firsttouch.aligned(alignment)
+    """Memory at multiples of ``alignment`` bytes, a power of two up to 1 GiB; lazily zeroed. For :func:`use`.
+
+    Raises :exc:`ValueError` for any other number, :exc:`TypeError` for what is none.
+    """
+    number = arguments.size("alignment", alignment)
+    if number == 0:
+        raise ValueError("alignment=0: give a power of two from 1 byte to 1 GiB")
+    return _firsttouch.aligned(number)
 
 
+@factory
+def mimalloc() -> Allocator:
+    """Microsoft's mimalloc, one for the process, on memory of firsttouch's own.
+
+    Raises :exc:`UnsupportedError` in a build without it.
+    """
+    return _firsttouch.mimalloc()
+
+
+@factory
+def jemalloc() -> Allocator:
+    """The allocator of FreeBSD and Meta, jemalloc, one for the process, on memory of firsttouch's own.
+
+    Raises :exc:`UnsupportedError` in a build without it.
+    """
+    return _firsttouch.jemalloc()
+
+
+@factory
+def from_functions(
+    *, malloc: int, free: int, calloc: int | None = None, realloc: int | None = None, context: int = 0
+) -> Allocator:
+    """C functions as an allocator, by their addresses, in the form of NEP 49; they are called without the GIL.
+
+    ``malloc(context, size)``, ``calloc(context, count, size)``, ``realloc(context, block, size)`` and
+    ``free(context, block, size)``; sizes are ``size_t``. Without ``calloc`` memory is cleared, without ``realloc``
+    content is copied. ``context`` is handed to each as it is. Whoever gives the functions keeps them alive: a callback
+    of :mod:`ctypes` is gone with its Python object. Any thread may call them.
+
+    Raises :exc:`TypeError` or :exc:`ValueError` for what is no address.
+    """
+    others = [
+        None if value is None else arguments.function(name, value)
+        for name, value in (("calloc", calloc), ("realloc", realloc))
+    ]
+    required = [arguments.function(name, value) for name, value in (("malloc", malloc), ("free", free))]
+    return _firsttouch.from_functions(required[0], *others, required[1], arguments.address("context", context))
+
+
+@factory
 def numpy_default() -> Allocator:
     """NumPy's own allocator, to opt out in a block: ``with use(numpy_default()): ...``."""
     return _firsttouch.numpy_default()
-
-
-_FACTORIES = {"pool", "pages", "malloc", "calloc", "aligned", "numpy_default"}

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
-from firsttouch.allocators import checked
+from firsttouch.checking import checked
+from firsttouch.own import AllocatorLike
 from firsttouch.reports import Failure
 
 if TYPE_CHECKING:
     import numpy as np
 
 
-def install(allocator: Allocator | None = None) -> None:
+def install(allocator: AllocatorLike | None = None) -> None:
     """Lets ``allocator`` serve every array of the process from now on: all threads, those already running included.
 
     ``None`` is the process's own pool. Arrays made before stay as they are. May be called again, also with another
@@ -52,7 +53,7 @@ def get_allocator(array: np.ndarray | None = None) -> Allocator | None:
     return _firsttouch.get_allocator(array)
 
 
-def trim(allocator: Allocator | None = None) -> int:
+def trim(allocator: AllocatorLike | None = None) -> int:
     """Gives what ``allocator`` (the process's own pool) keeps back to the operating system now; bytes given back."""
     return _firsttouch.trim(None if allocator is None else checked(allocator, "trim()"))
 

@@ -3,8 +3,8 @@
 from dataclasses import asdict, dataclass
 
 from firsttouch import _firsttouch
-from firsttouch._firsttouch import Allocator
-from firsttouch.allocators import checked
+from firsttouch.checking import checked
+from firsttouch.own import AllocatorLike
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,6 @@ class Stats:
         return asdict(self)
 
 
-def stats(allocator: Allocator | None = None) -> Stats:
+def stats(allocator: AllocatorLike | None = None) -> Stats:
     """What ``allocator`` (the process's own pool) holds and did. Zeros where it keeps no count."""
     return Stats(**_firsttouch.stats(None if allocator is None else checked(allocator, "stats()")))

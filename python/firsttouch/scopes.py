@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
@@ -9,7 +10,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
-from firsttouch.allocators import checked
+from firsttouch.checking import checked
+from firsttouch.own import AllocatorLike
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -25,7 +27,7 @@ class use:
     ...     y = (x - x.mean()) / x.std()
     """
 
-    def __init__(self, allocator: Allocator | None = None) -> None:
+    def __init__(self, allocator: AllocatorLike | None = None) -> None:
         if allocator is None:
             self._allocator = _firsttouch.default_pool() if _firsttouch.BACKEND else _firsttouch.numpy_default()
         else:
@@ -81,3 +83,27 @@ class use:
 _entered: ContextVar[tuple[tuple[use, object], ...]] = ContextVar("entered", default=())
 """The open blocks of this context, the innermost last, with what served before each. One variable for all blocks, as
 a context never forgets a variable."""
+
+
+def entered() -> tuple[tuple[use, object], ...]:
+    """The open blocks of this context, to be handed to `leave_under`."""
+    return _entered.get()
+
+
+def leave_under(before: object, outer: tuple[tuple[use, object], ...]) -> None:
+    """Ends what was entered without a block of its own, and put back `before` where no block was opened meanwhile.
+
+    A generator that NumPy asked for items may have been left inside a block: that block goes on, and puts back later
+    what was there before all of this.
+    """
+    now = _entered.get()
+    if now is outer:
+        _firsttouch.leave(before)
+        return
+    same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] is pair[1], zip(now, outer, strict=False)))
+    if len(now) > same:
+        put_back = before if same == len(outer) else outer[same][1]
+        _entered.set((*now[:same], (now[same][0], put_back), *now[same + 1 :]))
+    elif same == len(outer):
+        _firsttouch.leave(before)
+    # Else a block around this ended meanwhile, and has put back what was before it.

@@ -91,6 +91,7 @@ impl PyAllocator {
 
     /// `numpy.empty` with this allocator's memory.
     #[pyo3(signature = (shape, dtype=None, order=None, *, device=None, like=None))]
+    #[pyo3(text_signature = "($self, shape, dtype=None, order='C', *, device=None, like=None)")]
     fn empty<'py>(
         slf: &Bound<'py, Self>,
         shape: &Bound<'py, PyAny>,
@@ -104,6 +105,7 @@ impl PyAllocator {
 
     /// `numpy.zeros` with this allocator's memory.
     #[pyo3(signature = (shape, dtype=None, order=None, *, device=None, like=None))]
+    #[pyo3(text_signature = "($self, shape, dtype=None, order='C', *, device=None, like=None)")]
     fn zeros<'py>(
         slf: &Bound<'py, Self>,
         shape: &Bound<'py, PyAny>,

@@ -159,9 +159,11 @@ pub fn make<'py>(py: Python<'py>, a: &Arguments<'_, 'py>, zeroed: bool) -> PyRes
 }
 
 macro_rules! constructor {
-    ($name:ident, $zeroed:literal) => {
+    ($name:ident, $zeroed:literal, $doc:literal) => {
+        #[doc = $doc]
         #[pyfunction]
         #[pyo3(signature = (shape, dtype=None, order=None, *, device=None, like=None, allocator=None))]
+        #[pyo3(text_signature = "(shape, dtype=None, order='C', *, device=None, like=None, allocator=None)")]
         fn $name<'py>(
             py: Python<'py>,
             shape: &Bound<'py, PyAny>,
@@ -176,8 +178,19 @@ macro_rules! constructor {
     };
 }
 
-constructor!(empty, false);
-constructor!(zeros, true);
+constructor!(
+    empty,
+    false,
+    "An array of `shape` whose items are anything (of `calloc()`: zero; objects: `None`).\n\n\
+     `shape`: a number or a tuple of numbers, none negative. `dtype`: `float` if not given. `order`: \"C\", rows in one \
+     piece, or \"F\", columns. `allocator`: where the memory comes from; `None` is the current one."
+);
+constructor!(
+    zeros,
+    true,
+    "An array of `shape` whose items are zero, `False` or empty.\n\n\
+     Where memory is fresh, pages become real when they are first written, whatever the size. Arguments as for `empty`."
+);
 
 /// Gives the long ways of `empty` and `zeros`.
 #[pyfunction]

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from firsttouch.cli import interpreter, program, report_file, start_file
+from firsttouch.cli import interpreter, program, report_file, serving, start_file
 from firsttouch.cli.parser import BadUsageError, Parser
 
 VARIABLE = "FIRSTTOUCH_RUN"
@@ -26,6 +26,7 @@ for example:
   firsttouch run script.py data.csv         as python script.py data.csv
   firsttouch run -m package.module          as python -m package.module
   firsttouch run --json report.json -q script.py
+  firsttouch run --allocator 'limited(pool(), "4 GiB")' script.py
   firsttouch run --json report-%p.json script.py      a file for each process it starts
   mpirun -n 4 firsttouch run --json rank-%r.json script.py
   python -X dev -W error -m firsttouch run script.py  python's own options go before
@@ -37,7 +38,7 @@ options of firsttouch come before the program; all that follows it is the progra
 def main(words: Sequence[str]) -> int:
     """Check everything that can be checked, then exec; comes back only with an error."""
     parser = _parser()
-    own, found = program.split(words, ("--json", "--max-idle", "--decay"))
+    own, found = program.split(words, ("--json", "--allocator", "--max-idle", "--decay"))
     for word in own:
         if parser.unknown(word) and (advice := program.hint(word)):
             raise BadUsageError(f"run: {advice}")
@@ -63,6 +64,12 @@ def _parser() -> Parser:
     )
     add("-q", "--quiet", action="store_true", help="no report on standard error")
     add(
+        "--allocator",
+        metavar="EXPRESSION",
+        help="what serves the arrays, written as in Python: mimalloc, 'pool(pages(huge=\"thp\"), decay=30)'"
+        " (default: pool())",
+    )
+    add(
         "--max-idle",
         metavar="SIZE",
         help='keep at most this much unused memory, as in 512MiB or "4 GiB" (default: by the machine)',
@@ -82,6 +89,8 @@ def _settings(given: Any) -> dict[str, Any]:
         settings["quiet"] = True
     if given.json is not None:
         settings["json"] = report_file.absolute(given.json)
+    if given.allocator is not None:
+        settings["allocator"] = serving.checked(given)
     if given.max_idle is not None:
         settings["max_idle"] = _size(given.max_idle)
     if given.decay is not None:
@@ -114,7 +123,7 @@ def _environment(settings: dict[str, Any], found: program.Program) -> dict[str, 
     environment = dict(os.environ)
     outer = environment.pop(VARIABLE, "")
     if found.can_start:  # else python says so itself, and there is nothing to report
-        settings = _inherited(outer) | settings
+        settings = serving.without_rivals(_inherited(outer), settings) | settings
         settings |= {"pid": os.getpid(), "runpy": found.through_runpy}
         environment[VARIABLE] = json.dumps(settings)
         report_file.warn_early(settings.get("json"))

@@ -1,0 +1,106 @@
+"""NumPy's own constructors with an allocator in place: what they do stays NumPy's, where memory comes from is ours."""
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+
+from firsttouch import _firsttouch, scopes
+from firsttouch._firsttouch import Allocator
+from firsttouch.checking import checked
+
+Constructor = Callable[..., Any]
+
+_NUMPYS = _firsttouch.numpy_default()
+
+#: Of those that are written in C and tell nobody before NumPy 2.4.
+_UNTOLD: dict[str, Constructor] = {
+    "empty": lambda shape, dtype=float, order="C", *, device=None, like=None: ...,  # noqa: ARG005
+    "zeros": lambda shape, dtype=float, order="C", *, device=None, like=None: ...,  # noqa: ARG005
+    "empty_like": lambda prototype, /, dtype=None, order="K", subok=True, shape=None, *, device=None: ...,  # noqa: ARG005
+    "array": lambda object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=None: ...,  # noqa: A006, ARG005
+    "asarray": lambda a, dtype=None, order=None, *, device=None, copy=None, like=None: ...,  # noqa: ARG005
+    "arange": lambda start_or_stop, /, stop=None, step=1, *, dtype=None, device=None, like=None: ...,  # noqa: ARG005
+    "fromiter": lambda iter, dtype, count=-1, *, like=None: ...,  # noqa: A006, ARG005
+}
+
+
+def made(constructor: Constructor, arguments: tuple[Any, ...], named: Mapping[str, Any], allocator: object) -> Any:
+    """What ``constructor`` returns, on memory of ``allocator``; ``None`` is the current one."""
+    chosen = _current() if allocator is None else checked(allocator, f"{constructor.__name__}()")
+    if chosen is None:
+        return constructor(*arguments, **named)
+    own: BaseException | None
+    failed = _firsttouch.last_failure()
+    _firsttouch.take_error()  # of somebody before, who did not ask
+    open_blocks = scopes.entered()
+    before = _firsttouch.enter_direct(chosen)
+    try:
+        return constructor(*arguments, **named)
+    except MemoryError as error:
+        own = _firsttouch.take_error()
+        if own is None:
+            _explain(error, failed)
+    finally:
+        scopes.leave_under(before, open_blocks)
+    raise own
+
+
+def _current() -> Allocator | None:
+    """The current allocator where it is one of firsttouch's; else NumPy's own functions do what is right."""
+    found = _firsttouch.current()
+    return None if found == _NUMPYS or repr(found).startswith("<") else found
+
+
+def _explain(error: MemoryError, failed: tuple[int, str, str] | None) -> NoReturn:
+    """Raises NumPy's sentence again, with the reason where it is this request's."""
+    found = _firsttouch.last_failure()
+    if found is None or (found == failed and found[0] != _asked(error)):
+        raise error
+    raise MemoryError(f"{str(error) or 'no memory for the array'}: {found[2]}") from error
+
+
+def _asked(error: MemoryError) -> int | None:
+    """Bytes that NumPy asked for, which its error keeps as shape and type."""
+    try:
+        shape, dtype = error.args
+        return int(max(1, math.prod(shape)) * dtype.itemsize)
+    except (AttributeError, TypeError, ValueError):
+        return None
+
+
+def satisfying(constructor: Constructor, arguments: tuple[Any, ...], named: dict[str, Any], allocator: object) -> Any:
+    """The same for constructors that may hand out what they were given: it is copied where its memory is another's."""
+    if allocator is None:
+        return made(constructor, arguments, named, None)
+    chosen = checked(allocator, f"{constructor.__name__}()")
+    found = made(constructor, arguments, named, chosen)
+    if not isinstance(found, np.ndarray) or _firsttouch.accepts(chosen, found):
+        return found
+    if named.get("copy") is False:
+        raise ValueError(
+            "Unable to avoid copy while creating an array as requested: "
+            f"its memory is not of the kind that {chosen!r} brings in.\n"
+            "If using `np.array(obj, copy=False)` replace it with `np.asarray(obj)` "
+            "to allow a copy when needed (no behavior change in NumPy 1.x)."
+        )
+    return made(_copied, (found,), {}, chosen)
+
+
+def _copied(array: np.ndarray) -> np.ndarray:
+    return _numpy_array(array, copy=True, order="K", subok=True)
+
+
+_numpy_array = np.array
+
+
+def signature(constructor: Constructor, name: str) -> inspect.Signature:
+    """NumPy's signature with ``allocator=None`` as its last keyword."""
+    try:
+        known = inspect.signature(constructor)
+    except ValueError:
+        known = inspect.signature(_UNTOLD[name])
+    allocator = inspect.Parameter("allocator", inspect.Parameter.KEYWORD_ONLY, default=None)
+    return known.replace(parameters=[*known.parameters.values(), allocator])

@@ -1,0 +1,63 @@
+"""Constructors that bring NumPy in when they are first asked for: `firsttouch run` itself starts without it."""
+
+import importlib
+from typing import Any
+
+from firsttouch import _firsttouch
+from firsttouch._firsttouch import Allocator
+
+NAMES = (
+    "arange",
+    "array",
+    "asarray",
+    "copy",
+    "empty",
+    "empty_like",
+    "eye",
+    "fromiter",
+    "full",
+    "full_like",
+    "linspace",
+    "ones",
+    "ones_like",
+    "zeros",
+    "zeros_like",
+)
+
+
+def constructor(name: str) -> Any:
+    """The function of this name; NumPy is there afterwards."""
+    return getattr(importlib.import_module("firsttouch.creation"), name)
+
+
+def _empty(*arguments: Any, **named: Any) -> Any:
+    return constructor("empty")(*arguments, **named)
+
+
+def _zeros(*arguments: Any, **named: Any) -> Any:
+    return constructor("zeros")(*arguments, **named)
+
+
+class _Method:
+    """Stands for an allocator's method until `creation` puts the real one in its place."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, allocator: Allocator | None, kind: type[Allocator]) -> Any:
+        constructor(self._name)
+        return getattr(kind if allocator is None else allocator, self._name)
+
+
+def attach() -> None:
+    """Gives allocators the constructors as methods, and those that are native what they leave to NumPy."""
+    _firsttouch.set_long(_empty, _zeros)
+    for name in NAMES:
+        if not hasattr(Allocator, name):
+            setattr(Allocator, name, _Method(name))
+
+
+def replace(name: str, method: Any) -> None:
+    """Puts a method where it was only promised."""
+    if isinstance(vars(Allocator).get(name), _Method):
+        setattr(Allocator, name, method)
