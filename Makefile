@@ -22,7 +22,7 @@ BENCH := .venv-bench
 CARGO_FLAGS := --locked --quiet
 PIP := bin/python -m pip --disable-pip-version-check install --quiet
 WHEEL := target/wheels/built
-TYPED := python demo $(wildcard benchmarks tests)
+TYPED := python demo $(wildcard benchmarks examples tests)
 
 rust_files := $(shell find crates -type f) Cargo.toml Cargo.lock
 python_files := $(shell find python wheel-data -type f -not -name '*.pyc' -not -name '*.so' 2>/dev/null)

@@ -1,6 +1,7 @@
 """An allocator of one's own, in Numba: compiled functions of Python, given to `from_functions` by their addresses."""
 
 import ctypes
+from typing import Any
 
 import numba
 import numpy as np
@@ -14,8 +15,7 @@ c_malloc.argtypes, c_malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
 c_free.argtypes, c_free.restype = [ctypes.c_void_p], None
 
 
-@numba.cfunc(types.voidptr(types.voidptr, types.size_t))
-def logging_malloc(context, size):  # type: ignore[no-untyped-def]
+def logging_malloc(context: Any, size: int) -> Any:
     """Notes the sizes of the last hundred requests, in the array that is the context."""
     log = numba.carray(context, (101,), np.int64)
     log[1 + log[0] % 100] = size
@@ -23,8 +23,7 @@ def logging_malloc(context, size):  # type: ignore[no-untyped-def]
     return c_malloc(size)
 
 
-@numba.cfunc(types.void(types.voidptr, types.voidptr, types.size_t))
-def logging_free(context, block, size):  # type: ignore[no-untyped-def]  # noqa: ARG001
+def plain_free(context: Any, block: Any, size: int) -> None:  # noqa: ARG001
     """Gives a block back."""
     c_free(block)
 
@@ -32,7 +31,9 @@ def logging_free(context, block, size):  # type: ignore[no-untyped-def]  # noqa:
 def main() -> None:
     """Which sizes an expression asks for."""
     log = np.zeros(101, np.int64)
-    logging = ft.from_functions(malloc=logging_malloc.address, free=logging_free.address, context=log.ctypes.data)
+    malloc = numba.cfunc(types.voidptr(types.voidptr, types.size_t))(logging_malloc)
+    free = numba.cfunc(types.void(types.voidptr, types.voidptr, types.size_t))(plain_free)
+    logging = ft.from_functions(malloc=malloc.address, free=free.address, context=log.ctypes.data)
     with ft.use(logging):
         x = np.arange(100_000.0)
         y = x * 2 + 1

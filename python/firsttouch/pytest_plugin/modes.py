@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from firsttouch import _firsttouch
-from firsttouch.allocators import checked
+from firsttouch.checking import parse
 from firsttouch.pytest_plugin.filled import Filled
 from firsttouch.pytest_plugin.guarded import Guarded
 from firsttouch.pytest_plugin.installed import Installed
@@ -40,7 +40,7 @@ def begin(config: pytest.Config, text: str) -> None:
 
 def _made(expression: str, given: str) -> Allocator:
     try:
-        allocator = checked(expression, "--firsttouch")
+        allocator = parse(expression)
         _firsttouch.install(allocator)  # whether it can serve everybody is known only here
         _firsttouch.uninstall()
     except Exception as error:

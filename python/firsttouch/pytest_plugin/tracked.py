@@ -12,7 +12,7 @@ import pytest
 
 import firsttouch
 from firsttouch import Allocator, _firsttouch
-from firsttouch.allocators import checked
+from firsttouch.checking import parse
 from firsttouch.pytest_plugin.child import run
 from firsttouch.pytest_plugin.crash import reports_of
 from firsttouch.pytest_plugin.installed import Forking
@@ -42,7 +42,7 @@ class Tracked(Forking):
         return reports
 
     def _begin(self) -> None:
-        self._own = checked(repr(self.allocators[0]), "--firsttouch")
+        self._own = parse(repr(self.allocators[0]))
         firsttouch.install(self._own)
 
     def _counted(self) -> dict[str, Any]:
