@@ -7,6 +7,7 @@ mod contexts;
 mod creation;
 mod dtypes;
 mod factories;
+mod faults;
 mod forks;
 mod handler;
 mod install;
@@ -46,6 +47,7 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     own::register(module)?;
     install::register(module)?;
     contexts::register(module)?;
+    faults::register(module)?;
     forks::register(module)?;
     report::register(module)
 }
