@@ -1,6 +1,8 @@
 //! The Python face of firsttouch: it translates and decides nothing.
 
+mod adaptors;
 mod allocator;
+mod bundled;
 mod c_library;
 mod capsules;
 mod contexts;
@@ -15,6 +17,8 @@ mod numpy_api;
 mod own;
 mod owners;
 mod report;
+mod sites;
+mod stacks;
 mod traces;
 
 use pyo3::create_exception;
@@ -43,6 +47,9 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<allocator::PyAllocator>()?;
     module.add_function(wrap_pyfunction!(parse_size, module)?)?;
     factories::register(module)?;
+    adaptors::register(module)?;
+    bundled::register(module)?;
+    stacks::register(module)?;
     creation::register(module)?;
     own::register(module)?;
     install::register(module)?;

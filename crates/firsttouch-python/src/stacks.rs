@@ -32,7 +32,7 @@ fn tally<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, P
     dict.set_item("peak_bytes", tally.peak_bytes)?;
     dict.set_item("allocations", tally.allocations)?;
     dict.set_item("allocated_bytes", tally.allocated_bytes)?;
-    dict.set_item("histogram", tally.histogram.to_vec())?;
+    dict.set_item("histogram", tally.sizes.to_vec())?;
     Ok(dict)
 }
 
