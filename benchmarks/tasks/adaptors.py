@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from statistics import median as middle
 from typing import Any
@@ -35,7 +35,7 @@ def made(stack: str) -> Any:
     return _made[stack]
 
 
-def alternately(measures: dict[str, Callable[[], Any]], loops: int) -> dict[str, float]:
+def alternately(measures: Mapping[str, Callable[[], Any]], loops: int) -> dict[str, float]:
     """Median seconds of each, in turn."""
     times: dict[str, list[float]] = {}
     for turn in range(TURNS):
