@@ -1,0 +1,1 @@
+"""NumPy's constructors on memory of one's choice."""
