@@ -31,7 +31,7 @@ def explained(error: MemoryError, before: Failure | None) -> MemoryError:
     if found is None or (found == before and found[0] != _asked(error)):
         return error
     if type(error) is _OfNumPy and _asked(error) is not None:
-        return ArrayMemoryError(*error.args, found[2])
+        return ArrayMemoryError(*error.args, found[2])  # type: ignore[call-arg]
     return MemoryError(f"{str(error) or 'no memory for the array'}: {found[2]}")
 
 
