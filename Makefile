@@ -22,7 +22,7 @@ BENCH := .venv-bench
 CARGO_FLAGS := --locked --quiet
 PIP := bin/python -m pip --disable-pip-version-check install --quiet
 WHEEL := target/wheels/built
-TYPED := python demo $(wildcard benchmarks tests)
+TYPED := python demo $(wildcard benchmarks examples tests)
 
 rust_files := $(shell find crates -type f) Cargo.toml Cargo.lock
 python_files := $(shell find python wheel-data -type f -not -name '*.pyc' -not -name '*.so' 2>/dev/null)
@@ -152,6 +152,11 @@ test-quick: $(QUICK)/installed ## the quick tests on another Python (PYTHON=) an
 .PHONY: profilers
 profilers: $(TEST)/made ## add the profilers that tests look for; what cannot be had is left out
 	-@$(TEST)/$(PIP) --require-hashes -r requirements/peers.txt || echo 'no memray: its tests will be skipped' >&2
+
+.PHONY: neighbours
+neighbours: $(TEST)/made ## add other people's packages that take our arrays; what cannot be had is left out
+	-@$(TEST)/$(PIP) --require-hashes -r requirements/neighbours.txt \
+	    || echo 'not all of JAX, PyArrow, pandas, xarray and Numba: their tests will be skipped' >&2
 
 # ---- Keeping house --------------------------------------------------------------------------------------------
 

@@ -10,4 +10,7 @@ NAMES = (
     "workloads",
     "startup",
     "limit",
+    "create",
+    "adaptors",
+    "bundled",
 )

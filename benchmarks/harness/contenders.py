@@ -26,11 +26,11 @@ FOREIGN = ("MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD", "FIRSTTOUCH", "MIMALLOC_",
 
 @dataclass(frozen=True)
 class Contender:
-    """A name, the environment it starts with, and whether it calls `firsttouch.install()`."""
+    """A name, the environment it starts with, and what it installs: `True` is firsttouch's default."""
 
     name: str
     environment: dict[str, str] = field(default_factory=dict[str, str])
-    install: bool = False
+    install: bool | str = False
 
     def under(self, environment: dict[str, str]) -> Contender:
         """The same contender with more variables set."""

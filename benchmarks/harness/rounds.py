@@ -38,7 +38,7 @@ class Worker:
     def __init__(self, contender: Contender) -> None:
         command = [sys.executable, "-m", "benchmarks.harness.worker"]
         if contender.install:
-            command.append("--install")
+            command += ["--install"] if contender.install is True else ["--install", contender.install]
         self.name = contender.name
         self._preload = contender.environment.get("LD_PRELOAD", "")
         self._hello: dict[str, Any] = {}

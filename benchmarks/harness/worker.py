@@ -36,7 +36,7 @@ def libraries() -> list[str]:
     return sorted(paths)
 
 
-def serve(install: bool) -> None:
+def serve(install: bool, expression: str | None = None) -> None:
     """Say that we are ready, then answer until standard input ends."""
     pipe = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever an experiment prints must not reach the pipe
@@ -45,7 +45,7 @@ def serve(install: bool) -> None:
         import firsttouch
 
         start = time.perf_counter_ns()
-        firsttouch.install()
+        firsttouch.install(expression)
         install_ns = time.perf_counter_ns() - start
     say(pipe, {"libraries": libraries(), "numpy": np.__version__, "install_ns": install_ns})
     for line in sys.stdin:
@@ -56,4 +56,4 @@ def serve(install: bool) -> None:
 
 
 if __name__ == "__main__":
-    serve("--install" in sys.argv[1:])
+    serve("--install" in sys.argv[1:], sys.argv[2] if len(sys.argv) > 2 else None)

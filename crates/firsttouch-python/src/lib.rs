@@ -1,12 +1,15 @@
 //! The Python face of firsttouch: it translates and decides nothing.
 
+mod adaptors;
 mod allocator;
+mod bundled;
 mod c_library;
 mod capsules;
 mod contexts;
 mod creation;
 mod dtypes;
 mod factories;
+mod faults;
 mod forks;
 mod handler;
 mod install;
@@ -14,6 +17,8 @@ mod numpy_api;
 mod own;
 mod owners;
 mod report;
+mod sites;
+mod stacks;
 mod traces;
 
 use pyo3::create_exception;
@@ -42,10 +47,14 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<allocator::PyAllocator>()?;
     module.add_function(wrap_pyfunction!(parse_size, module)?)?;
     factories::register(module)?;
+    adaptors::register(module)?;
+    bundled::register(module)?;
+    stacks::register(module)?;
     creation::register(module)?;
     own::register(module)?;
     install::register(module)?;
     contexts::register(module)?;
+    faults::register(module)?;
     forks::register(module)?;
     report::register(module)
 }

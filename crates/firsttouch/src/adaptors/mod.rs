@@ -1,5 +1,12 @@
 //! Allocators that stand on another, their upstream.
 
+mod filled;
+mod limited;
+mod list;
 mod pool;
+mod tracked;
 
+pub use filled::Filled;
+pub use limited::Limited;
 pub use pool::{Options, Pool, SMALL_LIMIT};
+pub use tracked::{Living, Tally, Tracked};

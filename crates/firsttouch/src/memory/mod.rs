@@ -17,6 +17,8 @@ mod open;
 pub(crate) mod purge;
 mod records;
 pub(crate) mod region;
+#[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
+pub(crate) mod reserve;
 mod segment;
 mod spans;
 mod top;

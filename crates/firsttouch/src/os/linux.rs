@@ -11,7 +11,7 @@ use std::time::Duration;
 /// There is a backend.
 pub const BACKEND: bool = true;
 
-fn errno() -> Errno {
+pub(super) fn errno() -> Errno {
     Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(0))
 }
 

@@ -13,11 +13,14 @@
 //! - [`spawn`], [`Thread::join`]: a thread that blocks all signals and needs no allocator.
 //! - [`at_fork`]: run code around every fork. [`why_refused`]: which limit explains a refusal.
 //! - [`headroom`]: bytes that the machine or the container can still give. [`address_space_limit`]: the process's bound.
+//! - [`watch_faults`]: a memory fault is noted before it ends the process. [`write_at_start`]: how a handler notes it.
 
 #![allow(unsafe_code)] // Safety: this is where the machine begins; each block says which promise it rests on.
 
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 mod linux;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+mod linux_faults;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 mod linux_limits;
 #[cfg(not(all(target_os = "linux", not(firsttouch_no_backend))))]
@@ -26,12 +29,25 @@ mod none;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 pub use linux::*;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+pub use linux_faults::*;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 pub use linux_limits::*;
 #[cfg(not(all(target_os = "linux", not(firsttouch_no_backend))))]
 pub use none::*;
 
 mod inject;
 pub use inject::{Call, fail_after, injected};
+
+/// An access to memory that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The signal that the system sent.
+    pub signal: i32,
+    /// Where it was.
+    pub address: usize,
+    /// Whether it wrote, where that can be known.
+    pub wrote: Option<bool>,
+}
 
 /// An error number of the operating system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

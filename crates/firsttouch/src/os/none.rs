@@ -1,6 +1,6 @@
 //! A platform without a backend yet: every call says so, and the caller passes its requests on to somebody else.
 
-use super::Errno;
+use super::{Errno, Fault};
 use crate::failure::Limit;
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::AtomicU32;
@@ -44,6 +44,14 @@ pub fn advise_huge(_address: usize, _size: usize) -> Result<(), Errno> {
 pub fn resident_pages(_address: usize, _size: usize) -> Result<usize, Errno> {
     Err(Errno::UNSUPPORTED)
 }
+
+/// Refuses.
+pub fn watch_faults(_note: fn(&Fault)) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Nothing is written.
+pub fn write_at_start(_file: i32, _bytes: &[u8]) {}
 
 /// The commonest.
 pub fn page_size() -> usize {

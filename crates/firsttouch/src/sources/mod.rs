@@ -4,13 +4,23 @@
 
 mod aligned;
 mod calloc;
+#[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
+mod embedded;
 mod functions;
+#[cfg(feature = "jemalloc")]
+mod jemalloc;
 mod malloc;
+#[cfg(feature = "mimalloc")]
+mod mimalloc;
 mod pages;
 mod small_blocks;
 
 pub use aligned::Aligned;
 pub use calloc::Calloc;
 pub use functions::{Functions, FunctionsTable};
+#[cfg(feature = "jemalloc")]
+pub use jemalloc::Jemalloc;
 pub use malloc::Malloc;
+#[cfg(feature = "mimalloc")]
+pub use mimalloc::Mimalloc;
 pub use pages::Pages;

@@ -7,7 +7,7 @@ mod common;
 
 mod accounts;
 mod apart;
-mod functions;
+mod c_functions;
 mod given;
 mod refused;
 mod released;
@@ -17,7 +17,7 @@ mod sizes;
 mod zero;
 
 use firsttouch::Allocator;
-use firsttouch::adaptors::{Options, Pool};
+use firsttouch::adaptors::{Filled, Limited, Options, Pool, Tracked};
 use firsttouch::sources::{Aligned, Calloc, Malloc, Pages};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,59 @@ use std::time::Duration;
 /// Makes a fresh allocator.
 type Make = fn() -> Arc<dyn Allocator>;
 
+/// A budget beyond what any law takes, and within what the system would have refused anyway.
+const BUDGET: usize = 1 << 42;
+
+fn pool() -> Arc<dyn Allocator> {
+    Pool::new(Options::default())
+}
+
+fn tracked(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
+    Tracked::new(upstream, None)
+}
+
+fn limited(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
+    Limited::new(upstream, BUDGET)
+}
+
+fn filled(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
+    Filled::new(upstream, Some(0xFF), None)
+}
+
+/// Filled at both ends.
+fn wiped(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
+    Filled::new(upstream, Some(0xA5), Some(0xDF))
+}
+
+/// The laws, each with the name of the test that it is. What a process has once can't begin anew or be dropped: it gets
+/// the others, each in a process of its own.
 macro_rules! contract {
+    (once $(#[$when:meta] $name:ident: $make:expr;)*) => {$(
+        #[$when]
+        mod $name {
+            use super::*;
+
+            const MAKE: Make = || $make;
+
+            contract!(@alone $name
+                given::size_and_alignment, given::every_alignment, given::tiny_and_empty,
+                zero::after_everything_was_dirty, zero::recycled_one_by_one, zero::among_clean_and_dirty, zero::unasked,
+                apart::no_two_blocks_overlap, apart::nobody_else_writes,
+                resized::contents_come_along, resized::in_place_or_not_at_all, resized::neighbours_stay, resized::a_long_walk,
+                shared::any_thread_may_free, shared::a_thread_that_ends_leaves_nothing_behind,
+                refused::impossible_sizes, refused::a_resize_that_fails_changes_nothing, refused::nothing_is_lost,
+                released::trim_keeps_what_lives, released::idle_memory_is_gone_after_trim,
+                accounts::add_up, accounts::the_expression_names_it,
+            );
+        }
+    )*};
+    (@alone $name:ident $($file:ident::$law:ident,)*) => {$(
+        #[test]
+        fn $law() {
+            let name = concat!(stringify!($name), "::", stringify!($law));
+            super::common::alone::alone(name, || super::$file::$law(MAKE));
+        }
+    )*};
     ($($name:ident: $make:expr;)*) => {$(
         mod $name {
             use super::*;
@@ -59,8 +111,8 @@ contract! {
     aligned_64: Arc::new(Aligned::new(64).unwrap());
     aligned_4096: Arc::new(Aligned::new(4096).unwrap());
     aligned_2m: Arc::new(Aligned::new(2 << 20).unwrap());
-    functions: super::functions::all();
-    functions_two: super::functions::two();
+    functions: super::c_functions::all();
+    functions_two: super::c_functions::two();
     pages: Pages::new(false);
     pages_thp: Pages::new(true);
     pool: Pool::new(Options::default());
@@ -69,4 +121,22 @@ contract! {
     pool_at_once: Pool::new(Options { decay: Some(Duration::ZERO), ..Options::default() });
     pool_bounded: Pool::new(Options { max_idle: Some(8 << 20), ..Options::default() });
     pool_keeps_nothing: Pool::new(Options { max_idle: Some(0), decay: Some(Duration::ZERO), huge: true });
+    tracked_pool: tracked(pool());
+    tracked_lines: Tracked::new(pool(), Some(|| 7));
+    tracked_calloc: tracked(Arc::new(Calloc));
+    limited_pool: limited(pool());
+    limited_limited_pool: limited(limited(pool()));
+    limited_tracked_malloc: limited(tracked(Arc::new(Malloc)));
+    filled_pool: filled(pool());
+    filled_calloc: filled(Arc::new(Calloc));
+    filled_nothing_pages: Filled::new(Pages::new(false), None, None);
+    wiped_pool: wiped(pool());
+    wiped_limited_malloc: wiped(limited(Arc::new(Malloc)));
+    tracked_wiped_aligned_4096: tracked(wiped(Arc::new(Aligned::new(4096).unwrap())));
+}
+
+contract! {
+    once
+    #[cfg(feature = "mimalloc")] mimalloc: firsttouch::sources::Mimalloc::get().unwrap();
+    #[cfg(feature = "jemalloc")] jemalloc: firsttouch::sources::Jemalloc::get().unwrap();
 }

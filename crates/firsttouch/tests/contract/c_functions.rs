@@ -74,7 +74,8 @@ fn a_free_says_what_was_asked_and_each_address_is_known() {
     assert_eq!(out.load(SeqCst), 0);
     let foreign = NonNull::from(&out).cast();
     assert_eq!(functions.owns(foreign), Some(false));
-    let expected = format!("malloc={:#x}, free={:#x}, calloc=None", malloc as *const () as usize, free as *const () as usize);
+    let expected =
+        format!("malloc={:#x}, free={:#x}, calloc=None", malloc as *const () as usize, free as *const () as usize);
     assert!(functions.expression().contains(&expected), "{}", functions.expression());
 }
 

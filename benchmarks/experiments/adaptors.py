@@ -1,0 +1,46 @@
+"""What each adaptor costs on top of the pool, on small and large arrays and on an expression."""
+
+from __future__ import annotations
+
+from benchmarks.harness.contenders import NUMPY
+from benchmarks.harness.report import Section, Table
+from benchmarks.harness.rounds import Call, Plan, collect
+from benchmarks.harness.sizes import KIB, MIB, name
+from benchmarks.harness.statistics import Matrix, judge, median
+from benchmarks.tasks.adaptors import STACKS
+
+BAR = 1.03
+BASE, TRACKED = "pool()", "tracked(pool())"
+CREATED = (64, 64 * KIB, 16 * MIB)
+EXPRESSIONS = (64 * KIB, 256 * KIB, MIB, 8 * MIB, 64 * MIB)
+
+
+def run(quick: bool) -> Section:
+    """Arrays made by each allocator, then an expression under each."""
+    section = Section(
+        "adaptors",
+        "What adaptors cost",
+        f"`tracked` costs at most {BAR} times the pool alone on an expression with temporaries. Cells are the time "
+        "divided by the pool's in the same process.",
+    )
+    for title, function, sizes in (
+        ("An array, made and dropped", "create", CREATED[:1] if quick else CREATED),
+        ("`(a*b+a)/(b+1.0)-a` under `use`", "expression", EXPRESSIONS[:2] if quick else EXPRESSIONS),
+    ):
+        cells: dict[str, dict[str, Matrix]] = {stack: {} for stack in STACKS}
+        times: list[str] = []
+        for size in sizes:
+            call = Call("benchmarks.tasks.adaptors", function, {"nbytes": size})
+            samples = collect([NUMPY], call, Plan.steady(quick), 8 * size)
+            section.raw[f"{function} {size}"] = samples.replies
+            base = samples.column(NUMPY, BASE)
+            times.append(f"{median(base).value * 1e6:,.2f} us")
+            for stack in STACKS:
+                cells[stack][name(size)] = samples.column(NUMPY, stack) / base
+        table = Table(f"**{title}**", ["allocator", *map(name, sizes)])
+        table.rows.append([f"`{BASE}`", *times])
+        for stack in list(STACKS)[1:]:
+            table.rows.append([f"`{stack}`", *(str(median(cell)) for cell in cells[stack].values())])
+        section.tables.append(table)
+    section.verdicts.append(judge(f"`{TRACKED}` on the expression: at most {BAR} times the pool", BAR, cells[TRACKED]))
+    return section

@@ -1,0 +1,64 @@
+"""What making an array costs: the package's constructors against NumPy's."""
+
+from __future__ import annotations
+
+from benchmarks.harness.contenders import NUMPY
+from benchmarks.harness.report import Section, Table
+from benchmarks.harness.rounds import Call, Plan, collect
+from benchmarks.harness.sizes import KIB, MIB, name
+from benchmarks.harness.statistics import Matrix, Verdict, judge, median
+from benchmarks.tasks.create import MAKERS, SHAPES
+
+SMALL = (1, 8, 64, 512, KIB, 4 * KIB, 16 * KIB)
+LARGE = (64 * KIB, 256 * KIB, MIB, 16 * MIB, 256 * MIB, 1024 * MIB)
+BAR = 1.10
+LAZY = 100e-6  # "microseconds, whatever the size"
+
+
+def run(quick: bool) -> Section:
+    """Sizes from a byte to a gibibyte; then two very different sizes of lazily zeroed arrays."""
+    section = Section(
+        "create",
+        "Making arrays",
+        f"`ft.empty` and `ft.zeros` cost at most {BAR} times NumPy's for small arrays, and no more above 64 KiB; zeros "
+        "of 1024 x 1024 x 256 float64 in microseconds. Nothing is installed; `allocator=` and the method use a pool. "
+        "Cells are the time divided by NumPy's in the same process; the array is dropped at once.",
+    )
+    small, large = ((8, 4 * KIB), (MIB,)) if quick else (SMALL, LARGE)
+    for what, makers in MAKERS.items():
+        plain, *others = makers
+        table = Table(f"**{what}**", ["bytes", f"`{plain}`", *(f"`{other}`" for other in others)])
+        cells: dict[str, dict[int, Matrix]] = {other: {} for other in others}
+        for size in (*small, *large):
+            call = Call("benchmarks.tasks.create", "measure", {"nbytes": size, "what": what})
+            samples = collect([NUMPY], call, Plan.steady(quick), 0)
+            section.raw[f"{what} {size}"] = samples.replies
+            base = samples.column(NUMPY, plain)
+            for other in others:
+                cells[other][size] = samples.column(NUMPY, other) / base
+            ratios = [str(median(cells[other][size])) for other in others]
+            table.rows.append([name(size), f"{median(base).value * 1e9:,.0f} ns", *ratios])
+        section.tables.append(table)
+        for other in others:
+            for words, sizes, bar in (("small arrays", small, BAR), ("from 64 KiB", large, 1.0)):
+                got = {name(size): cells[other][size] for size in sizes}
+                section.verdicts.append(judge(f"`{other}`, {words}: at most {bar} times NumPy's", bar, got))
+    lazily(section, quick)
+    return section
+
+
+def lazily(section: Section, quick: bool) -> None:
+    """Zeros that nobody has touched yet."""
+    columns = ["shape"]
+    table = Table("**zeros of float64, not touched, microseconds**", columns)
+    for shape in SHAPES:
+        samples = collect([NUMPY], Call("benchmarks.tasks.create", "lazily", {"shape": shape}), Plan.steady(quick), 0)
+        section.raw[f"lazily {shape}"] = samples.replies
+        names = list(samples.replies[NUMPY.name][0][0])
+        columns[1:] = names
+        medians = {each: median(samples.column(NUMPY, each)).value for each in names}
+        table.rows.append([shape, *(f"{value * 1e6:,.1f}" for value in medians.values())])
+    section.tables.append(table)
+    worst = max(value for each, value in medians.items() if each != NUMPY.name)
+    outcome = "passed" if worst <= LAZY else "failed"
+    section.verdicts.append(Verdict("zeros of 2 GiB in microseconds", f"{worst * 1e6:,.1f} us at the most", outcome))

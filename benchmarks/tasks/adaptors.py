@@ -1,0 +1,75 @@
+"""One adaptor around a source: making arrays directly, and an expression with the adaptor in charge of the context."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from statistics import median as middle
+from typing import Any
+
+import numpy as np
+
+import firsttouch as ft
+
+TURNS = 20
+STACKS: dict[str, Callable[[], Any]] = {
+    "pool()": ft.pool,
+    "tracked(pool())": lambda: ft.tracked(ft.pool()),
+    "tracked(pool(), lines=True)": lambda: ft.tracked(ft.pool(), lines=True),
+    "limited(pool(), '16 GiB')": lambda: ft.limited(ft.pool(), "16 GiB"),
+    "filled(pool())": lambda: ft.filled(ft.pool()),
+    "guarded(pool())": lambda: ft.guarded(ft.pool()),
+    "pool(malloc())": lambda: ft.pool(ft.malloc()),
+    "malloc()": ft.malloc,
+    "mimalloc()": ft.mimalloc,
+    "jemalloc()": ft.jemalloc,
+}
+_made: dict[str, Any] = {}
+
+
+def made(stack: str) -> Any:
+    """The allocator, made once."""
+    if stack not in _made:
+        _made[stack] = STACKS[stack]()
+    return _made[stack]
+
+
+def alternately(measures: dict[str, Callable[[], None]], loops: int) -> dict[str, float]:
+    """Median seconds of each, in turn."""
+    times: dict[str, list[float]] = {}
+    for turn in range(TURNS):
+        for name in measures if turn % 2 else reversed(measures):
+            measure = measures[name]
+            start = time.perf_counter()
+            for _ in range(loops):
+                measure()
+            times.setdefault(name, []).append((time.perf_counter() - start) / loops)
+    return {name: middle(row) for name, row in times.items()}
+
+
+def create(nbytes: int) -> dict[str, float]:
+    """Seconds to make and drop an array with each."""
+    makers = {stack: made(stack).empty for stack in STACKS}
+    loops = max(2, min(500, (1 << 22) // nbytes))
+    return alternately({stack: lambda make=make: make(nbytes, np.uint8) for stack, make in makers.items()}, loops)
+
+
+def expression(nbytes: int) -> dict[str, float]:
+    """Seconds for an expression with three temporaries and its result, each stack in charge of the context."""
+    a, b = np.full(nbytes // 8, 1.5), np.full(nbytes // 8, 2.5)
+
+    def once() -> None:
+        result = (a * b + a) / (b + 1.0) - a
+        del result
+
+    times: dict[str, list[float]] = {}
+    loops = max(1, (1 << 20) // nbytes)
+    for turn in range(TURNS):
+        for stack in STACKS if turn % 2 else reversed(STACKS):
+            with ft.use(made(stack)):
+                once()
+                start = time.perf_counter()
+                for _ in range(loops):
+                    once()
+                times.setdefault(stack, []).append((time.perf_counter() - start) / loops)
+    return {stack: middle(row) for stack, row in times.items()}

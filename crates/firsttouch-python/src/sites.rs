@@ -1,0 +1,94 @@
+//! The Python line that asks for memory: the innermost frame that is neither NumPy's nor ours.
+
+#![allow(unsafe_code)] // Safety: frames are walked with the GIL held, and code objects are kept once seen.
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Frames that are looked at: deep enough for NumPy's helpers of helpers.
+const DEPTH: usize = 16;
+
+/// A line, and the code object it belongs to, kept so that its address stays its own.
+struct Line {
+    code: Py<PyAny>,
+    number: i32,
+}
+
+#[derive(Default)]
+struct Seen {
+    /// Whether a code object belongs to NumPy or us.
+    library: HashMap<usize, bool>,
+    /// Numbers of lines from 1 on, by code object and line.
+    numbers: HashMap<(usize, i32), u64>,
+    lines: Vec<Line>,
+}
+
+static SEEN: Mutex<Option<Seen>> = Mutex::new(None);
+
+fn is_library(code: &Bound<'_, PyAny>) -> bool {
+    let file = code.getattr("co_filename").and_then(|name| name.extract::<String>()).unwrap_or_default();
+    ["/numpy/", "/firsttouch/"].iter().any(|part| file.contains(part))
+}
+
+/// The number of the line that asks; zero where no Python code runs in this thread.
+pub fn site() -> u64 {
+    // SAFETY: asks whether this thread holds the GIL.
+    if unsafe { ffi::PyGILState_Check() } == 0 {
+        return 0;
+    }
+    Python::try_attach(find).unwrap_or(0)
+}
+
+fn find(py: Python<'_>) -> u64 {
+    // SAFETY: a borrowed reference or null; all others are owned.
+    let mut frame = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) };
+    for _ in 0..DEPTH {
+        let Some(at) = &frame else { return 0 };
+        // SAFETY: the frame lives, and the code object is a new reference.
+        let code = unsafe { Bound::from_owned_ptr(py, ffi::PyFrame_GetCode(at.as_ptr().cast()).cast()) };
+        let key = code.as_ptr() as usize;
+        let known = SEEN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().library.get(&key).copied();
+        let library = known.unwrap_or_else(|| is_library(&code));
+        if !library {
+            // SAFETY: the frame lives.
+            let number = unsafe { ffi::PyFrame_GetLineNumber(at.as_ptr().cast()) };
+            return note(code, number);
+        }
+        if known.is_none() {
+            let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+            let seen = seen.get_or_insert_default();
+            seen.library.insert(key, true);
+            seen.lines.push(Line { code: code.unbind(), number: 0 }); // keeps it
+        }
+        // SAFETY: a new reference or null.
+        frame = unsafe { Bound::from_owned_ptr_or_opt(py, ffi::PyFrame_GetBack(at.as_ptr().cast()).cast()) };
+    }
+    0
+}
+
+fn note(code: Bound<'_, PyAny>, number: i32) -> u64 {
+    let key = (code.as_ptr() as usize, number);
+    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let seen = seen.get_or_insert_default();
+    if let Some(&found) = seen.numbers.get(&key) {
+        return found;
+    }
+    seen.library.insert(key.0, false);
+    seen.lines.push(Line { code: code.unbind(), number });
+    let site = seen.lines.len() as u64;
+    seen.numbers.insert(key, site);
+    site
+}
+
+/// File and line of a site.
+pub fn place(py: Python<'_>, site: u64) -> PyResult<Option<(String, i32)>> {
+    let found = {
+        let seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = seen.as_ref().and_then(|seen| seen.lines.get((site as usize).checked_sub(1)?));
+        line.map(|line| (line.code.clone_ref(py), line.number))
+    };
+    let Some((code, number)) = found else { return Ok(None) };
+    Ok(Some((code.bind(py).getattr("co_filename")?.extract()?, number)))
+}

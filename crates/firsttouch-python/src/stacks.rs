@@ -1,0 +1,69 @@
+//! What the adaptors of a stack know: the tally of `tracked`, the overruns that `guarded` found, each level by itself.
+
+use crate::allocator::PyAllocator;
+use crate::sites;
+use firsttouch::adaptors::{Guarded, Tracked};
+use firsttouch::allocator::Allocator;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::any::Any;
+use std::sync::Arc;
+
+/// The outermost allocator of one type in a stack.
+fn find<T: Any>(native: &Arc<dyn Allocator>) -> Option<&T> {
+    let any: &dyn Any = native.as_ref();
+    any.downcast_ref::<T>().or_else(|| native.upstream().and_then(find))
+}
+
+fn found<'a, T: Any>(allocator: &'a PyAllocator, name: &str) -> PyResult<&'a T> {
+    allocator.native().and_then(find).ok_or_else(|| {
+        PyTypeError::new_err(format!("there is no {name}() in {}: put it around the allocator", allocator.expression()))
+    })
+}
+
+/// The counts of the outermost `tracked` in a stack.
+#[pyfunction]
+fn tally<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyDict>> {
+    let tally = found::<Tracked>(allocator, "tracked")?.tally();
+    let dict = PyDict::new(py);
+    dict.set_item("live_blocks", tally.live_blocks)?;
+    dict.set_item("live_bytes", tally.live_bytes)?;
+    dict.set_item("peak_bytes", tally.peak_bytes)?;
+    dict.set_item("allocations", tally.allocations)?;
+    dict.set_item("allocated_bytes", tally.allocated_bytes)?;
+    dict.set_item("histogram", tally.sizes.to_vec())?;
+    Ok(dict)
+}
+
+/// Living blocks of the outermost `tracked`: address, bytes, and file and line where they are noted.
+#[pyfunction]
+fn living(py: Python<'_>, allocator: &PyAllocator) -> PyResult<Vec<(usize, usize, Option<String>, i32)>> {
+    let living = found::<Tracked>(allocator, "tracked")?.living();
+    let each = living.into_iter().map(|block| {
+        let place = sites::place(py, block.site)?;
+        let (file, line) = place.map_or((None, 0), |(file, line)| (Some(file), line));
+        Ok((block.address, block.asked, file, line))
+    });
+    each.collect()
+}
+
+/// Writes beyond arrays that the outermost `guarded` found in its canaries: address, bytes asked, and where it was hit.
+#[pyfunction]
+fn overruns(allocator: &PyAllocator) -> PyResult<Vec<(usize, usize, usize)>> {
+    let hits = found::<Guarded>(allocator, "guarded")?.check();
+    Ok(hits.into_iter().map(|hit| (hit.address, hit.asked, hit.at)).collect())
+}
+
+/// The allocator that an adaptor stands on.
+#[pyfunction]
+fn upstream(allocator: &PyAllocator) -> Option<PyAllocator> {
+    allocator.native().and_then(|native| native.upstream()).cloned().map(PyAllocator::ours)
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(tally, module)?)?;
+    module.add_function(wrap_pyfunction!(living, module)?)?;
+    module.add_function(wrap_pyfunction!(overruns, module)?)?;
+    module.add_function(wrap_pyfunction!(upstream, module)?)
+}

@@ -1,0 +1,128 @@
+//! Patterns in memory that shows what was never written, or was freed: whoever reads such bytes sees them.
+
+#![allow(unsafe_code)] // Safety: only bytes that nobody uses are written: of blocks just taken, or on their way back.
+
+use super::list;
+use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::failure;
+use crate::memory::ledger::Ledger;
+use crate::stats::Stats;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// See the module. Zeroed requests stay zero; all that may be used beyond what was asked is filled, too, so that it has
+/// the pattern when the block grows.
+pub struct Filled {
+    upstream: Arc<dyn Allocator>,
+    on_allocate: Option<u8>,
+    on_free: Option<u8>,
+    ledger: Arc<Ledger<()>>,
+}
+
+impl Filled {
+    /// Fills blocks of `upstream` with `on_allocate` before they are used and with `on_free` before they go back.
+    pub fn new(upstream: Arc<dyn Allocator>, on_allocate: Option<u8>, on_free: Option<u8>) -> Arc<Self> {
+        Arc::new(Self { upstream, on_allocate, on_free, ledger: Ledger::new() })
+    }
+
+    /// Fills a block's bytes from `from` to the last that may be used.
+    ///
+    /// # Safety
+    /// The block lives, and nobody uses these bytes.
+    unsafe fn fill(&self, address: NonNull<u8>, from: usize, pattern: Option<u8>) {
+        let Some(byte) = pattern else { return };
+        // SAFETY: the caller's promise; they may be used.
+        unsafe {
+            let size = self.upstream.usable_size(address).saturating_sub(from);
+            address.add(from).write_bytes(byte, size);
+        }
+    }
+}
+
+fn shown(pattern: Option<u8>) -> String {
+    pattern.map_or("None".into(), |byte| byte.to_string())
+}
+
+// SAFETY: the upstream keeps the promises; zeroed requests are not written, and others no longer called zero.
+unsafe impl Allocator for Filled {
+    fn expression(&self) -> String {
+        let (upstream, allocate, free) = (self.upstream.expression(), shown(self.on_allocate), shown(self.on_free));
+        format!("filled({upstream}, on_allocate={allocate}, on_free={free})")
+    }
+
+    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
+        request.check().inspect_err(|&error| failure::remember(error))?;
+        let block = list::allocate(&*self.upstream, &self.ledger, request, ())?;
+        let from = if request.zeroed { request.size } else { 0 };
+        // SAFETY: the block was just taken, and nobody uses it yet.
+        unsafe { self.fill(block.address, from, self.on_allocate) };
+        Ok(Block { zeroed: block.zeroed && (request.zeroed || self.on_allocate.is_none()), ..block })
+    }
+
+    unsafe fn deallocate(&self, address: NonNull<u8>) {
+        // SAFETY: the caller's promise: nobody uses the block any more.
+        unsafe {
+            if self.ledger.leave(address).is_some() {
+                self.fill(address, 0, self.on_free);
+            }
+            self.upstream.deallocate(address);
+        }
+    }
+
+    unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { self.upstream.usable_size(address) }
+    }
+
+    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
+        // SAFETY: the caller's promise; beyond the smaller of both sizes nobody uses anything.
+        unsafe {
+            let old = self.upstream.usable_size(address);
+            let known = self.ledger.get(address).is_some();
+            if known && self.on_free.is_some() && size < old {
+                return false; // the end would go back unfilled; moved, it does not
+            }
+            let done = self.upstream.resize_in_place(address, size);
+            if done && known {
+                self.fill(address, old.min(size), self.on_allocate);
+            }
+            done
+        }
+    }
+
+    unsafe fn reallocate(&self, address: NonNull<u8>, request: Request) -> Result<Block, AllocError> {
+        // SAFETY: the caller's promise; beyond the smaller of both sizes nobody uses anything.
+        unsafe {
+            if self.ledger.get(address).is_none() {
+                return self.upstream.reallocate(address, request);
+            }
+            let old = self.upstream.usable_size(address);
+            if self.on_free.is_none() {
+                let notes = ((), ());
+                let block = list::reallocate(&*self.upstream, &self.ledger, address, request, notes).0?;
+                self.fill(block.address, old.min(request.size), self.on_allocate);
+                return Ok(block);
+            }
+            if self.resize_in_place(address, request.size) {
+                return Ok(Block { address, size: self.usable_size(address), zeroed: false });
+            }
+            list::move_away(self, address, request)
+        }
+    }
+
+    fn trim(&self) -> usize {
+        self.upstream.trim()
+    }
+
+    fn stats(&self) -> Stats {
+        self.upstream.stats()
+    }
+
+    fn in_segments(&self) -> bool {
+        self.upstream.in_segments()
+    }
+
+    fn owns(&self, address: NonNull<u8>) -> Option<bool> {
+        Some(self.ledger.get(address).is_some())
+    }
+}

@@ -1,0 +1,190 @@
+//! Counts what lives and what ever did, and knows who asked: cheap enough to leave on.
+
+#![allow(unsafe_code)] // Safety: requests are passed on as they are, and so are the promises.
+
+use super::list;
+use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::memory::ledger::Ledger;
+use crate::stats::Stats;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+#[derive(Clone, Copy)]
+struct Noted {
+    asked: usize,
+    site: u64,
+}
+
+/// What a [`Tracked`] has counted, in bytes as asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tally {
+    /// Number of living blocks.
+    pub live_blocks: usize,
+    /// Bytes of living blocks.
+    pub live_bytes: usize,
+    /// The most bytes that ever lived at once.
+    pub peak_bytes: usize,
+    /// Number of requests ever served; a block that changes its size is none.
+    pub allocations: u64,
+    /// Bytes ever served, with those that blocks grew by.
+    pub allocated_bytes: u64,
+    /// Number of requests served by their size: the counter at `n` has those from `2^n` to `2^(n+1) - 1` bytes.
+    pub sizes: [u64; 64],
+}
+
+/// A living block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Living {
+    /// Where it begins.
+    pub address: usize,
+    /// Bytes asked for.
+    pub asked: usize,
+    /// What the function given to [`Tracked::new`] said when it was asked for; zero without one.
+    pub site: u64,
+}
+
+/// See the module.
+pub struct Tracked {
+    upstream: Arc<dyn Allocator>,
+    site: Option<fn() -> u64>,
+    ledger: Arc<Ledger<Noted>>,
+    blocks: AtomicUsize,
+    bytes: AtomicUsize,
+    peak: AtomicUsize,
+    allocated: AtomicU64,
+    sizes: [AtomicU64; 64],
+}
+
+impl Tracked {
+    /// Tracks what goes through to `upstream`. `site` is called for every block and its answer noted.
+    pub fn new(upstream: Arc<dyn Allocator>, site: Option<fn() -> u64>) -> Arc<Self> {
+        Arc::new(Self {
+            upstream,
+            site,
+            ledger: Ledger::new(),
+            blocks: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+            peak: AtomicUsize::new(0),
+            allocated: AtomicU64::new(0),
+            sizes: [const { AtomicU64::new(0) }; 64],
+        })
+    }
+
+    /// The counts so far. Each is exact; others may move on while they are read.
+    pub fn tally(&self) -> Tally {
+        let sizes = self.sizes.each_ref().map(|count| count.load(Relaxed));
+        Tally {
+            live_blocks: self.blocks.load(Relaxed),
+            live_bytes: self.bytes.load(Relaxed),
+            peak_bytes: self.peak.load(Relaxed),
+            allocations: sizes.iter().sum(),
+            allocated_bytes: self.allocated.load(Relaxed),
+            sizes,
+        }
+    }
+
+    /// All living blocks, in no order.
+    pub fn living(&self) -> Vec<Living> {
+        let mut living = Vec::new();
+        self.ledger.each(|address, Noted { asked, site }| living.push(Living { address, asked, site }));
+        living
+    }
+
+    fn grew(&self, more: usize) {
+        let now = self.bytes.fetch_add(more, Relaxed) + more;
+        // Most of the time this is no peak, and a look costs less than a write.
+        if now > self.peak.load(Relaxed) {
+            self.peak.fetch_max(now, Relaxed);
+        }
+        self.allocated.fetch_add(more as u64, Relaxed);
+    }
+
+    fn changed(&self, old: usize, new: usize) {
+        if new > old {
+            self.grew(new - old);
+        } else {
+            self.bytes.fetch_sub(old - new, Relaxed);
+        }
+    }
+
+    fn went(&self, asked: usize) {
+        self.blocks.fetch_sub(1, Relaxed);
+        self.bytes.fetch_sub(asked, Relaxed);
+    }
+}
+
+// SAFETY: the upstream keeps the promises.
+unsafe impl Allocator for Tracked {
+    fn expression(&self) -> String {
+        let lines = if self.site.is_some() { "True" } else { "False" };
+        format!("tracked({}, lines={lines})", self.upstream.expression())
+    }
+
+    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
+        let note = Noted { asked: request.size, site: self.site.map_or(0, |site| site()) };
+        let block = list::allocate(&*self.upstream, &self.ledger, request, note)?;
+        self.blocks.fetch_add(1, Relaxed);
+        self.sizes[request.size.max(1).ilog2() as usize].fetch_add(1, Relaxed);
+        self.grew(request.size);
+        Ok(block)
+    }
+
+    unsafe fn deallocate(&self, address: NonNull<u8>) {
+        if let Some(Noted { asked, .. }) = self.ledger.leave(address) {
+            self.went(asked);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.upstream.deallocate(address) }
+    }
+
+    unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { self.upstream.usable_size(address) }
+    }
+
+    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
+        // SAFETY: the caller's promise.
+        let done = unsafe { self.upstream.resize_in_place(address, size) };
+        if done && let Some(note) = self.ledger.get(address) {
+            self.ledger.set(address, Noted { asked: size, ..note });
+            self.changed(note.asked, size);
+        }
+        done
+    }
+
+    unsafe fn reallocate(&self, address: NonNull<u8>, request: Request) -> Result<Block, AllocError> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let Some(note) = self.ledger.get(address) else { return self.upstream.reallocate(address, request) };
+            let notes = (note, Noted { asked: request.size, ..note });
+            let (result, listed) = list::reallocate(&*self.upstream, &self.ledger, address, request, notes);
+            match &result {
+                _ if !listed => self.went(note.asked),
+                Ok(_) => self.changed(note.asked, request.size),
+                Err(_) => {}
+            }
+            result
+        }
+    }
+
+    fn trim(&self) -> usize {
+        self.upstream.trim()
+    }
+
+    fn stats(&self) -> Stats {
+        self.upstream.stats()
+    }
+
+    fn in_segments(&self) -> bool {
+        self.upstream.in_segments()
+    }
+
+    fn owns(&self, address: NonNull<u8>) -> Option<bool> {
+        Some(self.ledger.get(address).is_some())
+    }
+
+    fn small_limit(&self) -> usize {
+        self.upstream.small_limit()
+    }
+}

@@ -1,0 +1,289 @@
+//! Another's allocator inside this library, one for the process, on memory of ours: it keeps the books, and all that it
+//! ever hands out lies in segments that belong to us.
+//!
+//! What it can't serve, the largest requests and alignments, gets pages of its own beside it.
+
+mod gate;
+mod idle;
+
+use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::failure;
+use crate::layout::round_up;
+use crate::memory::address_map;
+use crate::memory::caretaker;
+use crate::memory::heap::{self, Heap, Kind};
+use crate::memory::lock::Lock;
+use crate::memory::reserve::Reserve;
+use crate::os::Errno;
+use crate::stats::Stats;
+use gate::Gate;
+use std::marker::PhantomData;
+use std::ptr::{NonNull, with_exposed_provenance_mut};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+/// Requests from this size on get pages of their own.
+const OWN_PAGES: usize = 1 << 30;
+/// A block that shrinks below half of its size moves if it is at least this large.
+const MOVE_MIN: usize = 64 << 10;
+
+/// The allocator that is embedded. Its functions may be called from any thread.
+///
+/// # Safety
+/// An implementation keeps the laws of [`Allocator`], on memory of the space that it was started with.
+pub unsafe trait Library: Sized + Send + Sync + 'static {
+    /// The expression that names it.
+    const EXPRESSION: &str;
+    /// Bytes that are opened and closed together.
+    const UNIT: usize;
+    /// The largest alignment that it serves on its memory.
+    const MAX_ALIGN: usize;
+
+    /// The one of the process.
+    fn one() -> &'static OnceLock<Arc<Embedded<Self>>>;
+    /// Prepares it: from now on all its memory comes from `home`.
+    ///
+    /// # Errors
+    /// Where there is no memory for its books.
+    fn start(home: &'static Embedded<Self>) -> Result<(), Errno>;
+    /// Gives it room for `bytes` more; whether there was any.
+    fn grow(home: &'static Embedded<Self>, bytes: usize) -> bool;
+    /// A block, or null.
+    fn allocate(request: Request) -> *mut u8;
+    /// Takes a block back.
+    ///
+    /// # Safety
+    /// As for [`Allocator::deallocate`].
+    unsafe fn free(block: *mut u8);
+    /// Bytes that may be used.
+    ///
+    /// # Safety
+    /// As for [`Allocator::usable_size`].
+    unsafe fn usable(block: *mut u8) -> usize;
+    /// Changes a block's size where it stands; whether that could be.
+    ///
+    /// # Safety
+    /// As for [`Allocator::resize_in_place`].
+    unsafe fn resize(block: *mut u8, size: usize) -> bool;
+    /// Closes all memory that it does not use.
+    fn purge();
+}
+
+/// See the module.
+pub struct Embedded<L: Library> {
+    /// The memory of the other allocator.
+    space: Reserve,
+    /// Pages of their own; all of these are of the kind that asks for huge pages, which tells them apart.
+    pages: Heap,
+    gate: Gate,
+    /// Held while memory is closed or the allocator grows; taken before all others.
+    purging: Lock<()>,
+    started: AtomicBool,
+    /// Bytes of its memory that it can't close with nothing in use: its books, and what it keeps for threads. They count
+    /// neither as idle nor as mapped.
+    books: AtomicUsize,
+    idle: idle::Idle,
+    library: PhantomData<L>,
+}
+
+impl<L: Library> Embedded<L> {
+    /// The one of the process.
+    ///
+    /// # Errors
+    /// Where there is no memory for its books.
+    pub fn get() -> Result<Arc<Self>, AllocError> {
+        let one = L::one().get_or_init(Self::new);
+        if !one.started.load(Relaxed) {
+            let _one_at_a_time = one.purging.lock();
+            if !one.started.load(Relaxed) {
+                L::start(one).map_err(|error| one.failed(heap::refused(L::UNIT, error)))?;
+                one.books.store(one.space.held().0, Relaxed);
+                one.started.store(true, Relaxed);
+            }
+        }
+        Ok(one.clone())
+    }
+
+    fn new() -> Arc<Self> {
+        let one = Arc::new(Self {
+            space: Reserve::new(L::UNIT),
+            pages: Heap::new(),
+            gate: Gate::new(),
+            purging: Lock::new(()),
+            started: AtomicBool::new(false),
+            books: AtomicUsize::new(0),
+            idle: idle::Idle::default(),
+            library: PhantomData,
+        });
+        let address = Arc::as_ptr(&one);
+        // SAFETY: it lives as long as the process.
+        unsafe {
+            one.pages.set_owner(address);
+            caretaker::enter(address);
+        }
+        one
+    }
+
+    /// Address space for the other allocator, for ever.
+    pub(super) fn take(&'static self, bytes: usize, align: usize) -> Result<usize, Errno> {
+        self.space.take(bytes, align, std::ptr::from_ref(self))
+    }
+
+    /// The memory of the other allocator.
+    pub(super) fn space(&self) -> &Reserve {
+        &self.space
+    }
+
+    fn failed(&self, error: AllocError) -> AllocError {
+        failure::remember(error);
+        error
+    }
+
+    fn serve(&self, request: Request) -> Option<Block> {
+        let mut counts = self.gate.enter();
+        let address = NonNull::new(L::allocate(request))?;
+        // SAFETY: the block was just given.
+        let size = unsafe { L::usable(address.as_ptr()) };
+        counts.allocations += 1;
+        counts.allocated_bytes += request.size as u64;
+        self.gate.note(&mut counts, size as isize);
+        Some(Block { address, size, zeroed: request.zeroed })
+    }
+
+    /// A second try, with more room, or with what was idle.
+    #[cold]
+    fn serve_again(&self, request: Request) -> Option<Block> {
+        if self.space.take_refusal().is_none() {
+            let one = L::one().get()?;
+            let _one_at_a_time = self.purging.lock();
+            L::grow(one, request.size + request.align);
+        } else {
+            self.purge();
+        }
+        self.serve(request)
+    }
+
+    /// Pages of their own, fresh from the system.
+    fn serve_pages(&self, request: Request) -> Result<Block, AllocError> {
+        let page = heap::huge_page();
+        let whole = round_up(request.size, page).unwrap_or(request.size);
+        let take = || self.pages.take_or_grow(Kind::Huge, whole, request.align.max(page), false);
+        let again = |_| {
+            self.trim();
+            self.pages.unmap_clean();
+            take()
+        };
+        let span = take().or_else(again).map_err(|error| self.failed(heap::refused(request.size, error)))?;
+        // SAFETY: spans lie in mapped memory, never at zero.
+        let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(span.address())) };
+        if request.zeroed && span.dirty > 0 {
+            // SAFETY: the span was just taken; it is dirty where the system once refused to take pages back.
+            unsafe { address.write_bytes(0, request.size) };
+        }
+        Ok(Block { address, size: span.bytes(), zeroed: request.zeroed || span.dirty == 0 })
+    }
+
+    /// Closes what is not in use; bytes given back.
+    fn purge(&self) -> usize {
+        let _one_at_a_time = self.purging.lock();
+        let before = self.space.closed();
+        L::purge();
+        self.books.store(self.space.held().0.saturating_sub(self.gate.sum().0), Relaxed);
+        self.space.closed() - before
+    }
+
+    /// Whether the block has pages of its own.
+    fn has_pages(address: NonNull<u8>) -> bool {
+        address_map::find(address.as_ptr() as usize).is_some_and(|(segment, _)| segment.huge)
+    }
+}
+
+// SAFETY: the other allocator keeps the promises (see `Library`), on memory of ours; spans of its own are whole pages,
+// fresh ones read zero, and an address knows which of the two it is (law 4).
+unsafe impl<L: Library> Allocator for Embedded<L> {
+    fn expression(&self) -> String {
+        L::EXPRESSION.into()
+    }
+
+    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
+        request.check().map_err(|error| self.failed(error))?;
+        if request.size >= OWN_PAGES || request.align > L::MAX_ALIGN {
+            return self.serve_pages(request);
+        }
+        let Some(block) = self.serve(request).or_else(|| self.serve_again(request)) else {
+            return self.serve_pages(request);
+        };
+        if self.space.was_opened() {
+            caretaker::ensure();
+        }
+        Ok(block)
+    }
+
+    unsafe fn deallocate(&self, address: NonNull<u8>) {
+        if Self::has_pages(address) {
+            if let Some((kind, span)) = heap::span_at(address.as_ptr() as usize) {
+                self.pages.give_back(kind, span);
+            }
+            return;
+        }
+        let mut counts = self.gate.enter();
+        // SAFETY: the caller's promise; the block is not one of the pages, so it is the other allocator's.
+        unsafe {
+            let size = L::usable(address.as_ptr()) as isize;
+            L::free(address.as_ptr());
+            self.gate.note(&mut counts, -size);
+        }
+    }
+
+    unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
+        if Self::has_pages(address) {
+            return heap::span_at(address.as_ptr() as usize).map_or(0, |(_, span)| span.bytes());
+        }
+        // SAFETY: as for `deallocate`.
+        unsafe { L::usable(address.as_ptr()) }
+    }
+
+    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
+        // SAFETY: the caller's promise.
+        let usable = unsafe { self.usable_size(address) };
+        if size <= usable && (size >= usable / 2 || usable < MOVE_MIN) {
+            return true;
+        }
+        if Self::has_pages(address) || size >= OWN_PAGES {
+            return false;
+        }
+        let mut counts = self.gate.enter();
+        // SAFETY: as for `deallocate`.
+        unsafe {
+            let done = L::resize(address.as_ptr(), size);
+            let change = L::usable(address.as_ptr()) as isize - usable as isize;
+            self.gate.note(&mut counts, change);
+            done
+        }
+    }
+
+    fn trim(&self) -> usize {
+        self.purge() + self.pages.purge(0, usize::MAX)
+    }
+
+    fn stats(&self) -> Stats {
+        let (active, counts) = self.gate.sum();
+        let ((open, mapped), pages, books) = (self.space.held(), self.pages.held(), self.books.load(Relaxed));
+        let idle = open.saturating_sub(active + books) + pages.dirty;
+        let active = active + pages.out;
+        Stats {
+            active,
+            in_use: active,
+            idle,
+            mapped: (mapped + pages.mapped).saturating_sub(books).max(active + idle),
+            purged_bytes: self.space.closed() as u64,
+            allocations: counts.allocations,
+            allocated_bytes: counts.allocated_bytes,
+            ..Stats::default()
+        }
+    }
+
+    fn in_segments(&self) -> bool {
+        true
+    }
+}

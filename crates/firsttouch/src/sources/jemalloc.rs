@@ -1,0 +1,217 @@
+//! jemalloc, with its memory from our segments: all blocks come from arenas of ours, which have extent hooks.
+//!
+//! The arena that jemalloc makes for itself as it is loaded serves only jemalloc.
+
+#![allow(unsafe_code)]
+
+use super::embedded::{Embedded, Library};
+use crate::allocator::Request;
+use crate::layout::DEFAULT_ALIGN;
+use crate::os::Errno;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ptr::{null_mut, with_exposed_provenance_mut};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use tikv_jemalloc_sys as je;
+use tikv_jemalloc_sys::extent_hooks_t;
+
+/// jemalloc as the library's own source.
+pub type Jemalloc = Embedded<Je>;
+
+/// See the module.
+pub struct Je;
+
+/// Address space is taken from ours in pieces of at least this size.
+const PIECE: usize = 2 << 20;
+
+/// Arenas of ours: few, as each has books of its own.
+const ARENAS: u32 = 4;
+/// The number of the first; the others follow.
+static FIRST: AtomicU32 = AtomicU32::new(0);
+/// Threads that were given an arena.
+static THREADS: AtomicU32 = AtomicU32::new(0);
+
+thread_local! {
+    /// This thread's arena, after [`FIRST`]: freed memory is found again where the thread looks.
+    static ARENA: u32 = THREADS.fetch_add(1, Relaxed) % ARENAS;
+}
+
+/// One arena of jemalloc's own; none of ours for large blocks alone. What is idle is closed by our clock.
+#[repr(transparent)]
+pub struct Settings(*const c_char);
+// SAFETY: it points to a constant.
+unsafe impl Sync for Settings {}
+
+/// jemalloc reads it as the library is loaded.
+#[unsafe(no_mangle)]
+pub static _rjem_malloc_conf: Settings = Settings(
+    c"narenas:1,oversize_threshold:0,dirty_decay_ms:-1,muzzy_decay_ms:0,cache_oblivious:false,retain:true".as_ptr(),
+);
+
+/// Gives jemalloc address space; what it wants behind it is opened.
+unsafe extern "C" fn alloc(
+    _: *mut extent_hooks_t,
+    wanted_at: *mut c_void,
+    size: usize,
+    align: usize,
+    zero: *mut bool,
+    commit: *mut bool,
+    _: c_uint,
+) -> *mut c_void {
+    let (Some(home), true) = (Je::one().get(), wanted_at.is_null()) else { return null_mut() };
+    let Ok(at) = home.take(size, align.max(PIECE)) else { return null_mut() };
+    // SAFETY: jemalloc hands over two of its variables. Ours reads zero once it is opened: it was never used.
+    unsafe {
+        if *commit && home.space().open(at, size).is_err() {
+            return null_mut();
+        }
+        *zero = true;
+    }
+    with_exposed_provenance_mut(at)
+}
+
+/// As all hooks, it answers whether it refuses. Address space stays with jemalloc for ever.
+unsafe extern "C" fn dalloc(_: *mut extent_hooks_t, _: *mut c_void, _: usize, _: bool, _: c_uint) -> bool {
+    true
+}
+
+unsafe extern "C" fn commit(
+    _: *mut extent_hooks_t,
+    at: *mut c_void,
+    _: usize,
+    offset: usize,
+    length: usize,
+    _: c_uint,
+) -> bool {
+    let Some(home) = Je::one().get() else { return true };
+    home.space().open(at as usize + offset, length).is_err()
+}
+
+/// What is closed reads zero when it is opened again, as jemalloc expects (law 2).
+unsafe extern "C" fn decommit(
+    _: *mut extent_hooks_t,
+    at: *mut c_void,
+    _: usize,
+    offset: usize,
+    length: usize,
+    _: c_uint,
+) -> bool {
+    let Some(home) = Je::one().get() else { return true };
+    home.space().close(at as usize + offset, length);
+    false
+}
+
+/// Any two neighbours may be joined: all address space is given out once, whoever asked.
+unsafe extern "C" fn merge(
+    _: *mut extent_hooks_t,
+    low: *mut c_void,
+    _: usize,
+    high: *mut c_void,
+    _: usize,
+    _: bool,
+    _: c_uint,
+) -> bool {
+    let segment = |at: *mut c_void| crate::memory::address_map::find(at as usize).map(|(segment, _)| segment.base);
+    segment(low) != segment(high)
+}
+
+unsafe extern "C" fn split(
+    _: *mut extent_hooks_t,
+    _: *mut c_void,
+    _: usize,
+    _: usize,
+    _: usize,
+    _: bool,
+    _: c_uint,
+) -> bool {
+    false
+}
+
+struct Hooks(extent_hooks_t);
+// SAFETY: it is never changed.
+unsafe impl Sync for Hooks {}
+
+static HOOKS: Hooks = Hooks(extent_hooks_t {
+    alloc: Some(alloc),
+    dalloc: Some(dalloc),
+    destroy: None,
+    commit: Some(commit),
+    decommit: Some(decommit),
+    purge_lazy: None,
+    purge_forced: None,
+    split: Some(split),
+    merge: Some(merge),
+});
+
+/// mallctl(3), which reads into `old` and writes from `new`.
+fn control<T, U>(name: &CStr, old: Option<&mut T>, new: Option<&mut U>) -> Result<(), Errno> {
+    let mut size = size_of::<T>();
+    let size_at = if old.is_some() { &raw mut size } else { null_mut() };
+    let old = old.map_or(null_mut(), |value| std::ptr::from_mut(value).cast());
+    let (new, new_size) = new.map_or((null_mut(), 0), |value| (std::ptr::from_mut(value).cast(), size_of::<U>()));
+    // SAFETY: the values have the sizes that are named; jemalloc refuses what has another.
+    let result: c_int = unsafe { je::mallctl(name.as_ptr(), old, size_at, new, new_size) };
+    if result == 0 { Ok(()) } else { Err(Errno(result)) }
+}
+
+fn flags(request: Request) -> c_int {
+    let arena = FIRST.load(Relaxed) + ARENA.with(|&arena| arena);
+    let zero = if request.zeroed { je::MALLOCX_ZERO } else { 0 };
+    je::MALLOCX_ALIGN(request.align) | je::MALLOCX_ARENA(arena as usize) | zero
+}
+
+// SAFETY: jemalloc keeps the laws; all its arenas have our hooks, so all its blocks lie in our segments.
+unsafe impl Library for Je {
+    const EXPRESSION: &str = "jemalloc()";
+    const UNIT: usize = 4096;
+    const MAX_ALIGN: usize = 2 << 20;
+
+    fn one() -> &'static OnceLock<Arc<Jemalloc>> {
+        static ONE: OnceLock<Arc<Jemalloc>> = OnceLock::new();
+        &ONE
+    }
+
+    fn start(_: &'static Jemalloc) -> Result<(), Errno> {
+        let mut hooks = &raw const HOOKS.0;
+        for number in 0..ARENAS {
+            let mut arena: c_uint = 0;
+            control(c"arenas.create", Some(&mut arena), Some(&mut hooks))?;
+            if number == 0 {
+                FIRST.store(arena, Relaxed);
+            }
+        }
+        Ok(())
+    }
+
+    fn grow(_: &'static Jemalloc, _: usize) -> bool {
+        true // it asks by itself
+    }
+
+    fn allocate(request: Request) -> *mut u8 {
+        // SAFETY: the size is not zero, and the alignment is a power of two.
+        unsafe { je::mallocx(request.size, flags(request)).cast() }
+    }
+
+    unsafe fn free(block: *mut u8) {
+        // SAFETY: the caller's promise.
+        unsafe { je::dallocx(block.cast(), 0) }
+    }
+
+    unsafe fn usable(block: *mut u8) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { je::sallocx(block.cast(), 0) }
+    }
+
+    unsafe fn resize(block: *mut u8, size: usize) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { je::xallocx(block.cast(), size, 0, je::MALLOCX_ALIGN(DEFAULT_ALIGN)) >= size }
+    }
+
+    fn purge() {
+        let nothing = || (None::<&mut u8>, None::<&mut u8>);
+        let (old, new) = nothing();
+        let _ = control(c"thread.tcache.flush", old, new);
+        let (old, new) = nothing();
+        let _ = control(c"arena.4096.purge", old, new); // all of them
+    }
+}

@@ -1,0 +1,168 @@
+//! mimalloc, with its memory from our segments: it never maps a block by itself.
+
+#![allow(unsafe_code)]
+
+use super::embedded::{Embedded, Library};
+use crate::allocator::Request;
+use crate::os::Errno;
+use libmimalloc_sys as mi;
+use std::ffi::{c_int, c_long, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+/// mimalloc as the library's own source.
+pub type Mimalloc = Embedded<Mi>;
+
+/// See the module.
+pub struct Mi;
+
+/// Bytes of its slices, and the largest alignment that it serves inside an arena.
+const SLICE: usize = 64 << 10;
+/// The least that it takes as an arena.
+const ARENA_STEP: usize = 32 << 20;
+/// The most, and the first where address space costs nothing.
+const ARENA_MAX: usize = 8 << 30;
+const ARENA_CLAIMED: usize = 1 << 30;
+
+type Commit = unsafe extern "C" fn(bool, *mut c_void, usize, *mut bool, *mut c_void) -> bool;
+
+// Of version 3's interface; the bindings do not have them.
+const PURGE_DELAY: c_int = 15;
+const DISALLOW_OS_ALLOC: c_int = 17;
+const DESTROY_ON_EXIT: c_int = 22;
+const ARENA_PURGE_MULT: c_int = 24;
+const DISALLOW_ARENA_ALLOC: c_int = 26;
+const PAGE_COMMIT_ON_DEMAND: c_int = 40;
+const ARENA_MAX_OBJECT_SIZE: c_int = 45;
+
+const _: () = assert!(mi::_mi_option_last == 47, "mimalloc has other options: look at the numbers above");
+
+unsafe extern "C" {
+    fn mi_manage_memory(
+        start: *mut c_void,
+        size: usize,
+        is_committed: bool,
+        is_pinned: bool,
+        is_zero: bool,
+        numa_node: c_int,
+        exclusive: bool,
+        commit: Commit,
+        argument: *mut c_void,
+        arena: *mut *mut c_void,
+    ) -> bool;
+}
+
+/// Arenas that it was given.
+static ARENAS: AtomicUsize = AtomicUsize::new(0);
+
+/// Opens or closes a part of an arena. What is not wholly fresh is never called zero: the slices that were in use
+/// before are then marked as such (law 2).
+unsafe extern "C" fn commit(open: bool, at: *mut c_void, size: usize, is_zero: *mut bool, _: *mut c_void) -> bool {
+    let Some(home) = Mi::one().get() else { return false };
+    if !open {
+        home.space().close(at as usize, size);
+        return true;
+    }
+    let opened = home.space().open(at as usize, size);
+    // SAFETY: where mimalloc asks for the word, there is room for it.
+    if let Some(word) = unsafe { is_zero.as_mut() } {
+        *word = opened == Ok(true);
+    }
+    opened.is_ok()
+}
+
+/// Gives mimalloc an arena of `bytes`.
+fn add_arena(home: &'static Mimalloc, bytes: usize) -> Result<(), Errno> {
+    let at = home.take(bytes, SLICE)?;
+    // SAFETY: the range is mimalloc's alone from now on, aligned to its slices, and lasts for ever; nothing is behind
+    // it before `commit` opened it, and then it reads zero.
+    let taken = unsafe {
+        mi_manage_memory(at as *mut c_void, bytes, false, false, true, -1, false, commit, null_mut(), &mut null_mut())
+    };
+    if taken {
+        ARENAS.fetch_add(1, Relaxed);
+        return Ok(());
+    }
+    Err(home.space().take_refusal().unwrap_or(Errno::NO_MEMORY))
+}
+
+// SAFETY: mimalloc keeps the laws; all its blocks lie in arenas that `add_arena` gave it, as it may not ask the system.
+unsafe impl Library for Mi {
+    const EXPRESSION: &str = "mimalloc()";
+    const UNIT: usize = SLICE;
+    const MAX_ALIGN: usize = SLICE;
+
+    fn one() -> &'static OnceLock<Arc<Mimalloc>> {
+        static ONE: OnceLock<Arc<Mimalloc>> = OnceLock::new();
+        &ONE
+    }
+
+    fn start(home: &'static Mimalloc) -> Result<(), Errno> {
+        // What is idle is closed by our clock, which asks for it; with a delay it notes what could be closed.
+        let options = [
+            (DISALLOW_OS_ALLOC, 1),
+            (DISALLOW_ARENA_ALLOC, 0),
+            (PURGE_DELAY, c_long::from(i32::MAX)),
+            (ARENA_PURGE_MULT, 1),
+            (DESTROY_ON_EXIT, 0),
+            (PAGE_COMMIT_ON_DEMAND, 0),
+            (ARENA_MAX_OBJECT_SIZE, 2 << 20), // in KiB
+        ];
+        for (option, value) in options {
+            // SAFETY: the options are version 3's.
+            unsafe { mi::mi_option_set(option, value) };
+        }
+        // The first is small, in case all of it has to be mapped at once.
+        add_arena(home, ARENA_STEP)?;
+        if home.space().is_claimed() {
+            add_arena(home, ARENA_CLAIMED)?;
+        }
+        Ok(())
+    }
+
+    fn grow(home: &'static Mimalloc, bytes: usize) -> bool {
+        let arenas = ARENAS.load(Relaxed);
+        let usual = if home.space().is_claimed() {
+            ARENA_CLAIMED << (arenas / 2).min(3)
+        } else {
+            ARENA_STEP << (arenas / 8).min(4)
+        };
+        // Its books take a part of an arena.
+        let least = (bytes + bytes / 256 + ARENA_STEP).next_multiple_of(ARENA_STEP);
+        let sizes = [usual.max(least).min(ARENA_MAX), least];
+        sizes.into_iter().any(|size| add_arena(home, size).is_ok())
+    }
+
+    fn allocate(request: Request) -> *mut u8 {
+        let Request { size, align, zeroed } = request;
+        // SAFETY: the alignment is a power of two.
+        unsafe {
+            let block = if zeroed { mi::mi_zalloc_aligned(size, align) } else { mi::mi_malloc_aligned(size, align) };
+            block.cast()
+        }
+    }
+
+    unsafe fn free(block: *mut u8) {
+        // SAFETY: the caller's promise.
+        unsafe { mi::mi_free(block.cast()) }
+    }
+
+    unsafe fn usable(block: *mut u8) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { mi::mi_usable_size(block.cast()) }
+    }
+
+    unsafe fn resize(_: *mut u8, _: usize) -> bool {
+        false
+    }
+
+    fn purge() {
+        // SAFETY: both may be called at any time. A thread that has asked for nothing yet, such as the caretaker, collects
+        // nothing before it is known.
+        unsafe {
+            mi::mi_thread_init();
+            mi::mi_collect(true);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+"""``pytest --firsttouch=guarded|filled|tracked``: anybody's tests on memory that shows what they do with it.
+
+Without the option nothing is done, and nothing but this file and the package itself is imported: no NumPy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
+
+_HELP = (
+    "serve NumPy's arrays from an allocator of firsttouch. 'guarded': arrays end at an inaccessible page, and each "
+    "test runs in a process of its own: reading or writing out of bounds, or after the end of an array, fails by name. "
+    "'filled': new memory is filled with patterns, and tests whose results depend on it fail. 'tracked': tables of the "
+    "tests that held most and of arrays that outlived their test. Or any expression, like 'guarded(side=\"before\")'"
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The one option."""
+    group = parser.getgroup("firsttouch", "memory behind NumPy's arrays (firsttouch)")
+    group.addoption("--firsttouch", metavar="ALLOCATOR", default=None, help=_HELP)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begins where the option was given."""
+    text = config.getoption("firsttouch", None)
+    if text is not None:
+        from firsttouch.pytest_plugin.modes import begin
+
+        begin(config, text)

@@ -1,0 +1,68 @@
+"""``--firsttouch=guarded``: who leaves an array's bounds fails, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from firsttouch import _firsttouch
+from firsttouch.pytest_plugin.child import run
+from firsttouch.pytest_plugin.crash import reports_of
+from firsttouch.pytest_plugin.installed import Forking
+
+
+class Guarded(Forking):
+    """Each test runs in a child, so that a crash is that test's alone; after each phase the canaries are looked at."""
+
+    def __init__(self, allocators: list[Any]) -> None:
+        super().__init__(allocators)
+        self._seen: set[tuple[int, int, int]] = set()
+
+    def reports(self, item: pytest.Item) -> list[pytest.TestReport]:
+        """What is to be reported of a test."""
+        return reports_of(item, run(item, self._note_what_is_known))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Setup, and what it wrote out of bounds."""
+        return (yield from self._watched(item, "setup"))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """The test itself."""
+        return (yield from self._watched(item, "call"))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Teardown."""
+        return (yield from self._watched(item, "teardown"))
+
+    def _watched(self, item: pytest.Item, when: str) -> Generator[None, object, object]:
+        try:
+            result = yield
+        except BaseException:
+            if text := self._found():
+                item.add_report_section(when, "by firsttouch", text)
+            raise
+        if text := self._found():
+            pytest.fail(text, pytrace=False)
+        return result
+
+    def _note_what_is_known(self) -> None:
+        """What was overrun before the test, at import, is not its fault."""
+        self._found()
+
+    def _found(self) -> str:
+        found = [hit for hit in _firsttouch.overruns(self.allocators[0]) if hit not in self._seen]
+        self._seen.update(found)
+        return "\n".join(_sentence(*hit) for hit in found)
+
+
+def _sentence(address: int, asked: int, at: int) -> str:
+    if at < address:
+        return f"out of bounds: something wrote {address - at} bytes before an array of {asked} bytes"
+    beyond = at - address - asked
+    where = "right behind" if beyond == 0 else f"{beyond} bytes behind"
+    return f"out of bounds: something wrote {where} an array of {asked} bytes"

@@ -1,0 +1,52 @@
+"""Which way to run tests an expression stands for."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from firsttouch import _firsttouch
+from firsttouch.checking import parse
+from firsttouch.pytest_plugin.filled import Filled
+from firsttouch.pytest_plugin.guarded import Guarded
+from firsttouch.pytest_plugin.installed import Installed
+from firsttouch.pytest_plugin.tracked import Tracked
+
+if TYPE_CHECKING:
+    from firsttouch import Allocator
+
+#: What a bare word stands for. Kept freed memory makes use after free stop; two patterns expose more than one.
+WORDS = {
+    "guarded": ("guarded(keep='64 MiB')",),
+    "filled": ("filled(on_allocate=255)", "filled(on_allocate=127)"),
+    "tracked": ("tracked(lines=True)",),
+}
+_MODES = {"guarded": Guarded, "filled": Filled, "tracked": Tracked}
+
+
+def begin(config: pytest.Config, text: str) -> None:
+    """Takes the tests of this run over; a usage error where that can't be."""
+    if int(pytest.__version__.split(".")[0]) < 8:
+        raise pytest.UsageError(f"--firsttouch needs pytest 8 or newer; this is {pytest.__version__}")
+    if not _firsttouch.BACKEND or not hasattr(os, "fork"):
+        raise pytest.UsageError("--firsttouch: firsttouch has no backend for this platform")
+    text = text.strip()
+    expressions = WORDS.get(text, (text,))
+    mode = _MODES.get(text.partition("(")[0].strip(), Installed)
+    config.pluginmanager.register(mode([_made(each, text) for each in expressions]), "firsttouch-mode")
+
+
+def _made(expression: str, given: str) -> Allocator:
+    try:
+        allocator = parse(expression)
+        _firsttouch.install(allocator)  # whether it can serve everybody is known only here
+        _firsttouch.uninstall()
+    except Exception as error:
+        ways = ", ".join(WORDS)
+        raise pytest.UsageError(
+            f"--firsttouch={given}: {error}\nThere is {ways}, or an allocator's expression like "
+            "'guarded(side=\"before\")', 'filled(on_allocate=0)' or 'pool()'."
+        ) from error
+    return allocator

@@ -1,0 +1,90 @@
+"""``--firsttouch=tracked``: which tests hold most, and which arrays outlive theirs."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections import Counter
+from typing import Any
+
+import pytest
+
+import firsttouch
+from firsttouch import Allocator, _firsttouch
+from firsttouch.checking import parse
+from firsttouch.pytest_plugin.child import run
+from firsttouch.pytest_plugin.crash import reports_of
+from firsttouch.pytest_plugin.installed import Forking
+from firsttouch.pytest_plugin.table import size, table
+
+#: Rows of each table.
+_MOST = 10
+_OUTLIVED = 20
+
+
+class Tracked(Forking):
+    """Each test runs in a child with an allocator of its own: no other arrays count, and all fixtures end there."""
+
+    def __init__(self, allocators: list[Allocator]) -> None:
+        super().__init__(allocators)
+        self._own = allocators[0]
+        self._held: list[tuple[int, int, str]] = []
+        self._outlived: Counter[tuple[str, str]] = Counter()
+        self._bytes: Counter[tuple[str, str]] = Counter()
+
+    def reports(self, item: pytest.Item) -> list[pytest.TestReport]:
+        """What is to be reported of a test; its last report carries what was counted, to wherever it is shown."""
+        ended = run(item, self._begin, self._counted)
+        reports = reports_of(item, ended)
+        if ended.whole:
+            vars(reports[-1])["firsttouch"] = ended.found
+        return reports
+
+    def _begin(self) -> None:
+        self._own = parse(repr(self.allocators[0]))
+        firsttouch.install(self._own)
+
+    def _counted(self) -> dict[str, Any]:
+        for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+            vars(sys).pop(name, None)  # a failure's frames, kept for debuggers, hold its arrays
+        gc.collect()
+        tally = _firsttouch.tally(self._own)
+        living = [(asked, _place(file, line)) for _, asked, file, line in _firsttouch.living(self._own)]
+        return {"peak": tally["peak_bytes"], "arrays": tally["allocations"], "living": living}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Takes in what a test's child counted; under xdist only the controller hears of all."""
+        found = getattr(report, "firsttouch", None)
+        if found is None:
+            return
+        self._held.append((found["peak"], found["arrays"], report.nodeid))
+        for asked, place in found["living"]:
+            self._outlived[report.nodeid, place] += 1
+            self._bytes[report.nodeid, place] += asked
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """The tables."""
+        if not self._held:
+            return
+        terminalreporter.section("firsttouch: tests that held most")
+        most = sorted(self._held, key=lambda row: (-row[0], row[2]))[:_MOST]
+        rows = [(size(peak), str(arrays), test) for peak, arrays, test in most]
+        terminalreporter.write_line(table(("at once", "arrays", "test"), rows))
+        terminalreporter.section("firsttouch: arrays that outlived their test")
+        if not self._outlived:
+            terminalreporter.write_line("none")
+            return
+        kept = sorted(self._bytes.items(), key=lambda entry: (-entry[1], entry[0]))
+        lines = [(size(held), str(self._outlived[key]), key[1], key[0]) for key, held in kept[:_OUTLIVED]]
+        terminalreporter.write_line(table(("held", "arrays", "asked for at", "test"), lines))
+        if len(kept) > _OUTLIVED:
+            terminalreporter.write_line(f"and {len(kept) - _OUTLIVED} more lines")
+
+
+def _place(file: str | None, line: int) -> str:
+    """A line as people look it up, from where they stand if it is near."""
+    if file is None:
+        return "(no Python line)"
+    near = os.path.relpath(file) if file.startswith(os.getcwd() + os.sep) else file
+    return f"{near}:{line}"

@@ -1,0 +1,47 @@
+"""The examples run, and print what they say."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.programs import ROOT, environment, quiet
+
+needs_compiler = pytest.mark.skipif(shutil.which(os.environ.get("CC", "cc")) is None, reason="there is no C compiler")
+needs_numba = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
+
+#: What each example prints.
+PRINTED = {
+    "own_in_python": (
+        "a child wrote: [ 0  1  4  9 16 25 36 49 64 81]\n"
+        "and the sum of its halves is 500000.0\n"
+        "arrays in shared memory: 2\n"
+    ),
+    "own_in_c": (
+        "[ 0  1  4  9 16 25 36 49 64 81] at a multiple of 64 bytes: True\n"
+        "mean and deviation: 0.0 1.0\n"
+        "allocations and frees are even: True and more than 5: True\n"
+    ),
+    "own_in_numba": "requests of at least 800000 bytes: 2 - and y[-1] is 199999.0\n",
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "own_in_python",
+        pytest.param("own_in_c", marks=needs_compiler),
+        pytest.param("own_in_numba", marks=needs_numba),
+    ],
+)
+def test_example(name: str) -> None:
+    command = [sys.executable, "-X", "dev", "-W", "error", str(ROOT / "examples" / f"{name}.py")]
+    finished = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=False)
+    assert quiet(finished) == PRINTED[name]
+
+
+def test_every_example_is_run() -> None:
+    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == set(PRINTED)

@@ -1,0 +1,96 @@
+"""A library with a bug in every function: each is found, under its own test, and their correct twins pass."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.plugin.suites import Ended, pytest_run
+
+SAMPLE = Path(__file__).with_name("sample")
+BEFORE = "guarded(side='before')"
+
+#: Which way of running finds what, and the words it says.
+FOUND = {
+    "guarded": {
+        "test_write_past_the_end": "out of bounds: wrote right behind an array of 64 bytes",
+        "test_read_past_the_end": "out of bounds: read right behind an array of 128 bytes",
+        "test_off_by_one_row": "out of bounds: read right behind an array of 512 bytes",
+        "test_single_taken_for_double": "out of bounds: read right behind an array of 256 bytes",
+        "test_use_after_free": "use after free: read byte 0 of an array of 8000 bytes that was freed",
+        "test_pointer_from_before_a_resize": "use after free: read byte 0 of an array of 8000 bytes that was freed",
+        "test_double_length_copy": "out of bounds: read right behind an array of 2048 bytes",
+        "test_stride_ignored": "out of bounds: read right behind an array of 512 bytes",
+        "test_text_without_an_end": "out of bounds: read right behind an array of 8 bytes",
+        "test_one_byte_into_the_gap": "out of bounds: something wrote right behind an array of 60 bytes",
+        "test_search_without_a_bound": "out of bounds: read right behind an array of 512 bytes",
+    },
+    BEFORE: {
+        "test_write_before_the_beginning": "8 bytes before an array of 64 bytes",
+        "test_read_before_the_beginning": "out of bounds: read 8 bytes before an array of 64 bytes",
+        "test_use_after_free": "use after free",
+        "test_pointer_from_before_a_resize": "use after free",
+    },
+    "filled": {
+        "test_added_to_what_was_never_set": "fails where new memory is filled with 0xff (NaN in floats",
+        "test_output_partly_filled": "fails where new memory is filled with 0xff (NaN in floats",
+        "test_limits_never_set": "fails where new memory is filled with 0x7f (huge numbers",
+        "test_index_never_set": "fails where new memory is filled with 0xff (NaN in floats, -1 in integers)",
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample in a folder of its own, its library compiled there."""
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    folder = tmp_path_factory.mktemp("planted") / "sample"
+    shutil.copytree(SAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    flags = ["-O1", "-std=gnu11", "-shared", "-fPIC", "-o", "planted.so"]
+    subprocess.run([compiler, *flags, "planted.c"], cwd=folder, check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def plain(built: Path) -> Ended:
+    return pytest_run(built)
+
+
+def test_plainly_nothing_is_found(plain: Ended) -> None:
+    assert plain.status == 0, plain.said
+    assert set(plain.outcomes.values()) == {"passed"}
+
+
+def test_every_bug_has_a_way_that_finds_it(plain: Ended) -> None:
+    found = {test for tests in FOUND.values() for test in tests}
+    assert found == set(plain.outcomes)
+    assert len(found) >= 12
+
+
+@pytest.mark.parametrize("way", FOUND)
+def test_each_bug_is_found_under_its_own_test(built: Path, plain: Ended, way: str) -> None:
+    ended = pytest_run(built, f"--firsttouch={way}")
+    assert ended.status == 1, ended.said
+    assert set(ended.outcomes) == set(plain.outcomes), "a crash took others along"
+    assert ended.failed == set(FOUND[way]), ended.said
+    for test, words in FOUND[way].items():
+        assert words in ended.messages[test], ended.messages[test]
+        assert f"FAILED test_planted.py::{test} - " in ended.said
+
+
+@pytest.mark.parametrize("way", [None, *FOUND, "tracked", "pool()", "pages()"])
+def test_correct_twins_pass(built: Path, plain: Ended, way: str | None) -> None:
+    ended = pytest_run(built, "--twin=right", *([f"--firsttouch={way}"] if way else []))
+    assert ended.status == 0, ended.said
+    assert set(ended.outcomes) == set(plain.outcomes)
+    assert set(ended.outcomes.values()) == {"passed"}
+
+
+def test_the_line_that_called_is_shown(built: Path) -> None:
+    ended = pytest_run(built, "--firsttouch=guarded", "-k", "test_read_past_the_end")
+    assert "planted.py" in ended.messages["test_read_past_the_end"]
+    assert "in test_read_past_the_end" in ended.messages["test_read_past_the_end"]

@@ -1,0 +1,175 @@
+"""What pytest says of tests in children is what it says of tests as ever."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.plugin.suites import pytest_run, suite
+
+WAYS = ["guarded", "filled", "tracked"]
+
+#: Something of everything.
+MIXED = """
+import unittest, warnings
+
+calls = []
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "x").write_text("x")
+    yield folder
+    (folder / "x").unlink()
+
+@pytest.fixture(scope="module")
+def module(whole):
+    calls.append("module")
+    yield np.arange(100_000)
+    calls.append("end")
+
+@pytest.fixture(scope="class", params=["a", "b"])
+def both(request, module):
+    return request.param
+
+@pytest.fixture(autouse=True)
+def own(tmp_path, monkeypatch):
+    monkeypatch.setenv("OWN", str(tmp_path))
+
+class TestClass:
+    def test_first(self, both, module, whole):
+        assert module.sum() == 4999950000 and (whole / "x").exists()
+    def test_second(self, both):
+        assert both == "a"
+
+class TestCase(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.x = np.ones(10)
+    def test_case(self):
+        self.assertEqual(self.x.sum(), 10)
+    @unittest.expectedFailure
+    def test_expected(self):
+        self.assertEqual(self.x.sum(), 11)
+
+@pytest.mark.parametrize("n", [0, 1, 20_000])
+def test_sizes(n):
+    assert np.ones(n).sum() == n
+
+def test_fails():
+    print("on standard output")
+    assert np.ones(3).sum() == 4
+
+@pytest.fixture
+def broken():
+    raise ValueError("no such thing")
+
+def test_error(broken): ...
+
+@pytest.fixture
+def broken_end():
+    yield
+    raise ValueError("bad end")
+
+def test_bad_end(broken_end): ...
+
+@pytest.mark.skip(reason="not today")
+def test_skipped(): ...
+
+def test_skips_itself():
+    pytest.skip("not now")
+
+@pytest.mark.xfail(reason="known")
+def test_known(): assert np.ones(3).sum() == 4
+
+@pytest.mark.xfail(raises=KeyError)
+def test_known_for_another_reason(): assert np.ones(3).sum() == 4
+
+@pytest.mark.xfail(strict=False)
+def test_works_after_all(): ...
+
+@pytest.mark.xfail(strict=True)
+def test_must_not_work(): ...
+
+def test_warns():
+    warnings.warn("mind the gap", RuntimeWarning)
+
+@pytest.mark.filterwarnings("error")
+def test_warning_is_an_error():
+    warnings.warn("mind", RuntimeWarning)
+
+def test_exits():
+    raise SystemExit(3)
+
+def test_notes(record_property):
+    record_property("figure", 12)
+"""
+
+
+def lines(said: str) -> list[str]:
+    """The short summary and the warnings, without times."""
+    return sorted(
+        line for line in said.splitlines() if line.startswith(("FAILED", "ERROR ", "XFAIL", "XPASS", "SKIPPED"))
+    )
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return suite(tmp_path_factory.mktemp("mixed"), test_mixed=MIXED)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("way", WAYS)
+def test_the_same_outcomes(mixed: Path, way: str) -> None:
+    plain, ours = pytest_run(mixed), pytest_run(mixed, f"--firsttouch={way}")
+    assert ours.outcomes == plain.outcomes
+    assert lines(ours.said) == lines(plain.said)
+    assert ours.status == plain.status == 1
+    assert "mind the gap" in ours.said
+    assert "on standard output" in ours.messages["test_fails"] or "on standard output" in ours.said
+    assert ours.said.count("RuntimeWarning: mind the gap") == plain.said.count("RuntimeWarning: mind the gap")
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "options", [["-x"], ["--maxfail=2"], ["-k", "sizes or first"], ["-m", "skip"], ["-s"], ["-p", "no:faulthandler"]]
+)
+def test_the_same_under_options(mixed: Path, way: str, options: list[str]) -> None:
+    plain, ours = pytest_run(mixed, *options), pytest_run(mixed, f"--firsttouch={way}", *options)
+    assert ours.outcomes == plain.outcomes
+    assert ours.status == plain.status
+
+
+def test_properties_reach_junit(mixed: Path) -> None:
+    pytest_run(mixed, "--firsttouch=tracked", "-k", "notes", "-o", "junit_family=xunit1", "--junitxml=kept.xml")
+    assert '<property name="figure" value="12"' in (mixed / "kept.xml").read_text()
+
+
+def test_last_failures_are_remembered(tmp_path: Path) -> None:
+    suite(tmp_path, test_two="def test_good(): ...\ndef test_bad(): assert 0")
+    options = ["--firsttouch=guarded", "-p", "cacheprovider"]
+    pytest_run(tmp_path, *options)
+    assert set(pytest_run(tmp_path, *options, "--lf").outcomes) == {"test_bad"}
+
+
+def test_subtests(tmp_path: Path) -> None:
+    suite(tmp_path, test_sub="def test_sub(subtests):\n for i in range(3):\n  with subtests.test(i=i): assert i != 1")
+    plain, ours = pytest_run(tmp_path), pytest_run(tmp_path, "--firsttouch=guarded")
+    assert plain.said.count("SUBFAILED") == ours.said.count("SUBFAILED") == 1
+    assert plain.said.splitlines()[-1].split(" in ")[0] == ours.said.splitlines()[-1].split(" in ")[0]
+
+
+def test_plugins_of_the_suite_hear_of_reports(tmp_path: Path) -> None:
+    """A conftest's hooks run where they ran before: reports are made in the child and told of in the parent."""
+    (tmp_path / "conftest.py").write_text(
+        "import os, pytest\nmain = os.getpid()\n"
+        "@pytest.hookimpl(wrapper=True)\n"
+        "def pytest_runtest_makereport(item, call):\n"
+        "    report = yield\n"
+        "    report.sections.append(('made in', 'a child' if os.getpid() != main else 'the parent'))\n"
+        "    return report\n"
+        "def pytest_runtest_logreport(report):\n"
+        "    if report.when == 'call': print('heard', report.nodeid, os.getpid() == main, report.sections[-1])\n"
+    )
+    suite(tmp_path, test_one="def test_one(): ...")
+    said = pytest_run(tmp_path, "--firsttouch=guarded", "-s").said
+    assert "heard test_one.py::test_one True ('made in', 'a child')" in said

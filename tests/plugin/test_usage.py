@@ -1,0 +1,116 @@
+"""The option: what it takes, what it refuses, and that nothing happens without it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.plugin.suites import plugin, pytest_run, suite
+from tests.programs import environment
+
+
+@pytest.mark.quick
+def test_without_the_option_nothing_is_done(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text(
+        "import sys\ndef test_a(request):\n"
+        " assert 'numpy' not in sys.modules\n"
+        " ours = [name for name in sys.modules if name.startswith('firsttouch.pytest_plugin')]\n"
+        " assert ours == ['firsttouch.pytest_plugin']\n"
+        " assert not request.config.pluginmanager.has_plugin('firsttouch-mode')\n"
+    )
+    ended = pytest_run(tmp_path)
+    assert ended.status == 0, ended.said
+    assert "firsttouch:" not in ended.said
+
+
+def test_importing_it_imports_no_numpy() -> None:
+    code = "import sys, firsttouch.pytest_plugin; print('numpy' in sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
+    assert said.stdout == "False\n"
+
+
+def test_help_has_it() -> None:
+    command = [sys.executable, "-m", "pytest", *plugin(), "--help"]
+    said = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True).stdout
+    assert "--firsttouch=ALLOCATOR" in said
+
+
+@pytest.mark.parametrize(
+    "given", ["bogus", "guard", "guarded(", "guarded(side='above')", "filled(on_allocate=256)", "", "1"]
+)
+def test_unknown_values_are_refused(tmp_path: Path, given: str) -> None:
+    ended = pytest_run(suite(tmp_path, test_a="def test_a(): ..."), f"--firsttouch={given}")
+    assert ended.status == 4, ended.said
+    assert f"--firsttouch={given}" in ended.said
+    assert "There is guarded, filled, tracked" in ended.said
+    assert "Traceback" not in ended.said
+
+
+def test_what_can_not_be_installed_is_refused(tmp_path: Path) -> None:
+    ended = pytest_run(suite(tmp_path, test_a="def test_a(): ..."), "--firsttouch=calloc()")
+    assert ended.status == 4
+    assert "install() can't take calloc()" in ended.said
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("guarded", "guarded(pages(huge=False), side='after', keep=67108864), each test in a process of its own"),
+        ('guarded(side="before")', "side='before', keep=0), each test in a process of its own"),
+        ("guarded(pages(), keep='1 MiB')", "keep=1048576), each test in a process of its own"),
+        ("filled", "on_allocate=255, on_free=None) and filled("),
+        ("filled(on_allocate=0)", "on_allocate=0, on_free=None), each test in a process of its own, once"),
+        ("tracked", "lines=True), each test in a process of its own"),
+        ("pool()", "max_idle=None, decay=1.0), installed for the whole run"),
+        ("pages", "pages(huge=False), installed for the whole run"),
+    ],
+)
+def test_the_header_says_what_serves(tmp_path: Path, given: str, shown: str) -> None:
+    ended = pytest_run(suite(tmp_path, test_a="def test_a(): ..."), f"--firsttouch={given}")
+    assert ended.status == 0, ended.said
+    line = next(line for line in ended.said.splitlines() if line.startswith("firsttouch: "))
+    assert shown in line
+
+
+@pytest.mark.parametrize("way", ["guarded", "filled", "tracked"])
+def test_small_arrays_and_imports_too(tmp_path: Path, way: str) -> None:
+    suite(
+        tmp_path,
+        test_a="import firsttouch as ft\nearly = np.ones(3)\n"
+        "def test_a():\n for x in (early, np.ones(3)):\n"
+        f"  assert repr(ft.get_allocator(x)).startswith('{way}(')\n",
+    )
+    ended = pytest_run(tmp_path, f"--firsttouch={way}")
+    assert ended.status == 0, ended.said
+
+
+def test_the_process_is_left_as_it_was(tmp_path: Path) -> None:
+    suite(tmp_path, test_a="def test_a(): ...")
+    code = (
+        "import json, pytest, firsttouch as ft\n"
+        "codes = [int(pytest.main(['-q', '--firsttouch=' + way])) for way in ('guarded', 'filled', 'pool()')]\n"
+        "print(json.dumps([codes, ft.is_installed()]))"
+    )
+    if plugin():
+        code = code.replace("['-q'", f"['-q', *{plugin()}")
+    said = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True
+    )
+    assert json.loads(said.stdout.splitlines()[-1]) == [[0, 0, 0], False]
+
+
+@pytest.mark.parametrize("way", ["guarded", "filled", "tracked", "pool()"])
+def test_under_xdist(tmp_path: Path, way: str) -> None:
+    pytest.importorskip("xdist")
+    suite(
+        tmp_path,
+        test_a="import os\n@pytest.mark.parametrize('n', range(8))\n"
+        "def test_n(n):\n x = np.ones(9)\n assert n != 3\n\ndef test_last(): ...",
+    )
+    ended = pytest_run(tmp_path, f"--firsttouch={way}", "-n", "2")
+    assert ended.failed == {"test_n[3]"}, ended.said
+    assert len(ended.outcomes) == 9
+    if way == "tracked":
+        assert "test_a.py::test_n[0]" in ended.said, "the table"
