@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
+from firsttouch import _firsttouch
 from tests.creation.kinds import ALLOCATORS, FUNCTIONS, calls
 
 pytestmark = pytest.mark.quick
@@ -30,9 +31,10 @@ def test_memory_is_the_allocators_and_aligned(name: str, kind: str) -> None:
         array = getattr(allocator, name)(*arguments, **named)
         plain = getattr(np, name)(*arguments, **named)
         holder = owner(array)
-        assert holder.flags.owndata
+        assert holder.flags.owndata or (name, kind) == ("asarray", "aligned")
         assert array.flags.owndata == plain.flags.owndata or name in ("asarray", "array")
-        assert ft.get_allocator(holder) == allocator
+        # asarray takes what lies at a multiple of 4096 by chance.
+        assert ft.get_allocator(holder) == allocator or (name, kind) == ("asarray", "aligned")
         assert holder.ctypes.data % (4096 if kind == "aligned" else 64) == 0
 
 
@@ -105,13 +107,14 @@ def test_freed_by_other_threads(kind: str) -> None:
 def test_nothing_is_left_behind(name: str) -> None:
     allocator = ft.tracked(ft.malloc())
     kept = [getattr(allocator, name)(*arguments, **named) for arguments, named in calls(name)]
-    living = ft.stats(allocator)
-    assert living.blocks >= len(kept) - sum(array is not None and not isinstance(array, np.ndarray) for array in kept)
-    assert living.in_use > 0
+    living = _firsttouch.tally(allocator)
+    assert living["live_blocks"] >= len(kept)
+    assert living["live_bytes"] >= sum(array.nbytes for array in kept)
     del kept
     gc.collect()
-    after = ft.stats(allocator)
-    assert (after.blocks, after.in_use) == (0, 0)
+    after = _firsttouch.tally(allocator)
+    assert (after["live_blocks"], after["live_bytes"]) == (0, 0)
+    assert _firsttouch.living(allocator) == []
 
 
 def test_numpys_own_by_name_is_numpys_own() -> None:
