@@ -65,7 +65,7 @@ def _remarks(found: "dict[str, Any]") -> list[str]:
     elif not found["pooled"]:
         why = found["not_pooled_because"] or "NumPy came in unseen by the start-up hook"
         said.append(f"not pooled: {why}")
-    elif time is not None and time["avoided_fault_share"] < estimate.WORTH_MENTIONING:
+    elif time is not None and _counted(found) and time["avoided_fault_share"] < estimate.WORTH_MENTIONING:
         part = f"{units.share(time['fault_share'], 1)} of the time went to faults"
         if time["fault_share"] < estimate.WORTH_MENTIONING:
             said.append(f"nothing to gain: {part} (estimated)")
@@ -76,6 +76,11 @@ def _remarks(found: "dict[str, Any]") -> list[str]:
         used = units.seconds(found["children_seconds"])
         said.append(f"child processes used {used}; --json with %p in the file name reports on each")
     return said
+
+
+def _counted(found: "dict[str, Any]") -> bool:
+    """Whether the allocator's silence means that there was nothing to say."""
+    return found["allocator"] is None or bool(found["pool"] and found["pool"]["allocations"])
 
 
 def text(found: "dict[str, Any]") -> str:
@@ -91,7 +96,8 @@ def text(found: "dict[str, Any]") -> str:
         rows.append(("resident", f"at most {units.size(resident['peak'])}, {units.size(resident['now'])} at the end"))
     faults = found["faults"]["minor"]
     others = units.share(found["estimates"]["faults_not_of_numpy"], faults)
-    whose = f", about {others} of them not for NumPy's arrays" if pool is not None and faults else ""
+    known = pool is not None and faults and _counted(found)
+    whose = f", about {others} of them not for NumPy's arrays" if known else ""
     rows.append(("page faults", f"{faults:,}{whose}"))
     if found["last_failure"]:
         rows.append(("last failure", " ".join(found["last_failure"]["text"].split())))

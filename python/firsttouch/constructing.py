@@ -1,15 +1,15 @@
 """NumPy's own constructors with an allocator in place: what they do stays NumPy's, where memory comes from is ours."""
 
 import inspect
-import math
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from firsttouch import _firsttouch, scopes
 from firsttouch._firsttouch import Allocator
 from firsttouch.checking import checked
+from firsttouch.no_memory import explained
 
 Constructor = Callable[..., Any]
 
@@ -42,7 +42,7 @@ def made(constructor: Constructor, arguments: tuple[Any, ...], named: Mapping[st
     except MemoryError as error:
         own = _firsttouch.take_error()
         if own is None:
-            _explain(error, failed)
+            raise explained(error, failed) from error
     finally:
         scopes.leave_under(before, open_blocks)
     raise own
@@ -52,23 +52,6 @@ def _current() -> Allocator | None:
     """The current allocator where it is one of firsttouch's; else NumPy's own functions do what is right."""
     found = _firsttouch.current()
     return None if found == _NUMPYS or repr(found).startswith("<") else found
-
-
-def _explain(error: MemoryError, failed: tuple[int, str, str] | None) -> NoReturn:
-    """Raises NumPy's sentence again, with the reason where it is this request's."""
-    found = _firsttouch.last_failure()
-    if found is None or (found == failed and found[0] != _asked(error)):
-        raise error
-    raise MemoryError(f"{str(error) or 'no memory for the array'}: {found[2]}") from error
-
-
-def _asked(error: MemoryError) -> int | None:
-    """Bytes that NumPy asked for, which its error keeps as shape and type."""
-    try:
-        shape, dtype = error.args
-        return int(max(1, math.prod(shape)) * dtype.itemsize)
-    except (AttributeError, TypeError, ValueError):
-        return None
 
 
 def satisfying(constructor: Constructor, arguments: tuple[Any, ...], named: dict[str, Any], allocator: object) -> Any:

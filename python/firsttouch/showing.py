@@ -25,6 +25,8 @@ def levels(allocator: Allocator) -> list[Allocator]:
 
 def state(allocator: Allocator) -> dict[str, str]:
     """What one level holds and did, in words; empty where it keeps no count."""
+    if repr(allocator).startswith("tracked("):
+        return _tally(_firsttouch.tally(allocator))
     found = _firsttouch.stats(allocator)
     if not found["allocations"] and not found["failures"]:
         return {}
@@ -33,6 +35,13 @@ def state(allocator: Allocator) -> dict[str, str]:
     return {
         label: text for label, text in rows.items() if text not in ("0", "0 bytes") or label in ("in use", "blocks")
     }
+
+
+def _tally(found: dict[str, Any]) -> dict[str, str]:
+    rows = {"in use": "live_bytes", "peak": "peak_bytes", "ever": "allocated_bytes"}
+    counts = {"blocks": "live_blocks", "allocations": "allocations"}
+    shown = {label: _size(found[name]) for label, name in rows.items()}
+    return shown | {label: f"{found[name]:,}" for label, name in counts.items()}
 
 
 def _size(amount: int) -> str:

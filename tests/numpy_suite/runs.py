@@ -50,12 +50,12 @@ def _site() -> Path:
 class Run:
     """NumPy's tests under way; `finish` waits for them."""
 
-    def __init__(self, way: str, scratch: Path, tests: Sequence[str]) -> None:
+    def __init__(self, way: str, scratch: Path, tests: Sequence[str], plugin: str = f"{__package__}.plugin") -> None:
         self.way = way
         scratch.mkdir(parents=True)
         self._outcomes, self._log = scratch / "outcomes.json", scratch / "log"
         (scratch / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-        options = ["-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "tests.numpy_suite.plugin"]
+        options = ["-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", plugin]
         options += ["-c", str(scratch / "pytest.ini"), "--rootdir", str(_site()), "--basetemp", str(scratch / "tmp")]
         options += [f"-Wignore:{text}" for text in _IGNORED]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("FIRSTTOUCH_")}

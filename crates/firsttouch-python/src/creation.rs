@@ -34,7 +34,7 @@ pub struct Arguments<'a, 'py> {
     pub allocator: Option<&'a Bound<'py, PyAny>>,
 }
 
-/// A shape of few dimensions, none negative.
+/// A shape of few dimensions, all positive: of arrays without items NumPy sets the strides to zero, and does it itself.
 struct Shape {
     dims: [isize; MAX_DIMS],
     len: usize,
@@ -50,7 +50,7 @@ fn dimension(object: *mut ffi::PyObject) -> Option<isize> {
         if n == -1 && !ffi::PyErr_Occurred().is_null() {
             ffi::PyErr_Clear();
         }
-        (n >= 0).then_some(n)
+        (n > 0).then_some(n)
     }
 }
 

@@ -1,0 +1,44 @@
+"""NumPy's error where there is no memory, with what was available and which limit spoke."""
+
+import math
+from typing import Any
+
+from firsttouch import _firsttouch
+
+try:
+    from numpy._core._exceptions import _ArrayMemoryError as _OfNumPy
+except ImportError:  # its name promises nothing
+    _OfNumPy = MemoryError  # type: ignore[misc, assignment]
+
+Failure = tuple[int, str, str]
+
+
+class ArrayMemoryError(_OfNumPy):
+    """What NumPy says, and why."""
+
+    def __init__(self, shape: Any, dtype: Any, reason: str) -> None:
+        super().__init__(shape, dtype)
+        self.reason = reason
+        """What was asked, what was available and which limit spoke."""
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}: {self.reason}"
+
+
+def explained(error: MemoryError, before: Failure | None) -> MemoryError:
+    """The same error with the reason of the last failure, where that was this one; `before` was the one before."""
+    found = _firsttouch.last_failure()
+    if found is None or (found == before and found[0] != _asked(error)):
+        return error
+    if type(error) is _OfNumPy and _asked(error) is not None:
+        return ArrayMemoryError(*error.args, found[2])  # type: ignore[call-arg]
+    return MemoryError(f"{str(error) or 'no memory for the array'}: {found[2]}")
+
+
+def _asked(error: MemoryError) -> int | None:
+    """Bytes that NumPy asked for, which its error keeps as shape and type."""
+    try:
+        shape, dtype = error.args
+        return int(max(1, math.prod(shape)) * dtype.itemsize)
+    except (AttributeError, TypeError, ValueError):
+        return None

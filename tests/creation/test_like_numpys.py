@@ -1,0 +1,70 @@
+"""What our functions make is what NumPy's make, in everything but where it lies."""
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from tests.creation.kinds import ALLOCATORS, FUNCTIONS, assert_alike, calls
+
+pytestmark = pytest.mark.quick
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("kind", ALLOCATORS)
+def test_results_are_numpys(name: str, kind: str) -> None:
+    allocator = ALLOCATORS[kind]()
+    ours, numpys = getattr(ft, name), getattr(np, name)
+    made = 0
+    for arguments, named in calls(name):
+        expected = numpys(*arguments, **named)
+        assert_alike(ours(*arguments, **named, allocator=allocator), expected, name)
+        assert_alike(getattr(allocator, name)(*arguments, **named), expected, name)
+        made += 1
+    assert made > 5
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_without_an_allocator_it_is_the_current_one(name: str) -> None:
+    calls_of = [call for call in calls(name) if not name.startswith(("asarray", "array")) or isinstance(call[0][0], list)]
+    for arguments, named in calls_of:
+        expected = getattr(np, name)(*arguments, **named)
+        plain = getattr(ft, name)(*arguments, **named)
+        with ft.use(ft.aligned(4096)) as allocator:
+            found = getattr(ft, name)(*arguments, **named)
+        assert_alike(found, expected, name)
+        assert_alike(plain, expected, name)
+        assert ft.get_allocator(plain) == ft.numpy_default()
+        assert ft.get_allocator(found) == allocator
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_signatures_are_numpys_and_allocator(name: str) -> None:
+    ours = inspect.signature(getattr(ft, name))
+    *others, allocator = ours.parameters.values()
+    assert (allocator.name, allocator.kind, allocator.default) == ("allocator", allocator.KEYWORD_ONLY, None)
+    method = inspect.signature(getattr(ft.Allocator, name))
+    assert [one.name for one in method.parameters.values()] == ["self", *(one.name for one in others)]
+    try:
+        expected = inspect.signature(getattr(np, name))
+    except ValueError:  # NumPy before 2.4 says nothing of its functions in C
+        return
+    assert others == list(expected.parameters.values())
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_words_about_it(name: str) -> None:
+    ours: Any = getattr(ft, name)
+    assert ours.__name__ == name
+    assert len(ours.__doc__) > 30
+    assert ours.__doc__ != getattr(np, name).__doc__
+    assert getattr(ft.Allocator, name).__doc__
+    assert name in dir(ft)
+    assert name in ft.__all__
+
+
+def test_unknown_names_are_unknown() -> None:
+    with pytest.raises(AttributeError, match="module 'firsttouch' has no attribute 'nought'"):
+        ft.nought  # type: ignore[attr-defined]  # noqa: B018

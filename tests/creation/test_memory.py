@@ -1,0 +1,124 @@
+"""Arrays own memory of the allocator, aligned, and are ordinary in everything that is done with them."""
+
+import gc
+import pickle
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from firsttouch import _firsttouch
+from tests.creation.kinds import ALLOCATORS, FUNCTIONS, calls
+
+pytestmark = pytest.mark.quick
+
+SIZES = [1, 8, 100, 1000, 3000, 10**5, 10**6]
+
+
+def owner(array: Any) -> Any:
+    while array.base is not None:
+        array = array.base
+    return array
+
+
+@pytest.mark.parametrize("kind", ALLOCATORS)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_memory_is_the_allocators_and_aligned(name: str, kind: str) -> None:
+    allocator = ALLOCATORS[kind]()
+    for arguments, named in calls(name):
+        array = getattr(allocator, name)(*arguments, **named)
+        plain = getattr(np, name)(*arguments, **named)
+        holder = owner(array)
+        assert holder.flags.owndata or (name, kind) == ("asarray", "aligned")
+        assert array.flags.owndata == plain.flags.owndata or name in ("asarray", "array")
+        # asarray takes what lies at a multiple of 4096 by chance.
+        assert ft.get_allocator(holder) == allocator or (name, kind) == ("asarray", "aligned")
+        assert holder.ctypes.data % (4096 if kind == "aligned" else 64) == 0
+
+
+@pytest.mark.parametrize("kind", ALLOCATORS)
+@pytest.mark.parametrize("size", SIZES)
+def test_zero_means_zero_after_use(kind: str, size: int) -> None:
+    allocator = ALLOCATORS[kind]()
+    for _ in range(4):
+        array = allocator.full(size, 0xFF, np.uint8)
+        del array
+        assert not allocator.zeros(size, np.uint8).any()
+        assert not allocator.zeros_like(np.empty(size, np.uint8)).any()
+
+
+def test_calloc_is_zero_even_when_empty() -> None:
+    allocator = ft.calloc()
+    for size in SIZES:
+        array = allocator.full(size, 0xFF, np.uint8)
+        del array
+        assert not allocator.empty(size, np.uint8).any()
+
+
+@pytest.mark.parametrize("kind", ALLOCATORS)
+@pytest.mark.parametrize("size", SIZES)
+def test_resize_pickle_buffer_and_dlpack(kind: str, size: int) -> None:
+    array = ALLOCATORS[kind]().arange(size)
+    expected = np.arange(size)
+    array.resize(size * 3, refcheck=False)
+    assert array[:size].tolist() == expected.tolist()
+    assert not array[size:].any()
+    array.resize(max(1, size // 2), refcheck=False)
+    expected = expected[: max(1, size // 2)]
+    for protocol in (2, 5):
+        assert pickle.loads(pickle.dumps(array, protocol)).tolist() == expected.tolist()
+    view = memoryview(array)
+    assert view.nbytes == array.nbytes
+    assert np.asarray(view).ctypes.data == array.ctypes.data
+    shared = np.from_dlpack(array)
+    assert shared.ctypes.data == array.ctypes.data
+    del array, view
+    gc.collect()
+    assert shared.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("kind", ALLOCATORS)
+def test_freed_by_other_threads(kind: str) -> None:
+    allocator = ALLOCATORS[kind]()
+    arrays = [allocator.full(size, 7, np.uint8) for size in SIZES for _ in range(20)]
+    halves = arrays[::2], arrays[1::2]
+    del arrays
+    wrong: list[Any] = []
+
+    def free(half: list[Any]) -> None:
+        while half:
+            array = half.pop()
+            if not (array == 7).all():
+                wrong.append(array)
+            del array
+            allocator.ones(100)
+
+    threads = [threading.Thread(target=free, args=(half,)) for half in halves]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_nothing_is_left_behind(name: str) -> None:
+    allocator = ft.tracked(ft.malloc())
+    kept = [getattr(allocator, name)(*arguments, **named) for arguments, named in calls(name)]
+    living = _firsttouch.tally(allocator)
+    assert living["live_blocks"] >= len(kept)
+    assert living["live_bytes"] >= sum(array.nbytes for array in kept)
+    del kept
+    gc.collect()
+    after = _firsttouch.tally(allocator)
+    assert (after["live_blocks"], after["live_bytes"]) == (0, 0)
+    assert _firsttouch.living(allocator) == []
+
+
+def test_numpys_own_by_name_is_numpys_own() -> None:
+    with ft.use():
+        array = ft.numpy_default().ones(10**6)
+        other = ft.zeros(10**6, allocator=ft.numpy_default())
+    assert ft.get_allocator(array) == ft.get_allocator(other) == ft.numpy_default()

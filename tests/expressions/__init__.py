@@ -1,0 +1,1 @@
+"""Allocators as text, checked arguments and tables for notebooks."""
