@@ -18,7 +18,9 @@ fn tracked(upstream: &PyAllocator, lines: bool) -> PyResult<PyAllocator> {
 fn limited(upstream: &PyAllocator, budget: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
     let budget = bytes("budget", budget)?;
     if budget == 0 {
-        return Err(PyValueError::new_err("budget=0 would serve nothing: give a number of bytes, or text like \"4 GiB\""));
+        return Err(PyValueError::new_err(
+            "budget=0 would serve nothing: give a number of bytes, or text like \"4 GiB\"",
+        ));
     }
     Ok(PyAllocator::ours(Limited::new(stands_on("limited", upstream)?, budget)))
 }
@@ -45,7 +47,9 @@ fn pattern(name: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<u8>>
             let byte = (!value.is_instance_of::<PyBool>()).then(|| value.extract::<u8>().ok()).flatten();
             byte.ok_or_else(|| {
                 let given = value.repr().map_or_else(|_| String::new(), |text| text.to_string());
-                PyValueError::new_err(format!("{name}={given} is not a byte: give 0 to 255, or None to leave memory as it is"))
+                PyValueError::new_err(format!(
+                    "{name}={given} is not a byte: give 0 to 255, or None to leave memory as it is"
+                ))
             })
         })
         .transpose()

@@ -36,9 +36,12 @@ fn tally<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, P
     Ok(dict)
 }
 
+/// Address, bytes, file and line.
+type Place = (usize, usize, Option<String>, i32);
+
 /// Living blocks of the outermost `tracked`: address, bytes, and file and line where they are noted.
 #[pyfunction]
-fn living(py: Python<'_>, allocator: &PyAllocator) -> PyResult<Vec<(usize, usize, Option<String>, i32)>> {
+fn living(py: Python<'_>, allocator: &PyAllocator) -> PyResult<Vec<Place>> {
     let living = found::<Tracked>(allocator, "tracked")?.living();
     let each = living.into_iter().map(|block| {
         let place = sites::place(py, block.site)?;

@@ -122,6 +122,10 @@ unsafe impl Allocator for Filled {
         self.upstream.in_segments()
     }
 
+    fn upstream(&self) -> Option<&Arc<dyn Allocator>> {
+        Some(&self.upstream)
+    }
+
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {
         Some(self.ledger.get(address).is_some())
     }

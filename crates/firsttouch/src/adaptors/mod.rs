@@ -1,12 +1,14 @@
 //! Allocators that stand on another, their upstream.
 
 mod filled;
+mod guarded;
 mod limited;
 mod list;
 mod pool;
 mod tracked;
 
 pub use filled::Filled;
+pub use guarded::{Guarded, GuardedOptions, Overrun, Side};
 pub use limited::Limited;
 pub use pool::{Options, Pool, SMALL_LIMIT};
 pub use tracked::{Living, Tally, Tracked};

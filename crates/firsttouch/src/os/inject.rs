@@ -18,6 +18,8 @@ pub enum Call {
     Spawn = 16,
     /// Looking at residency.
     Resident = 32,
+    /// Making pages inaccessible, or accessible again.
+    Protect = 64,
 }
 
 static CALLS: AtomicU32 = AtomicU32::new(0);

@@ -69,6 +69,19 @@ pub unsafe fn discard(address: usize, size: usize) -> Result<(), Errno> {
     check(unsafe { libc::madvise(address as *mut c_void, size, libc::MADV_DONTNEED) })
 }
 
+/// mprotect(2): whole pages nobody can touch, or as usual again. Fails where there are too many mappings.
+///
+/// # Safety
+/// The range is the caller's, mapped as usual, and nobody uses it while it is inaccessible.
+pub unsafe fn protect(address: usize, size: usize, accessible: bool) -> Result<(), Errno> {
+    if injected(Call::Protect) {
+        return Err(Errno::NO_MEMORY);
+    }
+    let access = if accessible { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_NONE };
+    // SAFETY: the caller's promise.
+    check(unsafe { libc::mprotect(address as *mut c_void, size, access) })
+}
+
 /// madvise(2) with MADV_HUGEPAGE.
 pub fn advise_huge(address: usize, size: usize) -> Result<(), Errno> {
     if injected(Call::AdviseHuge) {

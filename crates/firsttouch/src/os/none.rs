@@ -36,6 +36,14 @@ pub unsafe fn discard(_address: usize, _size: usize) -> Result<(), Errno> {
 }
 
 /// Refuses.
+///
+/// # Safety
+/// None is needed.
+pub unsafe fn protect(_address: usize, _size: usize, _accessible: bool) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
 pub fn advise_huge(_address: usize, _size: usize) -> Result<(), Errno> {
     Err(Errno::UNSUPPORTED)
 }

@@ -17,7 +17,7 @@ mod sizes;
 mod zero;
 
 use firsttouch::Allocator;
-use firsttouch::adaptors::{Filled, Limited, Options, Pool, Tracked};
+use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Side, Tracked};
 use firsttouch::sources::{Aligned, Calloc, Malloc, Pages};
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +47,19 @@ fn filled(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
 /// Filled at both ends.
 fn wiped(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
     Filled::new(upstream, Some(0xA5), Some(0xDF))
+}
+
+fn guarded(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
+    Guarded::new(upstream, GuardedOptions::default())
+}
+
+fn before(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
+    Guarded::new(upstream, GuardedOptions { side: Side::Before, keep: 0 })
+}
+
+/// Guarded, and freed blocks stay inaccessible for a while.
+fn keeping(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
+    Guarded::new(upstream, GuardedOptions { side: Side::After, keep: 8 << 20 })
 }
 
 /// The laws, each with the name of the test that it is. What a process has once can't begin anew or be dropped: it gets
@@ -133,6 +146,14 @@ contract! {
     wiped_pool: wiped(pool());
     wiped_limited_malloc: wiped(limited(Arc::new(Malloc)));
     tracked_wiped_aligned_4096: tracked(wiped(Arc::new(Aligned::new(4096).unwrap())));
+    guarded_pages: guarded(Pages::new(false));
+    guarded_pages_thp: guarded(Pages::new(true));
+    guarded_pool: guarded(pool());
+    guarded_before_pages_thp: before(Pages::new(true));
+    guarded_before_malloc: before(Arc::new(Malloc));
+    guarded_keeping_pool: keeping(pool());
+    filled_guarded_pages: filled(guarded(Pages::new(false)));
+    limited_before_tracked_pool: limited(before(tracked(pool())));
 }
 
 contract! {

@@ -1,0 +1,240 @@
+//! Blocks beside inaccessible pages: who writes or reads past one stops at once, by SIGSEGV.
+//!
+//! A block ends at its guard as nearly as its alignment allows, or begins right behind it. What is left of its first and
+//! last page holds canaries, which are looked at when the block is freed or [`Guarded::check`] is called. Freed blocks
+//! may be kept inaccessible for a while. Huge pages and guards never share a huge page.
+
+#![allow(unsafe_code)] // Safety: a block and its guard lie on pages of their own, which nobody else was given.
+
+mod canary;
+mod kept;
+mod room;
+mod take;
+
+use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::failure;
+use crate::memory::caretaker::{self, Ward};
+use crate::memory::ledger::Ledger;
+use crate::memory::lock::Lock;
+use crate::os;
+use crate::stats::Stats;
+use kept::Kept;
+use room::Room;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use take::pointer;
+
+/// On which side of a block its guard lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Side {
+    /// Writing behind the block stops.
+    #[default]
+    After,
+    /// Writing before the block stops.
+    Before,
+}
+
+/// How blocks are guarded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GuardedOptions {
+    /// Where the guard lies.
+    pub side: Side,
+    /// Bytes of freed blocks that stay inaccessible; the oldest goes first. [`Allocator::trim`] lets them all go.
+    pub keep: usize,
+}
+
+/// A byte beside a block that somebody wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overrun {
+    /// The block.
+    pub address: usize,
+    /// Bytes that were asked for.
+    pub asked: usize,
+    /// The byte, before the block or behind it.
+    pub at: usize,
+}
+
+/// See the module.
+pub struct Guarded {
+    upstream: Arc<dyn Allocator>,
+    options: GuardedOptions,
+    ledger: Arc<Ledger<Room>>,
+    kept: Lock<Kept>,
+    blocks: AtomicUsize,
+    in_use: AtomicUsize,
+    allocations: AtomicU64,
+    allocated: AtomicU64,
+}
+
+impl Guarded {
+    /// Guards blocks of `upstream`.
+    pub fn new(upstream: Arc<dyn Allocator>, options: GuardedOptions) -> Arc<Self> {
+        let guarded = Arc::new(Self {
+            upstream,
+            options,
+            ledger: Ledger::new(),
+            kept: Lock::new(Kept::new()),
+            blocks: AtomicUsize::new(0),
+            in_use: AtomicUsize::new(0),
+            allocations: AtomicU64::new(0),
+            allocated: AtomicU64::new(0),
+        });
+        let address = Arc::as_ptr(&guarded);
+        // SAFETY: it stays where it is until it is dropped, which leaves the caretaker.
+        unsafe { caretaker::enter(address) };
+        guarded
+    }
+
+    /// What was written beside blocks since this was last called: of those that were freed, and of those that live.
+    pub fn check(&self) -> Vec<Overrun> {
+        let mut found = self.kept.lock().take_found();
+        self.ledger.each(|address, room| {
+            // SAFETY: a block leaves the list before its room goes, and the list's lock is held.
+            unsafe {
+                if let Some(at) = canary::damage(&room) {
+                    found.push(Overrun { address, asked: room.asked, at });
+                    canary::put(&room); // it is told once
+                }
+            }
+        });
+        found
+    }
+
+    /// How often damage was found as blocks were freed.
+    pub fn damaged(&self) -> u64 {
+        self.kept.lock().damaged
+    }
+}
+
+// SAFETY: a block's pages are the upstream's block, so they are nobody else's, and stay so until the block is freed.
+unsafe impl Allocator for Guarded {
+    fn expression(&self) -> String {
+        let side = if self.options.side == Side::After { "after" } else { "before" };
+        format!("guarded({}, side='{side}', keep={})", self.upstream.expression(), self.options.keep)
+    }
+
+    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
+        let refused = |error| {
+            failure::remember(error);
+            error
+        };
+        request.check().map_err(refused)?;
+        self.kept.lock().admit(request.size).map_err(refused)?;
+        let again = |error| if self.let_go(0) > 0 { self.take(request) } else { Err(error) };
+        let (room, zero) = self.take(request).or_else(again).map_err(|error| {
+            self.kept.lock().gone();
+            refused(error)
+        })?;
+        let address = pointer(room.address);
+        self.ledger.enter(address, request.size, room).map_err(|error| {
+            // SAFETY: the block was just taken and nobody knows it.
+            unsafe { self.give_back(room) };
+            refused(error)
+        })?;
+        if request.zeroed && !zero {
+            // SAFETY: as above.
+            unsafe { address.write_bytes(0, request.size) };
+        }
+        self.blocks.fetch_add(1, Relaxed);
+        self.in_use.fetch_add(request.size, Relaxed);
+        self.allocations.fetch_add(1, Relaxed);
+        self.allocated.fetch_add(request.size as u64, Relaxed);
+        Ok(Block { address, size: request.size, zeroed: request.zeroed || zero })
+    }
+
+    unsafe fn deallocate(&self, address: NonNull<u8>) {
+        // SAFETY: the caller's promise; a block that is not listed was the upstream's own.
+        unsafe {
+            let Some(room) = self.ledger.leave(address) else { return self.upstream.deallocate(address) };
+            self.inspect(&room);
+            self.blocks.fetch_sub(1, Relaxed);
+            self.in_use.fetch_sub(room.asked, Relaxed);
+            let pages = room.pages();
+            if self.options.keep >= pages.len() && os::protect(pages.start, pages.len(), false).is_ok() {
+                self.kept.lock().push(room);
+            } else {
+                self.give_back(room);
+            }
+        }
+        self.let_go(self.options.keep);
+    }
+
+    unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
+        // SAFETY: the caller's promise.
+        self.ledger.get(address).map_or_else(|| unsafe { self.upstream.usable_size(address) }, |room| room.asked)
+    }
+
+    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
+        // SAFETY: the caller's promise; what the block's end leaves or takes are canaries, on its own pages.
+        unsafe {
+            let Some(room) = self.ledger.get(address) else { return self.upstream.resize_in_place(address, size) };
+            let Some(resized) = room.resized(size) else { return false };
+            self.inspect(&room);
+            canary::put(&resized); // first: both rooms' gaps hold canaries then
+            self.ledger.set(address, resized);
+            self.in_use.fetch_add(size.wrapping_sub(room.asked), Relaxed);
+            true
+        }
+    }
+
+    fn trim(&self) -> usize {
+        let gone = self.let_go(0);
+        gone.max(self.upstream.trim())
+    }
+
+    fn stats(&self) -> Stats {
+        let stats = self.upstream.stats();
+        if stats.allocations == 0 {
+            return stats; // it does not count
+        }
+        let kept = self.kept.lock().bytes.min(stats.active);
+        Stats {
+            in_use: self.in_use.load(Relaxed),
+            active: stats.active - kept,
+            idle: stats.idle + kept,
+            blocks: self.blocks.load(Relaxed),
+            allocations: self.allocations.load(Relaxed),
+            allocated_bytes: self.allocated.load(Relaxed),
+            ..stats
+        }
+    }
+
+    fn in_segments(&self) -> bool {
+        self.upstream.in_segments()
+    }
+
+    fn upstream(&self) -> Option<&Arc<dyn Allocator>> {
+        Some(&self.upstream)
+    }
+
+    fn owns(&self, address: NonNull<u8>) -> Option<bool> {
+        Some(self.ledger.get(address).is_some())
+    }
+}
+
+impl Ward for Guarded {
+    fn tick(&self) {}
+
+    fn rests(&self) -> bool {
+        true
+    }
+
+    fn cool(&self) {} // what is kept is never written, so a fork copies nothing
+
+    fn hold(&self) {
+        self.kept.hold();
+    }
+
+    unsafe fn release(&self) {
+        // SAFETY: `hold` took it.
+        unsafe { self.kept.release() }
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        caretaker::leave(std::ptr::from_ref(self));
+        self.let_go(0);
+    }
+}

@@ -1,0 +1,95 @@
+//! Taking rooms from the upstream and giving them back.
+
+use super::canary;
+use super::room::{Plan, Room};
+use super::{Guarded, Overrun};
+use crate::allocator::{AllocError, Limit, Request};
+use crate::memory::heap::{self, Kind};
+use crate::os;
+use std::ptr::{NonNull, with_exposed_provenance_mut};
+
+pub(super) fn pointer(address: usize) -> NonNull<u8> {
+    // SAFETY: only addresses that an upstream gave come here.
+    unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(address)) }
+}
+
+/// Whether the memory at `address` was advised huge.
+fn lies_on_huge_pages(address: usize) -> bool {
+    heap::span_at(address).is_some_and(|(kind, _)| kind == Kind::Huge)
+}
+
+impl Guarded {
+    /// # Safety
+    /// The block lives, or lived until now.
+    pub(super) unsafe fn inspect(&self, room: &Room) {
+        // SAFETY: the caller's promise: its pages are accessible.
+        if let Some(at) = unsafe { canary::damage(room) } {
+            self.kept.lock().found(Overrun { address: room.address, asked: room.asked, at });
+        }
+    }
+
+    /// A room from the upstream, its guard inaccessible, and whether the block's pages read zero.
+    pub(super) fn take(&self, request: Request) -> Result<(Room, bool), AllocError> {
+        let (page, huge) = (os::page_size(), heap::huge_page());
+        let too_large = || AllocError::new(request.size, Limit::Size);
+        let small = request.size.checked_add(page).ok_or_else(too_large)? < huge;
+        let plan = Plan::new(self.options.side, request, if small { page } else { huge }).ok_or_else(too_large)?;
+        let mut taken = self.ask(plan, request)?;
+        if small && lies_on_huge_pages(taken.0.base) {
+            // SAFETY: it was just taken and nobody knows it.
+            unsafe { self.upstream.deallocate(pointer(taken.0.base)) };
+            taken = self.ask(Plan::new(self.options.side, request, huge).ok_or_else(too_large)?, request)?;
+        }
+        let room = taken.0;
+        // SAFETY: the guard's pages were just taken with the block, for nobody's use.
+        unsafe {
+            os::protect(room.guard, room.guard_size, false).map_err(|error| {
+                self.upstream.deallocate(pointer(room.base));
+                heap::refused(request.size, error)
+            })?;
+            canary::put(&room);
+        }
+        Ok(taken)
+    }
+
+    fn ask(&self, plan: Plan, request: Request) -> Result<(Room, bool), AllocError> {
+        // What only an alignment needs is not made zero.
+        let zeroed = request.zeroed && plan.lead() == 0;
+        let wish = Request { size: plan.total, align: plan.align, zeroed };
+        wish.check().map_err(|error| AllocError { asked: request.size, ..error })?;
+        let block = self.upstream.allocate(wish).map_err(|error| AllocError { asked: request.size, ..error })?;
+        Ok((plan.at(block.address.as_ptr() as usize, request.size), block.zeroed))
+    }
+
+    /// Lets the upstream have a room again. Where the system does not make it accessible, it is kept for another try.
+    ///
+    /// # Safety
+    /// Nobody uses the block any more, and it is not listed.
+    pub(super) unsafe fn give_back(&self, room: Room) -> bool {
+        let pages = room.pages();
+        // SAFETY: the caller's promise.
+        unsafe {
+            if os::protect(pages.start, pages.len(), true).is_err() {
+                self.kept.lock().push(room);
+                return false;
+            }
+            self.upstream.deallocate(pointer(room.base));
+        }
+        self.kept.lock().gone();
+        true
+    }
+
+    /// Lets the oldest freed blocks go while more than `keep` bytes are kept; bytes that went.
+    pub(super) fn let_go(&self, keep: usize) -> usize {
+        let mut gone = 0;
+        loop {
+            let oldest = self.kept.lock().pop(keep);
+            let Some(room) = oldest else { return gone };
+            // SAFETY: it was freed, and left both lists.
+            if !unsafe { self.give_back(room) } {
+                return gone;
+            }
+            gone += room.pages().len();
+        }
+    }
+}
