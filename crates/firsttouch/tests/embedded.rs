@@ -162,7 +162,9 @@ fn forks_among_threads(source: &dyn Allocator) {
                     turn += 1;
                     let blocks: Vec<_> = (0..8).map(|n| Held::filled(source, 900 << ((n + turn) % 13), n)).collect();
                     drop(blocks);
-                    std::thread::spawn(|| ()).join().unwrap();
+                    // What a thread keeps goes as it ends, in the middle of somebody's fork.
+                    let short = || (0..40).for_each(|n| Held::filled(source, 100 << (n % 12), n).give_back());
+                    std::thread::scope(|threads| drop(threads.spawn(short)));
                 }
             });
         }
