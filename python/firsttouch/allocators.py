@@ -85,12 +85,13 @@ def from_functions(
 
     Raises :exc:`TypeError` or :exc:`ValueError` for what is no address.
     """
-    others = [
-        None if value is None else arguments.function(name, value)
-        for name, value in (("calloc", calloc), ("realloc", realloc))
-    ]
-    required = [arguments.function(name, value) for name, value in (("malloc", malloc), ("free", free))]
-    return _firsttouch.from_functions(required[0], *others, required[1], arguments.address("context", context))
+    return _firsttouch.from_functions(
+        arguments.function("malloc", malloc),
+        None if calloc is None else arguments.function("calloc", calloc),
+        None if realloc is None else arguments.function("realloc", realloc),
+        arguments.function("free", free),
+        arguments.address("context", context),
+    )
 
 
 @factory

@@ -94,7 +94,7 @@ def test_objects_that_bring_an_array_of_their_own(name: str) -> None:
 
 
 def test_subclasses_stay_where_they_may() -> None:
-    matrix = np.ma.masked_array([1, 2, 3], [0, 1, 0])
+    matrix = np.ma.masked_array([1, 2, 3], [False, True, False])
     assert type(ft.array(matrix, subok=True, copy=None, allocator=ft.pages())) is np.ma.MaskedArray
     assert type(ft.array(matrix, copy=None, allocator=ft.pages())) is np.ndarray
     assert type(ft.asarray(matrix, allocator=ft.pages())) is np.ndarray
