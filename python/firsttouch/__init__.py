@@ -90,12 +90,14 @@ _late.attach()
 _showing.attach()
 
 
-def __getattr__(name: str) -> object:
-    """A constructor, which stays here once it was asked for."""
-    if name not in _late.NAMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found = _late.constructor(name)
-    return found
+if not _typing.TYPE_CHECKING:  # else any name would do
+
+    def __getattr__(name: str) -> object:
+        """A constructor, which stays here once it was asked for."""
+        if name not in _late.NAMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = found = _late.constructor(name)
+        return found
 
 
 def __dir__() -> list[str]:

@@ -52,6 +52,7 @@ __all__ = [
 
 _Shape: typing.TypeAlias = typing.SupportsIndex | typing.Sequence[typing.SupportsIndex]
 _Order: typing.TypeAlias = typing.Literal["C", "F"]
+_AnyOrder: typing.TypeAlias = typing.Literal["K", "A", "C", "F"]
 
 __version__: str
 BACKEND: bool
@@ -66,7 +67,7 @@ class Allocator:
         self,
         shape: _Shape,
         dtype: npt.DTypeLike | None = None,
-        order: _Order | None = None,
+        order: _Order | None = "C",
         *,
         device: object = None,
         like: object = None,
@@ -75,7 +76,133 @@ class Allocator:
         self,
         shape: _Shape,
         dtype: npt.DTypeLike | None = None,
-        order: _Order | None = None,
+        order: _Order | None = "C",
+        *,
+        device: object = None,
+        like: object = None,
+    ) -> npt.NDArray[typing.Any]: ...
+    def ones(
+        self,
+        shape: _Shape,
+        dtype: npt.DTypeLike | None = None,
+        order: _Order | None = "C",
+        *,
+        device: object = None,
+        like: object = None,
+    ) -> npt.NDArray[typing.Any]: ...
+    def full(
+        self,
+        shape: _Shape,
+        fill_value: typing.Any,
+        dtype: npt.DTypeLike | None = None,
+        order: _Order | None = "C",
+        *,
+        device: object = None,
+        like: object = None,
+    ) -> npt.NDArray[typing.Any]: ...
+    def empty_like(
+        self,
+        prototype: typing.Any,
+        /,
+        dtype: npt.DTypeLike | None = None,
+        order: _AnyOrder | None = "K",
+        subok: bool = True,
+        shape: _Shape | None = None,
+        *,
+        device: object = None,
+    ) -> typing.Any: ...
+    def zeros_like(
+        self,
+        a: typing.Any,
+        dtype: npt.DTypeLike | None = None,
+        order: _AnyOrder | None = "K",
+        subok: bool = True,
+        shape: _Shape | None = None,
+        *,
+        device: object = None,
+    ) -> typing.Any: ...
+    def ones_like(
+        self,
+        a: typing.Any,
+        dtype: npt.DTypeLike | None = None,
+        order: _AnyOrder | None = "K",
+        subok: bool = True,
+        shape: _Shape | None = None,
+        *,
+        device: object = None,
+    ) -> typing.Any: ...
+    def full_like(
+        self,
+        a: typing.Any,
+        fill_value: typing.Any,
+        dtype: npt.DTypeLike | None = None,
+        order: _AnyOrder | None = "K",
+        subok: bool = True,
+        shape: _Shape | None = None,
+        *,
+        device: object = None,
+    ) -> typing.Any: ...
+    def array(
+        self,
+        object: typing.Any,
+        dtype: npt.DTypeLike | None = None,
+        *,
+        copy: bool | None = True,
+        order: _AnyOrder | None = "K",
+        subok: bool = False,
+        ndmin: int = 0,
+        ndmax: int = 0,
+        like: object = None,
+    ) -> npt.NDArray[typing.Any]: ...
+    def asarray(
+        self,
+        a: typing.Any,
+        dtype: npt.DTypeLike | None = None,
+        order: _AnyOrder | None = None,
+        *,
+        device: object = None,
+        copy: bool | None = None,
+        like: object = None,
+    ) -> npt.NDArray[typing.Any]: ...
+    def copy(self, a: typing.Any, order: _AnyOrder | None = "K", subok: bool = False) -> npt.NDArray[typing.Any]: ...
+    def arange(
+        self,
+        start_or_stop: typing.Any,
+        /,
+        stop: typing.Any = None,
+        step: typing.Any = 1,
+        *,
+        dtype: npt.DTypeLike | None = None,
+        device: object = None,
+        like: object = None,
+    ) -> npt.NDArray[typing.Any]: ...
+    def linspace(
+        self,
+        start: typing.Any,
+        stop: typing.Any,
+        num: typing.SupportsIndex = 50,
+        endpoint: bool = True,
+        retstep: bool = False,
+        dtype: npt.DTypeLike | None = None,
+        axis: typing.SupportsIndex = 0,
+        *,
+        device: object = None,
+    ) -> typing.Any: ...
+    def fromiter(
+        self,
+        iter: typing.Iterable[typing.Any],
+        dtype: npt.DTypeLike,
+        count: typing.SupportsIndex = -1,
+        *,
+        like: object = None,
+    ) -> npt.NDArray[typing.Any]: ...
+    def eye(
+        self,
+        N: int,
+        M: int | None = None,
+        k: int = 0,
+        dtype: npt.DTypeLike = ...,
+        order: _Order | None = "C",
         *,
         device: object = None,
         like: object = None,
@@ -109,7 +236,7 @@ def accepts(allocator: Allocator, array: np.ndarray) -> bool: ...
 def empty(
     shape: _Shape,
     dtype: npt.DTypeLike | None = None,
-    order: _Order | None = None,
+    order: _Order | None = "C",
     *,
     device: object = None,
     like: object = None,
@@ -118,7 +245,7 @@ def empty(
 def zeros(
     shape: _Shape,
     dtype: npt.DTypeLike | None = None,
-    order: _Order | None = None,
+    order: _Order | None = "C",
     *,
     device: object = None,
     like: object = None,

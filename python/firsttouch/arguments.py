@@ -77,4 +77,4 @@ def _integer(name: str, value: object, wanted: str) -> int:
 
 def _kind(value: object) -> str:
     name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"

@@ -24,11 +24,11 @@ __all__ = [
     "zeros_like",
 ]
 
-S = TypeVar("S", bound=np.generic)
-A = TypeVar("A", bound=np.ndarray[Any, Any])
+_S = TypeVar("_S", bound=np.generic)
+_A = TypeVar("_A", bound=np.ndarray[Any, Any])
 
 _Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
-_Type: TypeAlias = type[S] | np.dtype[S]
+_Type: TypeAlias = type[_S] | np.dtype[_S]
 _Order: TypeAlias = Literal["C", "F"] | None
 _AnyOrder: TypeAlias = Literal["K", "A", "C", "F"] | None
 _Device: TypeAlias = Literal["cpu"] | None
@@ -49,13 +49,13 @@ def empty(
 @overload
 def empty(
     shape: _Shape,
-    dtype: _Type[S],
+    dtype: _Type[_S],
     order: _Order = "C",
     *,
     device: _Device = None,
     like: Any = None,
     allocator: _Place = None,
-) -> npt.NDArray[S]: ...
+) -> npt.NDArray[_S]: ...
 @overload
 def empty(
     shape: _Shape,
@@ -79,13 +79,13 @@ def zeros(
 @overload
 def zeros(
     shape: _Shape,
-    dtype: _Type[S],
+    dtype: _Type[_S],
     order: _Order = "C",
     *,
     device: _Device = None,
     like: Any = None,
     allocator: _Place = None,
-) -> npt.NDArray[S]: ...
+) -> npt.NDArray[_S]: ...
 @overload
 def zeros(
     shape: _Shape,
@@ -109,13 +109,13 @@ def ones(
 @overload
 def ones(
     shape: _Shape,
-    dtype: _Type[S],
+    dtype: _Type[_S],
     order: _Order = "C",
     *,
     device: _Device = None,
     like: Any = None,
     allocator: _Place = None,
-) -> npt.NDArray[S]: ...
+) -> npt.NDArray[_S]: ...
 @overload
 def ones(
     shape: _Shape,
@@ -130,24 +130,24 @@ def ones(
 def full(
     shape: _Shape,
     fill_value: Any,
-    dtype: _Type[S],
+    dtype: _Type[_S],
     order: _Order = "C",
     *,
     device: _Device = None,
     like: Any = None,
     allocator: _Place = None,
-) -> npt.NDArray[S]: ...
+) -> npt.NDArray[_S]: ...
 @overload
 def full(
     shape: _Shape,
-    fill_value: S,
+    fill_value: _S,
     dtype: None = None,
     order: _Order = "C",
     *,
     device: _Device = None,
     like: Any = None,
     allocator: _Place = None,
-) -> npt.NDArray[S]: ...
+) -> npt.NDArray[_S]: ...
 @overload
 def full(
     shape: _Shape,
@@ -161,7 +161,7 @@ def full(
 ) -> _Array: ...
 @overload
 def empty_like(
-    prototype: A,
+    prototype: _A,
     /,
     dtype: None = None,
     order: _AnyOrder = "K",
@@ -170,19 +170,19 @@ def empty_like(
     *,
     device: _Device = None,
     allocator: _Place = None,
-) -> A: ...
+) -> _A: ...
 @overload
 def empty_like(
     prototype: Any,
     /,
-    dtype: _Type[S],
+    dtype: _Type[_S],
     order: _AnyOrder = "K",
     subok: bool = True,
     shape: _Shape | None = None,
     *,
     device: _Device = None,
     allocator: _Place = None,
-) -> npt.NDArray[S]: ...
+) -> npt.NDArray[_S]: ...
 @overload
 def empty_like(
     prototype: Any,
@@ -197,7 +197,7 @@ def empty_like(
 ) -> _Array: ...
 @overload
 def zeros_like(
-    a: A,
+    a: _A,
     dtype: None = None,
     order: _AnyOrder = "K",
     subok: Literal[True] = True,
@@ -205,18 +205,18 @@ def zeros_like(
     *,
     device: _Device = None,
     allocator: _Place = None,
-) -> A: ...
+) -> _A: ...
 @overload
 def zeros_like(
     a: Any,
-    dtype: _Type[S],
+    dtype: _Type[_S],
     order: _AnyOrder = "K",
     subok: bool = True,
     shape: _Shape | None = None,
     *,
     device: _Device = None,
     allocator: _Place = None,
-) -> npt.NDArray[S]: ...
+) -> npt.NDArray[_S]: ...
 @overload
 def zeros_like(
     a: Any,
@@ -230,7 +230,7 @@ def zeros_like(
 ) -> _Array: ...
 @overload
 def ones_like(
-    a: A,
+    a: _A,
     dtype: None = None,
     order: _AnyOrder = "K",
     subok: Literal[True] = True,
@@ -238,18 +238,18 @@ def ones_like(
     *,
     device: _Device = None,
     allocator: _Place = None,
-) -> A: ...
+) -> _A: ...
 @overload
 def ones_like(
     a: Any,
-    dtype: _Type[S],
+    dtype: _Type[_S],
     order: _AnyOrder = "K",
     subok: bool = True,
     shape: _Shape | None = None,
     *,
     device: _Device = None,
     allocator: _Place = None,
-) -> npt.NDArray[S]: ...
+) -> npt.NDArray[_S]: ...
 @overload
 def ones_like(
     a: Any,
@@ -263,7 +263,7 @@ def ones_like(
 ) -> _Array: ...
 @overload
 def full_like(
-    a: A,
+    a: _A,
     fill_value: Any,
     dtype: None = None,
     order: _AnyOrder = "K",
@@ -272,19 +272,19 @@ def full_like(
     *,
     device: _Device = None,
     allocator: _Place = None,
-) -> A: ...
+) -> _A: ...
 @overload
 def full_like(
     a: Any,
     fill_value: Any,
-    dtype: _Type[S],
+    dtype: _Type[_S],
     order: _AnyOrder = "K",
     subok: bool = True,
     shape: _Shape | None = None,
     *,
     device: _Device = None,
     allocator: _Place = None,
-) -> npt.NDArray[S]: ...
+) -> npt.NDArray[_S]: ...
 @overload
 def full_like(
     a: Any,
@@ -299,7 +299,7 @@ def full_like(
 ) -> _Array: ...
 @overload
 def array(
-    object: npt.NDArray[S],
+    object: npt.NDArray[_S],
     dtype: None = None,
     *,
     copy: bool | None = True,
@@ -309,11 +309,11 @@ def array(
     ndmax: int = 0,
     like: Any = None,
     allocator: _Place = None,
-) -> npt.NDArray[S]: ...
+) -> npt.NDArray[_S]: ...
 @overload
 def array(
     object: Any,
-    dtype: _Type[S],
+    dtype: _Type[_S],
     *,
     copy: bool | None = True,
     order: _AnyOrder = "K",
@@ -322,7 +322,7 @@ def array(
     ndmax: int = 0,
     like: Any = None,
     allocator: _Place = None,
-) -> npt.NDArray[S]: ...
+) -> npt.NDArray[_S]: ...
 @overload
 def array(
     object: Any,
@@ -338,7 +338,7 @@ def array(
 ) -> _Array: ...
 @overload
 def asarray(
-    a: npt.NDArray[S],
+    a: npt.NDArray[_S],
     dtype: None = None,
     order: _AnyOrder = None,
     *,
@@ -346,18 +346,18 @@ def asarray(
     copy: bool | None = None,
     like: Any = None,
     allocator: _Place = None,
-) -> npt.NDArray[S]: ...
+) -> npt.NDArray[_S]: ...
 @overload
 def asarray(
     a: Any,
-    dtype: _Type[S],
+    dtype: _Type[_S],
     order: _AnyOrder = None,
     *,
     device: _Device = None,
     copy: bool | None = None,
     like: Any = None,
     allocator: _Place = None,
-) -> npt.NDArray[S]: ...
+) -> npt.NDArray[_S]: ...
 @overload
 def asarray(
     a: Any,
@@ -370,11 +370,11 @@ def asarray(
     allocator: _Place = None,
 ) -> _Array: ...
 @overload
-def copy(a: A, order: _AnyOrder = "K", *, subok: Literal[True], allocator: _Place = None) -> A: ...
+def copy(a: _A, order: _AnyOrder = "K", *, subok: Literal[True], allocator: _Place = None) -> _A: ...
 @overload
 def copy(
-    a: npt.NDArray[S], order: _AnyOrder = "K", subok: bool = False, *, allocator: _Place = None
-) -> npt.NDArray[S]: ...
+    a: npt.NDArray[_S], order: _AnyOrder = "K", subok: bool = False, *, allocator: _Place = None
+) -> npt.NDArray[_S]: ...
 @overload
 def copy(a: Any, order: _AnyOrder = "K", subok: bool = False, *, allocator: _Place = None) -> _Array: ...
 @overload
@@ -384,11 +384,11 @@ def arange(
     stop: Any = None,
     step: Any = 1,
     *,
-    dtype: _Type[S],
+    dtype: _Type[_S],
     device: _Device = None,
     like: Any = None,
     allocator: _Place = None,
-) -> npt.NDArray[S]: ...
+) -> npt.NDArray[_S]: ...
 @overload
 def arange(
     start_or_stop: Any,
@@ -429,8 +429,8 @@ def linspace(
 ) -> tuple[_Array, Any]: ...
 @overload
 def fromiter(
-    iter: Iterable[Any], dtype: _Type[S], count: SupportsIndex = -1, *, like: Any = None, allocator: _Place = None
-) -> npt.NDArray[S]: ...
+    iter: Iterable[Any], dtype: _Type[_S], count: SupportsIndex = -1, *, like: Any = None, allocator: _Place = None
+) -> npt.NDArray[_S]: ...
 @overload
 def fromiter(
     iter: Iterable[Any], dtype: npt.DTypeLike, count: SupportsIndex = -1, *, like: Any = None, allocator: _Place = None
@@ -452,25 +452,25 @@ def eye(
     N: int,
     M: int | None,
     k: int,
-    dtype: _Type[S],
+    dtype: _Type[_S],
     order: _Order = "C",
     *,
     device: _Device = None,
     like: Any = None,
     allocator: _Place = None,
-) -> npt.NDArray[S]: ...
+) -> npt.NDArray[_S]: ...
 @overload
 def eye(
     N: int,
     M: int | None = None,
     k: int = 0,
     *,
-    dtype: _Type[S],
+    dtype: _Type[_S],
     order: _Order = "C",
     device: _Device = None,
     like: Any = None,
     allocator: _Place = None,
-) -> npt.NDArray[S]: ...
+) -> npt.NDArray[_S]: ...
 @overload
 def eye(
     N: int,

@@ -123,7 +123,7 @@ def prototypes() -> list[Any]:
         np.array([["a", None], [1, {}]], object),
         np.array(["x", "much longer than a small string"], np.dtypes.StringDType()),
         np.array(["a", "bc"]),
-        np.ma.masked_array([1, 2, 3], [0, 1, 0]),
+        np.ma.masked_array([1, 2, 3], [False, True, False]),
         np.matrix([[1, 2], [3, 4]]),
     ]
 
@@ -148,7 +148,7 @@ def assert_alike(found: Any, expected: Any, name: str) -> None:
     assert found.shape == expected.shape
     assert found.strides == expected.strides or name == "asarray"  # a copy closes gaps
     ours, theirs = found.flags, expected.flags
-    flags = "A" if name == "asarray" else "CFWAO"  # a view of another's memory becomes an array of its own
+    flags: Any = "A" if name == "asarray" else "CFWAO"  # a view of another's memory becomes an array of its own
     assert {flag: ours[flag] for flag in flags} == {flag: theirs[flag] for flag in flags}
     if not undefined(name, expected):
         # NumPy has no words for a record's array in the 64th dimension, nor for dates without a unit.

@@ -12,7 +12,7 @@ import firsttouch as ft
 from firsttouch import _firsttouch
 from tests.creation.kinds import ALLOCATORS, FUNCTIONS, calls
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.filterwarnings("ignore:the matrix subclass")]
 
 SIZES = [1, 8, 100, 1000, 3000, 10**5, 10**6]
 
@@ -69,7 +69,7 @@ def test_resize_pickle_buffer_and_dlpack(kind: str, size: int) -> None:
     expected = expected[: max(1, size // 2)]
     for protocol in (2, 5):
         assert pickle.loads(pickle.dumps(array, protocol)).tolist() == expected.tolist()
-    view = memoryview(array)
+    view = memoryview(array)  # type: ignore[arg-type]
     assert view.nbytes == array.nbytes
     assert np.asarray(view).ctypes.data == array.ctypes.data
     shared = np.from_dlpack(array)

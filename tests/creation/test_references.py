@@ -3,6 +3,7 @@
 import gc
 import sys
 import weakref
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -60,12 +61,12 @@ def test_a_failing_iterator_gives_everything_back() -> None:
     things = [Thing() for _ in range(100)]
     gone = [weakref.ref(thing) for thing in things]
 
-    def items() -> object:
+    def items() -> Iterator[Thing]:
         yield from things
         raise RuntimeError("no more")
 
     with pytest.raises(RuntimeError, match="no more"):
-        allocator.fromiter(items(), object)  # type: ignore[attr-defined]
+        allocator.fromiter(items(), object)
     things.clear()
     gc.collect()
     assert [ref for ref in gone if ref() is not None] == []

@@ -1,0 +1,100 @@
+"""asarray and array copy where memory does not satisfy the allocator, and only there."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+
+pytestmark = pytest.mark.quick
+
+
+def view_at(offset: int) -> np.ndarray:
+    whole = ft.aligned(4096).arange(2000)
+    return whole.view(np.uint8)[offset:][:4000]
+
+
+@pytest.mark.parametrize("function", [ft.asarray, lambda *a, **k: ft.array(*a, **{"copy": None} | k)])
+def test_what_satisfies_is_handed_out(function: Any) -> None:
+    aligned = view_at(0)
+    assert np.shares_memory(function(aligned, allocator=ft.aligned(64)), aligned)
+    assert np.shares_memory(function(view_at(64), allocator="aligned(64)"), aligned) is False
+    at_64, at_8 = view_at(64), view_at(8)
+    assert function(at_64, allocator=ft.aligned(64)) is at_64
+    copied = function(at_8, allocator=ft.aligned(64))
+    assert not np.shares_memory(copied, at_8)
+    assert copied.ctypes.data % 64 == 0
+    assert (copied == at_8).all()
+    with pytest.raises(ValueError, match="Unable to avoid copy while creating an array as requested"):
+        function(at_8, copy=False, allocator=ft.aligned(64))
+    assert function(at_64, copy=False, allocator=ft.aligned(64)) is at_64
+    assert function(at_64, copy=True, allocator=ft.aligned(64)) is not at_64
+
+
+def test_memory_of_its_own() -> None:
+    pool, other = ft.pool(), ft.pool()
+    array = pool.arange(10**5)
+    assert pool.asarray(array) is array
+    assert pool.asarray(array[::2]).base is array
+    copied = other.asarray(array)
+    assert not np.shares_memory(copied, array)
+    assert ft.get_allocator(copied) == other
+    with pytest.raises(ValueError, match=r"not of the kind that pool\("):
+        other.asarray(array, copy=False)
+
+
+def test_without_an_allocator_any_memory_will_do() -> None:
+    array = np.arange(10**5)
+    with ft.use(ft.pool()):
+        assert ft.asarray(array) is array
+        assert ft.asarray(array, copy=False) is array
+        assert ft.array(array, copy=None) is array
+
+
+@pytest.mark.parametrize("order", ["C", "F", "A", "K", None])
+def test_order_and_type_are_kept_by_the_copy(order: Any) -> None:
+    array = np.asfortranarray(np.arange(6000.0).reshape(60, 100))
+    for given in (array, array.T, array[::2], array[:, ::-1]):
+        found = ft.asarray(given, order=order, allocator=ft.pages())
+        expected = np.array(np.asarray(given, order=order), order="K")
+        assert found.strides == expected.strides
+        assert (found == given).all()
+    assert ft.asarray(array, "f4", allocator=ft.pages()).dtype == np.float32
+
+
+def test_memory_that_nobody_in_numpy_made() -> None:
+    data = bytearray(5000)
+    malloc = ft.malloc()
+    found = ft.asarray(memoryview(data), allocator=malloc)
+    assert found.flags.owndata
+    assert ft.get_allocator(found) == malloc
+    data[0] = 7
+    assert found[0] == 0
+
+
+class Bringing:
+    """Brings its own array whatever it is asked."""
+
+    def __init__(self) -> None:
+        self.own = np.arange(100.0)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return self.own
+
+
+@pytest.mark.parametrize("name", ["array", "asarray", "copy"])
+def test_objects_that_bring_an_array_of_their_own(name: str) -> None:
+    brings = Bringing()
+    found = getattr(ft.aligned(4096), name)(brings)
+    assert found.tolist() == brings.own.tolist()
+    assert found.ctypes.data % 4096 == 0
+    own = getattr(ft.tracked(ft.malloc()), name)(brings)
+    assert not np.shares_memory(own, brings.own)
+
+
+def test_subclasses_stay_where_they_may() -> None:
+    matrix = np.ma.masked_array([1, 2, 3], [False, True, False])
+    assert type(ft.array(matrix, subok=True, copy=None, allocator=ft.pages())) is np.ma.MaskedArray
+    assert type(ft.array(matrix, copy=None, allocator=ft.pages())) is np.ndarray
+    assert type(ft.asarray(matrix, allocator=ft.pages())) is np.ndarray

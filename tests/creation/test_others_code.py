@@ -1,0 +1,146 @@
+"""NumPy calls others' code while it makes an array: `__array_function__`, iterators, subclasses, allocators."""
+
+import contextvars
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from firsttouch import late
+from tests import programs
+
+pytestmark = pytest.mark.quick
+
+
+class Like:
+    """Answers for every function that is called with it."""
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, named: Any) -> Any:
+        return function.__name__, arguments, named
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("empty", (3,)),
+        ("zeros", (3,)),
+        ("ones", (3,)),
+        ("full", (3, 1)),
+        ("array", ([1],)),
+        ("asarray", ([1],)),
+        ("arange", (3,)),
+        ("fromiter", ([1], int)),
+        ("eye", (3,)),
+    ],
+)
+def test_like_is_asked(name: str, arguments: tuple[Any, ...]) -> None:
+    expected = getattr(np, name)(*arguments, like=Like())
+    assert getattr(ft, name)(*arguments, like=Like()) == expected
+    assert getattr(ft, name)(*arguments, like=Like(), allocator=ft.pages()) == expected
+    assert getattr(ft.malloc(), name)(*arguments, like=Like()) == expected
+    assert expected[0] == name
+
+
+@pytest.mark.parametrize("name", ["empty_like", "zeros_like", "ones_like", "copy"])
+def test_prototypes_are_asked(name: str) -> None:
+    prototype = Like()
+    assert getattr(ft, name)(prototype, allocator=ft.pages()) == getattr(np, name)(prototype)
+
+
+class Finalized(np.ndarray):
+    seen: Any = None
+
+    def __array_finalize__(self, parent: Any) -> None:
+        self.seen = None if parent is None else type(parent).__name__
+
+
+def test_subclasses_are_finalized() -> None:
+    prototype = np.arange(5).view(Finalized)
+    for name in ("empty_like", "zeros_like", "ones_like"):
+        found = getattr(ft.aligned(4096), name)(prototype)
+        assert type(found) is Finalized
+        assert found.seen == "Finalized"
+        assert type(getattr(ft.aligned(4096), name)(prototype, subok=False)) is np.ndarray
+
+
+def items(block: ft.use, ended: list[str]) -> Iterator[float]:
+    with block:
+        yield from (1.0, 2.0, 3.0)
+    ended.append("end")
+
+
+def test_an_iterator_left_inside_a_block_of_its_own() -> None:
+    ended: list[str] = []
+    inner = ft.pages()
+
+    def run() -> None:
+        left = items(ft.use(inner), ended)
+        found = ft.aligned(4096).fromiter(left, float, count=2)
+        assert found.tolist() == [1.0, 2.0]
+        assert ft.get_allocator(found) == ft.aligned(4096) or found.ctypes.data % 4096 == 0
+        assert ft.get_allocator() == inner  # as it is with NumPy's own
+        left.close()  # type: ignore[attr-defined]
+        assert ft.get_allocator() == ft.numpy_default()
+        whole = ft.aligned(4096).fromiter(items(ft.use(inner), ended), float)
+        assert whole.tolist() == [1.0, 2.0, 3.0]
+        assert ft.get_allocator() == ft.numpy_default()
+
+    contextvars.copy_context().run(run)
+    assert ended == ["end"]
+
+
+def test_an_iterator_that_ends_the_block_around() -> None:
+    def run() -> None:
+        around = items(ft.use(ft.pages()), [])
+        assert next(around) == 1.0
+        assert ft.get_allocator() == ft.pages() or repr(ft.get_allocator()) == "pages(huge=False)"
+        found = ft.malloc().fromiter(around, float)
+        assert found.tolist() == [2.0, 3.0]
+        assert ft.get_allocator() == ft.numpy_default()
+
+    contextvars.copy_context().run(run)
+
+
+def test_blocks_are_as_before_after_errors() -> None:
+    with ft.use(ft.pages()) as around:
+        for wrong in ((-1,), ("x",), (2**62,)):
+            with pytest.raises((ValueError, TypeError, MemoryError)):
+                ft.malloc().ones(*wrong)
+            assert ft.get_allocator() == around
+
+
+def test_constructors_nest() -> None:
+    def inner() -> Iterator[float]:
+        for _ in range(3):
+            yield float(ft.calloc().ones(1000).sum())
+
+    outer = ft.aligned(4096).fromiter(inner(), float)
+    assert outer.tolist() == [1000.0] * 3
+    assert outer.ctypes.data % 4096 == 0
+
+
+def test_in_the_place_of_numpys_they_do_not_call_themselves() -> None:
+    program = (
+        "import numpy as np, numpy.ma, firsttouch as ft\n"
+        f"for name in {late.NAMES}: setattr(np, name, getattr(ft, name))\n"
+        "allocator = ft.aligned(4096)\n"
+        "arrays = allocator.ones(3), allocator.full(3, 2), np.linspace(0, 1, 3), np.eye(3), allocator.copy([1])\n"
+        "assert all(array.sum() > 0 for array in arrays)\n"
+        "with ft.use(allocator): assert np.zeros_like([1]).ctypes.data % 4096 == 0\n"
+        "print('fine')"
+    )
+    assert programs.run(program, prologue="") == "fine\n"
+
+
+def test_numpy_comes_with_the_first_constructor_only() -> None:
+    program = (
+        "import sys, firsttouch as ft\n"
+        "print('numpy' in sys.modules, ft.pool().full, 'numpy' in sys.modules)\n"
+        "print(ft.Allocator.zeros_like.__doc__[:8], ft.aligned(64).zeros(3, object), ft.zeros(2, '>i4', order='F'))"
+    )
+    first, second = programs.run(program, prologue="").splitlines()
+    assert first.startswith("False <bound method Allocator.full of pool(")
+    assert first.endswith("> True")
+    assert second == "An array [0 0 0] [0 0]"

@@ -1,0 +1,147 @@
+"""Allocators written in Python: what they raise comes out as it is, and whatever they return is checked."""
+
+import ctypes
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+
+pytestmark = pytest.mark.quick
+
+
+class Counted:
+    """Takes memory from ctypes, and counts."""
+
+    def __init__(self) -> None:
+        self.kept: dict[int, Any] = {}
+        self.asked: list[tuple[int, int, bool]] = []
+        self.returned: list[int] = []
+
+    def allocate(self, nbytes: int, alignment: int, zeroed: bool) -> int:
+        self.asked.append((nbytes, alignment, zeroed))
+        room = ctypes.create_string_buffer(nbytes + alignment)
+        address = -(-ctypes.addressof(room) // alignment) * alignment
+        self.kept[address] = room
+        return address
+
+    def deallocate(self, address: int, nbytes: int) -> None:
+        self.returned.append(nbytes)
+        del self.kept[address]
+
+
+class Failing(Counted):
+    """Does in `allocate` what it is told."""
+
+    def __init__(self, act: Callable[[int], Any]) -> None:
+        super().__init__()
+        self.act = act
+
+    def allocate(self, nbytes: int, alignment: int, zeroed: bool) -> int:
+        found: int = self.act(super().allocate(nbytes, alignment, zeroed))
+        return found
+
+
+def wait_for(own: Counted) -> None:
+    gc.collect()
+    for _ in range(1000):
+        if not own.kept:
+            return
+
+
+def test_it_serves_constructors_and_blocks() -> None:
+    own = Counted()
+    assert isinstance(own, ft.OwnAllocator)
+    array = ft.full((10, 10), 2.0, allocator=own)
+    assert own.asked[-1] == (800, 64, False)
+    zeros = ft.zeros(100, np.uint8, allocator=own)
+    assert own.asked[-1] == (100, 64, True)
+    with ft.use(own):
+        other = array + array
+    assert other.sum() == 400
+    assert not zeros.any()
+    assert len(own.kept) == 3
+    del array, other, zeros
+    wait_for(own)
+    assert own.kept == {}
+    assert sorted(own.returned) == sorted(nbytes for nbytes, _, _ in own.asked)
+
+
+def test_what_it_raises_comes_out_as_it_is() -> None:
+    class MineError(Exception):
+        pass
+
+    mine = MineError("nothing today")
+
+    def act(address: int) -> int:
+        raise mine
+
+    for make in (ft.zeros, ft.ones, ft.arange, lambda *a, **k: ft.asarray([1, 2], **k)):
+        with pytest.raises(MineError) as found:
+            make(3, allocator=Failing(act))
+        assert found.value is mine
+    assert mine.__cause__ is None
+    with pytest.raises(MemoryError), ft.use(Failing(act)):
+        np.ones(3)
+    assert "nothing today" in str(ft.last_failure())
+    with pytest.raises(MemoryError, match="limited"):  # what was raised for somebody else is not raised here
+        ft.ones(30, allocator=ft.limited(ft.malloc(), 8))
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, MemoryError, StopIteration, GeneratorExit])
+def test_exceptions_of_every_kind(kind: type[BaseException]) -> None:
+    def act(address: int) -> int:
+        raise kind("mine")
+
+    with pytest.raises(kind, match="mine"):
+        ft.ones(3, allocator=Failing(act))
+    assert ft.get_allocator() == ft.numpy_default()
+
+
+@pytest.mark.parametrize(
+    ("act", "kind", "said"),
+    [
+        (lambda _: None, MemoryError, "returned None"),
+        (lambda _: 0, MemoryError, "returned 0"),
+        (lambda address: address + 8, ValueError, "not a multiple of 64"),
+        (lambda address: float(address), TypeError, "returned float"),
+        (lambda address: str(address), TypeError, "returned str"),
+        (lambda _: True, TypeError, "returned bool"),
+        (lambda _: -64, ValueError, "not an address"),
+        (lambda _: 2**70, ValueError, "not an address"),
+    ],
+    ids=["none", "zero", "misaligned", "float", "text", "bool", "negative", "huge"],
+)
+def test_answers_that_are_no_address(act: Callable[[int], Any], kind: type[Exception], said: str) -> None:
+    with pytest.raises(kind, match=said):
+        ft.zeros(100, allocator=Failing(act))
+
+
+def test_half_an_allocator_and_a_class() -> None:
+    class Half:
+        def allocate(self, nbytes: int, alignment: int, zeroed: bool) -> int:
+            return 0
+
+    with pytest.raises(TypeError, match=r"zeros\(\) got Half, which has allocate\(\) and no deallocate\(\)"):
+        ft.zeros(3, allocator=Half())
+    with pytest.raises(TypeError, match=r"got the class Counted, not an object of it: did you mean Counted\(\)\?"):
+        ft.use(Counted)  # type: ignore[arg-type]
+
+
+def test_install_refuses_it_and_names_what_it_takes() -> None:
+    with pytest.raises(TypeError, match=r"install\(\) can't take Counted.*from_functions\(\).*use\(\)"):
+        ft.install(Counted())
+    assert not ft.is_installed()
+
+
+def test_adaptors_stand_on_it() -> None:
+    own = Counted()
+    array = ft.tracked(own).ones(1000)
+    assert max(nbytes for nbytes, _, _ in own.asked) >= 8000
+    assert array.sum() == 1000
+    del array
+    wait_for(own)
+    assert own.kept == {}

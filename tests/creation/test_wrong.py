@@ -1,0 +1,132 @@
+"""What NumPy refuses is refused in NumPy's words; where there is no memory, ours follow."""
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from tests.creation.kinds import ALLOCATORS, FUNCTIONS
+
+pytestmark = pytest.mark.quick
+
+BY_SHAPE = ["empty", "zeros", "ones"]
+SHAPES: list[Any] = [
+    -1,
+    (3, -2),
+    (-1, 0),
+    2**70,
+    (2**40, 2**40),
+    (2**62,),
+    (2**31, 2**31, 2),
+    (0, 2**62, 2**62),
+    (1,) * 65,
+    "text",
+    3.5,
+    (2.0, 3),
+    None,
+    [[1, 2]],
+    (None,),
+    np.float64(3),
+]
+OTHERS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
+    "full": [((), {}), ((3,), {}), ((-3, 1), {}), ((2, [1, 2, 3]), {}), ((2, "x", int), {}), ((2, 300, np.uint8), {})],
+    "empty_like": [((), {}), (([1],), {"order": "Q"}), (([1],), {"shape": -1}), (([1],), {"device": "gpu"})],
+    "zeros_like": [((), {}), (([1],), {"dtype": "nothing"}), (([1],), {"shape": (2, 2), "order": 3})],
+    "ones_like": [((), {}), (([1],), {"shape": "x"})],
+    "full_like": [(([1],), {}), (([1], [1, 2]), {}), (([1], "x"), {})],
+    "array": [((), {}), (([1, [2, 3]],), {}), (([1],), {"ndmin": 65}), ((["x"], int), {}), (([1],), {"copy": "yes"})],
+    "asarray": [((), {}), (([1, [2, 3]],), {}), (([1],), {"copy": False}), ((np.arange(3), "f4"), {"copy": False})],
+    "copy": [((), {}), (([1],), {"order": "Z"}), (([1],), {"dtype": int})],
+    "arange": [((), {}), ((0, 1, 0), {}), ((0, np.inf), {}), ((2**80,), {}), (("a", "b"), {})],
+    "linspace": [((0,), {}), ((0, 1, -1), {}), ((0, 1, 2.5), {}), ((0, 1), {"axis": 7}), ((0, [1, 2]), {"dtype": "x"})],
+    "fromiter": [((), {}), ((3, int), {}), ((range(3),), {}), ((range(3), int, 5), {}), ((["x"], int), {})],
+    "eye": [((), {}), ((-1,), {}), ((2.5,), {}), ((3, 3, "k"), {}), ((3,), {"order": "K"})],
+}
+
+
+def error(function: Any, *arguments: Any, **named: Any) -> BaseException | None:
+    try:
+        function(*arguments, **named)
+    except Exception as found:
+        return found
+    return None
+
+
+def assert_same(ours: BaseException | None, numpys: BaseException | None) -> None:
+    assert isinstance(ours, type(numpys))
+    if isinstance(numpys, MemoryError):
+        assert str(ours).startswith(f"{numpys}: ")
+    else:
+        assert type(ours) is type(numpys)
+        assert str(ours) == str(numpys)
+
+
+@pytest.mark.parametrize("kind", ALLOCATORS)
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: repr(shape)[:25])
+@pytest.mark.parametrize("name", BY_SHAPE)
+def test_shapes(name: str, shape: Any, kind: str) -> None:
+    numpys = error(getattr(np, name), shape)
+    allocator = ALLOCATORS[kind]()
+    assert_same(error(getattr(ft, name), shape, allocator=allocator), numpys)
+    assert_same(error(getattr(allocator, name), shape), numpys)
+    assert_same(error(getattr(allocator, name), shape, "u1"), error(getattr(np, name), shape, "u1"))
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in BY_SHAPE])
+def test_other_arguments(name: str) -> None:
+    allocator = ft.aligned(64)
+    for arguments, named in OTHERS[name]:
+        numpys = error(getattr(np, name), *arguments, **named)
+        assert numpys is not None
+        assert_same(error(getattr(ft, name), *arguments, **named), numpys)
+        assert_same(error(getattr(ft, name), *arguments, **named, allocator=allocator), numpys)
+        assert ft.get_allocator() == ft.numpy_default()
+
+
+@pytest.mark.parametrize("name", BY_SHAPE)
+@pytest.mark.parametrize("dtype", ["nothing", 3.5, "f7", {"names": ["a"]}, [("a",)]], ids=repr)
+def test_unknown_types(name: str, dtype: Any) -> None:
+    assert_same(error(getattr(ft.aligned(64), name), 3, dtype), error(getattr(np, name), 3, dtype))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("wrong", [42, 3.5, b"pool", object, [], True, ft.pool], ids=repr)
+def test_what_is_no_allocator(name: str, wrong: Any) -> None:
+    with pytest.raises(TypeError, match=rf"^{name}\(\) (takes an allocator|got the function)"):
+        getattr(ft, name)(3, 3, allocator=wrong)
+    with pytest.raises(ValueError, match="no allocator 'nope' in 'nope': there are aligned, "):
+        getattr(ft, name)(3, 3, allocator="nope")
+    assert ft.get_allocator() == ft.numpy_default()
+
+
+def test_no_memory_says_what_was_asked_what_there_is_and_why() -> None:
+    allocator = ft.limited(ft.pool(), "1 MiB")
+    kept = allocator.ones(10_000)
+    with pytest.raises(MemoryError) as found:
+        allocator.ones((1000, 1000))
+    said = str(found.value)
+    assert said.startswith("Unable to allocate 7.63 MiB for an array with shape (1000, 1000) and data type float64: ")
+    assert "8000000 bytes could not be had: limited() allows 1048576 bytes, of which 80000 are in use" in said
+    cause = found.value.__cause__
+    assert isinstance(cause, MemoryError)
+    assert said.startswith(str(cause))
+    assert found.value.reason in said  # type: ignore[attr-defined]
+    assert str(pickle.loads(pickle.dumps(found.value))) == said
+    assert kept.sum() == 10_000
+    assert allocator.ones(10_000).sum() == 10_000
+
+
+def test_the_same_failure_twice_has_its_reason_twice() -> None:
+    allocator = ft.limited(ft.malloc(), 100)
+    words = {str(error(allocator.zeros, 200)) for _ in range(3)}
+    assert len(words) == 1
+    assert "limited() allows 100 bytes" in words.pop()
+
+
+def test_growing_without_memory() -> None:
+    allocator = ft.limited(ft.malloc(), 10_000)
+    with pytest.raises(MemoryError, match=r"limited\(\) allows 10000 bytes"):
+        allocator.fromiter(range(10**6), "i8")
+    assert allocator.fromiter(range(100), "i8").sum() == 4950

@@ -1,0 +1,151 @@
+"""Expressions are parsed, never evaluated, and what is wrong with one is shown."""
+
+import warnings
+
+import pytest
+
+import firsttouch as ft
+from firsttouch import checking
+
+pytestmark = pytest.mark.quick
+
+PLAIN = "pool(pages(huge='thp'), max_idle=None, decay=1.0)"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("pool()", PLAIN),
+        ("pool", PLAIN),
+        ("  pool ( ) ", PLAIN),
+        ("ft.pool()", PLAIN),
+        ("firsttouch.pool", PLAIN),
+        ('pool(pages(huge="thp"))', PLAIN),
+        ("pool(ft.pages('thp'),)", PLAIN),
+        ("pool(\n  pages(huge='thp'),  # the default\n)", PLAIN),
+        ("pool(upstream=pages, decay=None)", "pool(pages(huge=False), max_idle=None, decay=None)"),
+        ("pool(decay=+2, max_idle='4 GiB')", "pool(pages(huge='thp'), max_idle=4294967296, decay=2.0)"),
+        ("pool(max_idle=0x10_000)", "pool(pages(huge='thp'), max_idle=65536, decay=1.0)"),
+        ("pages(huge=False)", "pages(huge=False)"),
+        ("malloc", "malloc()"),
+        ("calloc()", "calloc()"),
+        ("aligned('2 MiB')", "aligned(2097152)"),
+        ("mimalloc", "mimalloc()"),
+        ("ft.jemalloc()", "jemalloc()"),
+        ("numpy_default", "numpy_default()"),
+        ('limited(pool(), "4 GiB")', f"limited({PLAIN}, 4294967296)"),
+        ("limited(budget=10)", f"limited({PLAIN}, 10)"),
+        ('limited("pool()", 10)', f"limited({PLAIN}, 10)"),
+        ("tracked", f"tracked({PLAIN}, lines=False)"),
+        ("tracked(malloc, lines=True)", "tracked(malloc(), lines=True)"),
+        ("guarded", "guarded(pages(huge=False), side='after', keep=0)"),
+        ("guarded(side='before', keep='1 MiB')", "guarded(pages(huge=False), side='before', keep=1048576)"),
+        ("filled", f"filled({PLAIN}, on_allocate=255, on_free=None)"),
+        ("filled(calloc, on_allocate=None, on_free=0)", "filled(calloc(), on_allocate=None, on_free=0)"),
+    ],
+)
+def test_what_a_text_makes(text: str, shown: str) -> None:
+    assert repr(checking.parse(text)) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "an empty text is no allocator: there are aligned, calloc, filled"),
+        ("mimaloc", "no allocator 'mimaloc' (did you mean mimalloc?) in 'mimaloc': there are aligned, "),
+        ("pool(pags())", "no allocator 'pags' (did you mean pages?) in 'pool(pags())'"),
+        ("__import__('os')", "no allocator '__import__' in "),
+        ("pool(", "'pool(' is no allocator: '(' was never closed, at character 5, before '('"),
+        ("pool())", "unmatched ')', at character 7, before ')'"),
+        ("pool() pages()", "'pool() pages()' is no allocator: "),
+        ("ü.pool()", "here an allocator's name is expected, at character 1"),
+        (
+            "pool(max_idle='ü', decay=[])",
+            "an argument is a number, a string, None, True, False or an allocator, at character 26",
+        ),
+        ("ft.cli.pool()", "here an allocator's name is expected"),
+        ("pool()()", "here an allocator's name is expected"),
+        ("pool().zeros(3)", "here an allocator's name is expected"),
+        ("(lambda: pool)()", "here an allocator's name is expected"),
+        ("[]", "here an allocator's name is expected"),
+        ("3", "here an allocator's name is expected"),
+        ("x = pool()", "'x = pool()' is no allocator: "),
+        ("import os", "'import os' is no allocator: "),
+        ("aligned(4 * 1024)", 'nothing is computed here: write the number, or a size like "4 GiB", at character 9'),
+        ("aligned(2**60)", "nothing is computed here"),
+        ("aligned(not 1)", "an argument is a number"),
+        ("aligned(~1)", "an argument is a number"),
+        ("aligned(-True)", "an argument is a number"),
+        ("aligned(1j)", "an argument is a number"),
+        ("aligned(b'64')", "an argument is a number"),
+        ("aligned(f'64')", "an argument is a number"),
+        ("aligned(...)", "an argument is a number"),
+        ("aligned(64 if 1 else 2)", "an argument is a number"),
+        ("aligned(x := 64)", "an argument is a number"),
+        ("pool(*pages)", "not unpacked with *, at character 6"),
+        ("pool(**pages)", "not unpacked with **, at character 8"),
+        ("pool(\x00)", "is no allocator: "),
+        ("aligned('\ud800')", "is no allocator: "),
+        ("(" * 5000 + ")" * 5000, "is no allocator: "),
+        ("aligned(" + "9" * 5000 + ")", "is no allocator: "),
+        ("aligned(" + "-" * 3000 + "1)", ""),
+        ("pool(\n3 +)", "of line 2"),
+    ],
+)
+def test_what_is_no_expression(text: str, said: str) -> None:
+    with pytest.raises(ValueError) as error:
+        checking.parse(text)
+    assert said in str(error.value)
+    assert len(str(error.value)) < 700
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("pool(decai=3)", "pool() takes no decai (did you mean decay?): it takes upstream, max_idle, decay (in "),
+        ("pool(None, 3)", "pool(): too many positional arguments; it takes upstream, max_idle, decay (in "),
+        ("malloc(3)", "malloc(): too many positional arguments; it takes nothing (in 'malloc(3)')"),
+        ("aligned", "aligned(): missing a required argument: 'alignment'"),
+        ("from_functions(malloc=64)", "missing a required argument: 'free'"),
+        ("pool(pool(), upstream=pool())", "multiple values for argument 'upstream'"),
+        ("aligned(calloc)", "alignment=calloc() is an Allocator: give a number of bytes"),
+        ("limited(pool)", "limited() needs a budget"),
+    ],
+)
+def test_what_a_factory_does_not_take(text: str, said: str) -> None:
+    with pytest.raises(TypeError) as error:
+        checking.parse(text)
+    assert said in str(error.value)
+
+
+def test_nesting_deeper_than_python_itself_can() -> None:
+    text = "limited(" * 3000 + "malloc" + ", 1)" * 3000
+    with pytest.raises(ValueError, match=r"nested|no allocator"):
+        checking.parse(text)
+
+
+def test_the_compiler_is_heard_by_nobody() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="is no allocator"):
+            checking.parse(r"pool('\d' is 1)")
+
+
+def test_one_text_is_one_allocator() -> None:
+    text = 'limited(pool(), "1 MiB")'
+    array = ft.ones(100_000, allocator=text)
+    assert ft.get_allocator(array) == checking.checked(text, "here")
+    with pytest.raises(MemoryError, match="of which 800000 are in use"):
+        ft.ones(100_000, allocator=text)
+    with ft.use(text) as same:
+        assert same == ft.get_allocator(array)
+    assert checking.parse(text) != same
+
+
+def test_texts_wherever_an_allocator_is_taken() -> None:
+    ft.install("pool(decay=2)")
+    assert repr(ft.get_allocator()) == "pool(pages(huge='thp'), max_idle=None, decay=2.0)"
+    assert ft.stats("pool(decay=2)").mapped >= 0
+    assert ft.trim("pool(decay=2)") >= 0
+    assert ft.empty(3, allocator="aligned(4096)").ctypes.data % 4096 == 0
+    assert repr(ft.tracked("malloc")) == "tracked(malloc(), lines=False)"

@@ -1,0 +1,66 @@
+"""The repr of every allocator is an expression that makes one that looks the same."""
+
+import contextlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import firsttouch as ft
+from firsttouch import checking
+
+sizes = st.integers(1, 2**40)
+bytes_or_none = st.none() | st.integers(0, 255)
+sources = st.one_of(
+    st.builds(ft.pages, st.sampled_from([False, "thp"])),
+    st.builds(ft.malloc),
+    st.builds(ft.calloc),
+    st.builds(ft.aligned, st.integers(0, 30).map(lambda power: 2**power)),
+    st.builds(ft.mimalloc),
+    st.builds(ft.jemalloc),
+    st.builds(
+        ft.from_functions,
+        malloc=sizes,
+        free=sizes,
+        calloc=st.none() | sizes,
+        realloc=st.none() | sizes,
+        context=st.integers(0, 2**64 - 1),
+    ),
+)
+
+
+def over(upstreams: st.SearchStrategy[ft.Allocator]) -> st.SearchStrategy[ft.Allocator]:
+    times = st.none() | st.floats(0, 1e9)
+    return st.one_of(
+        st.builds(ft.pool, upstreams, max_idle=st.none() | sizes, decay=times),
+        st.builds(ft.tracked, upstreams, lines=st.booleans()),
+        st.builds(ft.limited, upstreams, sizes),
+        st.builds(ft.guarded, upstreams, side=st.sampled_from(["after", "before"]), keep=sizes),
+        st.builds(ft.filled, upstreams, on_allocate=bytes_or_none, on_free=bytes_or_none),
+    )
+
+
+stacks = st.recursive(sources, over, max_leaves=6)
+
+
+@given(stacks)
+@settings(max_examples=300, deadline=None)
+def test_repr_parses_back(allocator: ft.Allocator) -> None:
+    text = repr(allocator)
+    assert repr(checking.parse(text)) == text
+    assert repr(checking.parse(f"ft.{text}")) == text
+    name = text.partition("(")[0]
+    assert name in checking.FACTORIES
+
+
+@given(st.text() | st.text("pol(),'\"=*[]{}.-0123 \n#\\"))
+@settings(max_examples=500, deadline=None)
+def test_any_text_is_an_allocator_or_an_error_of_two_kinds(text: str) -> None:
+    with contextlib.suppress(ValueError, TypeError):
+        assert isinstance(checking.parse(text), ft.Allocator)
+
+
+def test_numpys_own_parses_back() -> None:
+    assert checking.parse(repr(ft.numpy_default())) == ft.numpy_default()
+    with pytest.raises(TypeError, match="can't stand on numpy_default"):
+        ft.tracked(ft.numpy_default())
