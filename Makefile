@@ -133,7 +133,7 @@ test-rust: | tools
 	$(call step,cargo test (debug),cargo test $(CARGO_FLAGS) --package firsttouch)
 	$(call step,cargo test (a part in release),cargo test $(CARGO_FLAGS) --package firsttouch --release --lib --test contract --test model --test threads)
 	$(call step,the schedules of a model checker,RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle \
-	    cargo test $(CARGO_FLAGS) --package firsttouch --test shuttle)
+	    cargo test $(CARGO_FLAGS) --package firsttouch --no-default-features --test shuttle)
 
 .PHONY: test-python
 test-python: $(TEST)/installed ## the Python tests
