@@ -6,7 +6,7 @@ mod common;
 use common::alone::alone;
 use common::held::{Held, check_apart};
 use common::process::{settles, threads_called, within};
-use firsttouch::adaptors::{Options, Pool};
+use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Options, Pool, Tracked};
 use firsttouch::memory::caretaker;
 use firsttouch::os::{Call, fail_after, injected};
 use firsttouch::sources::{Aligned, Pages};
@@ -67,13 +67,23 @@ fn recovers(allocator: &dyn Allocator, blocks: Vec<Held<'_>>) {
     zeros.iter().for_each(Held::check_zero);
 }
 
-fn allocators() -> [Arc<dyn Allocator>; 4] {
+fn allocators() -> Vec<Arc<dyn Allocator>> {
     let busy = Options { decay: Some(Duration::ZERO), max_idle: Some(1 << 20), huge: false };
-    [Pool::new(Options::default()), Pool::new(busy), Pages::new(true), Arc::new(Aligned::new(4096).unwrap())]
+    vec![Pool::new(Options::default()), Pool::new(busy), Pages::new(true), Arc::new(Aligned::new(4096).unwrap())]
+}
+
+fn adaptors() -> Vec<Arc<dyn Allocator>> {
+    let guarded = Guarded::new(Pages::new(true), GuardedOptions { keep: 1 << 20, ..Default::default() });
+    let over = Pool::over(Tracked::new(Pages::new(true), None), Options::default());
+    vec![Filled::new(guarded, Some(1), Some(2)), over]
 }
 
 /// Fails each call of one kind in turn; how many there were.
 fn each_in_turn(call: Call, fail: i64) -> i64 {
+    each_in_turn_among(allocators, call, fail)
+}
+
+fn each_in_turn_among(allocators: fn() -> Vec<Arc<dyn Allocator>>, call: Call, fail: i64) -> i64 {
     for pass in 0.. {
         let mut reached = false;
         for allocator in allocators() {
@@ -126,6 +136,25 @@ fn discarding() {
 #[test]
 fn discarding_from_one_call_on() {
     alone("discarding_from_one_call_on", || assert!(each_in_turn(Call::Discard, FOREVER) > 0));
+}
+
+#[test]
+fn protecting() {
+    alone("protecting", || {
+        assert!(each_in_turn_among(adaptors, Call::Protect, 5) > 5);
+        assert!(each_in_turn_among(adaptors, Call::Protect, FOREVER) > 0);
+    });
+}
+
+#[test]
+fn what_adaptors_stand_on() {
+    alone("what_adaptors_stand_on", || {
+        for call in [Call::Map, Call::Unmap, Call::Discard] {
+            for fail in [3, FOREVER] {
+                assert!(each_in_turn_among(adaptors, call, fail) > 0);
+            }
+        }
+    });
 }
 
 #[test]

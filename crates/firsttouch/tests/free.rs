@@ -8,9 +8,11 @@ use common::alone::alone;
 use common::held::Held;
 use common::process::{threads_called, within};
 use firsttouch::Allocator;
-use firsttouch::adaptors::{Options, Pool};
+use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Tracked};
 use firsttouch::os::{Call, fail_after, injected};
+use firsttouch::sources::Pages;
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
@@ -37,10 +39,12 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static GLOBAL: Counting = Counting;
 
-const CALLS: [Call; 6] = [Call::Map, Call::Unmap, Call::Discard, Call::AdviseHuge, Call::Spawn, Call::Resident];
+const CALLS: [Call; 7] =
+    [Call::Map, Call::Unmap, Call::Discard, Call::AdviseHuge, Call::Spawn, Call::Resident, Call::Protect];
+const FOREVER: Options = Options { decay: None, max_idle: Some(usize::MAX), huge: true };
 
 /// More blocks than a processor remembers, of all sizes, next to each other and apart.
-fn blocks(pool: &Pool) -> Vec<Held<'_>> {
+fn blocks(pool: &dyn Allocator) -> Vec<Held<'_>> {
     let mut blocks: Vec<_> = (0..120).map(|n| Held::filled(pool, 5_000 + (30_000 << (n % 8)), n)).collect();
     for n in 0..60 {
         blocks.swap(n, 119 - n * 7 % 120);
@@ -48,22 +52,48 @@ fn blocks(pool: &Pool) -> Vec<Held<'_>> {
     blocks
 }
 
+/// Frees many blocks; allocations by that, and whether the system was called.
+fn frees(allocator: &dyn Allocator) -> (usize, bool) {
+    let mut blocks = blocks(allocator);
+    let last = blocks.len();
+    fail_after(&CALLS, 0, 1);
+    let before = COUNT.load(SeqCst);
+    blocks.drain(..last).for_each(drop);
+    let after = COUNT.load(SeqCst);
+    // Where the failure that was laid out is still there, no call of the system's came by.
+    let called = !CALLS.iter().any(|&call| injected(call));
+    fail_after(&[], 0, 0);
+    assert_eq!(allocator.stats().blocks, 0);
+    (after - before, called)
+}
+
 #[test]
 fn a_free_calls_nobody() {
     alone("a_free_calls_nobody", || {
-        let pool = Pool::new(Options { decay: None, max_idle: Some(usize::MAX), huge: true });
-        for _ in 0..3 {
-            let mut blocks = blocks(&pool);
-            let last = blocks.len();
-            fail_after(&CALLS, 0, 1);
-            let before = COUNT.load(SeqCst);
-            blocks.drain(..last).for_each(drop);
-            let after = COUNT.load(SeqCst);
-            // The failure that was laid out is still there: no call of the system's came by.
-            assert!(CALLS.iter().any(|&call| injected(call)), "a free called the system");
-            fail_after(&[], 0, 0);
-            assert_eq!(before, after, "a free allocated");
-            assert_eq!(pool.stats().blocks, 0);
+        let pools: [Arc<dyn Allocator>; 5] = [
+            Pool::new(FOREVER),
+            Tracked::new(Pool::new(FOREVER), None),
+            Limited::new(Pool::new(FOREVER), 1 << 40),
+            Filled::new(Pool::new(FOREVER), Some(1), Some(2)),
+            Pool::over(Tracked::new(Pages::new(true), None), FOREVER),
+        ];
+        for pool in pools {
+            for round in 0..3 {
+                assert_eq!(frees(&*pool), (0, false), "{} in round {round}", pool.expression());
+            }
+        }
+    });
+}
+
+/// What is guarded has to call the system, but allocates nothing.
+#[test]
+fn a_guarded_free_allocates_nothing() {
+    alone("a_guarded_free_allocates_nothing", || {
+        for keep in [0, 1 << 20, 1 << 30] {
+            let guarded = Guarded::new(Pages::new(true), GuardedOptions { keep, ..Default::default() });
+            for round in 0..3 {
+                assert_eq!(frees(&*guarded), (0, true), "{keep} bytes kept, round {round}");
+            }
         }
     });
 }
@@ -74,7 +104,7 @@ fn the_caretaker_allocates_nothing() {
         let decay = Some(Duration::from_millis(200));
         let pool = Pool::new(Options { decay, max_idle: Some(40 << 20), huge: true });
         let living = Held::filled(&*pool, 3 << 20, 1);
-        drop(blocks(&pool));
+        drop(blocks(&*pool));
         within(Duration::from_secs(5), "it runs", || threads_called("firsttouch") == 1);
         assert!(pool.stats().idle > 0);
         let before = COUNT.load(SeqCst);

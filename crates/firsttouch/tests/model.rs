@@ -5,8 +5,8 @@ mod common;
 
 use common::held::{Held, check_apart};
 use common::process::settles;
-use firsttouch::adaptors::{Options, Pool};
-use firsttouch::sources::{Aligned, Pages};
+use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Side, Tracked};
+use firsttouch::sources::{Aligned, Malloc, Pages};
 use firsttouch::{Allocator, Request};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -121,6 +121,23 @@ proptest! {
     #[test]
     fn a_pool_that_keeps_everything(program in programs()) {
         run(&*pool(None, Some(usize::MAX), false), true, &program);
+    }
+
+    #[test]
+    fn a_pool_over_a_budget(program in programs()) {
+        let limited = Limited::new(Arc::new(Malloc), 1 << 40);
+        let tracked = Tracked::new(limited.clone(), None);
+        let quick = Options { decay: Some(Duration::ZERO), ..Options::default() };
+        run(&*Pool::over(tracked.clone(), quick), true, &program);
+        prop_assert_eq!((limited.used(), tracked.tally().live_bytes), (0, 0));
+    }
+
+    #[test]
+    fn filled_guarded(program in programs(), before in any::<bool>(), keep in 0usize..4 << 20) {
+        let side = if before { Side::Before } else { Side::After };
+        let guarded = Guarded::new(Pool::new(Options::default()), GuardedOptions { side, keep });
+        run(&*Filled::new(guarded.clone(), Some(0xFF), Some(0)), false, &program);
+        prop_assert_eq!(guarded.check(), []);
     }
 
     #[test]

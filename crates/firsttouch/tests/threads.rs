@@ -4,9 +4,10 @@ mod common;
 
 use common::held::Held;
 use common::process::settles;
-use firsttouch::adaptors::{Options, Pool};
-use firsttouch::sources::{Aligned, Pages};
+use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Tracked};
+use firsttouch::sources::{Aligned, Malloc, Pages};
 use firsttouch::{Allocator, Request};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::scope;
@@ -100,6 +101,21 @@ fn pages() {
 #[test]
 fn aligned() {
     storm(&Aligned::new(64).unwrap(), 1.0);
+}
+
+#[test]
+fn a_pool_over_a_budget() {
+    let tracked = Tracked::new(Pool::over(Limited::new(Arc::new(Malloc), 1 << 40), Options::default()), None);
+    storm(&*tracked, 2.0);
+    let tally = tracked.tally();
+    assert_eq!((tally.live_blocks, tally.live_bytes, tracked.living().len()), (0, 0, 0));
+}
+
+#[test]
+fn guarded_and_filled() {
+    let guarded = Guarded::new(Pool::new(Options::default()), GuardedOptions { keep: 4 << 20, ..Default::default() });
+    storm(&*Filled::new(guarded.clone(), Some(1), Some(2)), 2.0);
+    assert_eq!(guarded.check(), []);
 }
 
 /// Pools come and go while others work: the map from addresses to owners and the caretaker see both.

@@ -56,6 +56,11 @@ impl<'a> Held<'a> {
         self.address.as_ptr() as usize
     }
 
+    /// Whether the allocator's list of living blocks has this one; nothing where it keeps none.
+    pub fn is_known(&self) -> Option<bool> {
+        self.allocator.owns(self.address)
+    }
+
     /// Bytes that may be used.
     pub fn usable(&self) -> usize {
         // SAFETY: the block lives.

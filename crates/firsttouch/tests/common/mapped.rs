@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)] // Safety: mappings are made where nothing is and live until the process ends.
 
+use std::ops::Range;
 use std::ptr::with_exposed_provenance_mut;
 use std::slice::from_raw_parts_mut;
 
@@ -15,4 +16,17 @@ pub fn foreign(address: usize, size: usize) -> Option<&'static mut [u8]> {
         let at = libc::mmap(hint, size, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
         (at != libc::MAP_FAILED).then(|| from_raw_parts_mut(at.cast(), size))
     }
+}
+
+/// Bytes of a range that are mapped and inaccessible.
+pub fn inaccessible(range: Range<usize>) -> usize {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let of = |line: &str| {
+        let (addresses, rest) = line.split_once(' ')?;
+        let (from, to) = addresses.split_once('-')?;
+        let (from, to) = (usize::from_str_radix(from, 16).ok()?, usize::from_str_radix(to, 16).ok()?);
+        let overlap = to.min(range.end).saturating_sub(from.max(range.start));
+        rest.starts_with("---p").then_some(overlap)
+    };
+    maps.lines().filter_map(of).sum()
 }

@@ -42,6 +42,23 @@ pub fn add_up(make: Make) {
     settles(&*allocator, |stats| (stats.blocks, stats.in_use, stats.active) == (0, 0, 0));
 }
 
+/// Law 4: who keeps a list of living blocks knows each by its address, and nothing else.
+pub fn knows_its_blocks(make: Make) {
+    let allocator = make();
+    let mut blocks: Vec<_> = up_to(3 << 20).map(|size| Held::filled(&*allocator, size, 1)).collect();
+    let keeps_list = blocks[0].is_known().is_some();
+    let known = |block: &Held, there| block.is_known() == keeps_list.then_some(there);
+    assert!(blocks.iter().all(|block| known(block, true)));
+    blocks.iter_mut().for_each(|block| block.resize(block.asked + 70_000).unwrap());
+    assert!(blocks.iter().all(|block| known(block, true)));
+    let other = make();
+    for block in blocks {
+        let block = block.hand_over(&*other);
+        assert!(known(&block, false), "another's");
+        drop(block.hand_over(&*allocator));
+    }
+}
+
 pub fn the_expression_names_it(make: Make) {
     let expression = make().expression();
     assert!(expression.contains('(') && expression.ends_with(')'), "{expression}");

@@ -110,7 +110,7 @@ macro_rules! contract {
                 refused::impossible_sizes, refused::a_resize_that_fails_changes_nothing, refused::nothing_is_lost,
                 released::trim_keeps_what_lives, released::idle_memory_is_gone_after_trim,
                 released::dropped_with_nothing_alive, released::dropped_with_living_blocks,
-                accounts::add_up, accounts::the_expression_names_it,
+                accounts::add_up, accounts::knows_its_blocks, accounts::the_expression_names_it,
             );
         }
     )*};

@@ -1,0 +1,258 @@
+//! A pool over any upstream: blocks are used again, what is kept is bounded and goes back.
+
+mod common;
+
+use common::alone::alone;
+use common::forked::fork;
+use common::held::Held;
+use common::process::{settles, threads_called, within};
+use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Tracked};
+use firsttouch::memory::caretaker;
+use firsttouch::sources::{Aligned, Malloc, Pages};
+use firsttouch::{Allocator, Request};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::scope;
+use std::time::Duration;
+
+const MIB: usize = 1 << 20;
+const PATIENCE: Duration = Duration::from_secs(5);
+const FOREVER: Options = Options { max_idle: Some(usize::MAX), decay: None, huge: true };
+
+/// A pool, and what its upstream sees of it.
+fn pool(options: Options) -> (Arc<dyn Allocator>, Arc<Tracked>) {
+    let upstream = Tracked::new(Arc::new(Malloc), None);
+    (Pool::over(upstream.clone(), options), upstream)
+}
+
+#[test]
+fn blocks_are_used_again() {
+    let (pool, upstream) = pool(FOREVER);
+    for size in [100, 5000, 70_000, 3 * MIB] {
+        let first = Held::filled(&*pool, size, 1);
+        let address = first.address();
+        first.give_back();
+        let asked = upstream.tally().allocations;
+        for other in [size, size - size / 10, size * 8 / 9 + 1] {
+            let block = Held::filled(&*pool, other, 2);
+            assert_eq!(block.address(), address, "{other} bytes in {size}");
+            block.give_back();
+        }
+        assert_eq!(upstream.tally().allocations, asked);
+        // Larger, or so small that more than an eighth would be wasted.
+        for (more, other) in [size + 1, size * 8 / 9 - 1].into_iter().enumerate() {
+            Held::filled(&*pool, other, 3).give_back();
+            assert_eq!(upstream.tally().allocations, asked + 1 + more as u64, "{other} bytes in {size}");
+        }
+        pool.trim();
+    }
+    let stats = pool.stats();
+    assert_eq!((stats.recycled, stats.allocations), (12, 24));
+}
+
+#[test]
+fn the_warmest_comes_first() {
+    let (pool, _) = pool(FOREVER);
+    let blocks: Vec<_> = (0..20).map(|n| Held::filled(&*pool, 100_000 + n * 100, 1)).collect();
+    let addresses: Vec<_> = blocks.iter().map(Held::address).collect();
+    blocks.into_iter().for_each(Held::give_back);
+    let again: Vec<_> = (0..20).map(|_| Held::filled(&*pool, 100_000, 2)).collect();
+    assert!(again.iter().map(Held::address).eq(addresses.into_iter().rev()));
+}
+
+#[test]
+fn alignment_is_looked_at() {
+    let (pool, _) = pool(FOREVER);
+    let blocks: Vec<_> = (0..40).map(|n| Held::filled(&*pool, 10_000, n)).collect();
+    blocks.into_iter().for_each(Held::give_back);
+    for shift in 6..16 {
+        let block = Held::new(&*pool, Request::bytes(10_000).aligned(1 << shift).unwrap()).unwrap();
+        assert!(block.address().is_multiple_of(1 << shift));
+    }
+}
+
+/// Freeing calls nobody; the caretaker gives back what is too much, soon.
+#[test]
+fn what_is_kept_is_bounded_soon() {
+    let (pool, upstream) = pool(Options { max_idle: Some(4 * MIB), decay: None, huge: true });
+    for _ in 0..3 {
+        let blocks: Vec<_> = (0..30).map(|n| Held::filled(&*pool, MIB, n)).collect();
+        blocks.into_iter().for_each(Held::give_back);
+        within(PATIENCE, "the bound holds", || upstream.tally().live_bytes <= 4 * MIB);
+        std::thread::sleep(Duration::from_millis(250));
+        assert_eq!(upstream.tally().live_bytes, 4 * MIB, "what is allowed is kept");
+    }
+}
+
+#[test]
+fn idle_blocks_decay() {
+    for (decay, least, most) in [(0, 0, 1000), (300, 150, 1500), (1000, 700, 3000)] {
+        let (pool, upstream) = pool(Options { decay: Some(Duration::from_millis(decay)), ..FOREVER });
+        let kept = Held::filled(&*pool, 5000, 9);
+        (0..9).map(|n| Held::filled(&*pool, 40_000 << n, n)).collect::<Vec<_>>().into_iter().for_each(Held::give_back);
+        let took = within(PATIENCE, "idle blocks are gone", || upstream.tally().live_blocks == 1).as_millis();
+        assert!((least..most).contains(&took), "{took} ms for {decay} ms");
+        settles(&*pool, |stats| (stats.idle, stats.blocks) == (0, 1) && stats.purged_bytes >= 40_000 << 8);
+        kept.give_back();
+    }
+}
+
+#[test]
+fn what_is_used_again_and_again_stays() {
+    let (pool, upstream) = pool(Options { decay: Some(Duration::from_millis(500)), ..FOREVER });
+    for round in 0..100 {
+        let block = Held::filled(&*pool, 50_000, round);
+        std::thread::sleep(Duration::from_millis(10));
+        block.give_back();
+    }
+    assert_eq!(upstream.tally().allocations, 1);
+}
+
+/// What grows in steps, each larger than the last, does not pile up.
+#[test]
+fn growing_requests_do_not_pile_up() {
+    let (pool, upstream) = pool(FOREVER);
+    for step in 1..40 {
+        Held::filled(&*pool, step * MIB, step as u64).give_back();
+    }
+    assert!(upstream.tally().peak_bytes < 39 * MIB * 2 + 8 * MIB, "{:?}", upstream.tally());
+    assert!(upstream.tally().live_bytes < 39 * MIB * 11 / 10 + 4 * MIB);
+}
+
+#[test]
+fn all_goes_back_at_trim_and_at_the_end() {
+    let (pool, upstream) = pool(FOREVER);
+    let living = Held::filled(&*pool, 5000, 1);
+    for round in 0..2 {
+        let blocks: Vec<_> = (0..300).map(|n| Held::filled(&*pool, 100 + n * 50, round)).collect();
+        blocks.into_iter().for_each(Held::give_back);
+        let idle = pool.stats().idle;
+        assert!(idle >= 300 * 5000 && upstream.tally().live_blocks == 301);
+        assert!(pool.trim() >= idle);
+        assert_eq!((upstream.tally().live_blocks, pool.stats().idle, pool.trim()), (1, 0, 0));
+    }
+    living.give_back();
+    Held::filled(&*pool, 100_000, 2).give_back();
+    assert_eq!(upstream.tally().live_blocks, 2);
+    drop(pool);
+    assert_eq!(upstream.tally().live_blocks, 0);
+}
+
+/// The upstream's budget is full of the pool's own idle blocks: they go back, and the request is served.
+#[test]
+fn a_budget_full_of_idle_blocks() {
+    let limited = Limited::new(Arc::new(Malloc), 10 * MIB);
+    let pool = Pool::over(limited.clone(), FOREVER);
+    let living = Held::filled(&*pool, 2 * MIB, 7);
+    for round in 0..5 {
+        let blocks: Vec<_> = (0..8).map(|n| Held::filled(&*pool, MIB - n * 1000, round)).collect();
+        blocks.into_iter().for_each(Held::give_back);
+        assert!(limited.used() > 9 * MIB);
+        Held::filled(&*pool, 8 * MIB, round).give_back();
+        let mut growing = Held::filled(&*pool, MIB, round);
+        growing.resize(4 * MIB).unwrap();
+        growing.give_back();
+    }
+    let error = Held::new(&*pool, Request::bytes(8 * MIB + 1)).map(Held::leak).unwrap_err();
+    assert_eq!((error.asked, error.limit_name(), pool.stats().failures), (8 * MIB + 1, "limited", 1));
+    assert_eq!(limited.used(), 2 * MIB, "all that was idle went back before");
+    living.give_back();
+}
+
+/// Other pools' idle blocks under one budget: each gives back its own.
+#[test]
+fn a_trim_reaches_through_to_the_upstream() {
+    let below = Pool::new(Options { decay: None, ..Options::default() });
+    let pool = Pool::over(below.clone(), FOREVER);
+    Held::filled(&*pool, 5 * MIB, 1).give_back();
+    assert!(below.stats().active >= 5 * MIB);
+    assert!(pool.trim() >= 5 * MIB);
+    assert_eq!((below.stats().active, below.stats().idle), (0, 0));
+}
+
+#[test]
+fn no_thread_before_and_none_after() {
+    alone("no_thread_before_and_none_after", || {
+        let (pool, _) = pool(Options { decay: Some(Duration::from_millis(200)), ..FOREVER });
+        assert_eq!(threads_called("firsttouch"), 0);
+        for round in 0..2 {
+            let block = Held::filled(&*pool, 50_000, round);
+            within(PATIENCE, "somebody looks after it", || threads_called("firsttouch") == 1);
+            block.give_back();
+            within(PATIENCE, "nobody is needed", || threads_called("firsttouch") == 0);
+        }
+    });
+}
+
+fn stacks() -> [Arc<dyn Allocator>; 4] {
+    let quick = Options { decay: Some(Duration::from_millis(100)), ..Options::default() };
+    [
+        Pool::over(Arc::new(Malloc), quick),
+        Pool::over(Tracked::new(Pages::new(true), None), Options::default()),
+        Pool::over(Filled::new(Arc::new(Aligned::new(4096).unwrap()), Some(1), Some(2)), quick),
+        Pool::over(Guarded::new(Pool::new(quick), GuardedOptions::default()), quick),
+    ]
+}
+
+#[test]
+fn forks_in_a_storm() {
+    alone("forks_in_a_storm", || {
+        for stack in stacks() {
+            let (stack, stop) = (&*stack, AtomicBool::new(false));
+            let mine: Vec<_> = (0..6).map(|n| Held::filled(stack, 9000 << n, n)).collect();
+            scope(|threads| {
+                for seed in 0..2 {
+                    let stop = &stop;
+                    threads.spawn(move || {
+                        while !stop.load(Relaxed) {
+                            let blocks: Vec<_> = (0..8).map(|n| Held::filled(stack, 900 << n, seed + n)).collect();
+                            blocks.into_iter().for_each(Held::give_back);
+                            if seed == 0 {
+                                stack.trim();
+                            }
+                        }
+                    });
+                }
+                for round in 0..40 {
+                    let child = fork(|| {
+                        mine.iter().for_each(Held::check);
+                        Held::filled(stack, 70_000, round).give_back();
+                        Held::zeros(stack, 70_000).check_zero();
+                        stack.trim();
+                    });
+                    Held::filled(stack, 70_000, round).give_back();
+                    child.join();
+                }
+                stop.store(true, Relaxed);
+            });
+            mine.into_iter().for_each(Held::give_back);
+            stack.trim();
+            settles(stack, |stats| (stats.blocks, stats.active, stats.idle) == (0, 0, 0));
+        }
+    });
+}
+
+/// Idle blocks would be copied when they are written again, so they go back before.
+#[test]
+fn idle_blocks_are_gone_at_a_fork() {
+    alone("idle_blocks_are_gone_at_a_fork", || {
+        let (pool, upstream) = pool(FOREVER);
+        let living = Held::filled(&*pool, MIB, 1);
+        Held::filled(&*pool, 20 * MIB, 2).give_back();
+        fork(|| {
+            assert_eq!((upstream.tally().live_blocks, threads_called("firsttouch")), (1, 0));
+            living.check();
+            caretaker::resume();
+            within(PATIENCE, "the child's caretaker runs", || threads_called("firsttouch") == 1);
+        })
+        .join();
+        assert_eq!(upstream.tally().live_blocks, 1);
+        living.give_back();
+    });
+}
+
+#[test]
+fn the_expression_shows_all() {
+    let expression = Pool::over(Arc::new(Malloc), Options { max_idle: Some(5), ..Options::default() }).expression();
+    assert_eq!(expression, "pool(malloc(), max_idle=5, decay=1.0)");
+}
