@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from statistics import median as middle
 from typing import Any
 
@@ -34,7 +35,7 @@ def made(stack: str) -> Any:
     return _made[stack]
 
 
-def alternately(measures: dict[str, Callable[[], None]], loops: int) -> dict[str, float]:
+def alternately(measures: Mapping[str, Callable[[], Any]], loops: int) -> dict[str, float]:
     """Median seconds of each, in turn."""
     times: dict[str, list[float]] = {}
     for turn in range(TURNS):
@@ -49,9 +50,8 @@ def alternately(measures: dict[str, Callable[[], None]], loops: int) -> dict[str
 
 def create(nbytes: int) -> dict[str, float]:
     """Seconds to make and drop an array with each."""
-    makers = {stack: made(stack).empty for stack in STACKS}
-    loops = max(2, min(500, (1 << 22) // nbytes))
-    return alternately({stack: lambda make=make: make(nbytes, np.uint8) for stack, make in makers.items()}, loops)
+    makers = {stack: partial(made(stack).empty, nbytes, np.uint8) for stack in STACKS}
+    return alternately(makers, loops=max(2, min(500, (1 << 22) // nbytes)))
 
 
 def expression(nbytes: int) -> dict[str, float]:

@@ -7,6 +7,7 @@ use crate::c_library;
 use crate::handler::{Charge, Handler, Kind};
 use crate::install::{behind, next, small_limit};
 use crate::numpy_api::{CAPSULE, handler_in};
+use crate::owners;
 use firsttouch::allocator::Allocator;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -51,7 +52,9 @@ pub fn context<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<
 }
 
 fn new_direct(py: Python<'_>, native: &Arc<dyn Allocator>) -> PyResult<Py<PyAny>> {
-    let handler = Handler::new(Kind::Direct, native.clone(), small(native.as_ref()), c_library::FUNCTIONS);
+    // Adaptors count, bound or guard what they are asked for: they see small arrays, too.
+    let small = if owners::keeps_list(native.as_ref()) { 0 } else { small(native.as_ref()) };
+    let handler = Handler::new(Kind::Direct, native.clone(), small, c_library::FUNCTIONS);
     Ok(around(py, handler)?.unbind())
 }
 

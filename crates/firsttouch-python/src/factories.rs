@@ -74,16 +74,13 @@ fn pool(
     never: bool,
 ) -> PyResult<PyAllocator> {
     let mut options = Options::default();
+    let mut over = None;
     if let Some(upstream) = upstream {
         // Pages it takes itself: then it can split blocks, join them, and give back parts.
         match upstream.expression().as_str() {
             "pages(huge='thp')" => {}
             "pages(huge=False)" => options.huge = false,
-            other => {
-                return Err(PyTypeError::new_err(format!(
-                    "pool() stands on pages(), not on {other}: give pages(), pages(huge=\"thp\") or nothing"
-                )));
-            }
+            _ => over = Some(stands_on("pool", upstream)?),
         }
     }
     options.max_idle = max_idle.map(|value| bytes("max_idle", value)).transpose()?;
@@ -95,11 +92,13 @@ fn pool(
     if never {
         options.decay = None;
     }
-    Ok(PyAllocator::ours(Pool::new(options)))
+    Ok(PyAllocator::ours(match over {
+        Some(upstream) => Pool::over(upstream, options),
+        None => Pool::new(options),
+    }))
 }
 
 /// The Rust half of what an adaptor stands on.
-#[allow(dead_code)]
 pub fn stands_on(adaptor: &str, upstream: &PyAllocator) -> PyResult<Arc<dyn Allocator>> {
     upstream.native().cloned().ok_or_else(|| {
         PyTypeError::new_err(format!(

@@ -1,5 +1,7 @@
 //! Notes what a memory fault was before it ends the process, for a parent to read.
 
+use crate::{install, stacks};
+use firsttouch::adaptors::Guarded;
 use firsttouch::os::{self, Fault};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
@@ -28,8 +30,11 @@ fn write(numbers: &[u64; 6]) {
     os::write_at_start(FILE.load(Relaxed), &bytes);
 }
 
-fn near(_address: usize) -> Option<(usize, usize, bool)> {
-    None
+/// The guarded block next to an address, if what is installed guards.
+fn near(address: usize) -> Option<(usize, usize, bool)> {
+    let installed = install::installed()?;
+    let near = stacks::find::<Guarded>(&installed)?.near(address)?;
+    Some((near.address, near.asked, near.freed))
 }
 
 /// From now on the first memory fault is noted at the start of the file with this number, then goes its way.

@@ -23,7 +23,8 @@ pub fn can_tell(allocator: &dyn Allocator) -> bool {
     allocator.in_segments() || keeps_list(allocator)
 }
 
-fn keeps_list(allocator: &dyn Allocator) -> bool {
+/// Whether an allocator keeps a list of its blocks, as adaptors do.
+pub fn keeps_list(allocator: &dyn Allocator) -> bool {
     allocator.owns(NonNull::dangling()).is_some()
 }
 

@@ -11,7 +11,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 /// The outermost allocator of one type in a stack.
-fn find<T: Any>(native: &Arc<dyn Allocator>) -> Option<&T> {
+pub fn find<T: Any>(native: &Arc<dyn Allocator>) -> Option<&T> {
     let any: &dyn Any = native.as_ref();
     any.downcast_ref::<T>().or_else(|| native.upstream().and_then(find))
 }

@@ -51,7 +51,7 @@ def _sentence(run: Run) -> str:
     _, address, way, begin, asked, freed = run.fault
     did = _DID.get(way, _DID[0])
     if not asked:
-        return f"the test's process died of {name}: it {did} at {address:#x}, far from all arrays"
+        return f"the test's process died of {name}: it {did} at {address:#x}, where there is no memory"
     array = f"an array of {asked} bytes"
     if freed:
         return f"use after free: {did} byte {address - begin} of {array} that was freed ({name})"

@@ -7,8 +7,9 @@ import re
 import pytest
 
 import firsttouch
+from firsttouch import Allocator, _firsttouch
 from firsttouch.pytest_plugin.child import Run, run
-from firsttouch.pytest_plugin.crash import reports_of, what_happened
+from firsttouch.pytest_plugin.crash import reports_of
 from firsttouch.pytest_plugin.installed import Forking
 
 _PATTERN = re.compile(r"on_allocate=(\d+)")
@@ -16,7 +17,7 @@ _MEANING = {0xFF: "NaN in floats, -1 in integers", 0x7F: "huge numbers, positive
 
 
 class Filled(Forking):
-    """Runs each test once with each pattern; where one fails, plainly too, to tell this mistake from all others."""
+    """Runs each test once with each pattern; where one fails, once more without any, and once more with it."""
 
     how = "each test in a process of its own, once with each pattern"
 
@@ -24,34 +25,38 @@ class Filled(Forking):
         """What is to be reported of a test."""
         first = None
         for allocator in self.allocators:
-            ended = run(item, lambda chosen=allocator: firsttouch.install(chosen))  # type: ignore[misc]
+            ended = self._run(item, allocator)
             if ended.failed:
                 return self._judged(item, ended, allocator)
             first = first or ended
         assert first is not None
         return reports_of(item, first)
 
-    def _judged(self, item: pytest.Item, ended: Run, allocator: firsttouch.Allocator) -> list[pytest.TestReport]:
-        plain = run(item, firsttouch.uninstall)
-        if plain.failed:
-            return reports_of(item, plain)
-        again = run(item, lambda: firsttouch.install(allocator))
+    def _run(self, item: pytest.Item, allocator: Allocator) -> Run:
+        return run(item, lambda: firsttouch.install(allocator))
+
+    def _judged(self, item: pytest.Item, ended: Run, allocator: Allocator) -> list[pytest.TestReport]:
+        stands_on = _firsttouch.upstream(allocator)
+        assert stands_on is not None
+        unfilled = self._run(item, _firsttouch.filled(stands_on, None, None))  # all else is the same
+        if unfilled.failed:
+            return reports_of(item, unfilled)
+        again = self._run(item, allocator)
         reports = reports_of(item, ended)
         if not again.failed:
-            return reports  # now this, now that: no matter what memory holds
+            return reports  # now this, now that, whatever memory holds
         for report in reports:
             if report.failed:
-                what = what_happened(ended) if not ended.whole else report.longreprtext
-                report.longrepr = f"{_sentence(allocator)}\n\n{what}"
+                report.longrepr = f"{_sentence(allocator)}\n\n{report.longreprtext}"
         return reports
 
 
-def _sentence(allocator: firsttouch.Allocator) -> str:
+def _sentence(allocator: Allocator) -> str:
     """What is wrong with a test that passes only plainly."""
     found = _PATTERN.search(repr(allocator))
     pattern = int(found[1]) if found else 0
     meaning = f" ({_MEANING[pattern]})" if pattern in _MEANING else ""
     return (
-        "depends on memory that was never written: it passes plainly, and fails where new memory is filled with "
+        "depends on memory that was never written: it passes otherwise, and fails where new memory is filled with "
         f"{pattern:#04x}{meaning}"
     )

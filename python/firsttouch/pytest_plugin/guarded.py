@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
 
 import pytest
 
@@ -16,13 +15,9 @@ from firsttouch.pytest_plugin.installed import Forking
 class Guarded(Forking):
     """Each test runs in a child, so that a crash is that test's alone; after each phase the canaries are looked at."""
 
-    def __init__(self, allocators: list[Any]) -> None:
-        super().__init__(allocators)
-        self._seen: set[tuple[int, int, int]] = set()
-
     def reports(self, item: pytest.Item) -> list[pytest.TestReport]:
         """What is to be reported of a test."""
-        return reports_of(item, run(item, self._note_what_is_known))
+        return reports_of(item, run(item, self._found))  # what was hit before, at import, is not this test's fault
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -50,14 +45,9 @@ class Guarded(Forking):
             pytest.fail(text, pytrace=False)
         return result
 
-    def _note_what_is_known(self) -> None:
-        """What was overrun before the test, at import, is not its fault."""
-        self._found()
-
     def _found(self) -> str:
-        found = [hit for hit in _firsttouch.overruns(self.allocators[0]) if hit not in self._seen]
-        self._seen.update(found)
-        return "\n".join(_sentence(*hit) for hit in found)
+        """What was hit since this was last asked, in words."""
+        return "\n".join(_sentence(*hit) for hit in _firsttouch.overruns(self.allocators[0]))
 
 
 def _sentence(address: int, asked: int, at: int) -> str:

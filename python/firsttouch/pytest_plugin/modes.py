@@ -17,11 +17,12 @@ from firsttouch.pytest_plugin.tracked import Tracked
 if TYPE_CHECKING:
     from firsttouch import Allocator
 
-#: What a bare word stands for. Kept freed memory makes use after free stop; two patterns expose more than one.
+#: What a bare word stands for. Kept freed memory makes use after free stop; two patterns expose more than one; a pool
+#: would leave small arrays to NumPy, untracked.
 WORDS = {
     "guarded": ("guarded(keep='64 MiB')",),
     "filled": ("filled(on_allocate=255)", "filled(on_allocate=127)"),
-    "tracked": ("tracked(lines=True)",),
+    "tracked": ("tracked(malloc(), lines=True)",),
 }
 _MODES = {"guarded": Guarded, "filled": Filled, "tracked": Tracked}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-_library = ctypes.CDLL(str(Path(__file__).with_name("planted.so")))
+_library = ctypes.CDLL(str(Path(__file__).with_name("libplanted.so")))
 
 
 def call(name, *arguments, returns=ctypes.c_ssize_t):

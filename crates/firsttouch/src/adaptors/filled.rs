@@ -16,7 +16,9 @@ pub struct Filled {
     upstream: Arc<dyn Allocator>,
     on_allocate: Option<u8>,
     on_free: Option<u8>,
-    ledger: Arc<Ledger<()>>,
+    /// Bytes that may be used of each block: what the upstream said as it gave it. The C library may later speak of much
+    /// more, all that an alignment took.
+    ledger: Arc<Ledger<usize>>,
 }
 
 impl Filled {
@@ -24,18 +26,16 @@ impl Filled {
     pub fn new(upstream: Arc<dyn Allocator>, on_allocate: Option<u8>, on_free: Option<u8>) -> Arc<Self> {
         Arc::new(Self { upstream, on_allocate, on_free, ledger: Ledger::new() })
     }
+}
 
-    /// Fills a block's bytes from `from` to the last that may be used.
-    ///
-    /// # Safety
-    /// The block lives, and nobody uses these bytes.
-    unsafe fn fill(&self, address: NonNull<u8>, from: usize, pattern: Option<u8>) {
-        let Some(byte) = pattern else { return };
-        // SAFETY: the caller's promise; they may be used.
-        unsafe {
-            let size = self.upstream.usable_size(address).saturating_sub(from);
-            address.add(from).write_bytes(byte, size);
-        }
+/// Fills a block's bytes from one to another.
+///
+/// # Safety
+/// The block lives, has these bytes, and nobody uses them.
+unsafe fn fill(address: NonNull<u8>, from: usize, to: usize, pattern: Option<u8>) {
+    if let Some(byte) = pattern.filter(|_| from < to) {
+        // SAFETY: the caller's promise.
+        unsafe { address.add(from).write_bytes(byte, to - from) }
     }
 }
 
@@ -52,18 +52,19 @@ unsafe impl Allocator for Filled {
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         request.check().inspect_err(|&error| failure::remember(error))?;
-        let block = list::allocate(&*self.upstream, &self.ledger, request, ())?;
+        let block = list::allocate(&*self.upstream, &self.ledger, request, request.size)?;
+        self.ledger.set(block.address, block.size);
         let from = if request.zeroed { request.size } else { 0 };
         // SAFETY: the block was just taken, and nobody uses it yet.
-        unsafe { self.fill(block.address, from, self.on_allocate) };
+        unsafe { fill(block.address, from, block.size, self.on_allocate) };
         Ok(Block { zeroed: block.zeroed && (request.zeroed || self.on_allocate.is_none()), ..block })
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         // SAFETY: the caller's promise: nobody uses the block any more.
         unsafe {
-            if self.ledger.leave(address).is_some() {
-                self.fill(address, 0, self.on_free);
+            if let Some(usable) = self.ledger.leave(address) {
+                fill(address, 0, usable, self.on_free);
             }
             self.upstream.deallocate(address);
         }
@@ -71,20 +72,20 @@ unsafe impl Allocator for Filled {
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
         // SAFETY: the caller's promise.
-        unsafe { self.upstream.usable_size(address) }
+        self.ledger.get(address).unwrap_or_else(|| unsafe { self.upstream.usable_size(address) })
     }
 
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
         // SAFETY: the caller's promise; beyond the smaller of both sizes nobody uses anything.
         unsafe {
-            let old = self.upstream.usable_size(address);
-            let known = self.ledger.get(address).is_some();
-            if known && self.on_free.is_some() && size < old {
+            let Some(usable) = self.ledger.get(address) else { return self.upstream.resize_in_place(address, size) };
+            if self.on_free.is_some() && size < usable {
                 return false; // the end would go back unfilled; moved, it does not
             }
             let done = self.upstream.resize_in_place(address, size);
-            if done && known {
-                self.fill(address, old.min(size), self.on_allocate);
+            if done {
+                self.ledger.set(address, size);
+                fill(address, usable, size, self.on_allocate);
             }
             done
         }
@@ -93,18 +94,15 @@ unsafe impl Allocator for Filled {
     unsafe fn reallocate(&self, address: NonNull<u8>, request: Request) -> Result<Block, AllocError> {
         // SAFETY: the caller's promise; beyond the smaller of both sizes nobody uses anything.
         unsafe {
-            if self.ledger.get(address).is_none() {
-                return self.upstream.reallocate(address, request);
-            }
-            let old = self.upstream.usable_size(address);
+            let Some(usable) = self.ledger.get(address) else { return self.upstream.reallocate(address, request) };
             if self.on_free.is_none() {
-                let notes = ((), ());
+                let notes = (usable, request.size);
                 let block = list::reallocate(&*self.upstream, &self.ledger, address, request, notes).0?;
-                self.fill(block.address, old.min(request.size), self.on_allocate);
-                return Ok(block);
+                fill(block.address, usable, request.size, self.on_allocate);
+                return Ok(Block { size: request.size, ..block });
             }
             if self.resize_in_place(address, request.size) {
-                return Ok(Block { address, size: self.usable_size(address), zeroed: false });
+                return Ok(Block { address, size: request.size, zeroed: false });
             }
             list::move_away(self, address, request)
         }

@@ -8,7 +8,7 @@ mod pool;
 mod tracked;
 
 pub use filled::Filled;
-pub use guarded::{Guarded, GuardedOptions, Overrun, Side};
+pub use guarded::{Guarded, GuardedOptions, Near, Overrun, Side};
 pub use limited::Limited;
 pub use pool::{Options, Pool, SMALL_LIMIT};
 pub use tracked::{Living, Tally, Tracked};

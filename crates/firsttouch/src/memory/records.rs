@@ -13,12 +13,8 @@ pub(super) fn open(segment: &Segment, top: u32) -> Result<(), Errno> {
     open_array(segment.ages as usize, &segment.ages_open, top as usize)
 }
 
-/// Opens what the ages alone of all units below `top` need. The caller holds a lock of its own.
-pub(super) fn open_ages(segment: &Segment, top: u32) -> Result<(), Errno> {
-    open_array(segment.ages as usize, &segment.ages_open, top as usize)
-}
-
-fn open_array(start: usize, open: &Cell<usize>, need: usize) -> Result<(), Errno> {
+/// Opens the first `need` bytes of an array, of which `open` are open.
+pub(super) fn open_array(start: usize, open: &Cell<usize>, need: usize) -> Result<(), Errno> {
     if need <= open.get() {
         return Ok(());
     }

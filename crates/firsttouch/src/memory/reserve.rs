@@ -86,7 +86,7 @@ impl Reserve {
         let skip = ((start.next_multiple_of(align.max(1)) - start) >> self.shape.unit_shift) as u32;
         let end = used.checked_add(skip)?.checked_add(units).filter(|&end| end <= segment.capacity)?;
         if segment.growable.get() {
-            records::open_ages(segment, end).ok()?;
+            records::open_array(segment.ages as usize, &segment.ages_open, end as usize).ok()?;
         }
         last.used = end;
         Some(segment.address(used + skip))

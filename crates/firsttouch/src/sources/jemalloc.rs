@@ -8,7 +8,7 @@ use super::embedded::{Embedded, Library};
 use crate::allocator::Request;
 use crate::layout::DEFAULT_ALIGN;
 use crate::os::Errno;
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr::{null_mut, with_exposed_provenance_mut};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -178,6 +178,11 @@ unsafe impl Library for Je {
             control(c"arenas.create", Some(&mut arena), Some(&mut hooks))?;
             if number == 0 {
                 FIRST.store(arena, Relaxed);
+            }
+            // Also where the settings are somebody else's, by an environment variable or another copy of jemalloc.
+            for (name, mut milliseconds) in [("dirty_decay_ms", -1isize), ("muzzy_decay_ms", 0)] {
+                let name = CString::new(format!("arena.{arena}.{name}")).map_err(|_| Errno::UNSUPPORTED)?;
+                control(&name, None::<&mut u8>, Some(&mut milliseconds))?;
             }
         }
         Ok(())

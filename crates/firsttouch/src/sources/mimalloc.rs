@@ -27,7 +27,7 @@ const ARENA_CLAIMED: usize = 1 << 30;
 
 type Commit = unsafe extern "C" fn(bool, *mut c_void, usize, *mut bool, *mut c_void) -> bool;
 
-// Of version 3's interface; the bindings do not have them.
+// Of version 3.3; the bindings do not have them, and are pinned for their sake.
 const PURGE_DELAY: c_int = 15;
 const DISALLOW_OS_ALLOC: c_int = 17;
 const DESTROY_ON_EXIT: c_int = 22;
@@ -39,6 +39,7 @@ const ARENA_MAX_OBJECT_SIZE: c_int = 45;
 const _: () = assert!(mi::_mi_option_last == 47, "mimalloc has other options: look at the numbers above");
 
 unsafe extern "C" {
+    fn _mi_prim_thread_associate_default_theap(theap: *mut c_void);
     fn mi_manage_memory(
         start: *mut c_void,
         size: usize,
@@ -51,6 +52,27 @@ unsafe extern "C" {
         argument: *mut c_void,
         arena: *mut *mut c_void,
     ) -> bool;
+}
+
+/// Ends a thread's use of mimalloc behind the gate: it takes locks then, which a fork must not find taken. (Left alone
+/// it does so after all such values are gone.)
+struct Leaves;
+
+impl Drop for Leaves {
+    fn drop(&mut self) {
+        if let Some(home) = Mi::one().get() {
+            // SAFETY: both may be called at any time; used again, mimalloc begins anew. The second makes it forget that
+            // it wanted to do so itself: it would look at what is gone.
+            home.apart_from_forks(|| unsafe {
+                mi::mi_thread_done();
+                _mi_prim_thread_associate_default_theap(null_mut());
+            });
+        }
+    }
+}
+
+thread_local! {
+    static LEAVES: Leaves = const { Leaves };
 }
 
 /// Arenas that it was given.
@@ -136,6 +158,7 @@ unsafe impl Library for Mi {
 
     fn allocate(request: Request) -> *mut u8 {
         let Request { size, align, zeroed } = request;
+        let _ = LEAVES.try_with(|_| ());
         // SAFETY: the alignment is a power of two.
         unsafe {
             let block = if zeroed { mi::mi_zalloc_aligned(size, align) } else { mi::mi_malloc_aligned(size, align) };

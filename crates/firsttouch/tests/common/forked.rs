@@ -36,13 +36,27 @@ pub struct Child {
 impl Child {
     /// Waits for the child; it must not have failed, and not hang.
     pub fn join(self) {
+        assert_eq!(self.status(), 0, "a forked child failed");
+    }
+
+    /// Waits for the child; the signal that ended it, if one did. Otherwise it must not have failed.
+    pub fn signal(self) -> Option<i32> {
+        let status = self.status();
+        if libc::WIFSIGNALED(status) {
+            return Some(libc::WTERMSIG(status));
+        }
+        assert_eq!(status, 0, "a forked child failed");
+        None
+    }
+
+    /// What waitpid(2) says; it must not hang.
+    fn status(self) -> i32 {
         let mut status = 0;
         loop {
             // SAFETY: the status is written for a child of ours.
             let result = unsafe { libc::waitpid(self.id, &mut status, libc::WNOHANG) };
             if result == self.id {
-                assert_eq!(status, 0, "a forked child failed");
-                return;
+                return status;
             }
             assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
             if self.began.elapsed() > PATIENCE {

@@ -136,6 +136,13 @@ impl<'a> Held<'a> {
         self.check();
     }
 
+    /// The same block, to be given back to another allocator.
+    pub fn hand_over<'b>(self, allocator: &'b dyn Allocator) -> Held<'b> {
+        let Self { address, asked, seed, zeroed, .. } = self;
+        std::mem::forget(self);
+        Held { allocator, address, asked, seed, zeroed }
+    }
+
     /// Lets the block live for ever.
     pub fn leak(self) -> &'static [u8] {
         let (address, asked) = (self.address, self.asked);

@@ -62,6 +62,10 @@ fn keeping(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
     Guarded::new(upstream, GuardedOptions { side: Side::After, keep: 8 << 20 })
 }
 
+fn over(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
+    Pool::over(upstream, Options::default())
+}
+
 /// The laws, each with the name of the test that it is. What a process has once can't begin anew or be dropped: it gets
 /// the others, each in a process of its own.
 macro_rules! contract {
@@ -154,6 +158,13 @@ contract! {
     guarded_keeping_pool: keeping(pool());
     filled_guarded_pages: filled(guarded(Pages::new(false)));
     limited_before_tracked_pool: limited(before(tracked(pool())));
+    pool_malloc: over(Arc::new(Malloc));
+    pool_calloc: over(Arc::new(Calloc));
+    pool_limited_pages_thp: over(limited(Pages::new(true)));
+    pool_filled_aligned_2m: over(filled(Arc::new(Aligned::new(2 << 20).unwrap())));
+    pool_tracked_pool: over(tracked(pool()));
+    pool_guarded_pages: over(guarded(Pages::new(false)));
+    tracked_pool_limited_malloc: tracked(over(limited(Arc::new(Malloc))));
 }
 
 contract! {

@@ -3,9 +3,10 @@
 use super::room::Room;
 use std::ptr::with_exposed_provenance_mut;
 
-/// Differs from its neighbours and is rarely what a program writes.
+/// Differs from its neighbours and is rarely what a program writes; never zero, so that a search for a text's lost end
+/// goes on to the guard.
 fn canary(address: usize) -> u8 {
-    (address as u8).wrapping_mul(0x3B) ^ 0xC5
+    (address as u8).wrapping_mul(0x3B) ^ 0xC5 | 1
 }
 
 /// Puts canaries beside the block.

@@ -43,6 +43,11 @@ impl Kept {
         self.queue.push_back(room);
     }
 
+    /// Calls `each` with every kept block.
+    pub(super) fn each(&self, each: impl FnMut(&Room)) {
+        self.queue.iter().for_each(each);
+    }
+
     /// The oldest block, while more than `keep` bytes are kept.
     pub(super) fn pop(&mut self, keep: usize) -> Option<Room> {
         let room = if self.bytes > keep { self.queue.pop_front() } else { None }?;

@@ -8,6 +8,7 @@
 
 mod canary;
 mod kept;
+mod near;
 mod room;
 mod take;
 
@@ -19,6 +20,7 @@ use crate::memory::lock::Lock;
 use crate::os;
 use crate::stats::Stats;
 use kept::Kept;
+pub use near::Near;
 use room::Room;
 use std::ptr::NonNull;
 use std::sync::Arc;

@@ -38,7 +38,7 @@ impl Clock {
     }
 
     /// Whether a tick has passed since this last said so.
-    fn is_due(&self) -> bool {
+    pub(super) fn is_due(&self) -> bool {
         let now = self.start.elapsed().as_millis() as u32;
         let last = self.last.load(Relaxed);
         now.wrapping_sub(last) >= TICK.as_millis() as u32
@@ -46,7 +46,7 @@ impl Clock {
     }
 
     /// Whether this tick begins an epoch.
-    fn tick(&self) -> bool {
+    pub(super) fn tick(&self) -> bool {
         (self.ticks.fetch_add(1, Relaxed) + 1).is_multiple_of(self.ticks_per_epoch)
     }
 }
@@ -144,11 +144,6 @@ impl Pool {
         gone
     }
 
-    /// Bytes that may be kept idle now: never more than the machine or the container has left.
-    fn idle_limit(&self, idle: usize) -> usize {
-        if idle < ASK_MIN { self.max_idle } else { self.max_idle.min(os::headroom()) }
-    }
-
     pub(super) fn gather(&self) -> Stats {
         let mut stats = Stats::default();
         let (mut blocks, mut cached) = (0isize, 0);
@@ -184,6 +179,11 @@ impl Pool {
     }
 }
 
+/// Bytes that may be kept idle now: never more than the machine or the container has left.
+pub(super) fn idle_limit(max_idle: usize, idle: usize) -> usize {
+    if idle < ASK_MIN { max_idle } else { max_idle.min(os::headroom()) }
+}
+
 impl Ward for Pool {
     fn tick(&self) {
         self.look_at_bound();
@@ -203,7 +203,7 @@ impl Ward for Pool {
             self.meter.purged.fetch_add(gone as u64, Relaxed);
         }
         let idle = self.heap.held().dirty + self.cached();
-        let limit = self.idle_limit(idle);
+        let limit = idle_limit(self.max_idle, idle);
         if idle > limit {
             self.flush(|_| true);
             self.purge_oldest(idle - limit);

@@ -8,6 +8,7 @@
 
 mod care;
 mod meter;
+mod over;
 mod shard;
 mod take;
 mod zero;
@@ -55,6 +56,14 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self { max_idle: None, decay: Some(Duration::from_secs(1)), huge: true }
+    }
+}
+
+impl Options {
+    fn expression(&self, upstream: &str) -> String {
+        let max_idle = self.max_idle.map_or("None".into(), |bytes| bytes.to_string());
+        let decay = self.decay.map_or("None".into(), |decay| format!("{:?}", decay.as_secs_f64()));
+        format!("pool({upstream}, max_idle={max_idle}, decay={decay})")
     }
 }
 
@@ -111,11 +120,7 @@ impl Pool {
 // requests are made zero below (law 2); a free takes a shard's lock and perhaps the heap's, and calls nobody (law 5).
 unsafe impl Allocator for Pool {
     fn expression(&self) -> String {
-        let Options { max_idle, decay, huge } = self.options;
-        let upstream = if huge { "pages(huge='thp')" } else { "pages(huge=False)" };
-        let max_idle = max_idle.map_or("None".into(), |bytes| bytes.to_string());
-        let decay = decay.map_or("None".into(), |decay| format!("{:?}", decay.as_secs_f64()));
-        format!("pool({upstream}, max_idle={max_idle}, decay={decay})")
+        self.options.expression(if self.options.huge { "pages(huge='thp')" } else { "pages(huge=False)" })
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {

@@ -134,6 +134,13 @@ impl<L: Library> Embedded<L> {
         &self.space
     }
 
+    /// Does something that no fork may happen within.
+    #[cfg(feature = "mimalloc")]
+    pub(super) fn apart_from_forks(&self, body: impl FnOnce()) {
+        let _behind = self.gate.enter();
+        body();
+    }
+
     fn failed(&self, error: AllocError) -> AllocError {
         failure::remember(error);
         error

@@ -1,0 +1,242 @@
+//! A pool over any upstream: keeps freed blocks whole and hands the warmest back that fits.
+//!
+//! A free puts the block on the shelf, nothing more. The caretaker, or the next request that takes fresh memory, gives
+//! back to the upstream what is old or too much; trimming and running out of memory give it all.
+
+mod care;
+mod shelf;
+mod state;
+
+use super::care::Clock;
+use super::{Options, Pool, SMALL_LIMIT};
+use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
+use crate::failure;
+use crate::memory::caretaker;
+use crate::memory::ledger::Ledger;
+use crate::memory::lock::Lock;
+use crate::os;
+use crate::stats::Stats;
+use shelf::Idle;
+use state::State;
+use std::ptr::{NonNull, with_exposed_provenance_mut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// Bytes that may be held beyond a tenth more than the most that was ever active.
+const SLACK: usize = 2 << 20;
+
+/// What is noted of a living block.
+#[derive(Clone, Copy)]
+struct Living {
+    asked: usize,
+    usable: usize,
+    slot: u32,
+}
+
+/// See the module.
+struct Over {
+    upstream: Arc<dyn Allocator>,
+    options: Options,
+    max_idle: usize,
+    state: Lock<State>,
+    ledger: Arc<Ledger<Living>>,
+    clock: Clock,
+    /// Rises with the caretaker's ticks.
+    epoch: AtomicU32,
+}
+
+impl Pool {
+    /// A pool over `upstream`, which brings the memory in. (Over pages, [`Pool::new`] does more with them.)
+    pub fn over(upstream: Arc<dyn Allocator>, options: Options) -> Arc<dyn Allocator> {
+        let pool = Arc::new(Over {
+            upstream,
+            options,
+            max_idle: options.max_idle.unwrap_or(os::memory_total() / 4),
+            state: Lock::new(State::new()),
+            ledger: Ledger::new(),
+            clock: Clock::new(options.decay),
+            epoch: AtomicU32::new(0),
+        });
+        let address = Arc::as_ptr(&pool);
+        // SAFETY: the pool stays where it is until it is dropped, which leaves the caretaker.
+        unsafe { caretaker::enter(address) };
+        pool
+    }
+}
+
+impl Over {
+    /// A block from the shelf.
+    fn recycle(&self, request: Request) -> Option<Idle> {
+        let mut state = self.state.lock();
+        let idle = state.shelf.take(request.size, request.align)?;
+        state.counts.recycled += 1;
+        state.counts.recycled_bytes += idle.size as u64;
+        state.came(request.size, idle.size);
+        Some(idle)
+    }
+
+    /// A block from the upstream, and whether it reads zero; where it has none, once more after all that is idle went back.
+    fn fresh(&self, request: Request) -> Result<(Idle, bool), AllocError> {
+        let slot = self.state.lock().shelf.admit().ok_or(AllocError::new(request.size, Limit::Upstream))?;
+        let again = |_| {
+            self.trim();
+            self.upstream.allocate(request)
+        };
+        let block = self.upstream.allocate(request).or_else(again).map_err(|error| {
+            self.state.lock().shelf.dismiss(slot);
+            AllocError { asked: request.size, ..error }
+        })?;
+        let mut state = self.state.lock();
+        state.counts.first_touched_small_bytes += block.size as u64;
+        state.came(request.size, block.size);
+        drop(state);
+        let idle = Idle { address: block.address.as_ptr() as usize, size: block.size, epoch: 0, slot };
+        Ok((idle, block.zeroed))
+    }
+
+    /// Puts a freed block on the shelf.
+    fn put(&self, address: NonNull<u8>, Living { asked, usable, slot }: Living) {
+        let epoch = self.epoch.load(Relaxed);
+        let mut state = self.state.lock();
+        state.counts.blocks -= 1;
+        state.changed((asked, usable), (0, 0));
+        state.shelf.put(Idle { address: address.as_ptr() as usize, size: usable, epoch, slot });
+    }
+
+    /// Gives idle blocks back while what is held passes what the most ever active explains.
+    fn make_room(&self) {
+        loop {
+            let mut state = self.state.lock();
+            let most = state.counts.peak_active;
+            if state.counts.active + state.shelf.bytes <= most + most / 10 + SLACK {
+                return;
+            }
+            let oldest = state.shelf.take_oldest(|_| true);
+            drop(state);
+            let Some(idle) = oldest else { return };
+            self.give_back(idle);
+        }
+    }
+
+    fn give_back(&self, idle: Idle) {
+        // SAFETY: it was freed, and left the shelf.
+        unsafe { self.upstream.deallocate(pointer(idle.address)) };
+        let mut state = self.state.lock();
+        state.counts.purged_bytes += idle.size as u64;
+        state.shelf.dismiss(idle.slot);
+    }
+
+    /// Gives back, oldest first, while `more` says so of a block's epoch and of what lies here; bytes that went.
+    fn give_back_while(&self, more: impl Fn(u32, usize) -> bool) -> usize {
+        let mut gone = 0;
+        loop {
+            let mut state = self.state.lock();
+            let bytes = state.shelf.bytes;
+            let oldest = state.shelf.take_oldest(|epoch| more(epoch, bytes));
+            drop(state);
+            let Some(idle) = oldest else { return gone };
+            gone += idle.size;
+            self.give_back(idle);
+        }
+    }
+}
+
+fn pointer(address: usize) -> NonNull<u8> {
+    // SAFETY: only addresses that an upstream gave come here.
+    unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(address)) }
+}
+
+// SAFETY: blocks are the upstream's, handed out whole, and to one at a time: they leave the shelf first.
+unsafe impl Allocator for Over {
+    fn expression(&self) -> String {
+        self.options.expression(&self.upstream.expression())
+    }
+
+    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
+        let refused = |error| {
+            self.state.lock().counts.failures += 1;
+            failure::remember(error);
+            error
+        };
+        request.check().map_err(refused)?;
+        let recycled = self.recycle(request);
+        let (idle, zero) = match recycled {
+            Some(idle) => (idle, false),
+            None => self.fresh(request).map_err(refused)?,
+        };
+        let address = pointer(idle.address);
+        let living = Living { asked: request.size, usable: idle.size, slot: idle.slot };
+        if let Err(error) = self.ledger.enter(address, request.size, living) {
+            self.put(address, living);
+            return Err(refused(error));
+        }
+        if request.zeroed && !zero {
+            // SAFETY: the block was just taken, and nobody uses it yet.
+            unsafe { address.write_bytes(0, request.size) };
+        }
+        if recycled.is_none() {
+            self.make_room();
+            if !caretaker::ensure() {
+                self.tick_if_due();
+            }
+        }
+        Ok(Block { address, size: idle.size, zeroed: request.zeroed || zero })
+    }
+
+    unsafe fn deallocate(&self, address: NonNull<u8>) {
+        match self.ledger.leave(address) {
+            Some(living) => self.put(address, living),
+            // SAFETY: the caller's promise; a block that is not listed was the upstream's own.
+            None => unsafe { self.upstream.deallocate(address) },
+        }
+    }
+
+    unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
+        // SAFETY: the caller's promise.
+        self.ledger.get(address).map_or_else(|| unsafe { self.upstream.usable_size(address) }, |living| living.usable)
+    }
+
+    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let Some(old) = self.ledger.get(address) else { return self.upstream.resize_in_place(address, size) };
+            // A block keeps its end, unless that is most of it.
+            let whole = size <= old.usable && size >= old.usable / 2;
+            if !whole && !self.upstream.resize_in_place(address, size) {
+                return false;
+            }
+            let most = old.usable.max(size);
+            let usable = if whole { most } else { self.upstream.usable_size(address).clamp(size, most) };
+            self.ledger.set(address, Living { asked: size, usable, ..old });
+            let mut state = self.state.lock();
+            state.counts.first_touched_small_bytes += usable.saturating_sub(old.usable) as u64;
+            state.changed((old.asked, old.usable), (size, usable));
+            true
+        }
+    }
+
+    fn trim(&self) -> usize {
+        let gone = self.give_back_while(|_, _| true);
+        gone.max(self.upstream.trim())
+    }
+
+    fn stats(&self) -> Stats {
+        let upstream = self.upstream.stats();
+        let state = self.state.lock();
+        let idle = state.shelf.bytes + upstream.idle;
+        let mapped = upstream.mapped.max(state.counts.active + idle + upstream.retained);
+        Stats { idle, mapped, retained: upstream.retained, ..state.counts }
+    }
+
+    fn in_segments(&self) -> bool {
+        self.upstream.in_segments()
+    }
+
+    fn owns(&self, address: NonNull<u8>) -> Option<bool> {
+        Some(self.ledger.get(address).is_some())
+    }
+
+    fn small_limit(&self) -> usize {
+        SMALL_LIMIT
+    }
+}

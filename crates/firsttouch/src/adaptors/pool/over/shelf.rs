@@ -1,0 +1,228 @@
+//! Idle blocks of a pool over an upstream: whole, by size, each in its size's list and in one by age, newest first.
+//!
+//! A slot is set aside for every block as it is taken from the upstream, so putting it here later allocates nothing.
+
+use crate::layout::DEFAULT_ALIGN;
+use std::ops::{Index, IndexMut};
+
+const NONE: u32 = u32::MAX;
+/// Lists for each doubling of the size.
+const STEPS: u32 = 8;
+const LISTS: usize = ((usize::BITS - DEFAULT_ALIGN.ilog2()) * STEPS) as usize + 1;
+/// Blocks looked at in each list: not all fit that could, as sizes and alignments differ.
+const LOOK: usize = 16;
+
+/// The two lists that a slot stands in.
+#[derive(Clone, Copy)]
+enum Chain {
+    OfSize,
+    OfAge,
+}
+
+#[derive(Clone, Copy)]
+struct Link {
+    newer: u32,
+    older: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Slot {
+    idle: Idle,
+    order: u64,
+    links: [Link; 2],
+}
+
+impl Index<Chain> for Slot {
+    type Output = Link;
+    fn index(&self, chain: Chain) -> &Link {
+        &self.links[chain as usize]
+    }
+}
+
+impl IndexMut<Chain> for Slot {
+    fn index_mut(&mut self, chain: Chain) -> &mut Link {
+        &mut self.links[chain as usize]
+    }
+}
+
+/// A block on the shelf.
+#[derive(Clone, Copy)]
+pub(super) struct Idle {
+    pub address: usize,
+    /// Bytes that may be used.
+    pub size: usize,
+    /// When it was freed.
+    pub epoch: u32,
+    /// The slot set aside for it.
+    pub slot: u32,
+}
+
+pub(super) struct Shelf {
+    slots: Vec<Slot>,
+    /// Slots of nobody, in a chain.
+    vacant: u32,
+    of_size: [u32; LISTS],
+    newest: u32,
+    oldest: u32,
+    order: u64,
+    /// Bytes that may be used of all blocks here.
+    pub bytes: usize,
+}
+
+fn list_of(size: usize) -> usize {
+    let size = size.max(DEFAULT_ALIGN);
+    let doubling = size.ilog2();
+    let step = (size >> (doubling - STEPS.ilog2())) as u32 % STEPS;
+    ((doubling - DEFAULT_ALIGN.ilog2()) * STEPS + step) as usize
+}
+
+impl Shelf {
+    pub(super) const fn new() -> Self {
+        let of_size = [NONE; LISTS];
+        Self { slots: Vec::new(), vacant: NONE, of_size, newest: NONE, oldest: NONE, order: 0, bytes: 0 }
+    }
+
+    fn slot(&mut self, slot: u32) -> &mut Slot {
+        &mut self.slots[slot as usize]
+    }
+
+    /// Sets a slot aside for a block more; nothing where there is no memory for it.
+    pub(super) fn admit(&mut self) -> Option<u32> {
+        if self.vacant != NONE {
+            let slot = self.vacant;
+            self.vacant = self.slot(slot)[Chain::OfAge].older;
+            return Some(slot);
+        }
+        let slot = u32::try_from(self.slots.len()).ok().filter(|&slot| slot != NONE)?;
+        self.slots.try_reserve(1).ok()?;
+        let links = [Link { newer: NONE, older: NONE }; 2];
+        self.slots.push(Slot { idle: Idle { address: 0, size: 0, epoch: 0, slot }, order: 0, links });
+        Some(slot)
+    }
+
+    /// The slot's block is gone for good.
+    pub(super) fn dismiss(&mut self, slot: u32) {
+        let vacant = self.vacant;
+        self.slot(slot)[Chain::OfAge].older = vacant;
+        self.vacant = slot;
+    }
+
+    pub(super) fn put(&mut self, idle: Idle) {
+        self.order += 1;
+        let (slot, order) = (idle.slot, self.order);
+        let older = [self.of_size[list_of(idle.size)], self.newest];
+        *self.slot(slot) = Slot { idle, order, links: older.map(|older| Link { newer: NONE, older }) };
+        if older[0] != NONE {
+            self.slot(older[0])[Chain::OfSize].newer = slot;
+        }
+        match older[1] {
+            NONE => self.oldest = slot,
+            older => self.slot(older)[Chain::OfAge].newer = slot,
+        }
+        self.of_size[list_of(idle.size)] = slot;
+        self.newest = slot;
+        self.bytes += idle.size;
+    }
+
+    /// The block freed last among those that hold `size` bytes at `align` and waste at most an eighth.
+    pub(super) fn take(&mut self, size: usize, align: usize) -> Option<Idle> {
+        let most = size + size / 8;
+        let fits = |slot: &&Slot| (size..=most).contains(&slot.idle.size) && slot.idle.address.is_multiple_of(align);
+        let lists = &self.of_size[list_of(size)..=list_of(most)];
+        let found =
+            lists.iter().filter_map(|&head| self.along(head).take(LOOK).find(fits)).max_by_key(|slot| slot.order);
+        let idle = found?.idle;
+        self.remove(idle);
+        Some(idle)
+    }
+
+    /// The block that lies here longest, if `old` says so of its epoch.
+    pub(super) fn take_oldest(&mut self, old: impl Fn(u32) -> bool) -> Option<Idle> {
+        let idle = self.slots.get(self.oldest as usize).map(|slot| slot.idle).filter(|idle| old(idle.epoch))?;
+        self.remove(idle);
+        Some(idle)
+    }
+
+    fn along(&self, head: u32) -> impl Iterator<Item = &Slot> {
+        let at = |slot: u32| self.slots.get(slot as usize);
+        std::iter::successors(at(head), move |slot| at(slot[Chain::OfSize].older))
+    }
+
+    fn remove(&mut self, idle: Idle) {
+        let [size, age] = self.slot(idle.slot).links;
+        match size.newer {
+            NONE => self.of_size[list_of(idle.size)] = size.older,
+            newer => self.slot(newer)[Chain::OfSize].older = size.older,
+        }
+        if size.older != NONE {
+            self.slot(size.older)[Chain::OfSize].newer = size.newer;
+        }
+        match age.newer {
+            NONE => self.newest = age.older,
+            newer => self.slot(newer)[Chain::OfAge].older = age.older,
+        }
+        match age.older {
+            NONE => self.oldest = age.newer,
+            older => self.slot(older)[Chain::OfAge].newer = age.newer,
+        }
+        self.bytes -= idle.size;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn lists_rise_with_the_size() {
+        let sizes =
+            (1usize..5000).chain((13..63).flat_map(|shift| (0..9).map(move |n| (1 << shift) + n * (1 << (shift - 4)))));
+        let lists: Vec<_> = sizes.chain([usize::MAX]).map(list_of).collect();
+        assert!(lists.is_sorted() && lists[lists.len() - 1] < LISTS);
+    }
+
+    /// Against a list that is searched from end to end.
+    #[test]
+    fn it_agrees_with_a_plain_list() {
+        let mut shelf = Shelf::new();
+        let (mut plain, mut slots, mut dice) = (Vec::<Idle>::new(), HashMap::new(), 1u64);
+        for step in 0..20_000usize {
+            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let (roll, size) = ((dice >> 60) as usize, 900 + (dice >> 33) as usize % (900 << (step % 8)));
+            let taken = match roll {
+                0..=6 => {
+                    let slot = shelf.admit().unwrap();
+                    let idle = Idle { address: (step + 1) * 64, size, epoch: step as u32, slot };
+                    assert!(slots.insert(slot, idle.address).is_none(), "a slot is one block's");
+                    shelf.put(idle);
+                    plain.push(idle);
+                    None
+                }
+                7..=12 => {
+                    let align = 64 << (roll % 3);
+                    let fits = |idle: &Idle| {
+                        idle.size >= size && idle.size - size <= size / 8 && idle.address.is_multiple_of(align)
+                    };
+                    let expected = plain.iter().rposition(fits).map(|at| plain.remove(at));
+                    let taken = shelf.take(size, align);
+                    assert_eq!(taken.map(|idle| idle.address), expected.map(|idle| idle.address));
+                    taken
+                }
+                _ => {
+                    let old = |epoch: u32| (epoch as usize) < step / 2 * 2;
+                    let expected = (plain.first().is_some_and(|idle| old(idle.epoch))).then(|| plain.remove(0));
+                    let taken = shelf.take_oldest(old);
+                    assert_eq!(taken.map(|idle| idle.address), expected.map(|idle| idle.address));
+                    taken
+                }
+            };
+            if let Some(idle) = taken {
+                assert_eq!(slots.remove(&idle.slot), Some(idle.address));
+                shelf.dismiss(idle.slot);
+            }
+            assert_eq!(shelf.bytes, plain.iter().map(|idle| idle.size).sum::<usize>());
+        }
+        assert!(plain.len() > 5);
+    }
+}

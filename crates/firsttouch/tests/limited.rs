@@ -1,0 +1,181 @@
+//! Budgets are exact: to the byte, among threads, when nested, and after whatever fails.
+
+mod common;
+
+use common::alone::alone;
+use common::forked::fork;
+use common::held::Held;
+use firsttouch::adaptors::{Filled, Limited, Options, Pool};
+use firsttouch::allocator::Limit;
+use firsttouch::sources::{Calloc, Malloc, Pages};
+use firsttouch::{AllocError, Allocator, Request, failure};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread::scope;
+
+const BUDGET: usize = 1_000_000;
+
+fn upstreams() -> [Arc<dyn Allocator>; 4] {
+    [Pool::new(Options::default()), Arc::new(Malloc), Arc::new(Calloc), Pages::new(true)]
+}
+
+fn refused(allocator: &dyn Allocator, size: usize) -> AllocError {
+    Held::new(allocator, Request::bytes(size)).map(Held::leak).unwrap_err()
+}
+
+#[test]
+fn to_the_byte() {
+    for upstream in upstreams() {
+        let limited = Limited::new(upstream, BUDGET);
+        let first = Held::filled(&*limited, 400_001, 1);
+        assert_eq!(
+            refused(&*limited, BUDGET - 400_000),
+            AllocError::new(BUDGET - 400_000, Limit::Budget { allowed: BUDGET, used: 400_001 })
+        );
+        let second = Held::filled(&*limited, BUDGET - 400_001, 2);
+        assert_eq!(limited.used(), BUDGET);
+        refused(&*limited, 1);
+        first.give_back();
+        assert_eq!(limited.used(), BUDGET - 400_001);
+        second.give_back();
+        assert_eq!(limited.used(), 0);
+        Held::filled(&*limited, BUDGET, 3).give_back();
+        refused(&*limited, BUDGET + 1);
+    }
+}
+
+#[test]
+fn the_error_says_all() {
+    alone("the_error_says_all", || {
+        let limited = Limited::new(Pool::new(Options::default()), 1 << 20);
+        let _block = Held::filled(&*limited, 1_000_000, 1);
+        let error = refused(&*limited, 50_000);
+        assert_eq!(
+            error.to_string(),
+            "50000 bytes could not be had: limited() allows 1048576 bytes, of which 1000000 are in use (48576 are left)"
+        );
+        assert_eq!((failure::last(), error.limit_name()), (Some(error), "limited"));
+        assert_eq!(limited.expression(), "limited(pool(pages(huge='thp'), max_idle=None, decay=1.0), 1048576)");
+    });
+}
+
+#[test]
+fn resizes_keep_it_exact() {
+    for upstream in upstreams() {
+        let limited = Limited::new(upstream, BUDGET);
+        let mut block = Held::filled(&*limited, 600_000, 1);
+        for size in [700_000, BUDGET, 1, 300_000, 299_999, 65, BUDGET - 1, 500_000] {
+            // More than half: old and new together would pass the budget, but they are one block.
+            block.resize(size).unwrap();
+            assert_eq!(limited.used(), size);
+        }
+        for size in [BUDGET + 1, 2 * BUDGET, usize::MAX, 1 << 47] {
+            assert!(block.resize(size).is_err() && !block.resize_in_place(size));
+            assert_eq!((limited.used(), block.asked), (500_000, 500_000));
+        }
+        for size in [499_000, 600_000, 10] {
+            block.resize_in_place(size);
+            assert_eq!(limited.used(), block.asked);
+        }
+        block.give_back();
+        assert_eq!(limited.used(), 0);
+    }
+}
+
+/// What the upstream refuses costs nothing of the budget.
+#[test]
+fn the_upstream_refuses() {
+    let inner = Limited::new(Arc::new(Malloc), 1000);
+    let outer = Limited::new(inner.clone(), 5000);
+    let mut block = Held::filled(&*outer, 800, 1);
+    let error = refused(&*outer, 201);
+    assert_eq!(error.limit, Limit::Budget { allowed: 1000, used: 800 });
+    assert_eq!(block.resize(1001).unwrap_err().limit, Limit::Budget { allowed: 1000, used: 800 });
+    assert!(!block.resize_in_place(1001));
+    assert_eq!((outer.used(), inner.used()), (800, 800));
+    block.resize(1000).unwrap();
+    assert_eq!((outer.used(), inner.used()), (1000, 1000));
+}
+
+/// Two budgets on one: each holds, and so does the one they share.
+#[test]
+fn budgets_nest() {
+    let shared = Limited::new(Pool::new(Options::default()), 1_000_000);
+    let (left, right) = (Limited::new(shared.clone(), 700_000), Limited::new(shared.clone(), 700_000));
+    let block = Held::filled(&*left, 600_000, 1);
+    assert_eq!(refused(&*left, 100_001).limit, Limit::Budget { allowed: 700_000, used: 600_000 });
+    assert_eq!(refused(&*right, 500_000).limit, Limit::Budget { allowed: 1_000_000, used: 600_000 });
+    assert_eq!(right.used(), 0);
+    let other = Held::filled(&*right, 400_000, 2);
+    assert_eq!((left.used(), right.used(), shared.used()), (600_000, 400_000, 1_000_000));
+    drop((block, other));
+    assert_eq!((left.used(), right.used(), shared.used()), (0, 0, 0));
+}
+
+#[test]
+fn no_budget_serves_nothing() {
+    let limited = Limited::new(Arc::new(Malloc), 0);
+    assert_eq!(refused(&*limited, 1).limit, Limit::Budget { allowed: 0, used: 0 });
+    assert_eq!(refused(&*limited, 0).asked, 1);
+}
+
+/// Many threads at the edge of the budget: it is never passed, and nothing of it is lost.
+#[test]
+fn threads_share_it() {
+    let limited = Limited::new(Filled::new(Arc::new(Malloc), Some(1), None), 100_000);
+    let (held, served, failed) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    scope(|threads| {
+        for seed in 0..4usize {
+            let (limited, held, served, failed) = (&limited, &held, &served, &failed);
+            threads.spawn(move || {
+                let mut kept: Vec<Held> = Vec::new();
+                for round in 0..6000 {
+                    let size = 1 + (round * 7919 + seed * 104_729) % 9000;
+                    match Held::new(&**limited, Request::bytes(size)) {
+                        Ok(block) => {
+                            // Counted after it was had and before it goes: never more than the allocator counts.
+                            assert!(held.fetch_add(size, Relaxed) + size <= 100_000);
+                            served.fetch_add(1, Relaxed);
+                            kept.push(block);
+                        }
+                        Err(_) => {
+                            failed.fetch_add(1, Relaxed);
+                        }
+                    }
+                    if round % 3 == 0
+                        && let Some(block) = kept.first_mut()
+                    {
+                        let before = block.asked;
+                        held.fetch_sub(before, Relaxed);
+                        let _ = block.resize(size / 2 + 1);
+                        held.fetch_add(block.asked, Relaxed);
+                    }
+                    if kept.len() > 8 {
+                        let block = kept.swap_remove(round % 8);
+                        held.fetch_sub(block.asked, Relaxed);
+                    }
+                }
+                held.fetch_sub(kept.iter().map(|block| block.asked).sum(), Relaxed);
+            });
+        }
+    });
+    assert_eq!((limited.used(), held.into_inner()), (0, 0));
+    assert!(served.into_inner() > 1000 && failed.into_inner() > 100);
+    Held::filled(&*limited, 100_000, 1).give_back();
+}
+
+#[test]
+fn a_child_has_the_same_budget() {
+    alone("a_child_has_the_same_budget", || {
+        let limited = Limited::new(Pool::new(Options::default()), BUDGET);
+        let block = Held::filled(&*limited, 700_000, 1);
+        let child = fork(|| {
+            refused(&*limited, 300_001);
+            Held::filled(&*limited, 300_000, 2).give_back();
+            block.check();
+        });
+        Held::filled(&*limited, 300_000, 3).give_back();
+        child.join();
+        assert_eq!(limited.used(), 700_000);
+    });
+}

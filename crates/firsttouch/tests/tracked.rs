@@ -1,0 +1,175 @@
+//! What `tracked` counts is what happened, whoever did it.
+
+mod common;
+
+use common::alone::alone;
+use common::forked::fork;
+use common::held::Held;
+use firsttouch::adaptors::{Limited, Living, Options, Pool, Tally, Tracked};
+use firsttouch::sources::{Calloc, Malloc, Pages};
+use firsttouch::{Allocator, Request};
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::scope;
+
+thread_local! {
+    static LINE: Cell<u64> = const { Cell::new(0) };
+}
+
+fn upstreams() -> [Arc<dyn Allocator>; 4] {
+    [Pool::new(Options::default()), Arc::new(Malloc), Arc::new(Calloc), Pages::new(true)]
+}
+
+fn sorted(tracked: &Tracked) -> Vec<Living> {
+    let mut living = tracked.living();
+    living.sort_by_key(|block| block.address);
+    living
+}
+
+/// Whether the counts and the list agree with the blocks that live.
+fn agrees(tracked: &Tracked, blocks: &[Held]) -> Tally {
+    let mut expected: Vec<_> = blocks.iter().map(|block| (block.address(), block.asked)).collect();
+    expected.sort_unstable();
+    let listed: Vec<_> = sorted(tracked).iter().map(|block| (block.address, block.asked)).collect();
+    assert_eq!(listed, expected);
+    let tally = tracked.tally();
+    assert_eq!(tally.live_blocks, blocks.len());
+    assert_eq!(tally.live_bytes, blocks.iter().map(|block| block.asked).sum::<usize>());
+    assert!(tally.peak_bytes >= tally.live_bytes);
+    assert_eq!(tally.allocations, tally.sizes.iter().sum::<u64>());
+    tally
+}
+
+#[test]
+fn all_that_happens_is_counted() {
+    for upstream in upstreams() {
+        let tracked = Tracked::new(upstream, None);
+        let empty = agrees(&tracked, &[]);
+        assert_eq!((empty.peak_bytes, empty.allocations, empty.allocated_bytes), (0, 0, 0));
+        let mut blocks: Vec<_> = [1, 2, 3, 1000, 1024, 5 << 20].map(|size| Held::filled(&*tracked, size, 1)).into();
+        let total = 1 + 2 + 3 + 1000 + 1024 + (5 << 20);
+        let tally = agrees(&tracked, &blocks);
+        assert_eq!((tally.peak_bytes, tally.allocations, tally.allocated_bytes), (total, 6, total as u64));
+        for (power, count) in tally.sizes.into_iter().enumerate() {
+            assert_eq!(
+                count,
+                [(0, 1), (1, 2), (9, 1), (10, 1), (22, 1)].iter().find(|n| n.0 == power).map_or(0, |n| n.1)
+            );
+        }
+        blocks[3].resize(3000).unwrap();
+        blocks[5].resize(1 << 20).unwrap();
+        let tally = agrees(&tracked, &blocks);
+        assert_eq!((tally.peak_bytes, tally.allocations), (total + 2000, 6));
+        assert_eq!(tally.allocated_bytes, total as u64 + 2000, "growth counts, shrinking does not");
+        blocks.drain(1..4).for_each(Held::give_back);
+        blocks[0].resize_in_place(1);
+        let tally = agrees(&tracked, &blocks);
+        assert_eq!(tally.peak_bytes, total + 2000);
+        blocks.clear();
+        agrees(&tracked, &[]);
+    }
+}
+
+#[test]
+fn what_fails_counts_nothing() {
+    let tracked = Tracked::new(Limited::new(Arc::new(Malloc), 1000), None);
+    let mut blocks = vec![Held::filled(&*tracked, 600, 1)];
+    let before = tracked.tally();
+    assert!(Held::new(&*tracked, Request::bytes(500)).is_err());
+    assert!(Held::new(&*tracked, Request::bytes(usize::MAX)).is_err());
+    assert!(blocks[0].resize(1001).is_err());
+    assert!(!blocks[0].resize_in_place(1001));
+    assert_eq!(agrees(&tracked, &blocks), before);
+    blocks[0].resize(1000).unwrap();
+    assert_eq!(agrees(&tracked, &blocks).peak_bytes, 1000);
+}
+
+#[test]
+fn who_asked_is_noted() {
+    let tracked = Tracked::new(Pool::new(Options::default()), Some(|| LINE.get()));
+    assert_eq!(tracked.expression(), "tracked(pool(pages(huge='thp'), max_idle=None, decay=1.0), lines=True)");
+    let mut blocks = Vec::new();
+    for line in 1..=5 {
+        LINE.set(line);
+        blocks.push(Held::filled(&*tracked, 100_000 * line as usize, line));
+    }
+    LINE.set(77);
+    blocks[1].resize(900_000).unwrap();
+    let sites = |tracked: &Tracked| {
+        let mut sites: Vec<_> = tracked.living().iter().map(|block| (block.site, block.asked)).collect();
+        sites.sort_unstable();
+        sites
+    };
+    assert_eq!(sites(&tracked), [(1, 100_000), (2, 900_000), (3, 300_000), (4, 400_000), (5, 500_000)]);
+    blocks.remove(2).give_back();
+    assert_eq!(sites(&tracked).len(), 4);
+    assert!(Tracked::new(Arc::new(Malloc), None).living().is_empty());
+}
+
+/// A block that the upstream served itself passes through, and changes no count.
+#[test]
+fn blocks_of_others_pass_uncounted() {
+    let upstream: Arc<dyn Allocator> = Pool::new(Options::default());
+    let tracked = Tracked::new(upstream.clone(), None);
+    let mine = Held::filled(&*tracked, 50_000, 1);
+    let other = Held::filled(&*upstream, 70_000, 2).hand_over(&*tracked);
+    assert_eq!(upstream.stats().blocks, 2);
+    other.give_back();
+    assert_eq!((upstream.stats().blocks, tracked.tally().live_blocks), (1, 1));
+    agrees(&tracked, &[mine]);
+}
+
+#[test]
+fn threads_lose_no_count() {
+    let tracked = Tracked::new(Pool::new(Options::default()), None);
+    let (threads, rounds) = (4u64, 3000u64);
+    scope(|scope| {
+        for seed in 0..threads {
+            let tracked: &dyn Allocator = &*tracked;
+            scope.spawn(move || {
+                let mut kept = Vec::new();
+                for round in 0..rounds {
+                    kept.push(Held::new(tracked, Request::bytes(100 + (round * 37 % 5000) as usize)).unwrap());
+                    if round % 5 == seed {
+                        kept[0].resize(200 + round as usize).unwrap();
+                    }
+                    if kept.len() > 10 {
+                        kept.swap_remove(round as usize % 10);
+                    }
+                }
+            });
+        }
+    });
+    let tally = agrees(&tracked, &[]);
+    assert_eq!(tally.allocations, threads * rounds);
+    assert!(tally.peak_bytes > 5000 && tally.peak_bytes < 4 * 11 * 5200, "{}", tally.peak_bytes);
+}
+
+#[test]
+fn a_child_counts_on() {
+    alone("a_child_counts_on", || {
+        let tracked = Tracked::new(Pool::new(Options::default()), None);
+        let stop = AtomicBool::new(false);
+        let quiet = Tracked::new(Arc::new(Malloc), None);
+        let blocks: Vec<_> = (1..6).map(|n| Held::filled(&*quiet, n * 1000, 1)).collect();
+        scope(|threads| {
+            threads.spawn(|| {
+                while !stop.load(Relaxed) {
+                    Held::filled(&*tracked, 3000, 1).give_back();
+                    tracked.living();
+                }
+            });
+            for _ in 0..100 {
+                fork(|| {
+                    agrees(&quiet, &blocks);
+                    Held::filled(&*tracked, 100_000, 2).give_back();
+                    tracked.living();
+                })
+                .join();
+            }
+            stop.store(true, Relaxed);
+        });
+        agrees(&tracked, &[]);
+    });
+}

@@ -1,0 +1,108 @@
+"""What `guarded` says of overruns in fixtures, of several in one test, and of those before the tests."""
+
+from pathlib import Path
+
+from tests.plugin.suites import pytest_run, suite
+
+#: Writes a byte behind an array, or before it, without any C of our own.
+POKE = """
+import ctypes
+
+def poke(array, offset):
+    ctypes.memset(array.ctypes.data + offset, 7, 1)
+
+"""
+
+TESTS = (
+    POKE
+    + """
+early = np.zeros(60, np.uint8)
+poke(early, 60)
+
+@pytest.fixture
+def at_setup():
+    x = np.zeros(60, np.uint8)
+    poke(x, 61)
+    return x
+
+@pytest.fixture
+def at_teardown():
+    x = np.zeros(60, np.uint8)
+    yield x
+    poke(x, 62)
+
+def test_setup(at_setup): ...
+
+def test_teardown(at_teardown): ...
+
+def test_living_and_freed():
+    x, y = np.zeros(60, np.uint8), np.zeros(50, np.uint8)
+    poke(x, 60)
+    poke(y, 50)
+    del x
+    assert True
+
+def test_before():
+    poke(np.zeros(60, np.uint8), -3)
+
+def test_fails_besides():
+    x = np.zeros(60, np.uint8)
+    poke(x, 60)
+    assert x.sum() == 1
+
+@pytest.mark.xfail(reason="known")
+def test_known():
+    poke(np.zeros(60, np.uint8), 60)
+
+def test_far_behind():
+    x = np.zeros(64, np.uint8)
+    poke(x, 64 + 1000)
+
+def test_early_again():
+    early[0] = 1
+
+def test_large():
+    x = np.zeros(5 << 20, np.uint8)
+    poke(x, x.size)
+"""
+)
+
+
+def test_overruns(tmp_path: Path) -> None:
+    ended = pytest_run(suite(tmp_path, test_a=TESTS), "--firsttouch=guarded")
+    expected = {
+        "test_setup": "something wrote 1 bytes behind an array of 60 bytes",
+        "test_teardown": "something wrote 2 bytes behind an array of 60 bytes",
+        "test_living_and_freed": "something wrote right behind an array of 50 bytes",
+        "test_before": "something wrote 3 bytes before an array of 60 bytes",
+        "test_fails_besides": "assert",
+        "test_far_behind": "wrote 1000 bytes behind an array of 64 bytes (SIGSEGV)",
+        "test_large": "wrote right behind an array of 5242880 bytes (SIGSEGV)",
+    }
+    assert ended.failed == set(expected), ended.said
+    for test, words in expected.items():
+        assert words in ended.messages[test], ended.messages[test]
+    assert "something wrote right behind an array of 60 bytes" in ended.messages["test_living_and_freed"]
+    assert ended.said.count("by firsttouch") == 1, "beside a failure of its own, the overrun is shown apart"
+    assert ended.outcomes["test_setup"] == ended.outcomes["test_teardown"] == "error"
+    assert ended.outcomes["test_known"] == "skipped"
+    assert ended.outcomes["test_early_again"] == "passed", "what was hit at import is no test's fault"
+
+
+def test_kept_memory_stops_use_after_free(tmp_path: Path) -> None:
+    suite(
+        tmp_path,
+        test_a=POKE
+        + "def test_read():\n x = np.zeros(1000)\n at = x.ctypes.data\n del x\n"
+        + " np.zeros(1000)\n ctypes.string_at(at + 80, 1)\n",
+    )
+    ended = pytest_run(tmp_path, "--firsttouch=guarded(keep='1 MiB')")
+    assert "use after free: read byte 80 of an array of 8000 bytes that was freed" in ended.messages["test_read"]
+    assert pytest_run(tmp_path, "--firsttouch=guarded").failed == {"test_read"}
+
+
+def test_many_arrays(tmp_path: Path) -> None:
+    """More than the system's default number of mappings allows is no crash."""
+    suite(tmp_path, test_a="def test_many():\n kept = [np.zeros(10) for _ in range(20_000)]\n assert len(kept)\n")
+    ended = pytest_run(tmp_path, "--firsttouch=guarded")
+    assert ended.status == 0, ended.said
