@@ -116,6 +116,10 @@ impl NumPy {
     /// NumPy's interface, loaded once.
     pub fn get(py: Python<'_>) -> PyResult<&'static Self> {
         static LOADED: PyOnceLock<NumPy> = PyOnceLock::new();
+        if LOADED.get(py).is_none() {
+            // Before the lock: under `firsttouch run` NumPy's first import calls `install`, which asks for this.
+            let _ = py.import("numpy");
+        }
         LOADED.get_or_try_init(py, || Self::load(py))
     }
 
