@@ -119,3 +119,10 @@ def test_a_run_inside_a_run_takes_its_own(firsttouch: Start, write: Write) -> No
 
 def test_help_shows_an_example(firsttouch: Start) -> None:
     assert "firsttouch run --allocator 'limited(pool(), \"4 GiB\")' script.py" in firsttouch("run", "--help").stdout
+
+
+@pytest.mark.parametrize("first", ["ft.install()", "ft.zeros(3)", "ft.use().__enter__()", "ft.malloc().ones(3)"])
+def test_a_program_that_knows_us_before_numpy(firsttouch: Start, first: str) -> None:
+    """NumPy's first import installs, in the middle of what asked for NumPy."""
+    done = firsttouch("run", "-q", "-c", f"import firsttouch as ft; {first}; print(ft.is_installed())", timeout=60)
+    assert (done.stdout, done.stderr) == ("True\n", "")

@@ -68,13 +68,11 @@ def test_a_refused_install_leaves_what_was_installed() -> None:
     assert ft.get_allocator(np.empty(MIB)) == ft.get_allocator() == pool
 
 
-@pytest.mark.parametrize(
-    "upstream", [ft.malloc(), ft.calloc(), ft.numpy_default(), ft.aligned(64), ft.pool()], ids=repr
-)
-def test_a_pool_stands_on_pages(upstream: ft.Allocator) -> None:
-    with pytest.raises(TypeError) as error:
-        ft.pool(upstream)
-    assert str(error.value).startswith(f"pool() stands on pages(), not on {upstream!r}")
+@pytest.mark.parametrize("upstream", [ft.malloc(), ft.calloc(), ft.aligned(64), ft.pool()], ids=repr)
+def test_a_pool_stands_on_everything_but_numpy(upstream: ft.Allocator) -> None:
+    assert repr(ft.pool(upstream)) == f"pool({upstream!r}, max_idle=None, decay=1.0)"
+    with pytest.raises(TypeError, match=r"^pool\(\) can't stand on numpy_default\(\)"):
+        ft.pool(ft.numpy_default())
 
 
 def test_allocators_are_made_by_their_factories_only() -> None:
