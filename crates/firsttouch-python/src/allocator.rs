@@ -1,6 +1,5 @@
 //! Allocators as Python objects.
 
-use crate::creation::{Arguments, make};
 use firsttouch::allocator::Allocator;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -57,7 +56,8 @@ impl PyAllocator {
         }
     }
 
-    fn key(&self) -> (usize, &str) {
+    /// What tells it from others.
+    pub fn key(&self) -> (usize, &str) {
         match &self.which {
             Which::Ours(allocator) => (Arc::as_ptr(allocator).cast::<()>() as usize, ""),
             Which::NumPy => (1, ""),
@@ -69,51 +69,5 @@ impl PyAllocator {
 impl PartialEq for PyAllocator {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
-    }
-}
-
-#[pymethods]
-impl PyAllocator {
-    fn __repr__(&self) -> String {
-        self.expression()
-    }
-
-    fn __eq__(&self, other: &Self) -> bool {
-        self == other
-    }
-
-    fn __hash__(&self) -> u64 {
-        use std::hash::{DefaultHasher, Hash, Hasher};
-        let mut hasher = DefaultHasher::new();
-        self.key().hash(&mut hasher);
-        hasher.finish()
-    }
-
-    /// `numpy.empty` with this allocator's memory.
-    #[pyo3(signature = (shape, dtype=None, order=None, *, device=None, like=None))]
-    #[pyo3(text_signature = "($self, shape, dtype=None, order='C', *, device=None, like=None)")]
-    fn empty<'py>(
-        slf: &Bound<'py, Self>,
-        shape: &Bound<'py, PyAny>,
-        dtype: Option<&Bound<'py, PyAny>>,
-        order: Option<&Bound<'py, PyAny>>,
-        device: Option<&Bound<'py, PyAny>>,
-        like: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        make(slf.py(), &Arguments { shape, dtype, order, device, like, allocator: Some(slf.as_any()) }, false)
-    }
-
-    /// `numpy.zeros` with this allocator's memory.
-    #[pyo3(signature = (shape, dtype=None, order=None, *, device=None, like=None))]
-    #[pyo3(text_signature = "($self, shape, dtype=None, order='C', *, device=None, like=None)")]
-    fn zeros<'py>(
-        slf: &Bound<'py, Self>,
-        shape: &Bound<'py, PyAny>,
-        dtype: Option<&Bound<'py, PyAny>>,
-        order: Option<&Bound<'py, PyAny>>,
-        device: Option<&Bound<'py, PyAny>>,
-        like: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        make(slf.py(), &Arguments { shape, dtype, order, device, like, allocator: Some(slf.as_any()) }, true)
     }
 }

@@ -5,6 +5,7 @@ mod allocator;
 mod bundled;
 mod c_library;
 mod capsules;
+mod class;
 mod contexts;
 mod creation;
 mod dtypes;

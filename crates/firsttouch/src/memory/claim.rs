@@ -6,10 +6,11 @@
 //! needed size lies wherever there is room.
 
 use super::address_map::{self, SLOT_SHIFT};
+use super::ages::CLEAN;
 use super::lock::Lock;
 use super::records::STEP;
 use super::region::Shape;
-use super::segment::{CLEAN, Lists, Record, Segment};
+use super::segment::{Lists, Record, Segment};
 use crate::allocator::Allocator;
 use crate::layout::round_up;
 use crate::os::{self, Errno};

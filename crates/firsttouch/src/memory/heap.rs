@@ -1,10 +1,9 @@
 //! A heap: the spans of one allocator, in a region for base pages and one for huge pages.
 
+use super::ages::{FIRST_EPOCH, next_epoch};
 use super::free_lists::Side;
 use super::lock::{Guard, Lock};
-use super::purge;
 use super::region::{Region, Shape, Span};
-use super::segment::FIRST_EPOCH;
 use super::{address_map, claim};
 use crate::allocator::{AllocError, Allocator};
 use crate::os::{self, Errno};
@@ -148,7 +147,7 @@ impl Heap {
 
     /// Lets the epoch pass on.
     pub(crate) fn tick(&self) {
-        self.epoch.store(purge::next_epoch(self.epoch()), Relaxed);
+        self.epoch.store(next_epoch(self.epoch()), Relaxed);
     }
 
     /// Holds all locks of the heap, in their order, around a fork.

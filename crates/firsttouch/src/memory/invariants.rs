@@ -1,10 +1,11 @@
 //! What must hold of a heap's records after every step, checked over random programs.
 
+use super::ages::{FIRST_EPOCH, UNMAPPED};
 use super::class;
 use super::free_lists::Side;
 use super::heap::{Heap, Kind, huge_page};
 use super::region::{Region, Span};
-use super::segment::{FIRST_EPOCH, NONE, Segment, State, UNMAPPED};
+use super::segment::{NONE, Segment, State};
 use crate::allocator::Allocator;
 use crate::sources::Malloc;
 use proptest::prelude::*;

@@ -4,6 +4,7 @@
 #![allow(unsafe_code)] // Safety: records lie outside the memory they describe, and each field names the lock it needs.
 
 pub mod address_map;
+pub(crate) mod ages;
 pub mod caretaker;
 mod claim;
 mod class;

@@ -1,7 +1,8 @@
 //! Mapping what is not mapped behind units, a whole extent at a time where the units around are free too.
 
+use super::ages::{CLEAN, UNMAPPED};
 use super::region::Region;
-use super::segment::{CLEAN, Segment, UNMAPPED};
+use super::segment::Segment;
 use crate::os::{self, Errno};
 
 impl Region {

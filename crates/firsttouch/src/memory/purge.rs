@@ -3,9 +3,10 @@
 //! Victims are taken out of the free spans under the heap's lock, given back without it, and joined again under it; a
 //! lock of their own keeps purges apart and away from forks.
 
+use super::ages::{CLEAN, FIRST_EPOCH, UNMAPPED, ticks_since};
 use super::heap::{Heap, Kind};
 use super::region::{Region, Span};
-use super::segment::{CLEAN, FIRST_EPOCH, Segment, State, UNMAPPED};
+use super::segment::{Segment, State};
 use crate::layout::{round_down, round_up};
 use crate::os;
 
@@ -16,19 +17,6 @@ const BATCH: usize = 64;
 const UNMAP: usize = 1 << 20;
 /// Where address space runs short, clean memory is unmapped from this many bytes on.
 const UNMAP_CLEAN: usize = 64 << 10;
-/// Epochs go round.
-const EPOCHS: u8 = u8::MAX - FIRST_EPOCH + 1;
-
-/// The epoch after `epoch`.
-pub(super) fn next_epoch(epoch: u8) -> u8 {
-    if epoch == u8::MAX { FIRST_EPOCH } else { epoch + 1 }
-}
-
-/// Ticks between a dirty unit's age and now.
-pub(crate) fn ticks_since(age: u8, now: u8) -> u8 {
-    if now >= age { now - age } else { EPOCHS - (age - now) }
-}
-
 /// What is given back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Victims {

@@ -5,12 +5,13 @@
 //! that: nothing of ours is held while the other allocator is in the middle of its own work.
 
 use super::address_map;
+use super::ages::{CLEAN, FIRST_EPOCH, UNMAPPED};
 use super::claim;
 use super::lock::Lock;
 use super::open::{mapped_run, unmapped_run};
 use super::records;
 use super::region::Shape;
-use super::segment::{CLEAN, FIRST_EPOCH, Segment, UNMAPPED};
+use super::segment::Segment;
 use crate::allocator::Allocator;
 use crate::os::{self, Errno};
 use std::ptr::with_exposed_provenance_mut;

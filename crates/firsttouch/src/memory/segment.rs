@@ -3,6 +3,7 @@
 //! Nothing is ever read from or written to the units themselves. Records exist for the units below `top`; the memory
 //! for them is opened as `top` rises. All but `base`, `unit_shift` and `heap` is guarded by the heap's lock.
 
+use super::ages::{CLEAN, FIRST_EPOCH};
 use super::class;
 use crate::allocator::Allocator;
 use std::cell::Cell;
@@ -33,13 +34,6 @@ impl Record {
 
 /// No unit.
 pub(super) const NONE: u32 = u32::MAX;
-
-/// A unit's age: nothing is mapped behind it.
-pub(super) const UNMAPPED: u8 = 0;
-/// A unit's age: mapped, and reads zero.
-pub(super) const CLEAN: u8 = 1;
-/// The first of the ages that say when a dirty unit was freed.
-pub(super) const FIRST_EPOCH: u8 = 2;
 
 /// What a span is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! Spans of units: split when taken, joined with both neighbours when given back. Only bookkeeping: what is behind the
 //! units is the region's business. The caller holds the heap's lock.
 
+use super::ages::UNMAPPED;
 use super::free_lists::Side;
-use super::segment::{Segment, State, UNMAPPED};
+use super::segment::{Segment, State};
 
 impl Segment {
     fn mark_used(&self, start: u32, len: u32) {

@@ -1,10 +1,11 @@
 //! Where a segment's opened units end: raised when nothing free fits, lowered again when the end lies idle.
 
+use super::ages::UNMAPPED;
 use super::claim;
 use super::open;
 use super::records;
 use super::region::{MAX_SEGMENTS, Region};
-use super::segment::{Segment, UNMAPPED};
+use super::segment::Segment;
 use crate::allocator::Allocator;
 use crate::os::{self, Errno};
 

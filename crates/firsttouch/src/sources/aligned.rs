@@ -1,7 +1,8 @@
 //! Memory at any alignment up to 1 GiB, lazily zeroed when zeros are asked for, which `posix_memalign` can't.
 
-use super::malloc::{free, memalign, usable};
+use super::malloc::{free, memalign};
 use super::pages::Pages;
+use super::usable::usable;
 use crate::allocator::{AllocError, Allocator, Block, Request};
 use crate::layout::{LayoutError, checked_align};
 use crate::memory::address_map;

@@ -1,6 +1,6 @@
 //! The C library's `calloc`: every block reads zero, lazily where it is large, also where nobody asked for zeros.
 
-use super::malloc::usable;
+use super::usable::usable;
 use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
 use crate::failure;
 use std::ffi::c_void;

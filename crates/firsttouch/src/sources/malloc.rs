@@ -1,10 +1,10 @@
 //! The C library's `malloc`, at our alignment.
 
 use super::small_blocks;
+use super::usable::usable;
 use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
 use crate::failure;
 use crate::layout::DEFAULT_ALIGN;
-use std::ffi::c_void;
 use std::ptr::{NonNull, null_mut};
 
 /// See the module. Zeroed requests are written; [`super::Calloc`] has them for nothing.
@@ -70,13 +70,4 @@ unsafe impl Allocator for Malloc {
         // SAFETY: the caller's promise.
         unsafe { usable(address.as_ptr().cast()) }
     }
-}
-
-/// malloc_usable_size(3).
-///
-/// # Safety
-/// The pointer is a living block of the C library's.
-pub(super) unsafe fn usable(pointer: *mut c_void) -> usize {
-    // SAFETY: the caller's promise.
-    unsafe { libc::malloc_usable_size(pointer) }
 }

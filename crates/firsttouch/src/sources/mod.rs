@@ -14,6 +14,7 @@ mod malloc;
 mod mimalloc;
 mod pages;
 mod small_blocks;
+mod usable;
 
 pub use aligned::Aligned;
 pub use calloc::Calloc;

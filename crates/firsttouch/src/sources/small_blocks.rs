@@ -2,7 +2,7 @@
 //!
 //! (Measured: a small array costs 120 ns with it and 180 ns without; NumPy's own, which are not aligned, 166 ns.)
 
-use super::malloc::usable;
+use super::usable::usable;
 use crate::memory::caretaker::{self, Ward};
 use crate::memory::lock::Lock;
 use std::ptr::{NonNull, null_mut};

@@ -2,8 +2,8 @@
 
 use super::{Lock, Padded, Pool, Shard, os};
 use crate::allocator::Allocator;
+use crate::memory::ages::ticks_since;
 use crate::memory::caretaker::{TICK, Ward};
-use crate::memory::purge::ticks_since;
 use crate::stats::Stats;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
