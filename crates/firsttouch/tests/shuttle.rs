@@ -8,7 +8,7 @@
 mod common;
 
 use common::held::Held;
-use firsttouch::adaptors::{Options, Pool};
+use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Tracked};
 use firsttouch::memory::caretaker;
 use firsttouch::os::{Call, fail_after};
 use firsttouch::sources::Pages;
@@ -148,6 +148,25 @@ fn three_threads_in_unlikely_orders() {
 #[test]
 fn two_threads_on_pages() {
     schedules(300, || play(Pages::new(true), 2));
+}
+
+#[test]
+fn two_threads_on_a_pool_over_a_budget() {
+    schedules(400, || {
+        let limited = Limited::new(Tracked::new(Pages::new(false), None), 1 << 40);
+        play(Pool::over(limited.clone(), options(true)), 2);
+        assert_eq!(limited.used(), 0);
+    });
+}
+
+#[test]
+fn two_threads_on_guarded_blocks() {
+    schedules(200, || {
+        let keep = GuardedOptions { keep: 1 << 20, ..Default::default() };
+        let guarded = Guarded::new(Pool::new(options(true)), keep);
+        play(Filled::new(guarded.clone(), Some(1), Some(2)), 2);
+        assert_eq!(guarded.check(), []);
+    });
 }
 
 /// One fills the pool and gives back, the other trims at the worst moment, and what is zeroed is zero.

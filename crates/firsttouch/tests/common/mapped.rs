@@ -30,3 +30,19 @@ pub fn inaccessible(range: Range<usize>) -> usize {
     };
     maps.lines().filter_map(of).sum()
 }
+
+/// Whether the mapping at `address` was advised huge.
+pub fn is_advised_huge(address: usize) -> bool {
+    let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    let mut here = false;
+    for line in maps.lines() {
+        let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
+        if let Some((from, to)) = first.split_once('-') {
+            let number = |text| usize::from_str_radix(text, 16).unwrap();
+            here = (number(from)..number(to)).contains(&address);
+        } else if here && first == "VmFlags:" {
+            return rest.split_whitespace().any(|flag| flag == "hg");
+        }
+    }
+    false
+}
