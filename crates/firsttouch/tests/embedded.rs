@@ -1,5 +1,6 @@
 //! mimalloc and jemalloc as sources: whose their memory is, where it comes from, and that it goes home.
 
+#![allow(unsafe_code)] // Safety: somebody else's mapping is made and unmade.
 #![cfg(any(feature = "mimalloc", feature = "jemalloc"))]
 
 mod common;
@@ -8,6 +9,7 @@ use common::alone::alone;
 use common::forked::fork;
 use common::held::Held;
 use common::limits;
+use common::mapped::foreign;
 use common::process::{address_space, resident, threads_called, within};
 use firsttouch::allocator::Limit;
 use firsttouch::memory::address_map;
@@ -28,7 +30,7 @@ macro_rules! each {
 
             const MAKE: Make = || $make;
 
-            each!(@tests $name blocks_are_ours, idle_memory_goes_home, temporaries_stay, little_address_space,
+            each!(@tests $name blocks_are_ours, idle_memory_goes_home, temporaries_stay, little_address_space, room_for_others,
                 nothing_left, purged_reads_zero, locked_memory_reads_zero,
                 forks_among_threads, threads_that_end, systems_that_fail);
 
@@ -98,6 +100,17 @@ fn little_address_space(source: &dyn Allocator) {
     for round in 0..50 {
         Held::filled(source, (20 << 20) + round * 4096, round as u64).give_back();
         Held::zeros(source, 100_000).check_zero();
+    }
+}
+
+/// Others, who ask the system, find what was freed just now.
+fn room_for_others(source: &dyn Allocator) {
+    limits::set(libc::RLIMIT_AS, address_space() + (130 << 20));
+    for round in 0..5 {
+        Held::filled(source, 90 << 20, round).give_back();
+        let others = foreign(0, 100 << 20).expect("it was given back");
+        // SAFETY: nobody uses it.
+        unsafe { libc::munmap(others.as_mut_ptr().cast(), others.len()) };
     }
 }
 

@@ -6,7 +6,8 @@
 use super::{Embedded, Library};
 use crate::allocator::Allocator;
 use crate::memory::caretaker::Ward;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use crate::os;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Ticks of the caretaker in a window.
 const WINDOW: u32 = 5;
@@ -15,8 +16,15 @@ const SLACK: usize = 4 << 20;
 /// The most windows that pass between two purges that did not help for long.
 const PATIENCE: u32 = 16;
 
+/// The part of a bound on address space that may lie idle, as for a pool.
+const IDLE_SPACE: usize = 8;
+/// Frees of less than this do not look at the bound.
+const LOOK_MIN: usize = 64 << 10;
+
 #[derive(Default)]
 pub(super) struct Idle {
+    /// The bound on the process's address space; zero where there is none.
+    bound: AtomicUsize,
     ticks: AtomicU32,
     /// Requests served when the last window ended.
     served: AtomicU64,
@@ -25,7 +33,22 @@ pub(super) struct Idle {
     next_wait: AtomicU32,
 }
 
+impl Idle {
+    pub(super) fn look_at_bound(&self) {
+        self.bound.store(os::address_space_limit().unwrap_or(0), Relaxed);
+    }
+}
+
 impl<L: Library> Embedded<L> {
+    /// Gives address space back at once where much of a bounded one lies idle: others, who never ask us for it, would
+    /// run out. Only then a free of `size` bytes makes system calls.
+    pub(super) fn vacate(&self, size: usize) {
+        let bound = self.idle.bound.load(Relaxed);
+        if bound > 0 && size >= LOOK_MIN && self.stats().idle > bound / IDLE_SPACE {
+            self.purge();
+        }
+    }
+
     /// A window has ended.
     fn look(&self) {
         let (active, counts) = self.gate.sum();
@@ -55,6 +78,7 @@ impl<L: Library> Embedded<L> {
 
 impl<L: Library> Ward for Embedded<L> {
     fn tick(&self) {
+        self.idle.look_at_bound();
         if (self.idle.ticks.fetch_add(1, Relaxed) + 1).is_multiple_of(WINDOW) {
             self.look();
         }

@@ -221,6 +221,7 @@ unsafe impl<L: Library> Allocator for Embedded<L> {
             return self.serve_pages(request);
         };
         if self.space.was_opened() {
+            self.idle.look_at_bound();
             caretaker::ensure();
         }
         Ok(block)
@@ -235,11 +236,14 @@ unsafe impl<L: Library> Allocator for Embedded<L> {
         }
         let mut counts = self.gate.enter();
         // SAFETY: the caller's promise; the block is not one of the pages, so it is the other allocator's.
-        unsafe {
-            let size = L::usable(address.as_ptr()) as isize;
+        let size = unsafe {
+            let size = L::usable(address.as_ptr());
             L::free(address.as_ptr());
-            self.gate.note(&mut counts, -size);
-        }
+            size
+        };
+        self.gate.note(&mut counts, -(size as isize));
+        drop(counts);
+        self.vacate(size);
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
