@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugin.suites import pytest_run, suite
+from tests.plugin.suites import Ended, pytest_run, suite
 
 WAYS = ["guarded", "filled", "tracked"]
 
@@ -113,14 +113,19 @@ def lines(said: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
+def plain(mixed: Path) -> Ended:
+    return pytest_run(mixed)
+
+
+@pytest.fixture(scope="module")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return suite(tmp_path_factory.mktemp("mixed"), test_mixed=MIXED)
 
 
 @pytest.mark.quick
 @pytest.mark.parametrize("way", WAYS)
-def test_the_same_outcomes(mixed: Path, way: str) -> None:
-    plain, ours = pytest_run(mixed), pytest_run(mixed, f"--firsttouch={way}")
+def test_the_same_outcomes(mixed: Path, plain: Ended, way: str) -> None:
+    ours = pytest_run(mixed, f"--firsttouch={way}")
     assert ours.outcomes == plain.outcomes
     assert lines(ours.said) == lines(plain.said)
     assert ours.status == plain.status == 1
@@ -129,12 +134,9 @@ def test_the_same_outcomes(mixed: Path, way: str) -> None:
     assert ours.said.count("RuntimeWarning: mind the gap") == plain.said.count("RuntimeWarning: mind the gap")
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(
-    "options", [["-x"], ["--maxfail=2"], ["-k", "sizes or first"], ["-m", "skip"], ["-s"], ["-p", "no:faulthandler"]]
-)
-def test_the_same_under_options(mixed: Path, way: str, options: list[str]) -> None:
-    plain, ours = pytest_run(mixed, *options), pytest_run(mixed, f"--firsttouch={way}", *options)
+@pytest.mark.parametrize("options", ["-x", "--maxfail=2", "-k=sizes or first", "-m=skip", "-s", "-p=no:faulthandler"])
+def test_the_same_under_options(mixed: Path, options: str) -> None:
+    plain, ours = pytest_run(mixed, options), pytest_run(mixed, "--firsttouch=guarded", options)
     assert ours.outcomes == plain.outcomes
     assert ours.status == plain.status
 
