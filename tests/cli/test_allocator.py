@@ -12,6 +12,8 @@ from .conftest import Start
 
 Write = Callable[[str, str], Path]
 
+POOL = "pool(pages(huge='thp'), max_idle=None, decay=1.0)"
+
 PROGRAM = """
 import numpy as np
 import firsttouch as ft
@@ -46,10 +48,10 @@ def report(done: subprocess.CompletedProcess[str], path: Path) -> Any:
         ("pages", "pages(huge=False)"),
         ("ft.mimalloc", "mimalloc()"),
         ("jemalloc()", "jemalloc()"),
-        ('tracked(limited(pool(), "4 GiB"))', "tracked(limited(pool(pages(huge='thp'), max_idle=None, decay=1.0), 4294967296), lines=False)"),
+        ("tracked(limited(pool, '4 GiB'))", f"tracked(limited({POOL}, 4294967296), lines=False)"),
         ("filled(malloc, on_free=0)", "filled(malloc(), on_allocate=255, on_free=0)"),
     ],
-)  # fmt: skip
+)
 def test_it_serves_and_the_report_names_it(
     firsttouch: Start, write: Write, tmp_path: Path, expression: str, shown: str
 ) -> None:

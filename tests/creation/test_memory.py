@@ -69,7 +69,7 @@ def test_resize_pickle_buffer_and_dlpack(kind: str, size: int) -> None:
     expected = expected[: max(1, size // 2)]
     for protocol in (2, 5):
         assert pickle.loads(pickle.dumps(array, protocol)).tolist() == expected.tolist()
-    view = memoryview(array)  # type: ignore[arg-type]
+    view = memoryview(array)
     assert view.nbytes == array.nbytes
     assert np.asarray(view).ctypes.data == array.ctypes.data
     shared = np.from_dlpack(array)

@@ -79,17 +79,19 @@ def test_functions_of_ctypes_serve() -> None:
     libc.free.argtypes = [ctypes.c_void_p]
     asked: list[int] = []
 
-    @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
     def malloc(context: int, size: int) -> int:
         asked.append(size)
         found: int = libc.malloc(size)
         return found
 
-    @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
     def free(context: int, address: int, size: int) -> None:
         libc.free(address)
 
-    addresses = [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in (malloc, free)]
+    callbacks = (
+        ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(malloc),
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(free),
+    )
+    addresses = [ctypes.cast(callback, ctypes.c_void_p).value or 0 for callback in callbacks]
     allocator = ft.from_functions(malloc=addresses[0], free=addresses[1])
     array = allocator.full(1000, 3.0)
     assert array.sum() == 3000

@@ -76,7 +76,7 @@ def test_alignments_that_can_not_be(alignment: int | str) -> None:
 
 @pytest.mark.parametrize("alignment", [None, 64.0, [64], True])
 def test_alignments_of_the_wrong_type(alignment: Any) -> None:
-    with pytest.raises(TypeError, match="alignment=.* is an? "):
+    with pytest.raises(TypeError, match=r"alignment=.* is an? "):
         ft.aligned(alignment)
 
 
