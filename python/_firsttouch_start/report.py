@@ -80,7 +80,12 @@ def _remarks(found: "dict[str, Any]") -> list[str]:
 
 def _counted(found: "dict[str, Any]") -> bool:
     """Whether the allocator's silence means that there was nothing to say."""
-    return found["allocator"] is None or bool(found["pool"] and found["pool"]["allocations"])
+    return found["allocator"] is None or bool(found["pool"] and _knows_touched(found["pool"]))
+
+
+def _knows_touched(pool: "dict[str, int]") -> bool:
+    """Whether an allocator tells fresh memory from recycled; what others wrote does not."""
+    return pool["first_touched_bytes"] + pool["recycled_bytes"] > 0
 
 
 def text(found: "dict[str, Any]") -> str:
@@ -112,6 +117,8 @@ def _arrays(pool: "dict[str, int]", avoided: int, by_default: bool) -> list[tupl
         return [("large arrays", "none, or this allocator keeps no count")]
     if not served:
         return [("large arrays", f"none of {units.size(pool['small_limit'])} or more")]
+    if not _knows_touched(pool) and not by_default:
+        return [("large arrays", f"{served:,}; this allocator does not tell which memory was fresh")]
     recycled = units.share(pool["recycled"], served)
     touched, avoidance = units.size(pool["first_touched_bytes"]), units.size(avoided)
     used, held = units.size(pool["peak_in_use"]), units.size(pool["peak_held"])
