@@ -1,22 +1,17 @@
-//! Who leaves a guarded block stops at once, or is found by its canaries; huge pages and guards never meet.
-
-#![allow(unsafe_code)] // Safety: wild accesses are the tests' subject; they happen in forked children or stay in a page.
+//! Who leaves a guarded block stops at once; huge pages and guards never meet.
 
 mod common;
 
 use common::alone::alone;
-use common::forked::fork;
 use common::held::Held;
 use common::mapped::{inaccessible, is_advised_huge};
 use common::process::settles;
-use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Overrun, Pool, Side, Tracked};
+use common::wild::{dies, guard_behind, read, survives, write};
+use firsttouch::adaptors::{Guarded, GuardedOptions, Limited, Options, Pool, Side, Tracked};
 use firsttouch::os::{Call, fail_after};
 use firsttouch::sources::{Aligned, Malloc, Pages};
 use firsttouch::{Allocator, Request};
-use std::ptr::with_exposed_provenance_mut;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::scope;
 
 const PAGE: usize = 4096;
 const HUGE: usize = 2 << 20;
@@ -35,29 +30,6 @@ fn upstreams() -> [Arc<dyn Allocator>; 6] {
 
 fn guarded(upstream: Arc<dyn Allocator>, side: Side, keep: usize) -> Arc<Guarded> {
     Guarded::new(upstream, GuardedOptions { side, keep })
-}
-
-fn write(address: usize) {
-    // SAFETY: the test's own doing: what is there is inaccessible, a canary, or a block that the test holds.
-    unsafe { with_exposed_provenance_mut::<u8>(address).write_volatile(7) }
-}
-
-fn read(address: usize) {
-    // SAFETY: as above.
-    unsafe { with_exposed_provenance_mut::<u8>(address).read_volatile() };
-}
-
-fn dies(body: impl FnOnce()) {
-    assert_eq!(fork(body).signal(), Some(libc::SIGSEGV));
-}
-
-fn survives(body: impl FnOnce()) {
-    assert_eq!(fork(body).signal(), None);
-}
-
-/// The first byte behind a block that a program can't touch.
-fn guard_behind(block: &Held) -> usize {
-    (block.address() + block.asked).next_multiple_of(64)
 }
 
 #[test]
@@ -170,58 +142,6 @@ fn what_is_kept_goes_before_a_request_fails() {
     assert_eq!(limited.used(), 0, "all was tried");
 }
 
-/// Small overruns that alignment leaves room for are found, once each.
-#[test]
-fn canaries_are_found() {
-    for upstream in upstreams() {
-        for side in [Side::After, Side::Before] {
-            let guarded = guarded(upstream.clone(), side, 0);
-            for size in [1, 63, 65, 1000, 5001, 100_001, 3 * HUGE + 1] {
-                let block = Held::filled(&*guarded, size, 1);
-                let (address, asked) = (block.address(), size);
-                assert_eq!(guarded.check(), []);
-                for at in [address + size, guard_behind(&block) - 1] {
-                    write(at);
-                    assert_eq!(guarded.check(), [Overrun { address, asked, at }]);
-                    assert_eq!(guarded.check(), [], "it is told once");
-                }
-                write(address + size);
-                block.give_back();
-                assert_eq!(guarded.check(), [Overrun { address, asked, at: address + size }]);
-                assert_eq!(guarded.check(), []);
-            }
-            assert_eq!(guarded.damaged(), 7);
-        }
-    }
-}
-
-#[test]
-fn canaries_before_a_block_are_found() {
-    let guarded = guarded(Pages::new(false), Side::After, 0);
-    let block = Held::filled(&*guarded, 1000, 1);
-    let at = block.address() - 1;
-    write(at);
-    write(at - 500);
-    assert_eq!(guarded.check(), [Overrun { address: block.address(), asked: 1000, at }]);
-}
-
-#[test]
-fn canaries_move_with_the_end() {
-    for side in [Side::After, Side::Before] {
-        let guarded = guarded(Pool::new(Options::default()), side, 0);
-        let mut block = Held::filled(&*guarded, 1000, 1);
-        for size in [970, 990, 1000, 961, 1010, 1024, 20, 3000, 100_000, 99_990] {
-            block.resize(size).unwrap();
-            assert_eq!(guarded.check(), [], "a block's own bytes are no canaries");
-            if !size.is_multiple_of(64) {
-                write(block.address() + size);
-                let found = guarded.check();
-                assert_eq!((found.len(), found[0].asked, found[0].at), (1, size, block.address() + size));
-            }
-        }
-    }
-}
-
 /// No huge page that blocks may lie on has a guard in it.
 #[test]
 fn guards_and_huge_pages_never_meet() {
@@ -287,37 +207,5 @@ fn a_system_that_refuses() {
             guarded.trim();
             assert_eq!(upstream.tally().live_blocks, 0);
         }
-    });
-}
-
-#[test]
-fn forks_in_a_storm() {
-    alone("forks_in_a_storm", || {
-        let filled = Filled::new(guarded(Pool::new(Options::default()), Side::After, 1 << 20), Some(1), Some(2));
-        let stop = AtomicBool::new(false);
-        let mine: Vec<_> = (0..6).map(|n| Held::filled(&*filled, 900 << n, n)).collect();
-        scope(|threads| {
-            for seed in 0..2 {
-                let (filled, stop) = (&filled, &stop);
-                threads.spawn(move || {
-                    while !stop.load(Relaxed) {
-                        let blocks: Vec<_> = (0..9).map(|n| Held::filled(&**filled, 500 << n, seed + n)).collect();
-                        blocks.into_iter().for_each(Held::give_back);
-                        filled.trim();
-                    }
-                });
-            }
-            for round in 0..60 {
-                let child = fork(|| {
-                    mine.iter().for_each(Held::check);
-                    Held::filled(&*filled, 70_000, round).give_back();
-                    filled.trim();
-                });
-                child.join();
-                dies(|| write(guard_behind(&mine[3])));
-            }
-            stop.store(true, Relaxed);
-        });
-        mine.into_iter().for_each(Held::give_back);
     });
 }

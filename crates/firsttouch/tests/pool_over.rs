@@ -6,13 +6,11 @@ use common::alone::alone;
 use common::forked::fork;
 use common::held::Held;
 use common::process::{settles, threads_called, within};
-use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Tracked};
+use firsttouch::adaptors::{Limited, Options, Pool, Tracked};
 use firsttouch::memory::caretaker;
-use firsttouch::sources::{Aligned, Malloc, Pages};
+use firsttouch::sources::Malloc;
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::scope;
 use std::time::Duration;
 
 const MIB: usize = 1 << 20;
@@ -180,54 +178,6 @@ fn no_thread_before_and_none_after() {
             within(PATIENCE, "somebody looks after it", || threads_called("firsttouch") == 1);
             block.give_back();
             within(PATIENCE, "nobody is needed", || threads_called("firsttouch") == 0);
-        }
-    });
-}
-
-fn stacks() -> [Arc<dyn Allocator>; 4] {
-    let quick = Options { decay: Some(Duration::from_millis(100)), ..Options::default() };
-    [
-        Pool::over(Arc::new(Malloc), quick),
-        Pool::over(Tracked::new(Pages::new(true), None), Options::default()),
-        Pool::over(Filled::new(Arc::new(Aligned::new(4096).unwrap()), Some(1), Some(2)), quick),
-        Pool::over(Guarded::new(Pool::new(quick), GuardedOptions::default()), quick),
-    ]
-}
-
-#[test]
-fn forks_in_a_storm() {
-    alone("forks_in_a_storm", || {
-        for stack in stacks() {
-            let (stack, stop) = (&*stack, AtomicBool::new(false));
-            let mine: Vec<_> = (0..6).map(|n| Held::filled(stack, 9000 << n, n)).collect();
-            scope(|threads| {
-                for seed in 0..2 {
-                    let stop = &stop;
-                    threads.spawn(move || {
-                        while !stop.load(Relaxed) {
-                            let blocks: Vec<_> = (0..8).map(|n| Held::filled(stack, 900 << n, seed + n)).collect();
-                            blocks.into_iter().for_each(Held::give_back);
-                            if seed == 0 {
-                                stack.trim();
-                            }
-                        }
-                    });
-                }
-                for round in 0..40 {
-                    let child = fork(|| {
-                        mine.iter().for_each(Held::check);
-                        Held::filled(stack, 70_000, round).give_back();
-                        Held::zeros(stack, 70_000).check_zero();
-                        stack.trim();
-                    });
-                    Held::filled(stack, 70_000, round).give_back();
-                    child.join();
-                }
-                stop.store(true, Relaxed);
-            });
-            mine.into_iter().for_each(Held::give_back);
-            stack.trim();
-            settles(stack, |stats| (stats.blocks, stats.active, stats.idle) == (0, 0, 0));
         }
     });
 }

@@ -9,3 +9,4 @@ pub mod limits;
 pub mod mapped;
 pub mod pattern;
 pub mod process;
+pub mod wild;
