@@ -5,69 +5,28 @@
 
 mod gate;
 mod idle;
+mod library;
+mod pages;
 
 use crate::allocator::{AllocError, Allocator, Block, Request};
 use crate::failure;
-use crate::layout::round_up;
-use crate::memory::address_map;
 use crate::memory::caretaker;
-use crate::memory::heap::{self, Heap, Kind};
+use crate::memory::heap::{self, Heap};
 use crate::memory::lock::Lock;
 use crate::memory::reserve::Reserve;
 use crate::os::Errno;
 use crate::stats::Stats;
 use gate::Gate;
+pub use library::Library;
 use std::marker::PhantomData;
-use std::ptr::{NonNull, with_exposed_provenance_mut};
+use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
 
 /// Requests from this size on get pages of their own.
 const OWN_PAGES: usize = 1 << 30;
 /// A block that shrinks below half of its size moves if it is at least this large.
 const MOVE_MIN: usize = 64 << 10;
-
-/// The allocator that is embedded. Its functions may be called from any thread.
-///
-/// # Safety
-/// An implementation keeps the laws of [`Allocator`], on memory of the space that it was started with.
-pub unsafe trait Library: Sized + Send + Sync + 'static {
-    /// The expression that names it.
-    const EXPRESSION: &str;
-    /// Bytes that are opened and closed together.
-    const UNIT: usize;
-    /// The largest alignment that it serves on its memory.
-    const MAX_ALIGN: usize;
-
-    /// The one of the process.
-    fn one() -> &'static OnceLock<Arc<Embedded<Self>>>;
-    /// Prepares it: from now on all its memory comes from `home`.
-    ///
-    /// # Errors
-    /// Where there is no memory for its books.
-    fn start(home: &'static Embedded<Self>) -> Result<(), Errno>;
-    /// Gives it room for `bytes` more; whether there was any.
-    fn grow(home: &'static Embedded<Self>, bytes: usize) -> bool;
-    /// A block, or null.
-    fn allocate(request: Request) -> *mut u8;
-    /// Takes a block back.
-    ///
-    /// # Safety
-    /// As for [`Allocator::deallocate`].
-    unsafe fn free(block: *mut u8);
-    /// Bytes that may be used.
-    ///
-    /// # Safety
-    /// As for [`Allocator::usable_size`].
-    unsafe fn usable(block: *mut u8) -> usize;
-    /// Changes a block's size where it stands; whether that could be.
-    ///
-    /// # Safety
-    /// As for [`Allocator::resize_in_place`].
-    unsafe fn resize(block: *mut u8, size: usize) -> bool;
-    /// Closes all memory that it does not use.
-    fn purge();
-}
 
 /// See the module.
 pub struct Embedded<L: Library> {
@@ -170,26 +129,6 @@ impl<L: Library> Embedded<L> {
         self.serve(request)
     }
 
-    /// Pages of their own, fresh from the system.
-    fn serve_pages(&self, request: Request) -> Result<Block, AllocError> {
-        let page = heap::huge_page();
-        let whole = round_up(request.size, page).unwrap_or(request.size);
-        let take = || self.pages.take_or_grow(Kind::Huge, whole, request.align.max(page), false);
-        let again = |_| {
-            self.trim();
-            self.pages.unmap_clean();
-            take()
-        };
-        let span = take().or_else(again).map_err(|error| self.failed(heap::refused(request.size, error)))?;
-        // SAFETY: spans lie in mapped memory, never at zero.
-        let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(span.address())) };
-        if request.zeroed && span.dirty > 0 {
-            // SAFETY: the span was just taken; it is dirty where the system once refused to take pages back.
-            unsafe { address.write_bytes(0, request.size) };
-        }
-        Ok(Block { address, size: span.bytes(), zeroed: request.zeroed || span.dirty == 0 })
-    }
-
     /// Closes what is not in use; bytes given back.
     fn purge(&self) -> usize {
         let _one_at_a_time = self.purging.lock();
@@ -197,11 +136,6 @@ impl<L: Library> Embedded<L> {
         L::purge();
         self.books.store(self.space.held().0.saturating_sub(self.gate.sum().0), Relaxed);
         self.space.closed() - before
-    }
-
-    /// Whether the block has pages of its own.
-    fn has_pages(address: NonNull<u8>) -> bool {
-        address_map::find(address.as_ptr() as usize).is_some_and(|(segment, _)| segment.huge)
     }
 }
 

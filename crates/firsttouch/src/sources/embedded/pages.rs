@@ -1,0 +1,35 @@
+//! Pages of their own, for blocks that the embedded allocator can't serve.
+
+use super::{Embedded, Library};
+use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::layout::round_up;
+use crate::memory::address_map;
+use crate::memory::heap::{self, Kind};
+use std::ptr::{NonNull, with_exposed_provenance_mut};
+
+impl<L: Library> Embedded<L> {
+    /// Pages of their own, fresh from the system.
+    pub(super) fn serve_pages(&self, request: Request) -> Result<Block, AllocError> {
+        let page = heap::huge_page();
+        let whole = round_up(request.size, page).unwrap_or(request.size);
+        let take = || self.pages.take_or_grow(Kind::Huge, whole, request.align.max(page), false);
+        let again = |_| {
+            self.trim();
+            self.pages.unmap_clean();
+            take()
+        };
+        let span = take().or_else(again).map_err(|error| self.failed(heap::refused(request.size, error)))?;
+        // SAFETY: spans lie in mapped memory, never at zero.
+        let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(span.address())) };
+        if request.zeroed && span.dirty > 0 {
+            // SAFETY: the span was just taken; it is dirty where the system once refused to take pages back.
+            unsafe { address.write_bytes(0, request.size) };
+        }
+        Ok(Block { address, size: span.bytes(), zeroed: request.zeroed || span.dirty == 0 })
+    }
+
+    /// Whether the block has pages of its own.
+    pub(super) fn has_pages(address: NonNull<u8>) -> bool {
+        address_map::find(address.as_ptr() as usize).is_some_and(|(segment, _)| segment.huge)
+    }
+}
