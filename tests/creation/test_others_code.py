@@ -31,10 +31,10 @@ class Like:
         ("array", ([1],)),
         ("asarray", ([1],)),
         ("arange", (3,)),
-        ("fromiter", ([1], int)),
         ("eye", (3,)),
     ],
 )
+# Not fromiter: there NumPy 2.5 itself gives back more references than it took.
 def test_like_is_asked(name: str, arguments: tuple[Any, ...]) -> None:
     expected = getattr(np, name)(*arguments, like=Like())
     assert getattr(ft, name)(*arguments, like=Like()) == expected

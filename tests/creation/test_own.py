@@ -44,6 +44,9 @@ class Failing(Counted):
         found: int = self.act(super().allocate(nbytes, alignment, zeroed))
         return found
 
+    def deallocate(self, address: int, nbytes: int) -> None:
+        """Takes back whatever it gave out."""
+
 
 def wait_for(own: Counted) -> None:
     gc.collect()
