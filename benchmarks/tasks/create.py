@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from statistics import median as middle
 from typing import Any
 
@@ -18,13 +19,13 @@ MAKERS: dict[str, dict[str, Callable[..., Any]]] = {
     "empty": {
         "np.empty": np.empty,
         "ft.empty": ft.empty,
-        "ft.empty(allocator=)": lambda n, dtype: ft.empty(n, dtype, allocator=_pool),
+        "ft.empty(allocator=)": partial(ft.empty, allocator=_pool),
         "pool.empty": _pool.empty,
     },
     "zeros": {
         "np.zeros": np.zeros,
         "ft.zeros": ft.zeros,
-        "ft.zeros(allocator=)": lambda n, dtype: ft.zeros(n, dtype, allocator=_pool),
+        "ft.zeros(allocator=)": partial(ft.zeros, allocator=_pool),
         "pool.zeros": _pool.zeros,
     },
 }

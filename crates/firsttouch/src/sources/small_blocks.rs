@@ -8,12 +8,16 @@ use crate::memory::lock::Lock;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Once;
 
-/// Sizes are rounded up to multiples of this, which is the alignment too.
+/// Sizes up to [`FINE`] are rounded up to multiples of this, which is the alignment too.
 const STEP: usize = 64;
+/// Sizes above this are rounded up to multiples of it.
+const FINE: usize = 1 << 10;
 /// The largest block that is kept.
-pub(super) const MOST: usize = 1024;
-/// Blocks kept of each size, as in NumPy's cache.
+pub(super) const MOST: usize = 16 << 10;
+/// Blocks kept of each size, as in NumPy's cache; a mebibyte in all.
 const ROOM: usize = 7;
+/// Different sizes.
+const COUNT: usize = FINE / STEP + MOST / FINE - 1;
 
 struct Kept {
     blocks: [*mut u8; ROOM],
@@ -23,19 +27,24 @@ struct Kept {
 // SAFETY: kept blocks are nobody's, and any thread may take them.
 unsafe impl Send for Kept {}
 
-static SIZES: [Lock<Kept>; MOST / STEP] =
-    [const { Lock::new(Kept { blocks: [null_mut(); ROOM], count: 0 }) }; MOST / STEP];
+static SIZES: [Lock<Kept>; COUNT] = [const { Lock::new(Kept { blocks: [null_mut(); ROOM], count: 0 }) }; COUNT];
 
 /// Bytes of the block that serves `size`.
 #[inline]
 pub(super) fn rounded(size: usize) -> usize {
-    size.max(1).next_multiple_of(STEP)
+    if size <= FINE { size.max(1).next_multiple_of(STEP) } else { size.next_multiple_of(FINE) }
+}
+
+/// Which of the sizes the largest is that fits into `bytes`.
+#[inline]
+fn index(bytes: usize) -> usize {
+    if bytes < 2 * FINE { (bytes / STEP).min(FINE / STEP) - 1 } else { FINE / STEP + bytes / FINE - 2 }
 }
 
 /// A kept block of at least `size` bytes, at most [`MOST`], at a multiple of [`STEP`].
 #[inline]
 pub(super) fn take(size: usize) -> Option<NonNull<u8>> {
-    let mut kept = SIZES[(size.max(1) - 1) / STEP].lock();
+    let mut kept = SIZES[index(rounded(size))].lock();
     kept.count = kept.count.checked_sub(1)?;
     NonNull::new(kept.blocks[kept.count])
 }
@@ -48,10 +57,10 @@ pub(super) fn take(size: usize) -> Option<NonNull<u8>> {
 pub(super) unsafe fn put(address: NonNull<u8>) -> bool {
     // SAFETY: the caller's promise.
     let size = unsafe { usable(address.as_ptr().cast()) };
-    if !(STEP..MOST + STEP).contains(&size) || !(address.as_ptr() as usize).is_multiple_of(STEP) {
+    if !(STEP..MOST + FINE).contains(&size) || !(address.as_ptr() as usize).is_multiple_of(STEP) {
         return false;
     }
-    let mut kept = SIZES[size / STEP - 1].lock();
+    let mut kept = SIZES[index(size)].lock();
     let count = kept.count;
     if count == ROOM {
         return false;
@@ -89,4 +98,26 @@ pub(super) fn ready() {
     static ONCE: Once = Once::new();
     // SAFETY: a static lives for ever.
     ONCE.call_once(|| unsafe { caretaker::enter(&Forks) });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_block_is_never_too_small() {
+        for size in 0..=MOST {
+            let whole = rounded(size);
+            assert!(whole >= size && whole.is_multiple_of(STEP) && whole <= MOST);
+            // Whatever the C library adds, the block serves its own size again, and nothing larger.
+            for has in [whole, whole + 8, whole + STEP - 1] {
+                assert!(index(has) >= index(whole));
+            }
+            assert!(index(whole) < COUNT);
+        }
+        for has in STEP..MOST + FINE {
+            let largest = (1..=MOST).rev().step_by(STEP).chain([1]).find(|&size| index(rounded(size)) == index(has));
+            assert!(largest.is_some_and(|size| rounded(size) <= has), "{has}");
+        }
+    }
 }
