@@ -6,6 +6,7 @@
 //! - [`map_at`], [`map_anywhere`]: private memory that reads zero, readable and writable; `map_at` exactly there or
 //!   not at all, never over something else.
 //! - [`unmap`]: the range is free for anybody again. [`discard`]: the range stays ours, holds nothing and reads zero.
+//! - [`protect`]: makes pages inaccessible, or accessible again; their content stays.
 //! - [`advise_huge`]: ask for huge pages; a wish, whose refusal is an error and harmless.
 //! - [`resident_pages`]: a guess at how many pages of a range are there; never the basis of a promise.
 //! - [`page_size`], [`huge_page_size`], [`processors`], [`current_processor`].
