@@ -25,14 +25,14 @@ if WAY != "plain":
 
     for name in late.NAMES:
         setattr(np, name, getattr(firsttouch, name))
+    serving = firsttouch.malloc() if WAY == "current" else _firsttouch.default_pool()
     if WAY == "current":
-        _firsttouch.enter(firsttouch.malloc())
+        _firsttouch.enter(serving)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_sessionfinish() -> Iterator[None]:
     if WAY != "plain":
-        still = firsttouch.malloc() if WAY == "current" else _firsttouch.default_pool()
-        assert firsttouch.get_allocator() == still
+        assert firsttouch.get_allocator() == serving
         assert all(getattr(np, name) is getattr(firsttouch, name) for name in late.NAMES)
     return (yield from write_outcomes())
