@@ -7,7 +7,7 @@ from benchmarks.harness.report import Section, Table
 from benchmarks.harness.rounds import Call, Plan, collect
 from benchmarks.harness.sizes import KIB, MIB, name
 from benchmarks.harness.statistics import Matrix, Verdict, judge, median
-from benchmarks.tasks.create import MAKERS, SHAPES
+from benchmarks.tasks.create import SHAPES, STATEMENTS
 
 SMALL = (1, 8, 64, 512, KIB, 4 * KIB, 16 * KIB)
 LARGE = (64 * KIB, 256 * KIB, MIB, 16 * MIB, 256 * MIB, 1024 * MIB)
@@ -25,8 +25,7 @@ def run(quick: bool) -> Section:
         "Cells are the time divided by NumPy's in the same process; the array is dropped at once.",
     )
     small, large = ((8, 4 * KIB), (MIB,)) if quick else (SMALL, LARGE)
-    for what, makers in MAKERS.items():
-        plain, *others = makers
+    for what, (plain, *others) in STATEMENTS.items():
         table = Table(f"**{what}**", ["bytes", f"`{plain}`", *(f"`{other}`" for other in others)])
         cells: dict[str, dict[int, Matrix]] = {other: {} for other in others}
         for size in (*small, *large):

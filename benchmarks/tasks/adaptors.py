@@ -39,7 +39,7 @@ def alternately(measures: Mapping[str, Callable[[], Any]], loops: int) -> dict[s
     """Median seconds of each, in turn."""
     times: dict[str, list[float]] = {}
     for turn in range(TURNS):
-        for name in measures if turn % 2 else reversed(measures):
+        for name in list(measures) if turn % 2 else reversed(list(measures)):
             measure = measures[name]
             start = time.perf_counter()
             for _ in range(loops):

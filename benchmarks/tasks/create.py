@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
+import timeit
 from collections.abc import Callable
-from functools import partial
 from statistics import median as middle
 from typing import Any
 
@@ -15,37 +15,23 @@ import firsttouch as ft
 TURNS = 20
 _pool = ft.pool()
 
-MAKERS: dict[str, dict[str, Callable[..., Any]]] = {
-    "empty": {
-        "np.empty": np.empty,
-        "ft.empty": ft.empty,
-        "ft.empty(allocator=)": partial(ft.empty, allocator=_pool),
-        "pool.empty": _pool.empty,
-    },
-    "zeros": {
-        "np.zeros": np.zeros,
-        "ft.zeros": ft.zeros,
-        "ft.zeros(allocator=)": partial(ft.zeros, allocator=_pool),
-        "pool.zeros": _pool.zeros,
-    },
+STATEMENTS: dict[str, tuple[str, ...]] = {
+    what: (f"np.{what}(n, t)", f"ft.{what}(n, t)", f"ft.{what}(n, t, allocator=pool)", f"pool.{what}(n, t)")
+    for what in ("empty", "zeros")
 }
 
 
 def measure(nbytes: int, what: str) -> dict[str, float]:
     """Seconds to make and drop an array of that many bytes, each way."""
-    loops = range(max(2, min(2000, (1 << 24) // nbytes)))
+    names = {"np": np, "ft": ft, "pool": _pool, "n": nbytes, "t": np.uint8}
+    timers = {statement: timeit.Timer(statement, globals=names) for statement in STATEMENTS[what]}
+    loops = max(2, min(2000, (1 << 24) // nbytes))
     times: dict[str, list[float]] = {}
-    clock, dtype = time.perf_counter, np.uint8
-    names = list(MAKERS[what])
     for turn in range(TURNS):
-        for name in names if turn % 2 else reversed(names):
-            make = MAKERS[what][name]
-            make(nbytes, dtype)
-            start = clock()
-            for _ in loops:
-                make(nbytes, dtype)
-            times.setdefault(name, []).append((clock() - start) / len(loops))
-    return {name: middle(row) for name, row in times.items()}
+        for statement, timer in timers.items() if turn % 2 else reversed(timers.items()):
+            timer.timeit(1)
+            times.setdefault(statement, []).append(timer.timeit(loops) / loops)
+    return {statement: middle(row) for statement, row in times.items()}
 
 
 SOURCES: dict[str, Callable[[], Any]] = {
