@@ -93,11 +93,12 @@ _showing.attach()
 if not _typing.TYPE_CHECKING:  # else any name would do
 
     def __getattr__(name: str) -> object:
-        """A constructor, which stays here once it was asked for."""
+        """A constructor; once one was asked for, all stay here, also when imports are over at the interpreter's end."""
         if name not in _late.NAMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        globals()[name] = found = _late.constructor(name)
-        return found
+        late = {each: _late.constructor(each) for each in _late.NAMES if each not in globals()}
+        globals().update(late)
+        return late[name]
 
 
 def __dir__() -> list[str]:
