@@ -7,7 +7,7 @@ import os
 import sys
 import time
 
-from _firsttouch_start import library
+from _firsttouch_start import library, state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,12 +84,10 @@ def pool() -> "dict[str, int] | None":
 
 
 def _pool_totals() -> "dict[str, int]":
-    from _firsttouch_start import pooling
-
     firsttouch: Any = sys.modules.get("firsttouch")
-    if not pooling.installed or firsttouch is None:
+    if not state.installed or firsttouch is None:
         return {}
-    totals: dict[str, int] = firsttouch.stats(pooling.allocator).as_dict()
+    totals: dict[str, int] = firsttouch.stats(state.allocator).as_dict()
     return totals
 
 

@@ -7,18 +7,12 @@ with either, in any thread; whichever ends last installs.
 import os
 import sys
 
-from _firsttouch_start import measures, rank, speak
+from _firsttouch_start import measures, rank, speak, state
 from _firsttouch_start.listen import listener
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-#: Whether the pool is in place, and if not, why not.
-installed = False
-reason: str | None = None
-#: The allocator that was made for the options given; None is the process's own pool.
-allocator: "Any" = None
 
 _complete: set[str] = set()
 _done = False
@@ -91,7 +85,6 @@ def _site() -> str:
 
 
 def _install() -> None:
-    global allocator, installed
     from _firsttouch_start import settings
 
     firsttouch: Any = sys.modules["firsttouch"]
@@ -99,11 +92,11 @@ def _install() -> None:
     chosen = {name: options[name] for name in ("max_idle", "decay") if name in options}
     try:
         if "allocator" in options:
-            allocator = firsttouch.checking.parse(options["allocator"])
+            state.allocator = firsttouch.checking.parse(options["allocator"])
         elif chosen:
-            allocator = firsttouch.pool(**chosen)
-        firsttouch.install(allocator)
-        installed = True
+            state.allocator = firsttouch.pool(**chosen)
+        firsttouch.install(state.allocator)
+        state.installed = True
         if "p" in rank.fields(options.get("json") or ""):
             measures.follow_forks()
     except firsttouch.UnsupportedError as error:
@@ -112,11 +105,10 @@ def _install() -> None:
 
 def _refused(why: str) -> None:
     """Say once per program, not once per worker, that it goes on without the pool."""
-    global reason
-    reason = " ".join(why.split())
+    state.reason = " ".join(why.split())
     _stop()
     if str(os.getpid()) in os.environ.get("FIRSTTOUCH_RUN", ""):
-        speak.line(f"not pooled: {reason}")
+        speak.line(f"not pooled: {state.reason}")
 
 
 def _stop() -> None:

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from _firsttouch_start import estimate, library, measures, pooling, rank, speak, units
+from _firsttouch_start import estimate, library, measures, rank, speak, state, units
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ def collect(main: bool) -> "dict[str, Any]":
         "command": list(sys.orig_argv),
         "python": sys.version.split()[0],
         "numpy": getattr(numpy, "__version__", None),
-        "pooled": pooling.installed,
-        "not_pooled_because": pooling.reason,
+        "pooled": state.installed,
+        "not_pooled_because": state.reason,
         "seconds": {name: spent[name] for name in ("wall", "user", "kernel")},
         "children_seconds": measures.children(),
         "faults": {"minor": int(spent["minor_faults"]), "major": int(spent["major_faults"])},
         "resident_bytes": measures.resident(),
-        "allocator": None if pooling.allocator is None else repr(pooling.allocator),
+        "allocator": None if state.allocator is None else repr(state.allocator),
         "pool": pool,
         "last_failure": _last_failure(),
     }
@@ -50,7 +50,7 @@ def collect(main: bool) -> "dict[str, Any]":
 
 def _last_failure() -> "dict[str, Any] | None":
     firsttouch: Any = sys.modules.get("firsttouch")
-    failure = firsttouch.last_failure() if pooling.installed and firsttouch else None
+    failure = firsttouch.last_failure() if state.installed and firsttouch else None
     if failure is None:
         return None
     return {"text": str(failure), "asked": failure.asked, "limit": failure.limit, "reason": failure.reason}

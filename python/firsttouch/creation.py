@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from firsttouch import late
 from firsttouch._firsttouch import Allocator
 from firsttouch.constructing import made, satisfying, signature
 
@@ -161,11 +160,14 @@ def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _complete() -> None:
-    """Gives the functions NumPy's signatures, and allocators the functions as methods."""
+    """Gives the functions NumPy's signatures, and makes the methods."""
     for name in __all__:
         function = globals()[name]
         function.__signature__, function.__module__ = signature(_numpys[name], name), "firsttouch"
-        late.replace(name, _method(name, function))
+        METHODS[name] = _method(name, function)
 
+
+METHODS: dict[str, Callable[..., Any]] = {}
+"""The functions as methods of an allocator."""
 
 _complete()

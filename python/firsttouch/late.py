@@ -26,8 +26,12 @@ NAMES = (
 
 
 def constructor(name: str) -> Any:
-    """The function of this name; NumPy is there afterwards."""
-    return getattr(importlib.import_module("firsttouch.creation"), name)
+    """The function of this name; NumPy is there afterwards, and the methods are."""
+    creation = importlib.import_module("firsttouch.creation")
+    for method in NAMES:
+        if isinstance(vars(Allocator).get(method), _Method):
+            setattr(Allocator, method, creation.METHODS[method])
+    return getattr(creation, name)
 
 
 def _empty(*arguments: Any, **named: Any) -> Any:
@@ -39,7 +43,7 @@ def _zeros(*arguments: Any, **named: Any) -> Any:
 
 
 class _Method:
-    """Stands for an allocator's method until `creation` puts the real one in its place."""
+    """Stands for an allocator's method until it is first asked for."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -56,8 +60,3 @@ def attach() -> None:
         if not hasattr(Allocator, name):
             setattr(Allocator, name, _Method(name))
 
-
-def replace(name: str, method: Any) -> None:
-    """Puts a method where it was only promised."""
-    if isinstance(vars(Allocator).get(name), _Method):
-        setattr(Allocator, name, method)

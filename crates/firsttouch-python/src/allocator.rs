@@ -36,6 +36,11 @@ impl PyAllocator {
         Self::new(Which::Foreign(name))
     }
 
+    /// Whether it stands for another library's memory handler.
+    pub fn is_foreign(&self) -> bool {
+        matches!(self.which, Which::Foreign(_))
+    }
+
     pub fn direct(&self) -> &PyOnceLock<Py<PyAny>> {
         &self.direct
     }

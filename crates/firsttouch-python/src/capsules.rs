@@ -9,6 +9,7 @@ use crate::install::{behind, next, small_limit};
 use crate::numpy_api::{CAPSULE, handler_in};
 use crate::owners;
 use firsttouch::allocator::Allocator;
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -31,8 +32,11 @@ fn around(py: Python<'_>, handler: Box<Handler>) -> PyResult<Bound<'_, PyAny>> {
     }
 }
 
-/// NumPy's own handler as it was before anything was installed.
-fn numpys(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+/// NumPy's own handler as it was before anything was installed; nobody else's can be had again.
+fn numpys<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
+    if allocator.is_foreign() {
+        return Err(PyTypeError::new_err(format!("{} can't be used from here", allocator.expression())));
+    }
     // SAFETY: NumPy's own handler lives for ever, so this capsule needs no destructor.
     unsafe {
         let raw = behind(py)?.cast_mut();
@@ -47,7 +51,7 @@ fn small(allocator: &dyn Allocator) -> usize {
 
 /// For a context: small arrays of pools come from NumPy.
 pub fn context<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
-    let Some(native) = allocator.native() else { return numpys(py) };
+    let Some(native) = allocator.native() else { return numpys(py, allocator) };
     around(py, Handler::new(Kind::Context, native.clone(), small(native.as_ref()), next(py)?))
 }
 
@@ -63,7 +67,7 @@ pub fn direct<'a, 'py>(py: Python<'py>, allocator: &'a PyAllocator) -> PyResult<
     let cell = allocator.direct();
     let made = cell.get_or_try_init(py, || match allocator.native() {
         Some(native) => new_direct(py, native),
-        None => numpys(py).map(Bound::unbind),
+        None => numpys(py, allocator).map(Bound::unbind),
     })?;
     Ok(made.bind(py))
 }

@@ -9,7 +9,7 @@ use firsttouch::sources::{Aligned, Calloc, Malloc, Pages};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 /// A size in bytes, given as a number or as text.
@@ -50,12 +50,14 @@ fn pages(huge: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
 
 #[pyfunction]
 fn malloc() -> PyAllocator {
-    PyAllocator::ours(Arc::new(Malloc))
+    static ONE: LazyLock<Arc<dyn Allocator>> = LazyLock::new(|| Arc::new(Malloc));
+    PyAllocator::ours(ONE.clone()) // it has no state, so that all are one
 }
 
 #[pyfunction]
 fn calloc() -> PyAllocator {
-    PyAllocator::ours(Arc::new(Calloc))
+    static ONE: LazyLock<Arc<dyn Allocator>> = LazyLock::new(|| Arc::new(Calloc));
+    PyAllocator::ours(ONE.clone())
 }
 
 #[pyfunction]

@@ -4,6 +4,7 @@
 
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -27,9 +28,22 @@ struct Seen {
 
 static SEEN: Mutex<Option<Seen>> = Mutex::new(None);
 
+/// Where NumPy and this package lie, and what is Python's own way of importing.
+fn libraries(py: Python<'_>) -> &'static [String] {
+    static FOUND: PyOnceLock<Vec<String>> = PyOnceLock::new();
+    FOUND.get_or_init(py, || {
+        let folder = |name: &str| -> PyResult<String> {
+            let file: String = py.import(name)?.getattr("__file__")?.extract()?;
+            Ok(file.trim_end_matches("__init__.py").to_owned())
+        };
+        let folders = ["numpy", "firsttouch"].into_iter().filter_map(|name| folder(name).ok());
+        folders.chain(["<frozen importlib".to_owned()]).collect()
+    })
+}
+
 fn is_library(code: &Bound<'_, PyAny>) -> bool {
     let file = code.getattr("co_filename").and_then(|name| name.extract::<String>()).unwrap_or_default();
-    ["/numpy/", "/firsttouch/"].iter().any(|part| file.contains(part))
+    libraries(code.py()).iter().any(|folder| file.starts_with(folder))
 }
 
 /// The number of the line that asks; zero where no Python code runs in this thread. (NumPy's text parsers ask without the

@@ -1,12 +1,35 @@
 //! Bytes that nobody should write, in the gaps that alignment leaves beside a block.
 
 use super::room::Room;
+use std::ops::Range;
 use std::ptr::with_exposed_provenance_mut;
+
+/// Canaries repeat at this distance, so that they can be written and compared in one go.
+const PERIOD: usize = 256;
+/// Bytes written or compared at a time: a page, as gaps are no larger where pages are 4 KiB.
+const PIECE: usize = 4096;
+
+/// The canaries from any place in the period on.
+static CANARIES: [u8; PIECE + PERIOD] = {
+    let mut bytes = [0; PIECE + PERIOD];
+    let mut at = 0;
+    while at < bytes.len() {
+        bytes[at] = canary(at);
+        at += 1;
+    }
+    bytes
+};
 
 /// Differs from its neighbours and is rarely what a program writes; never zero, so that a search for a text's lost end
 /// goes on to the guard.
-fn canary(address: usize) -> u8 {
+const fn canary(address: usize) -> u8 {
     (address as u8).wrapping_mul(0x3B) ^ 0xC5 | 1
+}
+
+/// A gap in pieces, each with the canaries that belong there.
+fn pieces(gap: Range<usize>) -> impl Iterator<Item = (usize, &'static [u8])> {
+    let end = gap.end;
+    gap.step_by(PIECE).map(move |at| (at, &CANARIES[at % PERIOD..][..PIECE.min(end - at)]))
 }
 
 /// Puts canaries beside the block.
@@ -14,12 +37,22 @@ fn canary(address: usize) -> u8 {
 /// # Safety
 /// The room is accessible, and only its block is anybody's.
 pub(super) unsafe fn put(room: &Room) {
-    for gap in room.gaps() {
-        for address in gap {
-            // SAFETY: the caller's promise: the gaps lie on the block's pages, beside it.
-            unsafe { with_exposed_provenance_mut::<u8>(address).write(canary(address)) };
-        }
+    for (at, canaries) in room.gaps().into_iter().flat_map(pieces) {
+        // SAFETY: the caller's promise: the gaps lie on the block's pages, beside it.
+        unsafe { with_exposed_provenance_mut::<u8>(at).copy_from_nonoverlapping(canaries.as_ptr(), canaries.len()) };
     }
+}
+
+/// Whether anything was written into a gap.
+///
+/// # Safety
+/// As for [`put`], which was called.
+unsafe fn is_whole(gap: Range<usize>) -> bool {
+    // SAFETY: as for `put`; the C library compares, as whoever else writes there does what is looked for here.
+    pieces(gap).all(|(at, canaries)| unsafe {
+        let there = with_exposed_provenance_mut::<u8>(at);
+        libc::memcmp(there.cast(), canaries.as_ptr().cast(), canaries.len()) == 0
+    })
 }
 
 /// A byte beside the block that was written, if any was: the nearest behind it, or else before it.
@@ -27,10 +60,14 @@ pub(super) unsafe fn put(room: &Room) {
 /// # Safety
 /// As for [`put`], which was called.
 pub(super) unsafe fn damage(room: &Room) -> Option<usize> {
+    let [mut before, mut behind] = room.gaps();
+    // SAFETY: the caller's promise.
+    if unsafe { is_whole(before.clone()) && is_whole(behind.clone()) } {
+        return None;
+    }
     let changed = |&at: &usize| {
-        // SAFETY: as for `put`; whoever else writes there does what is looked for here.
+        // SAFETY: as above.
         unsafe { with_exposed_provenance_mut::<u8>(at).read_volatile() != canary(at) }
     };
-    let [mut before, mut behind] = room.gaps();
     behind.find(changed).or_else(|| before.rfind(changed))
 }

@@ -1,0 +1,10 @@
+"""What became of this process: whether the pool is in place, and if not, why not."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+installed = False
+reason: str | None = None
+#: The allocator that was made for the options given; None is the process's own pool.
+allocator: "Any" = None
