@@ -59,4 +59,3 @@ def attach() -> None:
     for name in NAMES:
         if not hasattr(Allocator, name):
             setattr(Allocator, name, _Method(name))
-

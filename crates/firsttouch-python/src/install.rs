@@ -6,6 +6,7 @@ use crate::UnsupportedError;
 use crate::allocator::PyAllocator;
 use crate::handler::{Handler, Kind, NUMPY_NAME, is_front};
 use crate::numpy_api::{Functions, NumPy, RawHandler, handler_in};
+use crate::own::stands_on_python;
 use crate::owners;
 use firsttouch::adaptors::{Options, Pool, SMALL_LIMIT};
 use firsttouch::allocator::Allocator;
@@ -92,6 +93,13 @@ fn install(py: Python<'_>, allocator: Option<&PyAllocator>) -> PyResult<()> {
             ))
         })?,
     };
+    if stands_on_python(&chosen) {
+        return Err(PyTypeError::new_err(format!(
+            "install() can't take {}: at its bottom is an allocator written in Python, and memory that serves every thread \
+             is given back without the GIL; give C functions to firsttouch.from_functions(), or use use()",
+            chosen.expression()
+        )));
+    }
     if !owners::can_tell(chosen.as_ref()) {
         return Err(PyTypeError::new_err(format!(
             "install() can't take {}: its blocks lie outside firsttouch's segments, so their owner could not be told from \

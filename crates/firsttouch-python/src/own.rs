@@ -13,6 +13,7 @@ use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError, PyValueError}
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
+use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 use std::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
@@ -150,6 +151,12 @@ unsafe impl Allocator for Own {
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
         self.ledger.get(address).unwrap_or(0)
     }
+}
+
+/// Whether Python code is at the bottom of a stack: then its blocks can't be given back without the GIL.
+pub fn stands_on_python(allocator: &Arc<dyn Allocator>) -> bool {
+    let any: &dyn Any = allocator.as_ref();
+    any.is::<Own>() || allocator.upstream().is_some_and(stands_on_python)
 }
 
 /// An allocator from an object with `allocate` and `deallocate`.

@@ -152,6 +152,10 @@ unsafe impl Allocator for Over {
         self.options.expression(&self.upstream.expression())
     }
 
+    fn upstream(&self) -> Option<&Arc<dyn Allocator>> {
+        Some(&self.upstream)
+    }
+
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         let refused = |error| {
             self.state.lock().counts.failures += 1;
