@@ -124,20 +124,20 @@ pub unsafe trait Allocator: Any + Send + Sync {
 
     /// Gives what is kept back to the operating system now; bytes given back.
     fn trim(&self) -> usize {
-        0
+        self.upstream().map_or(0, |upstream| upstream.trim())
     }
 
     /// What this allocator holds and did; zeros where it keeps no count.
     fn stats(&self) -> Stats {
-        Stats::default()
+        self.upstream().map_or_else(Stats::default, |upstream| upstream.stats())
     }
 
     /// Whether every block lies in firsttouch's segments, so that its owner can be found from its address alone.
     fn in_segments(&self) -> bool {
-        false
+        self.upstream().is_some_and(|upstream| upstream.in_segments())
     }
 
-    /// The allocator that this one stands on, if it is an adaptor.
+    /// The allocator that this one stands on, if it is an adaptor. It answers below for an adaptor that does not.
     fn upstream(&self) -> Option<&Arc<dyn Allocator>> {
         None
     }
@@ -157,6 +157,6 @@ pub unsafe trait Allocator: Any + Send + Sync {
 
     /// Requests below this many bytes are better served by the program's own small allocator.
     fn small_limit(&self) -> usize {
-        0
+        self.upstream().map_or(0, |upstream| upstream.small_limit())
     }
 }

@@ -6,7 +6,6 @@ use super::list;
 use crate::allocator::{AllocError, Allocator, Block, Request};
 use crate::failure;
 use crate::memory::ledger::Ledger;
-use crate::stats::Stats;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -108,16 +107,8 @@ unsafe impl Allocator for Filled {
         }
     }
 
-    fn trim(&self) -> usize {
-        self.upstream.trim()
-    }
-
-    fn stats(&self) -> Stats {
-        self.upstream.stats()
-    }
-
-    fn in_segments(&self) -> bool {
-        self.upstream.in_segments()
+    fn small_limit(&self) -> usize {
+        0 // small arrays are what this is for, too
     }
 
     fn upstream(&self) -> Option<&Arc<dyn Allocator>> {

@@ -6,7 +6,6 @@ use super::list;
 use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
 use crate::failure;
 use crate::memory::ledger::Ledger;
-use crate::stats::Stats;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -112,27 +111,11 @@ unsafe impl Allocator for Limited {
         }
     }
 
-    fn trim(&self) -> usize {
-        self.upstream.trim()
-    }
-
-    fn stats(&self) -> Stats {
-        self.upstream.stats()
-    }
-
-    fn in_segments(&self) -> bool {
-        self.upstream.in_segments()
-    }
-
     fn upstream(&self) -> Option<&Arc<dyn Allocator>> {
         Some(&self.upstream)
     }
 
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {
         Some(self.ledger.get(address).is_some())
-    }
-
-    fn small_limit(&self) -> usize {
-        self.upstream.small_limit()
     }
 }

@@ -202,8 +202,8 @@ unsafe impl Allocator for Guarded {
         }
     }
 
-    fn in_segments(&self) -> bool {
-        self.upstream.in_segments()
+    fn small_limit(&self) -> usize {
+        0 // small arrays are what this is for, too
     }
 
     fn upstream(&self) -> Option<&Arc<dyn Allocator>> {

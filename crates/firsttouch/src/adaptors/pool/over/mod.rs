@@ -232,10 +232,6 @@ unsafe impl Allocator for Over {
         Stats { idle, mapped, retained: upstream.retained, ..state.counts }
     }
 
-    fn in_segments(&self) -> bool {
-        self.upstream.in_segments()
-    }
-
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {
         Some(self.ledger.get(address).is_some())
     }
