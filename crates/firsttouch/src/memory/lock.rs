@@ -30,6 +30,11 @@ impl Word {
         }
     }
 
+    #[inline]
+    fn try_lock(&self) -> bool {
+        self.0.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok()
+    }
+
     #[cold]
     fn lock_slowly(&self) {
         for _ in 0..100 {
@@ -60,6 +65,11 @@ impl Word {
         while self.0.compare_exchange(FREE, HELD, Acquire, Relaxed).is_err() {
             shuttle::thread::yield_now();
         }
+    }
+
+    fn try_lock(&self) -> bool {
+        shuttle::thread::yield_now();
+        self.0.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok()
     }
 
     fn unlock(&self) {
@@ -93,6 +103,12 @@ impl<T> Lock<T> {
     pub(crate) fn lock(&self) -> Guard<'_, T> {
         self.word.lock();
         Guard(self)
+    }
+
+    /// The value, if nobody else uses it now.
+    #[inline]
+    pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
+        self.word.try_lock().then(|| Guard(self)) // lazily: a guard that is dropped unlocks
     }
 
     /// Takes the lock and keeps it, until [`Lock::release`].

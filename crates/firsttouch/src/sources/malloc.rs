@@ -42,7 +42,6 @@ fn fresh(size: usize, align: usize) -> Option<NonNull<u8>> {
 /// # Safety
 /// The block lives, and nobody uses it any more.
 pub(super) unsafe fn free(address: NonNull<u8>) {
-    small_blocks::ready();
     // SAFETY: the caller's promise.
     unsafe {
         if !small_blocks::put(address) {
