@@ -13,8 +13,8 @@ const SLACK: usize = 2 << 20;
 /// Less idle memory than this is not worth asking how much the machine has left.
 const ASK_MIN: usize = 16 << 20;
 /// The part of a bound on address space that may lie idle. A program that runs plainly in five sixths of its bound
-/// then finds room for whatever it asks of others.
-const IDLE_SPACE: usize = 8;
+/// then finds room for whatever it asks of others, and for this library itself (16 MiB with all that is bundled).
+const IDLE_SPACE: usize = 16;
 /// Epochs until idle memory has decayed, where the time is not shorter than so many ticks.
 const DECAY_EPOCHS: u32 = 10;
 
