@@ -2,7 +2,8 @@
 //!
 //! The floors, from the bottom: [`layout`] and [`allocator`] say what is asked and what is given; [`os`] is the only
 //! place that names a system call; [`memory`] makes what the system gives safe to hold; [`sources`] bring memory in;
-//! [`adaptors`] stand on another allocator. An arrow never runs back up, and nothing here knows of Python.
+//! [`adaptors`] stand on another allocator; [`scratch`] memory is used again when its scope ends. An arrow never runs
+//! back up, and nothing here knows of Python.
 
 pub mod adaptors;
 pub mod allocator;
@@ -10,6 +11,7 @@ pub mod failure;
 pub mod layout;
 pub mod memory;
 pub mod os;
+pub mod scratch;
 pub mod size;
 pub mod sources;
 pub mod stats;

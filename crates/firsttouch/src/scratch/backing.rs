@@ -1,0 +1,124 @@
+//! What scopes take their memory from.
+
+use crate::allocator::{AllocError, Block, Request};
+use std::ptr::NonNull;
+
+/// A scope's place in its backing's list. It goes to another scope only once no block of this one lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot(pub u32);
+
+impl Slot {
+    /// The place of blocks that were taken outside all scopes; it is always open.
+    pub const OUTSIDE: Self = Self(0);
+}
+
+/// Why a request was not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// What is held is too much for what lives: somebody else should serve this.
+    Crowded,
+    /// There is no memory.
+    Failed(AllocError),
+}
+
+impl From<AllocError> for Refused {
+    fn from(error: AllocError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// A block that lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Survivor {
+    /// Where it begins.
+    pub address: usize,
+    /// Its bytes, as asked or a little more.
+    pub size: usize,
+    /// The number of the line that asked; zero where none was noted.
+    pub site: u64,
+}
+
+/// Somebody wrote to freed memory; found in debug mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Where the freed block began.
+    pub address: usize,
+    /// Its bytes.
+    pub size: usize,
+    /// The first byte that was hit, counted from the block's begin.
+    pub offset: usize,
+    /// The number of the line that asked for the block; zero where none was noted.
+    pub site: u64,
+}
+
+/// How a scope ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Closed {
+    /// Its blocks that live on.
+    pub survivors: usize,
+    /// Their bytes.
+    pub bytes: usize,
+    /// What debug mode found, if anything.
+    pub damage: Option<Damage>,
+}
+
+/// Memory for scopes. Its blocks are counted; any thread may give one back, during its scope or long after.
+///
+/// # Safety
+/// Blocks keep the laws of an [`Allocator`](crate::Allocator)'s: no scope's end, and nothing else, makes memory with a
+/// living block on it anybody else's.
+pub unsafe trait Backing: Send + Sync {
+    /// A scope begins.
+    fn open(&self) -> Slot;
+
+    /// A scope ends. Its blocks that live stay valid. A second time nothing happens.
+    fn close(&self, slot: Slot) -> Closed;
+
+    /// Serves a request of a scope.
+    ///
+    /// # Errors
+    /// Why it was not served.
+    fn allocate(&self, slot: Slot, request: Request) -> Result<Block, Refused>;
+
+    /// Takes a block back, if it is one of this backing; whether it was.
+    ///
+    /// # Safety
+    /// A living block begins at `address`, whoever's; nothing uses it any more if it is one of this backing.
+    unsafe fn deallocate(&self, address: NonNull<u8>) -> bool;
+
+    /// Bytes that may be used at `address`, if a living block of this backing begins there.
+    fn usable_size(&self, address: NonNull<u8>) -> Option<usize>;
+
+    /// Changes a block's size where it stands; `false` leaves it as it was.
+    ///
+    /// # Safety
+    /// A living block of this backing begins at `address`; where it shrinks, nothing uses what lies above.
+    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool;
+
+    /// The living blocks of a scope.
+    fn survivors(&self, slot: Slot) -> Vec<Survivor>;
+
+    /// Bytes of living blocks.
+    fn used(&self) -> usize;
+
+    /// Bytes held, in use or not.
+    fn capacity(&self) -> usize;
+
+    /// The most that was ever used since the last reset.
+    fn peak(&self) -> usize;
+
+    /// How many scopes are open.
+    fn depth(&self) -> usize;
+
+    /// Gives back what no living block needs.
+    ///
+    /// # Errors
+    /// The number of open scopes; nothing happens then.
+    fn reset(&self) -> Result<(), usize>;
+
+    /// Whether all its blocks lie in firsttouch's segments.
+    fn in_segments(&self) -> bool;
+
+    /// The expression that makes it, defaults shown.
+    fn expression(&self) -> String;
+}
