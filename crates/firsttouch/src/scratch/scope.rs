@@ -1,0 +1,201 @@
+//! A scope: the allocator of one block of code.
+//!
+//! It serves while it is open, in its own thread and process; else the nearest open scope around it does, and at the end
+//! whoever served before all of them. For contexts leak: a child task, a callback and a thread that was handed the
+//! context all still see it. What it gave it takes back for ever, from any thread.
+
+use super::backing::{Backing, Closed, Refused, Slot, Survivor};
+use super::owner::Owner;
+use super::passed::Passed;
+use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::memory::lock::Lock;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+/// See the module.
+pub struct Scope {
+    backing: Arc<dyn Backing>,
+    slot: AtomicU32,
+    open: AtomicBool,
+    /// `None`: a scope that any thread may use, for memory outside all blocks of code.
+    owner: Option<Owner>,
+    outer: Option<Arc<Self>>,
+    passed: Passed,
+    /// Whether all that scopes give lies in firsttouch's segments.
+    inside: bool,
+    /// Held while it opens or closes.
+    turning: Lock<()>,
+}
+
+impl Scope {
+    /// A scope of this thread, open. What it can't serve goes to `outer`, then to `before`.
+    pub fn open(backing: Arc<dyn Backing>, outer: Option<Arc<Self>>, before: Arc<dyn Allocator>) -> Arc<Self> {
+        let slot = backing.open();
+        Arc::new(Self::new(backing, slot, Some(Owner::current()), outer, before))
+    }
+
+    /// The memory of a backing outside all scopes: for every thread, open for ever.
+    pub fn outside(backing: Arc<dyn Backing>, before: Arc<dyn Allocator>) -> Arc<Self> {
+        Arc::new(Self::new(backing, Slot::OUTSIDE, None, None, before))
+    }
+
+    fn new(
+        backing: Arc<dyn Backing>,
+        slot: Slot,
+        owner: Option<Owner>,
+        outer: Option<Arc<Self>>,
+        before: Arc<dyn Allocator>,
+    ) -> Self {
+        let inside = backing.in_segments() && outer.as_ref().is_none_or(|outer| outer.inside);
+        Self {
+            backing,
+            slot: AtomicU32::new(slot.0),
+            open: AtomicBool::new(true),
+            owner,
+            outer,
+            passed: Passed::new(before),
+            inside,
+            turning: Lock::new(()),
+        }
+    }
+
+    /// Opens a closed scope again, for the same thread and with the same scopes around it. Nobody else may hold it, and
+    /// none of its blocks live.
+    pub fn reopen(&self) {
+        let _turning = self.turning.lock();
+        if !self.open.load(Relaxed) {
+            self.slot.store(self.backing.open().0, Relaxed);
+            self.open.store(true, Release);
+        }
+    }
+
+    /// Ends the scope, from any thread. Its living blocks stay valid. A second time nothing happens.
+    pub fn close(&self) -> Closed {
+        let _turning = self.turning.lock();
+        if self.owner.is_none() || !self.open.swap(false, Relaxed) {
+            return Closed::default();
+        }
+        self.backing.close(self.slot())
+    }
+
+    /// Whether it is open, whoever asks.
+    pub fn is_open(&self) -> bool {
+        self.open.load(Acquire)
+    }
+
+    /// Whether it serves the thread that asks.
+    #[inline]
+    pub fn serves(&self) -> bool {
+        self.open.load(Acquire) && self.owner.is_none_or(Owner::is_current)
+    }
+
+    /// Whose it is; nothing for memory outside all scopes.
+    pub fn owner(&self) -> Option<Owner> {
+        self.owner
+    }
+
+    /// What it takes its memory from.
+    pub fn backing(&self) -> &Arc<dyn Backing> {
+        &self.backing
+    }
+
+    /// The scope around it.
+    pub fn outer(&self) -> Option<&Arc<Self>> {
+        self.outer.as_ref()
+    }
+
+    /// Who serves where no scope does.
+    pub fn before(&self) -> &Arc<dyn Allocator> {
+        self.passed.to()
+    }
+
+    /// Its place in its backing.
+    pub fn slot(&self) -> Slot {
+        Slot(self.slot.load(Relaxed))
+    }
+
+    /// Its living blocks.
+    pub fn survivors(&self) -> Vec<Survivor> {
+        self.backing.survivors(self.slot())
+    }
+
+    /// Whether every block that it gave and that lives lies in firsttouch's segments.
+    #[inline]
+    pub fn is_inside(&self) -> bool {
+        self.inside && !self.passed.any()
+    }
+
+    /// It and the scopes around it, from inside.
+    fn chain(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |scope| scope.outer.as_deref())
+    }
+
+    /// Takes a block back, if this scope gave it out; whether it did.
+    ///
+    /// # Safety
+    /// A living block begins at `address`, whoever's; nothing uses it any more if it is one that this scope gave out.
+    #[inline]
+    pub unsafe fn try_deallocate(&self, address: NonNull<u8>) -> bool {
+        // SAFETY: the caller's promise; backings and the list know their own blocks.
+        unsafe {
+            self.backing.deallocate(address)
+                || self.passed.deallocate(address)
+                || self.chain().skip(1).any(|scope| scope.backing.deallocate(address))
+        }
+    }
+
+    fn backing_of(&self, address: NonNull<u8>) -> Option<(&dyn Backing, usize)> {
+        self.chain().find_map(|scope| Some((&*scope.backing, scope.backing.usable_size(address)?)))
+    }
+}
+
+// SAFETY: backings keep the promises, and so does whoever served before; each block goes back to who gave it.
+unsafe impl Allocator for Scope {
+    fn expression(&self) -> String {
+        format!("scratch({})", self.backing.expression())
+    }
+
+    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
+        for scope in self.chain().filter(|scope| scope.serves()) {
+            match scope.backing.allocate(scope.slot(), request) {
+                Ok(block) => return Ok(block),
+                Err(Refused::Failed(error)) => return Err(error),
+                Err(Refused::Crowded) => {}
+            }
+        }
+        self.passed.allocate(request)
+    }
+
+    unsafe fn deallocate(&self, address: NonNull<u8>) {
+        // SAFETY: the caller's promise.
+        let known = unsafe { self.try_deallocate(address) };
+        debug_assert!(known, "a block that came from here");
+    }
+
+    unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
+        match self.backing_of(address) {
+            Some((_, size)) => size,
+            // SAFETY: it lives (caller) and no backing has it, so it was passed on.
+            None => unsafe { self.passed.to().usable_size(address) },
+        }
+    }
+
+    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
+        // SAFETY: as for `usable_size`.
+        unsafe {
+            match self.backing_of(address) {
+                Some((backing, _)) => backing.resize_in_place(address, size),
+                None => self.passed.to().resize_in_place(address, size),
+            }
+        }
+    }
+
+    fn in_segments(&self) -> bool {
+        self.inside && self.before().in_segments()
+    }
+
+    fn owns(&self, address: NonNull<u8>) -> Option<bool> {
+        Some(self.passed.owns(address) || self.backing_of(address).is_some())
+    }
+}
