@@ -6,5 +6,10 @@
 #![allow(unsafe_code)] // Safety: blocks are counted out of band, and none is used again while it lives (law 8).
 
 mod backing;
+mod buffer;
+mod slots;
+mod space;
+mod spaces;
 
 pub use backing::{Backing, Closed, Damage, Refused, Slot, Survivor};
+pub use buffer::{BadOptions, Buffer, Options};
