@@ -6,10 +6,15 @@
 #![allow(unsafe_code)] // Safety: blocks are counted out of band, and none is used again while it lives (law 8).
 
 mod backing;
+mod buffer;
 mod owner;
 mod passed;
 mod scope;
+mod slots;
+mod space;
+mod spaces;
 
 pub use backing::{Backing, Closed, Damage, Refused, Slot, Survivor};
+pub use buffer::{BadOptions, Buffer, Options};
 pub use owner::Owner;
 pub use scope::Scope;
