@@ -17,7 +17,9 @@ mod install;
 mod numpy_api;
 mod own;
 mod owners;
+mod plain;
 mod report;
+mod scratch;
 mod sites;
 mod stacks;
 mod traces;
@@ -57,5 +59,6 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     contexts::register(module)?;
     faults::register(module)?;
     forks::register(module)?;
+    scratch::register(module)?;
     report::register(module)
 }

@@ -98,6 +98,17 @@ pub unsafe trait Backing: Send + Sync {
     /// The living blocks of a scope.
     fn survivors(&self, slot: Slot) -> Vec<Survivor>;
 
+    /// How many they are.
+    fn living(&self, slot: Slot) -> usize {
+        self.survivors(slot).len()
+    }
+
+    /// Whether the block at `address` is one of this backing and shares its memory with others, so that it holds up more
+    /// than itself.
+    fn is_pinned_by(&self, address: NonNull<u8>) -> bool {
+        self.usable_size(address).is_some()
+    }
+
     /// Bytes of living blocks.
     fn used(&self) -> usize;
 

@@ -120,6 +120,11 @@ impl Scope {
         self.backing.survivors(self.slot())
     }
 
+    /// How many they are.
+    pub fn living(&self) -> usize {
+        self.backing.living(self.slot())
+    }
+
     /// Whether every block that it gave and that lives lies in firsttouch's segments.
     #[inline]
     pub fn is_inside(&self) -> bool {
@@ -143,6 +148,11 @@ impl Scope {
                 || self.passed.deallocate(address)
                 || self.chain().skip(1).any(|scope| scope.backing.deallocate(address))
         }
+    }
+
+    /// Whether a living block that this scope gave begins at `address`.
+    pub fn knows(&self, address: NonNull<u8>) -> bool {
+        self.passed.owns(address) || self.backing_of(address).is_some()
     }
 
     fn backing_of(&self, address: NonNull<u8>) -> Option<(&dyn Backing, usize)> {
@@ -196,6 +206,6 @@ unsafe impl Allocator for Scope {
     }
 
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {
-        Some(self.passed.owns(address) || self.backing_of(address).is_some())
+        Some(self.knows(address))
     }
 }

@@ -1,0 +1,173 @@
+//! What a decorated function returns, and what it leaves behind.
+
+use super::entering::Entered;
+use super::outcome;
+use crate::numpy_api::{NumPy, OWNDATA};
+use firsttouch::scratch::Scope;
+use pyo3::exceptions::PyValueError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyTuple};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// What happens to arrays that outlive the call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Escape {
+    Keep,
+    Warn,
+    Raise,
+}
+
+/// What the decorator was told.
+#[derive(Clone, Copy)]
+pub struct Choice {
+    copy: bool,
+    escape: Escape,
+}
+
+impl Choice {
+    pub fn new(result: &str, escape: &str) -> PyResult<Self> {
+        let copy = match result {
+            "copy" => true,
+            "keep" => false,
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "result={result:?}: give \"copy\" (returned arrays go to ordinary memory) or \"keep\" (they stay)"
+                )));
+            }
+        };
+        let escape = match escape {
+            "keep" => Escape::Keep,
+            "warn" => Escape::Warn,
+            "raise" => Escape::Raise,
+            _ => return Err(PyValueError::new_err(format!("escape={escape:?}: give \"keep\", \"warn\" or \"raise\""))),
+        };
+        Ok(Self { copy, escape })
+    }
+
+    /// An error for what a `with` block can't do.
+    pub fn check_block(self) -> PyResult<()> {
+        let word = match self.escape {
+            Escape::Keep => return Ok(()),
+            Escape::Warn => "warn",
+            Escape::Raise => "raise",
+        };
+        Err(PyValueError::new_err(format!(
+            "escape={word:?} needs the decorator, @scratch(escape={word:?}): at the end of a `with` block every local \
+             name is still alive, so that its arrays can only be kept"
+        )))
+    }
+}
+
+/// Tells the arrays whose memory ends with a scope: those on its buffer, not those that got memory of their own.
+#[pyclass(frozen)]
+struct Owned(Arc<Scope>);
+
+impl Owned {
+    fn has(&self, numpy: &NumPy, array: &Bound<'_, PyAny>) -> bool {
+        let mut at = array.clone();
+        while let Some(fields) = numpy.array(&at) {
+            if fields.flags & OWNDATA != 0 {
+                let address = NonNull::new(fields.data.cast());
+                return address.is_some_and(|address| self.0.backing().is_pinned_by(address));
+            }
+            // SAFETY: the array keeps a reference to its base.
+            #[allow(unsafe_code)]
+            match unsafe { Bound::from_borrowed_ptr_or_opt(array.py(), fields.base) } {
+                Some(base) => at = base,
+                None => return false,
+            }
+        }
+        false
+    }
+}
+
+#[pymethods]
+impl Owned {
+    fn __call__(&self, array: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.has(NumPy::get(array.py())?, array))
+    }
+}
+
+/// Whether a value is an array or may hold some that are copied with it.
+fn may_hold(numpy: &NumPy, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if value.is_none() || value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>() {
+        return Ok(false);
+    }
+    Ok(numpy.array(value).is_some()
+        || value.is_instance_of::<PyTuple>()
+        || value.is_instance_of::<PyList>()
+        || value.is_instance_of::<PyDict>()
+        || value.get_type().hasattr(intern!(value.py(), "__dataclass_fields__"))?)
+}
+
+fn copied<'py>(
+    scope: &Arc<Scope>,
+    returned: Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = returned.py();
+    let numpy = NumPy::get(py)?;
+    let owned = Owned(scope.clone());
+    // The usual case needs no search: one array that has its memory to itself.
+    if let Some(fields) = numpy.array(&returned)
+        && numpy.is_exact(&returned)
+        && fields.flags & OWNDATA != 0
+    {
+        if !owned.has(numpy, &returned) || args.iter().any(|argument| argument.is(&returned)) {
+            return Ok(returned);
+        }
+        if kwargs.is_none() && returned.getattr(intern!(py, "flags"))?.getattr(intern!(py, "writeable"))?.is_truthy()? {
+            return returned.call_method1(intern!(py, "copy"), (intern!(py, "K"),));
+        }
+    }
+    let kwargs = kwargs.map_or_else(|| PyDict::new(py), Clone::clone);
+    py.import("firsttouch.scratch.copying")?.call_method1("copied", (returned, args, kwargs, Py::new(py, owned)?))
+}
+
+/// Ends the scope of a call: copies what it returns, and reports what it leaves behind.
+pub fn settled<'py>(
+    entered: Entered,
+    function: &Bound<'py, PyAny>,
+    returned: PyResult<Bound<'py, PyAny>>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+    choice: Choice,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = function.py();
+    let scope = entered.parts.scope.clone();
+    // From here on memory is that of who is around: copies belong there.
+    let stepped = entered.step_back(py);
+    let returned = returned.and_then(|value| {
+        let copies = choice.copy && may_hold(NumPy::get(py)?, &value)? && scope.living() > 0;
+        if copies { copied(&scope, value, args, kwargs) } else { Ok(value) }
+    });
+    let slot = scope.slot();
+    let backing = scope.backing().clone();
+    drop(scope);
+    let closed = entered.close(py);
+    stepped?;
+    let value = match returned {
+        Err(error) => {
+            let raised = error.value(py).clone().into_any();
+            outcome::explain(&raised)?;
+            if choice.escape != Escape::Keep && closed.survivors > 0 {
+                let survivors = outcome::listed(py, &backing.survivors(slot))?;
+                py.import("firsttouch.scratch.escapes")?.call_method1("note", (&raised, survivors))?;
+            }
+            return Err(error);
+        }
+        Ok(value) => value,
+    };
+    outcome::damage(py, &closed)?;
+    if choice.escape != Escape::Keep && closed.survivors > 0 {
+        let word = if choice.escape == Escape::Warn { "warn" } else { "raise" };
+        py.import("gc")?.call_method0("collect")?;
+        let survivors = outcome::listed(py, &backing.survivors(slot))?;
+        let report = py.import("firsttouch.scratch.outcome")?.getattr("report")?;
+        report.call1((function, survivors, word, backing.expression(), &value))?;
+    }
+    Ok(value)
+}
