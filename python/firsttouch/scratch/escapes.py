@@ -7,29 +7,11 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from firsttouch.scratch import holders
+from firsttouch.scratch.errors import EscapeError, EscapeWarning
 
 _PACKAGE = str(Path(__file__).parents[1])
 _SHOWN = 5
 _KEEPING = "They stay valid, and keep their memory from being used again"
-
-
-class EscapeWarning(RuntimeWarning):
-    """Arrays that were made in a scope live on after it."""
-
-
-class EscapeError(RuntimeError):
-    """Arrays that were made in a scope live on after it; they stay valid.
-
-    ``survivors`` are their blocks: address, bytes, shape, dtype and line, as far as known.
-    """
-
-    def __init__(self, message: str, survivors: "tuple[Survivor, ...]" = ()) -> None:
-        super().__init__(message)
-        self.survivors = survivors
-
-
-for _public in (EscapeError, EscapeWarning):
-    _public.__module__ = "firsttouch"
 
 
 class Survivor(NamedTuple):

@@ -18,11 +18,12 @@ pub fn damage(py: Python<'_>, closed: &Closed) -> PyResult<()> {
     )))
 }
 
-/// Survivors as Python's half takes them: `(address, nbytes, (file, line) or None)`.
+/// Survivors as Python's half takes them: `(address, nbytes, "file:line" or None)`.
 pub fn listed<'py>(py: Python<'py>, survivors: &[Survivor]) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
     for survivor in survivors {
-        list.append((survivor.address, survivor.size, sites::place(py, survivor.site)?))?;
+        let line = sites::place(py, survivor.site)?.map(|(file, number)| format!("{file}:{number}"));
+        list.append((survivor.address, survivor.size, line))?;
     }
     Ok(list)
 }

@@ -7,7 +7,8 @@ use firsttouch::scratch::Scope;
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyTuple, PyType};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -95,7 +96,9 @@ fn may_hold(numpy: &NumPy, value: &Bound<'_, PyAny>) -> PyResult<bool> {
     if value.is_none() || value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>() {
         return Ok(false);
     }
+    static VOID: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     Ok(numpy.array(value).is_some()
+        || value.is_exact_instance(VOID.import(value.py(), "numpy", "void")?)
         || value.is_instance_of::<PyTuple>()
         || value.is_instance_of::<PyList>()
         || value.is_instance_of::<PyDict>()
@@ -155,7 +158,7 @@ pub fn settled<'py>(
             outcome::explain(&raised)?;
             if choice.escape != Escape::Keep && closed.survivors > 0 {
                 let survivors = outcome::listed(py, &backing.survivors(slot))?;
-                py.import("firsttouch.scratch.escapes")?.call_method1("note", (&raised, survivors))?;
+                py.import("firsttouch.scratch.outcome")?.call_method1("note", (&raised, survivors))?;
             }
             return Err(error);
         }
