@@ -14,6 +14,7 @@ mod who;
 
 use pyo3::prelude::*;
 
+pub use entering::nearest_open;
 pub use scope::open_scope;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
