@@ -49,6 +49,13 @@ pub enum Limit {
         /// Bytes in use of it.
         used: usize,
     },
+    /// The room of a fixed arena.
+    Arena {
+        /// Its bytes.
+        capacity: usize,
+        /// Bytes in use of them.
+        used: usize,
+    },
     /// This platform has no backend.
     Unsupported,
     /// An upstream or the C library refused without a reason.
@@ -83,6 +90,7 @@ impl AllocError {
             Limit::Memory { .. } => "vm.overcommit_memory=0",
             Limit::Maps { .. } => "vm.max_map_count",
             Limit::Budget { .. } => "limited",
+            Limit::Arena { .. } => "arena",
             Limit::Unsupported => "platform",
             Limit::Upstream => "upstream",
             Limit::Errno(_) => "kernel",
@@ -118,6 +126,11 @@ impl fmt::Display for AllocError {
                 f,
                 "limited() allows {allowed} bytes, of which {used} are in use ({} are left)",
                 allowed.saturating_sub(used)
+            ),
+            Limit::Arena { capacity, used } => write!(
+                f,
+                "the arena is fixed at {capacity} bytes, of which {used} are in use ({} are left)",
+                capacity.saturating_sub(used)
             ),
             Limit::Unsupported => write!(f, "firsttouch has no backend for this platform"),
             Limit::Upstream => write!(f, "the upstream allocator has no memory"),
