@@ -6,6 +6,7 @@ mod entering;
 mod home;
 mod manager;
 mod outcome;
+mod own;
 mod result;
 mod scope;
 mod shelf;
@@ -24,5 +25,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<buffer::Mark>()?;
     module.add_class::<scope::PyScope>()?;
     module.add_class::<manager::Scratch>()?;
+    own::register(module)?;
     home::register(module)
 }

@@ -44,6 +44,7 @@ impl Default for Arena<'_> {
     }
 }
 
+#[allow(clippy::mut_from_ref)] // each call gives other memory
 impl<'a> Arena<'a> {
     fn of(bump: Bump<'a>, keep: usize) -> Self {
         Self { bump, marks: RefCell::new(Marks::new()), keep }

@@ -239,6 +239,14 @@ unsafe impl Backing for Buffer {
         list
     }
 
+    fn living(&self, slot: Slot) -> usize {
+        self.state.lock().slots.count(slot).0
+    }
+
+    fn is_pinned_by(&self, address: NonNull<u8>) -> bool {
+        self.state.lock().spaces.find(address.as_ptr() as usize).is_some()
+    }
+
     fn used(&self) -> usize {
         self.state.lock().used
     }
