@@ -8,7 +8,7 @@ use crate::allocator::PyAllocator;
 use crate::guarded_by_gil::GuardedByGil;
 use crate::install::process_pool;
 use firsttouch::scratch::{Backing, Scope, Slot};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use std::sync::Arc;
@@ -152,8 +152,12 @@ impl PyBuffer {
     /// Ends all that began at `mark`: what died above it is used again. Arrays that live stay valid.
     ///
     /// Raises `ValueError` for a mark of another buffer, and for one that was rewound.
-    fn rewind(slf: &Bound<'_, Self>, mark: &Mark) -> PyResult<()> {
+    fn rewind(slf: &Bound<'_, Self>, mark: &Bound<'_, PyAny>) -> PyResult<()> {
         let this = slf.get();
+        let mark = mark.cast::<Mark>().map(Bound::get).map_err(|_| {
+            let kind = mark.get_type().name().map_or_else(|_| String::new(), |name| name.to_string());
+            PyTypeError::new_err(format!("rewind() takes a mark, as mark() of this buffer returns it, not {kind}"))
+        })?;
         if mark.buffer != slf.as_ptr() as usize {
             return Err(PyValueError::new_err(format!(
                 "rewind() got a mark of another buffer: {} has to be rewound to one that its own mark() returned",

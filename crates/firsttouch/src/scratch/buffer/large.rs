@@ -30,7 +30,7 @@ impl Buffer {
         let size = counted(request.size);
         self.charge(sizes, size, request.size)?;
         let mut state = self.state.lock();
-        let place = state.place(slot);
+        let (place, peak) = (state.place(slot), state.peak);
         state.came(place, size);
         drop(state);
         let block = upstream.allocate(request).or_else(|_| {
@@ -54,6 +54,7 @@ impl Buffer {
             Err(_) => {
                 state.held -= size;
                 state.went(place, size);
+                state.peak = peak.max(state.used); // it never lived
             }
         }
         drop(state);
