@@ -14,6 +14,7 @@ mod faults;
 mod forks;
 mod handler;
 mod install;
+mod jit;
 mod numpy_api;
 mod own;
 mod owners;
@@ -54,6 +55,7 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     creation::register(module)?;
     own::register(module)?;
     install::register(module)?;
+    jit::register(module)?;
     contexts::register(module)?;
     faults::register(module)?;
     forks::register(module)?;
