@@ -104,36 +104,44 @@ def allocate(context: Any, builder: Any, cursor: Any, size: Any) -> tuple[Any, A
     return data, info
 
 
-def mark(context: Any, builder: Any, cursor: Any) -> tuple[Any, Any]:
-    """Opens a frame; it and its generation."""
-    frame = get(builder, cursor, FRAME, BYTES)
+def mark(context: Any, builder: Any, cursor: Any) -> tuple[Any, Any, Any, Any]:
+    """Opens a frame; it, its generation, and the frame and the position to go back to.
+
+    The last two stand in the frame too. That they are at hand at the rewind saves waiting for what was just stored.
+    """
+    frame, top = get(builder, cursor, FRAME, BYTES), get(builder, cursor, TOP)
     inner = get(builder, frame, INNER, BYTES)
     mine = builder.icmp_unsigned("==", get(builder, cursor, OWNER), thread(builder))
     known = builder.icmp_unsigned("!=", inner, BYTES(None))
     with builder.if_else(builder.and_(known, mine), likely=True) as (quick, slow):
         with quick:
-            for field, source in ((FRAME_TOP, TOP), (FRAME_CHUNK, CHUNK)):
-                put(builder, inner, field, get(builder, cursor, source))
+            put(builder, inner, FRAME_TOP, top)
+            put(builder, inner, FRAME_CHUNK, get(builder, cursor, CHUNK))
             put(builder, inner, FRAME_SLOW, WORD(0))
-            put(builder, inner, GENERATION, builder.add(get(builder, inner, GENERATION), WORD(1)))
+            next_generation = builder.add(get(builder, inner, GENERATION), WORD(1))
+            put(builder, inner, GENERATION, next_generation)
             put(builder, cursor, FRAME, inner)
             quick_block = builder.block
         with slow:
             opened = call(builder, "mark", BYTES, cursor)
             unless_null(context, builder, opened, 3, 1)
+            its_generation = get(builder, opened, GENERATION)
             slow_block = builder.block
-    result = builder.phi(BYTES)
+    result, generation = builder.phi(BYTES), builder.phi(WORD)
     result.add_incoming(inner, quick_block)
     result.add_incoming(opened, slow_block)
-    return result, get(builder, result, GENERATION)
+    generation.add_incoming(next_generation, quick_block)
+    generation.add_incoming(its_generation, slow_block)
+    return result, generation, frame, top
 
 
-def rewind(context: Any, builder: Any, cursor: Any, frame: Any, generation: Any) -> None:
+def rewind(context: Any, builder: Any, cursor: Any, mark: Any) -> None:
     """Closes a frame, and those in it.
 
     Numba drops pairs of counting up and down between which nothing is counted down. They would hide an array that is
     used after the rewind, so the slow way counts nothing down, which the compiler can't know.
     """
+    frame, generation = mark.frame, mark.generation
     current = get(builder, cursor, FRAME, BYTES)
     mine = builder.icmp_unsigned("==", get(builder, cursor, OWNER), thread(builder))
     innermost = builder.and_(mine, builder.icmp_unsigned("==", current, frame))
@@ -150,8 +158,8 @@ def rewind(context: Any, builder: Any, cursor: Any, frame: Any, generation: Any)
     is_quick.add_incoming(looked, look_block)
     with builder.if_else(is_quick, likely=True) as (quick, slow):
         with quick:
-            put(builder, cursor, TOP, get(builder, frame, FRAME_TOP))
-            put(builder, cursor, FRAME, get(builder, frame, OUTER, BYTES))
+            put(builder, cursor, TOP, mark.top)
+            put(builder, cursor, FRAME, mark.outer)
         with slow:
             code = call(builder, "rewind", ir.IntType(32), cursor, frame, generation)
             with builder.if_then(builder.icmp_unsigned("!=", code, ir.IntType(32)(0)), likely=False):

@@ -64,10 +64,11 @@ class _BuffersModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 class _MarkModel(models.StructModel):  # type: ignore[misc]
-    """A frame and its generation."""
+    """What ``instructions.mark`` gives."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, [("frame", types.voidptr), ("generation", types.intp)])
+        fields = [("frame", types.voidptr), ("generation", types.intp), ("outer", types.voidptr), ("top", types.intp)]
+        super().__init__(manager, kind, fields)
 
     def _stays(self) -> Any:
         raise errors.UnsupportedError(

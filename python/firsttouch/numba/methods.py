@@ -140,13 +140,13 @@ def _zeros(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 def _mark(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     result = cgutils.create_struct_proxy(scratch_mark)(context, builder)
-    result.frame, result.generation = instructions.mark(context, builder, args[0])
+    result.frame, result.generation, result.outer, result.top = instructions.mark(context, builder, args[0])
     return result._getvalue()
 
 
 def _rewind(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     given = cgutils.create_struct_proxy(scratch_mark)(context, builder, value=args[1])
-    instructions.rewind(context, builder, args[0], given.frame, given.generation)
+    instructions.rewind(context, builder, args[0], given)
     return context.get_dummy_value()
 
 
