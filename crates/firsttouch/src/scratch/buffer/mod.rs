@@ -288,9 +288,7 @@ unsafe impl Backing for Buffer {
                 options.limit.map_or("None".into(), |bytes| bytes.to_string()),
                 flag(options.debug)
             ),
-            Source::Storage(Storage { debug, .. }) => {
-                format!("FixedBuffer({}, debug={})", self.capacity(), flag(*debug))
-            }
+            Source::Storage(Storage { size, debug, .. }) => format!("FixedBuffer({size}, debug={})", flag(*debug)),
         }
     }
 }
