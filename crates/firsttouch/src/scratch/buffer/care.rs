@@ -74,7 +74,7 @@ impl Ward for Buffer {
     fn rests(&self) -> bool {
         let Source::Chunks(Chunks { sizes, .. }) = &self.source else { return true };
         let state = self.state.lock();
-        !state.is_excessive(sizes) || state.spaces.iter().all(|space| space.blocks > 0)
+        state.spaces.count() <= 1 && state.chunks <= KEPT * sizes.chunk
     }
 
     fn cool(&self) {

@@ -6,6 +6,7 @@ use super::options::Sizes;
 use super::state::{State, Wish};
 use super::{Buffer, Chunks, Source};
 use crate::allocator::{AllocError, Limit, Request};
+use crate::memory::caretaker;
 
 /// Chunks begin at a page, as most upstreams' do anyway.
 const CHUNK_ALIGN: usize = 4096;
@@ -42,7 +43,12 @@ impl Buffer {
             return Err(AllocError::new(wish.request.size, Limit::Upstream).into());
         }
         state.spaces.insert(space);
-        Ok(state.take(wish, false).ok_or(AllocError::new(wish.request.size, Limit::Size))?)
+        let (taken, alone) = (state.take(wish, false), state.spaces.count() == 1);
+        drop(state);
+        if !alone {
+            caretaker::ensure(); // where there is none, the end of the last scope gives back
+        }
+        Ok(taken.ok_or(AllocError::new(wish.request.size, Limit::Size))?)
     }
 
     /// A chunk of `size` bytes that nobody knows yet, and counts.

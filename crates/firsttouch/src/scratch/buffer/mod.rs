@@ -37,6 +37,7 @@ struct Storage {
     /// Whether children that are forked share it, and which process made the buffer.
     shared: bool,
     process: u32,
+    size: usize,
     debug: bool,
     site: Option<fn() -> u64>,
     /// What keeps it there.
@@ -87,7 +88,7 @@ impl Buffer {
             state.spaces.insert(Box::new(space));
         }
         let process = std::process::id();
-        Self::enter(state, Source::Storage(Storage { shared, process, debug, site, keep: Some(keep) }))
+        Self::enter(state, Source::Storage(Storage { shared, process, size, debug, site, keep: Some(keep) }))
     }
 
     /// What debug mode found since the last scope ended: at a reset, or where memory was used again.
@@ -175,7 +176,13 @@ unsafe impl Backing for Buffer {
             return self.take_large(from, slot, request, site).map_err(remember);
         }
         let need = granules(request.size).ok_or(AllocError::new(request.size, Limit::Size))?;
-        let taken = self.serve(Wish { slot, request, need, site }).map_err(remember)?;
+        let taken = match (self.serve(Wish { slot, request, need, site }), &self.source) {
+            // Outside all scopes there is nobody else who could serve it.
+            (Err(Refused::Crowded), Source::Chunks(from)) if slot == Slot::OUTSIDE => {
+                return self.take_large(from, slot, request, site).map_err(remember);
+            }
+            (taken, _) => taken.map_err(remember)?,
+        };
         let dirty = taken.dirty.min(request.size);
         if request.zeroed && dirty > 0 {
             // SAFETY: the block was just taken, and nobody uses it yet.
@@ -289,9 +296,7 @@ unsafe impl Backing for Buffer {
                 options.limit.map_or("None".into(), |bytes| bytes.to_string()),
                 flag(options.debug)
             ),
-            Source::Storage(Storage { debug, .. }) => {
-                format!("FixedBuffer({}, debug={})", self.capacity(), flag(*debug))
-            }
+            Source::Storage(Storage { size, debug, .. }) => format!("FixedBuffer({size}, debug={})", flag(*debug)),
         }
     }
 }
