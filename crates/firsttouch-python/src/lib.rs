@@ -12,6 +12,7 @@ mod dtypes;
 mod factories;
 mod faults;
 mod forks;
+mod guarded_by_gil;
 mod handler;
 mod install;
 mod numpy_api;

@@ -5,12 +5,13 @@ use super::scope::raw;
 use super::shelf::Shelf;
 use super::who::Who;
 use crate::allocator::PyAllocator;
+use crate::guarded_by_gil::GuardedByGil;
 use crate::install::process_pool;
 use firsttouch::scratch::{Backing, Scope, Slot};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// Scopes that someone opened on a buffer of his own, and who that was.
 #[derive(Default)]
@@ -44,16 +45,12 @@ struct Marks {
 #[pyclass(name = "Buffer", module = "firsttouch", extends = PyAllocator, subclass, frozen, weakref)]
 pub struct PyBuffer {
     backing: Arc<dyn Backing>,
-    turn: Mutex<Turn>,
-    marks: Mutex<Marks>,
+    turn: GuardedByGil<Turn>,
+    marks: GuardedByGil<Marks>,
     /// What calls from compiled code need; made by them.
     pub jit: PyOnceLock<Py<PyAny>>,
     pub shelf: Shelf,
     pub debug: bool,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl PyBuffer {
@@ -62,8 +59,8 @@ impl PyBuffer {
         let outside = Scope::outside(backing.clone(), process_pool().clone());
         PyClassInitializer::from(PyAllocator::ours(outside)).add_subclass(Self {
             backing,
-            turn: Mutex::default(),
-            marks: Mutex::default(),
+            turn: GuardedByGil::default(),
+            marks: GuardedByGil::default(),
             jit: PyOnceLock::new(),
             shelf: Shelf::default(),
             debug,
@@ -79,7 +76,7 @@ impl PyBuffer {
     pub fn take_turn(&self, py: Python<'_>) -> PyResult<()> {
         let now = Who::now(py)?;
         let other = {
-            let mut turn = locked(&self.turn);
+            let mut turn = self.turn.borrow(py);
             match &turn.who {
                 Some(who) if turn.depth > 0 && *who != now => who.clone_ref(py),
                 _ => {
@@ -99,9 +96,9 @@ impl PyBuffer {
     }
 
     /// Ends `take_turn`.
-    pub fn end_turn(&self) {
+    pub fn end_turn(&self, py: Python<'_>) {
         let who = {
-            let mut turn = locked(&self.turn);
+            let mut turn = self.turn.borrow(py);
             turn.depth = turn.depth.saturating_sub(1);
             if turn.depth == 0 { turn.who.take() } else { None }
         };
@@ -145,7 +142,7 @@ impl PyBuffer {
     /// A place to rewind to. What the buffer's own constructors make from here on lies above it.
     fn mark(slf: &Bound<'_, Self>) -> Mark {
         let this = slf.get();
-        let mut marks = locked(&this.marks);
+        let mut marks = this.marks.borrow(slf.py());
         marks.last += 1;
         let number = marks.last;
         marks.open.push((number, this.backing.open()));
@@ -164,7 +161,7 @@ impl PyBuffer {
             )));
         }
         let ended = {
-            let mut marks = locked(&this.marks);
+            let mut marks = this.marks.borrow(slf.py());
             let at = marks.open.iter().position(|(number, _)| *number == mark.number).ok_or_else(|| {
                 PyValueError::new_err(format!(
                     "rewind() got mark {}, which was rewound before, or lies above one that was: rewind to the newest \

@@ -1,6 +1,7 @@
 //! Entering a scope and leaving it, as NumPy sees it: whose handler is the current one.
 
 use super::buffer::PyBuffer;
+use super::own;
 use super::scope::PyScope;
 use super::shelf::Parts;
 use crate::capsules;
@@ -21,6 +22,9 @@ pub struct Entered {
 pub fn nearest_open<'py>(capsule: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = capsule.py();
     let mut at = capsule;
+    if at.is(NumPy::get(py)?.default_capsule(py)) {
+        return Ok(at);
+    }
     while let Some(before) = ended(&at)? {
         at = before.into_bound(py);
     }
@@ -42,6 +46,11 @@ fn parts<'py>(buffer: &Bound<'py, PyBuffer>, numpy: &NumPy) -> PyResult<Parts> {
         parts.scope.reopen();
         return Ok(parts);
     }
+    new(this, before)
+}
+
+fn new(this: &PyBuffer, before: Bound<'_, PyAny>) -> PyResult<Parts> {
+    let py = before.py();
     let handler = capsules::handler(&before)?;
     let outer = handler.and_then(|handler| handler.scope()).map(|(scope, _)| scope.clone());
     let elsewhere = match (&outer, handler) {
@@ -62,11 +71,14 @@ pub fn enter(buffer: &Bound<'_, PyBuffer>, own: bool) -> PyResult<Entered> {
         buffer.get().take_turn(py)?;
     }
     let entered = parts(buffer, numpy).and_then(|parts| {
+        own::raised().inspect_err(|_| {
+            parts.scope.close();
+        })?;
         numpy.set_current(parts.capsule.bind(py))?;
         Ok(Entered { parts, buffer: buffer.clone().unbind(), own })
     });
     if own && entered.is_err() {
-        buffer.get().end_turn();
+        buffer.get().end_turn(py);
     }
     entered
 }
@@ -78,7 +90,7 @@ impl Entered {
             Some(object) => object,
             None => Py::new(py, PyScope::new(&self.parts.scope))?,
         };
-        object.get().belong_to(self.buffer.clone_ref(py));
+        object.get().belong_to(py, self.buffer.clone_ref(py));
         self.parts.object = Some(object.clone_ref(py));
         Ok(object)
     }
@@ -100,7 +112,7 @@ impl Entered {
         let closed = self.parts.scope.close();
         let buffer = self.buffer.bind(py).get();
         if self.own {
-            buffer.end_turn();
+            buffer.end_turn(py);
         }
         buffer.shelf.put(py, self.parts);
         closed

@@ -3,13 +3,13 @@
 use super::buffer::PyBuffer;
 use super::buffers;
 use super::who;
+use crate::guarded_by_gil::GuardedByGil;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
-use std::sync::{Mutex, PoisonError};
 
 /// The homes of tasks, in a weak dictionary.
 static TASKS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -25,14 +25,14 @@ struct Own {
 /// See the module.
 #[pyclass(frozen)]
 pub struct Home {
-    own: Mutex<Own>,
+    own: GuardedByGil<Own>,
     /// Buffers of one's own kinds.
     kinds: Py<PyDict>,
 }
 
 impl Home {
     fn new(py: Python<'_>) -> PyResult<Py<Self>> {
-        Py::new(py, Self { own: Mutex::default(), kinds: PyDict::new(py).unbind() })
+        Py::new(py, Self { own: GuardedByGil::default(), kinds: PyDict::new(py).unbind() })
     }
 
     fn of_task<'py>(task: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
@@ -75,14 +75,14 @@ impl Home {
     /// The default buffer.
     pub fn buffer<'py>(&self, py: Python<'py>, debug: bool) -> PyResult<Bound<'py, PyBuffer>> {
         {
-            let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+            let own = self.own.borrow(py);
             let plain = if debug { own.debug.as_ref() } else { own.instead.last().or(own.plain.as_ref()) };
             if let Some(found) = plain {
                 return Ok(found.bind(py).clone());
             }
         }
         let made = buffers::default(py, debug)?;
-        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut own = self.own.borrow(py);
         let place = if debug { &mut own.debug } else { &mut own.plain };
         Ok(place.get_or_insert(made).bind(py).clone())
     }
@@ -104,7 +104,7 @@ fn home_kinds(py: Python<'_>) -> PyResult<Py<PyDict>> {
 #[pyfunction]
 fn home_enter<'py>(py: Python<'py>, buffer: Bound<'py, PyBuffer>) -> PyResult<Bound<'py, Home>> {
     let home = Home::here(py)?;
-    home.get().own.lock().unwrap_or_else(PoisonError::into_inner).instead.push(buffer.unbind());
+    home.get().own.borrow(py).instead.push(buffer.unbind());
     Ok(home)
 }
 
@@ -112,7 +112,7 @@ fn home_enter<'py>(py: Python<'py>, buffer: Bound<'py, PyBuffer>) -> PyResult<Bo
 #[pyfunction]
 fn home_leave(home: &Bound<'_, Home>, buffer: &Bound<'_, PyBuffer>) {
     let gone = {
-        let mut own = home.get().own.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut own = home.get().own.borrow(home.py());
         own.instead.iter().rposition(|other| other.is(buffer)).map(|at| own.instead.remove(at))
     };
     drop(gone);

@@ -6,10 +6,10 @@ use super::home::Home;
 use super::outcome;
 use super::result::{self, Choice};
 use super::scope::PyScope;
+use crate::guarded_by_gil::GuardedByGil;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use std::sync::{Mutex, PoisonError};
 
 /// Scratch memory for a block of code, or for each call of a function.
 ///
@@ -28,7 +28,7 @@ pub struct Scratch {
     function: Option<Py<PyAny>>,
     choice: Choice,
     debug: bool,
-    entered: Mutex<Vec<Entered>>,
+    entered: GuardedByGil<Vec<Entered>>,
 }
 
 impl Scratch {
@@ -40,8 +40,8 @@ impl Scratch {
     }
 
     /// The last that this thread entered; else the last of all, as of a generator that another thread closes.
-    fn last(&self) -> Option<Entered> {
-        let mut entered = self.entered.lock().unwrap_or_else(PoisonError::into_inner);
+    fn last(&self, py: Python<'_>) -> Option<Entered> {
+        let mut entered = self.entered.borrow(py);
         let own = |entered: &Entered| entered.parts.scope.owner().is_some_and(|owner| owner.is_current());
         let at = entered.iter().rposition(own).or(entered.len().checked_sub(1))?;
         Some(entered.remove(at))
@@ -54,7 +54,7 @@ impl Scratch {
             function: Some(function.clone().unbind()),
             choice: self.choice,
             debug: self.debug,
-            entered: Mutex::default(),
+            entered: GuardedByGil::default(),
         };
         let made = Py::new(py, made)?;
         decorating(py)?.call_method1("dress", (&made, function))?;
@@ -78,7 +78,7 @@ impl Scratch {
         debug: bool,
     ) -> PyResult<Py<Self>> {
         let choice = Choice::new(result, escape)?;
-        let mut made = Self { buffer: None, function: None, choice, debug, entered: Mutex::default() };
+        let mut made = Self { buffer: None, function: None, choice, debug, entered: GuardedByGil::default() };
         let Some(given) = buffer_or_function else { return Py::new(py, made) };
         let buffer = match given.cast::<PyBuffer>() {
             Ok(buffer) => buffer.clone(),
@@ -107,7 +107,7 @@ impl Scratch {
         self.choice.check_block()?;
         let mut entered = self.enter(py)?;
         let object = entered.object(py)?;
-        self.entered.lock().unwrap_or_else(PoisonError::into_inner).push(entered);
+        self.entered.borrow(py).push(entered);
         Ok(object)
     }
 
@@ -118,7 +118,7 @@ impl Scratch {
         error: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
-        let Some(entered) = self.last() else { return Ok(false) };
+        let Some(entered) = self.last(py) else { return Ok(false) };
         let stepped = entered.step_back(py);
         let closed = entered.close(py);
         stepped?;

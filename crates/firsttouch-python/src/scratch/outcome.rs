@@ -1,5 +1,6 @@
 //! What a scope's end has to say: damage, arrays that escaped, notes on an exception that passes through.
 
+use super::own;
 use crate::sites;
 use firsttouch::failure;
 use firsttouch::scratch::{Closed, Survivor};
@@ -7,8 +8,9 @@ use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-/// An error where debug mode found that somebody wrote to freed memory.
+/// An error that scratch memory of one's own raised, or where debug mode found that somebody wrote to freed memory.
 pub fn damage(py: Python<'_>, closed: &Closed) -> PyResult<()> {
+    own::raised()?;
     let Some(damage) = closed.damage else { return Ok(()) };
     let line = sites::place(py, damage.site)?;
     let line = line.map_or_else(String::new, |(file, number)| format!(", which {file}:{number} asked for"));

@@ -3,7 +3,7 @@
 use super::entering::Entered;
 use super::outcome;
 use crate::numpy_api::{NumPy, OWNDATA};
-use firsttouch::scratch::Scope;
+use firsttouch::scratch::{Backing, Scope, Slot};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -130,6 +130,23 @@ fn copied<'py>(
     py.import("firsttouch.scratch.copying")?.call_method1("copied", (returned, args, kwargs, Py::new(py, owned)?))
 }
 
+/// Where the blocks that a call leaves behind are to be found, if anyone wants to know.
+struct Left {
+    backing: Arc<dyn Backing>,
+    slot: Slot,
+}
+
+impl Left {
+    fn new(scope: &Scope, choice: Choice) -> Option<Self> {
+        let wanted = choice.escape != Escape::Keep;
+        wanted.then(|| Self { backing: scope.backing().clone(), slot: scope.slot() })
+    }
+
+    fn listed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        outcome::listed(py, &self.backing.survivors(self.slot))
+    }
+}
+
 /// Ends the scope of a call: copies what it returns, and reports what it leaves behind.
 pub fn settled<'py>(
     entered: Entered,
@@ -140,24 +157,22 @@ pub fn settled<'py>(
     choice: Choice,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = function.py();
-    let scope = entered.parts.scope.clone();
     // From here on memory is that of who is around: copies belong there.
     let stepped = entered.step_back(py);
     let returned = returned.and_then(|value| {
+        let scope = &entered.parts.scope;
         let copies = choice.copy && may_hold(NumPy::get(py)?, &value)? && scope.living() > 0;
-        if copies { copied(&scope, value, args, kwargs) } else { Ok(value) }
+        if copies { copied(scope, value, args, kwargs) } else { Ok(value) }
     });
-    let slot = scope.slot();
-    let backing = scope.backing().clone();
-    drop(scope);
+    let left = Left::new(&entered.parts.scope, choice);
     let closed = entered.close(py);
     stepped?;
     let value = match returned {
         Err(error) => {
             let raised = error.value(py).clone().into_any();
             outcome::explain(&raised)?;
-            if choice.escape != Escape::Keep && closed.survivors > 0 {
-                let survivors = outcome::listed(py, &backing.survivors(slot))?;
+            if let Some(left) = left.filter(|_| closed.survivors > 0) {
+                let survivors = left.listed(py)?;
                 py.import("firsttouch.scratch.outcome")?.call_method1("note", (&raised, survivors))?;
             }
             return Err(error);
@@ -165,12 +180,11 @@ pub fn settled<'py>(
         Ok(value) => value,
     };
     outcome::damage(py, &closed)?;
-    if choice.escape != Escape::Keep && closed.survivors > 0 {
+    if let Some(left) = left.filter(|_| closed.survivors > 0) {
         let word = if choice.escape == Escape::Warn { "warn" } else { "raise" };
         py.import("gc")?.call_method0("collect")?;
-        let survivors = outcome::listed(py, &backing.survivors(slot))?;
         let report = py.import("firsttouch.scratch.outcome")?.getattr("report")?;
-        report.call1((function, survivors, word, backing.expression(), &value))?;
+        report.call1((function, left.listed(py)?, word, left.backing.expression(), &value))?;
     }
     Ok(value)
 }

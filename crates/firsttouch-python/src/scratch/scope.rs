@@ -4,6 +4,7 @@ use super::buffer::PyBuffer;
 use crate::allocator::PyAllocator;
 use crate::capsules;
 use crate::factories::bytes;
+use crate::guarded_by_gil::GuardedByGil;
 use crate::handler::Handler;
 use crate::numpy_api::NumPy;
 use firsttouch::allocator::Request;
@@ -12,24 +13,25 @@ use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::any::Any;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Scratch memory for the time of a `with` block; its arrays stay valid for as long as they live.
 #[pyclass(name = "Scope", module = "firsttouch", extends = PyAllocator, frozen, weakref)]
 pub struct PyScope {
     scope: Arc<Scope>,
-    buffer: Mutex<Option<Py<PyBuffer>>>,
+    buffer: GuardedByGil<Option<Py<PyBuffer>>>,
 }
 
 impl PyScope {
     pub fn new(scope: &Arc<Scope>) -> PyClassInitializer<Self> {
         PyClassInitializer::from(PyAllocator::ours(scope.clone()))
-            .add_subclass(Self { scope: scope.clone(), buffer: Mutex::new(None) })
+            .add_subclass(Self { scope: scope.clone(), buffer: GuardedByGil::default() })
     }
 
     /// From now on its memory is this buffer's.
-    pub fn belong_to(&self, buffer: Py<PyBuffer>) {
-        *self.buffer.lock().unwrap_or_else(PoisonError::into_inner) = Some(buffer);
+    pub fn belong_to(&self, py: Python<'_>, buffer: Py<PyBuffer>) {
+        let old = self.buffer.borrow(py).replace(buffer);
+        drop(old);
     }
 
     /// Lets go of the buffer, where nobody else knows the scope or uses what it made; whether that was so.
@@ -41,7 +43,7 @@ impl PyScope {
         if direct.is_some_and(|capsule| capsules::references(capsule.bind(this.py())) > 1) {
             return false;
         }
-        let buffer = this.get().buffer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let buffer = this.get().buffer.borrow(this.py()).take();
         drop(buffer);
         true
     }
@@ -67,7 +69,7 @@ impl PyScope {
     /// The buffer that it takes memory from; `None` once it has ended and its buffer is gone.
     #[getter]
     fn buffer(&self, py: Python<'_>) -> Option<Py<PyBuffer>> {
-        self.buffer.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|buffer| buffer.clone_ref(py))
+        self.buffer.borrow(py).as_ref().map(|buffer| buffer.clone_ref(py))
     }
 
     /// Whether its block of code still runs.

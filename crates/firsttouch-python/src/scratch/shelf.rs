@@ -2,9 +2,10 @@
 
 use super::scope::PyScope;
 use crate::capsules;
+use crate::guarded_by_gil::GuardedByGil;
 use firsttouch::scratch::Scope;
 use pyo3::prelude::*;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// So many are kept: nesting is seldom deeper.
 const KEPT: usize = 8;
@@ -22,7 +23,7 @@ pub struct Parts {
 
 /// See the module.
 #[derive(Default)]
-pub struct Shelf(Mutex<Vec<Parts>>);
+pub struct Shelf(GuardedByGil<Vec<Parts>>);
 
 impl Parts {
     /// Whether an array, a context or a variable still refers to it, other than `inner` scopes on the shelf.
@@ -35,7 +36,7 @@ impl Shelf {
     /// A scope of this thread in front of the same capsule, if there is one.
     pub fn take(&self, before: &Bound<'_, PyAny>) -> Option<Parts> {
         let py = before.py();
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.borrow(py);
         let at = (0..kept.len()).rev().find(|&at| {
             let parts = &kept[at];
             parts.before.is(before) && parts.scope.owner().is_some_and(|owner| owner.is_current()) && {
@@ -53,7 +54,7 @@ impl Shelf {
             parts.object = None; // somebody has it, and may keep it
         }
         let oldest = {
-            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = self.0.borrow(py);
             kept.push(parts);
             if kept.len() > KEPT { Some(kept.remove(0)) } else { None }
         };

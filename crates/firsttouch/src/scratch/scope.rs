@@ -8,7 +8,6 @@ use super::backing::{Backing, Closed, Refused, Slot, Survivor};
 use super::owner::Owner;
 use super::passed::Passed;
 use crate::allocator::{AllocError, Allocator, Block, Request};
-use crate::memory::lock::Lock;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -24,8 +23,6 @@ pub struct Scope {
     passed: Passed,
     /// Whether all that scopes give lies in firsttouch's segments.
     inside: bool,
-    /// Held while it opens or closes.
-    turning: Lock<()>,
 }
 
 impl Scope {
@@ -56,14 +53,12 @@ impl Scope {
             outer,
             passed: Passed::new(before),
             inside,
-            turning: Lock::new(()),
         }
     }
 
     /// Opens a closed scope again, for the same thread and with the same scopes around it. Nobody else may hold it, and
     /// none of its blocks live.
     pub fn reopen(&self) {
-        let _turning = self.turning.lock();
         if !self.open.load(Relaxed) {
             self.slot.store(self.backing.open().0, Relaxed);
             self.open.store(true, Release);
@@ -72,7 +67,6 @@ impl Scope {
 
     /// Ends the scope, from any thread. Its living blocks stay valid. A second time nothing happens.
     pub fn close(&self) -> Closed {
-        let _turning = self.turning.lock();
         if self.owner.is_none() || !self.open.swap(false, Relaxed) {
             return Closed::default();
         }

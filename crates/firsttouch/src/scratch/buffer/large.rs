@@ -2,7 +2,7 @@
 //! more than any other. They are counted, limited and listed like the rest.
 
 use super::super::backing::{Refused, Slot};
-use super::super::space::GRANULE;
+use super::super::space::{FREED, GRANULE};
 use super::options::Sizes;
 use super::{Buffer, Chunks, Source};
 use crate::allocator::{AllocError, Block, Limit, Request};
@@ -89,14 +89,19 @@ impl Buffer {
     /// # Safety
     /// As for `Backing::deallocate`.
     pub(super) unsafe fn give_large(&self, address: NonNull<u8>) -> bool {
-        let Source::Chunks(Chunks { upstream, large, .. }) = &self.source else { return false };
+        let Source::Chunks(Chunks { upstream, large, options, .. }) = &self.source else { return false };
         let Some(noted) = large.leave(address) else { return false };
         let mut state = self.state.lock();
         state.held -= noted.usable;
         state.went(noted.place, noted.usable);
         drop(state);
         // SAFETY: it is the upstream's, it left the list, and nobody uses it any more (caller).
-        unsafe { upstream.deallocate(address) };
+        unsafe {
+            if options.debug {
+                address.write_bytes(FREED, noted.usable);
+            }
+            upstream.deallocate(address);
+        }
         true
     }
 

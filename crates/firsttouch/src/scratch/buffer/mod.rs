@@ -9,7 +9,7 @@ mod large;
 mod options;
 mod state;
 
-use super::backing::{Backing, Closed, Refused, Slot, Survivor};
+use super::backing::{Backing, Closed, Damage, Refused, Slot, Survivor};
 use super::space::{Space, Taken, granules};
 use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
 use crate::failure;
@@ -66,7 +66,8 @@ impl Buffer {
     }
 
     /// A buffer on `size` bytes of storage that `keep` keeps where it is. Where it is `shared` with processes that this
-    /// one forks, the buffer is closed in them. `site` is called for every block, and its answer noted.
+    /// one forks, the buffer is closed in them. `site` is called for every block, and its answer noted. Where there is
+    /// no memory to write down what is where, the buffer has no room.
     ///
     /// # Safety
     /// The storage is readable and writable and nobody else's until `keep` is dropped.
@@ -79,14 +80,19 @@ impl Buffer {
         keep: Box<dyn Any + Send + Sync>,
     ) -> Arc<Self> {
         // SAFETY: the caller's promise; a buffer with living blocks never drops `keep`.
-        let space = unsafe { Space::new(storage, size, false) }.unwrap_or_else(Space::empty);
+        let space = unsafe { Space::new(storage, size, false, debug) };
         let mut state = State::new();
-        (state.held, state.chunks) = (space.bytes(), space.bytes());
-        if state.spaces.make_room() {
+        if let Some(space) = space.filter(|_| state.spaces.make_room()) {
+            (state.held, state.chunks) = (space.bytes(), space.bytes());
             state.spaces.insert(Box::new(space));
         }
         let process = std::process::id();
         Self::enter(state, Source::Storage(Storage { shared, process, debug, site, keep: Some(keep) }))
+    }
+
+    /// What debug mode found since the last scope ended: at a reset, or where memory was used again.
+    pub fn damage(&self) -> Option<Damage> {
+        self.state.lock().find_damage()
     }
 
     fn enter(state: State, source: Source) -> Arc<Self> {
@@ -136,7 +142,9 @@ impl Buffer {
 // and resetting give back only what no block lies on (law 8); zeroed requests are made zero below (law 2).
 unsafe impl Backing for Buffer {
     fn open(&self) -> Slot {
-        self.state.lock().slots.open()
+        let mut state = self.state.lock();
+        state.spaces.touch();
+        state.slots.open()
     }
 
     fn close(&self, slot: Slot) -> Closed {
@@ -145,9 +153,10 @@ unsafe impl Backing for Buffer {
         if !state.slots.close(slot) {
             return Closed::default();
         }
+        let damage = state.find_damage();
         drop(state);
-        self.give_back_idle();
-        Closed { survivors, bytes, damage: None }
+        self.see_to_excess();
+        Closed { survivors, bytes, damage }
     }
 
     #[inline]
@@ -230,6 +239,14 @@ unsafe impl Backing for Buffer {
         list
     }
 
+    fn living(&self, slot: Slot) -> usize {
+        self.state.lock().slots.count(slot).0
+    }
+
+    fn is_pinned_by(&self, address: NonNull<u8>) -> bool {
+        self.state.lock().spaces.find(address.as_ptr() as usize).is_some()
+    }
+
     fn used(&self) -> usize {
         self.state.lock().used
     }
@@ -252,6 +269,7 @@ unsafe impl Backing for Buffer {
             return Err(state.slots.depth);
         }
         state.peak = state.used;
+        state.damage = state.find_damage();
         drop(state);
         self.give_back_all();
         Ok(())
