@@ -156,7 +156,7 @@ impl PyBuffer {
         let this = slf.get();
         let mark = mark.cast::<Mark>().map(Bound::get).map_err(|_| {
             let kind = mark.get_type().name().map_or_else(|_| String::new(), |name| name.to_string());
-            PyTypeError::new_err(format!("rewind() takes a mark, as mark() of this buffer returns it, not {kind}"))
+            PyTypeError::new_err(format!("rewind() takes a Mark, as mark() of this buffer returns it, not {kind}"))
         })?;
         if mark.buffer != slf.as_ptr() as usize {
             return Err(PyValueError::new_err(format!(

@@ -32,7 +32,7 @@ pub fn listed<'py>(py: Python<'py>, survivors: &[Survivor]) -> PyResult<Bound<'p
 
 /// What a `MemoryError` does not say itself: NumPy knows nothing of buffers.
 pub fn explain(error: &Bound<'_, PyAny>) -> PyResult<()> {
-    if !error.is_instance_of::<PyMemoryError>() || error.get_type().name()? != "_ArrayMemoryError" {
+    if !error.is_instance_of::<PyMemoryError>() || error.get_type().qualname()? != "_ArrayMemoryError" {
         return Ok(());
     }
     if let Some(reason) = failure::last_reason() {

@@ -8,7 +8,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyTuple, PyType};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -93,13 +93,23 @@ impl Owned {
 
 /// Whether a value is an array or may hold some that are copied with it.
 fn may_hold(numpy: &NumPy, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    if value.is_none() || value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>() {
+    if value.is_none()
+        || value.is_exact_instance_of::<PyFloat>()
+        || value.is_exact_instance_of::<PyInt>()
+        || value.is_exact_instance_of::<PyBool>()
+        || value.is_exact_instance_of::<PyString>()
+    {
         return Ok(false);
     }
-    static VOID: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    Ok(numpy.array(value).is_some()
-        || value.is_exact_instance(VOID.import(value.py(), "numpy", "void")?)
-        || value.is_instance_of::<PyTuple>()
+    if numpy.array(value).is_some() {
+        return Ok(true);
+    }
+    static SCALARS: [PyOnceLock<Py<PyType>>; 2] = [const { PyOnceLock::new() }; 2];
+    if value.is_instance(SCALARS[0].import(value.py(), "numpy", "generic")?)? {
+        // Of NumPy's scalars only those of structured types may be views.
+        return value.is_instance(SCALARS[1].import(value.py(), "numpy", "void")?);
+    }
+    Ok(value.is_instance_of::<PyTuple>()
         || value.is_instance_of::<PyList>()
         || value.is_instance_of::<PyDict>()
         || value.get_type().hasattr(intern!(value.py(), "__dataclass_fields__"))?)
@@ -173,6 +183,9 @@ pub fn settled<'py>(
             outcome::explain(&raised)?;
             if let Some(left) = left.filter(|_| closed.survivors > 0) {
                 let survivors = left.listed(py)?;
+                if let Some(traceback) = error.traceback(py) {
+                    raised.setattr("__traceback__", traceback)?; // before Python 3.12 it is not there yet
+                }
                 py.import("firsttouch.scratch.outcome")?.call_method1("note", (&raised, survivors))?;
             }
             return Err(error);
