@@ -95,6 +95,10 @@ fn of_array(py: Python<'_>, numpy: &NumPy, array: &Bound<'_, PyAny>) -> PyResult
 /// Who made the living block at `address` that will be given back through `capsule`.
 fn of_block(numpy: &NumPy, capsule: &Bound<'_, PyAny>, address: usize) -> PyResult<PyAllocator> {
     if let Some(handler) = capsules::handler(capsule)?.filter(|handler| handler.kind() != Kind::Front) {
+        let living = NonNull::new(address as *mut u8);
+        if let Some(owner) = handler.scope().zip(living).and_then(|((scope, _), block)| scope.elsewhere(block)) {
+            return Ok(PyAllocator::ours(owner.clone()));
+        }
         let numpys = handler.kind() != Kind::Direct && handler.passed_on(address);
         return Ok(if numpys { PyAllocator::numpy() } else { PyAllocator::ours(handler.allocator().clone()) });
     }

@@ -129,14 +129,15 @@ impl PyBuffer {
     /// Gives back all that no living array needs, and forgets the peak.
     ///
     /// Raises `RuntimeError` while scopes are open.
-    fn reset(&self) -> PyResult<()> {
+    fn reset(&self, py: Python<'_>) -> PyResult<()> {
         self.backing.reset().map_err(|open| {
             let scopes = if open == 1 { "a scope is".to_owned() } else { format!("{open} scopes are") };
             PyRuntimeError::new_err(format!(
                 "reset() of {}: {scopes} open on it; leave first",
                 self.backing.expression()
             ))
-        })
+        })?;
+        outcome::damage(py, self.backing.damage())
     }
 
     /// A place to rewind to. What the buffer's own constructors make from here on lies above it.
@@ -176,7 +177,7 @@ impl PyBuffer {
             marks.open.split_off(at)
         };
         let ended: Vec<_> = ended.into_iter().rev().map(|(_, slot)| this.backing.close(slot)).collect();
-        ended.iter().try_for_each(|closed| outcome::damage(slf.py(), closed))
+        ended.iter().try_for_each(|closed| outcome::damage(slf.py(), closed.damage))
     }
 
     /// `nbytes` of raw memory at a multiple of `alignment`, as a writable memoryview of bytes, which keeps them.

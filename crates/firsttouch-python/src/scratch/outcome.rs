@@ -3,15 +3,15 @@
 use super::own;
 use crate::sites;
 use firsttouch::failure;
-use firsttouch::scratch::{Closed, Survivor};
+use firsttouch::scratch::{Damage, Survivor};
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 /// An error that scratch memory of one's own raised, or where debug mode found that somebody wrote to freed memory.
-pub fn damage(py: Python<'_>, closed: &Closed) -> PyResult<()> {
+pub fn damage(py: Python<'_>, found: Option<Damage>) -> PyResult<()> {
     own::raised()?;
-    let Some(damage) = closed.damage else { return Ok(()) };
+    let Some(damage) = found else { return Ok(()) };
     let line = sites::place(py, damage.site)?;
     let line = line.map_or_else(String::new, |(file, number)| format!(", which {file}:{number} asked for"));
     Err(PyRuntimeError::new_err(format!(

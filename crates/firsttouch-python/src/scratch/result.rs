@@ -3,7 +3,7 @@
 use super::entering::Entered;
 use super::outcome;
 use crate::numpy_api::{NumPy, OWNDATA};
-use firsttouch::scratch::{Backing, Scope, Slot};
+use firsttouch::scratch::{Backing, Hold, Scope, Slot};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -61,7 +61,8 @@ impl Choice {
     }
 }
 
-/// Tells the arrays whose memory ends with a scope: those on its buffer, not those that got memory of their own.
+/// Tells the arrays that have to be copied out of a scope: those that lie among others on its buffer. One that has
+/// memory of its own becomes an ordinary array as it is, which costs nothing.
 #[pyclass(frozen)]
 struct Owned(Arc<Scope>);
 
@@ -70,8 +71,12 @@ impl Owned {
         let mut at = array.clone();
         while let Some(fields) = numpy.array(&at) {
             if fields.flags & OWNDATA != 0 {
-                let address = NonNull::new(fields.data.cast());
-                return address.is_some_and(|address| self.0.backing().is_pinned_by(address));
+                let Some(address) = NonNull::new(fields.data.cast()) else { return false };
+                let hold = self.0.hold(address);
+                if hold == Hold::Alone {
+                    self.0.release(address);
+                }
+                return hold == Hold::Shared;
             }
             // SAFETY: the array keeps a reference to its base.
             #[allow(unsafe_code)]
@@ -192,7 +197,7 @@ pub fn settled<'py>(
         }
         Ok(value) => value,
     };
-    outcome::damage(py, &closed)?;
+    outcome::damage(py, closed.damage)?;
     if let Some(left) = left.filter(|_| closed.survivors > 0) {
         let word = if choice.escape == Escape::Warn { "warn" } else { "raise" };
         py.import("gc")?.call_method0("collect")?;

@@ -16,7 +16,7 @@ mod slots;
 mod space;
 mod spaces;
 
-pub use backing::{Backing, Closed, Damage, Refused, Slot, Survivor};
+pub use backing::{Backing, Closed, Damage, Hold, Refused, Slot, Survivor};
 pub use buffer::{BadOptions, Buffer, Options};
 pub use over::Over;
 pub use owner::Owner;

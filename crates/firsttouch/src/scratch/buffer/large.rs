@@ -106,6 +106,16 @@ impl Buffer {
         true
     }
 
+    /// Takes a large block off the books: from now on it is the upstream's alone.
+    pub(super) fn release_large(&self, address: NonNull<u8>) {
+        let Source::Chunks(Chunks { large, .. }) = &self.source else { return };
+        if let Some(noted) = large.leave(address) {
+            let mut state = self.state.lock();
+            state.held -= noted.usable;
+            state.went(noted.place, noted.usable);
+        }
+    }
+
     /// Changes the size of a large block where it stands, if the upstream can and the limit allows.
     ///
     /// # Safety
