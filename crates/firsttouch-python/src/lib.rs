@@ -12,12 +12,16 @@ mod dtypes;
 mod factories;
 mod faults;
 mod forks;
+mod guarded_by_gil;
 mod handler;
 mod install;
+mod jit;
 mod numpy_api;
 mod own;
 mod owners;
+mod plain;
 mod report;
+mod scratch;
 mod sites;
 mod stacks;
 mod traces;
@@ -54,8 +58,10 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     creation::register(module)?;
     own::register(module)?;
     install::register(module)?;
+    jit::register(module)?;
     contexts::register(module)?;
     faults::register(module)?;
     forks::register(module)?;
+    scratch::register(module)?;
     report::register(module)
 }

@@ -30,7 +30,7 @@ impl Buffer {
         let size = counted(request.size);
         self.charge(sizes, size, request.size)?;
         let mut state = self.state.lock();
-        let place = state.place(slot);
+        let (place, peak) = (state.place(slot), state.peak);
         state.came(place, size);
         drop(state);
         let block = upstream.allocate(request).or_else(|_| {
@@ -54,6 +54,7 @@ impl Buffer {
             Err(_) => {
                 state.held -= size;
                 state.went(place, size);
+                state.peak = peak.max(state.used); // it never lived
             }
         }
         drop(state);
@@ -103,6 +104,16 @@ impl Buffer {
             upstream.deallocate(address);
         }
         true
+    }
+
+    /// Takes a large block off the books: from now on it is the upstream's alone.
+    pub(super) fn release_large(&self, address: NonNull<u8>) {
+        let Source::Chunks(Chunks { large, .. }) = &self.source else { return };
+        if let Some(noted) = large.leave(address) {
+            let mut state = self.state.lock();
+            state.held -= noted.usable;
+            state.went(noted.place, noted.usable);
+        }
     }
 
     /// Changes the size of a large block where it stands, if the upstream can and the limit allows.

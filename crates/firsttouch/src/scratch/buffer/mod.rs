@@ -9,7 +9,7 @@ mod large;
 mod options;
 mod state;
 
-use super::backing::{Backing, Closed, Damage, Refused, Slot, Survivor};
+use super::backing::{Backing, Closed, Damage, Hold, Refused, Slot, Survivor};
 use super::space::{Space, Taken, granules};
 use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
 use crate::failure;
@@ -91,11 +91,6 @@ impl Buffer {
         Self::enter(state, Source::Storage(Storage { shared, process, size, debug, site, keep: Some(keep) }))
     }
 
-    /// What debug mode found since the last scope ended: at a reset, or where memory was used again.
-    pub fn damage(&self) -> Option<Damage> {
-        self.state.lock().find_damage()
-    }
-
     fn enter(state: State, source: Source) -> Arc<Self> {
         let buffer = Arc::new(Self { state: Lock::new(state), source });
         let address: *const Self = Arc::as_ptr(&buffer);
@@ -175,7 +170,7 @@ unsafe impl Backing for Buffer {
         {
             return self.take_large(from, slot, request, site).map_err(remember);
         }
-        let need = granules(request.size).ok_or(AllocError::new(request.size, Limit::Size))?;
+        let need = granules(request.size).ok_or(AllocError::new(request.size, Limit::Size).into()).map_err(remember)?;
         let taken = match (self.serve(Wish { slot, request, need, site }), &self.source) {
             // Outside all scopes there is nobody else who could serve it.
             (Err(Refused::Crowded), Source::Chunks(from)) if slot == Slot::OUTSIDE => {
@@ -244,6 +239,35 @@ unsafe impl Backing for Buffer {
             });
         }
         list
+    }
+
+    fn living(&self, slot: Slot) -> usize {
+        self.state.lock().slots.count(slot).0
+    }
+
+    fn hold(&self, slot: Slot, address: NonNull<u8>) -> Hold {
+        let mut state = self.state.lock();
+        let Some(place) = state.slots.index(slot) else { return Hold::Elsewhere };
+        if let Some((space, at)) = state.spaces.find(address.as_ptr() as usize) {
+            return if space.block(at).1.slot == place { Hold::Shared } else { Hold::Elsewhere };
+        }
+        drop(state);
+        if self.large_at(address).is_some_and(|large| large.place == place) { Hold::Alone } else { Hold::Elsewhere }
+    }
+
+    fn release(&self, address: NonNull<u8>) {
+        self.release_large(address);
+    }
+
+    fn upstream(&self) -> Option<Arc<dyn Allocator>> {
+        match &self.source {
+            Source::Chunks(Chunks { upstream, .. }) => Some(upstream.clone()),
+            Source::Storage(_) => None,
+        }
+    }
+
+    fn damage(&self) -> Option<Damage> {
+        self.state.lock().find_damage()
     }
 
     fn used(&self) -> usize {
