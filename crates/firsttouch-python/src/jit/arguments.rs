@@ -13,7 +13,7 @@ use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 /// A buffer for each thread of a loop in parallel.
-#[pyclass(frozen, module = "firsttouch._firsttouch")]
+#[pyclass(frozen, subclass, module = "firsttouch._firsttouch")]
 pub struct JitBuffers {
     buffers: Vec<Py<JitBuffer>>,
     /// Their cursors, once entered.
