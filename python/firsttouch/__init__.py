@@ -14,14 +14,30 @@ if "t" in getattr(_sys, "abiflags", ""):
 import typing as _typing
 
 from firsttouch import late as _late
+from firsttouch import scratch as _scratch  # noqa: F401 (before the name is that of the context manager)
 from firsttouch import showing as _showing
-from firsttouch._firsttouch import Allocator, UnsupportedError, __version__, empty, zeros
+from firsttouch._firsttouch import (
+    Allocator,
+    Buffer,
+    FixedBuffer,
+    Mark,
+    Scope,
+    ScratchBuffer,
+    UnsupportedError,
+    __version__,
+    empty,
+    scratch,
+    scratch_from_table,
+    zeros,
+)
 from firsttouch.adaptors import filled, guarded, limited, pool, tracked
 from firsttouch.allocators import aligned, calloc, from_functions, jemalloc, malloc, mimalloc, numpy_default, pages
 from firsttouch.own import AllocatorLike, OwnAllocator
 from firsttouch.process import get_allocator, install, is_installed, last_failure, trim, uninstall
 from firsttouch.reports import Failure, Stats, stats
 from firsttouch.scopes import use
+from firsttouch.scratch.default import default_buffer, using_buffer
+from firsttouch.scratch.errors import EscapeError, EscapeWarning
 
 if _typing.TYPE_CHECKING:
     from firsttouch.creation import (
@@ -43,8 +59,15 @@ if _typing.TYPE_CHECKING:
 __all__ = [
     "Allocator",
     "AllocatorLike",
+    "Buffer",
+    "EscapeError",
+    "EscapeWarning",
     "Failure",
+    "FixedBuffer",
+    "Mark",
     "OwnAllocator",
+    "Scope",
+    "ScratchBuffer",
     "Stats",
     "UnsupportedError",
     "__version__",
@@ -54,6 +77,7 @@ __all__ = [
     "asarray",
     "calloc",
     "copy",
+    "default_buffer",
     "empty",
     "empty_like",
     "eye",
@@ -77,11 +101,14 @@ __all__ = [
     "ones_like",
     "pages",
     "pool",
+    "scratch",
+    "scratch_from_table",
     "stats",
     "tracked",
     "trim",
     "uninstall",
     "use",
+    "using_buffer",
     "zeros",
     "zeros_like",
 ]

@@ -12,13 +12,16 @@ mod dtypes;
 mod factories;
 mod faults;
 mod forks;
+mod guarded_by_gil;
 mod handler;
 mod install;
 mod jit;
 mod numpy_api;
 mod own;
 mod owners;
+mod plain;
 mod report;
+mod scratch;
 mod sites;
 mod stacks;
 mod traces;
@@ -59,5 +62,6 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     contexts::register(module)?;
     faults::register(module)?;
     forks::register(module)?;
+    scratch::register(module)?;
     report::register(module)
 }

@@ -7,7 +7,7 @@ pub mod address_map;
 pub(crate) mod ages;
 pub mod caretaker;
 mod claim;
-mod class;
+pub(crate) mod class;
 mod free_lists;
 pub(crate) mod heap;
 #[cfg(test)]

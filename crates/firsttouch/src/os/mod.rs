@@ -14,6 +14,7 @@
 //! - [`spawn`], [`Thread::join`]: a thread that blocks all signals and needs no allocator.
 //! - [`at_fork`]: run code around every fork. [`why_refused`]: which limit explains a refusal.
 //! - [`headroom`]: bytes that the machine or the container can still give. [`address_space_limit`]: the process's bound.
+//! - [`is_shared`]: whether forked children would write to the same memory.
 //! - [`watch_faults`]: a memory fault is noted before it ends the process. [`write_at_start`]: how a handler notes it.
 
 #![allow(unsafe_code)] // Safety: this is where the machine begins; each block says which promise it rests on.
@@ -24,6 +25,8 @@ mod linux;
 mod linux_faults;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 mod linux_limits;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+mod linux_shared;
 #[cfg(not(all(target_os = "linux", not(firsttouch_no_backend))))]
 mod none;
 
@@ -33,6 +36,8 @@ pub use linux::*;
 pub use linux_faults::*;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 pub use linux_limits::*;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+pub use linux_shared::*;
 #[cfg(not(all(target_os = "linux", not(firsttouch_no_backend))))]
 pub use none::*;
 

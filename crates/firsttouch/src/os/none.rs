@@ -132,3 +132,8 @@ pub fn memory_total() -> usize {
 pub fn headroom() -> usize {
     usize::MAX
 }
+
+/// Not known.
+pub fn is_shared(_address: usize) -> bool {
+    false
+}
