@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numba
 
-from firsttouch._firsttouch import JitBuffer, JitBuffers
+from firsttouch._firsttouch import Buffer, JitBuffers, ScratchBuffer
 
 
 class ThreadBuffers(JitBuffers):
@@ -33,7 +33,7 @@ class ThreadBuffers(JitBuffers):
         rows(ThreadBuffers(), x, out)
     """
 
-    def __new__(cls, make: Callable[[], JitBuffer] = JitBuffer, threads: int | None = None) -> ThreadBuffers:
+    def __new__(cls, make: Callable[[], Buffer] = ScratchBuffer, threads: int | None = None) -> ThreadBuffers:
         count = numba.config.NUMBA_NUM_THREADS if threads is None else threads
         if count < 1:
             raise ValueError(f"threads={threads}: a loop runs in at least one thread")
