@@ -15,7 +15,10 @@ mod invariants;
 pub mod ledger;
 pub(crate) mod lock;
 mod open;
+pub mod placement;
+pub mod policy;
 pub(crate) mod purge;
+pub mod receipt;
 mod records;
 pub(crate) mod region;
 #[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
@@ -23,3 +26,5 @@ pub(crate) mod reserve;
 mod segment;
 mod spans;
 mod top;
+pub mod topology;
+pub mod touch;
