@@ -14,6 +14,7 @@ pub(crate) mod heap;
 mod invariants;
 pub mod ledger;
 pub(crate) mod lock;
+pub mod migration;
 mod open;
 pub mod placement;
 pub mod policy;
@@ -23,6 +24,7 @@ mod records;
 pub(crate) mod region;
 #[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
 pub(crate) mod reserve;
+pub mod run_on;
 mod segment;
 mod spans;
 mod top;

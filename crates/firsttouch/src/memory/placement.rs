@@ -9,6 +9,7 @@ use super::touch::{self, Job, Pattern, Way};
 use crate::failure::{self, AllocError, Limit};
 use crate::layout::round_up;
 use crate::os::{self, Errno};
+use crate::size;
 use std::fmt;
 
 /// What a block's pages are.
@@ -20,6 +21,27 @@ pub enum Page {
     Transparent,
     /// Explicit huge pages of so many bytes, from the kernel's pool.
     Explicit(usize),
+}
+
+impl Page {
+    /// The page size that `text` spells: `thp`, or one of the machine's, like `2M` or `1G`.
+    ///
+    /// # Errors
+    /// A message that names the sizes there are.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if text.trim().eq_ignore_ascii_case("thp") {
+            return Ok(Self::Transparent);
+        }
+        let there = os::explicit_huge_pages();
+        match size::parse(text) {
+            Ok(size) if there.contains(&size) => Ok(Self::Explicit(size)),
+            _ => {
+                let names: Vec<String> = there.iter().rev().map(|&size| Self::Explicit(size).to_string()).collect();
+                let has = if names.is_empty() { "no explicit huge pages".into() } else { names.join(" and ") };
+                Err(format!("{text:?} is no page size of this machine, which has {has}"))
+            }
+        }
+    }
 }
 
 impl fmt::Display for Page {
@@ -343,7 +365,8 @@ fn map_explicit(size: usize, align: usize, page: usize, orders: Option<&Orders>)
     Ok((at, whole))
 }
 
-fn bind((address, size): (usize, usize), orders: &Orders, page: Page) -> Result<(), Errno> {
+/// Tells the kernel where the pages of a mapping are to come from.
+pub(crate) fn bind((address, size): (usize, usize), orders: &Orders, page: Page) -> Result<(), Errno> {
     let edge = match page {
         Page::Transparent => os::huge_page_size().unwrap_or(os::page_size()),
         page => page_bytes(page),

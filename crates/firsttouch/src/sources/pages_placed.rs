@@ -5,35 +5,26 @@
 use crate::allocator::{AllocError, Allocator, Block, Request};
 use crate::failure;
 use crate::memory::ledger::Ledger;
-use crate::memory::placement::Placement;
-use crate::memory::receipt::Receipt;
-use crate::os;
+use crate::memory::placement::{self, Placement};
+use crate::memory::policy::Orders;
+use crate::memory::receipt::{Outcome, Receipt};
+use crate::os::{self, Errno};
 use crate::stats::Stats;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// See the module.
 pub struct PlacedPages {
     placement: Placement,
     ledger: Arc<Ledger<Receipt>>,
-    blocks: AtomicUsize,
     bytes: AtomicUsize,
-    allocations: AtomicU64,
-    failures: AtomicU64,
 }
 
 impl PlacedPages {
     /// A source of pages that are placed so.
     pub fn new(placement: Placement) -> Arc<Self> {
-        Arc::new(Self {
-            placement,
-            ledger: Ledger::new(),
-            blocks: AtomicUsize::new(0),
-            bytes: AtomicUsize::new(0),
-            allocations: AtomicU64::new(0),
-            failures: AtomicU64::new(0),
-        })
+        Arc::new(Self { placement, ledger: Ledger::new(), bytes: AtomicUsize::new(0) })
     }
 
     /// What is asked for.
@@ -51,6 +42,16 @@ impl PlacedPages {
         });
         found
     }
+
+    /// Lets pages of a block that are not there yet come from where `orders` say.
+    pub fn rebind(&self, address: usize, orders: &Orders) -> Result<(), Errno> {
+        let Some((start, mut receipt)) = self.receipt(address) else { return Err(Errno::NOTHING_THERE) };
+        placement::bind((start, receipt.bytes), orders, receipt.page)?;
+        (receipt.policy, receipt.nodes) = (Outcome::Granted, Some((orders.mode, orders.nodes)));
+        // SAFETY: a mapping never lies at zero.
+        self.ledger.set(unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(start)) }, receipt);
+        Ok(())
+    }
 }
 
 // SAFETY: every block is a mapping of its own, that reads zero and stays until it is given back.
@@ -60,11 +61,8 @@ unsafe impl Allocator for PlacedPages {
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
-        let failed = |_: &AllocError| {
-            self.failures.fetch_add(1, Relaxed);
-        };
-        request.check().inspect_err(|&error| failure::remember(error)).inspect_err(failed)?;
-        let placed = self.placement.map(request.size, request.align).inspect_err(failed)?;
+        request.check().inspect_err(|&error| failure::remember(error))?;
+        let placed = self.placement.map(request.size, request.align)?;
         // SAFETY: a mapping never lies at zero.
         let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut::<u8>(placed.address)) };
         self.ledger.enter(address, request.size, placed.receipt).inspect_err(|&error| {
@@ -72,15 +70,12 @@ unsafe impl Allocator for PlacedPages {
             // SAFETY: it was just mapped, and nobody knows it.
             let _ = unsafe { os::unmap(placed.address, placed.size) };
         })?;
-        self.blocks.fetch_add(1, Relaxed);
         self.bytes.fetch_add(placed.size, Relaxed);
-        self.allocations.fetch_add(1, Relaxed);
         Ok(Block { address, size: placed.size, zeroed: true })
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         let Some(receipt) = self.ledger.leave(address) else { return };
-        self.blocks.fetch_sub(1, Relaxed);
         self.bytes.fetch_sub(receipt.bytes, Relaxed);
         // SAFETY: the block was a mapping of its own, and nothing uses it any more (the caller). Where the kernel can't
         // unmap it (too many mappings) its content goes at least.
@@ -97,15 +92,7 @@ unsafe impl Allocator for PlacedPages {
 
     fn stats(&self) -> Stats {
         let bytes = self.bytes.load(Relaxed);
-        Stats {
-            active: bytes,
-            in_use: bytes,
-            mapped: bytes,
-            blocks: self.blocks.load(Relaxed),
-            allocations: self.allocations.load(Relaxed),
-            failures: self.failures.load(Relaxed),
-            ..Stats::default()
-        }
+        Stats { active: bytes, in_use: bytes, mapped: bytes, ..Stats::default() }
     }
 
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {

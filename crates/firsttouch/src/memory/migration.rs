@@ -1,0 +1,154 @@
+//! Pages that are there already: on which node, onto another, and into huge ones.
+
+use super::policy::Orders;
+use super::receipt::Reason;
+use super::touch::GoOn;
+use crate::os::{self, Errno, Mode};
+
+/// Pages asked about at a time.
+const BATCH: usize = 8192;
+/// A page that somebody holds for a moment is tried so often.
+const TRIES: usize = 3;
+
+/// Bytes, by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Migration {
+    /// Went to their node.
+    pub moved: usize,
+    /// Were there before.
+    pub stayed: usize,
+    /// Are not real yet, or the kernel's page of zeros.
+    pub absent: usize,
+    /// Could not be moved.
+    pub failed: usize,
+    /// Why the last of these could not.
+    pub why_not: Option<Reason>,
+}
+
+/// Where in an array an axis runs: bytes from one item to the next, and items.
+#[derive(Clone, Copy, Debug)]
+pub struct Axis {
+    /// Bytes.
+    pub stride: usize,
+    /// Items.
+    pub items: usize,
+}
+
+/// The whole pages that some bytes lie on.
+pub fn whole_pages(address: usize, size: usize) -> (usize, usize) {
+    let page = os::page_size();
+    let start = address & !(page - 1);
+    (start, if size == 0 { 0 } else { (address + size).next_multiple_of(page) - start })
+}
+
+/// The node of every page in a range; an error of the kernel's as a negative number: -2 (ENOENT) and -14 (EFAULT) say
+/// that nothing of our own is there.
+///
+/// # Errors
+/// Where the kernel or the container does not tell.
+pub fn nodes_of(address: usize, size: usize) -> Result<Vec<i32>, Errno> {
+    let page = os::page_size();
+    let mut nodes = vec![0; size.div_ceil(page)];
+    for (at, part) in nodes.chunks_mut(BATCH).enumerate() {
+        let pages: Vec<usize> = (0..part.len()).map(|n| address + (at * BATCH + n) * page).collect();
+        os::move_pages(&pages, None, part)?;
+    }
+    Ok(nodes)
+}
+
+/// Moves the pages of a range to where `orders` say; slabs follow `axis`, or the bytes where there is none.
+///
+/// # Errors
+/// Where the kernel or the container does not let anybody move, or `go_on` says no.
+pub fn migrate(
+    range: (usize, usize),
+    orders: &Orders,
+    axis: Option<Axis>,
+    go_on: GoOn<'_>,
+) -> Result<Migration, Errno> {
+    let page = os::page_size();
+    let (start, size) = whole_pages(range.0, range.1);
+    let targets: Vec<usize> = orders.nodes.iter().collect();
+    let mut sum = Migration::default();
+    for from in (0..size).step_by(BATCH * page) {
+        let mut left: Vec<(usize, i32)> = Vec::new();
+        let now = nodes_of(start + from, (BATCH * page).min(size - from))?;
+        for (at, &node) in now.iter().enumerate() {
+            let address = start + from + at * page;
+            match target(orders, &targets, address, range, axis) {
+                _ if node < 0 => sum.absent += page,
+                to if to.is_none_or(|to| to as i32 == node) && orders.nodes.contains(node as usize) => {
+                    sum.stayed += page
+                }
+                to => left.push((address, to.unwrap_or(targets[address / page % targets.len()]) as i32)),
+            }
+        }
+        for last in (0..TRIES).map(|at| at + 1 == TRIES) {
+            if left.is_empty() {
+                break;
+            }
+            let (pages, nodes): (Vec<usize>, Vec<i32>) = left.iter().copied().unzip();
+            let mut status = vec![0; pages.len()];
+            os::move_pages(&pages, Some(&nodes), &mut status)?;
+            let mut found = vec![0; pages.len()];
+            os::move_pages(&pages, None, &mut found)?;
+            sum.moved += page * found.iter().zip(&nodes).filter(|(a, b)| a == b).count();
+            let stuck = found.iter().zip(&nodes).zip(status).zip(&left).filter(|(((a, b), _), _)| a != b);
+            left = stuck
+                .map(|((_, status), &one)| {
+                    sum.why_not = Some(Reason::of(Errno(-status.min(0)))).filter(|_| last).or(sum.why_not);
+                    one
+                })
+                .collect();
+        }
+        sum.failed += left.len() * page;
+        if !go_on(from) {
+            return Err(Errno::INTERRUPTED);
+        }
+    }
+    Ok(sum)
+}
+
+/// The one node that a page belongs on; nothing where any of the nodes will do.
+fn target(
+    orders: &Orders,
+    targets: &[usize],
+    address: usize,
+    range: (usize, usize),
+    axis: Option<Axis>,
+) -> Option<usize> {
+    let offset = address.saturating_sub(range.0).min(range.1.saturating_sub(1));
+    match (orders.slabs, orders.mode) {
+        (true, _) => {
+            let Axis { stride, items } = axis.unwrap_or(Axis { stride: 1, items: range.1 });
+            let item = offset / stride.max(1) % items.max(1);
+            targets.get(item * targets.len() / items.max(1)).copied()
+        }
+        (_, Mode::Interleave) => targets.get((address / os::page_size()) % targets.len()).copied(),
+        (_, Mode::Local) => Some(os::current_node()),
+        _ => None,
+    }
+}
+
+/// Makes huge pages of the small ones in a range, whole huge pages only; bytes that are huge now, and why others are not.
+pub fn collapse(range: (usize, usize), go_on: GoOn<'_>) -> (usize, Option<Reason>) {
+    let Some(page) = os::huge_page_size() else { return (0, Some(Reason::Unsupported)) };
+    let (start, end) = (range.0.next_multiple_of(page), (range.0 + range.1) & !(page - 1));
+    if start >= end {
+        return (0, Some(Reason::Small));
+    }
+    let (mut huge, mut why_not) = (0, None);
+    for address in (start..end).step_by(page) {
+        match (0..TRIES).find_map(|_| {
+            os::collapse(address, page).map_or_else(|e| (e != Errno::AGAIN).then_some(Err(e)), |()| Some(Ok(())))
+        }) {
+            Some(Ok(())) => huge += page,
+            Some(Err(error)) => why_not = Some(Reason::of(error)),
+            None => why_not = Some(Reason::of(Errno::AGAIN)),
+        }
+        if !go_on(address - start) {
+            return (huge, Some(Reason::Interrupted));
+        }
+    }
+    (huge, why_not)
+}
