@@ -17,8 +17,21 @@ from firsttouch import late as _late
 from firsttouch import showing as _showing
 from firsttouch._firsttouch import Allocator, UnsupportedError, __version__, empty, zeros
 from firsttouch.adaptors import filled, guarded, limited, pool, tracked
-from firsttouch.allocators import aligned, calloc, from_functions, jemalloc, malloc, mimalloc, numpy_default, pages
+from firsttouch.allocators import (
+    aligned,
+    calloc,
+    from_functions,
+    jemalloc,
+    malloc,
+    mimalloc,
+    numa,
+    numpy_default,
+    pages,
+)
 from firsttouch.own import AllocatorLike, OwnAllocator
+from firsttouch.placement.arrays import collapse, migrate, receipt, receipts, touch
+from firsttouch.placement.nodes import current_node, highest_node, run_on, topology
+from firsttouch.placement.policies import Policy
 from firsttouch.process import get_allocator, install, is_installed, last_failure, trim, uninstall
 from firsttouch.reports import Failure, Stats, stats
 from firsttouch.scopes import use
@@ -45,6 +58,7 @@ __all__ = [
     "AllocatorLike",
     "Failure",
     "OwnAllocator",
+    "Policy",
     "Stats",
     "UnsupportedError",
     "__version__",
@@ -53,7 +67,9 @@ __all__ = [
     "array",
     "asarray",
     "calloc",
+    "collapse",
     "copy",
+    "current_node",
     "empty",
     "empty_like",
     "eye",
@@ -64,6 +80,7 @@ __all__ = [
     "full_like",
     "get_allocator",
     "guarded",
+    "highest_node",
     "install",
     "is_installed",
     "jemalloc",
@@ -71,13 +88,20 @@ __all__ = [
     "limited",
     "linspace",
     "malloc",
+    "migrate",
     "mimalloc",
+    "numa",
     "numpy_default",
     "ones",
     "ones_like",
     "pages",
     "pool",
+    "receipt",
+    "receipts",
+    "run_on",
     "stats",
+    "topology",
+    "touch",
     "tracked",
     "trim",
     "uninstall",

@@ -17,6 +17,9 @@ mod install;
 mod numpy_api;
 mod own;
 mod owners;
+mod placement;
+mod placement_run_on;
+mod placement_waiting;
 mod report;
 mod sites;
 mod stacks;
@@ -57,5 +60,6 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     contexts::register(module)?;
     faults::register(module)?;
     forks::register(module)?;
+    placement::register(module)?;
     report::register(module)
 }

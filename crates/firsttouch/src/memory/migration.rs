@@ -41,6 +41,16 @@ pub fn whole_pages(address: usize, size: usize) -> (usize, usize) {
     (start, if size == 0 { 0 } else { (address + size).next_multiple_of(page) - start })
 }
 
+/// Bytes of whole pages that are not there yet; all where the kernel does not tell.
+pub fn missing(address: usize, size: usize) -> usize {
+    const PAGES: usize = 4096;
+    let (page, mut there) = (os::page_size(), 0);
+    for from in (0..size).step_by(PAGES * page) {
+        there += os::resident_pages(address + from, (PAGES * page).min(size - from)).unwrap_or(0) * page;
+    }
+    size.saturating_sub(there)
+}
+
 /// The node of every page in a range; an error of the kernel's as a negative number: -2 (ENOENT) and -14 (EFAULT) say
 /// that nothing of our own is there.
 ///

@@ -8,9 +8,10 @@ use super::topology::Topology;
 use super::touch::{self, Job, Pattern, Way};
 use crate::failure::{self, AllocError, Limit};
 use crate::layout::round_up;
-use crate::os::{self, Errno};
+use crate::os::{self, Errno, Nodes};
 use crate::size;
 use std::fmt;
+use std::sync::OnceLock;
 
 /// What a block's pages are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ impl Page {
     /// # Errors
     /// A message that names the sizes there are.
     pub fn parse(text: &str) -> Result<Self, String> {
-        if text.trim().eq_ignore_ascii_case("thp") {
+        if text == "thp" {
             return Ok(Self::Transparent);
         }
         let there = os::explicit_huge_pages();
@@ -123,6 +124,8 @@ pub struct Placed {
 /// A page size is taken where rounding up wastes no more than this part of the block, or one of the smallest pages.
 const WASTE: usize = 8;
 const SMALL_WASTE: usize = 2 << 20;
+/// Looking at what is available pays from so many bytes on.
+const LOOK: usize = 4 << 20;
 
 fn strict_error(asked: usize, what: &str) -> AllocError {
     let error = AllocError::new(asked, Limit::Placement);
@@ -158,7 +161,7 @@ impl Placement {
     /// What to tell the kernel of nodes.
     fn orders(&self, receipt: &mut Receipt) -> Option<Orders> {
         let policy = self.policy?;
-        match policy.within(&Outer::now(&Topology::read())) {
+        match policy.within(&Outer::now(nodes_with_memory())) {
             Ok(orders) => {
                 receipt.policy = if orders.clipped { Outcome::Partly(Reason::Cpuset) } else { Outcome::Granted };
                 Some(orders)
@@ -268,7 +271,7 @@ impl Placement {
             step: page_bytes(receipt.page),
             way: Way::Write,
             threads: if let Populate::Threads(threads) = self.populate { Some(threads) } else { None },
-            processors: orders.and_then(near),
+            processors: orders.filter(|_| size >= LOOK).and_then(near),
             pattern: Pattern::Dynamic,
         };
         // SAFETY: the range was just mapped, and nobody unmaps it before this returns.
@@ -287,6 +290,12 @@ impl Placement {
         }
         Ok(())
     }
+}
+
+/// Nodes with memory, as they were when first asked for: a look costs more than a small block.
+fn nodes_with_memory() -> Nodes {
+    static NODES: OnceLock<Nodes> = OnceLock::new();
+    *NODES.get_or_init(|| Topology::read().with_memory())
 }
 
 /// Processors on the nodes that one order names, where these are not all.
@@ -379,11 +388,12 @@ pub(crate) fn bind((address, size): (usize, usize), orders: &Orders, page: Page)
 
 /// The error where fewer than `size` bytes are available, before the kernel has to kill somebody.
 fn enough(size: usize, orders: Option<&Orders>, page: Page, asked: usize, what: &str) -> Result<(), AllocError> {
-    if matches!(page, Page::Explicit(_)) {
-        return Ok(()); // reserved already
+    if matches!(page, Page::Explicit(_)) || size < LOOK {
+        return Ok(()); // reserved already, or not worth the look
     }
     let machine = os::headroom();
-    let bound = orders.filter(|orders| orders.mode == os::Mode::Bind);
+    // A look at one node is worth it only where there are others.
+    let bound = orders.filter(|orders| orders.mode == os::Mode::Bind && orders.nodes != nodes_with_memory());
     let nodes = bound.map_or(usize::MAX, |orders| Topology::read().available_on(&orders.nodes));
     let available = machine.min(nodes);
     if size + size / 256 <= available {

@@ -145,8 +145,7 @@ pub struct Outer {
 
 impl Outer {
     /// As it is for this thread now.
-    pub fn now(machine: &Topology) -> Self {
-        let with_memory = machine.with_memory();
+    pub fn now(with_memory: Nodes) -> Self {
         Self {
             with_memory,
             allowed: os::allowed_nodes().unwrap_or(with_memory),
