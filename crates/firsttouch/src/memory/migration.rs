@@ -79,62 +79,80 @@ pub fn migrate(
     let page = os::page_size();
     let (start, size) = whole_pages(range.0, range.1);
     let targets: Vec<usize> = orders.nodes.iter().collect();
+    // A huge page goes as a whole, and page by page it would go to and fro.
+    let spread = orders.slabs || orders.mode == Mode::Interleave;
+    let unit = if spread && has_huge_pages(start, start + size) { os::huge_page_size().unwrap_or(page) } else { page };
     let mut sum = Migration::default();
     for from in (0..size).step_by(BATCH * page) {
-        let mut left: Vec<(usize, i32)> = Vec::new();
-        let now = nodes_of(start + from, (BATCH * page).min(size - from))?;
-        for (at, &node) in now.iter().enumerate() {
-            let address = start + from + at * page;
-            match target(orders, &targets, address, range, axis) {
-                _ if node < 0 => sum.absent += page,
-                to if to.is_none_or(|to| to as i32 == node) && orders.nodes.contains(node as usize) => {
-                    sum.stayed += page
+        let (first, len) = (start + from, (BATCH * page).min(size - from));
+        let before = nodes_of(first, len)?;
+        for tries in 1..=TRIES {
+            let mut left: Vec<(usize, i32)> = Vec::new();
+            for (at, node) in nodes_of(first, len)?.into_iter().enumerate().filter(|&(_, node)| node >= 0) {
+                let address = first + at * page;
+                let to = target(orders, &targets, (address, unit), range, axis);
+                if to.is_some_and(|to| to as i32 != node) || !orders.nodes.contains(node as usize) {
+                    left.push((address, to.unwrap_or(targets[address / unit % targets.len()]) as i32));
                 }
-                to => left.push((address, to.unwrap_or(targets[address / page % targets.len()]) as i32)),
             }
-        }
-        for last in (0..TRIES).map(|at| at + 1 == TRIES) {
             if left.is_empty() {
                 break;
             }
-            let (pages, nodes): (Vec<usize>, Vec<i32>) = left.iter().copied().unzip();
+            let (pages, nodes): (Vec<usize>, Vec<i32>) = left.into_iter().unzip();
             let mut status = vec![0; pages.len()];
             os::move_pages(&pages, Some(&nodes), &mut status)?;
             let mut found = vec![0; pages.len()];
             os::move_pages(&pages, None, &mut found)?;
-            sum.moved += page * found.iter().zip(&nodes).filter(|(a, b)| a == b).count();
-            let stuck = found.iter().zip(&nodes).zip(status).zip(&left).filter(|(((a, b), _), _)| a != b);
-            left = stuck
-                .map(|((_, status), &one)| {
-                    sum.why_not = Some(Reason::of(Errno(-status.min(0)))).filter(|_| last).or(sum.why_not);
-                    one
-                })
-                .collect();
+            let stuck: Vec<i32> = (0..pages.len()).filter(|&at| found[at] != nodes[at]).map(|at| status[at]).collect();
+            if stuck.is_empty() {
+                break;
+            }
+            if tries == TRIES {
+                sum.failed += stuck.len() * page;
+                sum.why_not = stuck.last().map(|&status| Reason::of(Errno(-status.min(0))));
+            }
         }
-        sum.failed += left.len() * page;
+        let after = nodes_of(first, len)?;
+        sum.absent += after.iter().filter(|&&node| node < 0).count() * page;
+        sum.moved += before.iter().zip(&after).filter(|&(a, b)| a != b && *b >= 0).count() * page;
         if !go_on(from) {
             return Err(Errno::INTERRUPTED);
         }
     }
+    sum.stayed = size.saturating_sub(sum.absent + sum.moved + sum.failed);
     Ok(sum)
+}
+
+/// Whether some of the mappings between two addresses stand on transparent huge pages.
+fn has_huge_pages(start: usize, end: usize) -> bool {
+    let text = os::system_file("/proc/self/smaps").unwrap_or_default();
+    let mut ours = false;
+    text.lines().any(|line| {
+        let hex = |text: &str| usize::from_str_radix(text, 16).ok();
+        let range = line.split(' ').next().and_then(|word| word.split_once('-'));
+        if let Some((Some(from), Some(to))) = range.map(|(from, to)| (hex(from), hex(to))) {
+            ours = from < end && start < to;
+        }
+        ours && line.strip_prefix("AnonHugePages:").is_some_and(|rest| rest.trim() != "0 kB")
+    })
 }
 
 /// The one node that a page belongs on; nothing where any of the nodes will do.
 fn target(
     orders: &Orders,
     targets: &[usize],
-    address: usize,
+    (address, unit): (usize, usize),
     range: (usize, usize),
     axis: Option<Axis>,
 ) -> Option<usize> {
-    let offset = address.saturating_sub(range.0).min(range.1.saturating_sub(1));
+    let offset = (address - address % unit).saturating_sub(range.0).min(range.1.saturating_sub(1));
     match (orders.slabs, orders.mode) {
         (true, _) => {
             let Axis { stride, items } = axis.unwrap_or(Axis { stride: 1, items: range.1 });
             let item = offset / stride.max(1) % items.max(1);
             targets.get(item * targets.len() / items.max(1)).copied()
         }
-        (_, Mode::Interleave) => targets.get((address / os::page_size()) % targets.len()).copied(),
+        (_, Mode::Interleave) => targets.get(address / unit % targets.len()).copied(),
         (_, Mode::Local) => Some(os::current_node()),
         _ => None,
     }
