@@ -62,8 +62,27 @@ pub fn nodes_of(address: usize, size: usize) -> Result<Vec<i32>, Errno> {
     for (at, part) in nodes.chunks_mut(BATCH).enumerate() {
         let pages: Vec<usize> = (0..part.len()).map(|n| address + (at * BATCH + n) * page).collect();
         os::move_pages(&pages, None, part)?;
+        if part.contains(&-Errno::NOTHING_THERE.0) && wake_hidden(&pages, part) {
+            os::move_pages(&pages, None, part)?;
+        }
     }
     Ok(nodes)
+}
+
+/// Makes the kernel see pages that it hides from itself: Linux 6.1 to 6.5 say of a page that AutoNUMA has unmapped, to
+/// see who uses it, that it is not there. Populating what is there already makes nothing real. Whether there were any.
+fn wake_hidden(pages: &[usize], nodes: &[i32]) -> bool {
+    let page = os::page_size();
+    let seen = nodes.iter().filter(|&&node| node >= 0).count();
+    let there: usize = pages.chunks(4096).map(|run| os::resident_pages(run[0], run.len() * page).unwrap_or(0)).sum();
+    if there <= seen {
+        return false;
+    }
+    let missing = pages.iter().zip(nodes).filter(|&(_, &node)| node == -Errno::NOTHING_THERE.0);
+    for (&address, _) in missing.filter(|&(&address, _)| os::resident_pages(address, page) == Ok(1)) {
+        let _ = os::populate(address, page, false);
+    }
+    true
 }
 
 /// Moves the pages of a range to where `orders` say; slabs follow `axis`, or the bytes where there is none.

@@ -19,6 +19,8 @@ pub fn boot() -> bool {
         mount(kind, at);
     }
     mount("cgroup2", "/sys/fs/cgroup");
+    // Pages stay where they are put, unless a test asks for the kernel's own balancing.
+    std::fs::write("/proc/sys/kernel/numa_balancing", "0").unwrap();
     // Base pages stay base pages, so that the tests can look at each.
     std::fs::write("/sys/kernel/mm/transparent_hugepage/enabled", "madvise").unwrap();
     true

@@ -34,6 +34,7 @@ const TESTS: &[Test] = &[
     ("migrate: content comes along", 2, moved::content),
     ("migrate: later pages follow", 2, moved::later_pages),
     ("migrate: memory of others", 2, moved::others_memory),
+    ("AutoNUMA is on", 2, moved::balancing),
     ("run_on: processors and memory, restored after", 2, threads::run_on),
     ("run_on nests", 2, threads::nested),
     ("a pool on a node", 2, threads::pool_on_a_node),

@@ -69,7 +69,11 @@ pub fn huge() {
         assert!(found.chunks(512).all(|huge| huge.iter().all(|&node| node == huge[0])), "{policy}: {found:?}");
         for node in &all {
             let share = (0..rows).filter(|&row| node_of(row) == *node).count();
-            assert!(share.abs_diff(rows / all.len()) <= 1, "{policy}, node {node}: {share} of {rows}");
+            assert!(
+                share.abs_diff(rows / all.len()) <= 1,
+                "{policy}, node {node}: {share} of {rows}: {:?}",
+                (0..rows).map(|row| found[row * 512]).collect::<Vec<_>>()
+            );
         }
     }
     assert!((1..rows).all(|row| node_of(row - 1) <= node_of(row)));
@@ -108,4 +112,18 @@ pub fn others_memory() {
         let found = nodes_of(held.address() & !4095, SIZE).unwrap();
         assert!(found.iter().all(|&page| page == node as i32));
     }
+}
+
+/// AutoNUMA unmaps pages to see who uses them; they are there all the same, and a policy keeps them in place.
+pub fn balancing() {
+    let node = numbers()[1];
+    let pages = source(&node.to_string());
+    let held = Held::new(&*pages, SIZE).touched();
+    std::fs::write("/proc/sys/kernel/numa_balancing", "1").unwrap();
+    let began = std::time::Instant::now();
+    while began.elapsed() < std::time::Duration::from_secs(3) {
+        write(held.address(), SIZE, 2);
+        all_on(&held, node);
+    }
+    std::fs::write("/proc/sys/kernel/numa_balancing", "0").unwrap();
 }
