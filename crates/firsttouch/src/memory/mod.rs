@@ -5,6 +5,7 @@
 
 pub mod address_map;
 pub(crate) mod ages;
+pub(crate) mod brief_lock;
 pub mod caretaker;
 mod claim;
 pub(crate) mod class;
