@@ -112,7 +112,7 @@ def _array(context: Any, builder: Any, sig: Any, args: Any, zero: bool) -> Any:
     lengths, size = _sizes(context, builder, sig.args[1], args[1], itemsize)
     data, info = instructions.allocate(context, builder, args[0], size)
     if zero:
-        cgutils.raw_memset(builder, data, size, ir.IntType(8)(0))
+        cgutils.memset(builder, data, size, 0)
     strides = [itemsize]
     for length in reversed(lengths[1:]):
         strides.insert(0, builder.mul(strides[0], length))
