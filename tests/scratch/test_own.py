@@ -290,7 +290,8 @@ def test_half_of_it_and_its_class() -> None:
         mark = Bump.mark
         rewind = Bump.rewind
 
+    half: Any = Half()
     with pytest.raises(TypeError, match=r"scratch\(\) got Half, which has no allocate\(\)"):
-        ft.scratch(Half())
+        ft.scratch(half)
     with pytest.raises(TypeError, match=r"did you mean Bump\(\)\?"):
         ft.scratch(Bump)

@@ -89,9 +89,8 @@ def test_a_table_of_ones_own() -> None:
 def test_two_buffers_on_one_table() -> None:
     memory, kept = Memory(), Kept()
     outer, inner = ft.scratch_from_table(memory.address), ft.scratch_from_table(memory.address)
-    with ft.scratch(outer):
-        with ft.scratch(inner):
-            kept.make()
+    with ft.scratch(outer), ft.scratch(inner):
+        kept.make()
     with ft.scratch(outer):
         np.full(MIDDLE, 3, np.uint8)
     assert kept.intact()
@@ -114,7 +113,7 @@ def test_one_that_is_full() -> None:
         (1 << 64, ValueError, "address"),
         ("0x40", TypeError, "address"),
         (None, TypeError, "address"),
-        (ctypes.addressof(Table()) | 1, ValueError, "multiple|aligned|address"),
+        (ctypes.addressof(Table()) | 1, ValueError, "address"),
     ],
     ids=["null", "negative", "huge", "text", "none", "odd"],
 )
@@ -125,5 +124,5 @@ def test_addresses_where_no_table_can_stand(address: Any, error: type[Exception]
 
 def test_a_table_with_a_function_missing() -> None:
     empty = Table()
-    with pytest.raises(ValueError, match="allocate|function|null"):
+    with pytest.raises(ValueError, match=r"allocate|function|null"):
         ft.scratch_from_table(ctypes.addressof(empty))
