@@ -88,8 +88,10 @@ class BuffersMethods(AttributeTemplate):  # type: ignore[misc]
 
 def _sizes(context: Any, builder: Any, kind: Any, shape: Any, itemsize: Any) -> tuple[list[Any], Any]:
     """The lengths of an array's axes, checked, and its bytes."""
-    pairs = [(kind, shape)] if isinstance(kind, types.Integer) else list(
-        zip(kind, cgutils.unpack_tuple(builder, shape, count=len(kind)), strict=True)
+    pairs = (
+        [(kind, shape)]
+        if isinstance(kind, types.Integer)
+        else list(zip(kind, cgutils.unpack_tuple(builder, shape, count=len(kind)), strict=True))
     )
     lengths = [context.cast(builder, value, each, types.intp) for each, value in pairs]
     size, bad = itemsize, ir.IntType(1)(0)
