@@ -7,12 +7,12 @@ mod care;
 mod grow;
 mod large;
 mod options;
+mod serving;
 mod state;
 
-use super::backing::{Backing, Closed, Damage, Hold, Refused, Slot, Survivor};
-use super::space::{Space, Taken, granules};
-use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
-use crate::failure;
+use super::backing::{Refused, Slot};
+use super::space::{Space, Taken};
+use crate::allocator::{AllocError, Allocator, Limit, Request};
 use crate::memory::brief_lock::BriefLock;
 use crate::memory::caretaker;
 use crate::memory::ledger::Ledger;
