@@ -1,14 +1,13 @@
 """Arrays that compiled code makes: as NumPy's of the same shape and dtype, at 64 bytes."""
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 
 import firsttouch as ft
-
-numba = pytest.importorskip("numba")
-njit = numba.njit
+from tests.numba.compiling import njit, numba
 
 
 @njit
@@ -37,7 +36,7 @@ def test_shapes_and_dtypes() -> None:
         assert array.flags.writeable
         assert array.flags.aligned
     begins = sorted((a.ctypes.data, a.ctypes.data + a.nbytes) for a in found)
-    assert all(end <= begin for (_, end), (begin, _) in zip(begins, begins[1:], strict=False))
+    assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(begins))
 
 
 @njit

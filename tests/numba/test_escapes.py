@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
+from tests.numba.compiling import njit, numba
 
-numba = pytest.importorskip("numba")
-njit = numba.njit
 N = 30
 
 
@@ -232,7 +231,7 @@ KEPT: list[Any] = []
 
 
 @njit
-def by_object_mode(buf: Any) -> int:
+def by_object_mode(buf: Any) -> Any:
     mark = buf.mark()
     x = given(buf, 9)
     with numba.objmode():

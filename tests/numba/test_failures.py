@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-
-numba = pytest.importorskip("numba")
-njit = numba.njit
+from tests.numba.compiling import njit, numba
 
 
 @njit
@@ -48,7 +46,7 @@ def filling(buf: Any, count: int) -> int:
 
 
 @njit
-def filling_caught(buf: Any) -> int:
+def filling_caught(buf: Any) -> Any:
     mark = buf.mark()
     try:
         filling(buf, 1000)
@@ -58,9 +56,7 @@ def filling_caught(buf: Any) -> int:
     return -1
 
 
-@pytest.mark.parametrize(
-    "make", [lambda: ft.FixedBuffer(100_000), lambda: ft.ScratchBuffer("64 KiB", limit="128 KiB")]
-)
+@pytest.mark.parametrize("make", [lambda: ft.FixedBuffer(100_000), lambda: ft.ScratchBuffer("64 KiB", limit="128 KiB")])
 def test_full_buffers(make: Any) -> None:
     buffer = make()
     for _ in range(3):
@@ -84,7 +80,7 @@ def test_small_fixed_buffers_are_used_to_the_last() -> None:
 
 
 @njit
-def between(buf: Any, n: int) -> int:
+def between(buf: Any, n: int) -> Any:
     mark = buf.mark()
     x = buf.empty(n, np.int64)
     x[:] = 1
@@ -95,7 +91,7 @@ def between(buf: Any, n: int) -> int:
 
 
 @njit
-def around(buf: Any) -> int:
+def around(buf: Any) -> Any:
     mark = buf.mark()
     before = buf.empty(3).ctypes.data
     buf.rewind(mark)

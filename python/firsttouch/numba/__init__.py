@@ -35,4 +35,12 @@ from firsttouch.numba.threads import ThreadBuffers  # noqa: E402
 _kinds.register()
 _methods.register()
 
-__all__ = ["BufferFullError", "MarkError", "ShapeError", "ThreadBuffers", "ThreadError", "scratch_buffer", "thread_buffers"]
+__all__ = [
+    "BufferFullError",
+    "MarkError",
+    "ShapeError",
+    "ThreadBuffers",
+    "ThreadError",
+    "scratch_buffer",
+    "thread_buffers",
+]
