@@ -20,6 +20,7 @@ mod records;
 pub(crate) mod region;
 #[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
 pub(crate) mod reserve;
+pub mod residency;
 mod segment;
 mod spans;
 mod top;
