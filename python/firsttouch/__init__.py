@@ -22,6 +22,17 @@ from firsttouch.own import AllocatorLike, OwnAllocator
 from firsttouch.process import get_allocator, install, is_installed, last_failure, trim, uninstall
 from firsttouch.reports import Failure, Stats, stats
 from firsttouch.scopes import use
+from firsttouch.sight import (
+    Inspection,
+    NotBackedWarning,
+    PageSource,
+    PageState,
+    check_backed,
+    inspect,
+    is_backed,
+    pagemap,
+    plot_pagemap,
+)
 
 if _typing.TYPE_CHECKING:
     from firsttouch.creation import (
@@ -44,7 +55,11 @@ __all__ = [
     "Allocator",
     "AllocatorLike",
     "Failure",
+    "Inspection",
+    "NotBackedWarning",
     "OwnAllocator",
+    "PageSource",
+    "PageState",
     "Stats",
     "UnsupportedError",
     "__version__",
@@ -53,6 +68,7 @@ __all__ = [
     "array",
     "asarray",
     "calloc",
+    "check_backed",
     "copy",
     "empty",
     "empty_like",
@@ -64,7 +80,9 @@ __all__ = [
     "full_like",
     "get_allocator",
     "guarded",
+    "inspect",
     "install",
+    "is_backed",
     "is_installed",
     "jemalloc",
     "last_failure",
@@ -75,7 +93,9 @@ __all__ = [
     "numpy_default",
     "ones",
     "ones_like",
+    "pagemap",
     "pages",
+    "plot_pagemap",
     "pool",
     "stats",
     "tracked",

@@ -21,6 +21,7 @@ __all__ = [
     "from_functions",
     "get_allocator",
     "guarded",
+    "inspect",
     "install",
     "is_installed",
     "jemalloc",
@@ -33,9 +34,11 @@ __all__ = [
     "numpy_default",
     "overruns",
     "own",
+    "pagemap",
     "pages",
     "parse_size",
     "pool",
+    "refuse_sources",
     "resume_later",
     "set_long",
     "set_small_limit",
@@ -270,3 +273,8 @@ def living(allocator: Allocator) -> list[tuple[int, int, str | None, int]]: ...
 def tally(allocator: Allocator) -> dict[str, typing.Any]: ...
 def overruns(allocator: Allocator) -> list[tuple[int, int, int]]: ...
 def upstream(allocator: Allocator) -> Allocator | None: ...
+def inspect(array: np.ndarray) -> dict[str, typing.Any]: ...
+def pagemap(
+    array: np.ndarray, nodes: bool, function: str
+) -> tuple[bytearray, bytearray, bytearray, bytearray, int]: ...
+def refuse_sources(names: list[str]) -> None: ...

@@ -18,6 +18,7 @@ mod numpy_api;
 mod own;
 mod owners;
 mod report;
+mod sight;
 mod sites;
 mod stacks;
 mod traces;
@@ -57,5 +58,6 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     contexts::register(module)?;
     faults::register(module)?;
     forks::register(module)?;
+    sight::register(module)?;
     report::register(module)
 }

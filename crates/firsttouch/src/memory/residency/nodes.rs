@@ -49,7 +49,7 @@ pub fn each(runs: &Runs, mut visit: impl FnMut(Range<usize>, Option<usize>)) -> 
     let real = || runs.iter().filter(|run| run.state.is_real());
     if let Some(node) = only_node() {
         real().for_each(|run| visit(run.range.clone(), Some(node)));
-        return Ok("has_memory of /sys/devices/system/node: there is one node");
+        return Ok("/sys/devices/system/node/has_memory: one node");
     }
     for run in real() {
         each_node(run.range.clone(), step(run), |pages, node| visit(pages, usize::try_from(node).ok()))?;

@@ -89,9 +89,13 @@ impl Runs {
         self.0.iter()
     }
 
-    /// Bytes of the pages in a state.
-    pub fn bytes(&self, state: State) -> usize {
-        self.0.iter().filter(|run| run.state == state).map(|run| run.range.len()).sum()
+    /// Bytes of the pages in each state.
+    pub fn bytes(&self) -> [usize; State::COUNT] {
+        let mut bytes = [0; State::COUNT];
+        for run in &self.0 {
+            bytes[run.state as usize] += run.range.len();
+        }
+        bytes
     }
 
     /// Whether any page is in a state.

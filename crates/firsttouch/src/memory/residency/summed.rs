@@ -40,10 +40,11 @@ impl Source {
 /// Sums up what a look found, and asks for locks and nodes.
 pub fn summed(look: &Look) -> Summed {
     let runs = &look.runs;
+    let sums = runs.bytes();
     let figure = |source: Source, doubts: &[State], states: &[State]| {
-        let doubtful = doubts.iter().any(|&doubt| runs.has(doubt));
+        let doubtful = source == Source::Nobody || doubts.iter().any(|&doubt| sums[doubt as usize] > 0);
         Figure {
-            bytes: (!doubtful).then(|| states.iter().map(|&state| runs.bytes(state)).sum()),
+            bytes: (!doubtful).then(|| states.iter().map(|&state| sums[state as usize]).sum()),
             source: if doubtful { Source::Nobody.name() } else { source.name() },
         }
     };
