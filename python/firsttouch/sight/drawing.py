@@ -27,7 +27,7 @@ _STRIP, _APART = 1.0, 0.75
 
 
 def plot_pagemap(*moments: np.ndarray, labels: Sequence[str] | None = None, ax: Any = None) -> Any:
-    """Draws the pages of an array, a strip for each of ``moments``: a :func:`pagemap` from before, or an array as it is.
+    """Draws an array's pages, a strip for each of ``moments``: what :func:`pagemap` returned, or the array as it is.
 
     From left to right run the pages in the order of their addresses. Where there are more pages than columns, a column
     is divided as its pages are, and whatever occurs in it gets a line at least. ``labels`` name the strips (two are
@@ -61,9 +61,9 @@ def plot_pagemap(*moments: np.ndarray, labels: Sequence[str] | None = None, ax: 
         bottom = (len(maps) - 1 - at) * (_STRIP + _APART)
         width = found.size * found.page_size / per
         if found.size:
-            where = (0, width, bottom, bottom + _STRIP)
+            where, last = (0, width, bottom, bottom + _STRIP), len(LOOKS) - 1
             drawn = image(found, list(LOOKS))
-            ax.imshow(drawn, colours, extent=where, vmin=0, vmax=len(LOOKS) - 1, aspect="auto", interpolation="nearest")
+            ax.imshow(drawn, colours, extent=where, vmin=0, vmax=last, aspect="auto", interpolation="nearest")
         ax.plot(
             [0, width, width, 0, 0],
             [bottom, bottom, *[bottom + _STRIP] * 2, bottom],

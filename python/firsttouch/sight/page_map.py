@@ -26,8 +26,11 @@ class PageMap(np.ndarray[tuple[int], np.dtype[np.uint8]]):
     @property
     def addresses(self) -> npt.NDArray[np.uintp]:
         """Where each page begins."""
-        pages = [np.arange(start, end, self.page_size, np.uintp) for start, end in self._ranges.tolist()]
-        return np.concatenate(pages) if pages else np.empty(0, np.uintp)
+        first, end = self._ranges.astype(np.intp).T  # addresses of programs fit
+        counts = (end - first) // self.page_size
+        within = np.arange(self.size) - np.repeat(counts.cumsum() - counts, counts)
+        found = np.repeat(first, counts) + within * self.page_size
+        return np.asarray(found, np.uintp)
 
     def counts(self) -> dict[PageState, int]:
         """How many pages are in each state that occurs."""
