@@ -5,7 +5,7 @@ use crate::os::{Errno, huge_page_size, nodes_of, only_node, page_size};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-const AT_ONCE: usize = 2048;
+const AT_ONCE: usize = 4096;
 
 /// Where the real pages of some runs lie.
 pub struct Nodes {
@@ -15,23 +15,25 @@ pub struct Nodes {
     pub source: &'static str,
 }
 
-/// Asks for the node of one page in every `step` bytes of `range`, and tells it of the whole step.
+/// Asks for the node of one page in every `step` bytes of `range`, takes it for the whole step, and tells neighbours that
+/// lie on the same one together.
 pub fn each_node(range: Range<usize>, step: usize, mut visit: impl FnMut(Range<usize>, i32)) -> Result<(), Errno> {
-    let (mut addresses, mut nodes) = (Vec::with_capacity(AT_ONCE), [0; AT_ONCE]);
+    let (mut addresses, mut nodes) = (Vec::with_capacity(AT_ONCE), vec![0; AT_ONCE]);
     let mut at = range.start;
     while at < range.end {
-        let first = at;
         addresses.clear();
         while at < range.end && addresses.len() < AT_ONCE {
             addresses.push(at);
             at = (at / step + 1) * step;
         }
         nodes_of(&addresses, &mut nodes)?;
-        let ends = addresses.iter().skip(1).copied().chain([at.min(range.end)]);
-        let mut start = first;
-        for (end, &node) in ends.zip(&nodes) {
-            visit(start..end, node);
-            start = end;
+        let mut first = 0;
+        for next in 1..=addresses.len() {
+            if next == addresses.len() || nodes[next] != nodes[first] {
+                let end = addresses.get(next).copied().unwrap_or(at.min(range.end));
+                visit(addresses[first]..end, nodes[first]);
+                first = next;
+            }
         }
     }
     Ok(())
