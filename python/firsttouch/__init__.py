@@ -14,8 +14,22 @@ if "t" in getattr(_sys, "abiflags", ""):
 import typing as _typing
 
 from firsttouch import late as _late
+from firsttouch import scratch as _scratch  # noqa: F401 (before the name is that of the context manager)
 from firsttouch import showing as _showing
-from firsttouch._firsttouch import Allocator, UnsupportedError, __version__, empty, zeros
+from firsttouch._firsttouch import (
+    Allocator,
+    Buffer,
+    FixedBuffer,
+    Mark,
+    Scope,
+    ScratchBuffer,
+    UnsupportedError,
+    __version__,
+    empty,
+    scratch,
+    scratch_from_table,
+    zeros,
+)
 from firsttouch.adaptors import filled, guarded, limited, pool, tracked
 from firsttouch.allocators import (
     aligned,
@@ -35,6 +49,8 @@ from firsttouch.placement.policies import Policy
 from firsttouch.process import get_allocator, install, is_installed, last_failure, trim, uninstall
 from firsttouch.reports import Failure, Stats, stats
 from firsttouch.scopes import use
+from firsttouch.scratch.default import default_buffer, using_buffer
+from firsttouch.scratch.errors import EscapeError, EscapeWarning
 
 if _typing.TYPE_CHECKING:
     from firsttouch.creation import (
@@ -56,9 +72,16 @@ if _typing.TYPE_CHECKING:
 __all__ = [
     "Allocator",
     "AllocatorLike",
+    "Buffer",
+    "EscapeError",
+    "EscapeWarning",
     "Failure",
+    "FixedBuffer",
+    "Mark",
     "OwnAllocator",
     "Policy",
+    "Scope",
+    "ScratchBuffer",
     "Stats",
     "UnsupportedError",
     "__version__",
@@ -70,6 +93,7 @@ __all__ = [
     "collapse",
     "copy",
     "current_node",
+    "default_buffer",
     "empty",
     "empty_like",
     "eye",
@@ -99,6 +123,8 @@ __all__ = [
     "receipt",
     "receipts",
     "run_on",
+    "scratch",
+    "scratch_from_table",
     "stats",
     "topology",
     "touch",
@@ -106,6 +132,7 @@ __all__ = [
     "trim",
     "uninstall",
     "use",
+    "using_buffer",
     "zeros",
     "zeros_like",
 ]

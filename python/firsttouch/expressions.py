@@ -122,7 +122,7 @@ class _Reader(Generic[T]):
         return node.lineno, len(line[: node.col_offset].decode(errors="replace"))
 
     def _known(self) -> str:
-        return f"there are {', '.join(sorted(self._factories))}"
+        return f"there are {', '.join(sorted(self._factories, key=str.lower))}"
 
     def _shown(self) -> str:
         return repr(self._text if len(self._text) <= 200 else f"{self._text[:200]}...")

@@ -12,15 +12,19 @@ mod dtypes;
 mod factories;
 mod faults;
 mod forks;
+mod guarded_by_gil;
 mod handler;
 mod install;
+mod jit;
 mod numpy_api;
 mod own;
 mod owners;
 mod placement;
 mod placement_run_on;
 mod placement_waiting;
+mod plain;
 mod report;
+mod scratch;
 mod sites;
 mod stacks;
 mod traces;
@@ -57,9 +61,11 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     creation::register(module)?;
     own::register(module)?;
     install::register(module)?;
+    jit::register(module)?;
     contexts::register(module)?;
     faults::register(module)?;
     forks::register(module)?;
+    scratch::register(module)?;
     placement::register(module)?;
     report::register(module)
 }

@@ -5,9 +5,10 @@
 
 pub mod address_map;
 pub(crate) mod ages;
+pub(crate) mod brief_lock;
 pub mod caretaker;
 mod claim;
-mod class;
+pub(crate) mod class;
 mod free_lists;
 pub(crate) mod heap;
 #[cfg(test)]

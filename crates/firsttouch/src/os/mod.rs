@@ -14,6 +14,7 @@
 //! - [`spawn`], [`Thread::join`]: a thread that blocks all signals and needs no allocator.
 //! - [`at_fork`]: run code around every fork. [`why_refused`]: which limit explains a refusal.
 //! - [`headroom`]: bytes that the machine or the container can still give. [`address_space_limit`]: the process's bound.
+//! - [`is_shared`]: whether forked children would write to the same memory.
 //! - [`map_huge`], [`populate`], [`collapse`], [`lock`], [`bind`], [`move_pages`]: page size, prefault and NUMA node of a
 //!   range; [`thread_policy`], [`prefer_node`], [`thread_processors`], [`run_on_processors`]: of a thread;
 //!   [`allowed_nodes`], [`current_node`], [`explicit_huge_pages`], [`free_huge_pages`], [`transparent_huge_pages`],
@@ -28,8 +29,9 @@ mod linux;
 mod linux_faults;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 mod linux_limits;
-#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 mod linux_placement;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+mod linux_shared;
 #[cfg(not(all(target_os = "linux", not(firsttouch_no_backend))))]
 mod none;
 
@@ -39,8 +41,9 @@ pub use linux::*;
 pub use linux_faults::*;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 pub use linux_limits::*;
-#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 pub use linux_placement::*;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+pub use linux_shared::*;
 #[cfg(not(all(target_os = "linux", not(firsttouch_no_backend))))]
 pub use none::*;
 

@@ -133,6 +133,10 @@ pub fn headroom() -> usize {
     usize::MAX
 }
 
+/// Not known.
+pub fn is_shared(_address: usize) -> bool {
+    false
+}
 /// Refuses.
 pub fn map_huge(_size: usize, _page: usize) -> Result<usize, Errno> {
     Err(Errno::UNSUPPORTED)
