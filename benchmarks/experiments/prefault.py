@@ -20,7 +20,7 @@ def run(quick: bool) -> Section:
     section = Section(
         "prefault",
         "Prefault",
-        "pages made real at 0.9 times the best rate that a small C program gets on the same pages with as many threads; "
+        "pages made real at 0.9 times the best rate of a small C program on the same pages with as many threads; "
         "zeros on populated huge pages and a full write in at most 0.6 times NumPy's time. Cells are our time "
         "divided by the column's.",
     )
