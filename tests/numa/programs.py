@@ -1,4 +1,4 @@
-"""What runs in a guest as its first process: the Rust tests, or Python with NumPy and the package, and what they need."""
+"""What runs in a guest as its first process: the Rust tests, or Python with NumPy and the package."""
 
 from __future__ import annotations
 

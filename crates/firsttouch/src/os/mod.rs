@@ -29,6 +29,7 @@ mod linux;
 mod linux_faults;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 mod linux_limits;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 mod linux_placement;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 mod linux_shared;
@@ -41,6 +42,7 @@ pub use linux::*;
 pub use linux_faults::*;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 pub use linux_limits::*;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 pub use linux_placement::*;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 pub use linux_shared::*;
