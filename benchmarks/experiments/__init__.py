@@ -14,4 +14,5 @@ NAMES = (
     "adaptors",
     "bundled",
     "inspect",
+    "prefault",
 )

@@ -31,6 +31,7 @@ mod linux;
 mod linux_faults;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 mod linux_limits;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 mod linux_placement;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 mod linux_shared;
@@ -47,6 +48,7 @@ pub use linux::*;
 pub use linux_faults::*;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 pub use linux_limits::*;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 pub use linux_placement::*;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 pub use linux_shared::*;
