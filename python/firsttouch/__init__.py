@@ -27,6 +27,7 @@ from firsttouch._firsttouch import (
     __version__,
     empty,
     scratch,
+    scratch_from_table,
     zeros,
 )
 from firsttouch.adaptors import filled, guarded, limited, pool, tracked
@@ -101,6 +102,7 @@ __all__ = [
     "pages",
     "pool",
     "scratch",
+    "scratch_from_table",
     "stats",
     "tracked",
     "trim",

@@ -15,6 +15,7 @@ mod forks;
 mod guarded_by_gil;
 mod handler;
 mod install;
+mod jit;
 mod numpy_api;
 mod own;
 mod owners;
@@ -57,6 +58,7 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     creation::register(module)?;
     own::register(module)?;
     install::register(module)?;
+    jit::register(module)?;
     contexts::register(module)?;
     faults::register(module)?;
     forks::register(module)?;

@@ -71,6 +71,13 @@ pub enum Limit {
     },
     /// A scratch buffer on storage that a forked child shares with its parent is closed in the child.
     Forked,
+    /// The room of a fixed arena.
+    Arena {
+        /// Its bytes.
+        capacity: usize,
+        /// Bytes in use of them.
+        used: usize,
+    },
     /// This platform has no backend.
     Unsupported,
     /// An upstream or the C library refused without a reason.
@@ -106,6 +113,7 @@ impl AllocError {
             Limit::Maps { .. } => "vm.max_map_count",
             Limit::Budget { .. } => "limited",
             Limit::Buffer { .. } | Limit::Full { .. } | Limit::Forked => "scratch buffer",
+            Limit::Arena { .. } => "arena",
             Limit::Unsupported => "platform",
             Limit::Upstream => "upstream",
             Limit::Errno(_) => "kernel",
@@ -153,6 +161,11 @@ impl fmt::Display for AllocError {
             Limit::Forked => write!(
                 f,
                 "the buffer's storage is shared with the parent process; in a forked child such a buffer is closed"
+            ),
+            Limit::Arena { capacity, used } => write!(
+                f,
+                "the arena is fixed at {capacity} bytes, of which {used} are in use ({} are left)",
+                capacity.saturating_sub(used)
             ),
             Limit::Unsupported => write!(f, "firsttouch has no backend for this platform"),
             Limit::Upstream => write!(f, "the upstream allocator has no memory"),

@@ -8,7 +8,7 @@ use crate::allocator::PyAllocator;
 use crate::guarded_by_gil::GuardedByGil;
 use crate::install::process_pool;
 use firsttouch::scratch::{Backing, Scope, Slot};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use std::sync::Arc;
@@ -129,14 +129,15 @@ impl PyBuffer {
     /// Gives back all that no living array needs, and forgets the peak.
     ///
     /// Raises `RuntimeError` while scopes are open.
-    fn reset(&self) -> PyResult<()> {
+    fn reset(&self, py: Python<'_>) -> PyResult<()> {
         self.backing.reset().map_err(|open| {
             let scopes = if open == 1 { "a scope is".to_owned() } else { format!("{open} scopes are") };
             PyRuntimeError::new_err(format!(
                 "reset() of {}: {scopes} open on it; leave first",
                 self.backing.expression()
             ))
-        })
+        })?;
+        outcome::damage(py, self.backing.damage())
     }
 
     /// A place to rewind to. What the buffer's own constructors make from here on lies above it.
@@ -152,8 +153,12 @@ impl PyBuffer {
     /// Ends all that began at `mark`: what died above it is used again. Arrays that live stay valid.
     ///
     /// Raises `ValueError` for a mark of another buffer, and for one that was rewound.
-    fn rewind(slf: &Bound<'_, Self>, mark: &Mark) -> PyResult<()> {
+    fn rewind(slf: &Bound<'_, Self>, mark: &Bound<'_, PyAny>) -> PyResult<()> {
         let this = slf.get();
+        let mark = mark.cast::<Mark>().map(Bound::get).map_err(|_| {
+            let kind = mark.get_type().name().map_or_else(|_| String::new(), |name| name.to_string());
+            PyTypeError::new_err(format!("rewind() takes a Mark, as mark() of this buffer returns it, not {kind}"))
+        })?;
         if mark.buffer != slf.as_ptr() as usize {
             return Err(PyValueError::new_err(format!(
                 "rewind() got a mark of another buffer: {} has to be rewound to one that its own mark() returned",
@@ -172,7 +177,7 @@ impl PyBuffer {
             marks.open.split_off(at)
         };
         let ended: Vec<_> = ended.into_iter().rev().map(|(_, slot)| this.backing.close(slot)).collect();
-        ended.iter().try_for_each(|closed| outcome::damage(slf.py(), closed))
+        ended.iter().try_for_each(|closed| outcome::damage(slf.py(), closed.damage))
     }
 
     /// `nbytes` of raw memory at a multiple of `alignment`, as a writable memoryview of bytes, which keeps them.

@@ -1,6 +1,7 @@
 //! Entering a scope and leaving it, as NumPy sees it: whose handler is the current one.
 
 use super::buffer::PyBuffer;
+use super::own;
 use super::scope::PyScope;
 use super::shelf::Parts;
 use crate::capsules;
@@ -70,6 +71,9 @@ pub fn enter(buffer: &Bound<'_, PyBuffer>, own: bool) -> PyResult<Entered> {
         buffer.get().take_turn(py)?;
     }
     let entered = parts(buffer, numpy).and_then(|parts| {
+        own::raised().inspect_err(|_| {
+            parts.scope.close();
+        })?;
         numpy.set_current(parts.capsule.bind(py))?;
         Ok(Entered { parts, buffer: buffer.clone().unbind(), own })
     });

@@ -125,7 +125,7 @@ impl Scratch {
         if !error.is_none() {
             outcome::explain(error)?;
         }
-        outcome::damage(py, &closed)?;
+        outcome::damage(py, closed.damage)?;
         Ok(false)
     }
 

@@ -6,6 +6,7 @@ mod entering;
 mod home;
 mod manager;
 mod outcome;
+mod own;
 mod result;
 mod scope;
 mod shelf;
@@ -14,6 +15,7 @@ mod who;
 
 use pyo3::prelude::*;
 
+pub use entering::nearest_open;
 pub use scope::open_scope;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -23,5 +25,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<buffer::Mark>()?;
     module.add_class::<scope::PyScope>()?;
     module.add_class::<manager::Scratch>()?;
+    own::register(module)?;
     home::register(module)
 }

@@ -1,15 +1,17 @@
 //! What a scope's end has to say: damage, arrays that escaped, notes on an exception that passes through.
 
+use super::own;
 use crate::sites;
 use firsttouch::failure;
-use firsttouch::scratch::{Closed, Survivor};
+use firsttouch::scratch::{Damage, Survivor};
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-/// An error where debug mode found that somebody wrote to freed memory.
-pub fn damage(py: Python<'_>, closed: &Closed) -> PyResult<()> {
-    let Some(damage) = closed.damage else { return Ok(()) };
+/// An error that scratch memory of one's own raised, or where debug mode found that somebody wrote to freed memory.
+pub fn damage(py: Python<'_>, found: Option<Damage>) -> PyResult<()> {
+    own::raised()?;
+    let Some(damage) = found else { return Ok(()) };
     let line = sites::place(py, damage.site)?;
     let line = line.map_or_else(String::new, |(file, number)| format!(", which {file}:{number} asked for"));
     Err(PyRuntimeError::new_err(format!(
@@ -30,7 +32,7 @@ pub fn listed<'py>(py: Python<'py>, survivors: &[Survivor]) -> PyResult<Bound<'p
 
 /// What a `MemoryError` does not say itself: NumPy knows nothing of buffers.
 pub fn explain(error: &Bound<'_, PyAny>) -> PyResult<()> {
-    if !error.is_instance_of::<PyMemoryError>() || error.get_type().name()? != "_ArrayMemoryError" {
+    if !error.is_instance_of::<PyMemoryError>() || error.get_type().qualname()? != "_ArrayMemoryError" {
         return Ok(());
     }
     if let Some(reason) = failure::last_reason() {

@@ -3,12 +3,12 @@
 use super::entering::Entered;
 use super::outcome;
 use crate::numpy_api::{NumPy, OWNDATA};
-use firsttouch::scratch::{Backing, Scope, Slot};
+use firsttouch::scratch::{Backing, Hold, Scope, Slot};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyTuple, PyType};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -61,7 +61,8 @@ impl Choice {
     }
 }
 
-/// Tells the arrays whose memory ends with a scope: those on its buffer, not those that got memory of their own.
+/// Tells the arrays that have to be copied out of a scope: those that lie among others on its buffer. One that has
+/// memory of its own becomes an ordinary array as it is, which costs nothing.
 #[pyclass(frozen)]
 struct Owned(Arc<Scope>);
 
@@ -70,8 +71,12 @@ impl Owned {
         let mut at = array.clone();
         while let Some(fields) = numpy.array(&at) {
             if fields.flags & OWNDATA != 0 {
-                let address = NonNull::new(fields.data.cast());
-                return address.is_some_and(|address| self.0.backing().is_pinned_by(address));
+                let Some(address) = NonNull::new(fields.data.cast()) else { return false };
+                let hold = self.0.hold(address);
+                if hold == Hold::Alone {
+                    self.0.release(address);
+                }
+                return hold == Hold::Shared;
             }
             // SAFETY: the array keeps a reference to its base.
             #[allow(unsafe_code)]
@@ -93,13 +98,23 @@ impl Owned {
 
 /// Whether a value is an array or may hold some that are copied with it.
 fn may_hold(numpy: &NumPy, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    if value.is_none() || value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>() {
+    if value.is_none()
+        || value.is_exact_instance_of::<PyFloat>()
+        || value.is_exact_instance_of::<PyInt>()
+        || value.is_exact_instance_of::<PyBool>()
+        || value.is_exact_instance_of::<PyString>()
+    {
         return Ok(false);
     }
-    static VOID: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    Ok(numpy.array(value).is_some()
-        || value.is_exact_instance(VOID.import(value.py(), "numpy", "void")?)
-        || value.is_instance_of::<PyTuple>()
+    if numpy.array(value).is_some() {
+        return Ok(true);
+    }
+    static SCALARS: [PyOnceLock<Py<PyType>>; 2] = [const { PyOnceLock::new() }; 2];
+    if value.is_instance(SCALARS[0].import(value.py(), "numpy", "generic")?)? {
+        // Of NumPy's scalars only those of structured types may be views.
+        return value.is_instance(SCALARS[1].import(value.py(), "numpy", "void")?);
+    }
+    Ok(value.is_instance_of::<PyTuple>()
         || value.is_instance_of::<PyList>()
         || value.is_instance_of::<PyDict>()
         || value.get_type().hasattr(intern!(value.py(), "__dataclass_fields__"))?)
@@ -173,13 +188,16 @@ pub fn settled<'py>(
             outcome::explain(&raised)?;
             if let Some(left) = left.filter(|_| closed.survivors > 0) {
                 let survivors = left.listed(py)?;
+                if let Some(traceback) = error.traceback(py) {
+                    raised.setattr("__traceback__", traceback)?; // before Python 3.12 it is not there yet
+                }
                 py.import("firsttouch.scratch.outcome")?.call_method1("note", (&raised, survivors))?;
             }
             return Err(error);
         }
         Ok(value) => value,
     };
-    outcome::damage(py, &closed)?;
+    outcome::damage(py, closed.damage)?;
     if let Some(left) = left.filter(|_| closed.survivors > 0) {
         let word = if choice.escape == Escape::Warn { "warn" } else { "raise" };
         py.import("gc")?.call_method0("collect")?;

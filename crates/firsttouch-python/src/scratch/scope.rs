@@ -8,6 +8,7 @@ use crate::guarded_by_gil::GuardedByGil;
 use crate::handler::Handler;
 use crate::numpy_api::NumPy;
 use firsttouch::allocator::Request;
+use firsttouch::failure;
 use firsttouch::scratch::Scope;
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::ffi;
@@ -112,8 +113,8 @@ pub fn raw<'py>(
     let native = capsules::handler(capsule)?.map(Handler::allocator);
     let native = native.ok_or_else(|| PyRuntimeError::new_err("this allocator gives no raw memory"))?;
     let block = native.allocate(request).map_err(|error| {
-        let reason = firsttouch::failure::last_reason().unwrap_or_else(|| error.to_string());
-        PyMemoryError::new_err(reason)
+        let known = failure::last().filter(|last| *last == error).and_then(|_| failure::last_reason());
+        PyMemoryError::new_err(known.unwrap_or_else(|| error.to_string()))
     })?;
     let dtype = py.import("numpy")?.getattr("dtype")?.call1(("u1",))?;
     // SAFETY: the block is the handler's and large enough; where there is no array it goes back at once.

@@ -7,6 +7,7 @@ use firsttouch::allocator::{AllocError, Allocator, Request};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use std::ffi::CStr;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -67,7 +68,7 @@ pub fn lent(lender: &Bound<'_, PyAny>) -> PyResult<Storage> {
             )));
         }
         let mut view: Box<ffi::Py_buffer> = Box::new(std::mem::zeroed());
-        if ffi::PyObject_GetBuffer(lender.as_ptr(), &raw mut *view, ffi::PyBUF_STRIDED_RO) != 0 {
+        if ffi::PyObject_GetBuffer(lender.as_ptr(), &raw mut *view, ffi::PyBUF_STRIDED_RO | ffi::PyBUF_FORMAT) != 0 {
             return Err(PyErr::fetch(py));
         }
         Lent(view)
@@ -75,6 +76,13 @@ pub fn lent(lender: &Bound<'_, PyAny>) -> PyResult<Storage> {
     if view.0.readonly != 0 {
         return Err(PyValueError::new_err(format!(
             "FixedBuffer() got a read-only {kind}: its storage has to be writable"
+        )));
+    }
+    // SAFETY: where there is a format it is a string that lives as long as the view.
+    let format = unsafe { view.0.format.as_ref().map(|format| CStr::from_ptr(format)) };
+    if format.is_some_and(|format| format.to_bytes().contains(&b'O')) {
+        return Err(PyTypeError::new_err(format!(
+            "FixedBuffer() got a {kind} of objects, whose references would be lost: give it one of numbers or bytes"
         )));
     }
     // SAFETY: the view is filled in. (Fortran order is as good: what is in there is overwritten anyway.)

@@ -7,6 +7,8 @@
 
 mod backing;
 mod buffer;
+mod levels;
+mod over;
 mod owner;
 mod passed;
 mod scope;
@@ -14,7 +16,8 @@ mod slots;
 mod space;
 mod spaces;
 
-pub use backing::{Backing, Closed, Damage, Refused, Slot, Survivor};
+pub use backing::{Backing, Closed, Damage, Hold, Refused, Slot, Survivor};
 pub use buffer::{BadOptions, Buffer, Options};
+pub use over::Over;
 pub use owner::Owner;
 pub use scope::Scope;

@@ -1,4 +1,5 @@
-//! The blocks that scopes had from elsewhere, since they could not serve them themselves.
+//! The blocks of a scope that another allocator takes back: those that it could not serve itself, and those that it let
+//! go of.
 
 use crate::allocator::{AllocError, Allocator, Block, Request};
 use crate::failure;
@@ -36,20 +37,29 @@ impl Passed {
     /// # Errors
     /// The other allocator's, or that there is no memory to note the block.
     pub fn allocate(&self, request: Request) -> Result<Block, AllocError> {
-        let ledger = self.ledger.get_or_init(Ledger::new);
         let block = self.to.allocate(request)?;
-        // Before the block is anybody's: a free that finds none living does not look.
-        self.living.fetch_add(1, Release);
-        ledger.enter(block.address, request.size, ()).inspect_err(|&error| {
+        self.adopt(block.address, request.size).inspect_err(|&error| {
             failure::remember(error);
-            self.living.fetch_sub(1, Release);
             // SAFETY: the block was just taken and nobody knows it.
             unsafe { self.to.deallocate(block.address) };
         })?;
         Ok(block)
     }
 
-    /// Whether a living block from elsewhere begins at `address`.
+    /// Lets `to` take back a living block of its own that had come another way.
+    ///
+    /// # Errors
+    /// There is no memory to note it.
+    pub fn adopt(&self, address: NonNull<u8>, size: usize) -> Result<(), AllocError> {
+        // Before the block is anybody's: a free that finds none living does not look.
+        self.living.fetch_add(1, Release);
+        let noted = self.ledger.get_or_init(Ledger::new).enter(address, size, ());
+        noted.inspect_err(|_| {
+            self.living.fetch_sub(1, Release);
+        })
+    }
+
+    /// Whether such a block begins at `address`.
     pub fn owns(&self, address: NonNull<u8>) -> bool {
         self.any() && self.ledger.get().is_some_and(|ledger| ledger.get(address).is_some())
     }

@@ -4,13 +4,13 @@
 //! whoever served before all of them. For contexts leak: a child task, a callback and a thread that was handed the
 //! context all still see it. What it gave it takes back for ever, from any thread.
 
-use super::backing::{Backing, Closed, Refused, Slot, Survivor};
+use super::backing::{Backing, Closed, Hold, Refused, Slot, Survivor};
 use super::owner::Owner;
 use super::passed::Passed;
 use crate::allocator::{AllocError, Allocator, Block, Request};
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::{Arc, OnceLock};
 
 /// See the module.
 pub struct Scope {
@@ -21,6 +21,8 @@ pub struct Scope {
     owner: Option<Owner>,
     outer: Option<Arc<Self>>,
     passed: Passed,
+    /// Blocks that it let go of, which its backing's upstream takes back.
+    released: OnceLock<Passed>,
     /// Whether all that scopes give lies in firsttouch's segments.
     inside: bool,
 }
@@ -52,6 +54,7 @@ impl Scope {
             owner,
             outer,
             passed: Passed::new(before),
+            released: OnceLock::new(),
             inside,
         }
     }
@@ -122,7 +125,35 @@ impl Scope {
     /// Whether every block that it gave and that lives lies in firsttouch's segments.
     #[inline]
     pub fn is_inside(&self) -> bool {
-        self.inside && !self.passed.any()
+        self.inside && !self.passed.any() && self.released.get().is_none_or(|released| !released.any())
+    }
+
+    /// How it holds the block at `address`.
+    pub fn hold(&self, address: NonNull<u8>) -> Hold {
+        self.backing.hold(self.slot(), address)
+    }
+
+    /// Lets go of a block that it holds alone: it counts no more, and its owner takes it back one day.
+    pub fn release(&self, address: NonNull<u8>) {
+        let Some(size) = self.backing.usable_size(address).filter(|_| self.hold(address) == Hold::Alone) else {
+            return;
+        };
+        let Some(owner) = self.backing.upstream() else { return };
+        // Noted first: where there is no memory for that, the block stays what it was.
+        let released = self.released.get_or_init(|| Passed::new(owner));
+        if released.adopt(address, size).is_ok() {
+            self.backing.release(address);
+        }
+    }
+
+    /// The blocks that others take back.
+    fn others(&self) -> impl Iterator<Item = &Passed> {
+        [Some(&self.passed), self.released.get()].into_iter().flatten()
+    }
+
+    /// Who takes the block at `address` back, if that is not this scope or one around it.
+    pub fn elsewhere(&self, address: NonNull<u8>) -> Option<&Arc<dyn Allocator>> {
+        self.others().find(|passed| passed.owns(address)).map(Passed::to)
     }
 
     /// It and the scopes around it, from inside.
@@ -139,14 +170,14 @@ impl Scope {
         // SAFETY: the caller's promise; backings and the list know their own blocks.
         unsafe {
             self.backing.deallocate(address)
-                || self.passed.deallocate(address)
+                || self.others().any(|passed| passed.deallocate(address))
                 || self.chain().skip(1).any(|scope| scope.backing.deallocate(address))
         }
     }
 
     /// Whether a living block that this scope gave begins at `address`.
     pub fn knows(&self, address: NonNull<u8>) -> bool {
-        self.passed.owns(address) || self.backing_of(address).is_some()
+        self.elsewhere(address).is_some() || self.backing_of(address).is_some()
     }
 
     fn backing_of(&self, address: NonNull<u8>) -> Option<(&dyn Backing, usize)> {
@@ -180,8 +211,8 @@ unsafe impl Allocator for Scope {
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
         match self.backing_of(address) {
             Some((_, size)) => size,
-            // SAFETY: it lives (caller) and no backing has it, so it was passed on.
-            None => unsafe { self.passed.to().usable_size(address) },
+            // SAFETY: it lives (caller) and no backing has it, so it is on a list of another's.
+            None => self.elsewhere(address).map_or(0, |owner| unsafe { owner.usable_size(address) }),
         }
     }
 
@@ -190,7 +221,7 @@ unsafe impl Allocator for Scope {
         unsafe {
             match self.backing_of(address) {
                 Some((backing, _)) => backing.resize_in_place(address, size),
-                None => self.passed.to().resize_in_place(address, size),
+                None => self.elsewhere(address).is_some_and(|owner| owner.resize_in_place(address, size)),
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The spaces of a buffer in order of address, and the one that was served from last.
 
+use super::backing::Damage;
 use super::space::{Owner, Space, Taken};
 
 struct Entry {
@@ -32,17 +33,40 @@ impl Spaces {
         self.current = at;
     }
 
-    /// Takes out a space that `which` is true for.
-    pub(super) fn remove(&mut self, which: impl Fn(&Space) -> bool) -> Option<Box<Space>> {
-        let at = self.list.iter().position(|entry| which(&entry.space))?;
+    /// Takes out the space that `order` is highest for, if it is anything for one.
+    pub(super) fn remove(&mut self, order: impl Fn(&Space) -> Option<usize>) -> Option<Box<Space>> {
+        let ranked = self.list.iter().enumerate().filter_map(|(at, entry)| Some((order(&entry.space)?, at)));
+        let (_, at) = ranked.max()?;
         if self.current > at || self.current + 1 == self.list.len() {
             self.current = self.current.saturating_sub(1);
         }
         Some(self.list.remove(at).space)
     }
 
+    /// Number of spaces.
+    pub(super) fn count(&self) -> usize {
+        self.list.len()
+    }
+
+    /// The space that served last is in use.
+    pub(super) fn touch(&mut self) {
+        if let Some(entry) = self.list.get_mut(self.current) {
+            entry.space.quiet = 0;
+        }
+    }
+
+    /// A tick has passed.
+    pub(super) fn age(&mut self) {
+        self.list.iter_mut().for_each(|entry| entry.space.quiet = entry.space.quiet.saturating_add(1));
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Space> {
         self.list.iter().map(|entry| &*entry.space)
+    }
+
+    /// What debug mode finds in any space.
+    pub(super) fn damage(&mut self) -> Option<Damage> {
+        self.list.iter_mut().fold(None, |found, entry| found.or(entry.space.damage()))
     }
 
     /// The space and the granule where the living block at `address` begins.
@@ -71,6 +95,7 @@ impl Spaces {
         let (at, taken) =
             others.find_map(|(at, entry)| Some((at, entry.space.take(need, align, owner, thoroughly)?)))?;
         self.current = at;
+        self.touch();
         Some(taken)
     }
 }

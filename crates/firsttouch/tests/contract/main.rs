@@ -18,6 +18,8 @@ mod zero;
 
 use firsttouch::Allocator;
 use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Side, Tracked};
+use firsttouch::arena::Arena;
+use firsttouch::scratch::{self, Buffer, Over, Scope};
 use firsttouch::sources::{Aligned, Calloc, Malloc, Pages};
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,6 +66,24 @@ fn keeping(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
 
 fn over(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
     Pool::over(upstream, Options::default())
+}
+
+/// A scope on a buffer that grows by chunks from `upstream`.
+fn scope(upstream: Arc<dyn Allocator>, options: scratch::Options) -> Arc<dyn Allocator> {
+    Scope::open(Buffer::growing(upstream, options).unwrap(), None, pool())
+}
+
+/// A scope in a scope, each on a buffer of its own.
+fn scope_in_scope() -> Arc<dyn Allocator> {
+    let around = Scope::open(Buffer::growing(pool(), scratch::Options::default()).unwrap(), None, pool());
+    Scope::open(Buffer::growing(Arc::new(Malloc), scratch::Options::default()).unwrap(), Some(around), pool())
+}
+
+/// A scope that has ended: whoever served before it serves.
+fn ended() -> Arc<dyn Allocator> {
+    let scope = Scope::open(Buffer::growing(pool(), scratch::Options::default()).unwrap(), None, pool());
+    scope.close();
+    scope
 }
 
 /// The laws, each with the name of the test that it is. What a process has once can't begin anew or be dropped: it gets
@@ -165,6 +185,15 @@ contract! {
     pool_tracked_pool: over(tracked(pool()));
     pool_guarded_pages: over(guarded(Pages::new(false)));
     tracked_pool_limited_malloc: tracked(over(limited(Arc::new(Malloc))));
+    scratch_pool: scope(pool(), scratch::Options::default());
+    scratch_malloc_debug: scope(Arc::new(Malloc), scratch::Options { debug: true, ..scratch::Options::default() });
+    scratch_large_chunks: scope(pool(), scratch::Options { chunk_size: 64 << 20, ..scratch::Options::default() });
+    scratch_small_chunks_calloc: scope(Arc::new(Calloc), scratch::Options { chunk_size: 4096, ..scratch::Options::default() });
+    scratch_limited_guarded_pages: scope(limited(guarded(Pages::new(false))), scratch::Options::default());
+    scratch_in_scratch: scope_in_scope();
+    scratch_ended: ended();
+    scratch_arena: Scope::open(Over::new(Box::new(Arena::new()), "Arena()".into()), None, pool());
+    tracked_scratch_pool: tracked(scope(pool(), scratch::Options::default()));
 }
 
 contract! {

@@ -6,16 +6,21 @@ use super::options::Sizes;
 use super::state::{State, Wish};
 use super::{Buffer, Chunks, Source};
 use crate::allocator::{AllocError, Limit, Request};
+use crate::memory::caretaker;
 
 /// Chunks begin at a page, as most upstreams' do anyway.
 const CHUNK_ALIGN: usize = 4096;
 
 impl State {
-    /// Bytes of the next chunk: as much as all before it, so that they double; no more than twice what lives and two
-    /// chunks for each open scope. Nothing where that leaves no room.
+    /// The bound: chunks may hold twice what lives, and two chunks for each open scope.
+    pub(super) fn allowed(&self, sizes: &Sizes, more: usize) -> usize {
+        let (living, open) = (self.bumped.saturating_add(more), self.slots.depth.max(1));
+        living.saturating_mul(2).saturating_add(sizes.chunk.saturating_mul(2).saturating_mul(open))
+    }
+
+    /// Bytes of the next chunk: as much as all before it, so that they double. Nothing where the bound leaves no room.
     fn next_chunk(&self, sizes: &Sizes, size: usize) -> Option<usize> {
-        let allowed = 2 * (self.bumped + size) + 2 * sizes.chunk * self.slots.depth.max(1);
-        let room = allowed.saturating_sub(self.chunks);
+        let room = self.allowed(sizes, size).saturating_sub(self.chunks);
         let wanted = (self.chunks + sizes.chunk).next_power_of_two() / 2;
         let whole = wanted.clamp(sizes.chunk, sizes.most).min(room) / sizes.chunk * sizes.chunk;
         (whole > 0).then_some(whole)
@@ -38,7 +43,12 @@ impl Buffer {
             return Err(AllocError::new(wish.request.size, Limit::Upstream).into());
         }
         state.spaces.insert(space);
-        Ok(state.take(wish, false).ok_or(AllocError::new(wish.request.size, Limit::Size))?)
+        let (taken, alone) = (state.take(wish, false), state.spaces.count() == 1);
+        drop(state);
+        if !alone {
+            caretaker::ensure(); // where there is none, the end of the last scope gives back
+        }
+        Ok(taken.ok_or(AllocError::new(wish.request.size, Limit::Size))?)
     }
 
     /// A chunk of `size` bytes that nobody knows yet, and counts.
@@ -47,7 +57,7 @@ impl Buffer {
         self.state.lock().chunks += size;
         let space = from.upstream.allocate(Request { size, align: CHUNK_ALIGN, zeroed: false }).and_then(|block| {
             // SAFETY: the block was just taken, has that size, and goes back only once no block lies on it.
-            let space = unsafe { Space::new(block.address, size, block.zeroed) };
+            let space = unsafe { Space::new(block.address, size, block.zeroed, from.options.debug) };
             space.map(Box::new).ok_or_else(|| {
                 // SAFETY: nobody knows the block.
                 unsafe { from.upstream.deallocate(block.address) };

@@ -2,7 +2,7 @@
 //! more than any other. They are counted, limited and listed like the rest.
 
 use super::super::backing::{Refused, Slot};
-use super::super::space::GRANULE;
+use super::super::space::{FREED, GRANULE};
 use super::options::Sizes;
 use super::{Buffer, Chunks, Source};
 use crate::allocator::{AllocError, Block, Limit, Request};
@@ -30,7 +30,7 @@ impl Buffer {
         let size = counted(request.size);
         self.charge(sizes, size, request.size)?;
         let mut state = self.state.lock();
-        let place = state.place(slot);
+        let (place, peak) = (state.place(slot), state.peak);
         state.came(place, size);
         drop(state);
         let block = upstream.allocate(request).or_else(|_| {
@@ -54,6 +54,7 @@ impl Buffer {
             Err(_) => {
                 state.held -= size;
                 state.went(place, size);
+                state.peak = peak.max(state.used); // it never lived
             }
         }
         drop(state);
@@ -89,15 +90,30 @@ impl Buffer {
     /// # Safety
     /// As for `Backing::deallocate`.
     pub(super) unsafe fn give_large(&self, address: NonNull<u8>) -> bool {
-        let Source::Chunks(Chunks { upstream, large, .. }) = &self.source else { return false };
+        let Source::Chunks(Chunks { upstream, large, options, .. }) = &self.source else { return false };
         let Some(noted) = large.leave(address) else { return false };
         let mut state = self.state.lock();
         state.held -= noted.usable;
         state.went(noted.place, noted.usable);
         drop(state);
         // SAFETY: it is the upstream's, it left the list, and nobody uses it any more (caller).
-        unsafe { upstream.deallocate(address) };
+        unsafe {
+            if options.debug {
+                address.write_bytes(FREED, noted.usable);
+            }
+            upstream.deallocate(address);
+        }
         true
+    }
+
+    /// Takes a large block off the books: from now on it is the upstream's alone.
+    pub(super) fn release_large(&self, address: NonNull<u8>) {
+        let Source::Chunks(Chunks { large, .. }) = &self.source else { return };
+        if let Some(noted) = large.leave(address) {
+            let mut state = self.state.lock();
+            state.held -= noted.usable;
+            state.went(noted.place, noted.usable);
+        }
     }
 
     /// Changes the size of a large block where it stands, if the upstream can and the limit allows.

@@ -9,7 +9,7 @@ mod large;
 mod options;
 mod state;
 
-use super::backing::{Backing, Closed, Refused, Slot, Survivor};
+use super::backing::{Backing, Closed, Damage, Hold, Refused, Slot, Survivor};
 use super::space::{Space, Taken, granules};
 use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
 use crate::failure;
@@ -37,6 +37,7 @@ struct Storage {
     /// Whether children that are forked share it, and which process made the buffer.
     shared: bool,
     process: u32,
+    size: usize,
     debug: bool,
     site: Option<fn() -> u64>,
     /// What keeps it there.
@@ -66,7 +67,8 @@ impl Buffer {
     }
 
     /// A buffer on `size` bytes of storage that `keep` keeps where it is. Where it is `shared` with processes that this
-    /// one forks, the buffer is closed in them. `site` is called for every block, and its answer noted.
+    /// one forks, the buffer is closed in them. `site` is called for every block, and its answer noted. Where there is
+    /// no memory to write down what is where, the buffer has no room.
     ///
     /// # Safety
     /// The storage is readable and writable and nobody else's until `keep` is dropped.
@@ -79,14 +81,14 @@ impl Buffer {
         keep: Box<dyn Any + Send + Sync>,
     ) -> Arc<Self> {
         // SAFETY: the caller's promise; a buffer with living blocks never drops `keep`.
-        let space = unsafe { Space::new(storage, size, false) }.unwrap_or_else(Space::empty);
+        let space = unsafe { Space::new(storage, size, false, debug) };
         let mut state = State::new();
-        (state.held, state.chunks) = (space.bytes(), space.bytes());
-        if state.spaces.make_room() {
+        if let Some(space) = space.filter(|_| state.spaces.make_room()) {
+            (state.held, state.chunks) = (space.bytes(), space.bytes());
             state.spaces.insert(Box::new(space));
         }
         let process = std::process::id();
-        Self::enter(state, Source::Storage(Storage { shared, process, debug, site, keep: Some(keep) }))
+        Self::enter(state, Source::Storage(Storage { shared, process, size, debug, site, keep: Some(keep) }))
     }
 
     fn enter(state: State, source: Source) -> Arc<Self> {
@@ -136,7 +138,9 @@ impl Buffer {
 // and resetting give back only what no block lies on (law 8); zeroed requests are made zero below (law 2).
 unsafe impl Backing for Buffer {
     fn open(&self) -> Slot {
-        self.state.lock().slots.open()
+        let mut state = self.state.lock();
+        state.spaces.touch();
+        state.slots.open()
     }
 
     fn close(&self, slot: Slot) -> Closed {
@@ -145,9 +149,10 @@ unsafe impl Backing for Buffer {
         if !state.slots.close(slot) {
             return Closed::default();
         }
+        let damage = state.find_damage();
         drop(state);
-        self.give_back_idle();
-        Closed { survivors, bytes, damage: None }
+        self.see_to_excess();
+        Closed { survivors, bytes, damage }
     }
 
     #[inline]
@@ -165,8 +170,14 @@ unsafe impl Backing for Buffer {
         {
             return self.take_large(from, slot, request, site).map_err(remember);
         }
-        let need = granules(request.size).ok_or(AllocError::new(request.size, Limit::Size))?;
-        let taken = self.serve(Wish { slot, request, need, site }).map_err(remember)?;
+        let need = granules(request.size).ok_or(AllocError::new(request.size, Limit::Size).into()).map_err(remember)?;
+        let taken = match (self.serve(Wish { slot, request, need, site }), &self.source) {
+            // Outside all scopes there is nobody else who could serve it.
+            (Err(Refused::Crowded), Source::Chunks(from)) if slot == Slot::OUTSIDE => {
+                return self.take_large(from, slot, request, site).map_err(remember);
+            }
+            (taken, _) => taken.map_err(remember)?,
+        };
         let dirty = taken.dirty.min(request.size);
         if request.zeroed && dirty > 0 {
             // SAFETY: the block was just taken, and nobody uses it yet.
@@ -230,6 +241,35 @@ unsafe impl Backing for Buffer {
         list
     }
 
+    fn living(&self, slot: Slot) -> usize {
+        self.state.lock().slots.count(slot).0
+    }
+
+    fn hold(&self, slot: Slot, address: NonNull<u8>) -> Hold {
+        let mut state = self.state.lock();
+        let Some(place) = state.slots.index(slot) else { return Hold::Elsewhere };
+        if let Some((space, at)) = state.spaces.find(address.as_ptr() as usize) {
+            return if space.block(at).1.slot == place { Hold::Shared } else { Hold::Elsewhere };
+        }
+        drop(state);
+        if self.large_at(address).is_some_and(|large| large.place == place) { Hold::Alone } else { Hold::Elsewhere }
+    }
+
+    fn release(&self, address: NonNull<u8>) {
+        self.release_large(address);
+    }
+
+    fn upstream(&self) -> Option<Arc<dyn Allocator>> {
+        match &self.source {
+            Source::Chunks(Chunks { upstream, .. }) => Some(upstream.clone()),
+            Source::Storage(_) => None,
+        }
+    }
+
+    fn damage(&self) -> Option<Damage> {
+        self.state.lock().find_damage()
+    }
+
     fn used(&self) -> usize {
         self.state.lock().used
     }
@@ -252,6 +292,7 @@ unsafe impl Backing for Buffer {
             return Err(state.slots.depth);
         }
         state.peak = state.used;
+        state.damage = state.find_damage();
         drop(state);
         self.give_back_all();
         Ok(())
@@ -271,9 +312,7 @@ unsafe impl Backing for Buffer {
                 options.limit.map_or("None".into(), |bytes| bytes.to_string()),
                 flag(options.debug)
             ),
-            Source::Storage(Storage { debug, .. }) => {
-                format!("FixedBuffer({}, debug={})", self.capacity(), flag(*debug))
-            }
+            Source::Storage(Storage { size, debug, .. }) => format!("FixedBuffer({size}, debug={})", flag(*debug)),
         }
     }
 }

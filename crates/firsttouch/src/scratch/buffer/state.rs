@@ -1,6 +1,6 @@
 //! What a buffer holds and counts, under one lock.
 
-use super::super::backing::{Slot, Survivor};
+use super::super::backing::{Damage, Slot, Survivor};
 use super::super::slots::Slots;
 use super::super::space::{Owner, Taken};
 use super::super::spaces::Spaces;
@@ -30,6 +30,8 @@ pub(super) struct State {
     pub chunks: usize,
     /// Whether this is a forked child, and the storage its parent's.
     pub closed: bool,
+    /// What debug mode found and nobody was told yet.
+    pub damage: Option<Damage>,
 }
 
 impl State {
@@ -44,6 +46,7 @@ impl State {
             held: 0,
             chunks: 0,
             closed: false,
+            damage: None,
         }
     }
 
@@ -71,6 +74,11 @@ impl State {
         self.bumped -= size;
         self.went(owner.slot, size);
         true
+    }
+
+    /// What debug mode found, or finds now.
+    pub(super) fn find_damage(&mut self) -> Option<Damage> {
+        if self.closed { None } else { self.damage.take().or(self.spaces.damage()) }
     }
 
     /// A block came to a scope's place.

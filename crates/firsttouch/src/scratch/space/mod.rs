@@ -1,14 +1,18 @@
 //! A stretch of memory that blocks are bumped in: a freed block on top lowers the top, others are holes that are joined
 //! with their neighbours and used again. What is written down lies apart (law 4); the caller holds the buffer's lock.
 
+mod history;
 mod holes;
 mod record;
 
+use super::backing::Damage;
 use crate::layout::round_up;
+use history::History;
 use holes::Holes;
 use record::{Record, Records};
 use std::ptr::NonNull;
 
+pub(super) use history::FREED;
 pub(super) use record::{GRANULE, Owner};
 
 /// See the module. Invariants: two holes never touch each other, and none touches the top.
@@ -23,8 +27,13 @@ pub(super) struct Space {
     zero: bool,
     /// Number of living blocks.
     pub blocks: u32,
+    /// Ticks of the caretaker since it was known to be used.
+    pub quiet: u8,
     records: Records,
     holes: Holes,
+    /// In debug mode; and what it found first.
+    history: Option<History>,
+    damage: Option<Damage>,
 }
 
 // SAFETY: a space is the only one that hands its memory out, from whatever thread.
@@ -51,20 +60,15 @@ impl Space {
     /// # Safety
     /// The memory is readable and writable, and nobody else's, as long as the space or one of its blocks lives; where
     /// `zero`, it reads zero.
-    pub(super) unsafe fn new(address: NonNull<u8>, size: usize, zero: bool) -> Option<Self> {
+    pub(super) unsafe fn new(address: NonNull<u8>, size: usize, zero: bool, debug: bool) -> Option<Self> {
         let skip = address.as_ptr().align_offset(GRANULE).min(size);
         let granules = u32::try_from((size - skip) / GRANULE).unwrap_or(u32::MAX - 1);
         let records = Records::new(granules)?;
+        let history = if debug { Some(History::new(granules)?) } else { None };
         // SAFETY: not more than the size is skipped.
         let base = unsafe { address.add(skip) };
-        Some(Self { base, granules, top: 0, high: 0, zero, blocks: 0, records, holes: Holes::new() })
-    }
-
-    /// A space without any memory.
-    pub(super) fn empty() -> Self {
-        let records = Records::new(0).unwrap_or_else(|| unreachable!("nothing is asked for"));
-        let (base, holes) = (NonNull::dangling(), Holes::new());
-        Self { base, granules: 0, top: 0, high: 0, zero: false, blocks: 0, records, holes }
+        let holes = Holes::new();
+        Some(Self { base, granules, top: 0, high: 0, zero, blocks: 0, quiet: 0, records, holes, history, damage: None })
     }
 
     pub(super) fn base(&self) -> NonNull<u8> {
@@ -119,6 +123,9 @@ impl Space {
         self.records.set_begins(start, true);
         self.blocks += 1;
         let end = start + need;
+        if self.history.is_some() {
+            self.unwipe(start..end);
+        }
         let dirty = if self.zero { self.high.clamp(start, end) - start } else { need };
         self.high = self.high.max(end);
         let bytes = |granules: u32| granules as usize * GRANULE;
@@ -162,6 +169,9 @@ impl Space {
         let record = self.records.get(at);
         self.records.set_begins(at, false);
         self.blocks -= 1;
+        if self.history.is_some() {
+            self.wipe(at..at + record.len, record.owner().site);
+        }
         self.vacate(at, record.len, record.hole_below());
         (record.len as usize * GRANULE, record.owner())
     }
@@ -197,6 +207,9 @@ impl Space {
         let end = at + len;
         if need < len {
             self.records.change(at).len = need;
+            if self.history.is_some() {
+                self.wipe(at + need..end, self.records.get(at).owner().site);
+            }
             self.vacate(at + need, len - need, false);
             return true;
         }
@@ -219,6 +232,9 @@ impl Space {
             } else {
                 self.records.change(end + more).set_hole_below(false);
             }
+        }
+        if self.history.is_some() {
+            self.unwipe(end..at + need);
         }
         self.records.change(at).len = need;
         self.high = self.high.max(at + need);
