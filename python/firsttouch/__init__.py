@@ -14,7 +14,7 @@ if "t" in getattr(_sys, "abiflags", ""):
 import typing as _typing
 
 from firsttouch import late as _late
-from firsttouch import scratch as _scratch  # before the name is the context manager's
+from firsttouch import scratch as _scratch  # noqa: F401 (before the name is that of the context manager)
 from firsttouch import showing as _showing
 from firsttouch._firsttouch import (
     Allocator,

@@ -2,10 +2,18 @@ import typing
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import disjoint_base
+
+from firsttouch.scratch.kinds import OwnScratch
 
 __all__ = [
     "BACKEND",
     "Allocator",
+    "Buffer",
+    "FixedBuffer",
+    "Mark",
+    "Scope",
+    "ScratchBuffer",
     "UnsupportedError",
     "__version__",
     "accepts",
@@ -21,6 +29,10 @@ __all__ = [
     "from_functions",
     "get_allocator",
     "guarded",
+    "home_buffer",
+    "home_enter",
+    "home_kinds",
+    "home_leave",
     "install",
     "is_installed",
     "jemalloc",
@@ -33,10 +45,13 @@ __all__ = [
     "numpy_default",
     "overruns",
     "own",
+    "own_buffer",
     "pages",
     "parse_size",
     "pool",
     "resume_later",
+    "scratch",
+    "scratch_from_table",
     "set_long",
     "set_small_limit",
     "stats",
@@ -54,12 +69,18 @@ _Shape: typing.TypeAlias = typing.SupportsIndex | typing.Sequence[typing.Support
 _Order: typing.TypeAlias = typing.Literal["C", "F"]
 _AnyOrder: typing.TypeAlias = typing.Literal["K", "A", "C", "F"]
 
+_Size: typing.TypeAlias = typing.SupportsIndex | str
+_P = typing.ParamSpec("_P")
+_R = typing.TypeVar("_R")
+_P2 = typing.ParamSpec("_P2")
+_R2 = typing.TypeVar("_R2")
+
 __version__: str
 BACKEND: bool
 
 class UnsupportedError(RuntimeError): ...
 
-@typing.final
+@disjoint_base
 class Allocator:
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -208,6 +229,86 @@ class Allocator:
         like: object = None,
     ) -> npt.NDArray[typing.Any]: ...
 
+@typing.final
+class Mark: ...
+
+@disjoint_base
+class Buffer(Allocator):
+    @property
+    def used(self) -> int: ...
+    @property
+    def capacity(self) -> int: ...
+    @property
+    def peak(self) -> int: ...
+    def reset(self) -> None: ...
+    def mark(self) -> Mark: ...
+    def rewind(self, mark: Mark) -> None: ...
+    def alloc(self, nbytes: _Size, alignment: _Size = 64) -> memoryview: ...
+
+@typing.final
+class ScratchBuffer(Buffer):
+    def __new__(
+        cls, chunk_size: _Size = "1 MiB", upstream: object = None, limit: _Size | None = None, debug: bool = False
+    ) -> typing.Self: ...
+
+@typing.final
+class FixedBuffer(Buffer):
+    def __new__(cls, nbytes_or_array: object = "1 MiB", debug: bool = False) -> typing.Self: ...
+
+@typing.final
+class Scope(Allocator):
+    @property
+    def buffer(self) -> Buffer: ...
+    @property
+    def is_open(self) -> bool: ...
+    def alloc(self, nbytes: _Size, alignment: _Size = 64) -> memoryview: ...
+
+class _Undecorated: ...
+
+@typing.final
+class scratch(typing.Generic[_P, _R]):
+    __name__: str
+    __qualname__: str
+    __wrapped__: typing.Callable[_P, _R]
+    @typing.overload
+    def __new__(
+        cls,
+        buffer_or_function: Buffer | OwnScratch | None = None,
+        /,
+        *,
+        result: typing.Literal["copy", "keep"] = "copy",
+        escape: typing.Literal["keep", "warn", "raise"] = "keep",
+        debug: bool = False,
+    ) -> scratch[[_Undecorated], _Undecorated]: ...
+    @typing.overload
+    def __new__(
+        cls,
+        buffer_or_function: typing.Callable[_P, _R],
+        /,
+        *,
+        result: typing.Literal["copy", "keep"] = "copy",
+        escape: typing.Literal["keep", "warn", "raise"] = "keep",
+        debug: bool = False,
+    ) -> scratch[_P, _R]: ...
+    def __enter__(self) -> Scope: ...
+    def __exit__(self, kind: object, error: object, traceback: object, /) -> typing.Literal[False]: ...
+    @typing.overload
+    def __call__(
+        self: scratch[[_Undecorated], _Undecorated], function: typing.Callable[_P2, _R2], /
+    ) -> scratch[_P2, _R2]: ...
+    @typing.overload
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
+    @typing.overload
+    def __get__(self, instance: None, owner: type | None = None, /) -> typing.Self: ...
+    @typing.overload
+    def __get__(self, instance: object, owner: type | None = None, /) -> typing.Callable[..., _R]: ...
+
+def scratch_from_table(address: int) -> Buffer: ...
+def own_buffer(object: object) -> Buffer: ...
+def home_buffer() -> Buffer: ...
+def home_kinds() -> dict[typing.Hashable, Buffer]: ...
+def home_enter(buffer: Buffer) -> object: ...
+def home_leave(home: object, buffer: Buffer) -> None: ...
 def parse_size(text: str) -> int: ...
 def resume_later() -> None: ...
 def pool(

@@ -14,7 +14,9 @@ def buffer_or_function(given: object) -> Buffer | None:
     if kinds.is_own(given):
         return default.own_buffer(given, "scratch()")
     if isinstance(given, type) and (issubclass(given, Buffer) or any(hasattr(given, each) for each in kinds.METHODS)):
-        raise TypeError(f"scratch() got the class {given.__name__}, not an object of it: did you mean {given.__name__}()?")
+        raise TypeError(
+            f"scratch() got the class {given.__name__}, not an object of it: did you mean {given.__name__}()?"
+        )
     function(given)
     return None
 

@@ -1,4 +1,4 @@
-"""What decorated functions warn of and raise. (Apart, so that the package is imported without NumPy.)"""
+"""What decorated functions warn of and raise; apart, so that the package is imported without NumPy."""
 
 import typing as _typing
 

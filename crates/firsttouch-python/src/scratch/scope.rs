@@ -67,10 +67,11 @@ pub fn open_scope(allocator: &PyAllocator) -> PyResult<()> {
 
 #[pymethods]
 impl PyScope {
-    /// The buffer that it takes memory from; `None` once it has ended and its buffer is gone.
+    /// The buffer that it takes memory from.
     #[getter]
-    fn buffer(&self, py: Python<'_>) -> Option<Py<PyBuffer>> {
-        self.buffer.borrow(py).as_ref().map(|buffer| buffer.clone_ref(py))
+    fn buffer(&self, py: Python<'_>) -> PyResult<Py<PyBuffer>> {
+        let buffer = self.buffer.borrow(py).as_ref().map(|buffer| buffer.clone_ref(py));
+        buffer.ok_or_else(|| PyRuntimeError::new_err("this scope was never entered"))
     }
 
     /// Whether its block of code still runs.

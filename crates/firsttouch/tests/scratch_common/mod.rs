@@ -103,6 +103,11 @@ impl Piece {
         true
     }
 
+    /// The same block once more, for a child of a fork that gives it back, too.
+    pub fn copy(other: &Self) -> Self {
+        Self { ..*other }
+    }
+
     pub fn give_back(self, backing: &dyn Backing) {
         self.check();
         // SAFETY: the block lives and is this backing's.
