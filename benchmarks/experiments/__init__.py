@@ -13,4 +13,9 @@ NAMES = (
     "create",
     "adaptors",
     "bundled",
+    "scratch",
+    "scratch_filter",
+    "scratch_edge",
+    "scratch_cost",
+    "scratch_memory",
 )

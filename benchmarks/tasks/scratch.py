@@ -25,8 +25,8 @@ def array(a: Array, b: Array) -> Array:
     above = product + a
     below = b + 1.0
     quotient = above / below
-    less = quotient - a
-    root: Array = np.sqrt(less)
+    more = quotient + a
+    root: Array = np.sqrt(more)
     return root
 
 
