@@ -19,12 +19,12 @@ class Stack:
         self.start = ctypes.addressof(ctypes.c_char.from_buffer(self.storage))
         self.top = self.most = 0
 
-    def allocate(self, nbytes: int, alignment: int) -> int | None:
-        """The address of `nbytes` bytes at a multiple of `alignment`; None where the rest is too small."""
+    def allocate(self, nbytes: int, alignment: int) -> int:
+        """The address of `nbytes` bytes at a multiple of `alignment`; 0 where the rest is too small."""
         address = -(-(self.start + self.top) // alignment) * alignment
         end = address - self.start + nbytes
         if end > len(self.storage):
-            return None
+            return 0
         self.top = end
         self.most = max(self.most, end)
         return address

@@ -20,7 +20,7 @@ def run(quick: bool) -> Section:
         "scratch_filter",
         "A filter plainly, in scratch memory, and with buffers kept by hand",
         f"Richardson and Lucy's deconvolution (`examples/richardson_lucy.py`) in scratch memory takes at most {BAR} "
-        "times what it takes with buffers that are kept by hand and `out=` everywhere. NumPy has its default allocator; "
+        "times what it takes with buffers kept by hand and `out=` everywhere. NumPy has its default allocator; "
         "cells are scratch memory's time divided by the column's.",
     )
     columns = ["image", "its arrays", "scratch", "plainly", "kept by hand", "scratch again", "plainly, pool installed"]
