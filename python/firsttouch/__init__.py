@@ -31,8 +31,21 @@ from firsttouch._firsttouch import (
     zeros,
 )
 from firsttouch.adaptors import filled, guarded, limited, pool, tracked
-from firsttouch.allocators import aligned, calloc, from_functions, jemalloc, malloc, mimalloc, numpy_default, pages
+from firsttouch.allocators import (
+    aligned,
+    calloc,
+    from_functions,
+    jemalloc,
+    malloc,
+    mimalloc,
+    numa,
+    numpy_default,
+    pages,
+)
 from firsttouch.own import AllocatorLike, OwnAllocator
+from firsttouch.placement.arrays import collapse, migrate, receipt, receipts, touch
+from firsttouch.placement.nodes import current_node, highest_node, run_on, topology
+from firsttouch.placement.policies import Policy
 from firsttouch.process import get_allocator, install, is_installed, last_failure, trim, uninstall
 from firsttouch.reports import Failure, Stats, stats
 from firsttouch.scopes import use
@@ -66,6 +79,7 @@ __all__ = [
     "FixedBuffer",
     "Mark",
     "OwnAllocator",
+    "Policy",
     "Scope",
     "ScratchBuffer",
     "Stats",
@@ -76,7 +90,9 @@ __all__ = [
     "array",
     "asarray",
     "calloc",
+    "collapse",
     "copy",
+    "current_node",
     "default_buffer",
     "empty",
     "empty_like",
@@ -88,6 +104,7 @@ __all__ = [
     "full_like",
     "get_allocator",
     "guarded",
+    "highest_node",
     "install",
     "is_installed",
     "jemalloc",
@@ -95,15 +112,22 @@ __all__ = [
     "limited",
     "linspace",
     "malloc",
+    "migrate",
     "mimalloc",
+    "numa",
     "numpy_default",
     "ones",
     "ones_like",
     "pages",
     "pool",
+    "receipt",
+    "receipts",
+    "run_on",
     "scratch",
     "scratch_from_table",
     "stats",
+    "topology",
+    "touch",
     "tracked",
     "trim",
     "uninstall",

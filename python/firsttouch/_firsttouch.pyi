@@ -14,12 +14,15 @@ __all__ = [
     "Mark",
     "Scope",
     "ScratchBuffer",
+    "ThreadPlace",
     "UnsupportedError",
     "__version__",
     "accepts",
     "aligned",
     "calloc",
+    "collapse_range",
     "current",
+    "current_node",
     "default_pool",
     "deliver",
     "empty",
@@ -29,6 +32,7 @@ __all__ = [
     "from_functions",
     "get_allocator",
     "guarded",
+    "highest_node",
     "home_buffer",
     "home_enter",
     "home_kinds",
@@ -41,15 +45,24 @@ __all__ = [
     "limited",
     "living",
     "malloc",
+    "migrate_range",
     "mimalloc",
+    "nodes_of_range",
+    "numa_nodes",
     "numpy_default",
     "overruns",
     "own",
     "own_buffer",
+    "page_size_name",
     "pages",
     "parse_size",
+    "placed_pages",
+    "policy_name",
     "pool",
+    "receipt_of",
+    "receipt_sums",
     "resume_later",
+    "run_on_node",
     "scratch",
     "scratch_from_table",
     "set_long",
@@ -57,6 +70,7 @@ __all__ = [
     "stats",
     "take_error",
     "tally",
+    "touch_range",
     "tracked",
     "trim",
     "uninstall",
@@ -371,3 +385,35 @@ def living(allocator: Allocator) -> list[tuple[int, int, str | None, int]]: ...
 def tally(allocator: Allocator) -> dict[str, typing.Any]: ...
 def overruns(allocator: Allocator) -> list[tuple[int, int, int]]: ...
 def upstream(allocator: Allocator) -> Allocator | None: ...
+def page_size_name(text: str) -> str: ...
+def policy_name(text: str) -> str: ...
+def placed_pages(huge: list[str], populate: int, lock: bool, numa: str | None, strict: bool) -> Allocator: ...
+def receipt_of(allocator: Allocator, address: int) -> dict[str, typing.Any] | None: ...
+def receipt_sums() -> list[tuple[str, str | None, int, int]]: ...
+def touch_range(
+    address: int,
+    nbytes: int,
+    write: bool,
+    threads: int | None,
+    slabs: bool,
+    progress: typing.Callable[[int], None] | None,
+) -> tuple[int, bool]: ...
+def collapse_range(address: int, nbytes: int) -> tuple[int, str | None]: ...
+def migrate_range(
+    address: int,
+    nbytes: int,
+    numa: str,
+    axis: tuple[int, int] | None = None,
+    allocator: Allocator | None = None,
+) -> tuple[int, int, int, int, str | None]: ...
+def nodes_of_range(address: int, nbytes: int) -> list[int]: ...
+def numa_nodes() -> list[tuple[int, list[int], tuple[int, int, int] | None, list[int]]]: ...
+def current_node() -> int: ...
+def highest_node() -> int: ...
+def run_on_node(node: int) -> ThreadPlace: ...
+
+@typing.final
+class ThreadPlace:
+    @property
+    def why_not(self) -> str | None: ...
+    def restore(self) -> None: ...

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import firsttouch as ft
+import firsttouch
 from tests.scratch.arrays import MIDDLE, Kept, churn
 
 pytestmark = pytest.mark.quick
+
+ft: Any = firsttouch  # what types forbid is tried here
 
 
 def test_rewinding_out_of_order_to_anothers_mark_and_twice() -> None:
@@ -21,10 +23,10 @@ def test_rewinding_out_of_order_to_anothers_mark_and_twice() -> None:
     kept.make(MIDDLE, buffer.empty)
     second = buffer.mark()
     kept.make(MIDDLE, buffer.empty)
-    with pytest.raises(ValueError, match="mark of another buffer.*its own mark"):
+    with pytest.raises(ValueError, match=r"mark of another buffer.*its own mark"):
         other.rewind(first)
     buffer.rewind(first)
-    with pytest.raises(ValueError, match="rewound before.*newest first"):
+    with pytest.raises(ValueError, match=r"rewound before.*newest first"):
         buffer.rewind(second)
     with pytest.raises(ValueError, match="rewound before"):
         buffer.rewind(first)
@@ -72,13 +74,17 @@ def test_a_reset_with_scopes_open() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: ft.ScratchBuffer(0), ValueError, "chunk.*not 0"),
+        (lambda: ft.ScratchBuffer(0), ValueError, r"chunk.*not 0"),
         (lambda: ft.ScratchBuffer(-1), ValueError, "chunk_size.*-1"),
-        (lambda: ft.ScratchBuffer(1 << 62), ValueError, "chunk.*not 4611686018427387904"),
+        (lambda: ft.ScratchBuffer(1 << 62), ValueError, r"chunk.*not 4611686018427387904"),
         (lambda: ft.ScratchBuffer(1 << 70), (ValueError, OverflowError), "chunk_size"),
         (lambda: ft.ScratchBuffer("many"), ValueError, "many"),
         (lambda: ft.ScratchBuffer(1.5), TypeError, "chunk_size.*float"),
-        (lambda: ft.ScratchBuffer("1 MiB", limit="1 KiB"), ValueError, "limit.*1024.*chunk_size.*1048576|1024.*1048576"),
+        (
+            lambda: ft.ScratchBuffer("1 MiB", limit="1 KiB"),
+            ValueError,
+            "limit.*1024.*chunk_size.*1048576|1024.*1048576",
+        ),
         (lambda: ft.ScratchBuffer(limit=-5), ValueError, "limit.*-5"),
         (lambda: ft.ScratchBuffer(upstream=5), TypeError, r"ScratchBuffer\(\) takes an allocator"),
         (lambda: ft.ScratchBuffer(upstream=ft.pool), TypeError, r"did you mean firsttouch\.pool\(\)"),
@@ -196,12 +202,16 @@ def test_a_buffer_that_a_second_task_enters() -> None:
     assert kept.intact()
 
 
+def fill_up(kept: Kept, scope: Any) -> None:
+    for _ in range(100):
+        kept.make(30_000, scope.empty)
+
+
 def test_limits_are_kept_and_said() -> None:
     buffer, kept = ft.ScratchBuffer("256 KiB", limit="1 MiB"), Kept()
     with ft.scratch(buffer) as s:
         with pytest.raises(MemoryError) as error:
-            for _ in range(100):
-                kept.make(30_000, s.empty)
+            fill_up(kept, s)
         assert "30000" in str(error.value).replace(",", "") or "29.3 KiB" in str(error.value)
         assert "1048576" in str(error.value) or "1 MiB" in str(error.value) or "1.0 MiB" in str(error.value)
         assert buffer.capacity <= 1 << 20

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-pytest.importorskip("firsttouch.scratch.copying")
-
 from firsttouch.scratch.copying import arrays, copied
 
 pytestmark = pytest.mark.quick

@@ -3,12 +3,8 @@
 import itertools
 from typing import Any
 
-import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given
-
-pytest.importorskip("firsttouch.scratch.copying")
 
 from firsttouch.scratch.copying import copied
 
@@ -22,7 +18,7 @@ def copied_out(result: Any) -> Any:
 def assert_alike(new: Any, old: Any) -> None:
     """The copies have the values of the arrays, share memory with each other as those do, and none with those."""
     for one, other in zip(new, old, strict=True):
-        assert one.strides == other.strides or one.size < 2 or not shared(other, old)
+        assert steps(one) == steps(other) or not shared(other, old)
         assert (one.dtype, one.shape, one.flags.writeable) == (other.dtype, other.shape, other.flags.writeable)
         assert content(one) == content(other)
         assert one.flags.aligned >= other.flags.aligned
@@ -36,6 +32,11 @@ def assert_alike(new: Any, old: Any) -> None:
 
 def content(array: Any) -> Any:
     return array.tolist() if array.dtype.hasobject else array.tobytes()
+
+
+def steps(array: Any) -> list[int]:
+    """The strides that are ever taken."""
+    return [stride for stride, length in zip(array.strides, array.shape, strict=True) if length > 1 and array.size]
 
 
 def shared(array: Any, others: Any) -> bool:
@@ -122,20 +123,3 @@ def test_many_views_of_one() -> None:
     new = copied_out([x, *x])
     new[0][:] = 5
     assert all((each == 5).all() for each in new)
-
-
-slices = st.builds(slice, st.integers(-12, 12), st.integers(-12, 12), st.sampled_from([-3, -2, -1, 1, 2, 3]))
-kinds = st.sampled_from(["u1", "i2", "f4", "f8", "c16", "M8[s]", "u1,f8", "S3"])
-
-
-@given(kinds, st.lists(st.tuples(slices, slices, st.booleans()), max_size=5), st.booleans(), st.sampled_from("CF"))
-def test_any_views(kind: str, cuts: list[tuple[slice, slice, bool]], owner: bool, order: Any) -> None:
-    count = 11 * 9 * np.dtype(kind).itemsize
-    x = np.asarray(np.arange(count, dtype=np.uint8).view(kind).reshape(11, 9), order=order).copy(order="K")
-    old = [x[one, two].T if turned else x[one, two] for one, two, turned in cuts] + [x] * owner
-    new = copied_out(old)
-    assert_alike(new, old)
-    for one, other in zip(new, old, strict=True):
-        if other.size:
-            one[...], other[...] = other[0, 0], other[0, 0].copy()
-    assert all(content(one) == content(other) for one, other in zip(new, old, strict=True))

@@ -7,8 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-pytest.importorskip("firsttouch.scratch.copying")
-
 from firsttouch.scratch.copying import copied
 
 pytestmark = pytest.mark.quick

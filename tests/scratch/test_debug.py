@@ -33,7 +33,7 @@ def test_freed_memory_is_filled(buffer: Any) -> None:
         assert above.all()
 
 
-@pytest.mark.parametrize("when", ["at the scope's end", "when it is used again", "at a reset"])
+@pytest.mark.parametrize("when", ["end", "use", "reset"])
 @pytest.mark.parametrize("buffer", buffers(), ids=repr)
 def test_whoever_writes_to_it_is_found(buffer: Any, when: str) -> None:
     def damaged() -> int:
@@ -43,18 +43,23 @@ def test_whoever_writes_to_it_is_found(buffer: Any, when: str) -> None:
         ctypes.memset(address + 1_234, 0x55, 1)
         return address
 
-    with pytest.raises(RuntimeError, match=r"byte 1234 of .*test_debug\.py:\d+") as error:
-        if when == "at the scope's end":
-            with ft.scratch(buffer):
-                damaged()
-        elif when == "at a reset":
+    def at_the_scopes_end() -> None:
+        with ft.scratch(buffer):
             damaged()
-            buffer.reset()
-        else:
-            address = damaged()
-            with ft.scratch(buffer) as s:
-                again = [s.ones(MIDDLE, np.uint8) for _ in range(3)]
-                assert address in [array.ctypes.data for array in again]
+
+    def when_it_is_used_again() -> None:
+        address = damaged()
+        with ft.scratch(buffer) as s:
+            again = [s.ones(MIDDLE, np.uint8) for _ in range(3)]
+            assert address in [array.ctypes.data for array in again]
+
+    def at_a_reset() -> None:
+        damaged()
+        buffer.reset()
+
+    way = {"end": at_the_scopes_end, "use": when_it_is_used_again, "reset": at_a_reset}[when]
+    with pytest.raises(RuntimeError, match=r"byte 1234 of .*test_debug\.py:\d+") as error:
+        way()
     line = int(re.findall(r"test_debug\.py:(\d+)", str(error.value))[0])
     assert "buffer.ones(MIDDLE" in linecache.getline(__file__, line)
     with ft.scratch(buffer):

@@ -189,7 +189,8 @@ def test_properties_lambdas_and_partials() -> None:
     assert (Methods.plain(methods, np.ones(MIDDLE)) == 3).all()
     assert (ft.scratch(lambda x: x + 1)(np.ones(MIDDLE)) == 2).all()
     assert (ft.scratch(functools.partial(np.add, 1.0))(np.ones(MIDDLE)) == 2).all()
-    assert (ft.scratch(BUFFER)(np.negative)(np.ones(MIDDLE)) == -1).all()
+    negative: Any = np.negative
+    assert (ft.scratch(BUFFER)(negative)(np.ones(MIDDLE)) == -1).all()
     assert (ft.scratch(ft.FixedBuffer("1 MiB"))(lambda: np.ones(MIDDLE))() == 1).all()
 
 

@@ -152,8 +152,7 @@ def test_another_buffer_as_the_default_for_a_block() -> None:
             assert executor.submit(ft.default_buffer).result() not in (mine, inner, usual)
     assert ft.default_buffer() is usual
     with pytest.raises(ZeroDivisionError), ft.using_buffer(Mine()):
-        assert used()[1] == (False, False, False)
-        raise ZeroDivisionError
+        print(1 // len([each for each in used()[1] if each]))
     assert ft.default_buffer() is usual
 
 

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("firsttouch.scratch.escapes")
-
 from firsttouch.scratch import escapes
-from firsttouch.scratch.escapes import EscapeError, EscapeWarning, Survivor
+from firsttouch.scratch.errors import EscapeError, EscapeWarning
+from firsttouch.scratch.escapes import Survivor
 
 pytestmark = pytest.mark.quick
 

@@ -116,7 +116,9 @@ def test_what_is_returned_and_what_only_the_collector_finds_is_no_escape() -> No
     assert found[0].all()
 
 
-@pytest.mark.parametrize("held", [lambda: np.ma.ones(MIDDLE), lambda: (x for x in np.ones(MIDDLE)), lambda: {1: [Own()]}])
+@pytest.mark.parametrize(
+    "held", [lambda: np.ma.ones(MIDDLE), lambda: (x for x in np.ones(MIDDLE)), lambda: {1: [Own()]}]
+)
 def test_a_result_that_can_not_be_copied_counts(held: Any) -> None:
     with pytest.raises(ft.EscapeError):
         ft.scratch(escape="raise")(held)()
@@ -173,8 +175,8 @@ def test_a_stored_exception_keeps_the_locals_of_its_frames(escape: Any) -> None:
     for _ in range(5):
         try:
             ft.scratch(buffer, escape=escape)(failing)(kept)
-        except ValueError as error:
-            errors.append(error)
+        except ValueError as raised:
+            errors.append(raised)
     kept.clear()
     assert buffer.used >= 5 * MIDDLE
     with ft.scratch(buffer):
@@ -184,8 +186,8 @@ def test_a_stored_exception_keeps_the_locals_of_its_frames(escape: Any) -> None:
         assert frame[0].f_locals["inner"].any()
         assert str(error) == "mine"
         del frame
-    errors.clear()
     del error
+    errors.clear()
     gc.collect()
     assert buffer.used == 0
 

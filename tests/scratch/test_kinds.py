@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("firsttouch.scratch.kinds")
-
 from firsttouch.scratch.kinds import METHODS, OwnScratch, checked_kind, checked_own, is_own
 
 pytestmark = pytest.mark.quick

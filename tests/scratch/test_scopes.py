@@ -39,12 +39,12 @@ def test_arrays_come_from_the_buffer_and_their_memory_is_free_at_the_end() -> No
     buffer = ft.ScratchBuffer()
     with ft.scratch(buffer) as s:
         assert s.buffer is buffer
-        assert s.is_open
+        opened = s.is_open
         made = s.empty(MIDDLE, np.uint8)
         numpys = np.ones(MIDDLE, np.uint8)
         assert buffer.used >= 2 * MIDDLE
         del made, numpys
-    assert not s.is_open
+    assert (opened, s.is_open) == (True, False)
     assert buffer.used == 0
     assert buffer.peak >= 2 * MIDDLE
     assert ft.get_allocator() == NUMPY
@@ -141,7 +141,7 @@ def test_the_same_scratch_object_again_and_inside_itself() -> None:
         with scratch as first, scratch as second, scratch as third:
             assert len({id(first), id(second), id(third)}) == 3
             kept.make()
-        assert not (first.is_open or second.is_open or third.is_open)
+        assert not any(each.is_open for each in (first, second, third))
     assert kept.intact()
 
 
@@ -164,7 +164,7 @@ def test_inside_and_around_other_blocks() -> None:
                 with ft.scratch(buffer):
                     assert ft.get_allocator(np.ones(MIDDLE)) != pool
                 assert ft.get_allocator(np.ones(MIDDLE)) == pool
-            assert buffer.used == inside.nbytes or buffer.used >= inside.nbytes
+            assert buffer.used >= inside.nbytes
             assert ft.get_allocator(np.ones(MIDDLE)) != pool
         assert ft.get_allocator() == pool
     assert ft.get_allocator() == NUMPY

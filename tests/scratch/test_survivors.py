@@ -35,36 +35,30 @@ def by_capsule(array: Any) -> Any:
     return functools.cache(lambda: np.from_dlpack(Taken()))
 
 
-def by_c(array: Any) -> Any:
-    """A reference that only C code has, as an extension would hold one."""
-    held = ctypes.py_object(array)
-    return lambda: held.value
+def itself(held: Any) -> Any:
+    return held
 
 
-def by_buffer(array: Any) -> Any:
-    shared = (ctypes.c_char * array.nbytes).from_buffer(array)
-    return lambda: np.frombuffer(shared, np.uint8)
-
-
-HOLDERS: dict[str, Callable[[Any], Callable[[], Any]]] = {
-    "itself": lambda array: lambda: array,
-    "a view": lambda array: functools.partial(np.ndarray.view, array[:]),
-    "a chain of views": lambda array: lambda view=array[::-1].reshape(-1)[::-1].view(): view,
-    "another type's view": lambda array: lambda view=array.view(np.int16): view.view(np.uint8),
-    "a subclass": lambda array: lambda view=array.view(np.recarray): np.asarray(view),
-    "a masked array": lambda array: lambda masked=np.ma.array(array, copy=False): masked.data,
-    "strides": lambda array: lambda view=np.lib.stride_tricks.as_strided(array): view,
-    "a memoryview": lambda array: lambda view=memoryview(array)[:]: np.asarray(view),
-    "a cast memoryview": lambda array: lambda view=memoryview(array).cast("B"): np.frombuffer(view, np.uint8),
-    "DLPack": lambda array: lambda taken=np.from_dlpack(array): taken,
-    "a capsule": by_capsule,
-    "the array interface": lambda array: lambda view=np.asarray(Interface(array)): view,
-    "ctypes": by_buffer,
-    "C": by_c,
-    "a flat iterator": lambda array: lambda flat=array.flat: flat.base,
-    "an iterator": lambda array: lambda it=iter(array.reshape(2, -1)): next(it).base,
-    "nditer": lambda array: lambda it=np.nditer(array): it.operands[0],
-    "broadcast": lambda array: lambda wide=np.broadcast_to(array, (2, array.size)): wide[1],
+#: What holds an array, and how its bytes are read through that.
+HOLDERS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "itself": (itself, itself),
+    "a view": (lambda array: array[:], itself),
+    "a chain of views": (lambda array: array[::-1].reshape(-1)[::-1].view(), itself),
+    "another type's view": (lambda array: array.view(np.int16), lambda view: view.view(np.uint8)),
+    "a subclass": (lambda array: array.view(np.recarray), itself),
+    "a masked array": (lambda array: np.ma.array(array, copy=False), lambda masked: masked.data),
+    "strides": (np.lib.stride_tricks.as_strided, itself),
+    "a memoryview": (lambda array: memoryview(array)[:], itself),
+    "a cast memoryview": (lambda array: memoryview(array).cast("B"), lambda view: np.frombuffer(view, np.uint8)),
+    "DLPack": (np.from_dlpack, itself),
+    "a capsule": (by_capsule, lambda taken: taken()),
+    "the array interface": (lambda array: np.asarray(Interface(array)), itself),
+    "ctypes": (lambda array: (ctypes.c_char * array.nbytes).from_buffer(array), lambda c: np.frombuffer(c, np.uint8)),
+    "C": (ctypes.py_object, lambda held: held.value),
+    "a flat iterator": (lambda array: array.flat, lambda flat: flat.base),
+    "an iterator": (lambda array: iter(array.reshape(2, 1, 1, -1)), lambda it: it.__reduce__()[1][0]),
+    "nditer": (np.nditer, lambda it: it.operands[0]),
+    "broadcast": (lambda array: np.broadcast_to(array, (2, array.size)), lambda wide: wide[1]),
 }
 
 
@@ -82,17 +76,17 @@ def test_whatever_holds_it(holder: Any, size: int, numpys: bool) -> None:
     with ft.scratch(buffer) as s:
         array: Any = (np if numpys else s).empty(size, np.uint8)
         fill(array, size)
-        held = holder(array)
+        held = holder[0](array)
         del array
         churn(1)
     with ft.scratch(buffer):
         churn(1)
     assert buffer.used >= size
-    assert intact(np.asarray(held()).reshape(-1), size)
+    assert intact(np.asarray(holder[1](held)).reshape(-1), size)
     with contextlib.suppress(RuntimeError):
         buffer.reset()
     churn(1)
-    assert intact(np.asarray(held()).reshape(-1), size)
+    assert intact(np.asarray(holder[1](held)).reshape(-1), size)
     del held
     gc.collect()
     assert buffer.used == 0

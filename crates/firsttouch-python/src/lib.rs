@@ -19,6 +19,9 @@ mod jit;
 mod numpy_api;
 mod own;
 mod owners;
+mod placement;
+mod placement_run_on;
+mod placement_waiting;
 mod plain;
 mod report;
 mod scratch;
@@ -63,5 +66,6 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     faults::register(module)?;
     forks::register(module)?;
     scratch::register(module)?;
+    placement::register(module)?;
     report::register(module)
 }

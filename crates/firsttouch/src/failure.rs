@@ -78,6 +78,13 @@ pub enum Limit {
         /// Bytes in use of them.
         used: usize,
     },
+    /// Memory that is to be real at once, and how much there is.
+    Available {
+        /// Bytes that the machine, the container or the nodes can still give.
+        available: usize,
+    },
+    /// `strict=True`: something that was asked for is not granted.
+    Placement,
     /// This platform has no backend.
     Unsupported,
     /// An upstream or the C library refused without a reason.
@@ -114,6 +121,8 @@ impl AllocError {
             Limit::Budget { .. } => "limited",
             Limit::Buffer { .. } | Limit::Full { .. } | Limit::Forked => "scratch buffer",
             Limit::Arena { .. } => "arena",
+            Limit::Available { .. } => "available memory",
+            Limit::Placement => "strict",
             Limit::Unsupported => "platform",
             Limit::Upstream => "upstream",
             Limit::Errno(_) => "kernel",
@@ -167,6 +176,8 @@ impl fmt::Display for AllocError {
                 "the arena is fixed at {capacity} bytes, of which {used} are in use ({} are left)",
                 capacity.saturating_sub(used)
             ),
+            Limit::Available { available } => write!(f, "they are to be real at once, and {available} are available"),
+            Limit::Placement => write!(f, "strict=True, and the system does not grant what was asked"),
             Limit::Unsupported => write!(f, "firsttouch has no backend for this platform"),
             Limit::Upstream => write!(f, "the upstream allocator has no memory"),
             Limit::Errno(code) => write!(f, "the kernel refused with errno {code}"),

@@ -191,7 +191,7 @@ fn options(chunk_size: usize, limit: Option<usize>, debug: bool) -> Options {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn growing(program in prop::collection::vec(step(), 1..300), shift in 10u32..19, debug in any::<bool>()) {
@@ -270,7 +270,7 @@ fn long(steps: usize) {
 
 #[test]
 fn a_long_march() {
-    long(100_000);
+    long(40_000);
 }
 
 /// Ten million steps: `cargo test --release --test scratch_model -- --ignored`.

@@ -30,8 +30,17 @@ from firsttouch.numba import kinds as _kinds  # noqa: E402 - only once Numba is 
 from firsttouch.numba import methods as _methods  # noqa: E402
 from firsttouch.numba.errors import BufferFullError, MarkError, ShapeError, ThreadError  # noqa: E402
 from firsttouch.numba.kinds import scratch_buffer, thread_buffers  # noqa: E402
+from firsttouch.numba.threads import ThreadBuffers  # noqa: E402
 
 _kinds.register()
 _methods.register()
 
-__all__ = ["BufferFullError", "MarkError", "ShapeError", "ThreadError", "scratch_buffer", "thread_buffers"]
+__all__ = [
+    "BufferFullError",
+    "MarkError",
+    "ShapeError",
+    "ThreadBuffers",
+    "ThreadError",
+    "scratch_buffer",
+    "thread_buffers",
+]

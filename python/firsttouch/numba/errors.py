@@ -47,3 +47,7 @@ class ThreadError(RuntimeError):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(args or (_reason(),)))
+
+
+# By the numbers that the native module gives them.
+CODES = {1: BufferFullError, 2: MarkError, 3: ThreadError, 4: ShapeError}

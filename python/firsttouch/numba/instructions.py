@@ -12,7 +12,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils, types
 
-from firsttouch.numba.errors import BufferFullError, MarkError, ShapeError, ThreadError
+from firsttouch.numba.errors import CODES
 
 WORD = ir.IntType(64)
 BYTES = ir.IntType(8).as_pointer()
@@ -24,8 +24,6 @@ CHUNK = 32
 
 # The address space of the segment register fs, at whose beginning a thread has its own address.
 FS = 257
-
-ERRORS = {1: BufferFullError, 2: MarkError, 3: ThreadError, 4: ShapeError}
 
 
 def place(builder: Any, base: Any, offset: int, kind: Any = WORD) -> Any:
@@ -63,8 +61,8 @@ def fail(context: Any, builder: Any, *codes: int) -> None:
         found = call(builder, "failure_code", ir.IntType(32))
         for code in others:
             with builder.if_then(builder.icmp_unsigned("==", found, ir.IntType(32)(code)), likely=False):
-                context.call_conv.return_user_exc(builder, ERRORS[code], ())
-    context.call_conv.return_user_exc(builder, ERRORS[last], ())
+                context.call_conv.return_user_exc(builder, CODES[code], ())
+    context.call_conv.return_user_exc(builder, CODES[last], ())
 
 
 def unless_null(context: Any, builder: Any, value: Any, *codes: int) -> None:

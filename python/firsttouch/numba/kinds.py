@@ -7,13 +7,11 @@ from typing import Any
 from llvmlite import ir
 from numba.core import errors, types
 from numba.core.datamodel import models
-from numba.extending import NativeValue, box, lower_builtin, register_model, typeof_impl, unbox
 from numba.core.imputils import lower_constant
+from numba.extending import NativeValue, box, register_model, typeof_impl, unbox
 
 from firsttouch import _firsttouch
 from firsttouch.numba import instructions
-
-BUFFERS = (_firsttouch.JitBuffer,)
 
 
 class ScratchBufferType(types.Type):  # type: ignore[misc]
@@ -113,6 +111,4 @@ def register() -> None:
     box(ScratchBufferType)(_boxed)
     for kind in (ScratchBufferType, ThreadBuffersType):
         lower_constant(kind)(_constant)
-    for buffer in BUFFERS:
-        typeof_impl.register(buffer)(lambda value, c: scratch_buffer)
     typeof_impl.register(_firsttouch.JitBuffers)(lambda value, c: thread_buffers)

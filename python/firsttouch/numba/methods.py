@@ -88,8 +88,10 @@ class BuffersMethods(AttributeTemplate):  # type: ignore[misc]
 
 def _sizes(context: Any, builder: Any, kind: Any, shape: Any, itemsize: Any) -> tuple[list[Any], Any]:
     """The lengths of an array's axes, checked, and its bytes."""
-    pairs = [(kind, shape)] if isinstance(kind, types.Integer) else list(
-        zip(kind, cgutils.unpack_tuple(builder, shape, count=len(kind)), strict=True)
+    pairs = (
+        [(kind, shape)]
+        if isinstance(kind, types.Integer)
+        else list(zip(kind, cgutils.unpack_tuple(builder, shape, count=len(kind)), strict=True))
     )
     lengths = [context.cast(builder, value, each, types.intp) for each, value in pairs]
     size, bad = itemsize, ir.IntType(1)(0)
@@ -112,7 +114,7 @@ def _array(context: Any, builder: Any, sig: Any, args: Any, zero: bool) -> Any:
     lengths, size = _sizes(context, builder, sig.args[1], args[1], itemsize)
     data, info = instructions.allocate(context, builder, args[0], size)
     if zero:
-        cgutils.raw_memset(builder, data, size, ir.IntType(8)(0))
+        cgutils.memset(builder, data, size, 0)
     strides = [itemsize]
     for length in reversed(lengths[1:]):
         strides.insert(0, builder.mul(strides[0], length))

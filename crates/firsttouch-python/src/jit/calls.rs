@@ -38,20 +38,29 @@ unsafe fn mine<'a>(cursor: *mut Cursor) -> Result<&'a mut Cursor, Failure> {
     }
 }
 
+/// Does something with a cursor; the code of the failure, kept for its exception.
+///
+/// # Safety
+/// As for `mine`.
+unsafe fn attempt<T>(cursor: *mut Cursor, run: impl FnOnce(&mut Cursor) -> Result<T, Failure>) -> Result<T, i32> {
+    // SAFETY: the caller's promise.
+    let cursor = unsafe { mine(cursor) }.map_err(failure::put)?;
+    run(cursor).map_err(|error| {
+        if cursor.caller != thread() {
+            cursor.failed = Some(error.told());
+        }
+        failure::put(error)
+    })
+}
+
 extern "C" fn allocate(cursor: *mut Cursor, size: usize) -> usize {
     // SAFETY: the module's promise.
-    unsafe { mine(cursor) }.and_then(|cursor| cursor.allocate(size)).unwrap_or_else(|error| {
-        failure::put(error);
-        0
-    })
+    unsafe { attempt(cursor, |cursor| cursor.allocate(size)) }.unwrap_or(0)
 }
 
 extern "C" fn mark(cursor: *mut Cursor) -> *mut Frame {
     // SAFETY: the module's promise.
-    unsafe { mine(cursor) }.and_then(Cursor::open).unwrap_or_else(|error| {
-        failure::put(error);
-        null_mut()
-    })
+    unsafe { attempt(cursor, Cursor::open) }.unwrap_or(null_mut())
 }
 
 fn back(cursor: &mut Cursor, frame: *mut Frame, generation: usize) -> Result<(), Failure> {
@@ -70,8 +79,7 @@ fn back(cursor: &mut Cursor, frame: *mut Frame, generation: usize) -> Result<(),
 
 extern "C" fn rewind(cursor: *mut Cursor, frame: *mut Frame, generation: usize) -> i32 {
     // SAFETY: the module's promise.
-    let done = unsafe { mine(cursor) }.and_then(|cursor| back(cursor, frame, generation));
-    done.map_or_else(failure::put, |()| 0)
+    unsafe { attempt(cursor, |cursor| back(cursor, frame, generation)) }.map_or_else(|code| code, |()| 0)
 }
 
 extern "C" fn failure_code() -> i32 {

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)] // Safety: a cursor is used by one thread at a time, which its calls check; frames are its own.
 
 use super::chunk::Chunk;
-use super::failure::Failure;
+use super::failure::{Failure, Told};
 use super::frame::Frame;
 use super::hold::Hold;
 use super::runtime::MemInfo;
@@ -41,6 +41,10 @@ pub struct Cursor {
     pub nothing: *mut MemInfo,
     /// The Python object that owns the cursor.
     pub object: *mut ffi::PyObject,
+    /// The thread whose call from Python it is.
+    pub caller: usize,
+    /// What went wrong in another thread.
+    pub failed: Option<Told>,
     pub(super) first: *mut Frame,
     generations: usize,
     pub(super) chunks: Vec<Arc<Chunk>>,
@@ -64,6 +68,8 @@ impl Cursor {
             info: null_mut(),
             nothing: null_mut(),
             object,
+            caller: 0,
+            failed: None,
             first: null_mut(),
             generations: 0,
             chunks: Vec::new(),

@@ -50,7 +50,9 @@ impl Handle {
         // SAFETY: made above, dropped with the handle; no other thread uses it, as none but this one runs calls.
         let cursor = unsafe { &mut *address };
         let frame = cursor.open().map_err(|_| PyMemoryError::new_err("no memory is left to enter a buffer"))?;
-        (calls.ident, cursor.owner) = (here, thread());
+        calls.ident = here;
+        cursor.owner = thread();
+        cursor.caller = cursor.owner;
         calls.frames.push(frame);
         Ok(address)
     }

@@ -3,7 +3,8 @@
 
 use firsttouch::failure;
 use firsttouch::scratch::Refused;
-use std::cell::{Cell, RefCell};
+use pyo3::prelude::*;
+use std::cell::RefCell;
 
 /// What a call has to say.
 pub enum Failure {
@@ -17,15 +18,37 @@ pub enum Failure {
     Shape(String),
 }
 
+/// A text, or the numbers of two threads, whose names only Python knows.
+pub type Text = (String, Option<(usize, usize)>);
+
+/// A failure as Python is told of it: the number of its exception, and the text.
+#[derive(Clone)]
+pub struct Told {
+    code: i32,
+    text: Text,
+}
+
 impl Failure {
-    /// The number by which compiled code tells them apart.
-    const fn code(&self) -> i32 {
-        match self {
-            Self::Memory(_) => 1,
-            Self::Mark(_) => 2,
-            Self::Thread(..) | Self::Few(..) => 3,
-            Self::Shape(_) => 4,
-        }
+    pub fn told(&self) -> Told {
+        let (code, text, threads) = match self {
+            Self::Memory(text) => (1, text.clone(), None),
+            Self::Mark(text) => (2, (*text).to_owned(), None),
+            Self::Thread(owner, caller) => (3, String::new(), Some((*owner, *caller))),
+            Self::Few(count, number) => {
+                (3, format!("there are {count} buffers, and thread {number} (from 0) has none: make more"), None)
+            }
+            Self::Shape(text) => (4, text.clone(), None),
+        };
+        Told { code, text: (text, threads) }
+    }
+}
+
+impl Told {
+    /// The exception.
+    pub fn error(self, py: Python<'_>) -> PyErr {
+        let made =
+            || py.import("firsttouch.numba.errors")?.getattr("CODES")?.get_item(self.code)?.call1((self.text.0,));
+        made().map_or_else(|error| error, PyErr::from_value)
     }
 }
 
@@ -42,33 +65,23 @@ impl From<Refused> for Failure {
 }
 
 thread_local! {
-    static LAST: RefCell<(String, Option<(usize, usize)>)> = const { RefCell::new((String::new(), None)) };
-    static CODE: Cell<i32> = const { Cell::new(0) };
+    static LAST: RefCell<Told> = const { RefCell::new(Told { code: 0, text: (String::new(), None) }) };
 }
 
 /// Keeps a failure for the exception; its code.
 pub fn put(failure: Failure) -> i32 {
-    let code = failure.code();
-    CODE.set(code);
-    LAST.with_borrow_mut(|last| {
-        *last = match failure {
-            Failure::Memory(text) | Failure::Shape(text) => (text, None),
-            Failure::Mark(text) => (text.into(), None),
-            Failure::Thread(owner, caller) => (String::new(), Some((owner, caller))),
-            Failure::Few(count, number) => {
-                (format!("there are {count} buffers, and thread {number} (from 0) has none: make more"), None)
-            }
-        };
-    });
+    let told = failure.told();
+    let code = told.code;
+    LAST.set(told);
     code
 }
 
 /// The code of the last failure of this thread.
 pub fn code() -> i32 {
-    CODE.get()
+    LAST.with_borrow(|last| last.code)
 }
 
 /// The last failure of this thread.
-pub fn take() -> (String, Option<(usize, usize)>) {
-    LAST.with_borrow(Clone::clone)
+pub fn take() -> Text {
+    LAST.with_borrow(|last| last.text.clone())
 }

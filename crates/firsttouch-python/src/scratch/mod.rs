@@ -15,6 +15,7 @@ mod who;
 
 use pyo3::prelude::*;
 
+pub use buffer::PyBuffer;
 pub use entering::nearest_open;
 pub use scope::open_scope;
 

@@ -5,6 +5,7 @@
 
 pub mod address_map;
 pub(crate) mod ages;
+pub(crate) mod brief_lock;
 pub mod caretaker;
 mod claim;
 pub(crate) mod class;
@@ -14,12 +15,19 @@ pub(crate) mod heap;
 mod invariants;
 pub mod ledger;
 pub(crate) mod lock;
+pub mod migration;
 mod open;
+pub mod placement;
+pub mod policy;
 pub(crate) mod purge;
+pub mod receipt;
 mod records;
 pub(crate) mod region;
 #[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
 pub(crate) mod reserve;
+pub mod run_on;
 mod segment;
 mod spans;
 mod top;
+pub mod topology;
+pub mod touch;

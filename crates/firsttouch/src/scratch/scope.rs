@@ -188,7 +188,8 @@ impl Scope {
 // SAFETY: backings keep the promises, and so does whoever served before; each block goes back to who gave it.
 unsafe impl Allocator for Scope {
     fn expression(&self) -> String {
-        format!("scratch({})", self.backing.expression())
+        let backing = self.backing.expression();
+        if self.owner.is_some() { format!("scratch({backing})") } else { backing }
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {

@@ -19,8 +19,10 @@ mod zero;
 use firsttouch::Allocator;
 use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Side, Tracked};
 use firsttouch::arena::Arena;
+use firsttouch::memory::placement::{Page, Placement, Populate};
+use firsttouch::memory::policy::{Policy, Which};
 use firsttouch::scratch::{self, Buffer, Over, Scope};
-use firsttouch::sources::{Aligned, Calloc, Malloc, Pages};
+use firsttouch::sources::{Aligned, Calloc, Malloc, Pages, PlacedPages};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,6 +64,12 @@ fn before(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
 /// Guarded, and freed blocks stay inaccessible for a while.
 fn keeping(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
     Guarded::new(upstream, GuardedOptions { side: Side::After, keep: 8 << 20 })
+}
+
+/// Bound to whatever nodes there are, so that every call of placement is made.
+fn placed(pages: &[Page], populate: Populate) -> Arc<dyn Allocator> {
+    let policy = Some(Policy::Bind(Which::All));
+    PlacedPages::new(Placement { pages: pages.to_vec(), populate, policy, ..Placement::default() })
 }
 
 fn over(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
@@ -152,6 +160,10 @@ contract! {
     functions_two: super::c_functions::two();
     pages: Pages::new(false);
     pages_thp: Pages::new(true);
+    pages_placed: placed(&[], Populate::No);
+    pages_populated: placed(&[], Populate::Best);
+    pages_fallen_back: placed(&[Page::Explicit(1 << 30), Page::Explicit(2 << 20), Page::Transparent], Populate::Threads(3));
+    pool_pages_placed: over(placed(&[Page::Transparent], Populate::No));
     pool: Pool::new(Options::default());
     pool_small_pages: Pool::new(Options { huge: false, ..Options::default() });
     pool_forever: Pool::new(Options { decay: None, ..Options::default() });

@@ -43,7 +43,7 @@ impl Buffer {
             return Err(AllocError::new(wish.request.size, Limit::Upstream).into());
         }
         state.spaces.insert(space);
-        let (taken, alone) = (state.take(wish, false), state.spaces.count() == 1);
+        let (taken, alone) = (state.serve(wish, false), state.spaces.count() == 1);
         drop(state);
         if !alone {
             caretaker::ensure(); // where there is none, the end of the last scope gives back

@@ -13,9 +13,9 @@ use super::backing::{Backing, Closed, Damage, Hold, Refused, Slot, Survivor};
 use super::space::{Space, Taken, granules};
 use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
 use crate::failure;
+use crate::memory::brief_lock::BriefLock;
 use crate::memory::caretaker;
 use crate::memory::ledger::Ledger;
-use crate::memory::lock::Lock;
 use large::Large;
 use options::Sizes;
 pub use options::{BadOptions, Options};
@@ -52,7 +52,7 @@ enum Source {
 
 /// See the module.
 pub struct Buffer {
-    state: Lock<State>,
+    state: BriefLock<State>,
     source: Source,
 }
 
@@ -92,13 +92,14 @@ impl Buffer {
     }
 
     fn enter(state: State, source: Source) -> Arc<Self> {
-        let buffer = Arc::new(Self { state: Lock::new(state), source });
+        let buffer = Arc::new(Self { state: BriefLock::new(state), source });
         let address: *const Self = Arc::as_ptr(&buffer);
         // SAFETY: the buffer stays where it is until it is dropped, which leaves the caretaker.
         unsafe { caretaker::enter(address) };
         buffer
     }
 
+    #[inline]
     fn site(&self) -> u64 {
         match &self.source {
             Source::Chunks(Chunks { options: Options { site, .. }, .. }) | Source::Storage(Storage { site, .. }) => {
@@ -114,24 +115,44 @@ impl Buffer {
         AllocError::new(request.size, Limit::Full { capacity, used, gap, blocks }).into()
     }
 
-    /// Serves a request from the spaces there are, or says why not.
-    #[inline]
+    /// Serves a request that no space had room for at once, or says why not.
+    #[cold]
     fn serve(&self, wish: Wish) -> Result<Taken, Refused> {
         let mut state = self.state.lock();
         if state.closed {
             return Err(AllocError::new(wish.request.size, Limit::Forked).into());
         }
-        if let Some(taken) = state.take(wish, false) {
-            return Ok(taken);
-        }
         match &self.source {
-            Source::Storage(_) => state.take(wish, true).ok_or_else(|| self.full(&state, wish.request)),
+            Source::Storage(_) => state.serve(wish, true).ok_or_else(|| self.full(&state, wish.request)),
             Source::Chunks(from) => {
                 drop(state);
                 self.grow(from, wish)
             }
         }
     }
+
+    /// The same in full: the upstream may serve what is too much here.
+    #[cold]
+    fn serve_otherwise(&self, wish: Wish) -> Result<Taken, Refused> {
+        match (self.serve(wish), &self.source) {
+            // Outside all scopes there is nobody else who could serve it.
+            (Err(Refused::Crowded), Source::Chunks(from)) if wish.slot == Slot::OUTSIDE => {
+                let block = self.take_large(from, wish.slot, wish.request, wish.site)?;
+                let dirty = if block.zeroed { 0 } else { block.size };
+                Ok(Taken { address: block.address, size: block.size, dirty })
+            }
+            (taken, _) => taken,
+        }
+    }
+}
+
+/// A refusal, kept as the last failure.
+#[cold]
+fn remembered(refused: Refused) -> Refused {
+    if let Refused::Failed(error) = refused {
+        failure::remember(error);
+    }
+    refused
 }
 
 // SAFETY: a space hands a granule out only while no living block lies on it, and large blocks are the upstream's; closing
@@ -157,26 +178,23 @@ unsafe impl Backing for Buffer {
 
     #[inline]
     fn allocate(&self, slot: Slot, request: Request) -> Result<Block, Refused> {
-        let remember = |refused| {
-            if let Refused::Failed(error) = refused {
-                failure::remember(error);
-            }
-            refused
-        };
-        request.check().map_err(Refused::Failed).map_err(remember)?;
+        if let Err(error) = request.check() {
+            return Err(remembered(error.into()));
+        }
         let site = self.site();
         if let Source::Chunks(from) = &self.source
             && request.size.max(request.align) > from.sizes.bumped
         {
-            return self.take_large(from, slot, request, site).map_err(remember);
+            return self.take_large(from, slot, request, site).map_err(remembered);
         }
-        let need = granules(request.size).ok_or(AllocError::new(request.size, Limit::Size).into()).map_err(remember)?;
-        let taken = match (self.serve(Wish { slot, request, need, site }), &self.source) {
-            // Outside all scopes there is nobody else who could serve it.
-            (Err(Refused::Crowded), Source::Chunks(from)) if slot == Slot::OUTSIDE => {
-                return self.take_large(from, slot, request, site).map_err(remember);
-            }
-            (taken, _) => taken.map_err(remember)?,
+        let Some(need) = granules(request.size) else {
+            return Err(remembered(AllocError::new(request.size, Limit::Size).into()));
+        };
+        // Field by field: a copy of the whole request would wait for the caller's stores.
+        let taken = self.state.lock().take(slot, need, request.align, site);
+        let taken = match taken {
+            Some(taken) => taken,
+            None => self.serve_otherwise(Wish { slot, request, need, site }).map_err(remembered)?,
         };
         let dirty = taken.dirty.min(request.size);
         if request.zeroed && dirty > 0 {

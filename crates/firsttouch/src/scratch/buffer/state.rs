@@ -58,9 +58,22 @@ impl State {
 
     /// Takes a block from a space, if there is room.
     #[inline]
-    pub(super) fn take(&mut self, wish: Wish, thoroughly: bool) -> Option<Taken> {
-        let owner = Owner { slot: self.place(wish.slot), site: wish.site };
-        let taken = self.spaces.take(wish.need, wish.request.align, owner, thoroughly)?;
+    pub(super) fn take(&mut self, slot: Slot, need: u32, align: usize, site: u64) -> Option<Taken> {
+        self.take_one(slot, need, align, site, false)
+    }
+
+    /// The same for a request as a whole. `thoroughly`: every hole is looked at.
+    pub(super) fn serve(&mut self, wish: Wish, thoroughly: bool) -> Option<Taken> {
+        self.take_one(wish.slot, wish.need, wish.request.align, wish.site, thoroughly)
+    }
+
+    #[inline]
+    fn take_one(&mut self, slot: Slot, need: u32, align: usize, site: u64, thoroughly: bool) -> Option<Taken> {
+        if self.closed {
+            return None;
+        }
+        let owner = Owner { slot: self.place(slot), site };
+        let taken = self.spaces.take(need, align, owner, thoroughly)?;
         self.bumped += taken.size;
         self.came(owner.slot, taken.size);
         Some(taken)

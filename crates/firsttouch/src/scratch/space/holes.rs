@@ -72,10 +72,12 @@ impl Space {
 
     /// A hole with room for `need` granules at a multiple of `align` bytes: the best of the first few in the first list
     /// that has one, or where `thoroughly`, any.
+    #[inline]
     pub(super) fn find(&self, need: u32, align: usize, thoroughly: bool) -> Option<u32> {
-        if self.holes.count == 0 {
-            return None;
-        }
+        if self.holes.count == 0 { None } else { self.find_one(need, align, thoroughly) }
+    }
+
+    fn find_one(&self, need: u32, align: usize, thoroughly: bool) -> Option<u32> {
         let look = if thoroughly { usize::MAX } else { LOOK };
         let mut class = class::of(need);
         while let Some(filled) = self.holes.filled_from(class) {
