@@ -15,4 +15,9 @@ NAMES = (
     "bundled",
     "inspect",
     "prefault",
+    "scratch",
+    "scratch_filter",
+    "scratch_edge",
+    "scratch_cost",
+    "scratch_memory",
 )
