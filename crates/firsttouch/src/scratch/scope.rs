@@ -125,7 +125,7 @@ impl Scope {
     /// Whether every block that it gave and that lives lies in firsttouch's segments.
     #[inline]
     pub fn is_inside(&self) -> bool {
-        self.inside && !self.passed.any() && self.released.get().is_none_or(|released| !released.any())
+        self.inside && !self.passed.any()
     }
 
     /// How it holds the block at `address`.
@@ -146,9 +146,9 @@ impl Scope {
         }
     }
 
-    /// The blocks that others take back.
+    /// The blocks that others take back. A scope around it may have let go of one that came through here.
     fn others(&self) -> impl Iterator<Item = &Passed> {
-        [Some(&self.passed), self.released.get()].into_iter().flatten()
+        [&self.passed].into_iter().chain(self.chain().filter_map(|scope| scope.released.get()))
     }
 
     /// Who takes the block at `address` back, if that is not this scope or one around it.
