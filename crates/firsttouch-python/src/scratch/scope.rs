@@ -35,13 +35,22 @@ impl PyScope {
         drop(old);
     }
 
+    /// Whether somebody besides the one who asks knows it or uses what it made.
+    pub fn is_known(this: &Bound<'_, Self>) -> bool {
+        let direct = this.as_super().get().direct().get(this.py());
+        capsules::references(this.as_any()) > 1
+            || direct.is_some_and(|capsule| capsules::references(capsule.bind(this.py())) > 1)
+    }
+
+    /// How often it refers to its scope.
+    pub fn own_count(this: &Bound<'_, Self>) -> usize {
+        // As a scope, as an allocator, and by the handler of its constructors.
+        2 + usize::from(this.as_super().get().direct().get(this.py()).is_some())
+    }
+
     /// Lets go of the buffer, where nobody else knows the scope or uses what it made; whether that was so.
     pub fn forget(this: &Bound<'_, Self>) -> bool {
-        if capsules::references(this.as_any()) > 1 {
-            return false;
-        }
-        let direct = this.as_super().get().direct().get(this.py());
-        if direct.is_some_and(|capsule| capsules::references(capsule.bind(this.py())) > 1) {
+        if Self::is_known(this) {
             return false;
         }
         let buffer = this.get().buffer.borrow(this.py()).take();
