@@ -101,8 +101,11 @@ impl Entered {
         let numpy = NumPy::get(py)?;
         let target = nearest_open(self.parts.before.bind(py).clone())?;
         let there = numpy.set_current(&target)?;
-        if !there.is(&self.parts.capsule) && ended(&there)?.is_none() {
-            numpy.set_current(&there)?;
+        if !there.is(&self.parts.capsule) {
+            let around = nearest_open(there)?;
+            if !around.is(&self.parts.capsule) {
+                numpy.set_current(&around)?;
+            }
         }
         Ok(())
     }
