@@ -13,5 +13,12 @@ NAMES = (
     "create",
     "adaptors",
     "bundled",
+    "inspect",
+    "prefault",
+    "scratch",
+    "scratch_filter",
+    "scratch_edge",
+    "scratch_cost",
+    "scratch_memory",
     "scratch_numba",
 )
