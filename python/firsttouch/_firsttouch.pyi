@@ -37,6 +37,7 @@ __all__ = [
     "home_enter",
     "home_kinds",
     "home_leave",
+    "inspect",
     "install",
     "is_installed",
     "jemalloc",
@@ -54,6 +55,7 @@ __all__ = [
     "own",
     "own_buffer",
     "page_size_name",
+    "pagemap",
     "pages",
     "parse_size",
     "placed_pages",
@@ -61,6 +63,7 @@ __all__ = [
     "pool",
     "receipt_of",
     "receipt_sums",
+    "refuse_sources",
     "resume_later",
     "run_on_node",
     "scratch",
@@ -417,3 +420,16 @@ class ThreadPlace:
     @property
     def why_not(self) -> str | None: ...
     def restore(self) -> None: ...
+
+class JitBuffers:
+    def __new__(cls, buffers: list[Buffer]) -> typing.Self: ...
+    @property
+    def buffers(self) -> list[Buffer]: ...
+
+def jit_setup(get_api: int) -> dict[str, int]: ...
+def jit_failure() -> tuple[str, tuple[int, int] | None]: ...
+def inspect(array: np.ndarray) -> dict[str, typing.Any]: ...
+def pagemap(
+    array: np.ndarray, nodes: bool, function: str
+) -> tuple[bytearray, bytearray, bytearray, bytearray, int]: ...
+def refuse_sources(names: list[str]) -> None: ...

@@ -26,6 +26,7 @@ pub(crate) mod region;
 #[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
 pub(crate) mod reserve;
 pub mod run_on;
+pub mod residency;
 mod segment;
 mod spans;
 mod top;

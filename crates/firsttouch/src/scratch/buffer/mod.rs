@@ -7,12 +7,12 @@ mod care;
 mod grow;
 mod large;
 mod options;
+mod serving;
 mod state;
 
-use super::backing::{Backing, Closed, Damage, Hold, Refused, Slot, Survivor};
-use super::space::{Space, Taken, granules};
-use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
-use crate::failure;
+use super::backing::{Refused, Slot};
+use super::space::{Space, Taken};
+use crate::allocator::{AllocError, Allocator, Limit, Request};
 use crate::memory::brief_lock::BriefLock;
 use crate::memory::caretaker;
 use crate::memory::ledger::Ledger;
@@ -251,7 +251,7 @@ unsafe impl Backing for Buffer {
         drop(state);
         if let (Source::Chunks(Chunks { large, .. }), Some(place)) = (&self.source, place) {
             large.each(|address, large| {
-                if large.place == place {
+                if large.place == place && !large.released {
                     list.push(Survivor { address, size: large.usable, site: large.site });
                 }
             });
@@ -270,11 +270,16 @@ unsafe impl Backing for Buffer {
             return if space.block(at).1.slot == place { Hold::Shared } else { Hold::Elsewhere };
         }
         drop(state);
-        if self.large_at(address).is_some_and(|large| large.place == place) { Hold::Alone } else { Hold::Elsewhere }
+        let own = |large: Large| large.place == place && !large.released;
+        if self.large_at(address).is_some_and(own) { Hold::Alone } else { Hold::Elsewhere }
     }
 
     fn release(&self, address: NonNull<u8>) {
         self.release_large(address);
+    }
+
+    fn is_released(&self, address: NonNull<u8>) -> bool {
+        self.large_at(address).is_some_and(|large| large.released)
     }
 
     fn upstream(&self) -> Option<Arc<dyn Allocator>> {
