@@ -149,6 +149,10 @@ test-quick: $(QUICK)/installed ## the quick tests on another Python (PYTHON=) an
 	$(call tests,quick tests with requirements/$(LOCK).txt,$(call in,$(QUICK)) -m pytest -m quick \
 	    --ignore tests/numpy_suite $(PYTEST_ARGS))
 
+.PHONY: test-numa
+test-numa: | tools ## boot machines with several NUMA nodes (qemu) and test placement in them
+	$(call step,machines with several NUMA nodes,python=$$(.ci/find-python --first) && "$$python" -m tests.numa)
+
 .PHONY: profilers
 profilers: $(TEST)/made ## add the profilers that tests look for; what cannot be had is left out
 	-@$(TEST)/$(PIP) --require-hashes -r requirements/peers.txt || echo 'no memray: its tests will be skipped' >&2

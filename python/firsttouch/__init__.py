@@ -14,14 +14,43 @@ if "t" in getattr(_sys, "abiflags", ""):
 import typing as _typing
 
 from firsttouch import late as _late
+from firsttouch import scratch as _scratch  # noqa: F401 (before the name is that of the context manager)
 from firsttouch import showing as _showing
-from firsttouch._firsttouch import Allocator, UnsupportedError, __version__, empty, zeros
+from firsttouch._firsttouch import (
+    Allocator,
+    Buffer,
+    FixedBuffer,
+    Mark,
+    Scope,
+    ScratchBuffer,
+    UnsupportedError,
+    __version__,
+    empty,
+    scratch,
+    scratch_from_table,
+    zeros,
+)
 from firsttouch.adaptors import filled, guarded, limited, pool, tracked
-from firsttouch.allocators import aligned, calloc, from_functions, jemalloc, malloc, mimalloc, numpy_default, pages
+from firsttouch.allocators import (
+    aligned,
+    calloc,
+    from_functions,
+    jemalloc,
+    malloc,
+    mimalloc,
+    numa,
+    numpy_default,
+    pages,
+)
 from firsttouch.own import AllocatorLike, OwnAllocator
+from firsttouch.placement.arrays import collapse, migrate, receipt, receipts, touch
+from firsttouch.placement.nodes import current_node, highest_node, run_on, topology
+from firsttouch.placement.policies import Policy
 from firsttouch.process import get_allocator, install, is_installed, last_failure, trim, uninstall
 from firsttouch.reports import Failure, Stats, stats
 from firsttouch.scopes import use
+from firsttouch.scratch.default import default_buffer, using_buffer
+from firsttouch.scratch.errors import EscapeError, EscapeWarning
 from firsttouch.sight import (
     Inspection,
     NotBackedWarning,
@@ -54,12 +83,20 @@ if _typing.TYPE_CHECKING:
 __all__ = [
     "Allocator",
     "AllocatorLike",
+    "Buffer",
+    "EscapeError",
+    "EscapeWarning",
     "Failure",
+    "FixedBuffer",
     "Inspection",
+    "Mark",
     "NotBackedWarning",
     "OwnAllocator",
     "PageSource",
     "PageState",
+    "Policy",
+    "Scope",
+    "ScratchBuffer",
     "Stats",
     "UnsupportedError",
     "__version__",
@@ -69,7 +106,10 @@ __all__ = [
     "asarray",
     "calloc",
     "check_backed",
+    "collapse",
     "copy",
+    "current_node",
+    "default_buffer",
     "empty",
     "empty_like",
     "eye",
@@ -80,6 +120,7 @@ __all__ = [
     "full_like",
     "get_allocator",
     "guarded",
+    "highest_node",
     "inspect",
     "install",
     "is_backed",
@@ -89,7 +130,9 @@ __all__ = [
     "limited",
     "linspace",
     "malloc",
+    "migrate",
     "mimalloc",
+    "numa",
     "numpy_default",
     "ones",
     "ones_like",
@@ -97,11 +140,19 @@ __all__ = [
     "pages",
     "plot_pagemap",
     "pool",
+    "receipt",
+    "receipts",
+    "run_on",
+    "scratch",
+    "scratch_from_table",
     "stats",
+    "topology",
+    "touch",
     "tracked",
     "trim",
     "uninstall",
     "use",
+    "using_buffer",
     "zeros",
     "zeros_like",
 ]

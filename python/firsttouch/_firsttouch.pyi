@@ -2,16 +2,27 @@ import typing
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import disjoint_base
+
+from firsttouch.scratch.kinds import OwnScratch
 
 __all__ = [
     "BACKEND",
     "Allocator",
+    "Buffer",
+    "FixedBuffer",
+    "Mark",
+    "Scope",
+    "ScratchBuffer",
+    "ThreadPlace",
     "UnsupportedError",
     "__version__",
     "accepts",
     "aligned",
     "calloc",
+    "collapse_range",
     "current",
+    "current_node",
     "default_pool",
     "deliver",
     "empty",
@@ -21,6 +32,11 @@ __all__ = [
     "from_functions",
     "get_allocator",
     "guarded",
+    "highest_node",
+    "home_buffer",
+    "home_enter",
+    "home_kinds",
+    "home_leave",
     "inspect",
     "install",
     "is_installed",
@@ -30,21 +46,34 @@ __all__ = [
     "limited",
     "living",
     "malloc",
+    "migrate_range",
     "mimalloc",
+    "nodes_of_range",
+    "numa_nodes",
     "numpy_default",
     "overruns",
     "own",
+    "own_buffer",
+    "page_size_name",
     "pagemap",
     "pages",
     "parse_size",
+    "placed_pages",
+    "policy_name",
     "pool",
+    "receipt_of",
+    "receipt_sums",
     "refuse_sources",
     "resume_later",
+    "run_on_node",
+    "scratch",
+    "scratch_from_table",
     "set_long",
     "set_small_limit",
     "stats",
     "take_error",
     "tally",
+    "touch_range",
     "tracked",
     "trim",
     "uninstall",
@@ -57,12 +86,18 @@ _Shape: typing.TypeAlias = typing.SupportsIndex | typing.Sequence[typing.Support
 _Order: typing.TypeAlias = typing.Literal["C", "F"]
 _AnyOrder: typing.TypeAlias = typing.Literal["K", "A", "C", "F"]
 
+_Size: typing.TypeAlias = typing.SupportsIndex | str
+_P = typing.ParamSpec("_P")
+_R = typing.TypeVar("_R")
+_P2 = typing.ParamSpec("_P2")
+_R2 = typing.TypeVar("_R2")
+
 __version__: str
 BACKEND: bool
 
 class UnsupportedError(RuntimeError): ...
 
-@typing.final
+@disjoint_base
 class Allocator:
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -211,6 +246,86 @@ class Allocator:
         like: object = None,
     ) -> npt.NDArray[typing.Any]: ...
 
+@typing.final
+class Mark: ...
+
+@disjoint_base
+class Buffer(Allocator):
+    @property
+    def used(self) -> int: ...
+    @property
+    def capacity(self) -> int: ...
+    @property
+    def peak(self) -> int: ...
+    def reset(self) -> None: ...
+    def mark(self) -> Mark: ...
+    def rewind(self, mark: Mark) -> None: ...
+    def alloc(self, nbytes: _Size, alignment: _Size = 64) -> memoryview: ...
+
+@typing.final
+class ScratchBuffer(Buffer):
+    def __new__(
+        cls, chunk_size: _Size = "1 MiB", upstream: object = None, limit: _Size | None = None, debug: bool = False
+    ) -> typing.Self: ...
+
+@typing.final
+class FixedBuffer(Buffer):
+    def __new__(cls, nbytes_or_array: object = "1 MiB", debug: bool = False) -> typing.Self: ...
+
+@typing.final
+class Scope(Allocator):
+    @property
+    def buffer(self) -> Buffer: ...
+    @property
+    def is_open(self) -> bool: ...
+    def alloc(self, nbytes: _Size, alignment: _Size = 64) -> memoryview: ...
+
+class _Undecorated: ...
+
+@typing.final
+class scratch(typing.Generic[_P, _R]):
+    __name__: str
+    __qualname__: str
+    __wrapped__: typing.Callable[_P, _R]
+    @typing.overload
+    def __new__(
+        cls,
+        buffer_or_function: Buffer | OwnScratch | None = None,
+        /,
+        *,
+        result: typing.Literal["copy", "keep"] = "copy",
+        escape: typing.Literal["keep", "warn", "raise"] = "keep",
+        debug: bool = False,
+    ) -> scratch[[_Undecorated], _Undecorated]: ...
+    @typing.overload
+    def __new__(
+        cls,
+        buffer_or_function: typing.Callable[_P, _R],
+        /,
+        *,
+        result: typing.Literal["copy", "keep"] = "copy",
+        escape: typing.Literal["keep", "warn", "raise"] = "keep",
+        debug: bool = False,
+    ) -> scratch[_P, _R]: ...
+    def __enter__(self) -> Scope: ...
+    def __exit__(self, kind: object, error: object, traceback: object, /) -> typing.Literal[False]: ...
+    @typing.overload
+    def __call__(
+        self: scratch[[_Undecorated], _Undecorated], function: typing.Callable[_P2, _R2], /
+    ) -> scratch[_P2, _R2]: ...
+    @typing.overload
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
+    @typing.overload
+    def __get__(self, instance: None, owner: type | None = None, /) -> typing.Self: ...
+    @typing.overload
+    def __get__(self, instance: object, owner: type | None = None, /) -> typing.Callable[..., _R]: ...
+
+def scratch_from_table(address: int) -> Buffer: ...
+def own_buffer(object: object) -> Buffer: ...
+def home_buffer() -> Buffer: ...
+def home_kinds() -> dict[typing.Hashable, Buffer]: ...
+def home_enter(buffer: Buffer) -> object: ...
+def home_leave(home: object, buffer: Buffer) -> None: ...
 def parse_size(text: str) -> int: ...
 def resume_later() -> None: ...
 def pool(
@@ -278,3 +393,35 @@ def pagemap(
     array: np.ndarray, nodes: bool, function: str
 ) -> tuple[bytearray, bytearray, bytearray, bytearray, int]: ...
 def refuse_sources(names: list[str]) -> None: ...
+def page_size_name(text: str) -> str: ...
+def policy_name(text: str) -> str: ...
+def placed_pages(huge: list[str], populate: int, lock: bool, numa: str | None, strict: bool) -> Allocator: ...
+def receipt_of(allocator: Allocator, address: int) -> dict[str, typing.Any] | None: ...
+def receipt_sums() -> list[tuple[str, str | None, int, int]]: ...
+def touch_range(
+    address: int,
+    nbytes: int,
+    write: bool,
+    threads: int | None,
+    slabs: bool,
+    progress: typing.Callable[[int], None] | None,
+) -> tuple[int, bool]: ...
+def collapse_range(address: int, nbytes: int) -> tuple[int, str | None]: ...
+def migrate_range(
+    address: int,
+    nbytes: int,
+    numa: str,
+    axis: tuple[int, int] | None = None,
+    allocator: Allocator | None = None,
+) -> tuple[int, int, int, int, str | None]: ...
+def nodes_of_range(address: int, nbytes: int) -> list[int]: ...
+def numa_nodes() -> list[tuple[int, list[int], tuple[int, int, int] | None, list[int]]]: ...
+def current_node() -> int: ...
+def highest_node() -> int: ...
+def run_on_node(node: int) -> ThreadPlace: ...
+
+@typing.final
+class ThreadPlace:
+    @property
+    def why_not(self) -> str | None: ...
+    def restore(self) -> None: ...

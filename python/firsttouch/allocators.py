@@ -1,11 +1,11 @@
 """The factories of allocators that bring memory in, named after what they make."""
 
-from typing import Literal
-
 from firsttouch import _firsttouch, arguments
 from firsttouch._firsttouch import Allocator
 from firsttouch.arguments import Size
-from firsttouch.checking import checked, factory
+from firsttouch.checking import FACTORIES, checked, factory
+from firsttouch.placement.pages import Huge, numa, placed
+from firsttouch.placement.policies import PolicyLike
 
 __all__ = [
     "Size",
@@ -16,18 +16,38 @@ __all__ = [
     "jemalloc",
     "malloc",
     "mimalloc",
+    "numa",
     "numpy_default",
     "pages",
 ]
 
 
 @factory
-def pages(huge: Literal[False, "thp"] = False) -> Allocator:
+def pages(
+    huge: Huge = False,
+    *,
+    populate: bool | int = False,
+    lock: bool = False,
+    numa: PolicyLike | None = None,
+    strict: bool = False,
+) -> Allocator:
     """Anonymous memory, fresh from the system for every array and given back at once.
 
-    ``huge``: ``"thp"`` asks for transparent huge pages, and aligns to them, from one huge page on.
+    ``huge``: ``"thp"`` asks for transparent huge pages, and aligns to them, from one huge page on; ``"2M"`` or ``"1G"``
+    for explicit ones, where they waste no more than an eighth (or 2 MiB); a tuple for the first that can be had; base
+    pages otherwise. ``populate``: makes pages real before the constructor returns, by as many threads as suit or by so
+    many, without the GIL; Ctrl-C ends it. ``lock``: keeps them in memory (``mlock``). ``numa``: a node's number or a
+    policy (:class:`~firsttouch.placement.policies.Policy`); what a policy or cpuset from outside allows is never
+    widened. What could not be had stands in :func:`receipt`; with ``strict`` it is a :exc:`MemoryError`.
+
+    Raises :exc:`ValueError` or :exc:`TypeError` that show what was given and what is accepted: sizes and nodes of this
+    machine. Arrays raise :exc:`MemoryError` where more is to be populated than is available, and where
+    ``RLIMIT_MEMLOCK`` does not allow ``lock``.
     """
-    return _firsttouch.pages(huge)
+    return placed(huge, populate, lock, numa, strict)
+
+
+FACTORIES["numa"] = numa
 
 
 @factory

@@ -1,7 +1,8 @@
 """Allocators as text: the expression that makes one in Python, parsed and never evaluated.
 
 ``pool(pages(huge="thp"))``, ``limited(pool(), "4 GiB")``; a bare ``mimalloc`` is ``mimalloc()``; ``ft.`` or
-``firsttouch.`` may stand before a name. Arguments are numbers, strings, ``None``, ``True``, ``False`` and allocators.
+``firsttouch.`` may stand before a name. Arguments are numbers, strings, ``None``, ``True``, ``False``, tuples of these, and
+allocators.
 """
 
 import ast
@@ -92,6 +93,8 @@ class _Reader(Generic[T]):
                 return -number if isinstance(node.op, ast.USub) else number
             case ast.Call() | ast.Name() | ast.Attribute():
                 return self._allocator(node)
+            case ast.Tuple(elts=[*_]):
+                return tuple(self._value(value) for value in node.elts)
             case ast.BinOp():
                 raise self._wrong(
                     'nothing is computed here: write the number, or a size like "4 GiB"', self._place(node)
@@ -119,7 +122,7 @@ class _Reader(Generic[T]):
         return node.lineno, len(line[: node.col_offset].decode(errors="replace"))
 
     def _known(self) -> str:
-        return f"there are {', '.join(sorted(self._factories))}"
+        return f"there are {', '.join(sorted(self._factories, key=str.lower))}"
 
     def _shown(self) -> str:
         return repr(self._text if len(self._text) <= 200 else f"{self._text[:200]}...")

@@ -1,5 +1,7 @@
 """The allocators that keep the contract. Whoever adds one adds a line."""
 
+from collections.abc import Callable
+
 import firsttouch as ft
 
 SOURCES = (
@@ -44,6 +46,15 @@ STACKS = (
     'limited(tracked(pool(malloc())), "64 GiB")',
 )
 
+#: Buffers, outside all scopes.
+BUFFERS: dict[str, Callable[[], ft.Allocator]] = {
+    "ScratchBuffer": ft.ScratchBuffer,
+    "ScratchBuffer, small chunks": lambda: ft.ScratchBuffer("4 KiB", upstream="malloc()"),
+    "ScratchBuffer, large chunks, debug": lambda: ft.ScratchBuffer("64 MiB", debug=True),
+    "ScratchBuffer on a buffer": lambda: ft.ScratchBuffer(upstream=ft.ScratchBuffer()),
+    "FixedBuffer": lambda: ft.FixedBuffer("256 MiB"),
+}
+
 #: Those whose blocks can be told from others by their address.
 INSTALLED = tuple(
     stack for stack in STACKS if stack not in ("malloc()", "calloc()") and not stack.startswith("aligned")
@@ -51,7 +62,9 @@ INSTALLED = tuple(
 
 
 def make(stack: str) -> ft.Allocator:
-    """The allocator that the expression makes."""
+    """The allocator that the expression makes, or the buffer of that name."""
+    if stack in BUFFERS:
+        return BUFFERS[stack]()
     allocator = ft.get_allocator(ft.empty(1, allocator=stack))
     assert allocator is not None
     return allocator

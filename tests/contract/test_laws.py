@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from tests.contract.stacks import STACKS, make
+from tests.contract.stacks import BUFFERS, STACKS, make
 from tests.probe import MIB, fill, intact
 
 SIZES = (0, 1, 63, 64, 65, 1000, 4096, 16_383, 16_384, 100_000, MIB + 1, 5 * MIB)
 
 
-@pytest.fixture(params=STACKS)
+@pytest.fixture(params=(*STACKS, *BUFFERS))
 def allocator(request: pytest.FixtureRequest) -> ft.Allocator:
     return make(request.param)
 

@@ -86,7 +86,7 @@ def test_alignments_that_can() -> None:
     assert repr(ft.aligned(1 << 30)) == "aligned(1073741824)"
 
 
-@pytest.mark.parametrize("huge", ["3M", "2M", "THP", True, 1, None, 2 << 20, "", 0])
+@pytest.mark.parametrize("huge", ["3M", "THP", True, 1, None, 2 << 20, "", 0])
 def test_page_sizes_that_can_not_be(huge: Any) -> None:
     with pytest.raises((ValueError, TypeError)) as error:
         ft.pages(huge=huge)

@@ -12,7 +12,7 @@ enum Which {
 }
 
 /// Something that brings memory in for arrays. Its `repr` is the expression that makes it.
-#[pyclass(name = "Allocator", module = "firsttouch", frozen, weakref)]
+#[pyclass(name = "Allocator", module = "firsttouch", subclass, frozen, weakref)]
 pub struct PyAllocator {
     which: Which,
     /// The capsule of the handler that our constructors use.

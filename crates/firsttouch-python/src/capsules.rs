@@ -8,11 +8,16 @@ use crate::handler::{Charge, Handler, Kind};
 use crate::install::{behind, next, small_limit};
 use crate::numpy_api::{CAPSULE, handler_in};
 use crate::owners;
+use crate::scratch::open_scope;
 use firsttouch::allocator::Allocator;
+use firsttouch::scratch::Scope;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::sync::Arc;
+
+/// NumPy keeps a few blocks below this many bytes.
+const NUMPYS_SMALL: usize = 1024;
 
 unsafe extern "C" fn drop_handler(capsule: *mut ffi::PyObject) {
     // SAFETY: the capsule was made below around a boxed handler, and its last array is gone.
@@ -62,8 +67,14 @@ fn new_direct(py: Python<'_>, native: &Arc<dyn Allocator>) -> PyResult<Py<PyAny>
     Ok(around(py, handler)?.unbind())
 }
 
+/// For a scope: arrays below NumPy's own small limit stay with NumPy, which keeps a few of them itself.
+pub fn of_scope<'py>(py: Python<'py>, scope: &Arc<Scope>, before: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    around(py, Handler::of_scope(scope.clone(), NUMPYS_SMALL, next(py)?, before.clone().unbind()))
+}
+
 /// For our constructors: nothing comes from NumPy, and everything is aligned.
 pub fn direct<'a, 'py>(py: Python<'py>, allocator: &'a PyAllocator) -> PyResult<&'a Bound<'py, PyAny>> {
+    open_scope(allocator)?;
     let cell = allocator.direct();
     let made = cell.get_or_try_init(py, || match allocator.native() {
         Some(native) => new_direct(py, native),
@@ -75,6 +86,20 @@ pub fn direct<'a, 'py>(py: Python<'py>, allocator: &'a PyAllocator) -> PyResult<
 /// The same for the allocator in charge of a handler.
 pub fn direct_of<'a, 'py>(py: Python<'py>, charge: &'a Charge) -> PyResult<&'a Bound<'py, PyAny>> {
     Ok(charge.direct.get_or_try_init(py, || new_direct(py, &charge.allocator))?.bind(py))
+}
+
+/// How many references an object has.
+pub fn references(object: &Bound<'_, PyAny>) -> isize {
+    // SAFETY: the object lives.
+    unsafe { ffi::Py_REFCNT(object.as_ptr()) }
+}
+
+/// Whether an array holds the direct handler that belongs to this one.
+pub fn direct_is_known(capsule: &Bound<'_, PyAny>) -> bool {
+    let py = capsule.py();
+    let handler = handler(capsule).ok().flatten();
+    let direct = handler.and_then(|handler| handler.charge().direct.get(py));
+    direct.is_some_and(|capsule| references(capsule.bind(py)) > 1)
 }
 
 /// Our handler in a capsule, if it is one of this copy's.

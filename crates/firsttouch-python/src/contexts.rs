@@ -8,6 +8,7 @@ use crate::handler::Kind;
 use crate::install::{behind, installed};
 use crate::numpy_api::{NumPy, OWNDATA, RawHandler, handler_in};
 use crate::owners;
+use crate::scratch::nearest_open;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use std::ptr::NonNull;
@@ -24,10 +25,10 @@ fn enter_direct<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound
     NumPy::get(py)?.set_current(capsules::direct(py, allocator)?)
 }
 
-/// Puts back what `enter` or `enter_direct` returned.
+/// Puts back what `enter` or `enter_direct` returned; where that was a scope that ended meanwhile, what is around it.
 #[pyfunction]
 fn leave(before: &Bound<'_, PyAny>) -> PyResult<()> {
-    NumPy::get(before.py())?.set_current(before).map(|_| ())
+    NumPy::get(before.py())?.set_current(&nearest_open(before.clone())?).map(|_| ())
 }
 
 /// The allocator of new arrays in this context.
@@ -94,7 +95,11 @@ fn of_array(py: Python<'_>, numpy: &NumPy, array: &Bound<'_, PyAny>) -> PyResult
 /// Who made the living block at `address` that will be given back through `capsule`.
 fn of_block(numpy: &NumPy, capsule: &Bound<'_, PyAny>, address: usize) -> PyResult<PyAllocator> {
     if let Some(handler) = capsules::handler(capsule)?.filter(|handler| handler.kind() != Kind::Front) {
-        let numpys = handler.kind() == Kind::Context && handler.passed_on(address);
+        let living = NonNull::new(address as *mut u8);
+        if let Some(owner) = handler.scope().zip(living).and_then(|((scope, _), block)| scope.elsewhere(block)) {
+            return Ok(PyAllocator::ours(owner.clone()));
+        }
+        let numpys = handler.kind() != Kind::Direct && handler.passed_on(address);
         return Ok(if numpys { PyAllocator::numpy() } else { PyAllocator::ours(handler.allocator().clone()) });
     }
     // SAFETY: the block lives.

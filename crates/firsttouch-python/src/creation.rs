@@ -108,7 +108,7 @@ fn short<'py>(py: Python<'py>, a: &Arguments<'_, 'py>, zeroed: bool) -> PyResult
             None => numpy.plain(shape.dims(), dtype.object.bind(py), zeroed).map(Some),
         };
     };
-    match given.cast_exact::<PyAllocator>() {
+    match given.cast::<PyAllocator>() {
         Ok(allocator) => made(numpy, capsules::direct(py, allocator.get())?, &shape, dtype, zeroed),
         Err(_) => Ok(None),
     }

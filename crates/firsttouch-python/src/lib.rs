@@ -12,12 +12,19 @@ mod dtypes;
 mod factories;
 mod faults;
 mod forks;
+mod guarded_by_gil;
 mod handler;
 mod install;
+mod jit;
 mod numpy_api;
 mod own;
 mod owners;
+mod placement;
+mod placement_run_on;
+mod placement_waiting;
+mod plain;
 mod report;
+mod scratch;
 mod sight;
 mod sites;
 mod stacks;
@@ -55,9 +62,12 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     creation::register(module)?;
     own::register(module)?;
     install::register(module)?;
+    jit::register(module)?;
     contexts::register(module)?;
     faults::register(module)?;
     forks::register(module)?;
     sight::register(module)?;
+    scratch::register(module)?;
+    placement::register(module)?;
     report::register(module)
 }

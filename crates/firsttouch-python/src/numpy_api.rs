@@ -226,6 +226,12 @@ impl NumPy {
         }
     }
 
+    /// Whether an object is an array, and of no class of its own.
+    pub fn is_exact(&self, object: &Bound<'_, PyAny>) -> bool {
+        // SAFETY: the object lives.
+        unsafe { ffi::Py_TYPE(object.as_ptr()) == self.array_type }
+    }
+
     /// The fields of an array, or nothing for other objects.
     pub fn array<'a>(&self, object: &'a Bound<'_, PyAny>) -> Option<&'a RawArray> {
         // SAFETY: an instance of ndarray begins with these fields, and lives as long as the reference.

@@ -49,6 +49,11 @@ thread_local! {
     static ERROR: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
+/// Keeps what an allocation of this thread raised, for the constructor that asked.
+pub fn keep_error(error: PyErr) {
+    ERROR.with(|last| *last.borrow_mut() = Some(error));
+}
+
 /// Delivers all blocks that wait. An exception goes where exceptions without a caller go.
 fn deliver(py: Python<'_>) {
     loop {
@@ -114,7 +119,7 @@ impl Own {
     fn refused(&self, py: Python<'_>, request: Request, error: PyErr) -> AllocError {
         let failed = AllocError::new(request.size, Limit::Upstream);
         failure::explain(failed, format!("{} bytes could not be had: {}: {error}", request.size, self.object.name));
-        ERROR.with(|last| *last.borrow_mut() = Some(error.clone_ref(py)));
+        keep_error(error.clone_ref(py));
         failed
     }
 }

@@ -49,6 +49,42 @@ pub enum Limit {
         /// Bytes in use of it.
         used: usize,
     },
+    /// The limit of a scratch buffer that grows.
+    Buffer {
+        /// The limit in bytes.
+        allowed: usize,
+        /// Bytes that the buffer holds, in use or not.
+        held: usize,
+        /// Bytes of its living blocks.
+        used: usize,
+    },
+    /// A scratch buffer of a fixed size has no gap that is large enough.
+    Full {
+        /// The buffer's bytes.
+        capacity: usize,
+        /// Bytes of its living blocks.
+        used: usize,
+        /// Bytes of its largest gap.
+        gap: usize,
+        /// Number of its living blocks.
+        blocks: u32,
+    },
+    /// A scratch buffer on storage that a forked child shares with its parent is closed in the child.
+    Forked,
+    /// The room of a fixed arena.
+    Arena {
+        /// Its bytes.
+        capacity: usize,
+        /// Bytes in use of them.
+        used: usize,
+    },
+    /// Memory that is to be real at once, and how much there is.
+    Available {
+        /// Bytes that the machine, the container or the nodes can still give.
+        available: usize,
+    },
+    /// `strict=True`: something that was asked for is not granted.
+    Placement,
     /// This platform has no backend.
     Unsupported,
     /// An upstream or the C library refused without a reason.
@@ -83,6 +119,10 @@ impl AllocError {
             Limit::Memory { .. } => "vm.overcommit_memory=0",
             Limit::Maps { .. } => "vm.max_map_count",
             Limit::Budget { .. } => "limited",
+            Limit::Buffer { .. } | Limit::Full { .. } | Limit::Forked => "scratch buffer",
+            Limit::Arena { .. } => "arena",
+            Limit::Available { .. } => "available memory",
+            Limit::Placement => "strict",
             Limit::Unsupported => "platform",
             Limit::Upstream => "upstream",
             Limit::Errno(_) => "kernel",
@@ -119,6 +159,25 @@ impl fmt::Display for AllocError {
                 "limited() allows {allowed} bytes, of which {used} are in use ({} are left)",
                 allowed.saturating_sub(used)
             ),
+            Limit::Buffer { allowed, held, used } => {
+                write!(f, "the scratch buffer may hold {allowed} bytes; it holds {held}, of which {used} are in use")
+            }
+            Limit::Full { capacity, used, gap, blocks } => write!(
+                f,
+                "of the fixed buffer's {capacity} bytes {used} are in use, by {blocks} living blocks, and its largest \
+                 gap has {gap}"
+            ),
+            Limit::Forked => write!(
+                f,
+                "the buffer's storage is shared with the parent process; in a forked child such a buffer is closed"
+            ),
+            Limit::Arena { capacity, used } => write!(
+                f,
+                "the arena is fixed at {capacity} bytes, of which {used} are in use ({} are left)",
+                capacity.saturating_sub(used)
+            ),
+            Limit::Available { available } => write!(f, "they are to be real at once, and {available} are available"),
+            Limit::Placement => write!(f, "strict=True, and the system does not grant what was asked"),
             Limit::Unsupported => write!(f, "firsttouch has no backend for this platform"),
             Limit::Upstream => write!(f, "the upstream allocator has no memory"),
             Limit::Errno(code) => write!(f, "the kernel refused with errno {code}"),

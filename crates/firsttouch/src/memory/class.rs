@@ -1,11 +1,11 @@
 //! Size classes of free spans: exact below 32 units, then eight to each power of two.
 
 /// Number of classes.
-pub(super) const COUNT: usize = 248;
+pub(crate) const COUNT: usize = 248;
 
 /// The class of spans of `len` units.
 #[inline]
-pub(super) const fn of(len: u32) -> usize {
+pub(crate) const fn of(len: u32) -> usize {
     if len < 32 {
         return len as usize;
     }

@@ -5,22 +5,30 @@
 
 pub mod address_map;
 pub(crate) mod ages;
+pub(crate) mod brief_lock;
 pub mod caretaker;
 mod claim;
-mod class;
+pub(crate) mod class;
 mod free_lists;
 pub(crate) mod heap;
 #[cfg(test)]
 mod invariants;
 pub mod ledger;
 pub(crate) mod lock;
+pub mod migration;
 mod open;
+pub mod placement;
+pub mod policy;
 pub(crate) mod purge;
+pub mod receipt;
 mod records;
 pub(crate) mod region;
 #[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
 pub(crate) mod reserve;
 pub mod residency;
+pub mod run_on;
 mod segment;
 mod spans;
 mod top;
+pub mod topology;
+pub mod touch;

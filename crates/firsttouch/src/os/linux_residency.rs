@@ -8,24 +8,18 @@ use std::io::{BufRead, BufReader};
 use std::mem::MaybeUninit;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
-use std::ptr::null;
 
 pub(super) fn refused(error: std::io::Error) -> Errno {
     Errno(error.raw_os_error().unwrap_or(libc::EIO))
 }
 
-/// move_pages(2) without targets: the node of each address's page, or minus the error: [`Errno::NO_ENTRY`] where none is
-/// in memory, [`Errno::FAULT`] for the zero page. EPERM in some containers.
+/// move_pages(2) without targets: the node of each address's page, or minus the error: [`Errno::NOTHING_THERE`] where none is
+/// in memory, [`Errno::BAD_ADDRESS`] for the zero page. EPERM in some containers.
 pub fn nodes_of(addresses: &[usize], nodes: &mut [i32]) -> Result<(), Errno> {
     if injected(Call::NodesOfPages) {
         return Err(Errno(libc::EPERM));
     }
-    let count = addresses.len().min(nodes.len());
-    // SAFETY: the kernel reads `count` addresses, which it never follows, and writes as many numbers.
-    let result = unsafe {
-        libc::syscall(libc::SYS_move_pages, 0, count, addresses.as_ptr(), null::<i32>(), nodes.as_mut_ptr(), 0)
-    };
-    if result == 0 { Ok(()) } else { Err(super::linux::errno()) }
+    super::linux_placement::move_pages(addresses, None, nodes)
 }
 
 /// mincore(2), a page for each byte of `there`: whether it is mapped to memory or, for files, in the page cache. For

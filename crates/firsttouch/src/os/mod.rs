@@ -16,6 +16,11 @@
 //! - [`spawn`], [`Thread::join`]: a thread that blocks all signals and needs no allocator.
 //! - [`at_fork`]: run code around every fork. [`why_refused`]: which limit explains a refusal.
 //! - [`headroom`]: bytes that the machine or the container can still give. [`address_space_limit`]: the process's bound.
+//! - [`is_shared`]: whether forked children would write to the same memory.
+//! - [`map_huge`], [`populate`], [`collapse`], [`lock`], [`bind`], [`move_pages`]: page size, prefault and NUMA node of a
+//!   range; [`thread_policy`], [`prefer_node`], [`thread_processors`], [`run_on_processors`]: of a thread;
+//!   [`allowed_nodes`], [`current_node`], [`explicit_huge_pages`], [`free_huge_pages`], [`transparent_huge_pages`],
+//!   [`lock_limit`], [`system_file`]: what there is. Each may be refused; placement says so in its receipt.
 //! - [`watch_faults`]: a memory fault is noted before it ends the process. [`write_at_start`]: how a handler notes it.
 
 #![allow(unsafe_code)] // Safety: this is where the machine begins; each block says which promise it rests on.
@@ -29,7 +34,11 @@ mod linux_limits;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 mod linux_page_table;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+mod linux_placement;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 mod linux_residency;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+mod linux_shared;
 #[cfg(not(all(target_os = "linux", not(firsttouch_no_backend))))]
 mod none;
 
@@ -42,11 +51,17 @@ pub use linux_limits::*;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 pub use linux_page_table::*;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+pub use linux_placement::*;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 pub use linux_residency::*;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+pub use linux_shared::*;
 #[cfg(not(all(target_os = "linux", not(firsttouch_no_backend))))]
 pub use none::*;
 
+mod bits;
 mod inject;
+pub use bits::{Bits, Nodes, Processors};
 pub use inject::{Call, fail_after, injected};
 
 /// An access to memory that is not there.
@@ -94,6 +109,19 @@ pub enum MappingText {
     Long,
 }
 
+/// A memory policy's mode, as the kernel knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Nodes of a set and no others.
+    Bind,
+    /// One node first.
+    Preferred,
+    /// Page by page over a set.
+    Interleave,
+    /// The node of the processor that touches the page.
+    Local,
+}
+
 /// An error number of the operating system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Errno(pub i32);
@@ -103,10 +131,22 @@ impl Errno {
     pub const UNSUPPORTED: Self = Self(-1);
     /// Something else is there (EEXIST).
     pub const EXISTS: Self = Self(17);
-    /// There is no such page (ENOENT).
-    pub const NO_ENTRY: Self = Self(2);
-    /// A bad address; what [`nodes_of`] says of the zero page (EFAULT).
-    pub const FAULT: Self = Self(14);
     /// There is no room (ENOMEM).
     pub const NO_MEMORY: Self = Self(12);
+    /// Not permitted (EPERM).
+    pub const NOT_PERMITTED: Self = Self(1);
+    /// Nothing is there (ENOENT).
+    pub const NOTHING_THERE: Self = Self(2);
+    /// A signal came (EINTR).
+    pub const INTERRUPTED: Self = Self(4);
+    /// Not now (EAGAIN).
+    pub const AGAIN: Self = Self(11);
+    /// No page of one's own is there (EFAULT).
+    pub const BAD_ADDRESS: Self = Self(14);
+    /// Somebody holds it (EBUSY).
+    pub const BUSY: Self = Self(16);
+    /// The arguments make no sense to this kernel (EINVAL).
+    pub const INVALID: Self = Self(22);
+    /// The kernel lacks the call (ENOSYS).
+    pub const NO_CALL: Self = Self(38);
 }

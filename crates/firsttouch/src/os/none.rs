@@ -1,6 +1,6 @@
 //! A platform without a backend yet: every call says so, and the caller passes its requests on to somebody else.
 
-use super::{Errno, Fault, MappingText, PageRegion};
+use super::{Errno, Fault, MappingText, Mode, Nodes, PageRegion, Processors};
 use crate::failure::Limit;
 use std::ffi::{CStr, c_void};
 use std::ops::ControlFlow;
@@ -187,4 +187,114 @@ pub fn has_swap() -> Option<bool> {
 /// Not known.
 pub fn may_ask_for_cache(_path: &str, _inode: u64) -> bool {
     false
+}
+
+/// Not known.
+pub fn is_shared(_address: usize) -> bool {
+    false
+}
+/// Refuses.
+pub fn map_huge(_size: usize, _page: usize) -> Result<usize, Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
+pub fn populate(_address: usize, _size: usize, _write: bool) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
+pub fn collapse(_address: usize, _size: usize) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
+pub fn lock(_address: usize, _size: usize) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
+pub fn bind(_address: usize, _size: usize, _mode: Mode, _nodes: &Nodes, _move_pages: bool) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// There is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadPolicy(());
+
+impl ThreadPolicy {
+    /// None.
+    pub fn bounds(&self) -> Option<Nodes> {
+        None
+    }
+
+    /// None is known.
+    pub fn name(&self) -> &'static str {
+        "unknown"
+    }
+}
+
+/// Refuses.
+pub fn thread_policy() -> Result<ThreadPolicy, Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
+pub fn prefer_node(_node: usize) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
+pub fn restore_policy(_policy: &ThreadPolicy) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
+pub fn allowed_nodes() -> Result<Nodes, Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
+pub fn move_pages(_pages: &[usize], _nodes: Option<&[i32]>, _status: &mut [i32]) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// The first.
+pub fn current_node() -> usize {
+    0
+}
+
+/// Refuses.
+pub fn thread_processors() -> Result<Processors, Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
+pub fn run_on_processors(_set: &Processors) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// There is none.
+pub fn system_file(_path: &str) -> Option<String> {
+    None
+}
+
+/// None are known.
+pub fn explicit_huge_pages() -> Vec<usize> {
+    Vec::new()
+}
+
+/// None are known.
+pub fn free_huge_pages(_page: usize, _node: Option<usize>) -> Option<usize> {
+    None
+}
+
+/// None are known.
+pub fn transparent_huge_pages() -> bool {
+    false
+}
+
+/// Not known.
+pub fn lock_limit() -> Option<usize> {
+    None
 }

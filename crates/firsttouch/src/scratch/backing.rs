@@ -1,7 +1,8 @@
 //! What scopes take their memory from.
 
-use crate::allocator::{AllocError, Block, Request};
+use crate::allocator::{AllocError, Allocator, Block, Request};
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// A scope's place in its backing's list. It goes to another scope only once no block of this one lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,17 @@ impl From<AllocError> for Refused {
     fn from(error: AllocError) -> Self {
         Self::Failed(error)
     }
+}
+
+/// How a scope holds a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// The block is somebody else's.
+    Elsewhere,
+    /// It lies among others: it holds up more than itself.
+    Shared,
+    /// It has its memory to itself, so that its scope can let go of it.
+    Alone,
 }
 
 /// A block that lives.
@@ -97,6 +109,31 @@ pub unsafe trait Backing: Send + Sync {
 
     /// The living blocks of a scope.
     fn survivors(&self, slot: Slot) -> Vec<Survivor>;
+
+    /// How many they are.
+    fn living(&self, slot: Slot) -> usize {
+        self.survivors(slot).len()
+    }
+
+    /// How a scope holds the block at `address`.
+    fn hold(&self, slot: Slot, address: NonNull<u8>) -> Hold {
+        let address = address.as_ptr() as usize;
+        let own = self.survivors(slot).iter().any(|block| block.address == address);
+        if own { Hold::Shared } else { Hold::Elsewhere }
+    }
+
+    /// Lets go of a block that is held alone; from now on [`Backing::upstream`] takes it back.
+    fn release(&self, _address: NonNull<u8>) {}
+
+    /// Where its memory comes from, if that is an allocator.
+    fn upstream(&self) -> Option<Arc<dyn Allocator>> {
+        None
+    }
+
+    /// What debug mode found since anyone was told.
+    fn damage(&self) -> Option<Damage> {
+        None
+    }
 
     /// Bytes of living blocks.
     fn used(&self) -> usize;

@@ -13,6 +13,7 @@ mod malloc;
 #[cfg(feature = "mimalloc")]
 mod mimalloc;
 mod pages;
+mod pages_placed;
 mod small_blocks;
 mod usable;
 
@@ -25,3 +26,4 @@ pub use malloc::Malloc;
 #[cfg(feature = "mimalloc")]
 pub use mimalloc::Mimalloc;
 pub use pages::Pages;
+pub use pages_placed::PlacedPages;

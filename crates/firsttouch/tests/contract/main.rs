@@ -18,7 +18,11 @@ mod zero;
 
 use firsttouch::Allocator;
 use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Side, Tracked};
-use firsttouch::sources::{Aligned, Calloc, Malloc, Pages};
+use firsttouch::arena::Arena;
+use firsttouch::memory::placement::{Page, Placement, Populate};
+use firsttouch::memory::policy::{Policy, Which};
+use firsttouch::scratch::{self, Buffer, Over, Scope};
+use firsttouch::sources::{Aligned, Calloc, Malloc, Pages, PlacedPages};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,8 +66,32 @@ fn keeping(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
     Guarded::new(upstream, GuardedOptions { side: Side::After, keep: 8 << 20 })
 }
 
+/// Bound to whatever nodes there are, so that every call of placement is made.
+fn placed(pages: &[Page], populate: Populate) -> Arc<dyn Allocator> {
+    let policy = Some(Policy::Bind(Which::All));
+    PlacedPages::new(Placement { pages: pages.to_vec(), populate, policy, ..Placement::default() })
+}
+
 fn over(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
     Pool::over(upstream, Options::default())
+}
+
+/// A scope on a buffer that grows by chunks from `upstream`.
+fn scope(upstream: Arc<dyn Allocator>, options: scratch::Options) -> Arc<dyn Allocator> {
+    Scope::open(Buffer::growing(upstream, options).unwrap(), None, pool())
+}
+
+/// A scope in a scope, each on a buffer of its own.
+fn scope_in_scope() -> Arc<dyn Allocator> {
+    let around = Scope::open(Buffer::growing(pool(), scratch::Options::default()).unwrap(), None, pool());
+    Scope::open(Buffer::growing(Arc::new(Malloc), scratch::Options::default()).unwrap(), Some(around), pool())
+}
+
+/// A scope that has ended: whoever served before it serves.
+fn ended() -> Arc<dyn Allocator> {
+    let scope = Scope::open(Buffer::growing(pool(), scratch::Options::default()).unwrap(), None, pool());
+    scope.close();
+    scope
 }
 
 /// The laws, each with the name of the test that it is. What a process has once can't begin anew or be dropped: it gets
@@ -132,6 +160,10 @@ contract! {
     functions_two: super::c_functions::two();
     pages: Pages::new(false);
     pages_thp: Pages::new(true);
+    pages_placed: placed(&[], Populate::No);
+    pages_populated: placed(&[], Populate::Best);
+    pages_fallen_back: placed(&[Page::Explicit(1 << 30), Page::Explicit(2 << 20), Page::Transparent], Populate::Threads(3));
+    pool_pages_placed: over(placed(&[Page::Transparent], Populate::No));
     pool: Pool::new(Options::default());
     pool_small_pages: Pool::new(Options { huge: false, ..Options::default() });
     pool_forever: Pool::new(Options { decay: None, ..Options::default() });
@@ -165,6 +197,15 @@ contract! {
     pool_tracked_pool: over(tracked(pool()));
     pool_guarded_pages: over(guarded(Pages::new(false)));
     tracked_pool_limited_malloc: tracked(over(limited(Arc::new(Malloc))));
+    scratch_pool: scope(pool(), scratch::Options::default());
+    scratch_malloc_debug: scope(Arc::new(Malloc), scratch::Options { debug: true, ..scratch::Options::default() });
+    scratch_large_chunks: scope(pool(), scratch::Options { chunk_size: 64 << 20, ..scratch::Options::default() });
+    scratch_small_chunks_calloc: scope(Arc::new(Calloc), scratch::Options { chunk_size: 4096, ..scratch::Options::default() });
+    scratch_limited_guarded_pages: scope(limited(guarded(Pages::new(false))), scratch::Options::default());
+    scratch_in_scratch: scope_in_scope();
+    scratch_ended: ended();
+    scratch_arena: Scope::open(Over::new(Box::new(Arena::new()), "Arena()".into()), None, pool());
+    tracked_scratch_pool: tracked(scope(pool(), scratch::Options::default()));
 }
 
 contract! {

@@ -6,12 +6,19 @@
 
 #![allow(unsafe_code)] // Safety: NumPy calls these with its own living blocks; law 4 says how an owner is found.
 
+mod front;
+mod own;
+mod scope;
+
 use crate::numpy_api::{Functions, RawAllocator, RawHandler};
-use crate::owners;
 use firsttouch::allocator::{Allocator, Request};
 use firsttouch::memory::address_map;
+use firsttouch::scratch::Scope;
+use front::{free_front, free_owned, realloc_front};
+use own::{free_mixed, free_own, realloc_mixed, realloc_own};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use scope::{free_scope, realloc_scope};
 use std::cell::UnsafeCell;
 use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,6 +42,8 @@ pub enum Kind {
     Context,
     /// Our constructors: what goes on goes to the C library.
     Direct,
+    /// A scope; arrays too small for it go on to NumPy.
+    Scope,
 }
 
 /// An allocator in charge, and its direct handler's capsule once somebody needs it.
@@ -53,6 +62,10 @@ pub struct Handler {
     next: Functions,
     /// The allocator in charge, boxed; replaced ones are kept, as their blocks may live.
     charge: AtomicPtr<Charge>,
+    /// The scope, of a scope's handler and of its direct one.
+    scope: Option<Arc<Scope>>,
+    /// What served before the scope: the capsule of another handler.
+    before: Option<Py<PyAny>>,
     kind: Kind,
 }
 
@@ -68,6 +81,22 @@ fn charge(allocator: Arc<dyn Allocator>) -> *mut Charge {
 impl Handler {
     /// A handler whose functions lead to `allocator`, requests below `small` bytes and foreign addresses to `next`.
     pub fn new(kind: Kind, allocator: Arc<dyn Allocator>, small: usize, next: Functions) -> Box<Self> {
+        Self::build(kind, allocator, small, next, None, None)
+    }
+
+    /// The handler of a scope, which knows what served before it.
+    pub fn of_scope(scope: Arc<Scope>, small: usize, next: Functions, before: Py<PyAny>) -> Box<Self> {
+        Self::build(Kind::Scope, scope.clone(), small, next, Some(scope), Some(before))
+    }
+
+    fn build(
+        kind: Kind,
+        allocator: Arc<dyn Allocator>,
+        small: usize,
+        next: Functions,
+        scope: Option<Arc<Scope>>,
+        before: Option<Py<PyAny>>,
+    ) -> Box<Self> {
         let name = if kind == Kind::Front { NUMPY_NAME } else { NAME };
         let mut bytes = [0; 127];
         for (to, from) in bytes.iter_mut().zip(name.bytes().chain([0]).chain(NAME.bytes())) {
@@ -78,11 +107,14 @@ impl Handler {
             small: AtomicUsize::new(small),
             next,
             charge: AtomicPtr::new(charge(allocator)),
+            scope,
+            before,
             kind,
         });
         let ctx = std::ptr::from_mut(handler.as_mut()).cast();
         let (realloc, free): (Realloc, Free) = match kind {
             Kind::Front => (realloc_front, free_front),
+            Kind::Scope => (realloc_scope, free_scope),
             _ if small > 0 => (realloc_mixed, free_mixed),
             _ => (realloc_own, free_own),
         };
@@ -137,7 +169,15 @@ impl Handler {
 
     /// Whether this is a context's or a direct handler that has `address` from the next one.
     pub fn passed_on(&self, address: usize) -> bool {
-        self.kind != Kind::Front && self.small() > 0 && address_map::is_foreign(address)
+        match &self.scope {
+            Some(scope) => NonNull::new(address as *mut u8).is_none_or(|address| !scope.knows(address)),
+            None => self.kind != Kind::Front && self.small() > 0 && address_map::is_foreign(address),
+        }
+    }
+
+    /// The scope whose handler it is, and what served before.
+    pub fn scope(&self) -> Option<(&Arc<Scope>, &Py<PyAny>)> {
+        self.scope.as_ref().zip(self.before.as_ref())
     }
 
     pub fn kind(&self) -> Kind {
@@ -207,31 +247,6 @@ unsafe extern "C" fn calloc(ctx: *mut c_void, count: usize, size: usize) -> *mut
     }
 }
 
-unsafe extern "C" fn free_front(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
-    // SAFETY: NumPy gives back a block that one of our functions or the handler before gave.
-    unsafe {
-        if address_map::is_foreign(pointer as usize) {
-            let next = &handler(ctx).next;
-            return (next.free)(next.ctx, pointer, size);
-        }
-        free_owned(ctx, pointer, size)
-    }
-}
-
-unsafe extern "C" fn realloc_front(ctx: *mut c_void, pointer: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: as for `free_front`.
-    unsafe {
-        let Some(address) = NonNull::new(pointer.cast()) else { return malloc(ctx, size) };
-        match owners::of(address) {
-            Some(owner) => resize(owner, address, size),
-            None => {
-                let next = &handler(ctx).next;
-                (next.realloc)(next.ctx, pointer, size)
-            }
-        }
-    }
-}
-
 // The slow halves are `extern "C"` too, so that the fast ones can jump to them and need no frame.
 
 #[inline(never)]
@@ -255,63 +270,6 @@ unsafe extern "C" fn serve_zeroed(ctx: *mut c_void, count: usize, size: usize) -
 
 fn allocate(handler: &Handler, request: Request) -> *mut c_void {
     guarded(|| handler.allocator().allocate(request).map_or(null_mut(), |block| block.address.as_ptr().cast()))
-}
-
-#[inline(never)]
-unsafe extern "C" fn free_owned(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
-    // SAFETY: as for `free_front`.
-    unsafe {
-        match NonNull::new(pointer.cast()).and_then(|address| Some((address, owners::of(address)?))) {
-            Some((address, owner)) => owner.deallocate(address),
-            None => {
-                let next = &handler(ctx).next;
-                (next.free)(next.ctx, pointer, size);
-            }
-        }
-    }
-}
-
-/// For handlers of one allocator: whatever lies in segments is its own.
-unsafe extern "C" fn free_mixed(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
-    // SAFETY: as for `free_front`.
-    unsafe {
-        if address_map::is_foreign(pointer as usize) {
-            let next = &handler(ctx).next;
-            return (next.free)(next.ctx, pointer, size);
-        }
-        free_own(ctx, pointer, size);
-    }
-}
-
-unsafe extern "C" fn realloc_mixed(ctx: *mut c_void, pointer: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: as for `free_front`.
-    unsafe {
-        if !pointer.is_null() && address_map::is_foreign(pointer as usize) {
-            let next = &handler(ctx).next;
-            return (next.realloc)(next.ctx, pointer, size);
-        }
-        realloc_own(ctx, pointer, size)
-    }
-}
-
-/// For handlers of one allocator that pass nothing on: every block is its own.
-unsafe extern "C" fn free_own(ctx: *mut c_void, pointer: *mut c_void, _size: usize) {
-    // SAFETY: as for `free_front`.
-    unsafe {
-        if let Some(address) = NonNull::new(pointer.cast()) {
-            handler(ctx).allocator().deallocate(address);
-        }
-    }
-}
-
-unsafe extern "C" fn realloc_own(ctx: *mut c_void, pointer: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: as for `free_own`.
-    unsafe {
-        match NonNull::new(pointer.cast()) {
-            Some(address) => resize(handler(ctx).allocator().as_ref(), address, size),
-            None => malloc(ctx, size),
-        }
-    }
 }
 
 /// # Safety

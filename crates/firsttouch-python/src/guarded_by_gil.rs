@@ -1,0 +1,20 @@
+//! What only the holder of the GIL touches: free-threaded Python is refused when the package is imported.
+
+#![allow(unsafe_code)] // Safety: whoever borrows proves by a token that it holds the GIL.
+
+use pyo3::prelude::*;
+use std::cell::{RefCell, RefMut};
+
+/// A value that is borrowed with the GIL in hand. No Python code runs while it is borrowed, so that nobody else does.
+#[derive(Default)]
+pub struct GuardedByGil<T>(RefCell<T>);
+
+// SAFETY: the cell is reached only with the GIL held, by one thread at a time.
+unsafe impl<T: Send> Sync for GuardedByGil<T> {}
+
+impl<T> GuardedByGil<T> {
+    /// The value.
+    pub fn borrow<'a>(&'a self, _py: Python<'a>) -> RefMut<'a, T> {
+        self.0.borrow_mut()
+    }
+}

@@ -1,0 +1,51 @@
+//! Who serves where no context chose: what is installed, or the C library, which is what NumPy itself asks.
+
+#![allow(unsafe_code)] // Safety: passes the promises of the two on; a block's owner is told by its address (law 4).
+
+use crate::install::installed;
+use crate::owners;
+use firsttouch::allocator::{AllocError, Allocator, Block, Request};
+use firsttouch::sources::Malloc;
+use std::ptr::NonNull;
+use std::sync::{Arc, OnceLock};
+
+struct Plain;
+
+/// The one there is.
+pub fn plain() -> Arc<dyn Allocator> {
+    static ONE: OnceLock<Arc<dyn Allocator>> = OnceLock::new();
+    ONE.get_or_init(|| Arc::new(Plain)).clone()
+}
+
+fn owner(address: NonNull<u8>) -> &'static dyn Allocator {
+    owners::of(address).unwrap_or(&Malloc)
+}
+
+// SAFETY: see the head of the file. What was ever installed is never dropped.
+unsafe impl Allocator for Plain {
+    fn expression(&self) -> String {
+        installed().map_or_else(|| "numpy_default()".into(), |allocator| allocator.expression())
+    }
+
+    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
+        match installed() {
+            Some(allocator) => allocator.allocate(request),
+            None => Malloc.allocate(request),
+        }
+    }
+
+    unsafe fn deallocate(&self, address: NonNull<u8>) {
+        // SAFETY: the caller's promise.
+        unsafe { owner(address).deallocate(address) }
+    }
+
+    unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { owner(address).usable_size(address) }
+    }
+
+    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { owner(address).resize_in_place(address, size) }
+    }
+}

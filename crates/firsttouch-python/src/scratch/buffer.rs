@@ -1,0 +1,197 @@
+//! What all buffers have in common: an allocator whose memory scopes share.
+
+use super::outcome;
+use super::scope::raw;
+use super::shelf::Shelf;
+use super::who::Who;
+use crate::allocator::PyAllocator;
+use crate::guarded_by_gil::GuardedByGil;
+use crate::install::process_pool;
+use firsttouch::scratch::{Backing, Scope, Slot};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use std::sync::Arc;
+
+/// Scopes that someone opened on a buffer of his own, and who that was.
+#[derive(Default)]
+struct Turn {
+    depth: usize,
+    who: Option<Who>,
+}
+
+/// A place in a buffer, to be rewound to.
+#[pyclass(module = "firsttouch", frozen)]
+pub struct Mark {
+    buffer: usize,
+    number: u64,
+}
+
+#[pymethods]
+impl Mark {
+    fn __repr__(&self) -> String {
+        format!("<mark {} of the buffer at {:#x}>", self.number, self.buffer)
+    }
+}
+
+/// The marks that were taken and not rewound.
+#[derive(Default)]
+struct Marks {
+    last: u64,
+    open: Vec<(u64, Slot)>,
+}
+
+/// Scratch memory: scopes take theirs from it, and so do its own constructors, outside all scopes.
+#[pyclass(name = "Buffer", module = "firsttouch", extends = PyAllocator, subclass, frozen, weakref)]
+pub struct PyBuffer {
+    backing: Arc<dyn Backing>,
+    turn: GuardedByGil<Turn>,
+    marks: GuardedByGil<Marks>,
+    /// What calls from compiled code need; made by them.
+    pub jit: PyOnceLock<Py<PyAny>>,
+    pub shelf: Shelf,
+    pub debug: bool,
+}
+
+impl PyBuffer {
+    /// A buffer in front of `backing`.
+    pub fn new(backing: Arc<dyn Backing>, debug: bool) -> PyClassInitializer<Self> {
+        let outside = Scope::outside(backing.clone(), process_pool().clone());
+        PyClassInitializer::from(PyAllocator::ours(outside)).add_subclass(Self {
+            backing,
+            turn: GuardedByGil::default(),
+            marks: GuardedByGil::default(),
+            jit: PyOnceLock::new(),
+            shelf: Shelf::default(),
+            debug,
+        })
+    }
+
+    /// Where its memory comes from.
+    pub fn backing(&self) -> &Arc<dyn Backing> {
+        &self.backing
+    }
+
+    /// One thread or task at a time has scopes on it; another gets an error that names both.
+    pub fn take_turn(&self, py: Python<'_>) -> PyResult<()> {
+        let now = Who::now(py)?;
+        let other = {
+            let mut turn = self.turn.borrow(py);
+            match &turn.who {
+                Some(who) if turn.depth > 0 && *who != now => who.clone_ref(py),
+                _ => {
+                    turn.who = Some(now);
+                    turn.depth += 1;
+                    return Ok(());
+                }
+            }
+        };
+        Err(PyRuntimeError::new_err(format!(
+            "{} is in use by {}, so {} can't enter it: give each a buffer of its own, or none (scratch() without one \
+             takes that of the thread or task)",
+            self.backing.expression(),
+            other.name(py)?,
+            now.name(py)?
+        )))
+    }
+
+    /// Ends `take_turn`.
+    pub fn end_turn(&self, py: Python<'_>) {
+        let who = {
+            let mut turn = self.turn.borrow(py);
+            turn.depth = turn.depth.saturating_sub(1);
+            if turn.depth == 0 { turn.who.take() } else { None }
+        };
+        drop(who); // a task's end may run code of its own
+    }
+}
+
+#[pymethods]
+impl PyBuffer {
+    /// Bytes of what lives in it.
+    #[getter]
+    fn used(&self) -> usize {
+        self.backing.used()
+    }
+
+    /// Bytes that it holds, in use or not.
+    #[getter]
+    fn capacity(&self) -> usize {
+        self.backing.capacity()
+    }
+
+    /// The most bytes that lived in it at once, since it was made or reset.
+    #[getter]
+    fn peak(&self) -> usize {
+        self.backing.peak()
+    }
+
+    /// Gives back all that no living array needs, and forgets the peak.
+    ///
+    /// Raises `RuntimeError` while scopes are open.
+    fn reset(&self, py: Python<'_>) -> PyResult<()> {
+        self.backing.reset().map_err(|open| {
+            let scopes = if open == 1 { "a scope is".to_owned() } else { format!("{open} scopes are") };
+            PyRuntimeError::new_err(format!(
+                "reset() of {}: {scopes} open on it; leave first",
+                self.backing.expression()
+            ))
+        })?;
+        outcome::damage(py, self.backing.damage())
+    }
+
+    /// A place to rewind to. What the buffer's own constructors make from here on lies above it.
+    fn mark(slf: &Bound<'_, Self>) -> Mark {
+        let this = slf.get();
+        let mut marks = this.marks.borrow(slf.py());
+        marks.last += 1;
+        let number = marks.last;
+        marks.open.push((number, this.backing.open()));
+        Mark { buffer: slf.as_ptr() as usize, number }
+    }
+
+    /// Ends all that began at `mark`: what died above it is used again. Arrays that live stay valid.
+    ///
+    /// Raises `ValueError` for a mark of another buffer, and for one that was rewound.
+    fn rewind(slf: &Bound<'_, Self>, mark: &Bound<'_, PyAny>) -> PyResult<()> {
+        let this = slf.get();
+        let mark = mark.cast::<Mark>().map(Bound::get).map_err(|_| {
+            let kind = mark.get_type().name().map_or_else(|_| String::new(), |name| name.to_string());
+            PyTypeError::new_err(format!("rewind() takes a Mark, as mark() of this buffer returns it, not {kind}"))
+        })?;
+        if mark.buffer != slf.as_ptr() as usize {
+            return Err(PyValueError::new_err(format!(
+                "rewind() got a mark of another buffer: {} has to be rewound to one that its own mark() returned",
+                this.backing.expression()
+            )));
+        }
+        let ended = {
+            let mut marks = this.marks.borrow(slf.py());
+            let at = marks.open.iter().position(|(number, _)| *number == mark.number).ok_or_else(|| {
+                PyValueError::new_err(format!(
+                    "rewind() got mark {}, which was rewound before, or lies above one that was: rewind to the newest \
+                     first",
+                    mark.number
+                ))
+            })?;
+            marks.open.split_off(at)
+        };
+        let ended: Vec<_> = ended.into_iter().rev().map(|(_, slot)| this.backing.close(slot)).collect();
+        ended.iter().try_for_each(|closed| outcome::damage(slf.py(), closed.damage))
+    }
+
+    /// `nbytes` of raw memory at a multiple of `alignment`, as a writable memoryview of bytes, which keeps them.
+    #[pyo3(signature = (nbytes, alignment=None))]
+    #[pyo3(text_signature = "($self, nbytes, alignment=64)")]
+    fn alloc<'py>(
+        slf: &Bound<'py, Self>,
+        nbytes: &Bound<'py, PyAny>,
+        alignment: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        raw(slf.as_super(), nbytes, alignment)
+    }
+
+    fn __repr__(&self) -> String {
+        self.backing.expression()
+    }
+}

@@ -1,0 +1,104 @@
+//! The two kinds of buffers: one that grows, and one that does not.
+
+use super::buffer::PyBuffer;
+use super::storage::{self, Storage};
+use crate::allocator::PyAllocator;
+use crate::factories::{bytes, stands_on};
+use crate::install::process_pool;
+use crate::sites;
+use firsttouch::allocator::Allocator;
+use firsttouch::os;
+use firsttouch::scratch::{Buffer, Options};
+use pyo3::exceptions::{PyMemoryError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use std::sync::Arc;
+
+/// Bytes of a chunk, and of a fixed buffer, where none are given.
+const DEFAULT: usize = 1 << 20;
+
+fn options(chunk_size: usize, limit: Option<usize>, debug: bool) -> Options {
+    let site: Option<fn() -> u64> = if debug { Some(sites::site) } else { None };
+    Options { chunk_size, limit, debug, site }
+}
+
+fn upstream(given: Option<&Bound<'_, PyAny>>) -> PyResult<Arc<dyn Allocator>> {
+    let Some(given) = given else { return Ok(process_pool().clone()) };
+    let checked = given.py().import("firsttouch.checking")?.getattr("checked")?.call1((given, "ScratchBuffer()"))?;
+    stands_on("ScratchBuffer", checked.cast::<PyAllocator>()?.get())
+}
+
+/// Scratch memory that grows by chunks.
+///
+/// `chunk_size`: bytes of a chunk; requests above an eighth of it get memory of their own, from `upstream`, where
+/// chunks come from too (`None`: the process's own pool). `limit`: bytes that it may hold. `debug`: fills memory that
+/// is freed with a pattern, checks that nobody writes to it, and notes the line that asked for each array.
+#[pyclass(module = "firsttouch", extends = PyBuffer, frozen, weakref)]
+pub struct ScratchBuffer;
+
+/// The default buffer of a thread or a task.
+pub fn default(py: Python<'_>, debug: bool) -> PyResult<Py<PyBuffer>> {
+    let made = Py::new(py, growing(process_pool().clone(), options(DEFAULT, None, debug))?)?;
+    Ok(made.into_bound(py).into_super().unbind())
+}
+
+fn growing(upstream: Arc<dyn Allocator>, options: Options) -> PyResult<PyClassInitializer<ScratchBuffer>> {
+    let debug = options.debug;
+    let buffer = Buffer::growing(upstream, options).map_err(|bad| PyValueError::new_err(bad.to_string()))?;
+    Ok(PyBuffer::new(buffer, debug).add_subclass(ScratchBuffer))
+}
+
+#[pymethods]
+impl ScratchBuffer {
+    #[new]
+    #[pyo3(signature = (chunk_size=None, upstream=None, limit=None, debug=false))]
+    #[pyo3(text_signature = "(chunk_size='1 MiB', upstream=None, limit=None, debug=False)")]
+    fn new(
+        chunk_size: Option<&Bound<'_, PyAny>>,
+        upstream: Option<&Bound<'_, PyAny>>,
+        limit: Option<&Bound<'_, PyAny>>,
+        debug: bool,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let chunk_size = chunk_size.map_or(Ok(DEFAULT), |given| bytes("chunk_size", given))?;
+        let limit = limit.map(|given| bytes("limit", given)).transpose()?;
+        growing(self::upstream(upstream)?, options(chunk_size, limit, debug))
+    }
+}
+
+/// Scratch memory of one size: what does not fit is a `MemoryError` that says what is used and asked.
+///
+/// `nbytes_or_array`: bytes, or writable memory in one piece to use: an array, a memory map, shared memory. It is kept
+/// until the last array on it is gone; in a forked child a buffer on shared memory serves no more. `debug`: as for
+/// `ScratchBuffer`.
+#[pyclass(module = "firsttouch", extends = PyBuffer, frozen, weakref)]
+pub struct FixedBuffer;
+
+fn storage(given: Option<&Bound<'_, PyAny>>) -> PyResult<Storage> {
+    let is_size =
+        |given: &&Bound<'_, PyAny>| given.is_instance_of::<PyString>() || given.hasattr("__index__").unwrap_or(false);
+    let size = match given {
+        None => DEFAULT,
+        // Arrays have __index__, too.
+        Some(given) if is_size(&given) && !given.hasattr("__array_interface__")? => bytes("nbytes_or_array", given)?,
+        Some(lender) => return storage::lent(lender),
+    };
+    if size == 0 {
+        return Err(PyValueError::new_err("FixedBuffer(0) would serve nothing: give a number of bytes, or \"1 MiB\""));
+    }
+    storage::of_pool(size).map_err(|error| PyMemoryError::new_err(error.to_string()))
+}
+
+#[pymethods]
+impl FixedBuffer {
+    #[new]
+    #[pyo3(signature = (nbytes_or_array=None, debug=false))]
+    #[pyo3(text_signature = "(nbytes_or_array='1 MiB', debug=False)")]
+    fn new(nbytes_or_array: Option<&Bound<'_, PyAny>>, debug: bool) -> PyResult<PyClassInitializer<Self>> {
+        let Storage { address, size, keep } = storage(nbytes_or_array)?;
+        let shared = os::is_shared(address.as_ptr() as usize);
+        // SAFETY: the memory is writable, `keep` keeps it, and nobody else is expected to use it meanwhile.
+        #[allow(unsafe_code)]
+        let buffer = unsafe { Buffer::fixed(address, size, shared, debug, options(DEFAULT, None, debug).site, keep) };
+        Ok(PyBuffer::new(buffer, debug).add_subclass(Self))
+    }
+}

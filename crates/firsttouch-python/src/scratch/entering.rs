@@ -1,0 +1,120 @@
+//! Entering a scope and leaving it, as NumPy sees it: whose handler is the current one.
+
+use super::buffer::PyBuffer;
+use super::own;
+use super::scope::PyScope;
+use super::shelf::Parts;
+use crate::capsules;
+use crate::numpy_api::NumPy;
+use crate::plain::plain;
+use firsttouch::scratch::{Closed, Scope};
+use pyo3::prelude::*;
+
+/// A scope that was entered.
+pub struct Entered {
+    pub parts: Parts,
+    pub buffer: Py<PyBuffer>,
+    /// Whether its buffer is one's own, so that only one thread or task may enter it.
+    own: bool,
+}
+
+/// The nearest handler from `capsule` outwards that is no scope's that ended.
+pub fn nearest_open<'py>(capsule: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = capsule.py();
+    let mut at = capsule;
+    if at.is(NumPy::get(py)?.default_capsule(py)) {
+        return Ok(at);
+    }
+    while let Some(before) = ended(&at)? {
+        at = before.into_bound(py);
+    }
+    Ok(at)
+}
+
+/// What served before the scope of this capsule, if it is an ended scope's.
+fn ended(capsule: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+    let handler = capsules::handler(capsule)?;
+    let scope = handler.and_then(|handler| handler.scope()).filter(|(scope, _)| !scope.serves());
+    Ok(scope.map(|(_, before)| before.clone_ref(capsule.py())))
+}
+
+fn parts<'py>(buffer: &Bound<'py, PyBuffer>, numpy: &NumPy) -> PyResult<Parts> {
+    let py = buffer.py();
+    let before = nearest_open(numpy.current(py)?)?;
+    let this = buffer.get();
+    if let Some(parts) = this.shelf.take(&before) {
+        parts.scope.reopen();
+        return Ok(parts);
+    }
+    new(this, before)
+}
+
+fn new(this: &PyBuffer, before: Bound<'_, PyAny>) -> PyResult<Parts> {
+    let py = before.py();
+    let handler = capsules::handler(&before)?;
+    let outer = handler.and_then(|handler| handler.scope()).map(|(scope, _)| scope.clone());
+    let elsewhere = match (&outer, handler) {
+        (Some(outer), _) => outer.before().clone(),
+        (None, Some(handler)) => handler.allocator().clone(),
+        (None, None) => plain(),
+    };
+    let scope = Scope::open(this.backing().clone(), outer, elsewhere);
+    let capsule = capsules::of_scope(py, &scope, &before)?.unbind();
+    Ok(Parts { scope, capsule, before: before.unbind(), object: None })
+}
+
+/// Opens a scope on `buffer` and lets it serve this context.
+pub fn enter(buffer: &Bound<'_, PyBuffer>, own: bool) -> PyResult<Entered> {
+    let py = buffer.py();
+    let numpy = NumPy::get(py)?;
+    if own {
+        buffer.get().take_turn(py)?;
+    }
+    let entered = parts(buffer, numpy).and_then(|parts| {
+        own::raised().inspect_err(|_| {
+            parts.scope.close();
+        })?;
+        numpy.set_current(parts.capsule.bind(py))?;
+        Ok(Entered { parts, buffer: buffer.clone().unbind(), own })
+    });
+    if own && entered.is_err() {
+        buffer.get().end_turn(py);
+    }
+    entered
+}
+
+impl Entered {
+    /// The object that a `with` statement hands out.
+    pub fn object(&mut self, py: Python<'_>) -> PyResult<Py<PyScope>> {
+        let object = match self.parts.object.take() {
+            Some(object) => object,
+            None => Py::new(py, PyScope::new(&self.parts.scope))?,
+        };
+        object.get().belong_to(py, self.buffer.clone_ref(py));
+        self.parts.object = Some(object.clone_ref(py));
+        Ok(object)
+    }
+
+    /// Lets the nearest open scope around this one serve, or who served before them all. Where somebody else serves by
+    /// now, or this is another context, nothing changes.
+    pub fn step_back(&self, py: Python<'_>) -> PyResult<()> {
+        let numpy = NumPy::get(py)?;
+        let target = nearest_open(self.parts.before.bind(py).clone())?;
+        let there = numpy.set_current(&target)?;
+        if !there.is(&self.parts.capsule) && ended(&there)?.is_none() {
+            numpy.set_current(&there)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the scope.
+    pub fn close(self, py: Python<'_>) -> Closed {
+        let closed = self.parts.scope.close();
+        let buffer = self.buffer.bind(py).get();
+        if self.own {
+            buffer.end_turn(py);
+        }
+        buffer.shelf.put(py, self.parts);
+        closed
+    }
+}

@@ -1,0 +1,177 @@
+//! `scratch`: a context manager, and a decorator, whose locals are gone before the scope ends.
+
+use super::buffer::PyBuffer;
+use super::entering::{Entered, enter};
+use super::home::Home;
+use super::outcome;
+use super::result::{self, Choice};
+use super::scope::PyScope;
+use crate::guarded_by_gil::GuardedByGil;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+/// Scratch memory for a block of code, or for each call of a function.
+///
+/// `with scratch() as s:` lets the arrays that NumPy makes in the block, from 1 KiB on, and those that `s` makes, come
+/// from the buffer of this thread or asyncio task, where memory that dies is used again at once. Arrays that outlive
+/// the block stay valid. `scratch(buffer)` takes another: a `ScratchBuffer`, a `FixedBuffer`, or an object of one's own
+/// with `allocate(nbytes, alignment)`, `mark()` and `rewind(mark)`.
+///
+/// `@scratch` before a function gives each call a scope of its own. `result="copy"` copies the arrays that it returns
+/// to ordinary memory, `"keep"` leaves them where they are. `escape`: what happens to other arrays that outlive the
+/// call: `"keep"`, `"warn"` or `"raise"`, which need the decorator. `debug`: on a buffer that finds writes to freed
+/// memory and notes which line asked for what.
+#[pyclass(name = "scratch", module = "firsttouch", frozen, dict, weakref)]
+pub struct Scratch {
+    buffer: Option<Py<PyBuffer>>,
+    function: Option<Py<PyAny>>,
+    choice: Choice,
+    debug: bool,
+    entered: GuardedByGil<Vec<Entered>>,
+}
+
+impl Scratch {
+    fn enter(&self, py: Python<'_>) -> PyResult<Entered> {
+        match &self.buffer {
+            Some(buffer) => enter(buffer.bind(py), true),
+            None => enter(&Home::here(py)?.get().buffer(py, self.debug)?, false),
+        }
+    }
+
+    /// The last that this thread entered; else the last of all, as of a generator that another thread closes.
+    fn last(&self, py: Python<'_>) -> Option<Entered> {
+        let mut entered = self.entered.borrow(py);
+        let own = |entered: &Entered| entered.parts.scope.owner().is_some_and(|owner| owner.is_current());
+        let at = entered.iter().rposition(own).or(entered.len().checked_sub(1))?;
+        Some(entered.remove(at))
+    }
+
+    fn decorated(&self, function: &Bound<'_, PyAny>) -> PyResult<Py<Self>> {
+        let py = function.py();
+        let made = Self {
+            buffer: self.buffer.as_ref().map(|buffer| buffer.clone_ref(py)),
+            function: Some(function.clone().unbind()),
+            choice: self.choice,
+            debug: self.debug,
+            entered: GuardedByGil::default(),
+        };
+        let made = Py::new(py, made)?;
+        decorating(py)?.call_method1("dress", (&made, function))?;
+        Ok(made)
+    }
+}
+
+fn decorating(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import("firsttouch.scratch.decorating")
+}
+
+#[pymethods]
+impl Scratch {
+    #[new]
+    #[pyo3(signature = (buffer_or_function=None, /, *, result="copy", escape="keep", debug=false))]
+    fn new(
+        py: Python<'_>,
+        buffer_or_function: Option<&Bound<'_, PyAny>>,
+        result: &str,
+        escape: &str,
+        debug: bool,
+    ) -> PyResult<Py<Self>> {
+        let choice = Choice::new(result, escape)?;
+        let mut made = Self { buffer: None, function: None, choice, debug, entered: GuardedByGil::default() };
+        let Some(given) = buffer_or_function else { return Py::new(py, made) };
+        let buffer = match given.cast::<PyBuffer>() {
+            Ok(buffer) => buffer.clone(),
+            Err(_) => {
+                let found = decorating(py)?.call_method1("buffer_or_function", (given,))?;
+                match found.cast_into::<PyBuffer>() {
+                    Ok(buffer) => buffer,
+                    Err(_) => return made.decorated(given),
+                }
+            }
+        };
+        if debug && !buffer.get().debug {
+            return Err(PyValueError::new_err(format!(
+                "debug=True needs a buffer that was made with debug=True, and {} was not",
+                buffer.repr()?
+            )));
+        }
+        made.buffer = Some(buffer.unbind());
+        Py::new(py, made)
+    }
+
+    fn __enter__(&self, py: Python<'_>) -> PyResult<Py<PyScope>> {
+        if self.function.is_some() {
+            return Err(PyTypeError::new_err("a decorated function is no context manager: call it"));
+        }
+        self.choice.check_block()?;
+        let mut entered = self.enter(py)?;
+        let object = entered.object(py)?;
+        self.entered.borrow(py).push(entered);
+        Ok(object)
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: &Bound<'_, PyAny>,
+        error: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        let Some(entered) = self.last(py) else { return Ok(false) };
+        let stepped = entered.step_back(py);
+        let closed = entered.close(py);
+        stepped?;
+        if !error.is_none() {
+            outcome::explain(error)?;
+        }
+        outcome::damage(py, closed.damage)?;
+        Ok(false)
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = args.py();
+        let Some(function) = &self.function else {
+            if kwargs.is_some() || args.len() != 1 {
+                return Err(PyTypeError::new_err("scratch(...) decorates one function, or opens a `with` block"));
+            }
+            let function = args.get_item(0)?;
+            decorating(py)?.call_method1("function", (&function,))?;
+            return Ok(self.decorated(&function)?.into_bound(py).into_any());
+        };
+        let entered = self.enter(py)?;
+        let returned = function.bind(py).call(args, kwargs);
+        result::settled(entered, function.bind(py), returned, args, kwargs, self.choice)
+    }
+
+    /// A method, where a decorated function stands in a class.
+    fn __get__<'py>(
+        slf: &Bound<'py, Self>,
+        instance: Option<&Bound<'py, PyAny>>,
+        _owner: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Some(instance) = instance else { return Ok(slf.clone().into_any()) };
+        slf.py().import("types")?.getattr("MethodType")?.call1((slf, instance))
+    }
+
+    /// Pickles a decorated function as Python does: by its name.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        match &slf.get().function {
+            Some(_) => slf.getattr("__qualname__"),
+            None => Err(PyTypeError::new_err("a scratch() that decorates nothing can't be pickled")),
+        }
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(match (&self.function, &self.buffer) {
+            (Some(function), _) => format!("<scratch {}>", function.bind(py).repr()?),
+            (None, Some(buffer)) => format!("scratch({})", buffer.bind(py).repr()?),
+            (None, None) => "scratch()".into(),
+        })
+    }
+}

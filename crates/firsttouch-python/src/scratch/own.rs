@@ -1,0 +1,140 @@
+//! Scratch memory of one's own: an object with `allocate`, `mark` and `rewind`, or a table of C functions.
+
+use super::buffer::PyBuffer;
+use crate::guarded_by_gil::GuardedByGil;
+use firsttouch::allocator::{AllocError, Limit};
+use firsttouch::arena::Scratch;
+use firsttouch::arena::table::Table;
+use firsttouch::failure;
+use firsttouch::scratch::Over;
+use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyInt};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ptr::{NonNull, with_exposed_provenance_mut};
+
+thread_local! {
+    /// What `mark` or `rewind` raised where nobody could be told.
+    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// An error that a scope's begin or end left behind.
+pub fn raised() -> PyResult<()> {
+    RAISED.with(|raised| raised.borrow_mut().take()).map_or(Ok(()), Err)
+}
+
+fn raise_later(error: PyErr) {
+    RAISED.with(|raised| *raised.borrow_mut() = Some(error));
+}
+
+struct Own {
+    object: Py<PyAny>,
+    name: String,
+    /// The marks that its `mark` returned, by ours.
+    marks: GuardedByGil<(u64, BTreeMap<u64, Py<PyAny>>)>,
+}
+
+/// No mark was made.
+const NONE: u64 = 0;
+
+impl Own {
+    fn ask(&self, py: Python<'_>, size: usize, align: usize) -> PyResult<usize> {
+        let answer = self.object.bind(py).call_method1("allocate", (size, align))?;
+        let call = || format!("{}.allocate({size}, {align})", self.name);
+        if answer.is_none() {
+            return Err(PyMemoryError::new_err(format!("{} has no room", call())));
+        }
+        if answer.is_instance_of::<PyBool>() || !answer.is_instance_of::<PyInt>() {
+            let kind = answer.get_type().name()?.to_string();
+            return Err(PyTypeError::new_err(format!("{} returned {kind}, not an address", call())));
+        }
+        let address = answer.extract::<usize>().unwrap_or(0);
+        if address == 0 {
+            return Err(PyMemoryError::new_err(format!("{} has no room", call())));
+        }
+        if !address.is_multiple_of(align) {
+            return Err(PyValueError::new_err(format!(
+                "{} returned {address:#x}, which is not a multiple of {align}",
+                call()
+            )));
+        }
+        Ok(address)
+    }
+}
+
+// SAFETY: the object promises what the trait asks, and is called with the GIL held; its addresses are checked for their
+// alignment.
+#[allow(unsafe_code)]
+unsafe impl Scratch for Own {
+    fn allocate(&self, size: usize, align: usize) -> Result<NonNull<u8>, AllocError> {
+        let error = AllocError::new(size, Limit::Upstream);
+        let asked = Python::try_attach(|py| {
+            self.ask(py, size, align).map_err(|raised| {
+                failure::explain(error, format!("{size} bytes could not be had: {}: {raised}", self.name));
+                crate::own::keep_error(raised);
+                error
+            })
+        });
+        let address = asked.unwrap_or(Err(error))?;
+        NonNull::new(with_exposed_provenance_mut(address)).ok_or(error)
+    }
+
+    fn mark(&self) -> u64 {
+        let marked = Python::try_attach(|py| match self.object.bind(py).call_method0("mark") {
+            Ok(mark) => {
+                let mut marks = self.marks.borrow(py);
+                marks.0 += 1;
+                let number = marks.0;
+                marks.1.insert(number, mark.unbind());
+                number
+            }
+            Err(error) => {
+                raise_later(error);
+                NONE
+            }
+        });
+        marked.unwrap_or(NONE)
+    }
+
+    unsafe fn rewind(&self, mark: u64) {
+        Python::try_attach(|py| {
+            let gone = self.marks.borrow(py).1.split_off(&mark);
+            let Some((_, mark)) = gone.first_key_value().filter(|_| mark != NONE) else { return };
+            if let Err(error) = self.object.bind(py).call_method1("rewind", (mark,)) {
+                raise_later(error);
+            }
+        });
+    }
+}
+
+/// A buffer around an object that was checked.
+#[pyfunction]
+fn own_buffer(object: &Bound<'_, PyAny>) -> PyResult<Py<PyBuffer>> {
+    let name = object.get_type().name()?.to_string();
+    let expression = object.repr()?.to_string();
+    let own = Own { object: object.clone().unbind(), name, marks: GuardedByGil::default() };
+    Py::new(object.py(), PyBuffer::new(Over::new(Box::new(own), expression), false))
+}
+
+/// A buffer on scratch memory of a library: `address` is that of a table of C functions.
+///
+/// The table holds four pointers: a context, which each function gets first, `allocate(context, size, alignment)`, which
+/// returns an address or null, `mark(context)`, a number of 64 bits, and `rewind(context, mark)`. They are called by one
+/// thread at a time, and may not run Python code. The library has to stay loaded.
+///
+/// Raises `ValueError` where no table can stand at `address`.
+#[pyfunction]
+fn scratch_from_table(py: Python<'_>, address: &Bound<'_, PyAny>) -> PyResult<Py<PyBuffer>> {
+    let checked = py.import("firsttouch.arguments")?.getattr("address")?.call1(("address", address))?;
+    let address: usize = checked.extract()?;
+    // SAFETY: that a table stands there and keeps its promises is the caller's word, as with any address of C's.
+    #[allow(unsafe_code)]
+    let table = unsafe { Table::at(address) }.map_err(|bad| PyValueError::new_err(bad.to_string()))?;
+    Py::new(py, PyBuffer::new(Over::new(Box::new(table), format!("scratch_from_table({address:#x})")), false))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(own_buffer, module)?)?;
+    module.add_function(wrap_pyfunction!(scratch_from_table, module)?)
+}

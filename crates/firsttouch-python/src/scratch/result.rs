@@ -1,0 +1,208 @@
+//! What a decorated function returns, and what it leaves behind.
+
+use super::entering::Entered;
+use super::outcome;
+use crate::numpy_api::{NumPy, OWNDATA};
+use firsttouch::scratch::{Backing, Hold, Scope, Slot};
+use pyo3::exceptions::PyValueError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// What happens to arrays that outlive the call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Escape {
+    Keep,
+    Warn,
+    Raise,
+}
+
+/// What the decorator was told.
+#[derive(Clone, Copy)]
+pub struct Choice {
+    copy: bool,
+    escape: Escape,
+}
+
+impl Choice {
+    pub fn new(result: &str, escape: &str) -> PyResult<Self> {
+        let copy = match result {
+            "copy" => true,
+            "keep" => false,
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "result={result:?}: give \"copy\" (returned arrays go to ordinary memory) or \"keep\" (they stay)"
+                )));
+            }
+        };
+        let escape = match escape {
+            "keep" => Escape::Keep,
+            "warn" => Escape::Warn,
+            "raise" => Escape::Raise,
+            _ => return Err(PyValueError::new_err(format!("escape={escape:?}: give \"keep\", \"warn\" or \"raise\""))),
+        };
+        Ok(Self { copy, escape })
+    }
+
+    /// An error for what a `with` block can't do.
+    pub fn check_block(self) -> PyResult<()> {
+        let word = match self.escape {
+            Escape::Keep => return Ok(()),
+            Escape::Warn => "warn",
+            Escape::Raise => "raise",
+        };
+        Err(PyValueError::new_err(format!(
+            "escape={word:?} needs the decorator, @scratch(escape={word:?}): at the end of a `with` block every local \
+             name is still alive, so that its arrays can only be kept"
+        )))
+    }
+}
+
+/// Tells the arrays that have to be copied out of a scope: those that lie among others on its buffer. One that has
+/// memory of its own becomes an ordinary array as it is, which costs nothing.
+#[pyclass(frozen)]
+struct Owned(Arc<Scope>);
+
+impl Owned {
+    fn has(&self, numpy: &NumPy, array: &Bound<'_, PyAny>) -> bool {
+        let mut at = array.clone();
+        while let Some(fields) = numpy.array(&at) {
+            if fields.flags & OWNDATA != 0 {
+                let Some(address) = NonNull::new(fields.data.cast()) else { return false };
+                let hold = self.0.hold(address);
+                if hold == Hold::Alone {
+                    self.0.release(address);
+                }
+                return hold == Hold::Shared;
+            }
+            // SAFETY: the array keeps a reference to its base.
+            #[allow(unsafe_code)]
+            match unsafe { Bound::from_borrowed_ptr_or_opt(array.py(), fields.base) } {
+                Some(base) => at = base,
+                None => return false,
+            }
+        }
+        false
+    }
+}
+
+#[pymethods]
+impl Owned {
+    fn __call__(&self, array: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.has(NumPy::get(array.py())?, array))
+    }
+}
+
+/// Whether a value is an array or may hold some that are copied with it.
+fn may_hold(numpy: &NumPy, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if value.is_none()
+        || value.is_exact_instance_of::<PyFloat>()
+        || value.is_exact_instance_of::<PyInt>()
+        || value.is_exact_instance_of::<PyBool>()
+        || value.is_exact_instance_of::<PyString>()
+    {
+        return Ok(false);
+    }
+    if numpy.array(value).is_some() {
+        return Ok(true);
+    }
+    static SCALARS: [PyOnceLock<Py<PyType>>; 2] = [const { PyOnceLock::new() }; 2];
+    if value.is_instance(SCALARS[0].import(value.py(), "numpy", "generic")?)? {
+        // Of NumPy's scalars only those of structured types may be views.
+        return value.is_instance(SCALARS[1].import(value.py(), "numpy", "void")?);
+    }
+    Ok(value.is_instance_of::<PyTuple>()
+        || value.is_instance_of::<PyList>()
+        || value.is_instance_of::<PyDict>()
+        || value.get_type().hasattr(intern!(value.py(), "__dataclass_fields__"))?)
+}
+
+fn copied<'py>(
+    scope: &Arc<Scope>,
+    returned: Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = returned.py();
+    let numpy = NumPy::get(py)?;
+    let owned = Owned(scope.clone());
+    // The usual case needs no search: one array that has its memory to itself.
+    if let Some(fields) = numpy.array(&returned)
+        && numpy.is_exact(&returned)
+        && fields.flags & OWNDATA != 0
+    {
+        if !owned.has(numpy, &returned) || args.iter().any(|argument| argument.is(&returned)) {
+            return Ok(returned);
+        }
+        if kwargs.is_none() && returned.getattr(intern!(py, "flags"))?.getattr(intern!(py, "writeable"))?.is_truthy()? {
+            return returned.call_method1(intern!(py, "copy"), (intern!(py, "K"),));
+        }
+    }
+    let kwargs = kwargs.map_or_else(|| PyDict::new(py), Clone::clone);
+    py.import("firsttouch.scratch.copying")?.call_method1("copied", (returned, args, kwargs, Py::new(py, owned)?))
+}
+
+/// Where the blocks that a call leaves behind are to be found, if anyone wants to know.
+struct Left {
+    backing: Arc<dyn Backing>,
+    slot: Slot,
+}
+
+impl Left {
+    fn new(scope: &Scope, choice: Choice) -> Option<Self> {
+        let wanted = choice.escape != Escape::Keep;
+        wanted.then(|| Self { backing: scope.backing().clone(), slot: scope.slot() })
+    }
+
+    fn listed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        outcome::listed(py, &self.backing.survivors(self.slot))
+    }
+}
+
+/// Ends the scope of a call: copies what it returns, and reports what it leaves behind.
+pub fn settled<'py>(
+    entered: Entered,
+    function: &Bound<'py, PyAny>,
+    returned: PyResult<Bound<'py, PyAny>>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+    choice: Choice,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = function.py();
+    // From here on memory is that of who is around: copies belong there.
+    let stepped = entered.step_back(py);
+    let returned = returned.and_then(|value| {
+        let scope = &entered.parts.scope;
+        let copies = choice.copy && may_hold(NumPy::get(py)?, &value)? && scope.living() > 0;
+        if copies { copied(scope, value, args, kwargs) } else { Ok(value) }
+    });
+    let left = Left::new(&entered.parts.scope, choice);
+    let closed = entered.close(py);
+    stepped?;
+    let value = match returned {
+        Err(error) => {
+            let raised = error.value(py).clone().into_any();
+            outcome::explain(&raised)?;
+            if let Some(left) = left.filter(|_| closed.survivors > 0) {
+                let survivors = left.listed(py)?;
+                if let Some(traceback) = error.traceback(py) {
+                    raised.setattr("__traceback__", traceback)?; // before Python 3.12 it is not there yet
+                }
+                py.import("firsttouch.scratch.outcome")?.call_method1("note", (&raised, survivors))?;
+            }
+            return Err(error);
+        }
+        Ok(value) => value,
+    };
+    outcome::damage(py, closed.damage)?;
+    if let Some(left) = left.filter(|_| closed.survivors > 0) {
+        let word = if choice.escape == Escape::Warn { "warn" } else { "raise" };
+        py.import("gc")?.call_method0("collect")?;
+        let report = py.import("firsttouch.scratch.outcome")?.getattr("report")?;
+        report.call1((function, left.listed(py)?, word, left.backing.expression(), &value))?;
+    }
+    Ok(value)
+}

@@ -1,0 +1,128 @@
+//! A scope as Python knows it: an allocator for the time of its `with` block.
+
+use super::buffer::PyBuffer;
+use crate::allocator::PyAllocator;
+use crate::capsules;
+use crate::factories::bytes;
+use crate::guarded_by_gil::GuardedByGil;
+use crate::handler::Handler;
+use crate::numpy_api::NumPy;
+use firsttouch::allocator::Request;
+use firsttouch::failure;
+use firsttouch::scratch::Scope;
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use std::any::Any;
+use std::sync::Arc;
+
+/// Scratch memory for the time of a `with` block; its arrays stay valid for as long as they live.
+#[pyclass(name = "Scope", module = "firsttouch", extends = PyAllocator, frozen, weakref)]
+pub struct PyScope {
+    scope: Arc<Scope>,
+    buffer: GuardedByGil<Option<Py<PyBuffer>>>,
+}
+
+impl PyScope {
+    pub fn new(scope: &Arc<Scope>) -> PyClassInitializer<Self> {
+        PyClassInitializer::from(PyAllocator::ours(scope.clone()))
+            .add_subclass(Self { scope: scope.clone(), buffer: GuardedByGil::default() })
+    }
+
+    /// From now on its memory is this buffer's.
+    pub fn belong_to(&self, py: Python<'_>, buffer: Py<PyBuffer>) {
+        let old = self.buffer.borrow(py).replace(buffer);
+        drop(old);
+    }
+
+    /// Lets go of the buffer, where nobody else knows the scope or uses what it made; whether that was so.
+    pub fn forget(this: &Bound<'_, Self>) -> bool {
+        if capsules::references(this.as_any()) > 1 {
+            return false;
+        }
+        let direct = this.as_super().get().direct().get(this.py());
+        if direct.is_some_and(|capsule| capsules::references(capsule.bind(this.py())) > 1) {
+            return false;
+        }
+        let buffer = this.get().buffer.borrow(this.py()).take();
+        drop(buffer);
+        true
+    }
+}
+
+/// The scope behind an allocator, if it is one that serves now; an error if it is one that does not.
+pub fn open_scope(allocator: &PyAllocator) -> PyResult<()> {
+    let Some(native) = allocator.native() else { return Ok(()) };
+    let any: &dyn Any = native.as_ref();
+    match any.downcast_ref::<Scope>() {
+        Some(scope) if !scope.serves() => Err(PyRuntimeError::new_err(if scope.is_open() {
+            "this scope belongs to another thread or process: open one there, with firsttouch.scratch()"
+        } else {
+            "this scope has ended: its arrays live on, but new ones need an open one, as `with firsttouch.scratch() as \
+             s:` gives"
+        })),
+        _ => Ok(()),
+    }
+}
+
+#[pymethods]
+impl PyScope {
+    /// The buffer that it takes memory from.
+    #[getter]
+    fn buffer(&self, py: Python<'_>) -> PyResult<Py<PyBuffer>> {
+        let buffer = self.buffer.borrow(py).as_ref().map(|buffer| buffer.clone_ref(py));
+        buffer.ok_or_else(|| PyRuntimeError::new_err("this scope was never entered"))
+    }
+
+    /// Whether its block of code still runs.
+    #[getter]
+    fn is_open(&self) -> bool {
+        self.scope.is_open()
+    }
+
+    /// `nbytes` of raw memory at a multiple of `alignment`, as a writable memoryview of bytes, which keeps them.
+    ///
+    /// Raises `ValueError` for an alignment that is no power of two up to 1 GiB, `MemoryError` where the buffer is full.
+    #[pyo3(signature = (nbytes, alignment=None))]
+    #[pyo3(text_signature = "($self, nbytes, alignment=64)")]
+    fn alloc<'py>(
+        slf: &Bound<'py, Self>,
+        nbytes: &Bound<'py, PyAny>,
+        alignment: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        raw(slf.as_super(), nbytes, alignment)
+    }
+
+    fn __repr__(&self) -> String {
+        let state = if self.scope.is_open() { "open" } else { "ended" };
+        format!("<{state} scope on {}>", self.scope.backing().expression())
+    }
+}
+
+/// Raw memory of an allocator in a memoryview.
+pub fn raw<'py>(
+    allocator: &Bound<'py, PyAllocator>,
+    nbytes: &Bound<'py, PyAny>,
+    alignment: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = allocator.py();
+    let size = bytes("nbytes", nbytes)?;
+    let align = alignment.map_or(Ok(64), |given| bytes("alignment", given))?;
+    let request = Request::bytes(size).aligned(align).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let numpy = NumPy::get(py)?;
+    let capsule = capsules::direct(py, allocator.get())?;
+    let native = capsules::handler(capsule)?.map(Handler::allocator);
+    let native = native.ok_or_else(|| PyRuntimeError::new_err("this allocator gives no raw memory"))?;
+    let block = native.allocate(request).map_err(|error| {
+        let known = failure::last().filter(|last| *last == error).and_then(|_| failure::last_reason());
+        PyMemoryError::new_err(known.unwrap_or_else(|| error.to_string()))
+    })?;
+    let dtype = py.import("numpy")?.getattr("dtype")?.call1(("u1",))?;
+    // SAFETY: the block is the handler's and large enough; where there is no array it goes back at once.
+    #[allow(unsafe_code)]
+    unsafe {
+        let array = numpy.owning(&[size as isize], &dtype, block.address.as_ptr().cast(), capsule);
+        let array = array.inspect_err(|_| native.deallocate(block.address))?;
+        Bound::from_owned_ptr_or_err(py, ffi::PyMemoryView_FromObject(array.as_ptr()))
+    }
+}

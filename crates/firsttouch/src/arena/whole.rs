@@ -1,0 +1,166 @@
+//! The arena itself.
+
+use super::allocating::allocating;
+use super::bump::Bump;
+use super::error::Error;
+use super::marks::{Mark, MarkError, Marks};
+use super::options::{BadOptions, Options};
+use super::scope::{End, Scope};
+use super::upstream::Upstream;
+use super::zeroable::Zeroable;
+use crate::allocator::Request;
+use std::alloc::Layout;
+use std::cell::RefCell;
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+use std::slice::from_raw_parts_mut;
+
+/// See the [module](super). An arena may move to another thread, but two can't use it at once:
+///
+/// ```compile_fail,E0277
+/// fn share<T: Sync>(_: T) {}
+/// share(firsttouch::arena::Arena::new());
+/// ```
+///
+/// What is allocated in the arena itself, not in a scope, lives until the next rewind or reset:
+///
+/// ```compile_fail,E0502
+/// # use firsttouch::arena::Arena;
+/// let mut arena = Arena::new();
+/// let mark = arena.mark();
+/// let x = arena.alloc(1).unwrap();
+/// arena.rewind(mark).unwrap();
+/// println!("{x}"); // still borrowed
+/// ```
+pub struct Arena<'a> {
+    pub(super) bump: Bump<'a>,
+    pub(super) marks: RefCell<Marks>,
+    keep: usize,
+}
+
+impl Default for Arena<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[allow(clippy::mut_from_ref)] // each call gives other memory
+impl<'a> Arena<'a> {
+    fn of(bump: Bump<'a>, keep: usize) -> Self {
+        Self { bump, marks: RefCell::new(Marks::new()), keep }
+    }
+
+    /// A growing arena of the C library's memory. Nothing is taken before the first request.
+    #[inline]
+    pub fn new() -> Self {
+        let options = Options::default();
+        Self::of(Bump::growing(Upstream::default(), options), options.keep)
+    }
+
+    /// A growing arena whose chunks come from `upstream`: an allocator, shared (`Arc`) or borrowed.
+    ///
+    /// # Errors
+    /// Where the options can't be met, whatever the upstream.
+    ///
+    /// ```
+    /// # use firsttouch::arena::{Arena, Options};
+    /// # use firsttouch::adaptors::Pool;
+    /// let pool = Pool::new(Default::default());
+    /// let arena = Arena::with(pool, Options { first_chunk: 1 << 20, ..Options::default() })?;
+    /// # Ok::<(), firsttouch::arena::BadOptions>(())
+    /// ```
+    pub fn with(upstream: impl Into<Upstream<'a>>, options: Options) -> Result<Self, BadOptions> {
+        let options = options.checked()?;
+        Ok(Self::of(Bump::growing(upstream.into(), options), options.keep))
+    }
+
+    /// An arena of `size` bytes, which come from `upstream` now. It refuses more, and says what is used.
+    ///
+    /// # Errors
+    /// Where the upstream has no memory.
+    pub fn fixed(upstream: impl Into<Upstream<'a>>, size: usize) -> Result<Self, Error> {
+        let upstream = upstream.into();
+        let request = Request::bytes(size);
+        request.check()?;
+        let block = upstream.take(request)?;
+        // SAFETY: the block is ours until it goes back to its owner, and has that size.
+        Ok(Self::of(unsafe { Bump::fixed(block.address, request.size, Some(upstream)) }, request.size))
+    }
+
+    /// An arena in memory that somebody else has. It refuses more, and says what is used.
+    ///
+    /// ```
+    /// # use firsttouch::arena::Arena;
+    /// let mut storage = [std::mem::MaybeUninit::uninit(); 100];
+    /// let arena = Arena::over(&mut storage);
+    /// arena.alloc_slice::<u8>(60)?;
+    /// let error = arena.alloc_slice::<u8>(50).unwrap_err();
+    /// assert!(error.to_string().contains("of which 60 are in use (40 are left)"));
+    /// # Ok::<(), firsttouch::arena::Error>(())
+    /// ```
+    pub fn over(storage: &'a mut [MaybeUninit<u8>]) -> Self {
+        let size = storage.len();
+        // SAFETY: the storage is borrowed for `'a`, and a slice never begins at zero.
+        Self::of(unsafe { Bump::fixed(NonNull::from_mut(storage).cast(), size, None) }, size)
+    }
+
+    allocating!();
+
+    /// Runs `f` with a scope: what is allocated in it is free again at its end. Unlike [`Arena::rewind`], it needs no
+    /// check when the program runs.
+    #[inline]
+    pub fn scope<R>(&mut self, f: impl for<'i> FnOnce(&mut Scope<'i>) -> R) -> R {
+        // SAFETY: the arena is borrowed until the end.
+        let end = unsafe { End::new(&self.bump) };
+        let result = f(&mut end.scope());
+        if end.leave() && self.marks.get_mut().is_empty() {
+            // SAFETY: no scope is open, and no mark is left.
+            unsafe { self.bump.settle() };
+        }
+        result
+    }
+
+    /// Marks how far the arena is used, to be rewound to once.
+    #[inline]
+    pub fn mark(&self) -> Mark {
+        self.marks.borrow_mut().put(self.bump.position())
+    }
+
+    /// Goes back to a mark. Marks that were made later mean nothing any more.
+    ///
+    /// # Errors
+    /// Where another arena made the mark, or this one went back further since; nothing changes then.
+    #[inline]
+    pub fn rewind(&mut self, mark: Mark) -> Result<(), MarkError> {
+        let marks = self.marks.get_mut();
+        let at = marks.take(&mark)?;
+        // SAFETY: nothing that was allocated is borrowed, as the arena is not; marks are taken in their order.
+        if unsafe { self.bump.rewind(at) } && marks.is_empty() {
+            // SAFETY: no scope is open, as the arena is not borrowed, and no mark is left.
+            unsafe { self.bump.settle() };
+        }
+        Ok(())
+    }
+
+    /// Frees all that was allocated, and gives back what is beyond [`Options::keep`]. Marks mean nothing any more.
+    pub fn reset(&mut self) {
+        self.marks.get_mut().clear();
+        // SAFETY: nothing that was allocated is borrowed, as the arena is not; no mark is left, no scope open.
+        unsafe { self.bump.reset(self.keep) };
+    }
+
+    /// Gives back what is not in use.
+    pub fn trim(&mut self) {
+        self.bump.give_back_idle(0);
+    }
+
+    /// Bytes in use, with what alignment left between them.
+    pub fn used(&self) -> usize {
+        self.bump.used()
+    }
+
+    /// Bytes held, in use or not.
+    pub fn capacity(&self) -> usize {
+        self.bump.capacity()
+    }
+}

@@ -1,0 +1,172 @@
+//! The machine's NUMA nodes: their processors, memory and distances, as the kernel lists them.
+
+use crate::os::{self, Nodes, Processors};
+
+/// Bytes of a node's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeMemory {
+    /// All of it.
+    pub total: usize,
+    /// Used by nobody.
+    pub free: usize,
+    /// Free, or held for files and given up by need.
+    pub available: usize,
+}
+
+/// A node that is online.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its number.
+    pub number: usize,
+    /// Its processors; there may be none.
+    pub processors: Processors,
+    /// Its memory; there may be none.
+    pub memory: Option<NodeMemory>,
+    /// To every node that is online, in their order; 10 is its own memory.
+    pub distances: Vec<usize>,
+}
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topology {
+    /// Nodes that are online, by number.
+    pub nodes: Vec<Node>,
+    /// Nodes that could ever be.
+    pub possible: Nodes,
+}
+
+const FOLDER: &str = "/sys/devices/system/node";
+
+impl Topology {
+    /// As it is now. Where the kernel shows no nodes there is one, with everything.
+    pub fn read() -> Self {
+        Self::read_by(&os::system_file)
+    }
+
+    /// The same from files that `read` finds.
+    pub fn read_by(read: &dyn Fn(&str) -> Option<String>) -> Self {
+        let list = |name: &str| Nodes::parse(&read(&format!("{FOLDER}/{name}"))?);
+        let Some(online) = list("online").filter(|nodes| !nodes.is_empty()) else { return Self::single(read) };
+        let with_memory = list("has_memory").unwrap_or(online);
+        let nodes = online.iter().map(|number| {
+            let file = |name: &str| read(&format!("{FOLDER}/node{number}/{name}"));
+            let memory = file("meminfo").and_then(|text| memory_of(&text)).filter(|_| with_memory.contains(number));
+            let distances = file("distance").unwrap_or_default();
+            Node {
+                number,
+                processors: file("cpulist").and_then(|text| Processors::parse(&text)).unwrap_or(Processors::EMPTY),
+                memory,
+                distances: distances.split_whitespace().filter_map(|word| word.parse().ok()).collect(),
+            }
+        });
+        Self { nodes: nodes.collect(), possible: list("possible").unwrap_or(online) }
+    }
+
+    fn single(read: &dyn Fn(&str) -> Option<String>) -> Self {
+        let processors = read("/sys/devices/system/cpu/online").and_then(|text| Processors::parse(&text));
+        let processors = processors.unwrap_or_else(|| (0..os::processors()).collect());
+        let memory = read("/proc/meminfo").and_then(|text| memory_of(&text));
+        let node = Node { number: 0, processors, memory, distances: vec![10] };
+        Self { nodes: vec![node], possible: Nodes::one(0) }
+    }
+
+    /// The node of this number, if it is online.
+    pub fn node(&self, number: usize) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.number == number)
+    }
+
+    /// Nodes that are online.
+    pub fn online(&self) -> Nodes {
+        self.nodes.iter().map(|node| node.number).collect()
+    }
+
+    /// Nodes that have memory.
+    pub fn with_memory(&self) -> Nodes {
+        self.nodes.iter().filter(|node| node.memory.is_some_and(|memory| memory.total > 0)).map(|n| n.number).collect()
+    }
+
+    /// The highest number of a node that is online.
+    pub fn highest(&self) -> usize {
+        self.nodes.last().map_or(0, |node| node.number)
+    }
+
+    /// The processors of some nodes.
+    pub fn processors_of(&self, nodes: &Nodes) -> Processors {
+        let found = self.nodes.iter().filter(|node| nodes.contains(node.number));
+        found.flat_map(|node| node.processors.iter().collect::<Vec<_>>()).collect()
+    }
+
+    /// Bytes that some nodes can still give together.
+    pub fn available_on(&self, nodes: &Nodes) -> usize {
+        let found = self.nodes.iter().filter(|node| nodes.contains(node.number));
+        found.filter_map(|node| node.memory).map(|memory| memory.available).sum()
+    }
+
+    /// Why no memory can be had from `node`, in words; nothing where it can.
+    pub fn lacks(&self, node: usize) -> Option<String> {
+        let (online, with_memory) = (self.online(), self.with_memory());
+        let has = |nodes: &Nodes| format!("node{} {nodes}", if nodes.len() == 1 { "" } else { "s" });
+        match self.node(node) {
+            _ if with_memory.contains(node) => None,
+            Some(_) => Some(format!("node {node} has no memory: {} have", has(&with_memory))),
+            None if self.possible.contains(node) => Some(format!("node {node} is offline: online is {}", has(&online))),
+            None => Some(format!("there is no node {node}: this machine has {}", has(&online))),
+        }
+    }
+}
+
+/// What a node's meminfo, or the machine's, says.
+fn memory_of(text: &str) -> Option<NodeMemory> {
+    let line = |name: &str| {
+        let found = text.lines().find_map(|line| line.split_once(&format!("{name}:")))?.1;
+        found.split_whitespace().next()?.parse::<usize>().ok().map(|kib| kib << 10)
+    };
+    let (total, free) = (line("MemTotal")?, line("MemFree")?);
+    let held = ["Active(file)", "Inactive(file)", "SReclaimable"].into_iter().filter_map(line).sum::<usize>();
+    // As the kernel reckons for the whole machine: half of what is held for files may be in use.
+    Some(NodeMemory { total, free, available: line("MemAvailable").unwrap_or(free + held / 2) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Topology;
+
+    fn four(path: &str) -> Option<String> {
+        let text = match path.strip_prefix("/sys/devices/system/node/")? {
+            "online" => "0-2\n",
+            "possible" => "0-3\n",
+            "has_memory" => "0,2\n",
+            "node0/cpulist" => "0-1\n",
+            "node1/cpulist" => "2\n",
+            "node0/distance" => "10 20 30\n",
+            "node0/meminfo" | "node2/meminfo" => {
+                "Node 0 MemTotal:  1024 kB\nNode 0 MemFree:  512 kB\nNode 0 Active(file):  256 kB\n"
+            }
+            _ => return None,
+        };
+        Some(text.into())
+    }
+
+    #[test]
+    fn nodes_are_read_as_the_kernel_lists_them() {
+        let found = Topology::read_by(&four);
+        assert_eq!(
+            (found.highest(), found.online().to_string(), found.with_memory().to_string()),
+            (2, "0-2".into(), "0,2".into())
+        );
+        assert_eq!(found.nodes[0].distances, [10, 20, 30]);
+        let memory = found.nodes[0].memory.unwrap();
+        assert_eq!((memory.total, memory.free, memory.available), (1 << 20, 1 << 19, (1 << 19) + (1 << 17)));
+        assert_eq!(found.processors_of(&found.online()).to_string(), "0-2");
+        assert_eq!(found.lacks(0), None);
+        assert_eq!(found.lacks(1).unwrap(), "node 1 has no memory: nodes 0,2 have");
+        assert_eq!(found.lacks(3).unwrap(), "node 3 is offline: online is nodes 0-2");
+        assert_eq!(found.lacks(99).unwrap(), "there is no node 99: this machine has nodes 0-2");
+    }
+
+    #[test]
+    fn where_the_kernel_shows_no_nodes_there_is_one() {
+        let found = Topology::read_by(&|_| None);
+        assert_eq!((found.nodes.len(), found.highest(), found.nodes[0].processors.is_empty()), (1, 0, false));
+    }
+}

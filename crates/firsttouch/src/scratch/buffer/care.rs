@@ -1,0 +1,111 @@
+//! Giving chunks back, what happens around a fork, and the end.
+//!
+//! Chunks that empty are kept for the next turn, or a loop at the edge of a chunk would take and give one back in every
+//! turn. What nobody used for a second goes back, by the caretaker; where there is none, at the end of the last scope.
+
+use super::super::space::Space;
+use super::options::Sizes;
+use super::state::State;
+use super::{Buffer, Chunks, Source, Storage};
+use crate::memory::caretaker::{self, Ward};
+
+/// Ticks of the caretaker that a chunk stays unused before it goes.
+const PATIENCE: u8 = 10;
+/// The chunk that stays has at most this many times the first's size.
+const KEPT: usize = 4;
+
+impl State {
+    /// Whether more is held than what lives and what is open explain. While nothing does, one chunk.
+    fn is_excessive(&self, sizes: &Sizes) -> bool {
+        if self.slots.depth == 0 && self.bumped == 0 {
+            return self.spaces.count() > 1 || self.chunks > KEPT * sizes.chunk;
+        }
+        self.chunks > self.allowed(sizes, 0)
+    }
+
+    /// Takes out an empty chunk that is too much and stayed unused for so many ticks: the largest goes first, but the
+    /// largest that may stay goes last.
+    fn remove_excess(&mut self, sizes: &Sizes, patience: u8) -> Option<Box<Space>> {
+        if !self.is_excessive(sizes) {
+            return None;
+        }
+        let most = KEPT * sizes.chunk;
+        let order = |space: &Space| if space.bytes() > most { usize::MAX } else { most - space.bytes() };
+        self.spaces.remove(|space| (space.blocks == 0 && space.quiet >= patience).then(|| order(space)))
+    }
+}
+
+impl Buffer {
+    /// After a scope ended: sees to it that somebody gives back what is too much.
+    pub(super) fn see_to_excess(&self) {
+        let Source::Chunks(Chunks { sizes, .. }) = &self.source else { return };
+        let state = self.state.lock();
+        let too_much = state.slots.depth == 0 && state.is_excessive(sizes);
+        drop(state);
+        if too_much && !caretaker::ensure() {
+            self.give_back_excess(sizes, 0);
+        }
+    }
+
+    fn give_back_excess(&self, sizes: &Sizes, patience: u8) {
+        loop {
+            let Some(space) = self.state.lock().remove_excess(sizes, patience) else { return };
+            self.give_back(space);
+        }
+    }
+
+    /// Gives every chunk back that no block lies on.
+    pub(super) fn give_back_all(&self) {
+        let Source::Chunks(_) = &self.source else { return };
+        loop {
+            let Some(space) = self.state.lock().spaces.remove(|space| (space.blocks == 0).then_some(0)) else { return };
+            self.give_back(space);
+        }
+    }
+}
+
+impl Ward for Buffer {
+    fn tick(&self) {
+        let Source::Chunks(Chunks { sizes, .. }) = &self.source else { return };
+        self.state.lock().spaces.age();
+        self.give_back_excess(sizes, PATIENCE);
+    }
+
+    fn rests(&self) -> bool {
+        let Source::Chunks(Chunks { sizes, .. }) = &self.source else { return true };
+        let state = self.state.lock();
+        state.spaces.count() <= 1 && state.chunks <= KEPT * sizes.chunk
+    }
+
+    fn cool(&self) {
+        self.give_back_all();
+    }
+
+    fn hold(&self) {
+        self.state.hold();
+    }
+
+    unsafe fn release(&self) {
+        if let Source::Storage(Storage { shared: true, process, .. }) = self.source
+            && process != std::process::id()
+        {
+            // SAFETY: `hold` took the lock, and nobody else runs who could have a reference.
+            unsafe { self.state.held().closed = true };
+        }
+        // SAFETY: `hold` took it.
+        unsafe { self.state.release() }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        caretaker::leave(std::ptr::from_ref(self));
+        self.give_back_all();
+        let lives = self.state.lock().spaces.iter().any(|space| space.blocks > 0);
+        if let Source::Storage(Storage { keep, .. }) = &mut self.source
+            && lives
+        {
+            std::mem::forget(keep.take()); // law 8
+        }
+    }
+}

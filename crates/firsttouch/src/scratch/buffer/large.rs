@@ -1,0 +1,143 @@
+//! Large blocks: each has memory of its own, straight from the upstream, so that one that outlives its scope costs no
+//! more than any other. They are counted, limited and listed like the rest.
+
+use super::super::backing::{Refused, Slot};
+use super::super::space::{FREED, GRANULE};
+use super::options::Sizes;
+use super::{Buffer, Chunks, Source};
+use crate::allocator::{AllocError, Block, Limit, Request};
+use std::ptr::NonNull;
+
+/// What is noted of a living large block.
+#[derive(Clone, Copy)]
+pub(super) struct Large {
+    /// Bytes that may be used; they count as used and held.
+    pub usable: usize,
+    /// Its scope's place.
+    pub place: u32,
+    pub site: u64,
+}
+
+/// Bytes that a block of `size` counts for before it is there.
+fn counted(size: usize) -> usize {
+    size.next_multiple_of(GRANULE)
+}
+
+impl Buffer {
+    /// Takes a large block.
+    pub(super) fn take_large(&self, from: &Chunks, slot: Slot, request: Request, site: u64) -> Result<Block, Refused> {
+        let Chunks { upstream, sizes, large: list, .. } = from;
+        let size = counted(request.size);
+        self.charge(sizes, size, request.size)?;
+        let mut state = self.state.lock();
+        let (place, peak) = (state.place(slot), state.peak);
+        state.came(place, size);
+        drop(state);
+        let block = upstream.allocate(request).or_else(|_| {
+            self.give_back_all();
+            upstream.allocate(request)
+        });
+        let listed = block.and_then(|block| {
+            let note = Large { usable: block.size, place, site };
+            list.enter(block.address, request.size, note).inspect_err(|_| {
+                // SAFETY: the block was just taken, and nobody knows it.
+                unsafe { upstream.deallocate(block.address) };
+            })?;
+            Ok(block)
+        });
+        let mut state = self.state.lock();
+        match listed {
+            Ok(block) => {
+                state.held = state.held - size + block.size;
+                state.changed(place, size, block.size);
+            }
+            Err(_) => {
+                state.held -= size;
+                state.went(place, size);
+                state.peak = peak.max(state.used); // it never lived
+            }
+        }
+        drop(state);
+        Ok(listed.map_err(|error| AllocError { asked: request.size, ..error })?)
+    }
+
+    /// Makes `more` bytes count as held, unless that passes the limit; idle chunks go first.
+    pub(super) fn charge(&self, sizes: &Sizes, more: usize, asked: usize) -> Result<(), Refused> {
+        for tried in [false, true] {
+            let mut state = self.state.lock();
+            if state.held.checked_add(more).is_some_and(|sum| sum <= sizes.limit) {
+                state.held += more;
+                return Ok(());
+            }
+            if tried {
+                let (held, used) = (state.held, state.used);
+                return Err(AllocError::new(asked, Limit::Buffer { allowed: sizes.limit, held, used }).into());
+            }
+            drop(state);
+            self.give_back_all();
+        }
+        unreachable!("the second try answers")
+    }
+
+    /// What is noted of the living large block at `address`.
+    pub(super) fn large_at(&self, address: NonNull<u8>) -> Option<Large> {
+        let Source::Chunks(Chunks { large, .. }) = &self.source else { return None };
+        large.get(address)
+    }
+
+    /// Takes a large block back, if it is one of this buffer; whether it was.
+    ///
+    /// # Safety
+    /// As for `Backing::deallocate`.
+    pub(super) unsafe fn give_large(&self, address: NonNull<u8>) -> bool {
+        let Source::Chunks(Chunks { upstream, large, options, .. }) = &self.source else { return false };
+        let Some(noted) = large.leave(address) else { return false };
+        let mut state = self.state.lock();
+        state.held -= noted.usable;
+        state.went(noted.place, noted.usable);
+        drop(state);
+        // SAFETY: it is the upstream's, it left the list, and nobody uses it any more (caller).
+        unsafe {
+            if options.debug {
+                address.write_bytes(FREED, noted.usable);
+            }
+            upstream.deallocate(address);
+        }
+        true
+    }
+
+    /// Takes a large block off the books: from now on it is the upstream's alone.
+    pub(super) fn release_large(&self, address: NonNull<u8>) {
+        let Source::Chunks(Chunks { large, .. }) = &self.source else { return };
+        if let Some(noted) = large.leave(address) {
+            let mut state = self.state.lock();
+            state.held -= noted.usable;
+            state.went(noted.place, noted.usable);
+        }
+    }
+
+    /// Changes the size of a large block where it stands, if the upstream can and the limit allows.
+    ///
+    /// # Safety
+    /// As for `Backing::resize_in_place`.
+    pub(super) unsafe fn resize_large(&self, address: NonNull<u8>, size: usize) -> bool {
+        let Source::Chunks(Chunks { upstream, sizes, large, .. }) = &self.source else { return false };
+        let Some(old) = large.get(address) else { return false };
+        let more = counted(size.min(isize::MAX as usize)).saturating_sub(old.usable);
+        if more > 0 && self.charge(sizes, more, size).is_err() {
+            return false;
+        }
+        // SAFETY: it is the upstream's; the rest is the caller's promise.
+        let (done, usable) = unsafe {
+            let done = upstream.resize_in_place(address, size);
+            (done, if done { upstream.usable_size(address).max(size) } else { old.usable })
+        };
+        if done {
+            large.set(address, Large { usable, ..old });
+        }
+        let mut state = self.state.lock();
+        state.held = state.held - more - old.usable + usable;
+        state.changed(old.place, old.usable, usable);
+        done
+    }
+}

@@ -1,0 +1,284 @@
+//! A backing on scratch memory of one's own, which knows marks and no blocks: they are counted here, and nothing is
+//! rewound while a block lives above the mark.
+
+use super::backing::{Backing, Closed, Refused, Slot, Survivor};
+use super::levels::Levels;
+use crate::allocator::{AllocError, Block, Limit, Request};
+use crate::arena::Scratch;
+use crate::failure;
+use crate::memory::caretaker::{self, Ward};
+use crate::memory::lock::Lock;
+use std::cell::UnsafeCell;
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
+
+/// See the module.
+pub struct Over {
+    levels: Lock<Levels>,
+    /// Whether somebody is using `scratch`. No lock: it may run code that waits for others, and come back here.
+    busy: AtomicBool,
+    scratch: UnsafeCell<ManuallyDrop<Box<dyn Scratch>>>,
+    expression: String,
+}
+
+// SAFETY: `scratch` is used by whoever set `busy`, one at a time, and may move between threads.
+unsafe impl Sync for Over {}
+// SAFETY: as above.
+unsafe impl Send for Over {}
+
+/// The right to use the scratch memory until it is dropped.
+struct Turn<'a>(&'a Over);
+
+impl Turn<'_> {
+    fn scratch(&self) -> &dyn Scratch {
+        // SAFETY: this turn is the only one, and nobody drops what is borrowed here.
+        unsafe { &***self.0.scratch.get() }
+    }
+
+    /// Rewinds what nothing lives on any more.
+    fn settle(&self) {
+        loop {
+            let mark = self.0.levels.lock().ended();
+            let Some(mark) = mark else { return };
+            // SAFETY: the mark is the newest, as marks are made and rewound in turns alone, and no block lives above it.
+            unsafe { self.scratch().rewind(mark) };
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.busy.store(false, Release);
+    }
+}
+
+impl Over {
+    /// A backing on `scratch`, which `expression` makes.
+    pub fn new(scratch: Box<dyn Scratch>, expression: String) -> Arc<Self> {
+        let over = Arc::new(Self {
+            levels: Lock::new(Levels::default()),
+            busy: AtomicBool::new(false),
+            scratch: UnsafeCell::new(ManuallyDrop::new(scratch)),
+            expression,
+        });
+        let address: *const Self = Arc::as_ptr(&over);
+        // SAFETY: it stays where it is until it is dropped, which leaves the caretaker.
+        unsafe { caretaker::enter(address) };
+        over
+    }
+
+    fn turn(&self) -> Option<Turn<'_>> {
+        (!self.busy.swap(true, Acquire)).then(|| Turn(self))
+    }
+
+    fn taken(&self, slot: Slot, request: Request) -> Result<Block, Refused> {
+        request.check()?;
+        let turn = self.turn().ok_or(Refused::Crowded)?;
+        if !self.levels.lock().make_room().map_err(|()| AllocError::new(request.size, Limit::Upstream))? {
+            return Err(Refused::Crowded);
+        }
+        let address = turn.scratch().allocate(request.size, request.align)?;
+        self.levels.lock().came(slot, address.as_ptr() as usize, request.size);
+        Ok(Block { address, size: request.size, zeroed: request.zeroed })
+    }
+}
+
+// SAFETY: scratch memory keeps its own promises; a mark is rewound only when no block lives above it.
+unsafe impl Backing for Over {
+    fn open(&self) -> Slot {
+        let turn = self.turn();
+        let mark = turn.as_ref().map(|turn| {
+            turn.settle();
+            turn.scratch().mark()
+        });
+        self.levels.lock().open(mark)
+    }
+
+    fn close(&self, slot: Slot) -> Closed {
+        let closed = self.levels.lock().close(slot);
+        if let Some(turn) = self.turn() {
+            turn.settle();
+        }
+        closed
+    }
+
+    fn allocate(&self, slot: Slot, request: Request) -> Result<Block, Refused> {
+        let block = self.taken(slot, request).inspect_err(|refused| {
+            if let Refused::Failed(error) = refused
+                && failure::last() != Some(*error)
+            {
+                failure::remember(*error);
+            }
+        })?;
+        if request.zeroed {
+            // SAFETY: the block was just taken, and nobody uses it yet.
+            unsafe { block.address.write_bytes(0, request.size) };
+        }
+        Ok(block)
+    }
+
+    unsafe fn deallocate(&self, address: NonNull<u8>) -> bool {
+        self.levels.lock().went(address.as_ptr() as usize)
+    }
+
+    fn usable_size(&self, address: NonNull<u8>) -> Option<usize> {
+        self.levels.lock().size(address.as_ptr() as usize)
+    }
+
+    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
+        self.usable_size(address).is_some_and(|usable| size <= usable)
+    }
+
+    fn survivors(&self, slot: Slot) -> Vec<Survivor> {
+        self.levels.lock().survivors(slot)
+    }
+
+    fn used(&self) -> usize {
+        self.levels.lock().used
+    }
+
+    fn capacity(&self) -> usize {
+        self.levels.lock().taken()
+    }
+
+    fn peak(&self) -> usize {
+        self.levels.lock().peak
+    }
+
+    fn depth(&self) -> usize {
+        self.levels.lock().depth()
+    }
+
+    fn reset(&self) -> Result<(), usize> {
+        let open = self.depth();
+        if open > 0 {
+            return Err(open);
+        }
+        if let Some(turn) = self.turn() {
+            turn.settle();
+        }
+        self.levels.lock().forget_peak();
+        Ok(())
+    }
+
+    fn in_segments(&self) -> bool {
+        false
+    }
+
+    fn expression(&self) -> String {
+        self.expression.clone()
+    }
+}
+
+impl Ward for Over {
+    fn tick(&self) {}
+
+    fn rests(&self) -> bool {
+        true
+    }
+
+    fn cool(&self) {}
+
+    fn hold(&self) {
+        self.levels.hold();
+    }
+
+    unsafe fn release(&self) {
+        // SAFETY: `hold` took it.
+        unsafe { self.levels.release() };
+    }
+}
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        caretaker::leave(std::ptr::from_ref(self));
+        if self.levels.lock().used == 0 {
+            // SAFETY: nobody else is left to use it, and no block lives on it; else it stays for ever (law 8).
+            unsafe { ManuallyDrop::drop(self.scratch.get_mut()) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    /// A bump over one piece, which notes what it was asked.
+    struct Bump(Arc<Mutex<(usize, Vec<String>)>>, Box<[u64]>);
+
+    // SAFETY: the pointer goes up, and down to marks alone; the piece stays where it is.
+    unsafe impl Scratch for Bump {
+        fn allocate(&self, size: usize, align: usize) -> Result<NonNull<u8>, AllocError> {
+            let base = self.1.as_ptr() as usize;
+            let mut state = self.0.lock().unwrap();
+            let at = (base + state.0).next_multiple_of(align);
+            if at + size > base + 8 * self.1.len() {
+                return Err(AllocError::new(size, Limit::Upstream));
+            }
+            state.0 = at + size - base;
+            Ok(NonNull::new(at as *mut u8).unwrap())
+        }
+
+        fn mark(&self) -> u64 {
+            self.0.lock().unwrap().0 as u64
+        }
+
+        unsafe fn rewind(&self, mark: u64) {
+            let mut state = self.0.lock().unwrap();
+            assert!(mark as usize <= state.0);
+            state.0 = mark as usize;
+            state.1.push(format!("rewind {mark}"));
+        }
+    }
+
+    #[test]
+    fn rewinds_only_what_nothing_lives_on() {
+        let log = Arc::new(Mutex::new((0, Vec::new())));
+        let over = Over::new(Box::new(Bump(log.clone(), vec![0; 4096].into())), "Bump()".into());
+        let at = || log.lock().unwrap().0;
+        let outer = over.open();
+        let first = over.allocate(outer, Request::bytes(100)).unwrap();
+        let inner = over.open();
+        let second = over.allocate(inner, Request::zeroed(1000)).unwrap();
+        let full = over.allocate(inner, Request::bytes(1 << 20));
+        assert!(matches!(full, Err(Refused::Failed(_))));
+        let above = at();
+        assert_eq!((over.used(), over.depth(), over.survivors(inner).len()), (1100, 2, 1));
+        assert_eq!(over.close(inner).survivors, 1);
+        assert_eq!(over.close(outer).survivors, 1);
+        assert_eq!(at(), above, "a block lives on top");
+        assert_eq!(over.usable_size(second.address), Some(1000));
+        // SAFETY: the blocks live, and nobody uses them.
+        unsafe {
+            assert!(over.deallocate(first.address) && !over.deallocate(first.address));
+            let third = over.open();
+            assert_eq!(at(), above);
+            assert!(over.deallocate(second.address));
+            over.close(third);
+        }
+        assert_eq!((at(), over.used(), over.capacity(), over.peak()), (0, 0, 0, 1100));
+        over.reset().unwrap();
+        assert_eq!(over.peak(), 0);
+    }
+
+    #[test]
+    fn what_ended_scopes_waste_is_bounded() {
+        let log = Arc::new(Mutex::new((0, Vec::new())));
+        let over = Over::new(Box::new(Bump(log.clone(), vec![0; 4 << 20].into())), "Bump()".into());
+        let mut kept = Vec::new();
+        let crowded = (0..100).any(|_| {
+            let slot = over.open();
+            let turn = over.allocate(slot, Request::bytes(300_000));
+            let small = over.allocate(slot, Request::bytes(100));
+            over.close(slot);
+            // SAFETY: the block lives, and nobody uses it.
+            turn.iter().for_each(|block| unsafe { assert!(over.deallocate(block.address)) });
+            kept.extend(small.ok());
+            turn.is_err()
+        });
+        assert!(crowded && over.capacity() < 4 << 20);
+    }
+}

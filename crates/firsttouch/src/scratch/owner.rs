@@ -1,0 +1,64 @@
+//! Whom a scope belongs to: one thread of one process.
+
+use crate::os;
+use std::sync::Once;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// Counts forks, so that a child is told from its parent without a system call.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn nothing() {}
+
+extern "C" fn another_process() {
+    PROCESS.fetch_add(1, Relaxed);
+}
+
+/// The number of this thread; no two threads of a process ever share one, and none is zero.
+fn thread() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    thread_local! {
+        static OWN: u64 = LAST.fetch_add(1, Relaxed) + 1;
+    }
+    OWN.with(|&number| number)
+}
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    thread: u64,
+    process: u32,
+}
+
+impl Owner {
+    /// The thread that asks.
+    pub fn current() -> Self {
+        static FORKS: Once = Once::new();
+        FORKS.call_once(|| os::at_fork(nothing, nothing, another_process));
+        Self { thread: thread(), process: PROCESS.load(Relaxed) }
+    }
+
+    /// Whether it is the thread that asks.
+    #[inline]
+    pub fn is_current(self) -> bool {
+        self.thread == thread() && self.is_here()
+    }
+
+    /// Whether it is a thread of this process.
+    #[inline]
+    pub fn is_here(self) -> bool {
+        self.process == PROCESS.load(Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_itself_and_nobody_else() {
+        let here = Owner::current();
+        assert!(here.is_current() && here == Owner::current());
+        let there = std::thread::spawn(move || (Owner::current(), here.is_current())).join().unwrap();
+        assert!(!there.1 && there.0 != here && there.0.is_here() && !there.0.is_current());
+    }
+}

@@ -1,0 +1,128 @@
+//! The scopes of a buffer: which are open, and how many blocks of each live.
+
+use super::backing::Slot;
+
+/// A slot's number has its place in the list below, and above how often that was used: an old number names nobody.
+const PLACE_BITS: u32 = 24;
+const PLACES: usize = 1 << PLACE_BITS;
+const NONE: u32 = u32::MAX;
+
+struct Place {
+    turn: u8,
+    open: bool,
+    blocks: usize,
+    bytes: usize,
+    /// The next vacant place.
+    next: u32,
+}
+
+impl Place {
+    const fn new() -> Self {
+        Self { turn: 0, open: true, blocks: 0, bytes: 0, next: NONE }
+    }
+}
+
+/// See the module. The first place is that of blocks outside all scopes. A place that is neither open nor has blocks
+/// is vacant, in a chain, so that a free allocates nothing (law 5).
+pub(super) struct Slots {
+    places: Vec<Place>,
+    vacant: u32,
+    /// How many scopes are open.
+    pub depth: usize,
+    outside: Place,
+}
+
+impl Slots {
+    pub(super) const fn new() -> Self {
+        Self { places: Vec::new(), vacant: NONE, depth: 0, outside: Place::new() }
+    }
+
+    /// A scope begins. Where there is no memory for another place its blocks count as outside.
+    pub(super) fn open(&mut self) -> Slot {
+        let index = self.vacant;
+        if index != NONE {
+            let place = &mut self.places[index as usize - 1];
+            self.vacant = place.next;
+            *place = Place { turn: place.turn.wrapping_add(1), ..Place::new() };
+        } else if self.places.len() + 1 >= PLACES || self.places.try_reserve(1).is_err() {
+            return Slot::OUTSIDE;
+        } else {
+            self.places.push(Place::new());
+        }
+        self.depth += 1;
+        let index = if index == NONE { self.places.len() as u32 } else { index };
+        Slot(index | u32::from(self.places[index as usize - 1].turn) << PLACE_BITS)
+    }
+
+    /// The place that a slot's number names, as long as it is that scope's.
+    pub(super) fn index(&self, slot: Slot) -> Option<u32> {
+        let index = slot.0 % PLACES as u32;
+        if index == 0 {
+            return Some(0);
+        }
+        let place = self.places.get(index as usize - 1)?;
+        let its = u32::from(place.turn) == slot.0 >> PLACE_BITS && (place.open || place.blocks > 0);
+        its.then_some(index)
+    }
+
+    /// A scope ends; whether it was open.
+    pub(super) fn close(&mut self, slot: Slot) -> bool {
+        let Some(index @ 1..) = self.index(slot) else { return false };
+        let place = &mut self.places[index as usize - 1];
+        if !std::mem::replace(&mut place.open, false) {
+            return false;
+        }
+        self.depth -= 1;
+        self.vacate_if_done(index);
+        true
+    }
+
+    /// Number and bytes of a scope's living blocks.
+    pub(super) fn count(&self, slot: Slot) -> (usize, usize) {
+        let place = self.index(slot).map(|index| self.place(index));
+        place.map_or((0, 0), |place| (place.blocks, place.bytes))
+    }
+
+    fn place(&self, index: u32) -> &Place {
+        if index == 0 { &self.outside } else { &self.places[index as usize - 1] }
+    }
+
+    #[inline]
+    fn place_mut(&mut self, index: u32) -> &mut Place {
+        if index == 0 { &mut self.outside } else { &mut self.places[index as usize - 1] }
+    }
+
+    /// A block came to a place.
+    #[inline]
+    pub(super) fn came(&mut self, index: u32, bytes: usize) {
+        let place = self.place_mut(index);
+        place.blocks += 1;
+        place.bytes += bytes;
+    }
+
+    /// A block of a place is gone.
+    #[inline]
+    pub(super) fn went(&mut self, index: u32, bytes: usize) {
+        let place = self.place_mut(index);
+        place.blocks -= 1;
+        place.bytes -= bytes;
+        if !place.open && place.blocks == 0 {
+            self.vacate_if_done(index);
+        }
+    }
+
+    /// A block of a place has another size.
+    pub(super) fn changed(&mut self, index: u32, old: usize, new: usize) {
+        let place = self.place_mut(index);
+        place.bytes = place.bytes - old + new;
+    }
+
+    fn vacate_if_done(&mut self, index: u32) {
+        let vacant = self.vacant;
+        let place = self.place_mut(index);
+        if !place.open && place.blocks == 0 {
+            place.next = vacant;
+            self.vacant = index;
+        }
+    }
+}

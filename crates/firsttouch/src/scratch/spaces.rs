@@ -1,0 +1,101 @@
+//! The spaces of a buffer in order of address, and the one that was served from last.
+
+use super::backing::Damage;
+use super::space::{Owner, Space, Taken};
+
+struct Entry {
+    start: usize,
+    end: usize,
+    space: Box<Space>,
+}
+
+/// See the module.
+pub(super) struct Spaces {
+    list: Vec<Entry>,
+    current: usize,
+}
+
+impl Spaces {
+    pub(super) const fn new() -> Self {
+        Self { list: Vec::new(), current: 0 }
+    }
+
+    /// Makes room for one more; whether there is memory for that.
+    pub(super) fn make_room(&mut self) -> bool {
+        self.list.try_reserve(1).is_ok()
+    }
+
+    /// Takes a space up, and serves from it next. Room was made for it.
+    pub(super) fn insert(&mut self, space: Box<Space>) {
+        let (start, end) = (space.start(), space.start() + space.bytes());
+        let at = self.list.partition_point(|entry| entry.start < start);
+        self.list.insert(at, Entry { start, end, space });
+        self.current = at;
+    }
+
+    /// Takes out the space that `order` is highest for, if it is anything for one.
+    pub(super) fn remove(&mut self, order: impl Fn(&Space) -> Option<usize>) -> Option<Box<Space>> {
+        let ranked = self.list.iter().enumerate().filter_map(|(at, entry)| Some((order(&entry.space)?, at)));
+        let (_, at) = ranked.max()?;
+        if self.current > at || self.current + 1 == self.list.len() {
+            self.current = self.current.saturating_sub(1);
+        }
+        Some(self.list.remove(at).space)
+    }
+
+    /// Number of spaces.
+    pub(super) fn count(&self) -> usize {
+        self.list.len()
+    }
+
+    /// The space that served last is in use.
+    pub(super) fn touch(&mut self) {
+        if let Some(entry) = self.list.get_mut(self.current) {
+            entry.space.quiet = 0;
+        }
+    }
+
+    /// A tick has passed.
+    pub(super) fn age(&mut self) {
+        self.list.iter_mut().for_each(|entry| entry.space.quiet = entry.space.quiet.saturating_add(1));
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Space> {
+        self.list.iter().map(|entry| &*entry.space)
+    }
+
+    /// What debug mode finds in any space.
+    pub(super) fn damage(&mut self) -> Option<Damage> {
+        self.list.iter_mut().fold(None, |found, entry| found.or(entry.space.damage()))
+    }
+
+    /// The space and the granule where the living block at `address` begins.
+    #[inline]
+    pub(super) fn find(&mut self, address: usize) -> Option<(&mut Space, u32)> {
+        let mut at = self.current;
+        if self.list.get(at).is_none_or(|entry| address < entry.start || address >= entry.end) {
+            at = self.list.partition_point(|entry| entry.end <= address);
+        }
+        let entry = self.list.get_mut(at).filter(|entry| address >= entry.start)?;
+        let block = entry.space.find_block(address)?;
+        Some((&mut entry.space, block))
+    }
+
+    /// Takes a block from the space that served last, or from the first that has room.
+    #[inline]
+    pub(super) fn take(&mut self, need: u32, align: usize, owner: Owner, thoroughly: bool) -> Option<Taken> {
+        let taken = self.list.get_mut(self.current)?.space.take(need, align, owner, thoroughly);
+        if taken.is_some() { taken } else { self.take_elsewhere(need, align, owner, thoroughly) }
+    }
+
+    #[cold]
+    fn take_elsewhere(&mut self, need: u32, align: usize, owner: Owner, thoroughly: bool) -> Option<Taken> {
+        let current = self.current;
+        let mut others = self.list.iter_mut().enumerate().filter(|(at, _)| *at != current);
+        let (at, taken) =
+            others.find_map(|(at, entry)| Some((at, entry.space.take(need, align, owner, thoroughly)?)))?;
+        self.current = at;
+        self.touch();
+        Some(taken)
+    }
+}

@@ -1,0 +1,101 @@
+//! Pages with a placement: each block a mapping of its own, on the pages and nodes asked for, real and locked on request.
+
+#![allow(unsafe_code)]
+
+use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::failure;
+use crate::memory::ledger::Ledger;
+use crate::memory::placement::{self, Placement};
+use crate::memory::policy::Orders;
+use crate::memory::receipt::{Outcome, Receipt};
+use crate::os::{self, Errno};
+use crate::stats::Stats;
+use std::ptr::{NonNull, with_exposed_provenance_mut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// See the module.
+pub struct PlacedPages {
+    placement: Placement,
+    ledger: Arc<Ledger<Receipt>>,
+    bytes: AtomicUsize,
+}
+
+impl PlacedPages {
+    /// A source of pages that are placed so.
+    pub fn new(placement: Placement) -> Arc<Self> {
+        Arc::new(Self { placement, ledger: Ledger::new(), bytes: AtomicUsize::new(0) })
+    }
+
+    /// What is asked for.
+    pub fn placement(&self) -> &Placement {
+        &self.placement
+    }
+
+    /// The living block that `address` lies in, and its receipt.
+    pub fn receipt(&self, address: usize) -> Option<(usize, Receipt)> {
+        let mut found = None;
+        self.ledger.each(|start, receipt| {
+            if (start..start + receipt.bytes).contains(&address) {
+                found = Some((start, receipt));
+            }
+        });
+        found
+    }
+
+    /// Lets pages of a block that are not there yet come from where `orders` say.
+    pub fn rebind(&self, address: usize, orders: &Orders) -> Result<(), Errno> {
+        let Some((start, mut receipt)) = self.receipt(address) else { return Err(Errno::NOTHING_THERE) };
+        placement::bind((start, receipt.bytes), orders, receipt.page)?;
+        (receipt.policy, receipt.nodes) = (Outcome::Granted, Some((orders.mode, orders.nodes)));
+        // SAFETY: a mapping never lies at zero.
+        self.ledger.set(unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(start)) }, receipt);
+        Ok(())
+    }
+}
+
+// SAFETY: every block is a mapping of its own, that reads zero and stays until it is given back.
+unsafe impl Allocator for PlacedPages {
+    fn expression(&self) -> String {
+        format!("pages({})", self.placement)
+    }
+
+    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
+        request.check().inspect_err(|&error| failure::remember(error))?;
+        let placed = self.placement.map(request.size, request.align)?;
+        // SAFETY: a mapping never lies at zero.
+        let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut::<u8>(placed.address)) };
+        self.ledger.enter(address, request.size, placed.receipt).inspect_err(|&error| {
+            failure::remember(error);
+            // SAFETY: it was just mapped, and nobody knows it.
+            let _ = unsafe { os::unmap(placed.address, placed.size) };
+        })?;
+        self.bytes.fetch_add(placed.size, Relaxed);
+        Ok(Block { address, size: placed.size, zeroed: true })
+    }
+
+    unsafe fn deallocate(&self, address: NonNull<u8>) {
+        let Some(receipt) = self.ledger.leave(address) else { return };
+        self.bytes.fetch_sub(receipt.bytes, Relaxed);
+        // SAFETY: the block was a mapping of its own, and nothing uses it any more (the caller). Where the kernel can't
+        // unmap it (too many mappings) its content goes at least.
+        unsafe {
+            if os::unmap(address.as_ptr() as usize, receipt.bytes).is_err() {
+                let _ = os::discard(address.as_ptr() as usize, receipt.bytes);
+            }
+        }
+    }
+
+    unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
+        self.ledger.get(address).map_or(0, |receipt| receipt.bytes)
+    }
+
+    fn stats(&self) -> Stats {
+        let bytes = self.bytes.load(Relaxed);
+        Stats { active: bytes, in_use: bytes, mapped: bytes, ..Stats::default() }
+    }
+
+    fn owns(&self, address: NonNull<u8>) -> Option<bool> {
+        Some(self.ledger.get(address).is_some())
+    }
+}

@@ -1,0 +1,77 @@
+//! Placement on real nodes, page by page. It needs several nodes: `make test-numa` boots machines that have them, in
+//! which this program is the first and only process. On a machine with one node the tests that need more are skipped.
+
+#![allow(unsafe_code)] // Safety: each block says what it rests on.
+
+mod guest;
+mod looked;
+mod moved;
+mod outside;
+mod placed;
+mod threads;
+mod view;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A test, and how many nodes with memory it needs.
+type Test = (&'static str, usize, fn());
+
+const TESTS: &[Test] = &[
+    ("bind: every node in turn", 1, placed::bind_each),
+    ("bind: a set of nodes", 2, placed::bind_set),
+    ("preferred", 2, placed::preferred),
+    ("interleave: page by page", 2, placed::interleave),
+    ("local: where the thread runs that touches", 2, placed::local),
+    ("blocked: slabs in the order of the nodes", 2, placed::blocked),
+    ("explicit huge pages of one node", 2, placed::explicit),
+    ("explicit huge pages that a node lacks", 2, placed::explicit_lacking),
+    ("transparent huge pages", 2, placed::transparent),
+    ("populate by several threads", 2, placed::populated),
+    ("a node that is full is an error", 2, placed::more_than_a_node_has),
+    ("migrate to every node", 2, moved::to_every_node),
+    ("migrate: interleave", 2, moved::interleave),
+    ("migrate: slabs along either axis", 2, moved::slabs),
+    ("migrate: huge pages", 2, moved::huge),
+    ("migrate: content comes along", 2, moved::content),
+    ("migrate: later pages follow", 2, moved::later_pages),
+    ("migrate: memory of others", 2, moved::others_memory),
+    ("AutoNUMA is on", 2, moved::balancing),
+    ("residency: the node of every page", 1, looked::on_every_node),
+    ("residency: every state", 1, looked::every_state),
+    ("residency: huge pages", 1, looked::huge_pages),
+    ("run_on: processors and memory, restored after", 2, threads::run_on),
+    ("run_on nests", 2, threads::nested),
+    ("a pool on a node", 2, threads::pool_on_a_node),
+    ("a forked child places too", 2, threads::forked),
+    ("nodes that are not there", 1, outside::not_there),
+    ("a node without memory", 1, outside::without_memory),
+    ("a node that is offline", 1, outside::offline),
+    ("a policy from outside", 2, outside::numactl),
+    ("a cpuset", 2, outside::cpuset),
+    ("a container that refuses mbind", 1, outside::refused),
+    ("strict", 2, outside::strict),
+];
+
+fn main() {
+    let guest = guest::boot();
+    let nodes = view::nodes().len();
+    println!("nodes with memory: {}", view::nodes());
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    for (name, needs, test) in TESTS {
+        if nodes < *needs || (!guest && !outside::may_run_here(name)) {
+            println!("test {name} ... skipped: it needs {needs} nodes with memory, in a machine of its own");
+            skipped += 1;
+        } else if catch_unwind(AssertUnwindSafe(test)).is_ok() {
+            println!("test {name} ... ok");
+            passed += 1;
+        } else {
+            println!("test {name} ... FAILED");
+            failed += 1;
+        }
+    }
+    println!("numa: {passed} passed, {failed} failed, {skipped} skipped");
+    if guest {
+        guest::power_off();
+    }
+    std::process::exit(i32::from(failed > 0));
+}

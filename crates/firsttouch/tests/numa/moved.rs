@@ -1,0 +1,127 @@
+//! Pages that go to another node.
+
+use super::view::{Held, SIZE, all_on, nodes, numbers, policy, source, write};
+use firsttouch::memory::migration::{Axis, Migration, migrate, nodes_of};
+use firsttouch::memory::placement::{Page, Placement, Populate};
+use firsttouch::memory::policy::{Orders, Outer};
+use firsttouch::os;
+use firsttouch::sources::{Malloc, Pages, PlacedPages};
+
+const HUGE: usize = 2 << 20;
+
+fn orders(text: &str) -> Orders {
+    policy(text).unwrap().within(&Outer::now(nodes())).unwrap()
+}
+
+fn to(held: &Held<'_>, text: &str, axis: Option<Axis>) -> Migration {
+    let done = migrate((held.address(), held.block.size), &orders(text), axis, &mut |_| true).unwrap();
+    assert_eq!((done.failed, done.why_not), (0, None));
+    done
+}
+
+pub fn to_every_node() {
+    let pages = Pages::new(false);
+    let held = Held::new(&*pages, SIZE).touched();
+    for node in numbers().into_iter().chain(numbers()) {
+        to(&held, &node.to_string(), None);
+        all_on(&held, node);
+        assert_eq!(to(&held, &format!("preferred:{node}"), None).stayed, held.block.size);
+    }
+}
+
+pub fn interleave() {
+    let pages = Pages::new(false);
+    let held = Held::new(&*pages, SIZE).touched();
+    to(&held, "interleave:all", None);
+    for node in numbers() {
+        let share = held.pages().iter().filter(|&&page| page == node as i32).count();
+        assert!(share.abs_diff(SIZE / os::page_size() / nodes().len()) <= 1);
+    }
+}
+
+/// An array of 8 rows, each of 16 times 16 pages.
+pub fn slabs() {
+    let (page, all) = (os::page_size(), numbers());
+    let row = 256 * page;
+    let pages = Pages::new(false);
+    let held = Held::new(&*pages, 8 * row).touched();
+    let n = all.len();
+    to(&held, "blocked:0", Some(Axis { stride: row, items: 8 }));
+    for (at, node) in held.pages().into_iter().enumerate() {
+        assert_eq!(node, all[at / 256 * n / 8] as i32, "page {at}");
+    }
+    to(&held, "blocked:1", Some(Axis { stride: 16 * page, items: 16 }));
+    for (at, node) in held.pages().into_iter().enumerate() {
+        assert_eq!(node, all[at / 16 % 16 * n / 16] as i32, "page {at}");
+    }
+}
+
+/// A huge page goes to one node as a whole, the one that its first byte belongs on.
+pub fn huge() {
+    let (all, rows) = (numbers(), 16);
+    let placement = Placement { pages: vec![Page::Transparent], populate: Populate::Best, ..Placement::default() };
+    let pages = PlacedPages::new(placement);
+    let held = Held::new(&*pages, rows * HUGE);
+    let node_of = |row: usize| held.pages()[row * 512] as usize;
+    for (policy, axis) in [("interleave:all", None), ("blocked:0", Some(Axis { stride: HUGE, items: rows }))] {
+        to(&held, policy, axis);
+        let found = held.pages();
+        assert!(found.chunks(512).all(|huge| huge.iter().all(|&node| node == huge[0])), "{policy}: {found:?}");
+        for node in &all {
+            let share = (0..rows).filter(|&row| node_of(row) == *node).count();
+            assert!(
+                share.abs_diff(rows / all.len()) <= 1,
+                "{policy}, node {node}: {share} of {rows}: {:?}",
+                (0..rows).map(|row| found[row * 512]).collect::<Vec<_>>()
+            );
+        }
+    }
+    assert!((1..rows).all(|row| node_of(row - 1) <= node_of(row)));
+}
+
+pub fn content() {
+    let pages = Pages::new(false);
+    let held = Held::new(&*pages, SIZE);
+    let words = SIZE / 8;
+    // SAFETY: the block is ours, large enough, and aligned.
+    let slice = unsafe { std::slice::from_raw_parts_mut(held.block.address.as_ptr().cast::<u64>(), words) };
+    slice.iter_mut().enumerate().for_each(|(at, word)| *word = at as u64 * 0x9e37_79b9);
+    for node in numbers() {
+        to(&held, &node.to_string(), None);
+    }
+    assert!(slice.iter().enumerate().all(|(at, &word)| word == at as u64 * 0x9e37_79b9));
+}
+
+/// A block that is a mapping of its own: what is touched after the move comes from the new node.
+pub fn later_pages() {
+    let (a, b) = (numbers()[0], numbers()[1]);
+    let pages = source(&a.to_string());
+    let held = Held::new(&*pages, SIZE);
+    write(held.address(), SIZE / 2, 1);
+    pages.rebind(held.address(), &orders(&b.to_string())).unwrap();
+    let done = to(&held, &b.to_string(), None);
+    assert!(done.moved >= SIZE / 2 - os::page_size() && done.absent >= SIZE / 2 - os::page_size(), "{done:?}");
+    all_on(&held.touched(), b);
+}
+
+pub fn others_memory() {
+    let held = Held::new(&Malloc, SIZE).touched();
+    for node in numbers() {
+        let done = to(&held, &node.to_string(), None);
+        assert!(done.absent <= os::page_size(), "{done:?}"); // the last one is not ours alone
+        let found = nodes_of(held.address() & !4095, SIZE).unwrap();
+        assert!(found.iter().all(|&page| page == node as i32));
+    }
+}
+
+/// AutoNUMA unmaps pages to see who uses them; they are there all the same.
+pub fn balancing() {
+    let pages = Pages::new(false);
+    let held = Held::new(&*pages, SIZE).touched();
+    std::fs::write("/proc/sys/kernel/numa_balancing", "1").unwrap();
+    let began = std::time::Instant::now();
+    while began.elapsed() < std::time::Duration::from_secs(5) {
+        assert!(held.pages().iter().all(|&node| node >= 0));
+    }
+    std::fs::write("/proc/sys/kernel/numa_balancing", "0").unwrap();
+}

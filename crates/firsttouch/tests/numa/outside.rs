@@ -1,0 +1,138 @@
+//! What was decided outside, and nodes that cannot be had.
+
+use super::view::{Held, SIZE, all_on, in_a_thread, nodes, numbers, policy, source};
+use firsttouch::allocator::{Allocator, Limit, Request};
+use firsttouch::memory::placement::Placement;
+use firsttouch::memory::policy::Policy;
+use firsttouch::memory::receipt::{Outcome, Reason};
+use firsttouch::memory::run_on;
+use firsttouch::memory::topology::Topology;
+use firsttouch::sources::PlacedPages;
+use std::fs::{create_dir_all, write};
+
+/// What changes nothing of a machine that is not ours.
+pub fn may_run_here(name: &str) -> bool {
+    !["explicit", "cpuset", "full", "AutoNUMA"].iter().any(|word| name.contains(word))
+}
+
+fn complaint(text: &str) -> String {
+    Policy::parse(text).unwrap().check(&Topology::read()).unwrap_err()
+}
+
+pub fn not_there() {
+    for text in ["99", "preferred:99", "interleave:0,99", "preferred:100000"] {
+        let message = complaint(text);
+        assert!(message.contains("there is no node") && message.contains("this machine has node"), "{message}");
+    }
+    assert!(run_on::enter(99).unwrap_err().contains("there is no node 99"));
+}
+
+pub fn without_memory() {
+    let machine = Topology::read();
+    for node in machine.online().without(&machine.with_memory()).iter() {
+        assert!(complaint(&node.to_string()).contains("has no memory"));
+        in_a_thread(|| match run_on::enter(node) {
+            Ok((before, why_not)) => {
+                assert_eq!((why_not, firsttouch::os::current_node()), (Some(Reason::Node), node));
+                let pages = source("local"); // the nearest that has some
+                assert!(Held::new(&*pages, SIZE).touched().pages().iter().all(|&page| nodes().contains(page as usize)));
+                run_on::leave(&before);
+            }
+            Err(message) => assert!(message.contains("has no processors"), "{message}"),
+        });
+    }
+}
+
+pub fn offline() {
+    let machine = Topology::read();
+    for node in machine.possible.without(&machine.online()).iter() {
+        assert!(complaint(&node.to_string()).contains("is offline"));
+        assert!(run_on::enter(node).unwrap_err().contains("is offline"));
+    }
+}
+
+fn outcome(text: &str) -> (Outcome, Vec<i32>) {
+    let pages = source(text);
+    let held = Held::new(&*pages, SIZE).touched();
+    (pages.receipt(held.address()).unwrap().1.policy, held.pages())
+}
+
+pub fn policy_from(bound: usize, other: usize, reason: Reason) {
+    let only_there = |pages: Vec<i32>| assert!(pages.iter().all(|&page| page == bound as i32), "{pages:?}");
+    let (got, pages) = outcome(&other.to_string());
+    assert_eq!(got, Outcome::Refused(reason));
+    only_there(pages);
+    let (got, pages) = outcome(&format!("bind:{bound},{other}"));
+    assert!(matches!(got, Outcome::Partly(_)), "{got:?}");
+    only_there(pages);
+    for text in ["interleave:all", "blocked:0", "bind:all", "local"] {
+        only_there(outcome(text).1);
+    }
+}
+
+/// As `numactl --membind` sets it.
+pub fn numactl() {
+    let (bound, other) = (numbers()[1], numbers()[0]);
+    in_a_thread(|| {
+        let mask = [1u64 << bound; 1];
+        // SAFETY: the kernel reads 64 bits.
+        let done = unsafe { libc::syscall(libc::SYS_set_mempolicy, libc::MPOL_BIND, mask.as_ptr(), 65) };
+        assert_eq!(done, 0);
+        policy_from(bound, other, Reason::OuterPolicy);
+        assert_eq!(outcome(&format!("preferred:{bound}")).0, Outcome::Refused(Reason::OuterPolicy));
+    });
+}
+
+pub fn cpuset() {
+    let (bound, other) = (numbers()[1], numbers()[0]);
+    write("/sys/fs/cgroup/cgroup.subtree_control", "+cpuset").unwrap();
+    create_dir_all("/sys/fs/cgroup/some").unwrap();
+    write("/sys/fs/cgroup/some/cpuset.mems", bound.to_string()).unwrap();
+    write("/sys/fs/cgroup/some/cgroup.procs", "1").unwrap();
+    policy_from(bound, other, Reason::Cpuset);
+    write("/sys/fs/cgroup/cgroup.procs", "1").unwrap();
+    assert_eq!(outcome(&other.to_string()).0, Outcome::Granted);
+}
+
+/// As the seccomp profile of a container does.
+pub fn refused_by_seccomp() {
+    let filter = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter { code: code as u16, jt, jf, k };
+    let (load, equal, answer) =
+        (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, libc::BPF_JMP | libc::BPF_JEQ, libc::BPF_RET);
+    let refuse = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+    let mut filters = [
+        filter(load, 0, 0, 0), // the call's number
+        filter(equal | libc::BPF_K, libc::SYS_mbind as u32, 2, 0),
+        filter(equal | libc::BPF_K, libc::SYS_set_mempolicy as u32, 1, 0),
+        filter(answer | libc::BPF_K, libc::SECCOMP_RET_ALLOW, 0, 0),
+        filter(answer | libc::BPF_K, refuse, 0, 0),
+    ];
+    let program = libc::sock_fprog { len: filters.len() as u16, filter: filters.as_mut_ptr() };
+    // SAFETY: the program lives through the calls; it binds this thread alone.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program), 0);
+    }
+}
+
+pub fn refused() {
+    in_a_thread(|| {
+        refused_by_seccomp();
+        assert_eq!(outcome(&numbers()[0].to_string()).0, Outcome::Refused(Reason::NotPermitted));
+        let (before, why_not) = run_on::enter(numbers()[0]).unwrap();
+        assert_eq!(why_not, Some(Reason::NotPermitted));
+        run_on::leave(&before);
+    });
+    all_on(&Held::new(&*source(&numbers()[0].to_string()), SIZE).touched(), numbers()[0]); // other threads may
+}
+
+pub fn strict() {
+    in_a_thread(|| {
+        refused_by_seccomp();
+        let policy = policy("interleave:all");
+        let placement = Placement { policy, strict: true, ..Placement::default() };
+        let error = PlacedPages::new(placement).allocate(Request::bytes(SIZE)).unwrap_err();
+        assert_eq!(error.limit, Limit::Placement);
+        assert!(firsttouch::failure::last_reason().unwrap().contains("numa: the system does not permit it"));
+    });
+}

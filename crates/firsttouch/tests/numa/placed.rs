@@ -1,0 +1,135 @@
+//! Where pages come from.
+
+use super::view::{Held, SIZE, all_on, in_a_thread, nodes, numbers, policy, source};
+use firsttouch::allocator::{Allocator, Limit, Request};
+use firsttouch::memory::placement::{Page, Placement, Populate};
+use firsttouch::memory::receipt::{Outcome, Reason};
+use firsttouch::memory::run_on;
+use firsttouch::os;
+use firsttouch::sources::PlacedPages;
+
+const HUGE: usize = 2 << 20;
+
+pub fn bind_each() {
+    for node in numbers() {
+        let pages = source(&node.to_string());
+        all_on(&Held::new(&*pages, SIZE).touched(), node);
+    }
+}
+
+pub fn bind_set() {
+    let all = numbers();
+    let pages = source(&format!("bind:{},{}", all[0], all[1]));
+    let held = Held::new(&*pages, SIZE).touched();
+    assert!(held.pages().iter().all(|&page| page == all[0] as i32 || page == all[1] as i32));
+}
+
+pub fn preferred() {
+    for node in numbers() {
+        let pages = source(&format!("preferred:{node}"));
+        all_on(&Held::new(&*pages, SIZE).touched(), node);
+    }
+}
+
+pub fn interleave() {
+    let all = numbers();
+    let pages = source("interleave:all");
+    let found = Held::new(&*pages, SIZE).touched().pages();
+    let first = all.iter().position(|&node| node as i32 == found[0]).unwrap();
+    for (at, &page) in found.iter().enumerate() {
+        assert_eq!(page, all[(first + at) % all.len()] as i32, "page {at}");
+    }
+}
+
+pub fn local() {
+    let pages = source("local");
+    for node in numbers() {
+        in_a_thread(|| {
+            let Ok((before, _)) = run_on::enter(node) else { return }; // a node without processors
+            all_on(&Held::new(&*pages, SIZE).touched(), node);
+            run_on::leave(&before);
+        });
+    }
+}
+
+pub fn blocked() {
+    let all = numbers();
+    let pages = source("blocked:0");
+    let found = Held::new(&*pages, SIZE).touched().pages();
+    for (at, &page) in found.iter().enumerate() {
+        let slab = |at: usize| all[(at * all.len() / found.len()).min(all.len() - 1)] as i32;
+        // Slabs end at pages: the one that an edge lies in belongs to the slab before it.
+        assert!(page == slab(at) || page == slab(at.saturating_sub(1)), "page {at} of {}: {page}", found.len());
+    }
+    for node in all {
+        let share = found.iter().filter(|&&page| page == node as i32).count();
+        assert!(share.abs_diff(found.len() / nodes().len()) <= 1, "node {node}: {share} of {}", found.len());
+    }
+}
+
+/// Lets a node have so many explicit huge pages.
+fn reserve(node: usize, count: usize) {
+    let file = format!("/sys/devices/system/node/node{node}/hugepages/hugepages-2048kB/nr_hugepages");
+    std::fs::write(file, count.to_string()).unwrap();
+}
+
+fn huge_on(node: usize, strict: bool) -> std::sync::Arc<PlacedPages> {
+    let policy = policy(&node.to_string());
+    PlacedPages::new(Placement { pages: vec![Page::Explicit(HUGE)], policy, strict, ..Placement::default() })
+}
+
+pub fn explicit() {
+    let node = numbers()[1];
+    reserve(node, 4);
+    let pages = huge_on(node, true);
+    let held = Held::new(&*pages, 4 * HUGE - 5);
+    assert_eq!(os::free_huge_pages(HUGE, Some(node)), Some(0), "the pages are real from the start");
+    let (_, receipt) = pages.receipt(held.address()).unwrap();
+    assert_eq!((receipt.page, receipt.policy), (Page::Explicit(HUGE), Outcome::Granted));
+    assert_eq!(held.pages()[0], node as i32);
+    drop(held);
+    assert_eq!(os::free_huge_pages(HUGE, Some(node)), Some(4));
+    reserve(node, 0);
+}
+
+/// The machine has enough, the node has not: there would be a SIGBUS at the first touch.
+pub fn explicit_lacking() {
+    let (has, lacks) = (numbers()[1], numbers()[0]);
+    reserve(has, 4);
+    let pages = huge_on(lacks, false);
+    let held = Held::new(&*pages, 2 * HUGE).touched();
+    let (_, receipt) = pages.receipt(held.address()).unwrap();
+    assert_eq!((receipt.page, receipt.refused[0]), (Page::Base, Some((Page::Explicit(HUGE), Reason::Node))));
+    all_on(&held, lacks);
+    let error = huge_on(lacks, true).allocate(Request::bytes(2 * HUGE)).unwrap_err();
+    assert_eq!(error.limit, Limit::Placement);
+    reserve(has, 0);
+}
+
+pub fn transparent() {
+    for node in numbers() {
+        let policy = policy(&node.to_string());
+        let pages = PlacedPages::new(Placement { pages: vec![Page::Transparent], policy, ..Placement::default() });
+        let held = Held::new(&*pages, SIZE).touched();
+        assert_eq!(held.address() % HUGE, 0);
+        all_on(&held, node);
+    }
+}
+
+pub fn populated() {
+    for (node, populate) in numbers().into_iter().zip([Populate::Best, Populate::Threads(3)].into_iter().cycle()) {
+        let pages = PlacedPages::new(Placement { populate, policy: policy(&node.to_string()), ..Placement::default() });
+        let held = Held::new(&*pages, SIZE);
+        all_on(&held, node); // nobody has touched it
+        assert_eq!(pages.receipt(held.address()).unwrap().1.populate, Outcome::Granted);
+    }
+}
+
+pub fn more_than_a_node_has() {
+    let node = numbers()[1];
+    let placement = Placement { populate: Populate::Best, policy: policy(&node.to_string()), ..Placement::default() };
+    let error = PlacedPages::new(placement).allocate(Request::bytes(400 << 20)).unwrap_err();
+    assert!(matches!(error.limit, Limit::Available { .. }), "{error:?}");
+    let reason = firsttouch::failure::last_reason().unwrap();
+    assert!(reason.contains(&format!("on nodes {node}")), "{reason}");
+}

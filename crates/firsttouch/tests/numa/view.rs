@@ -1,0 +1,86 @@
+//! What tests look at: nodes, and the node of every page.
+
+use firsttouch::allocator::{Allocator, Block, Request};
+use firsttouch::memory::migration::nodes_of;
+use firsttouch::memory::placement::Placement;
+use firsttouch::memory::policy::Policy;
+use firsttouch::memory::topology::Topology;
+use firsttouch::os::{self, Nodes};
+use firsttouch::sources::PlacedPages;
+use std::sync::Arc;
+
+/// Bytes of the blocks: some megabytes, no multiple of anything but the page.
+pub const SIZE: usize = (8 << 20) + 3 * 4096;
+
+/// Nodes with memory.
+pub fn nodes() -> Nodes {
+    Topology::read().with_memory()
+}
+
+/// Their numbers.
+pub fn numbers() -> Vec<usize> {
+    nodes().iter().collect()
+}
+
+pub fn policy(text: &str) -> Option<Policy> {
+    Some(Policy::parse(text).unwrap())
+}
+
+pub fn source(text: &str) -> Arc<PlacedPages> {
+    PlacedPages::new(Placement { policy: policy(text), ..Placement::default() })
+}
+
+/// A block that goes back by itself.
+pub struct Held<'a> {
+    pub block: Block,
+    allocator: &'a dyn Allocator,
+}
+
+impl<'a> Held<'a> {
+    pub fn new(allocator: &'a dyn Allocator, size: usize) -> Self {
+        let block = allocator.allocate(Request::bytes(size)).unwrap();
+        Self { block, allocator }
+    }
+
+    pub fn address(&self) -> usize {
+        self.block.address.as_ptr() as usize
+    }
+
+    pub fn touched(self) -> Self {
+        write(self.address(), self.block.size, 1);
+        self
+    }
+
+    /// The node of each of its pages.
+    pub fn pages(&self) -> Vec<i32> {
+        nodes_of(self.address(), self.block.size).unwrap()
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        // SAFETY: it came from there, and goes back once.
+        unsafe { self.allocator.deallocate(self.block.address) }
+    }
+}
+
+/// Writes one byte into each page.
+pub fn write(address: usize, size: usize, value: u8) {
+    for at in (0..size).step_by(os::page_size()) {
+        // SAFETY: the block is the caller's.
+        unsafe { std::ptr::with_exposed_provenance_mut::<u8>(address + at).write_volatile(value) }
+    }
+}
+
+/// All pages of a block are on `node`.
+#[track_caller]
+pub fn all_on(held: &Held<'_>, node: usize) {
+    let pages = held.pages();
+    let there = pages.iter().filter(|&&page| page == node as i32).count();
+    assert_eq!(there, pages.len(), "pages on node {node}: {pages:?}");
+}
+
+/// Runs `body` in a thread of its own, whose policy and processors end with it.
+pub fn in_a_thread<T: Send>(body: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| scope.spawn(body).join()).unwrap()
+}

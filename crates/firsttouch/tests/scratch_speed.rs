@@ -1,0 +1,102 @@
+//! What a block costs. `cargo test --release --test scratch_speed -- --ignored --nocapture --test-threads 1` prints it.
+
+mod scratch_common;
+
+use firsttouch::adaptors::{self, Pool};
+use firsttouch::scratch::{Backing, Buffer, Options, Slot};
+use firsttouch::{Allocator, Request};
+use scratch_common::fixed;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Nanoseconds of one turn: the best of some rounds, as others use the machine, too.
+fn time(turns: usize, mut turn: impl FnMut()) -> f64 {
+    (0..turns / 10).for_each(|_| turn());
+    let mut rounds: Vec<f64> = (0..40)
+        .map(|_| {
+            let began = Instant::now();
+            (0..turns).for_each(|_| turn());
+            began.elapsed().as_nanos() as f64 / turns as f64
+        })
+        .collect();
+    rounds.sort_unstable_by(f64::total_cmp);
+    rounds[0]
+}
+
+#[allow(unsafe_code)] // Safety: each block is given back once, by its own backing.
+fn give_back(backing: &dyn Backing, block: firsttouch::Block) {
+    // SAFETY: see above.
+    assert!(unsafe { backing.deallocate(block.address) });
+}
+
+fn pair(backing: &dyn Backing, slot: Slot, size: usize) {
+    let block = backing.allocate(slot, Request::bytes(black_box(size))).unwrap();
+    give_back(backing, black_box(block));
+}
+
+/// As `x = x * 0.5 + 1`: the next block is taken before the last is given back.
+fn alternating(backing: &dyn Backing, slot: Slot, size: usize) -> f64 {
+    let mut last = backing.allocate(slot, Request::bytes(size)).unwrap();
+    let cost = time(200_000, || {
+        let next = backing.allocate(slot, Request::bytes(black_box(size))).unwrap();
+        give_back(backing, std::mem::replace(&mut last, next));
+    });
+    give_back(backing, last);
+    cost
+}
+
+#[test]
+#[ignore = "prints times"]
+fn a_block() {
+    let pool: Arc<dyn Allocator> = Pool::new(adaptors::Options::default());
+    let growing = Buffer::growing(pool.clone(), Options::default()).unwrap();
+    for (name, buffer) in [("growing", growing), ("fixed", fixed(1 << 20, false, false))] {
+        let backing: &dyn Backing = &*buffer;
+        let slot = backing.open();
+        for size in [240, 4096, 65_536, 1 << 20] {
+            if name == "fixed" && size > 65_536 {
+                continue;
+            }
+            println!("{name}: take and give {size} bytes: {:.1} ns", time(200_000, || pair(backing, slot, size)));
+            println!("{name}: take, give the last, {size} bytes: {:.1} ns", alternating(backing, slot, size));
+        }
+        println!(
+            "{name}: open, block, close: {:.1} ns",
+            time(200_000, || {
+                let slot = backing.open();
+                pair(backing, slot, 4096);
+                backing.close(slot);
+            })
+        );
+    }
+    let bare = time(200_000, || {
+        let block = pool.allocate(Request::bytes(black_box(4096))).unwrap();
+        #[allow(unsafe_code)] // Safety: it was just taken.
+        // SAFETY: see above.
+        unsafe {
+            pool.deallocate(block.address);
+        }
+    });
+    println!("pool: take and give 4096 bytes: {bare:.1} ns");
+}
+
+/// Turns that need so many blocks of 4 KiB at once: those at the edge of a chunk cost no more than others.
+#[test]
+#[ignore = "prints times"]
+fn at_the_edge_of_a_chunk() {
+    let pool: Arc<dyn Allocator> = Pool::new(adaptors::Options::default());
+    for blocks in
+        [128, 255, 256, 257, 384, 512, 767, 768, 769, 1023, 1024, 1025, 1279, 1280, 1281, 2048, 2049, 4096, 4097]
+    {
+        let buffer = Buffer::growing(pool.clone(), Options::default()).unwrap();
+        let mut held = Vec::with_capacity(blocks);
+        let cost = time(1 + 200_000 / blocks, || {
+            let slot = buffer.open();
+            held.extend((0..blocks).map(|_| buffer.allocate(slot, Request::bytes(4096)).unwrap()));
+            held.drain(..).for_each(|block| give_back(&*buffer, block));
+            buffer.close(slot);
+        });
+        println!("{blocks} blocks: {:.1} ns each, {} KiB held", cost / blocks as f64, buffer.capacity() >> 10);
+    }
+}

@@ -1,0 +1,53 @@
+"""What compiled code raises. The text is of the moment, and asked for where the exception is made: in its thread."""
+
+import threading
+
+from firsttouch import _firsttouch
+
+
+def in_use(owner: int, caller: int) -> str:
+    """Names the thread that uses a buffer, and the one that wanted to; zero is nobody."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    user = f"thread {names.get(owner, hex(owner))!r}" if owner else "no call of compiled code"
+    wanted = f"thread {names.get(caller, hex(caller))!r}"
+    return (
+        f"this scratch buffer is in use by {user}, and {wanted} may not use it: give each thread a buffer of its own, "
+        "and a loop in parallel (prange) a firsttouch.numba.ThreadBuffers"
+    )
+
+
+def _reason() -> str:
+    text, threads = _firsttouch.jit_failure()
+    return in_use(*threads) if threads else text
+
+
+class BufferFullError(MemoryError):
+    """A buffer could not serve an array; the text says what was asked and which limit spoke."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(args or (_reason(),)))
+
+
+class MarkError(ValueError):
+    """A buffer was rewound in the wrong order, or to another buffer's mark."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(args or (_reason(),)))
+
+
+class ShapeError(ValueError):
+    """No array has that shape."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(args or (_reason(),)))
+
+
+class ThreadError(RuntimeError):
+    """A buffer was used in another thread than the one whose call got it."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(args or (_reason(),)))
+
+
+# By the numbers that the native module gives them.
+CODES = {1: BufferFullError, 2: MarkError, 3: ThreadError, 4: ShapeError}

@@ -1,0 +1,165 @@
+"""What the operations become: a few instructions on a cursor, and calls where those do not do.
+
+A cursor and its frames are structures of the native module (``jit/cursor.rs``, ``jit/frame.rs``); their first fields
+are known here by offset.
+"""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+
+from firsttouch.numba.errors import CODES
+
+WORD = ir.IntType(64)
+BYTES = ir.IntType(8).as_pointer()
+INFO = types.MemInfoPointer(types.voidptr)
+
+TOP, END, FRAME, OWNER, CURSOR_INFO, NOTHING = 0, 8, 16, 24, 40, 48
+FRAME_INFO, FRAME_TOP, FRAME_CHUNK, FRAME_SLOW, GENERATION, OUTER, INNER = 0, 8, 16, 24, 32, 40, 48
+CHUNK = 32
+
+# The address space of the segment register fs, at whose beginning a thread has its own address.
+FS = 257
+
+
+def place(builder: Any, base: Any, offset: int, kind: Any = WORD) -> Any:
+    """A pointer to the field at an offset."""
+    return builder.bitcast(builder.gep(base, [WORD(offset)]), kind.as_pointer())
+
+
+def get(builder: Any, base: Any, offset: int, kind: Any = WORD) -> Any:
+    """The field at an offset."""
+    return builder.load(place(builder, base, offset, kind))
+
+
+def put(builder: Any, base: Any, offset: int, value: Any) -> None:
+    """Sets the field at an offset."""
+    builder.store(value, place(builder, base, offset, value.type))
+
+
+def call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
+    """Calls a function of the native module."""
+    kind = ir.FunctionType(result, [argument.type for argument in arguments])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"firsttouch_jit_{name}"), arguments)
+
+
+def thread(builder: Any) -> Any:
+    """The number of the thread that runs: its thread pointer, which costs an instruction, or what a call says."""
+    if platform.machine() == "x86_64":
+        return builder.load(ir.Constant(ir.PointerType(WORD, addrspace=FS), None))
+    return call(builder, "thread", WORD)
+
+
+def fail(context: Any, builder: Any, *codes: int) -> None:
+    """Raises what the last call failed with, one of these; ends the block."""
+    *others, last = codes
+    if others:
+        found = call(builder, "failure_code", ir.IntType(32))
+        for code in others:
+            with builder.if_then(builder.icmp_unsigned("==", found, ir.IntType(32)(code)), likely=False):
+                context.call_conv.return_user_exc(builder, CODES[code], ())
+    context.call_conv.return_user_exc(builder, CODES[last], ())
+
+
+def unless_null(context: Any, builder: Any, value: Any, *codes: int) -> None:
+    """Raises where a call gave null."""
+    with builder.if_then(builder.icmp_unsigned("==", value, value.type(None)), likely=False):
+        fail(context, builder, *codes)
+
+
+def rounded(builder: Any, size: Any) -> Any:
+    """Bytes that an array takes: a multiple of 64, never none."""
+    some = builder.zext(builder.icmp_unsigned("!=", size, WORD(0)), WORD)
+    return builder.add(builder.or_(builder.sub(size, some), WORD(63)), WORD(1))
+
+
+def allocate(context: Any, builder: Any, cursor: Any, size: Any) -> tuple[Any, Any]:
+    """Memory for an array, and the count that it shares."""
+    taken = rounded(builder, size)
+    top = get(builder, cursor, TOP)
+    fits = builder.icmp_unsigned("<=", taken, builder.sub(get(builder, cursor, END), top))
+    mine = builder.icmp_unsigned("==", get(builder, cursor, OWNER), thread(builder))
+    with builder.if_else(builder.and_(fits, mine), likely=True) as (quick, slow):
+        with quick:
+            put(builder, cursor, TOP, builder.add(top, taken))
+            bumped = builder.inttoptr(top, BYTES)
+            shared = get(builder, get(builder, cursor, FRAME, BYTES), FRAME_INFO, BYTES)
+            quick_block = builder.block
+        with slow:
+            given = call(builder, "allocate", BYTES, cursor, size)
+            unless_null(context, builder, given, 3, 1)
+            own = get(builder, cursor, CURSOR_INFO, BYTES)
+            slow_block = builder.block
+    data, info = builder.phi(BYTES), builder.phi(BYTES)
+    data.add_incoming(bumped, quick_block)
+    data.add_incoming(given, slow_block)
+    info.add_incoming(shared, quick_block)
+    info.add_incoming(own, slow_block)
+    return data, info
+
+
+def mark(context: Any, builder: Any, cursor: Any) -> tuple[Any, Any, Any, Any]:
+    """Opens a frame; it, its generation, and the frame and the position to go back to.
+
+    The last two stand in the frame too. That they are at hand at the rewind saves waiting for what was just stored.
+    """
+    frame, top = get(builder, cursor, FRAME, BYTES), get(builder, cursor, TOP)
+    inner = get(builder, frame, INNER, BYTES)
+    mine = builder.icmp_unsigned("==", get(builder, cursor, OWNER), thread(builder))
+    known = builder.icmp_unsigned("!=", inner, BYTES(None))
+    with builder.if_else(builder.and_(known, mine), likely=True) as (quick, slow):
+        with quick:
+            put(builder, inner, FRAME_TOP, top)
+            put(builder, inner, FRAME_CHUNK, get(builder, cursor, CHUNK))
+            put(builder, inner, FRAME_SLOW, WORD(0))
+            next_generation = builder.add(get(builder, inner, GENERATION), WORD(1))
+            put(builder, inner, GENERATION, next_generation)
+            put(builder, cursor, FRAME, inner)
+            quick_block = builder.block
+        with slow:
+            opened = call(builder, "mark", BYTES, cursor)
+            unless_null(context, builder, opened, 3, 1)
+            its_generation = get(builder, opened, GENERATION)
+            slow_block = builder.block
+    result, generation = builder.phi(BYTES), builder.phi(WORD)
+    result.add_incoming(inner, quick_block)
+    result.add_incoming(opened, slow_block)
+    generation.add_incoming(next_generation, quick_block)
+    generation.add_incoming(its_generation, slow_block)
+    return result, generation, frame, top
+
+
+def rewind(context: Any, builder: Any, cursor: Any, mark: Any) -> None:
+    """Closes a frame, and those in it.
+
+    Numba drops pairs of counting up and down between which nothing is counted down. They would hide an array that is
+    used after the rewind, so the slow way counts nothing down, which the compiler can't know.
+    """
+    frame, generation = mark.frame, mark.generation
+    current = get(builder, cursor, FRAME, BYTES)
+    mine = builder.icmp_unsigned("==", get(builder, cursor, OWNER), thread(builder))
+    innermost = builder.and_(mine, builder.icmp_unsigned("==", current, frame))
+    start = builder.block
+    with builder.if_then(innermost, likely=True):
+        count = builder.load_atomic(place(builder, get(builder, frame, FRAME_INFO, BYTES), 0), "acquire", 8)
+        plain = builder.icmp_unsigned("==", get(builder, frame, FRAME_SLOW), WORD(0))
+        same = builder.icmp_unsigned("==", get(builder, frame, GENERATION), generation)
+        alone = builder.icmp_unsigned("==", count, WORD(1))
+        looked = builder.and_(builder.and_(plain, same), alone)
+        look_block = builder.block
+    is_quick = builder.phi(ir.IntType(1))
+    is_quick.add_incoming(ir.IntType(1)(0), start)
+    is_quick.add_incoming(looked, look_block)
+    with builder.if_else(is_quick, likely=True) as (quick, slow):
+        with quick:
+            put(builder, cursor, TOP, mark.top)
+            put(builder, cursor, FRAME, mark.outer)
+        with slow:
+            code = call(builder, "rewind", ir.IntType(32), cursor, frame, generation)
+            with builder.if_then(builder.icmp_unsigned("!=", code, ir.IntType(32)(0)), likely=False):
+                fail(context, builder, 3, 1, 2)
+            context.nrt.decref(builder, INFO, get(builder, cursor, NOTHING, BYTES))

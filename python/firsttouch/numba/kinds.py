@@ -1,0 +1,114 @@
+"""The types of buffers and marks in compiled code, and what may become of them there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import errors, types
+from numba.core.datamodel import models
+from numba.core.imputils import lower_constant
+from numba.extending import NativeValue, box, register_model, typeof_impl, unbox
+
+from firsttouch import _firsttouch
+from firsttouch.numba import instructions
+
+
+class ScratchBufferType(types.Type):  # type: ignore[misc]
+    """A scratch buffer, as an argument of compiled code."""
+
+    def __init__(self) -> None:
+        super().__init__(name="ScratchBuffer")
+
+
+class ThreadBuffersType(types.Type):  # type: ignore[misc]
+    """A buffer for each thread of a loop in parallel."""
+
+    def __init__(self) -> None:
+        super().__init__(name="ThreadBuffers")
+
+
+class MarkType(types.Type):  # type: ignore[misc]
+    """A position of a buffer. It stays in the call that made it, which is what makes a rewind safe."""
+
+    def __init__(self) -> None:
+        super().__init__(name="ScratchMark")
+
+
+scratch_buffer = ScratchBufferType()
+thread_buffers = ThreadBuffersType()
+scratch_mark = MarkType()
+
+
+class _BufferModel(models.PrimitiveModel):  # type: ignore[misc]
+    """The address of a cursor."""
+
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, instructions.BYTES)
+
+    def get_data_type(self) -> Any:
+        raise errors.UnsupportedError(
+            "a ScratchBuffer can't be kept in a list, a dict, an object or a generator, nor shared by the threads of "
+            "a prange loop: pass it as an argument; for prange pass a firsttouch.numba.ThreadBuffers and take "
+            "buffers.local() inside the loop"
+        )
+
+
+class _BuffersModel(models.PrimitiveModel):  # type: ignore[misc]
+    """The address of a list of cursors."""
+
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, instructions.BYTES)
+
+
+class _MarkModel(models.StructModel):  # type: ignore[misc]
+    """What ``instructions.mark`` gives."""
+
+    def __init__(self, manager: Any, kind: Any) -> None:
+        fields = [("frame", types.voidptr), ("generation", types.intp), ("outer", types.voidptr), ("top", types.intp)]
+        super().__init__(manager, kind, fields)
+
+    def _stays(self) -> Any:
+        raise errors.UnsupportedError(
+            "a mark stays in the function that made it: it can't be an argument or a result, be kept in a list or by "
+            "a generator, or go into a prange loop; let each function mark and rewind for itself"
+        )
+
+    get_data_type = get_argument_type = get_return_type = _stays
+
+
+def _unboxer(name: str) -> Any:
+    def unboxed(kind: Any, obj: Any, c: Any) -> Any:
+        cursor = instructions.call(c.builder, f"enter{name}", instructions.BYTES, obj)
+
+        def leave() -> None:
+            instructions.call(c.builder, f"leave{name}", ir.VoidType(), obj)
+
+        failed = c.builder.icmp_unsigned("==", cursor, instructions.BYTES(None))
+        return NativeValue(cursor, is_error=failed, cleanup=leave)
+
+    return unboxed
+
+
+def _boxed(kind: Any, value: Any, c: Any) -> Any:
+    return instructions.call(c.builder, "object", c.pyapi.pyobj, value)
+
+
+def _constant(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    raise errors.UnsupportedError(
+        f"a {kind} can't be a global variable of compiled code, as its address is another one in every process: "
+        "pass it as an argument"
+    )
+
+
+def register() -> None:
+    """Makes the types known to Numba."""
+    register_model(ScratchBufferType)(_BufferModel)
+    register_model(ThreadBuffersType)(_BuffersModel)
+    register_model(MarkType)(_MarkModel)
+    unbox(ScratchBufferType)(_unboxer(""))
+    unbox(ThreadBuffersType)(_unboxer("_all"))
+    box(ScratchBufferType)(_boxed)
+    for kind in (ScratchBufferType, ThreadBuffersType):
+        lower_constant(kind)(_constant)
+    typeof_impl.register(_firsttouch.JitBuffers)(lambda value, c: thread_buffers)

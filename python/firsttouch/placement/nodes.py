@@ -1,0 +1,103 @@
+"""NUMA nodes: what there is, where this thread is, and a block of code on one of them."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from dataclasses import dataclass
+from types import TracebackType
+
+from firsttouch import _firsttouch
+from firsttouch._firsttouch import current_node, highest_node
+
+__all__ = ["Node", "Topology", "current_node", "highest_node", "run_on", "topology"]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A NUMA node; bytes where not said."""
+
+    number: int
+    processors: tuple[int, ...]
+    memory: int
+    free: int
+    available: int
+    """Free, or held for files and given up by need."""
+    distances: tuple[int, ...]
+    """To every node that is online; 10 is its own memory."""
+
+
+@dataclass(frozen=True, repr=False)
+class Topology:
+    """The NUMA nodes that are online."""
+
+    nodes: tuple[Node, ...]
+
+    def __repr__(self) -> str:
+        to = " ".join(f"{node.number:>4}" for node in self.nodes)
+        lines = [f"node  {'processors':<16} {'memory':>10} {'free':>10}  to node {to}"]
+        for node in self.nodes:
+            distances = " ".join(f"{distance:>4}" for distance in node.distances)
+            processors = _ranges(node.processors) or "none"
+            sizes = f"{_size(node.memory):>10} {_size(node.free):>10}"
+            lines.append(f"{node.number:>4}  {processors:<16} {sizes}          {distances}")
+        return "\n".join(lines)
+
+
+def topology() -> Topology:
+    """The machine's NUMA nodes now: processors, memory, free bytes and distances; printed as a small table."""
+    rows = _firsttouch.numa_nodes()
+    return Topology(
+        tuple(Node(number, tuple(cpus), *(memory or (0, 0, 0)), tuple(far)) for number, cpus, memory, far in rows)
+    )
+
+
+class run_on:
+    """``with run_on(1):`` the current thread runs on node 1's processors and prefers its memory; restored after.
+
+    Only this thread; threads that it starts inherit both. A memory policy that keeps to certain nodes (numactl, Slurm)
+    stays, and processors outside the present affinity are not used.
+
+    Raises :exc:`ValueError` for a node that is not there or has no processors that may be used, :exc:`RuntimeError`
+    where the block ends in another thread. Where the memory policy has to stay, a :exc:`RuntimeWarning` says why.
+    """
+
+    def __init__(self, node: int) -> None:
+        number = -1 if isinstance(node, bool) else operator.index(node)
+        if not 0 <= number < 1024:
+            raise ValueError(f"node={node!r}: this machine's nodes are 0 to {highest_node()}")
+        self._node = number
+        self._before: list[_firsttouch.ThreadPlace] = []
+
+    def __enter__(self) -> run_on:
+        before = _firsttouch.run_on_node(self._node)
+        self._before.append(before)
+        if before.why_not is not None:
+            warnings.warn(
+                f"run_on({self._node}): the thread's memory policy stays as it was: {before.why_not}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._before.pop().restore()
+
+    def __repr__(self) -> str:
+        return f"run_on({self._node})"
+
+
+def _ranges(numbers: tuple[int, ...]) -> str:
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and found[-1][1] == number - 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in found)
+
+
+def _size(nbytes: int) -> str:
+    return f"{nbytes / 2**30:,.1f} GiB" if nbytes >= 2**30 else f"{nbytes / 2**20:,.0f} MiB"

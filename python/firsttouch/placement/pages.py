@@ -1,0 +1,115 @@
+"""What `pages` is given, checked and passed on; and `numa`, which is pages on a node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from firsttouch import _firsttouch, arguments
+from firsttouch._firsttouch import Allocator
+from firsttouch.placement.policies import Nodes, Policy, PolicyLike, listed, policy
+
+Huge: TypeAlias = Literal[False] | str | Sequence[Literal[False] | str]
+"""``False``, ``"thp"``, a size like ``"2M"`` or ``"1G"``, or several of these: the first that can be had."""
+
+
+def placed(huge: Huge, populate: bool | int, lock: bool, numa: PolicyLike | None, strict: bool) -> Allocator:
+    """Pages as asked for; the plain ones where nothing but ``huge`` is."""
+    names = _page_sizes(huge)
+    threads = _threads(populate)
+    lock, strict = arguments.flag("lock", lock), arguments.flag("strict", strict)
+    chosen = None if numa is None else str(policy("numa", numa))
+    if chosen is not None and chosen.startswith("blocked:") and chosen != "blocked:0":
+        raise ValueError(
+            f'numa={chosen!r}: pages know bytes and not axes, so only "blocked:0" (slabs along axis 0 of arrays in C '
+            f"order) can be had here; for another axis make the array, and firsttouch.migrate(a, {chosen!r})"
+        )
+    if not (threads or lock or strict or chosen) and names in ([], ["thp"]):
+        return _firsttouch.pages("thp" if names else False)
+    return _firsttouch.placed_pages(names, threads, lock, chosen, strict)
+
+
+def _page_sizes(huge: object) -> list[str]:
+    if huge is False:
+        return []
+    several = isinstance(huge, (tuple, list)) and len(huge) > 0
+    wishes: Sequence[object] = huge if several else [huge]  # type: ignore[assignment]
+    names: list[str] = []
+    for wish in wishes:
+        if wish is False and several:
+            names.append("")
+            break
+        try:
+            if not isinstance(wish, str) or wish == "":
+                raise ValueError("")
+            names.append(_firsttouch.page_size_name(wish))
+        except ValueError as error:
+            why = f" ({error})" if str(error) else ""
+            raise ValueError(
+                f'huge={huge!r}: give False or "thp" (transparent huge pages), a size of explicit ones, or several of '
+                f'these in the order of preference, like ("1G", "2M", "thp"){why}'
+            ) from None
+    if len(names) > 4:
+        raise ValueError(f"huge={huge!r}: give at most four")
+    return names
+
+
+def _threads(populate: object) -> int:
+    if isinstance(populate, bool):
+        return -1 if populate else 0
+    if isinstance(populate, int) and 1 <= populate <= 1024:
+        return populate
+    wrong = ValueError if isinstance(populate, int) else TypeError
+    raise wrong(f"populate={populate!r:.40}: give False, True, or a number of threads from 1 to 1024")
+
+
+class Numa:
+    """``numa(1)``: pages on node 1; ``numa("interleave:all")``: by any policy. Its methods make policies.
+
+    The same as :func:`pages` with ``numa=``, whose other arguments it takes too.
+    """
+
+    __name__ = "numa"
+
+    def __call__(
+        self,
+        numa: PolicyLike,
+        *,
+        huge: Huge = False,
+        populate: bool | int = False,
+        lock: bool = False,
+        strict: bool = False,
+    ) -> Allocator:
+        """Pages that come from where a policy says."""
+        return placed(huge, populate, lock, policy("numa", numa), strict)
+
+    def __repr__(self) -> str:
+        return "<function firsttouch.numa>"
+
+    def bind(self, nodes: Nodes) -> Policy:
+        """From these nodes and no others; where they have no memory left, the kernel ends a process."""
+        return Policy(f"bind:{listed(nodes)}")
+
+    def preferred(self, node: int) -> Policy:
+        """From this node, and from others where it has none left."""
+        return Policy(f"preferred:{listed(node)}")
+
+    def interleave(self, nodes: Nodes = "all") -> Policy:
+        """Page by page over these nodes."""
+        return Policy(f"interleave:{listed(nodes)}")
+
+    def local(self) -> Policy:
+        """From the node of whoever touches a page first, also where the thread prefers another."""
+        return Policy("local")
+
+    def blocked(self, axis: int = 0) -> Policy:
+        """In equal slabs along an axis, one for each node.
+
+        :func:`pages` knows bytes alone, and so takes axis 0, of arrays in C order; :func:`migrate` takes any.
+        """
+        if axis < 0:
+            raise ValueError(f"axis={axis}: give 0 or more")
+        return Policy(f"blocked:{listed(axis)}")
+
+
+numa = Numa()

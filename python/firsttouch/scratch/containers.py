@@ -1,0 +1,109 @@
+"""The containers that results are made of: what they hold, and how one like them is made with other contents.
+
+They are lists, tuples, dicts (exactly those), named tuples, dataclasses and arrays of objects. Everything else may mean
+anything by what it holds, and is left as it is.
+"""
+
+from collections.abc import Callable, Iterator
+from types import MemberDescriptorType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Replaced: TypeAlias = Callable[[Any], Any]
+
+PLAIN = frozenset((bool, bytes, complex, float, int, str, type(None)))
+"""What holds nothing, and is met most often."""
+
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
+
+
+def is_container(thing: Any) -> bool:
+    """Whether it is one of them."""
+    kind = type(thing)
+    if kind in (tuple, list, dict):
+        return True
+    if kind is np.ndarray:
+        return bool(thing.dtype == object)
+    return _is_named_tuple(kind) or _is_dataclass(kind)
+
+
+def contents(thing: Any) -> list[Any]:
+    """What it holds now."""
+    if isinstance(thing, (tuple, list)):
+        return list(thing)
+    if isinstance(thing, dict):
+        return list(thing.values())
+    if isinstance(thing, np.ndarray):
+        held: list[Any] = thing.ravel(order="K").tolist()
+        return held
+    return [value for _, value in _attributes(thing)]
+
+
+def shell(thing: Any) -> Any:
+    """A list, dict or dataclass like it with nothing in it; `thing` itself where nobody can make one."""
+    if isinstance(thing, (list, dict)):
+        return type(thing)()
+    try:
+        return object.__new__(type(thing))
+    except TypeError:  # a class of C's among its bases
+        return thing
+
+
+def fill(new: Any, thing: Any, replaced: Replaced) -> None:
+    """Puts into a shell, or into the copy of an array of objects, what `thing` holds."""
+    if new is thing:
+        return
+    if isinstance(thing, list):
+        new.extend(replaced(each) for each in thing)
+    elif isinstance(thing, dict):
+        new.update((key, replaced(value)) for key, value in thing.items())
+    elif isinstance(thing, np.ndarray):
+        items = np.empty(thing.size, object)
+        for index, each in enumerate(thing.reshape(-1).tolist()):
+            items[index] = replaced(each)
+        new[...] = items.reshape(thing.shape)
+    else:
+        for put, value in _attributes(thing):
+            put(new, replaced(value))
+
+
+def again(thing: Any, replaced: Replaced) -> Any:
+    """A tuple or named tuple like it."""
+    kind = type(thing)
+    new = tuple.__new__(kind, [replaced(each) for each in thing])
+    if hasattr(new, "__dict__"):  # of a class that stands on a named tuple
+        vars(new).update((name, replaced(value)) for name, value in vars(thing).items())
+    return new
+
+
+def _is_named_tuple(kind: type) -> bool:
+    return issubclass(kind, tuple) and isinstance(getattr(kind, "_fields", None), tuple)
+
+
+def _is_dataclass(kind: type) -> bool:
+    return hasattr(kind, "__dataclass_fields__") and all(base.__flags__ & _HEAP_TYPE for base in kind.__mro__[:-1])
+
+
+def _attributes(thing: Any) -> Iterator[tuple[Callable[[Any, Any], None], Any]]:
+    """How each attribute is set, past whatever forbids it, and its value; properties are not asked."""
+    for base in type(thing).__mro__:
+        for slot in vars(base).values():
+            if type(slot) is MemberDescriptorType:
+                try:
+                    value = slot.__get__(thing)
+                except AttributeError:  # nothing is there
+                    continue
+                yield slot.__set__, value
+    for name, value in list(getattr(thing, "__dict__", {}).items()):
+        yield _Named(name), value
+
+
+class _Named:
+    """Sets an attribute that lies in an object's own dictionary."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, thing: Any, value: Any) -> None:
+        vars(thing)[self._name] = value

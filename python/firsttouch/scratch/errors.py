@@ -1,0 +1,25 @@
+"""What decorated functions warn of and raise; apart, so that the package is imported without NumPy."""
+
+import typing as _typing
+
+if _typing.TYPE_CHECKING:
+    from firsttouch.scratch.escapes import Survivor
+
+
+class EscapeWarning(RuntimeWarning):
+    """Arrays that were made in a scope live on after it."""
+
+
+class EscapeError(RuntimeError):
+    """Arrays that were made in a scope live on after it; they stay valid.
+
+    ``survivors`` are their blocks: address, bytes, shape, dtype and line, as far as known.
+    """
+
+    def __init__(self, message: str, survivors: "tuple[Survivor, ...]" = ()) -> None:
+        super().__init__(message)
+        self.survivors = survivors
+
+
+for _public in (EscapeError, EscapeWarning):
+    _public.__module__ = "firsttouch"

@@ -1,0 +1,109 @@
+"""Kinds of scratch memory: what a task's default buffer may be made of, and what somebody's own has to offer."""
+
+import inspect
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Protocol, runtime_checkable
+
+
+@runtime_checkable
+class OwnScratch(Protocol):
+    """Scratch memory of one's own, for :func:`firsttouch.scratch` and :func:`firsttouch.default_buffer`.
+
+    It serves one scope inside the other, and is called with the GIL held. What it gave out is rewound only where no
+    array lives on it.
+    """
+
+    def allocate(self, nbytes: int, alignment: int) -> int:
+        """The address of ``nbytes`` (1 or more) at a multiple of ``alignment``; 0 or ``None`` where there is no room.
+
+        They stay as they are until a :meth:`rewind` to a mark that was taken before.
+        """
+        ...
+
+    def mark(self) -> int:
+        """Where it stands now: what :meth:`rewind` takes."""
+        ...
+
+    def rewind(self, mark: int) -> None:
+        """Goes back to where it stood; marks taken since then are void."""
+        ...
+
+
+METHODS = {"allocate": "allocate(nbytes, alignment)", "mark": "mark()", "rewind": "rewind(mark)"}
+"""What scratch memory of one's own has, and how it is called."""
+
+_GIVEN = {"allocate": 2, "mark": 0, "rewind": 1}
+
+
+def is_own(thing: object) -> bool:
+    """Whether it is meant as scratch memory of one's own: an object, no class, with at least one of the methods."""
+    return not isinstance(thing, type) and any(callable(getattr(thing, name, None)) for name in METHODS)
+
+
+def checked_own(thing: object, caller: str) -> OwnScratch:
+    """The same object, if it has all the methods; otherwise a :exc:`TypeError` that says what it lacks."""
+    name = type(thing).__name__
+    wanted = f"scratch memory of one's own has {_listed(METHODS.values())}"
+    if isinstance(thing, type):
+        has = any(callable(getattr(thing, method, None)) for method in METHODS)
+        hint = f"did you mean {thing.__name__}()?" if has else wanted
+        raise TypeError(f"{caller} got the class {thing.__name__}, not an object of it: {hint}")
+    lacks = [method for method in METHODS if not callable(getattr(thing, method, None))]
+    if lacks:
+        raise TypeError(f"{caller} got {name}, which has no {_listed(f'{method}()' for method in lacks)}: {wanted}")
+    for method, count in _GIVEN.items():
+        if not _takes(getattr(thing, method), count):
+            raise TypeError(f"{caller} got {name}, whose {method} can't be called as {METHODS[method]}: {wanted}")
+    return thing  # type: ignore[return-value]
+
+
+def checked_kind(
+    kind: object, known: Mapping[str, Callable[[], Any]], caller: str
+) -> tuple[Hashable, Callable[[], Any]]:
+    """What a kind of buffer is remembered by, and what makes one.
+
+    ``known``: the makers of the kinds that have names, the default first. ``kind``: ``None``, one of those names or
+    makers, or a class or function of one's own that is called with nothing and returns a buffer or scratch memory.
+    Raises :exc:`TypeError` or :exc:`ValueError` that say what was given and what is accepted.
+    """
+    accepted = f"give {' or '.join(map(repr, known))}, or a class or function that is called with nothing and makes one"
+    if kind is None:
+        kind = next(iter(known))
+    if isinstance(kind, str):
+        if kind not in known:
+            raise ValueError(f"{caller}: kind={kind!r:.40}: {accepted}")
+        return kind, known[kind]
+    for name, maker in known.items():
+        if kind is maker:
+            return name, maker
+    if not callable(kind):
+        hint = "; that object itself goes to scratch() or using_buffer()" if is_own(kind) else ""
+        raise TypeError(f"{caller}: kind={kind!r:.60} is {type(kind).__name__}: {accepted}{hint}")
+    if not _takes(kind, 0):
+        name = getattr(kind, "__name__", type(kind).__name__)
+        raise TypeError(f"{caller}: {name} can't be called with nothing: {accepted}, like partial({name}, ...)")
+    try:
+        hash(kind)
+    except TypeError:
+        raise TypeError(
+            f"{caller}: kind={kind!r:.60} can't be hashed, so its buffer could not be found again"
+        ) from None
+    return kind, kind
+
+
+def _takes(function: Callable[..., Any], count: int) -> bool:
+    """Whether it can be called with so many arguments, as far as it tells."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # written in C, and silent
+        return True
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
+        return False
+    return True
+
+
+def _listed(words: Any) -> str:
+    *most, last = words
+    return f"{', '.join(most)} and {last}" if most else str(last)

@@ -1,0 +1,1 @@
+"""Placement on machines with several NUMA nodes, which this package boots."""

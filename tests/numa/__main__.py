@@ -1,0 +1,49 @@
+"""``python -m tests.numa``: boots machines with several NUMA nodes and runs the Rust tests in them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from tests.numa import kernel, programs
+from tests.numa.machines import FOUR, QEMU, TWO, Machine
+
+FOLDER = Path("target/numa").resolve()
+CLOSING = re.compile(r"^numa: (\d+) passed, (\d+) failed, (\d+) skipped", re.MULTILINE)
+
+
+def booted(machine: Machine, image: Path, archive: Path) -> bool:
+    """Whether every test passed in one machine; what it printed is shown."""
+    began = time.monotonic()
+    printed = machine.boot(image, archive).replace("\r", "")
+    lines = [line for line in printed.splitlines() if line.startswith(("test ", "nodes ", "numa: "))]
+    closing = CLOSING.search(printed)
+    fine = closing is not None and int(closing[1]) > 0 and closing[2] == "0"
+    print(f"-- {machine.name} ({time.monotonic() - began:.0f} s)", *(lines if fine else [printed[-8000:]]), sep="\n")
+    if closing is None:
+        print("the machine did not come to its end")
+    return fine
+
+
+def main() -> int:
+    """Run it; 0 where all passed or nothing could be booted."""
+    if shutil.which(QEMU) is None:
+        print(f"test-numa: skipped, as there is no {QEMU} (Debian: apt-get install qemu-system-x86)")
+        return 0
+    try:
+        image = kernel.find(FOLDER / "kernel")
+    except kernel.Unavailable as why:
+        print(f"test-numa: skipped, as there is no kernel for the guests: {why}")
+        return 0
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    archive = FOLDER / "tests.cpio"
+    programs.with_rust_tests(archive)
+    results = [booted(machine, image, archive) for machine in (TWO, FOUR)]
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

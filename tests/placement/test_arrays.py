@@ -1,0 +1,182 @@
+"""Touching, collapsing and moving arrays that exist; one node is enough for these, several are in tests/numa."""
+
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from tests.placement.test_pages import there
+from tests.programs import run
+
+pytestmark = pytest.mark.quick
+
+MIB = 1 << 20
+
+
+def lazy(nbytes: int) -> np.ndarray:
+    return ft.pages().zeros(nbytes, np.uint8)
+
+
+@pytest.mark.parametrize("pattern", ["dynamic", "static"])
+@pytest.mark.parametrize("threads", [None, 1, 2, 5])
+def test_touched_pages_are_there_and_unchanged(pattern: Any, threads: Any) -> None:
+    array = lazy(24 * MIB + 5)
+    array[1 :: 9 * MIB] = 5
+    done = ft.touch(array, threads, pattern)
+    assert there(array) >= array.nbytes
+    assert (done.nbytes, done.threads) == (array.nbytes, threads or done.threads)
+    assert array.sum() == 15
+    assert not array[0]
+
+
+def test_views_are_touched_from_their_first_to_their_last_byte() -> None:
+    array = lazy(16 * MIB)
+    ft.touch(array[12 * MIB : 4 * MIB : -3])
+    assert 8 * MIB <= there(array) <= 9 * MIB
+    assert ft.touch(array[:0]) == (0, 0, True)
+    assert ft.touch(np.array(3.0)).nbytes == 8
+
+
+def test_read_only_arrays_are_read() -> None:
+    array = lazy(4 * MIB)
+    array.flags.writeable = False
+    assert ft.touch(array).nbytes == 4 * MIB
+    assert there(array) < MIB  # the kernel's page of zeros
+
+
+def test_memory_maps(tmp_path: Path) -> None:
+    file = tmp_path / "data"
+    file.write_bytes(bytes(range(256)) * 4096)
+    mapped: np.ndarray = np.memmap(file, mode="r")
+    assert ft.touch(mapped).nbytes == MIB
+    assert (mapped[:256] == np.arange(256)).all()
+    with pytest.raises(TypeError, match="takes a NumPy array, not list"):
+        ft.touch([1])  # type: ignore[arg-type]
+
+
+def test_others_may_write_meanwhile() -> None:
+    array, rounds = lazy(8 * MIB).view(np.int64), 30
+    stop = threading.Event()
+
+    def write() -> None:
+        for _ in range(rounds):
+            array[:] += 1
+        stop.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    while not stop.is_set():
+        ft.touch(array, 3)
+    writer.join()
+    assert (array == rounds).all()
+
+
+def test_bad_threads_and_patterns() -> None:
+    array = lazy(4096)
+    for threads in (0, -1, True, 1.5, 2000):
+        with pytest.raises(ValueError, match="threads="):
+            ft.touch(array, threads)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="'dynamic' or 'static'"):
+        ft.touch(array, pattern="random")  # type: ignore[arg-type]
+
+
+def test_a_bar_is_drawn_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    ft.touch(lazy(MIB), progress=True)
+    assert capsys.readouterr().err.endswith("] 100%\n")
+
+
+#: Prefaults that take a second or more on pages of 4 KiB, by one thread.
+LONG = """
+    import os, signal, threading, time
+    import numpy as np
+    import firsttouch as ft
+    size = 2 << 30
+    def interrupt():
+        time.sleep(0.15)
+        os.kill(os.getpid(), signal.SIGINT)
+    threading.Thread(target=interrupt).start()
+    began = time.perf_counter()
+    try:
+        {}
+        print("done")
+    except KeyboardInterrupt:
+        print("interrupted", time.perf_counter() - began < {})
+    """
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "ft.pages(populate=1).zeros(size, 'u1')",
+        "ft.pages(populate=1).full(size, 1, 'u1')",
+        "ft.touch(ft.pages().zeros(size, 'u1'), 1)",
+    ],
+)
+def test_ctrl_c_ends_a_prefault(call: str) -> None:
+    printed = run(LONG.format(call, 2.0))
+    assert printed.startswith("interrupted True"), printed
+
+
+def test_a_handler_that_does_not_raise_lets_it_go_on() -> None:
+    program = """
+        import os, signal, threading, time
+        import firsttouch as ft
+        seen = []
+        signal.signal(signal.SIGUSR1, lambda *_: seen.append(1))
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        array = ft.pages(populate=1).zeros(512 << 20, "u1")
+        time.sleep(0.1)
+        print(seen, ft.receipt(array).populated)
+        """
+    assert run(program) == "[1] True\n"
+
+
+def test_other_threads_run_during_a_prefault() -> None:
+    ticks, stop = [0], threading.Event()
+
+    def tick() -> None:
+        while not stop.is_set():
+            ticks[0] += 1
+            time.sleep(0.001)
+
+    ticker = threading.Thread(target=tick)
+    ticker.start()
+    before = ticks[0]
+    array = ft.pages(populate=1).zeros(512 * MIB, np.uint8)
+    during = ticks[0] - before
+    stop.set()
+    ticker.join()
+    assert during > 10
+    assert array.size
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_collapse() -> None:
+    array = ft.pages().zeros(16 * MIB, np.uint8)
+    array[:] = 3
+    done = ft.collapse(array)
+    assert done.huge >= 14 * MIB or done.why_not, done
+    assert (array == 3).all()
+    assert ft.collapse(array[: MIB // 2]).why_not == "the block is smaller than one such page"
+
+
+def test_migration_to_where_it_is() -> None:
+    array = ft.pages().zeros((64, MIB // 8))
+    array[:48] = 1.0
+    done = ft.migrate(array, 0)
+    assert (done.moved, done.failed, done.why_not) == (0, 0, None)
+    assert done.stayed >= 48 * MIB
+    assert done.absent >= 15 * MIB
+    assert ft.migrate(array.T, "blocked:0").failed == 0
+    assert ft.migrate(array, "interleave:all").failed == 0
+    for wrong in ("blocked:2", "bind:99", "nowhere"):
+        with pytest.raises(ValueError, match=wrong.partition(":")[0]):
+            ft.migrate(array, wrong)
+    with pytest.raises(ValueError, match="an array without gaps"):
+        ft.migrate(array[:, ::2], "blocked:0")
+    assert ft.migrate(array[:0], 0) == (0, 0, 0, 0, None)

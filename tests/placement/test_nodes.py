@@ -1,0 +1,102 @@
+"""Nodes, and blocks of code on one of them."""
+
+import os
+import threading
+
+import pytest
+
+import firsttouch as ft
+from tests.programs import run
+
+pytestmark = pytest.mark.quick
+
+
+def test_the_topology_is_the_kernels() -> None:
+    found = ft.topology()
+    assert ft.current_node() in {node.number for node in found.nodes}
+    assert ft.highest_node() == found.nodes[-1].number
+    every = {processor for node in found.nodes for processor in node.processors}
+    assert os.sched_getaffinity(0) <= every
+    for node in found.nodes:
+        assert len(node.distances) == len(found.nodes)
+        assert 0 <= node.free <= node.memory
+    table = repr(found).splitlines()
+    assert len(table) == len(found.nodes) + 1
+    assert "processors" in table[0]
+
+
+def test_a_block_on_a_node_restores_what_was() -> None:
+    before = os.sched_getaffinity(0)
+    one = {min(before)}
+    os.sched_setaffinity(0, one)
+    try:
+        node = ft.current_node()
+        with ft.run_on(node) as outer, ft.run_on(node):
+            assert os.sched_getaffinity(0) == one
+            assert ft.current_node() == node
+        assert os.sched_getaffinity(0) == one
+        assert repr(outer) == f"run_on({node})"
+        with pytest.raises(ZeroDivisionError), outer:
+            raise ZeroDivisionError
+        assert os.sched_getaffinity(0) == one
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@pytest.mark.parametrize("node", [99, -1, True, 10**30])
+def test_nodes_that_are_not_there(node: int) -> None:
+    with pytest.raises(ValueError, match="node"), ft.run_on(node):
+        pass
+
+
+def test_a_block_ends_in_its_own_thread() -> None:
+    block = ft.run_on(0)
+    block.__enter__()
+    raised: list[BaseException] = []
+
+    def leave() -> None:
+        try:
+            block.__exit__(None, None, None)
+        except RuntimeError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=leave)
+    thread.start()
+    thread.join()
+    assert "another thread" in str(raised[0])
+
+
+REFUSED = """
+    import ctypes, struct, warnings
+    import firsttouch as ft
+    libc = ctypes.CDLL(None, use_errno=True)
+    # As containers do: EPERM for mbind (237) and set_mempolicy (238), whatever else is asked.
+    code = b"".join(struct.pack("HBBI", *line) for line in [
+        (0x20, 0, 0, 0), (0x15, 2, 0, 237), (0x15, 1, 0, 238), (0x06, 0, 0, 0x7FFF0000), (0x06, 0, 0, 0x00050001)])
+    buffer = ctypes.create_string_buffer(code)
+    class Program(ctypes.Structure):
+        _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+    program = Program(5, ctypes.addressof(buffer))
+    assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, ctypes.byref(program), 0, 0) == 0
+    """
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the filter names x86_64's numbers")
+def test_a_container_that_refuses_mbind() -> None:
+    program = """
+    array = ft.numa(0).zeros(1 << 20)
+    print(ft.receipt(array).numa, ft.receipt(array).why_not)
+    try:
+        ft.numa(0, strict=True).zeros(1 << 20)
+    except MemoryError as error:
+        print(error)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        with ft.run_on(0):
+            pass
+    print(seen[0].message)
+    """
+    printed = run(REFUSED + program).splitlines()
+    assert printed[0].startswith("None ('numa: the system does not permit it (EPERM")
+    assert "strict=True asks: numa: the system does not permit it" in printed[1]
+    assert "memory policy stays as it was: the system does not permit it" in printed[2]

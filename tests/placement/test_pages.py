@@ -1,0 +1,175 @@
+"""`pages` with a placement: what is taken, what is granted, and what the receipt says."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from tests.programs import run
+
+pytestmark = pytest.mark.quick
+
+MIB = 1 << 20
+PLACED: list[dict[str, Any]] = [
+    {"populate": True},
+    {"populate": 3},
+    {"huge": "thp", "populate": True},
+    {"huge": ("1G", "2M", "thp")},
+    {"huge": ("2M", False)},
+    {"lock": True},
+    {"numa": 0},
+    {"numa": "interleave:all", "populate": 2},
+    {"numa": "blocked:0"},
+    {"numa": "local", "strict": True},
+]
+
+
+def there(array: np.ndarray) -> int:
+    """Bytes of an array's whole pages that are resident."""
+    start = array.ctypes.data
+    total = 0
+    with open("/proc/self/smaps") as file:
+        inside = False
+        for line in file:
+            if found := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+                low, high = (int(part, 16) for part in found.groups())
+                inside = low < start + array.nbytes and start < high
+            elif inside and line.startswith("Rss:"):
+                total += int(line.split()[1]) * 1024
+    return total
+
+
+@pytest.mark.parametrize("named", PLACED, ids=str)
+def test_arrays_are_zero_aligned_and_of_every_size(named: dict[str, Any]) -> None:
+    allocator = ft.pages(**named)
+    for size in (0, 1, 4095, 4096, 4097, 100_000, 3 * MIB, 5 * MIB + 1):
+        array = allocator.zeros(size, np.uint8)
+        assert not array.any()
+        assert array.ctypes.data % 64 == 0
+        array[:] = 7
+        assert ft.get_allocator(array) == allocator
+    array.resize(2 * array.size, refcheck=False)
+    assert (array[: 5 * MIB] == 7).all()
+
+
+@pytest.mark.parametrize("named", PLACED, ids=str)
+def test_the_repr_makes_the_same_again(named: dict[str, Any]) -> None:
+    allocator = ft.pages(**named)
+    assert repr(eval(repr(allocator), vars(ft))) == repr(allocator)
+    assert repr(ft.zeros(1, allocator=repr(allocator))) == "array([0.])"
+
+
+@pytest.mark.parametrize("populate", [True, 1, 3])
+@pytest.mark.parametrize("huge", [False, "thp"])
+def test_populated_pages_are_there_before_the_constructor_returns(huge: Any, populate: Any) -> None:
+    lazy = ft.pages(huge, lock=False, numa="local").zeros(32 * MIB, np.uint8)
+    assert there(lazy) < MIB
+    array = ft.pages(huge, populate=populate).zeros(32 * MIB, np.uint8)
+    assert there(array) >= 32 * MIB
+    receipt = ft.receipt(array)
+    assert receipt is not None
+    assert receipt.populated
+    assert receipt.threads == (populate if populate > 1 else receipt.threads)
+
+
+def test_receipts_say_what_was_asked_granted_and_why_not() -> None:
+    array = ft.pages(("1G", "thp"), numa=0).empty(8 * MIB, np.uint8)
+    receipt = ft.receipt(array[::2])
+    assert receipt is not None
+    assert (receipt.nbytes, receipt.huge, receipt.numa, receipt.locked) == (8 * MIB, "thp", "bind:0", False)
+    assert receipt.asked == "huge=('1G', 'thp'), populate=False, lock=False, numa='bind:0', strict=False"
+    assert any("huge='1G'" in why and "smaller than one such page" in why for why in receipt.why_not)
+    assert ft.receipt(np.zeros(3)) is None
+    assert ft.receipt(ft.pages().zeros(3)) is None
+    small = ft.receipt(ft.pages("2M", strict=True).empty(100))
+    assert small is not None
+    assert small.huge is None
+
+
+def test_receipts_are_summed_up() -> None:
+    program = """
+        import firsttouch as ft
+        assert ft.receipts() == []
+        kept = [ft.pages("thp", populate=True).zeros(4 << 20, "u1") for _ in range(3)]
+        print(ft.receipts())
+        """
+    printed = run(program)
+    assert "ReceiptSum(wish='huge', why_not=None, blocks=3, nbytes=12582912)" in printed
+    assert "ReceiptSum(wish='populate', why_not=None, blocks=3, nbytes=12582912)" in printed
+
+
+def test_strict_raises_instead_of_falling_back() -> None:
+    with open("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages") as file:
+        if int(file.read()):
+            pytest.skip("this machine has free huge pages")
+    with pytest.raises(MemoryError, match=r"strict=True asks: huge='2M': the kernel's pool has too few"):
+        ft.pages("2M", strict=True).zeros(4 * MIB, np.uint8)
+    failure = ft.last_failure()
+    assert failure is not None
+    assert failure.limit == "strict"
+    array = ft.pages(("2M", False), strict=True).zeros(4 * MIB, np.uint8)  # what the user listed is no fallback
+    assert ft.receipt(array) is not None
+
+
+def test_more_than_there_is_is_an_error_before_the_kernel_kills() -> None:
+    total = int(Path("/proc/meminfo").read_text().split()[1]) * 1024
+    asked = int(total * 0.99) & ~4095
+    with pytest.raises(MemoryError, match=r"are to be real at once \(populate=\), and \d+ are available"):
+        ft.pages(populate=True).zeros(asked, np.uint8)
+    with pytest.raises(MemoryError, match=r"are to be real at once \(lock=True\), and \d+ are available"):
+        ft.pages(lock=True).zeros(asked, np.uint8)
+
+
+def test_locked_memory_beyond_the_limit_is_a_clear_error() -> None:
+    program = """
+        import ctypes, os, resource
+        import firsttouch as ft
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (1 << 20, 1 << 20))
+        if os.getuid() == 0:  # root may lock whatever it likes
+            os.setgid(65534), os.setuid(65534)
+        small = ft.pages(lock=True).zeros(1 << 16, "u1")
+        assert ft.receipt(small).locked
+        try:
+            ft.pages(lock=True).zeros(4 << 20, "u1")
+        except MemoryError as error:
+            print(error)
+        """
+    assert "RLIMIT_MEMLOCK allows this process 1048576 bytes" in run(program)
+
+
+@pytest.mark.parametrize(
+    ("named", "error", "words"),
+    [
+        ({"huge": "3M"}, ValueError, "no page size of this machine, which has"),
+        ({"huge": ("2M", "3M")}, ValueError, "'3M'"),
+        ({"huge": ()}, ValueError, "huge=()"),
+        ({"huge": ("thp",) * 5}, ValueError, "at most four"),
+        ({"populate": -1}, ValueError, "populate=-1: give False, True, or a number of threads from 1 to 1024"),
+        ({"populate": 0}, ValueError, "populate=0"),
+        ({"populate": "yes"}, TypeError, "populate='yes'"),
+        ({"lock": 1}, TypeError, "lock=1 is an int"),
+        ({"strict": None}, TypeError, "strict=None"),
+        ({"numa": 99}, ValueError, "there is no node 99: this machine has node"),
+        ({"numa": -1}, ValueError, "numa=-1"),
+        ({"numa": True}, TypeError, "numa=True is a bool"),
+        ({"numa": 1.0}, TypeError, "numa=1.0"),
+        ({"numa": "bnid:0"}, ValueError, '"bind:0-1"'),
+        ({"numa": "blocked:1"}, ValueError, "firsttouch.migrate(a, 'blocked:1')"),
+    ],
+    ids=str,
+)
+def test_bad_arguments_are_named_with_what_would_do(named: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=re.escape(words)):
+        ft.pages(**named)
+
+
+def test_policies_as_objects() -> None:
+    assert repr(ft.numa(0)) == repr(ft.pages(numa="bind:0")) == repr(ft.pages(numa=ft.numa.bind([0])))
+    texts = [ft.numa.interleave(), ft.numa.preferred(0), ft.numa.local(), ft.numa.blocked(), ft.numa.bind("all")]
+    assert list(map(str, texts)) == ["interleave:all", "preferred:0", "local", "blocked:0", "bind:all"]
+    assert ft.numa.bind(0) == ft.Policy("bind:0")
+    with pytest.raises(TypeError, match=r"did you mean firsttouch.numa\(\)"):
+        ft.zeros(3, allocator=ft.numa)  # type: ignore[arg-type]

@@ -1,0 +1,1 @@
+"""Scratch memory: what scopes mean, and that no array dangles, whatever becomes of them."""

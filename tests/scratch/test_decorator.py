@@ -1,0 +1,265 @@
+"""@scratch: a scope for each call of a function, whatever kind of function, and its result on ordinary memory."""
+
+import dataclasses
+import functools
+import inspect
+import pickle
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from tests.probe import fill, intact
+from tests.scratch.arrays import LARGE, MIDDLE, Kept, churn
+
+pytestmark = pytest.mark.quick
+
+BUFFER = ft.ScratchBuffer()
+
+
+def on_scratch(array: Any) -> bool:
+    return "ScratchBuffer" in repr(ft.get_allocator(array)) or "scratch" in repr(ft.get_allocator(array))
+
+
+@ft.scratch
+def doubled(x: Any, *, times: int = 1) -> Any:
+    """What is twice as much."""
+    for _ in range(times):
+        assert on_scratch(x + 0)
+        x = x + x
+    return x
+
+
+def test_a_function_stays_what_it_is() -> None:
+    assert doubled(np.ones(MIDDLE), times=3).sum() == 8 * MIDDLE
+    assert (doubled.__name__, doubled.__doc__) == ("doubled", "What is twice as much.")
+    assert doubled.__module__ == __name__
+    assert list(inspect.signature(doubled).parameters) == ["x", "times"]
+    assert pickle.loads(pickle.dumps(doubled)) is doubled
+    assert inspect.isfunction(doubled.__wrapped__)
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        doubled()
+    assert ft.default_buffer().used == 0
+
+
+def test_its_locals_are_gone_and_its_result_is_ordinary() -> None:
+    sizes = (2_000, MIDDLE, 100_000)
+
+    @ft.scratch(BUFFER)
+    def made() -> Any:
+        arrays = [np.empty(size, np.uint8) for size in sizes]
+        for array in arrays:
+            fill(array, array.size)
+        return arrays, {"first": arrays[0][10:]}
+
+    arrays, named = made()
+    assert BUFFER.used == 0
+    assert not any(map(on_scratch, arrays))
+    assert np.shares_memory(arrays[0], named["first"])
+    assert all(intact(array, array.size) for array in arrays)
+    assert BUFFER.peak >= sum(sizes)
+
+
+def test_kept_where_it_is() -> None:
+    @ft.scratch(BUFFER, result="keep", escape="raise")
+    def made() -> Any:
+        temporary = np.ones(MIDDLE)
+        return temporary * 2
+
+    kept = [made() for _ in range(5)]
+    assert all(map(on_scratch, kept))
+    assert BUFFER.used >= 5 * 8 * MIDDLE
+    churn()
+    assert all((array == 2).all() for array in kept)
+    kept.clear()
+    assert BUFFER.used == 0
+
+
+def test_an_argument_that_is_returned_is_itself() -> None:
+    @ft.scratch
+    def same(x: Any, y: Any = None) -> Any:
+        x += 1
+        return x, y, [x]
+
+    one, two = np.zeros(MIDDLE), np.zeros(MIDDLE)
+    found = same(one, y=two)
+    assert found[0] is one is found[2][0]
+    assert found[1] is two
+    assert one.all()
+
+
+def test_what_the_fields_of_a_result_say_is_kept() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Result:
+        values: Any
+        step: int
+
+    @ft.scratch(BUFFER)
+    def solved() -> Any:
+        x = np.arange(MIDDLE, dtype=np.float64)
+        x.flags.writeable = False
+        return Result(np.asfortranarray(x.reshape(100, -1)), 3), x
+
+    result, x = solved()
+    assert BUFFER.used == 0
+    assert isinstance(result, Result)
+    assert result.values.flags.f_contiguous
+    assert not x.flags.writeable
+    assert (x == np.arange(MIDDLE)).all()
+
+
+def test_calls_inside_calls() -> None:
+    @ft.scratch(BUFFER)
+    def depth(x: Any, levels: int) -> Any:
+        y = x + 1
+        if levels:
+            z = depth(y, levels - 1)
+            assert (y == x + 1).all()
+            return z + y
+        return y
+
+    found = depth(np.zeros(MIDDLE), 30)
+    assert (found == sum(range(1, 32))).all()
+    assert BUFFER.used == 0
+    assert not on_scratch(found)
+
+
+def test_a_result_goes_to_the_scope_around_it() -> None:
+    kept = Kept()
+    outer = ft.ScratchBuffer()
+    with ft.scratch(outer):
+        array = doubled(np.ones(MIDDLE, np.uint8))
+        assert outer.used >= MIDDLE
+        kept.add(array)
+    churn()
+    assert kept.intact()
+
+
+class Methods:
+    """Every kind of function that a class can have."""
+
+    scale = 3
+
+    @ft.scratch
+    def plain(self, x: Any) -> Any:
+        return x * self.scale
+
+    @classmethod
+    @ft.scratch
+    def of_class(cls, x: Any) -> Any:
+        return x * cls.scale
+
+    @staticmethod
+    @ft.scratch(result="copy")
+    def static(x: Any) -> Any:
+        return x * 3
+
+    @property
+    @ft.scratch
+    def value(self) -> Any:
+        return np.full(MIDDLE, self.scale)
+
+    @functools.cached_property
+    @ft.scratch
+    def cached(self) -> Any:
+        return np.full(MIDDLE, self.scale)
+
+    @ft.scratch(BUFFER)
+    def __call__(self, x: Any) -> Any:
+        return self.plain(x)
+
+
+@pytest.mark.parametrize("name", ["plain", "of_class", "static", "__call__"])
+def test_methods_of_every_kind(name: str) -> None:
+    function = getattr(Methods(), name)
+    x = np.ones(MIDDLE)
+    for _ in range(3):
+        found = function(x)
+        assert (found == 3).all()
+        assert not on_scratch(found)
+    assert BUFFER.used == 0 == ft.default_buffer().used
+
+
+def test_properties_lambdas_and_partials() -> None:
+    methods = Methods()
+    assert (methods.value == 3).all()
+    assert methods.cached is methods.cached
+    assert (Methods.plain(methods, np.ones(MIDDLE)) == 3).all()
+    assert (ft.scratch(lambda x: x + 1)(np.ones(MIDDLE)) == 2).all()
+    assert (ft.scratch(functools.partial(np.add, 1.0))(np.ones(MIDDLE)) == 2).all()
+    negative: Any = np.negative
+    assert (ft.scratch(BUFFER)(negative)(np.ones(MIDDLE)) == -1).all()
+    assert (ft.scratch(ft.FixedBuffer("1 MiB"))(lambda: np.ones(MIDDLE))() == 1).all()
+
+
+def test_exceptions_pass_as_they_are() -> None:
+    class MineError(Exception):
+        pass
+
+    mine = MineError()
+
+    @ft.scratch(BUFFER)
+    def fails() -> None:
+        temporary = np.ones(MIDDLE)
+        assert temporary.all()
+        raise mine
+
+    with pytest.raises(MineError) as error:
+        fails()
+    assert error.value is mine
+    assert ft.get_allocator() == ft.numpy_default()
+    mine.__traceback__ = None
+    del error
+    assert BUFFER.used == 0
+
+
+def numbers() -> Iterator[int]:
+    yield 1
+
+
+async def waits() -> None: ...
+
+
+async def later() -> AsyncIterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (numbers, "generator numbers.*between its yields.*with scratch"),
+        (later, "generator later.*with scratch"),
+        (waits, "coroutine waits.*with scratch"),
+        (functools.partial(numbers), "generator numbers"),
+        (functools.partial(functools.partial(waits)), "coroutine waits"),
+        (Methods, "the class Methods"),
+        (classmethod(lambda cls: 1), "below @classmethod"),
+        (staticmethod(lambda: 1), "below @staticmethod"),
+        (5, "not int"),
+        ("text", "not str"),
+    ],
+)
+@pytest.mark.parametrize("way", [ft.scratch, ft.scratch(), ft.scratch(escape="warn"), ft.scratch(BUFFER)])
+def test_what_can_not_be_decorated_says_what_to_do(way: Any, function: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        way(function)
+
+
+def test_a_generator_that_is_returned_runs_outside() -> None:
+    @ft.scratch(BUFFER)
+    def squares() -> Any:
+        x = np.arange(MIDDLE)
+        return (int(each) ** 2 for each in x)
+
+    found = squares()
+    churn()
+    assert sum(found) == sum(each**2 for each in range(MIDDLE))
+
+
+def test_many_calls_leave_nothing_behind() -> None:
+    for _ in range(2_000):
+        doubled(np.ones(LARGE // 8), times=1)
+    assert ft.default_buffer().used == 0
+    assert ft.default_buffer().capacity <= 4 << 20

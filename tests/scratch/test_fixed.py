@@ -1,0 +1,210 @@
+"""Buffers of a fixed size: what they stand on, and what they say when they are full."""
+
+import ctypes
+import gc
+import mmap
+import re
+import weakref
+from multiprocessing import shared_memory
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from tests.programs import run
+from tests.scratch.arrays import CHUNK, MIDDLE, Kept
+
+pytestmark = pytest.mark.quick
+
+
+def test_what_does_not_fit_says_what_is_used_and_asked() -> None:
+    buffer = ft.FixedBuffer(200_000)
+    with ft.scratch(buffer) as s:
+        held = s.ones(MIDDLE, np.uint8)
+        for ask in (lambda: s.empty(180_000, np.uint8), lambda: s.alloc(180_000), lambda: buffer.zeros(180_000, "u1")):
+            with pytest.raises(MemoryError) as error:
+                ask()
+            numbers = {int(each.replace(",", "")) for each in re.findall(r"\d[\d,]*", str(error.value))}
+            assert 180_000 in numbers
+            assert any(MIDDLE <= each <= MIDDLE + 64 for each in numbers), str(error.value)
+            assert "FixedBuffer" in str(error.value) or "buffer" in str(error.value)
+        assert held.all()
+        assert s.ones(100_000, np.uint8).all()
+
+
+def test_numpys_own_arrays_that_do_not_fit() -> None:
+    with ft.scratch(ft.FixedBuffer(200_000)) as s:
+        held = np.ones(MIDDLE, np.uint8)
+        with pytest.raises(MemoryError):
+            np.ones(180_000, np.uint8)
+        failure = ft.last_failure()
+        assert failure is not None
+        assert failure.asked == 180_000
+        assert np.ones(100_000, np.uint8).all()
+        assert held.all()
+        assert s.is_open
+    with pytest.raises(MemoryError) as error, ft.scratch(ft.FixedBuffer(200_000)):
+        np.ones(300_000)
+    assert any("2400000" in note or "2,400,000" in note for note in error.value.__notes__)
+
+
+def test_the_error_lists_what_lives_and_the_largest_gap() -> None:
+    with ft.scratch(ft.FixedBuffer(200_000)) as s:
+        arrays = [s.empty(20_000, np.uint8) for _ in range(9)]
+        del arrays[1::2]
+        with pytest.raises(MemoryError) as error:
+            s.empty(60_000, np.uint8)
+        assert "5" in str(error.value)
+        assert re.search(r"gap|piece", str(error.value))
+        assert s.empty(20_000, np.uint8) is not None
+        assert len(arrays) == 5
+
+
+def test_it_works_around_what_lives() -> None:
+    buffer, kept = ft.FixedBuffer(600_000), Kept()
+    for turn in range(300):
+        with ft.scratch(buffer):
+            temporary = np.ones(80_000, np.uint8)
+            if turn % 30 == 0:
+                kept.make(9_000)
+            temporary = np.ones(90_000, np.uint8) + temporary[0]
+            assert (temporary == 2).all()
+        assert kept.intact()
+    assert buffer.capacity == 600_000
+    assert len(kept) == 10
+    del temporary
+    kept.clear()
+    assert buffer.used == 0
+    with ft.scratch(buffer) as s:
+        s.ones(590_000, np.uint8)
+
+
+def test_many_turns_of_all_it_has() -> None:
+    buffer = ft.FixedBuffer()
+    assert buffer.capacity == CHUNK
+    for turn in range(1_000):
+        with ft.scratch(buffer) as s:
+            array = s.full(CHUNK - 4096, turn % 200, np.uint8)
+            assert array.min() == array.max() == turn % 200
+            del array
+    assert buffer.used == 0
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float64, "i4,f8"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_an_array_as_storage(dtype: Any, order: Any) -> None:
+    storage = np.zeros((300, 400), dtype, order)
+    buffer, kept = ft.FixedBuffer(storage), Kept()
+    assert buffer.capacity <= storage.nbytes
+    with ft.scratch(buffer):
+        array = kept.make()
+        assert np.shares_memory(array, storage)
+        churn_small()
+    assert kept.intact()
+    gone = weakref.ref(storage)
+    del storage, buffer
+    gc.collect()
+    assert gone() is not None
+    assert kept.intact()
+    del array
+    kept.clear()
+    gc.collect()
+    assert gone() is None
+
+
+def churn_small() -> None:
+    for size in (2_000, 20_000):
+        np.full(size, 3, np.uint8)
+
+
+def test_a_view_of_an_array_and_odd_places() -> None:
+    base = np.full(200_100, 7, np.uint8)
+    kept = Kept()
+    with ft.scratch(ft.FixedBuffer(base[37:200_037])) as s:
+        array = kept.make(100_000, s.empty)
+        assert array.ctypes.data % 64 == 0
+        with pytest.raises(MemoryError):
+            s.empty(200_000, np.uint8)
+    assert (base[:37] == 7).all()
+    assert (base[200_037:] == 7).all()
+
+
+def test_a_bytearray_and_a_memoryview_and_ctypes() -> None:
+    for storage in (bytearray(200_000), memoryview(bytearray(200_000)), (ctypes.c_char * 200_000)()):
+        kept = Kept()
+        with ft.scratch(ft.FixedBuffer(storage)):
+            kept.make()
+        assert kept.intact()
+    grows = bytearray(200_000)
+    buffer = ft.FixedBuffer(grows)
+    with pytest.raises(BufferError):
+        grows.extend(b"more")
+    del buffer
+    gc.collect()
+    grows.extend(b"more")
+
+
+def test_a_file_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "scratch"
+    path.write_bytes(bytes(400_000))
+    with path.open("r+b") as file:
+        mapping = mmap.mmap(file.fileno(), 0)
+    buffer = ft.FixedBuffer(mapping)
+    with ft.scratch(buffer) as s:
+        array = s.full(300_000, 5, np.uint8)
+        with pytest.raises(BufferError):
+            mapping.close()
+    mapping.flush()
+    assert path.read_bytes().count(5) >= 300_000
+    del array, buffer, s
+    gc.collect()
+    mapping.close()
+    disk = np.memmap(path, np.uint8, "r+")
+    with ft.scratch(ft.FixedBuffer(disk)):
+        assert np.shares_memory(np.ones(MIDDLE, np.uint8), disk)
+
+
+def test_shared_memory_is_closed_in_a_forked_child() -> None:
+    printed = run(
+        """
+        import mmap, os
+        shared, own = mmap.mmap(-1, 1 << 20), ft.FixedBuffer("1 MiB")
+        buffer = ft.FixedBuffer(shared)
+        kept = buffer.full(50_000, 7, np.uint8)
+        with ft.scratch(buffer) as s:
+            inside = s.full(50_000, 9, np.uint8)
+            child = os.fork()
+            if not child:
+                used = buffer.used
+                text = probe.message(RuntimeError, lambda: s.empty(5_000))
+                text += probe.message(MemoryError, lambda: buffer.empty(5_000))
+                with ft.scratch(own):
+                    assert (np.ones(50_000) * 2).all()
+                del inside, kept      # the parent's: nothing happens to them
+                os._exit(7 if "process" in text and "fork" in text else 8)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+            more = s.full(50_000, 3, np.uint8)
+            assert (inside == 9).all() and (kept == 7).all() and (more == 3).all()
+        print(buffer.used >= 150_000)
+        """,
+    )
+    assert printed == "True\n"
+
+
+def test_between_processes() -> None:
+    block = shared_memory.SharedMemory(create=True, size=200_000)
+    try:
+        assert block.buf is not None
+        buffer = ft.FixedBuffer(block.buf)
+        with ft.scratch(buffer) as s:
+            array = s.full(MIDDLE, 5, np.uint8)
+            other = shared_memory.SharedMemory(block.name)
+            assert bytes(other.buf or b"").count(5) >= MIDDLE
+            other.close()
+        del array, s, buffer
+        gc.collect()
+    finally:
+        block.close()
+        block.unlink()
