@@ -28,6 +28,7 @@ def run(quick: bool) -> Section:
     slowest: list[tuple[Estimate, str]] = []
     for without in WITHOUT:
         for state in STATES if not without else ["small pages"]:
+            label = f"{state}, {without}" if without else state
             cells = []
             for size in sizes:
                 arguments = {"nbytes": size, "state": state, "without": without}
@@ -38,8 +39,8 @@ def run(quick: bool) -> Section:
                 each = median(samples.column(NUMPY, "seconds") / samples.column(NUMPY, "pages")).value
                 cells.append(f"{seconds.value * 1e3:.2f}, {each * 1e9:.1f}")
                 if size == GIB and not without:
-                    slowest.append((seconds, f"{state}{without and ', '}{without}"))
-            table.rows.append([f"{state}{without and ', '}{without}", *cells])
+                    slowest.append((seconds, label))
+            table.rows.append([label, *cells])
     section.tables.append(table)
     found = max(slowest, key=lambda each: each[0].high, default=None)
     bar = "ft.inspect of 1 GiB in less than 50 ms"
