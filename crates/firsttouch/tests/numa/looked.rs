@@ -8,7 +8,8 @@ use firsttouch::sources::Pages;
 use std::collections::BTreeMap;
 
 fn looked(held: &Held<'_>) -> Look {
-    look(&[held.address()..held.address() + held.block.size.next_multiple_of(page_size())])
+    let pages = held.address()..held.address() + held.block.size.next_multiple_of(page_size());
+    look(std::slice::from_ref(&pages))
 }
 
 /// Every node's bytes, and every page's node, are those that move_pages names.
