@@ -8,7 +8,7 @@ from benchmarks.harness.rounds import Call, Plan, collect
 from benchmarks.harness.sizes import name
 from benchmarks.harness.statistics import Matrix, judge, median
 
-SIZES = (64, 128, 256, 512, 1024)
+SIZES = (64, 128, 256, 512)
 USUAL = 256  # what the example takes where nothing is said
 BAR = 1.1
 SCRATCH, AGAIN, PLAIN, KEPT = "in scratch memory", "in scratch again", "plainly", "kept by hand"

@@ -70,7 +70,7 @@ def percentiles(times: Sequence[int]) -> tuple[float, float]:
 
 
 def measure(nbytes: int, seconds: float) -> dict[str, float]:
-    """Each kind in short runs, in shuffled turns, until each had its seconds, and at least twenty calls."""
+    """Each kind in short runs, in shuffled turns, until each had its seconds, and at least ten calls."""
     if nbytes not in _operands:
         _operands[nbytes] = (np.full(nbytes // 8, 1.5), np.full(nbytes // 8, 2.5))
     a, b = _operands[nbytes]
@@ -81,7 +81,7 @@ def measure(nbytes: int, seconds: float) -> dict[str, float]:
         calls(made["plain"], a, b, 2)
         once = min(calls(made["scratch"], a, b, 3)) * 1e-9
         run = max(5, min(200, int(0.001 / once)))
-        for _ in range(max(20 // run, int(seconds / (run * once)))):
+        for _ in range(max(10 // run, int(seconds / (run * once)))):
             for kind in _shuffle.sample(list(made), len(made)):
                 times[kind] += calls(made[kind], a, b, run)
         for kind, row in times.items():
