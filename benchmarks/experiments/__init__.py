@@ -13,6 +13,8 @@ NAMES = (
     "create",
     "adaptors",
     "bundled",
+    "inspect",
+    "prefault",
     "scratch",
     "scratch_filter",
     "scratch_edge",
