@@ -13,4 +13,5 @@ NAMES = (
     "create",
     "adaptors",
     "bundled",
+    "scratch_rust",
 )

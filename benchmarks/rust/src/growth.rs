@@ -42,7 +42,7 @@ fn case<const COUNT: usize>(name: &'static str) -> Case {
 
 pub fn cases() -> Vec<Case> {
     vec![
-        case::<1>("growth to 240 bytes"),
+        case::<1>("one block of 240 bytes in a new arena"),
         case::<16>("growth to 4 KiB"),
         case::<270>("growth to 64 KiB"),
         case::<4_360>("growth to 1 MiB"),

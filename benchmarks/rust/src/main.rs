@@ -15,7 +15,7 @@ use timing::{Case, compare};
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let mut number = |or: usize| arguments.next().map_or(or, |text| text.parse().expect("a number"));
-    let (rounds, milliseconds) = (number(30), number(2));
+    let (rounds, milliseconds) = (number(30), number(1));
     let name = arguments.next().unwrap_or_default();
     let cases: Vec<Case> =
         [rewind::cases(), growth::cases(), steady::cases(), nested::cases()].into_iter().flatten().collect();
