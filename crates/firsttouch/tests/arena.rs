@@ -5,7 +5,7 @@ mod common;
 use common::pattern;
 use firsttouch::adaptors::{Limited, Options as PoolOptions, Pool, Tracked};
 use firsttouch::allocator::Limit;
-use firsttouch::arena::{Arena, BadOptions, Error, Options, Upstream};
+use firsttouch::arena::{Arena, BadOptions, Error, Options, Scope, Upstream};
 use firsttouch::layout::{LayoutError, MAX_SIZE};
 use firsttouch::sources::{Malloc, Pages};
 use firsttouch::{AllocError, Allocator, failure};
@@ -204,12 +204,16 @@ fn the_edge_of_a_chunk() {
     arena.scope(|s| {
         s.alloc_uninit::<u8>(2000).unwrap();
         s.alloc_uninit::<u8>(2000).unwrap();
+        let little = |s: &mut Scope| s.scope(|s| s.alloc_uninit::<u8>(50).unwrap().as_ptr().addr());
+        let before = little(s);
+        assert_eq!(little(s), before);
         let mut addresses = Vec::new();
         for _ in 0..100 {
             addresses.push(s.scope(|s| s.alloc_uninit::<u8>(200).unwrap().as_ptr().addr()));
         }
         addresses.dedup();
         assert_eq!(addresses.len(), 1);
+        assert_ne!(little(s), before, "nobody goes back for the little that is left there");
     });
     assert_eq!(tracked.tally().allocations, 2);
 }

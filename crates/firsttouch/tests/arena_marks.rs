@@ -188,6 +188,24 @@ fn nested_at_the_begin() {
     assert_eq!(tracked.tally().live_bytes, 0);
 }
 
+/// A mark at the begin of the first chunk keeps that chunk where it is.
+#[test]
+fn marks_keep_the_first_chunk() {
+    let mut arena = Arena::with(&Malloc, Options { first_chunk: 256, ..Options::default() }).unwrap();
+    arena.alloc(1u8).unwrap();
+    arena.reset();
+    let (outer, inner) = (arena.mark(), arena.mark());
+    for _ in 0..4 {
+        arena.alloc_slice::<u8>(200).unwrap();
+    }
+    arena.rewind(inner).unwrap();
+    arena.alloc_slice::<u8>(100).unwrap().fill(1);
+    arena.rewind(outer).unwrap();
+    assert_eq!(arena.used(), 0);
+    arena.alloc_slice::<u8>(100).unwrap().fill(1);
+    assert_eq!(arena.used(), 100);
+}
+
 #[test]
 fn an_arena_is_a_scratch() {
     use firsttouch::arena::Scratch;

@@ -32,7 +32,7 @@ impl Bump<'_> {
                 Ok(block) => return Ok(block),
                 Err(_) => match self.serve_again(request, upstream, options) {
                     Ok(block) => return Ok(block),
-                    Err(error) => error,
+                    Err(error) => AllocError { asked: size, ..error },
                 },
             },
             Supply::Fixed { size: capacity, .. } => {
