@@ -21,4 +21,5 @@ NAMES = (
     "scratch_cost",
     "scratch_memory",
     "scratch_numba",
+    "scratch_rust",
 )

@@ -14,6 +14,7 @@ from benchmarks.harness.rounds import Call, Worker
 from benchmarks.kernels import NAMES as KERNELS
 from benchmarks.tasks.kernels import measure as run_kernel
 from benchmarks.tasks.programs import PROGRAMS
+from benchmarks.tasks.scratch_rust import build, measure
 from benchmarks.tasks.workloads import WORKLOADS
 from benchmarks.tasks.workloads import measure as run_workload
 
@@ -52,6 +53,15 @@ def test_every_experiment_is_a_file() -> None:
     assert files - {"__init__"} == set(NAMES)
     kernels = {path.stem for path in (ROOT / "benchmarks" / "kernels").glob("*.py")}
     assert kernels - {"__init__"} == set(KERNELS)
+
+
+def test_the_rust_program_answers_for_each_contender() -> None:
+    program = build()
+    if program is None:
+        pytest.skip("no Rust toolchain, or no bumpalo")
+    times = measure(program, 2, 1, "edge")
+    assert [list(contenders) for contenders in times.values()] == [["arena", "again", "arena, middle"]]
+    assert all(len(rounds) == 2 and min(rounds) > 0 for rounds in times["edge of a chunk"].values())
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

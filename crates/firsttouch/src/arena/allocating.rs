@@ -139,7 +139,7 @@ macro_rules! allocating {
         /// # Errors
         /// Where there is no memory, or the alignment passes 1 GiB.
         #[inline]
-        pub fn allocate(&self, layout: Layout) -> Result<NonNull<u8>, Error> {
+        pub fn alloc_layout(&self, layout: Layout) -> Result<NonNull<u8>, Error> {
             self.bump.allocate(layout)
         }
     };

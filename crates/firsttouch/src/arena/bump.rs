@@ -8,15 +8,29 @@ use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// How many chunks and large blocks are in use. While that stays, going back is one store.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Depth {
-    pub(super) chunks: u32,
-    pub(super) larges: u32,
+/// How many chunks are in use, and how many large blocks; one word, so that one comparison says that both stayed, and
+/// going back is one store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Depth(u64);
+
+impl Depth {
+    pub(super) const NONE: Self = Self::new(0, 0);
+
+    pub(super) const fn new(chunks: usize, larges: usize) -> Self {
+        Self(chunks as u64 | (larges as u64) << 32)
+    }
+
+    pub(super) const fn chunks(self) -> usize {
+        self.0 as u32 as usize
+    }
+
+    pub(super) const fn larges(self) -> usize {
+        (self.0 >> 32) as usize
+    }
 }
 
 /// All that was given later lies below `top` or in later chunks and blocks.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position {
     pub(super) top: NonNull<u8>,
     pub(super) depth: Depth,
@@ -58,7 +72,7 @@ impl<'a> Bump<'a> {
         Self {
             top: Cell::new(NonNull::dangling()),
             floor: Cell::new(usize::MAX), // nothing fits
-            depth: Cell::new(Depth { chunks: 0, larges: 0 }),
+            depth: Cell::new(Depth::NONE),
             store: RefCell::new(Store { chunks: Chunks::new(options.first_chunk), larges: Larges::new() }),
             supply: Supply::Growing { upstream, options },
             storage: PhantomData,
@@ -68,13 +82,13 @@ impl<'a> Bump<'a> {
     /// In the `size` bytes from `start` on.
     ///
     /// # Safety
-    /// They are nobody else's for `'a`; with an owner they are a block of it.
+    /// They are nobody else's for `'a`; with an owner they are a block of its, taken at a multiple of 64.
     pub(super) unsafe fn fixed(start: NonNull<u8>, size: usize, owner: Option<Upstream<'a>>) -> Self {
         Self {
             // SAFETY: the end of what the caller gave.
             top: Cell::new(unsafe { start.add(size) }),
             floor: Cell::new(start.as_ptr().addr()),
-            depth: Cell::new(Depth { chunks: 0, larges: 0 }),
+            depth: Cell::new(Depth::NONE),
             store: RefCell::new(Store { chunks: Chunks::new(0), larges: Larges::new() }),
             supply: Supply::Fixed { start, size, owner },
             storage: PhantomData,
@@ -97,7 +111,8 @@ impl<'a> Bump<'a> {
 
     #[inline(always)]
     pub(super) fn position(&self) -> Position {
-        Position { top: self.top.get(), depth: self.depth.get() }
+        let top = self.top.get();
+        Position { top, depth: self.depth.get() }
     }
 
     /// Goes back to a position; whether that took more than the pointer.

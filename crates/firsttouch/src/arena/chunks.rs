@@ -1,9 +1,13 @@
 //! An arena's chunks.
 
+use super::list::List;
 use super::upstream::Upstream;
-use crate::allocator::{AllocError, Limit, Request};
+use crate::allocator::AllocError;
 use crate::layout::{DEFAULT_ALIGN, round_down};
 use std::ptr::NonNull;
+
+/// Chunks begin and end at multiples of this, which is what `malloc` gives without being asked.
+pub(super) const CHUNK_ALIGN: usize = 16;
 
 /// A piece of memory to be cut from its end.
 #[derive(Clone, Copy)]
@@ -23,16 +27,17 @@ impl Chunk {
 
 /// The chunks in the order in which they are used, and how large the next new one is.
 pub(super) struct Chunks {
-    pub(super) list: Vec<Chunk>,
+    pub(super) list: List<Chunk, 8>,
     pub(super) next: usize,
 }
 
 impl Chunks {
     pub(super) const fn new(next: usize) -> Self {
-        Self { list: Vec::new(), next }
+        Self { list: List::new(), next }
     }
 
     /// Looks for a chunk of at least `need` bytes from the one at `index` on, and puts it there; whether there is one.
+    #[inline]
     pub(super) fn find(&mut self, index: usize, need: usize) -> bool {
         let found = (index..self.list.len()).find(|&at| self.list[at].size >= need);
         if let Some(at) = found {
@@ -41,8 +46,9 @@ impl Chunks {
         found.is_some()
     }
 
-    /// Takes a new chunk of at least `need` bytes, a multiple of 64, and puts it at `index`. Where there is not as much
+    /// Takes a new chunk of at least `need` bytes, a multiple of [`CHUNK_ALIGN`], and puts it at `index`. Where there is not as much
     /// as there should be it takes less.
+    #[inline]
     pub(super) fn take(
         &mut self,
         index: usize,
@@ -50,10 +56,10 @@ impl Chunks {
         upstream: &Upstream,
         most: usize,
     ) -> Result<(), AllocError> {
-        self.list.try_reserve(1).map_err(|_| AllocError::new(need, Limit::Upstream))?;
+        self.list.reserve(need)?;
         let mut size = self.next.max(need);
         let start = loop {
-            match upstream.take(Request::bytes(size)) {
+            match upstream.take(size, CHUNK_ALIGN, false) {
                 Ok(block) => break block.address,
                 Err(error) if size == need => return Err(AllocError { asked: need, ..error }),
                 Err(_) => size = round_down(size / 2, DEFAULT_ALIGN).max(need),
@@ -72,10 +78,19 @@ impl Chunks {
             let goes = at > index && gone(chunk);
             if goes {
                 // SAFETY: it came from there, lives until now, and what is beyond the depth nobody uses.
-                unsafe { upstream.give(chunk.start) };
+                unsafe { upstream.give(chunk.start, chunk.size, CHUNK_ALIGN) };
             }
             !goes
         });
+    }
+
+    /// Gives back all, in the end.
+    #[inline]
+    pub(super) fn give_back_all(&mut self, upstream: &Upstream) {
+        for chunk in self.list.iter() {
+            // SAFETY: as above; nobody asks for the list again.
+            unsafe { upstream.give(chunk.start, chunk.size, CHUNK_ALIGN) };
+        }
     }
 
     /// Bytes held.

@@ -1,6 +1,7 @@
 //! What an arena holds, and what of it goes back.
 
-use super::bump::{Bump, Depth, Supply};
+use super::bump::{Bump, Depth, Store, Supply};
+use crate::layout::DEFAULT_ALIGN;
 
 impl Bump<'_> {
     /// Bytes in use, with what alignment left between.
@@ -11,8 +12,8 @@ impl Bump<'_> {
         }
         let store = self.store.borrow();
         let depth = self.depth.get();
-        let larges = store.larges.asked(depth.larges as usize);
-        match store.chunks.list[..depth.chunks as usize].split_last() {
+        let larges = store.larges.asked(depth.larges());
+        match store.chunks.list[..depth.chunks()].split_last() {
             Some((current, left)) => {
                 let left: usize = left.iter().map(|chunk| chunk.used).sum();
                 larges + left + (current.end().as_ptr().addr() - top)
@@ -43,13 +44,11 @@ impl Bump<'_> {
         let held = self.capacity();
         let store = &mut *self.store.borrow_mut();
         let several = store.chunks.list.len() > 1 || !store.larges.is_empty();
-        let unused = match self.depth.get() {
-            Depth { chunks: 0, larges: 0 } => true,
-            Depth { chunks: 1, larges: 0 } => store.chunks.list[0].end() == self.top.get(),
-            _ => false,
-        };
+        let depth = self.depth.get();
+        let first = Depth::new(1, 0);
+        let unused = depth == Depth::NONE || (depth == first && store.chunks.list[0].end() == self.top.get());
         if several && unused && held <= options.max_chunk {
-            self.depth.set(Depth { chunks: 0, larges: 0 });
+            self.depth.set(Depth::NONE);
             store.chunks.give_back(0, upstream, |_| true);
             store.larges.give_back(0, upstream, |_| true);
             store.chunks.next = held.next_power_of_two().clamp(options.first_chunk, options.max_chunk);
@@ -70,23 +69,40 @@ impl Bump<'_> {
             }
             None => true,
         };
-        store.chunks.give_back(depth.chunks as usize, upstream, |chunk| goes(chunk.size));
-        store.larges.give_back(depth.larges as usize, upstream, goes);
+        store.chunks.give_back(depth.chunks(), upstream, |chunk| goes(chunk.size));
+        store.larges.give_back(depth.larges(), upstream, |large| goes(large.size));
     }
 
     /// Goes back to the begin. A growing arena keeps at most `keep` bytes; a fixed one has what it has.
     ///
     /// # Safety
     /// Nothing that was allocated is used any more, and nobody holds a position.
-    pub(super) unsafe fn reset(&self, keep: usize) {
+    #[inline]
+    pub(super) unsafe fn reset(&mut self, keep: usize) {
+        let Store { chunks, larges } = self.store.get_mut();
+        if let [chunk] = *chunks.list
+            && larges.is_empty()
+            && chunk.size <= keep
+        {
+            self.floor.set(chunk.start.as_ptr().addr());
+            self.top.set(chunk.end());
+            self.depth.set(Depth::new(1, 0));
+        } else {
+            self.reset_far(keep);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn reset_far(&mut self, keep: usize) {
         if let Supply::Fixed { start, size, .. } = self.supply {
             // SAFETY: the end of what was given.
             return self.top.set(unsafe { start.add(size) });
         }
-        self.depth.set(Depth { chunks: 0, larges: 0 });
+        self.depth.set(Depth::NONE);
         self.give_back_idle(keep);
         self.start(&self.store.borrow());
-        // SAFETY: the caller's promise.
+        // SAFETY: nobody holds a position (caller).
         unsafe { self.settle() };
     }
 
@@ -94,11 +110,12 @@ impl Bump<'_> {
     pub(super) fn give_back_all(&self) {
         match &self.supply {
             // SAFETY: it is the owner's block, and nobody can reach it any more.
-            Supply::Fixed { start, owner: Some(owner), .. } => unsafe { owner.give(*start) },
+            Supply::Fixed { start, size, owner: Some(owner) } => unsafe { owner.give(*start, *size, DEFAULT_ALIGN) },
             Supply::Fixed { .. } => {}
-            Supply::Growing { .. } => {
-                self.depth.set(Depth { chunks: 0, larges: 0 });
-                self.give_back_idle(0);
+            Supply::Growing { upstream, .. } => {
+                let mut store = self.store.borrow_mut();
+                store.chunks.give_back_all(upstream);
+                store.larges.give_back(0, upstream, |_| true);
             }
         }
     }

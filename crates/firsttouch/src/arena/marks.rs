@@ -1,6 +1,11 @@
 //! Marks, and which of them still mean something.
+//!
+//! A mark knows how many came before it and its epoch. Epochs change when a rewind passes marks over; that is noted, so
+//! that those which were passed over are known. Without that a mark costs nothing but its own bytes.
 
 use super::bump::Position;
+use super::list::List;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -8,8 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a mark does nothing until the arena is rewound to it"]
 pub struct Mark {
-    pub(super) arena: u64,
-    pub(super) serial: u64,
+    arena: u64,
+    epoch: u64,
+    index: usize,
+    at: Position,
 }
 
 /// Why an arena can't go back to a mark.
@@ -19,8 +26,6 @@ pub enum MarkError {
     OtherArena,
     /// The arena was reset, or rewound to an earlier mark, since this one was made.
     WrongOrder,
-    /// There was no memory to remember it.
-    Forgotten,
 }
 
 impl fmt::Display for MarkError {
@@ -28,94 +33,107 @@ impl fmt::Display for MarkError {
         f.write_str(match self {
             Self::OtherArena => "the mark belongs to another arena: rewind the arena that made it",
             Self::WrongOrder => {
-                "the arena was rewound to an earlier mark, or reset, since this mark was made: rewind to the latest \
-                 mark first"
+                "the arena was reset, or rewound to an earlier mark, since this mark was made: rewind to the latest mark \
+                 first"
             }
-            Self::Forgotten => "there was no memory to remember the mark: rewind to an earlier one, or reset",
         })
     }
 }
 
 impl std::error::Error for MarkError {}
 
-/// The number of a mark that is not in the list.
-const FORGOTTEN: u64 = 0;
-
-/// The marks that an arena can go back to, the latest last. Their numbers only rise, so a mark that is gone is known
-/// even if a later one stands at the same place.
+/// The marks of one arena.
 pub(super) struct Marks {
-    arena: u64,
-    last: u64,
-    list: Vec<(u64, Position)>,
+    /// The first epoch, which no other arena has; zero before the first mark.
+    arena: Cell<u64>,
+    epoch: Cell<u64>,
+    /// How many there are.
+    count: Cell<usize>,
+    /// From which index on marks up to which epoch mean nothing; both rise.
+    passed: RefCell<List<(usize, u64), 2>>,
+}
+
+/// A number that was never given before.
+fn fresh_epoch() -> u64 {
+    static EPOCHS: AtomicU64 = AtomicU64::new(1);
+    EPOCHS.fetch_add(1, Relaxed)
 }
 
 impl Marks {
     pub(super) const fn new() -> Self {
-        Self { arena: 0, last: FORGOTTEN, list: Vec::new() }
+        let (arena, epoch, count) = (Cell::new(0), Cell::new(0), Cell::new(0));
+        Self { arena, epoch, count, passed: RefCell::new(List::new()) }
     }
 
     /// A mark for `at`.
     #[inline]
-    pub(super) fn put(&mut self, at: Position) -> Mark {
-        if self.list.len() == self.list.capacity() && !self.grow() {
-            return Mark { arena: self.arena, serial: FORGOTTEN };
+    pub(super) fn put(&self, at: Position) -> Mark {
+        if self.epoch.get() == 0 {
+            self.begin();
         }
-        self.last += 1;
-        self.list.push((self.last, at));
-        Mark { arena: self.arena, serial: self.last }
+        let index = self.count.get();
+        self.count.set(index + 1);
+        Mark { arena: self.arena.get(), epoch: self.epoch.get(), index, at }
     }
 
-    /// Room for more marks, and at first a number for the arena, which is zero before; whether there is any.
     #[cold]
-    #[inline(never)]
-    fn grow(&mut self) -> bool {
-        static ARENAS: AtomicU64 = AtomicU64::new(1);
-        if self.arena == 0 {
-            self.arena = ARENAS.fetch_add(1, Relaxed);
-        }
-        self.list.try_reserve(4).is_ok()
+    fn begin(&self) {
+        self.arena.set(fresh_epoch());
+        self.epoch.set(self.arena.get());
     }
 
-    /// The position of a mark, which is forgotten, and all later ones with it.
+    /// The position of a mark. It means nothing from now on, and neither do those that were made later.
     #[inline]
-    pub(super) fn take(&mut self, mark: &Mark) -> Result<Position, MarkError> {
-        if mark.arena != self.arena {
+    pub(super) fn take(&self, mark: &Mark) -> Result<Position, MarkError> {
+        if mark.epoch != self.epoch.get() || mark.index + 1 != self.count.get() {
+            self.pass(mark.arena, mark.epoch, mark.index)?; // in pieces, which may stay in registers
+        }
+        self.count.set(mark.index);
+        Ok(mark.at)
+    }
+
+    /// Notes that a mark is not the latest, if it still means something.
+    #[cold]
+    fn pass(&self, arena: u64, epoch: u64, index: usize) -> Result<(), MarkError> {
+        if arena != self.arena.get() {
             return Err(MarkError::OtherArena);
         }
-        self.take_serial(mark.serial)
-    }
-
-    /// The same for a mark that is known to be this arena's.
-    #[inline]
-    pub(super) fn take_serial(&mut self, serial: u64) -> Result<Position, MarkError> {
-        match self.list.last() {
-            Some(&(last, at)) if last == serial => {
-                self.list.pop();
-                Ok(at)
-            }
-            _ => self.search(serial),
+        let gone = |&(from, last): &(usize, u64)| from <= index && epoch <= last;
+        if index >= self.count.get() || self.passed.borrow().iter().any(gone) {
+            return Err(MarkError::WrongOrder);
         }
+        if index + 1 < self.count.get() {
+            self.forget(index);
+        }
+        Ok(())
     }
 
+    /// Marks from `index` on mean nothing any more.
     #[cold]
-    fn search(&mut self, serial: u64) -> Result<Position, MarkError> {
-        if serial == FORGOTTEN {
-            return Err(MarkError::Forgotten);
+    fn forget(&self, index: usize) {
+        let passed = &mut *self.passed.borrow_mut();
+        passed.retain(|&(other, _)| other < index);
+        let last = passed.len();
+        if passed.reserve(0).is_ok() {
+            passed.insert(last, (index, self.epoch.get()));
+        } else {
+            // No memory to tell which: none means anything, and what they would free stays until the next reset.
+            passed.retain(|_| false);
+            passed.insert(0, (0, self.epoch.get()));
         }
-        let index = self.list.binary_search_by_key(&serial, |&(serial, _)| serial);
-        let index = index.map_err(|_| MarkError::WrongOrder)?;
-        let at = self.list[index].1;
-        self.list.truncate(index);
-        Ok(at)
+        self.epoch.set(fresh_epoch());
+    }
+
+    /// Forgets all.
+    #[inline]
+    pub(super) fn clear(&self) {
+        if self.count.replace(0) > 0 {
+            self.forget(0);
+        }
     }
 
     /// Whether there is nowhere to go back to.
     pub(super) fn is_empty(&self) -> bool {
-        self.list.is_empty()
-    }
-
-    /// Forgets all marks.
-    pub(super) fn clear(&mut self) {
-        self.list.clear();
+        self.count.get() == 0
     }
 }

@@ -28,7 +28,7 @@
 //! | `alloc_slice_copy(&slice)` | a copy |
 //! | `alloc_uninit::<T>(n)` | `n` places that are not written yet |
 //! | `alloc_aligned::<T>(n, align)` | the same at a multiple of `align` bytes |
-//! | `allocate(layout)` | plain memory |
+//! | `alloc_layout(layout)` | plain memory |
 //!
 //! All are methods of [`Arena`], where they live until the next rewind or reset, and of [`Scope`], where they live until
 //! its end. Each says why when there is no memory; none panics.
@@ -38,6 +38,7 @@
 //! [`scratch`](crate::scratch).
 
 #![allow(unsafe_code)] // Safety: references live no longer than what they borrow from, which bars the way back.
+#![allow(clippy::mut_from_ref)] // what is allocated is nobody else's
 
 mod allocating;
 mod bump;
@@ -46,6 +47,7 @@ mod error;
 mod growing;
 mod holding;
 mod larges;
+mod list;
 mod marks;
 mod options;
 mod scope;

@@ -5,7 +5,7 @@ use super::bump::{Bump, Position};
 use super::error::Error;
 use super::zeroable::Zeroable;
 use std::alloc::Layout;
-use std::mem::{ManuallyDrop, MaybeUninit};
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::slice::from_raw_parts_mut;
 
@@ -83,11 +83,13 @@ impl<'s> Scope<'s> {
     pub fn scope<R>(&mut self, f: impl for<'i> FnOnce(&mut Scope<'i>) -> R) -> R {
         // SAFETY: this scope and all that stand before it are borrowed until the end, so nobody goes back further.
         let end = unsafe { End::new(self.bump) };
-        f(&mut end.scope())
+        let result = f(&mut end.scope());
+        end.leave();
+        result
     }
 }
 
-/// Goes back when a scope ends, by a panic too.
+/// Goes back when a scope ends: by [`End::leave`], or by a panic when it is dropped.
 pub(super) struct End<'s, 'a> {
     bump: &'s Bump<'a>,
     at: Position,
@@ -97,8 +99,8 @@ impl<'s, 'a> End<'s, 'a> {
     /// Notes where the scope begins.
     ///
     /// # Safety
-    /// Until it is dropped nobody but it, or one that was made later, goes back; what is allocated from now on is
-    /// reached only by way of [`End::scope`].
+    /// Until it is gone nobody but it, or one that was made later, goes back; what is allocated from now on is reached
+    /// only by way of [`End::scope`].
     #[inline(always)]
     pub(super) unsafe fn new(bump: &'s Bump<'a>) -> Self {
         Self { bump, at: bump.position() }
@@ -113,17 +115,18 @@ impl<'s, 'a> End<'s, 'a> {
     /// Ends the scope; whether that took more than the pointer.
     #[inline(always)]
     pub(super) fn leave(self) -> bool {
-        let end = ManuallyDrop::new(self);
-        // SAFETY: as for `drop`, which does not come now.
-        unsafe { end.bump.rewind(end.at) }
+        let (bump, at) = (self.bump, self.at);
+        std::mem::forget(self);
+        // SAFETY: what was allocated in the scope borrowed from `self`, so no reference to it lives; it is this scope's
+        // turn to go back, as its maker promised (law 8).
+        unsafe { bump.rewind(at) }
     }
 }
 
 impl Drop for End<'_, '_> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: what was allocated in the scope borrows from `self`, so no reference to it lives; it is this scope's
-        // turn to go back, as its maker promised (law 8).
-        unsafe { self.bump.rewind(self.at) };
+        // SAFETY: as in `leave`. By value, so that the guard can stay in registers.
+        unsafe { self.bump.unwind(self.at) };
     }
 }

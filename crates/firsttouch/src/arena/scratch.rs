@@ -30,7 +30,10 @@ pub unsafe trait Scratch: Send {
     unsafe fn rewind(&self, mark: u64);
 }
 
-// SAFETY: blocks are cut off a pointer that only a rewind moves back, to a position in the list of marks.
+/// What stands for a mark where there was no memory to note it: a rewind to it frees nothing.
+const NO_MARK: u64 = u64::MAX;
+
+// SAFETY: blocks are cut off a pointer that only a rewind moves back, to a position that a mark noted.
 unsafe impl Scratch for Arena<'_> {
     #[inline]
     fn allocate(&self, size: usize, align: usize) -> Result<NonNull<u8>, AllocError> {
@@ -47,22 +50,24 @@ unsafe impl Scratch for Arena<'_> {
         })
     }
 
-    #[inline]
     fn mark(&self) -> u64 {
-        Arena::mark(self).serial
+        let mut numbered = self.numbered.borrow_mut();
+        if numbered.try_reserve(1).is_err() {
+            return NO_MARK;
+        }
+        numbered.push(Arena::mark(self));
+        numbered.len() as u64 - 1
     }
 
-    #[inline]
     unsafe fn rewind(&self, mark: u64) {
-        let mut marks = self.marks.borrow_mut();
-        if let Ok(at) = marks.take_serial(mark) {
-            // SAFETY: nothing uses what was allocated since (caller), and marks are taken in their order; no scope is
-            // open, as it would borrow the arena. Where no mark is left, nobody holds a position.
-            unsafe {
-                if self.bump.rewind(at) && marks.is_empty() {
-                    self.bump.settle();
-                }
-            }
+        let mut numbered = self.numbered.borrow_mut();
+        if let Ok(index) = usize::try_from(mark)
+            && index < numbered.len()
+        {
+            // SAFETY: no scope is open, as it would borrow the arena; the rest is the caller's promise.
+            let gone = unsafe { self.go_back(&numbered[index]) };
+            debug_assert_eq!(gone, Ok(()), "marks are rewound to in their order");
+            numbered.truncate(index);
         }
     }
 }

@@ -34,7 +34,9 @@ use std::slice::from_raw_parts_mut;
 /// ```
 pub struct Arena<'a> {
     pub(super) bump: Bump<'a>,
-    pub(super) marks: RefCell<Marks>,
+    pub(super) marks: Marks,
+    /// What [`Scratch`](super::Scratch) numbers.
+    pub(super) numbered: RefCell<Vec<Mark>>,
     keep: usize,
 }
 
@@ -47,7 +49,7 @@ impl Default for Arena<'_> {
 #[allow(clippy::mut_from_ref)] // each call gives other memory
 impl<'a> Arena<'a> {
     fn of(bump: Bump<'a>, keep: usize) -> Self {
-        Self { bump, marks: RefCell::new(Marks::new()), keep }
+        Self { bump, marks: Marks::new(), numbered: RefCell::new(Vec::new()), keep }
     }
 
     /// A growing arena of the C library's memory. Nothing is taken before the first request.
@@ -82,7 +84,7 @@ impl<'a> Arena<'a> {
         let upstream = upstream.into();
         let request = Request::bytes(size);
         request.check()?;
-        let block = upstream.take(request)?;
+        let block = upstream.take(request.size, request.align, false)?;
         // SAFETY: the block is ours until it goes back to its owner, and has that size.
         Ok(Self::of(unsafe { Bump::fixed(block.address, request.size, Some(upstream)) }, request.size))
     }
@@ -113,7 +115,7 @@ impl<'a> Arena<'a> {
         // SAFETY: the arena is borrowed until the end.
         let end = unsafe { End::new(&self.bump) };
         let result = f(&mut end.scope());
-        if end.leave() && self.marks.get_mut().is_empty() {
+        if end.leave() && self.marks.is_empty() {
             // SAFETY: no scope is open, and no mark is left.
             unsafe { self.bump.settle() };
         }
@@ -123,7 +125,7 @@ impl<'a> Arena<'a> {
     /// Marks how far the arena is used, to be rewound to once.
     #[inline]
     pub fn mark(&self) -> Mark {
-        self.marks.borrow_mut().put(self.bump.position())
+        self.marks.put(self.bump.position())
     }
 
     /// Goes back to a mark. Marks that were made later mean nothing any more.
@@ -132,25 +134,42 @@ impl<'a> Arena<'a> {
     /// Where another arena made the mark, or this one went back further since; nothing changes then.
     #[inline]
     pub fn rewind(&mut self, mark: Mark) -> Result<(), MarkError> {
-        let marks = self.marks.get_mut();
-        let at = marks.take(&mark)?;
-        // SAFETY: nothing that was allocated is borrowed, as the arena is not; marks are taken in their order.
-        if unsafe { self.bump.rewind(at) } && marks.is_empty() {
-            // SAFETY: no scope is open, as the arena is not borrowed, and no mark is left.
-            unsafe { self.bump.settle() };
+        // SAFETY: nothing that was allocated is borrowed, as the arena is not.
+        unsafe { self.go_back(&mark) }
+    }
+
+    /// The same from a shared reference.
+    ///
+    /// # Safety
+    /// No scope is open, and nothing uses what was allocated since the mark.
+    #[inline]
+    pub(super) unsafe fn go_back(&self, mark: &Mark) -> Result<(), MarkError> {
+        let at = self.marks.take(mark)?;
+        // SAFETY: nothing uses what was allocated since (caller), and marks are taken in their order. Where no mark is
+        // left, nobody holds a position, as no scope is open (caller).
+        unsafe {
+            if self.bump.rewind(at) && self.marks.is_empty() {
+                self.bump.settle();
+            }
         }
         Ok(())
     }
 
     /// Frees all that was allocated, and gives back what is beyond [`Options::keep`]. Marks mean nothing any more.
+    #[inline]
     pub fn reset(&mut self) {
-        self.marks.get_mut().clear();
+        self.marks.clear();
+        self.numbered.get_mut().clear();
         // SAFETY: nothing that was allocated is borrowed, as the arena is not; no mark is left, no scope open.
         unsafe { self.bump.reset(self.keep) };
     }
 
     /// Gives back what is not in use.
     pub fn trim(&mut self) {
+        if self.marks.is_empty() && self.used() == 0 {
+            // SAFETY: nothing is allocated, no mark is left, and no scope open.
+            unsafe { self.bump.reset(0) };
+        }
         self.bump.give_back_idle(0);
     }
 

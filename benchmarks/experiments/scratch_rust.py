@@ -1,0 +1,57 @@
+"""The arena in Rust against bumpalo: rewinding, growth, many small blocks, few large ones, nested scopes, edges."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.harness.report import Section, Table
+from benchmarks.harness.statistics import Matrix, Verdict, judge, median
+from benchmarks.tasks.scratch_rust import Times, build, measure
+
+BAR, EDGE = 1.05, 1.1
+# What each bar is asked of: the cases whose names begin so.
+REWIND, GROWTH, STEADY, EDGES = ("240 bytes, scope",), ("growth",), ("many small", "few large"), ("edge of a chunk",)
+SHOWN = "240 bytes, mark", "240 bytes, reset", "x + 1", "nested", "one block"  # no bar
+
+
+def ratio(runs: list[Times], case: str, of: str, to: str) -> Matrix:
+    """Per-round ratios between two contenders, processes by rounds."""
+    numerator: Matrix = np.array([run[case][of] for run in runs], float)
+    denominator: Matrix = np.array([run[case][to] for run in runs], float)
+    return numerator / denominator
+
+
+def run(quick: bool) -> Section:
+    """Every case in several processes."""
+    section = Section(
+        "scratch_rust",
+        "Scratch memory in Rust: the arena against bumpalo",
+        f"allocating 240 bytes in a scope takes at most {BAR} times bumpalo's allocate and reset; growth, many small "
+        f"and few large blocks likewise; a loop at the edge of a chunk at most {EDGE} times the one in its middle.",
+    )
+    program = build()
+    if program is None:
+        section.verdicts.append(Verdict("the arena against bumpalo", "it could not be built here", "not measured"))
+        return section
+    runs = [measure(program, *((3, 1) if quick else (30, 1))) for _ in range(2 if quick else 4)]
+    section.raw["nanoseconds"] = runs
+    table = Table("", ["case", "arena", "the other", "arena / other", "arena / arena again"])
+    cells: dict[str, Matrix] = {}
+    for case, contenders in runs[0].items():
+        ours, again, other = contenders
+        cells[case] = ratio(runs, case, ours, other)
+        times = [f"{np.median([run[case][name] for run in runs]):,.2f} ns" for name in (ours, other)]
+        equal = median(ratio(runs, case, ours, again))
+        row = [case, times[0], f"{other} {times[1]}", str(median(cells[case])), str(equal)]
+        table.rows.append(row)
+    section.tables.append(table)
+    asked = [("240 bytes in a scope", REWIND, BAR), ("growth", GROWTH, BAR), ("many small, few large", STEADY, BAR)]
+    asked.append(("at the edge of a chunk, against its middle", EDGES, EDGE))
+    for words, names, bar in asked:
+        found = {case: cell for case, cell in cells.items() if case.startswith(names)}
+        section.verdicts.append(judge(f"{words}: at most {bar} times", bar, found))
+    unasked = [case for case in cells if case.startswith(SHOWN) and median(cells[case]).low > BAR]
+    section.notes += [f"bumpalo is faster at: {case} ({median(cells[case])})." for case in unasked]
+    section.notes.append("bumpalo has no scopes: in the nested case it keeps everything until its reset.")
+    section.notes.append("Marks are checked when the program runs; scopes are checked by the compiler, and cost less.")
+    return section

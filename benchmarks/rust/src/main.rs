@@ -1,0 +1,25 @@
+//! Times the arena and bumpalo in turns, and prints one JSON object: for each case the nanoseconds of each round, by
+//! contender. The first contender runs twice, as itself and as "again": what two equal runs differ by.
+//!
+//! Usage: `firsttouch-benchmarks [ROUNDS [MILLISECONDS [NAME]]]`, where a round times each contender that long, of the
+//! cases whose names have NAME in them.
+
+mod growth;
+mod nested;
+mod rewind;
+mod steady;
+mod timing;
+
+use timing::{Case, compare};
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let mut number = |or: usize| arguments.next().map_or(or, |text| text.parse().expect("a number"));
+    let (rounds, milliseconds) = (number(30), number(1));
+    let name = arguments.next().unwrap_or_default();
+    let cases: Vec<Case> =
+        [rewind::cases(), growth::cases(), steady::cases(), nested::cases()].into_iter().flatten().collect();
+    let lines: Vec<String> =
+        cases.iter().filter(|case| case.name.contains(&name)).map(|case| compare(case, rounds, milliseconds)).collect();
+    println!("{{\n{}\n}}", lines.join(",\n"));
+}
