@@ -13,4 +13,11 @@ NAMES = (
     "create",
     "adaptors",
     "bundled",
+    "inspect",
+    "prefault",
+    "scratch",
+    "scratch_filter",
+    "scratch_edge",
+    "scratch_cost",
+    "scratch_memory",
 )

@@ -51,6 +51,17 @@ from firsttouch.reports import Failure, Stats, stats
 from firsttouch.scopes import use
 from firsttouch.scratch.default import default_buffer, using_buffer
 from firsttouch.scratch.errors import EscapeError, EscapeWarning
+from firsttouch.sight import (
+    Inspection,
+    NotBackedWarning,
+    PageSource,
+    PageState,
+    check_backed,
+    inspect,
+    is_backed,
+    pagemap,
+    plot_pagemap,
+)
 
 if _typing.TYPE_CHECKING:
     from firsttouch.creation import (
@@ -77,8 +88,12 @@ __all__ = [
     "EscapeWarning",
     "Failure",
     "FixedBuffer",
+    "Inspection",
     "Mark",
+    "NotBackedWarning",
     "OwnAllocator",
+    "PageSource",
+    "PageState",
     "Policy",
     "Scope",
     "ScratchBuffer",
@@ -90,6 +105,7 @@ __all__ = [
     "array",
     "asarray",
     "calloc",
+    "check_backed",
     "collapse",
     "copy",
     "current_node",
@@ -105,7 +121,9 @@ __all__ = [
     "get_allocator",
     "guarded",
     "highest_node",
+    "inspect",
     "install",
+    "is_backed",
     "is_installed",
     "jemalloc",
     "last_failure",
@@ -118,7 +136,9 @@ __all__ = [
     "numpy_default",
     "ones",
     "ones_like",
+    "pagemap",
     "pages",
+    "plot_pagemap",
     "pool",
     "receipt",
     "receipts",

@@ -11,6 +11,7 @@ __all__ = [
     "Allocator",
     "Buffer",
     "FixedBuffer",
+    "JitBuffers",
     "Mark",
     "Scope",
     "ScratchBuffer",
@@ -37,9 +38,12 @@ __all__ = [
     "home_enter",
     "home_kinds",
     "home_leave",
+    "inspect",
     "install",
     "is_installed",
     "jemalloc",
+    "jit_failure",
+    "jit_setup",
     "last_failure",
     "leave",
     "limited",
@@ -54,6 +58,7 @@ __all__ = [
     "own",
     "own_buffer",
     "page_size_name",
+    "pagemap",
     "pages",
     "parse_size",
     "placed_pages",
@@ -61,6 +66,7 @@ __all__ = [
     "pool",
     "receipt_of",
     "receipt_sums",
+    "refuse_sources",
     "resume_later",
     "run_on_node",
     "scratch",
@@ -417,3 +423,17 @@ class ThreadPlace:
     @property
     def why_not(self) -> str | None: ...
     def restore(self) -> None: ...
+
+@disjoint_base
+class JitBuffers:
+    def __new__(cls, buffers: list[Buffer]) -> typing.Self: ...
+    @property
+    def buffers(self) -> list[Buffer]: ...
+
+def jit_setup(get_api: int) -> dict[str, int]: ...
+def jit_failure() -> tuple[str, tuple[int, int] | None]: ...
+def inspect(array: np.ndarray) -> dict[str, typing.Any]: ...
+def pagemap(
+    array: np.ndarray, nodes: bool, function: str
+) -> tuple[bytearray, bytearray, bytearray, bytearray, int]: ...
+def refuse_sources(names: list[str]) -> None: ...

@@ -25,6 +25,7 @@ mod placement_waiting;
 mod plain;
 mod report;
 mod scratch;
+mod sight;
 mod sites;
 mod stacks;
 mod traces;
@@ -67,5 +68,6 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     forks::register(module)?;
     scratch::register(module)?;
     placement::register(module)?;
+    sight::register(module)?;
     report::register(module)
 }

@@ -25,6 +25,7 @@ mod records;
 pub(crate) mod region;
 #[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
 pub(crate) mod reserve;
+pub mod residency;
 pub mod run_on;
 mod segment;
 mod spans;

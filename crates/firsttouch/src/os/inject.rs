@@ -20,6 +20,20 @@ pub enum Call {
     Resident = 32,
     /// Making pages inaccessible, or accessible again.
     Protect = 64,
+    /// Opening the table of this process's pages.
+    OpenPages = 1 << 20,
+    /// Scanning it for states.
+    ScanPages = 1 << 21,
+    /// Reading its entries.
+    ReadPages = 1 << 22,
+    /// Asking for the nodes of pages.
+    NodesOfPages = 1 << 23,
+    /// Reading what the kernel tells of mappings in words.
+    ReadMappings = 1 << 24,
+    /// Knowing that there is one node only.
+    OnlyNode = 1 << 25,
+    /// Telling the huge zero page in a scan, as kernels before 6.16 fail to.
+    ScanHugeZero = 1 << 26,
 }
 
 static CALLS: AtomicU32 = AtomicU32::new(0);

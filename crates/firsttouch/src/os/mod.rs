@@ -9,6 +9,8 @@
 //! - [`protect`]: makes pages inaccessible, or accessible again; their content stays.
 //! - [`advise_huge`]: ask for huge pages; a wish, whose refusal is an error and harmless.
 //! - [`resident_pages`]: a guess at how many pages of a range are there; never the basis of a promise.
+//! - [`PageTable`]: what stands behind the pages of a range: by a scan, or entry by entry with less in it.
+//!   [`nodes_of`], [`in_memory`], [`mapping_lines`], [`locks_memory`]: what else is known of pages. None touches a page.
 //! - [`page_size`], [`huge_page_size`], [`processors`], [`current_processor`].
 //! - [`wait`], [`wake`]: sleep on a word while it has a value; wake who sleeps on it.
 //! - [`spawn`], [`Thread::join`]: a thread that blocks all signals and needs no allocator.
@@ -29,7 +31,12 @@ mod linux;
 mod linux_faults;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 mod linux_limits;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+mod linux_page_table;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 mod linux_placement;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+mod linux_residency;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 mod linux_shared;
 #[cfg(not(all(target_os = "linux", not(firsttouch_no_backend))))]
@@ -41,7 +48,12 @@ pub use linux::*;
 pub use linux_faults::*;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 pub use linux_limits::*;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+pub use linux_page_table::*;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 pub use linux_placement::*;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+pub use linux_residency::*;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 pub use linux_shared::*;
 #[cfg(not(all(target_os = "linux", not(firsttouch_no_backend))))]
@@ -76,6 +88,40 @@ pub enum Mode {
     Local,
 }
 
+/// What stands behind a page, as far as the system tells: a set of these bits.
+pub mod seen {
+    /// A page table entry leads to memory.
+    pub const PRESENT: u64 = 1;
+    /// In swap.
+    pub const SWAPPED: u64 = 2;
+    /// The zero page that all share. Only a scan tells.
+    pub const ZERO: u64 = 4;
+    /// A huge page. Only a scan tells.
+    pub const HUGE: u64 = 8;
+    /// Nobody else maps it, so it is not the zero page. Only an entry tells.
+    pub const EXCLUSIVE: u64 = 16;
+}
+
+/// Neighbouring pages with the same bits of [`seen`]; their bounds in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageRegion {
+    /// Where the first begins.
+    pub start: usize,
+    /// Where the last ends.
+    pub end: usize,
+    /// The bits.
+    pub seen: u64,
+}
+
+/// Texts in which the kernel tells of mappings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MappingText {
+    /// A line for each mapping.
+    Short,
+    /// The same with many figures each; costs a walk over all pages.
+    Long,
+}
+
 /// An error number of the operating system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Errno(pub i32);
@@ -89,13 +135,13 @@ impl Errno {
     pub const NO_MEMORY: Self = Self(12);
     /// Not permitted (EPERM).
     pub const NOT_PERMITTED: Self = Self(1);
-    /// Nothing is there (ENOENT).
+    /// There is no such page, or nothing is there (ENOENT).
     pub const NOTHING_THERE: Self = Self(2);
     /// A signal came (EINTR).
     pub const INTERRUPTED: Self = Self(4);
     /// Not now (EAGAIN).
     pub const AGAIN: Self = Self(11);
-    /// No page of one's own is there (EFAULT).
+    /// A bad address, or no page of one's own is there: what [`nodes_of`] says of the zero page (EFAULT).
     pub const BAD_ADDRESS: Self = Self(14);
     /// Somebody holds it (EBUSY).
     pub const BUSY: Self = Self(16);

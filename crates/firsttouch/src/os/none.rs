@@ -1,8 +1,9 @@
 //! A platform without a backend yet: every call says so, and the caller passes its requests on to somebody else.
 
-use super::{Errno, Fault, Mode, Nodes, Processors};
+use super::{Errno, Fault, MappingText, Mode, Nodes, PageRegion, Processors};
 use crate::failure::Limit;
 use std::ffi::{CStr, c_void};
+use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
@@ -241,4 +242,59 @@ pub fn transparent_huge_pages() -> bool {
 /// Not known.
 pub fn lock_limit() -> Option<usize> {
     None
+}
+
+/// Never made.
+pub struct PageTable(());
+
+impl PageTable {
+    /// Refuses.
+    pub fn open() -> Result<Self, Errno> {
+        Err(Errno::UNSUPPORTED)
+    }
+
+    /// Refuses.
+    pub fn scan(&self, _start: usize, _end: usize, _found: &mut [PageRegion]) -> Result<(usize, usize), Errno> {
+        Err(Errno::UNSUPPORTED)
+    }
+
+    /// Refuses.
+    pub fn entries(&self, _start: usize, _seen: &mut [u64]) -> Result<(), Errno> {
+        Err(Errno::UNSUPPORTED)
+    }
+}
+
+/// Refuses.
+pub fn nodes_of(_addresses: &[usize], _nodes: &mut [i32]) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
+pub fn in_memory(_start: usize, _there: &mut [u8]) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
+pub fn mapping_lines(_text: MappingText, _visit: &mut dyn FnMut(&str) -> ControlFlow<()>) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Not known.
+pub fn locks_memory() -> Option<bool> {
+    None
+}
+
+/// Not known.
+pub fn only_node() -> Option<usize> {
+    None
+}
+
+/// Not known.
+pub fn has_swap() -> Option<bool> {
+    None
+}
+
+/// Not known.
+pub fn may_ask_for_cache(_path: &str, _inode: u64) -> bool {
+    false
 }

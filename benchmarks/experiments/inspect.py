@@ -1,0 +1,52 @@
+"""`ft.inspect`: what a look at an array's pages costs, as the array grows."""
+
+from __future__ import annotations
+
+from benchmarks.harness.contenders import NUMPY
+from benchmarks.harness.report import Section, Table
+from benchmarks.harness.rounds import Call, Plan, collect
+from benchmarks.harness.sizes import MIB, fitting, name
+from benchmarks.harness.statistics import Estimate, Verdict, median
+from benchmarks.tasks.inspect import STATES, WITHOUT
+
+GIB = 1024 * MIB
+SIZES = (MIB, 64 * MIB, GIB, 4 * GIB)
+BAR = 50e-3
+
+
+def run(quick: bool) -> Section:
+    """Every state at every size; then without what the kernel need not have."""
+    section = Section(
+        "inspect",
+        "ft.inspect from 1 MiB to 4 GiB",
+        "a look at 1 GiB takes less than 50 ms, whatever its pages are. Cells are milliseconds and, behind them, "
+        "nanoseconds for each page of 4 KiB.",
+    )
+    sizes, notes = fitting((MIB, 16 * MIB) if quick else SIZES, 1)
+    section.notes += notes
+    table = Table("", ["pages", *map(name, sizes)])
+    slowest: list[tuple[Estimate, str]] = []
+    for without in WITHOUT:
+        for state in STATES if not without else ["small pages"]:
+            cells = []
+            for size in sizes:
+                arguments = {"nbytes": size, "state": state, "without": without}
+                call = Call("benchmarks.tasks.inspect", "measure", arguments)
+                samples = collect([NUMPY], call, Plan.steady(quick))
+                section.raw[f"{state} {without} {size}"] = samples.replies
+                seconds = median(samples.column(NUMPY, "seconds"))
+                each = median(samples.column(NUMPY, "seconds") / samples.column(NUMPY, "pages")).value
+                cells.append(f"{seconds.value * 1e3:.2f}, {each * 1e9:.1f}")
+                if size == GIB:
+                    slowest.append((seconds, f"{state}{without and ', '}{without}"))
+            table.rows.append([f"{state}{without and ', '}{without}", *cells])
+    section.tables.append(table)
+    found = max(slowest, key=lambda each: each[0].high, default=None)
+    bar = "ft.inspect of 1 GiB in less than 50 ms"
+    if found is None:
+        section.verdicts.append(Verdict(bar, "1 GiB was not asked for, or does not fit", "not measured"))
+        return section
+    worst, state = found
+    figure = f"{worst.value * 1e3:.1f} ms [{worst.low * 1e3:.1f}, {worst.high * 1e3:.1f}] at the most: {state}"
+    section.verdicts.append(Verdict(bar, figure, "passed" if worst.high < BAR else "failed"))
+    return section

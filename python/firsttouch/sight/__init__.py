@@ -1,0 +1,21 @@
+"""What is behind an array: which of its pages exist, what they are, where they lie, and who says so.
+
+Nothing here touches a page that it asks about, and nothing needs privileges.
+"""
+
+from firsttouch.sight.backing import NotBackedWarning, check_backed, is_backed
+from firsttouch.sight.drawing import plot_pagemap
+from firsttouch.sight.inspection import Inspection, inspect
+from firsttouch.sight.states import PageSource, PageState, pagemap
+
+__all__ = [
+    "Inspection",
+    "NotBackedWarning",
+    "PageSource",
+    "PageState",
+    "check_backed",
+    "inspect",
+    "is_backed",
+    "pagemap",
+    "plot_pagemap",
+]

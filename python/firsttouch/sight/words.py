@@ -1,0 +1,92 @@
+"""An inspection as text and as a table for notebooks."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING
+
+from _firsttouch_start import units
+
+if TYPE_CHECKING:
+    from firsttouch.sight.inspection import Inspection
+
+#: Figures in the order of the text; the last three are left out where they are zero.
+FIGURES = {
+    "absent": "not there yet",
+    "zero_page": "shared zero page",
+    "small": "small pages",
+    "huge": "huge pages",
+    "swapped": "swapped",
+    "locked": "locked",
+    "cached": "page cache only",
+}
+
+
+def head(found: Inspection) -> dict[str, str]:
+    """What is known without looking at pages."""
+    begin = f"{units.size(found.offset)} into its page" if found.offset else "at the start of a page"
+    rows = {
+        "address": f"{found.address:#x}, aligned to {units.size(found.alignment)}, {begin}",
+        "allocator": "none: NumPy did not allocate it" if found.allocator is None else repr(found.allocator),
+    }
+    if found.receipt is not None:
+        rows["receipt"] = str(found.receipt)
+    total = units.size(found.pages * found.page_size)
+    rows["pages"] = f"{found.pages:,} of {units.size(found.page_size)}: {total}"
+    return rows
+
+
+def figures(found: Inspection) -> list[tuple[str, str, str, str]]:
+    """Name, size, share of all pages, and source of each figure."""
+    total = found.pages * found.page_size
+    rows = []
+    for name, label in FIGURES.items():
+        size = getattr(found, name)
+        if name == "cached" and not size:
+            continue
+        rows.append((label, _size(size), _share(size, total), found.sources[name]))
+        if name == "huge" and size is None and found.real is not None:
+            rows.append(("small or huge", _size(found.real), _share(found.real, total), found.sources["real"]))
+    if found.nodes is None:
+        return [*rows, ("NUMA nodes", "?", "", found.sources["nodes"])]
+    real = sum(found.nodes.values())
+    source = found.sources["nodes"]
+    rows += [(f"on node {node}", _size(size), _share(size, real), source) for node, size in found.nodes.items()]
+    return rows
+
+
+def _size(size: int | None) -> str:
+    return "?" if size is None else units.size(size) if size else "0"
+
+
+def _share(size: int | None, total: int) -> str:
+    return units.share(size, total) if size else ""
+
+
+def title(found: Inspection) -> str:
+    """The array in a line."""
+    shape = " x ".join(f"{count:,}" for count in found.shape) or "a single element"
+    return f"array of {found.dtype}, {shape}: {units.size(found.nbytes)}"
+
+
+def text(found: Inspection) -> str:
+    """Lines for a terminal."""
+    lines = [title(found), *(f"  {label:17} {value}" for label, value in head(found).items())]
+    for label, size, share, source in figures(found):
+        lines.append(f"  {label:17} {size:>12} {share:>7}   {source}".rstrip())
+    return "\n".join(lines)
+
+
+def table(found: Inspection) -> str:
+    """A table for a notebook."""
+    left, right = 'style="text-align:left"', 'style="text-align:right"'
+    rows = [
+        f'<tr><th {left}>{label}</th><td colspan="3" {left}>{html.escape(value)}</td></tr>'
+        for label, value in head(found).items()
+    ]
+    rows += [
+        f"<tr><th {left}>{label}</th><td {right}>{size}</td><td {right}>{share}</td>"
+        f"<td {left}>{html.escape(source)}</td></tr>"
+        for label, size, share, source in figures(found)
+    ]
+    return f"<table><caption>{html.escape(title(found))}</caption>{''.join(rows)}</table>"

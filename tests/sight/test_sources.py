@@ -1,0 +1,110 @@
+"""Kernels and containers that lack a source: less is known, and it is said so."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from firsttouch import _firsttouch
+from tests.programs import run
+from tests.sight.conftest import PAGE, fresh
+
+pytestmark = pytest.mark.quick
+
+NAMES = ["PAGEMAP_SCAN", "pagemap", "move_pages", "mincore", "smaps", "has_memory"]
+
+
+def some() -> np.ndarray:
+    array = fresh(300)
+    int(array[: 100 * PAGE].sum())
+    array[: 200 * PAGE : 2 * PAGE] = 1
+    return array
+
+
+def test_every_set_of_refusals() -> None:
+    array = some()
+    truth, best = ft.inspect(array).as_dict(), np.asarray(ft.pagemap(array))
+    assert (truth["absent"], truth["zero_page"], truth["small"]) == (150 * PAGE, 50 * PAGE, 100 * PAGE)
+    for count in range(len(NAMES) + 1):
+        for refused in itertools.combinations(NAMES, count):
+            _firsttouch.refuse_sources(list(refused))
+            found = ft.inspect(array).as_dict()
+            states = np.asarray(ft.pagemap(array))
+            _firsttouch.refuse_sources([])
+            for name, source in found["sources"].items():
+                if name != "nodes" or "has_memory" not in refused:
+                    assert found[name] in (None, truth[name]), (refused, name)
+                assert (found[name] is None) == source.startswith("not known"), (refused, name, source)
+            known = states < ft.PageState.REAL
+            assert np.array_equal(states[known], best[known]), refused
+
+
+def test_it_says_who_was_asked() -> None:
+    array = some()
+    _firsttouch.refuse_sources(["PAGEMAP_SCAN", "has_memory"])
+    found = ft.inspect(array)
+    assert found.sources["absent"] == "/proc/self/pagemap"
+    assert found.sources["zero_page"] == found.sources["nodes"] == "move_pages"
+    assert found.sources["huge"] == "/proc/self/smaps"
+    assert (found.small, found.zero_page) == (100 * PAGE, 50 * PAGE)
+    pages = ft.pagemap(array)
+    assert {ft.PageSource(int(source)).name for source in np.unique(pages.sources)} == {
+        "PAGEMAP",
+        "MOVE_PAGES",
+        "SMAPS",
+    }
+
+
+def test_unknown_sizes_are_shown_as_one() -> None:
+    array = some()
+    _firsttouch.refuse_sources(["PAGEMAP_SCAN", "smaps"])
+    found = ft.inspect(array)
+    assert (found.small, found.huge, found.real) == (None, None, 100 * PAGE)
+    text = str(found)
+    assert "small or huge" in text
+    assert (
+        "?   not known: no source for it works here" in " ".join(text.split("  ")).replace("    ", " ") or "?" in text
+    )
+
+
+def test_nothing_works() -> None:
+    array = some()
+    _firsttouch.refuse_sources(NAMES)
+    found = ft.inspect(array)
+    assert found.absent is None
+    assert found.nodes is None
+    assert (ft.pagemap(array) == ft.PageState.UNKNOWN).all()
+    with pytest.raises(ft.UnsupportedError, match="move_pages"):
+        ft.is_backed(array)
+
+
+def test_a_process_that_may_not_be_looked_at() -> None:
+    """Its files in /proc belong to root; system calls go on."""
+    run("""
+        import ctypes, os
+        a = np.zeros(1 << 22)
+        a[: 1 << 21] = 1
+        best = ft.inspect(a)
+        if os.geteuid() == 0:
+            os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
+        assert ctypes.CDLL(None).prctl(4, 0, 0, 0, 0) == 0
+        found = ft.inspect(a)
+        assert found.sources["absent"] in ("move_pages", "mincore") or found.absent is None, found
+        assert found.absent in (None, best.absent), found
+        assert found.real in (None, best.real), found
+    """)
+
+
+def test_an_ordinary_user_sees_it_all() -> None:
+    run("""
+        import os
+        if os.geteuid() == 0:
+            os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
+            import ctypes
+            assert ctypes.CDLL(None).prctl(4, 1, 0, 0, 0) == 0  # as after an exec
+        a = np.zeros(1 << 22)
+        a[: 1 << 21] = 1
+        found = ft.inspect(a).as_dict()
+        assert None not in [found[name] for name in found["sources"]], found
+    """)
