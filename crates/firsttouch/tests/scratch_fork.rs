@@ -92,7 +92,10 @@ fn shared_storage_is_closed_in_a_child() {
             // The parent owns it: a free is taken and changes nothing.
             piece.check();
             assert_eq!(buffer.usable_size(piece.address), Some(1024));
-            Piece::copy(&piece).give_back(&*buffer);
+            let mut same = Piece::copy(&piece);
+            assert!(same.resize(&*buffer, 500, 1) && !same.resize(&*buffer, 2000, 1));
+            assert_eq!(same.usable, 1024);
+            same.give_back(&*buffer);
             piece.check();
             assert_eq!(buffer.close(inner).damage, None);
             assert_eq!(buffer.used(), 1024);

@@ -81,22 +81,40 @@ fn a_block() {
     println!("pool: take and give 4096 bytes: {bare:.1} ns");
 }
 
-/// Turns that need so many blocks of 4 KiB at once: those at the edge of a chunk cost no more than others.
+/// One turn of a loop: so many blocks of 4 KiB at once.
+fn turn(buffer: &Buffer, blocks: usize, held: &mut Vec<firsttouch::Block>) {
+    let slot = buffer.open();
+    held.extend((0..blocks).map(|_| buffer.allocate(slot, Request::bytes(4096)).unwrap()));
+    held.drain(..).for_each(|block| give_back(buffer, block));
+    buffer.close(slot);
+}
+
+/// Turns that just pass the end of a chunk cost no more than turns that stay inside: ratios of interleaved rounds.
 #[test]
 #[ignore = "prints times"]
 fn at_the_edge_of_a_chunk() {
     let pool: Arc<dyn Allocator> = Pool::new(adaptors::Options::default());
-    for blocks in
-        [128, 255, 256, 257, 384, 512, 767, 768, 769, 1023, 1024, 1025, 1279, 1280, 1281, 2048, 2049, 4096, 4097]
-    {
-        let buffer = Buffer::growing(pool.clone(), Options::default()).unwrap();
-        let mut held = Vec::with_capacity(blocks);
-        let cost = time(1 + 200_000 / blocks, || {
-            let slot = buffer.open();
-            held.extend((0..blocks).map(|_| buffer.allocate(slot, Request::bytes(4096)).unwrap()));
-            held.drain(..).for_each(|block| give_back(&*buffer, block));
-            buffer.close(slot);
+    let mut held = Vec::with_capacity(5000);
+    for edge in [256, 512, 1024, 2048, 4096] {
+        let buffers = [edge - 40, edge - 40, edge + 1].map(|blocks| {
+            let buffer = Buffer::growing(pool.clone(), Options::default()).unwrap();
+            (blocks, buffer)
         });
-        println!("{blocks} blocks: {:.1} ns each, {} KiB held", cost / blocks as f64, buffer.capacity() >> 10);
+        let mut ratios: Vec<[f64; 2]> = (0..61)
+            .map(|_| {
+                let cost = buffers.each_ref().map(|(blocks, buffer)| {
+                    let turns = 40_000 / blocks;
+                    let began = Instant::now();
+                    (0..turns).for_each(|_| turn(buffer, *blocks, &mut held));
+                    began.elapsed().as_secs_f64() / (turns * blocks) as f64
+                });
+                [cost[1] / cost[0], cost[2] / cost[0]]
+            })
+            .collect();
+        let mut median = |which: usize| {
+            ratios.sort_unstable_by(|a, b| a[which].total_cmp(&b[which]));
+            ratios[30][which]
+        };
+        println!("{edge} blocks: the same again {:.3}, past the edge {:.3}", median(0), median(1));
     }
 }

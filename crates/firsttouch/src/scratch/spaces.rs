@@ -13,11 +13,13 @@ struct Entry {
 pub(super) struct Spaces {
     list: Vec<Entry>,
     current: usize,
+    /// Where a block was found last: most are found there again.
+    found: usize,
 }
 
 impl Spaces {
     pub(super) const fn new() -> Self {
-        Self { list: Vec::new(), current: 0 }
+        Self { list: Vec::new(), current: 0, found: 0 }
     }
 
     /// Makes room for one more; whether there is memory for that.
@@ -72,9 +74,10 @@ impl Spaces {
     /// The space and the granule where the living block at `address` begins.
     #[inline]
     pub(super) fn find(&mut self, address: usize) -> Option<(&mut Space, u32)> {
-        let mut at = self.current;
+        let mut at = self.found;
         if self.list.get(at).is_none_or(|entry| address < entry.start || address >= entry.end) {
             at = self.list.partition_point(|entry| entry.end <= address);
+            self.found = at;
         }
         let entry = self.list.get_mut(at).filter(|entry| address >= entry.start)?;
         let block = entry.space.find_block(address)?;

@@ -53,8 +53,7 @@ impl Buffer {
 
     /// A chunk of `size` bytes that nobody knows yet, and counts.
     fn chunk(&self, from: &Chunks, size: usize, asked: usize) -> Result<Box<Space>, Refused> {
-        self.charge(&from.sizes, size, asked)?;
-        self.state.lock().chunks += size;
+        self.charge(&from.sizes, size, asked)?.chunks += size;
         let space = from.upstream.allocate(Request { size, align: CHUNK_ALIGN, zeroed: false }).and_then(|block| {
             // SAFETY: the block was just taken, has that size, and goes back only once no block lies on it.
             let space = unsafe { Space::new(block.address, size, block.zeroed, from.options.debug) };

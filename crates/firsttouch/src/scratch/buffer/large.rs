@@ -4,8 +4,10 @@
 use super::super::backing::{Refused, Slot};
 use super::super::space::{FREED, GRANULE};
 use super::options::Sizes;
+use super::state::State;
 use super::{Buffer, Chunks, Source};
 use crate::allocator::{AllocError, Block, Limit, Request};
+use crate::memory::brief_lock::Guard;
 use std::ptr::NonNull;
 
 /// What is noted of a living large block.
@@ -30,8 +32,7 @@ impl Buffer {
     pub(super) fn take_large(&self, from: &Chunks, slot: Slot, request: Request, site: u64) -> Result<Block, Refused> {
         let Chunks { upstream, sizes, large: list, .. } = from;
         let size = counted(request.size);
-        self.charge(sizes, size, request.size)?;
-        let mut state = self.state.lock();
+        let mut state = self.charge(sizes, size, request.size)?;
         let (place, peak) = (state.place(slot), state.peak);
         state.came(place, size);
         drop(state);
@@ -47,29 +48,30 @@ impl Buffer {
             })?;
             Ok(block)
         });
-        let mut state = self.state.lock();
         match listed {
+            Ok(block) if block.size == size => {}
             Ok(block) => {
+                let mut state = self.state.lock();
                 state.held = state.held - size + block.size;
                 state.changed(place, size, block.size);
             }
             Err(_) => {
+                let mut state = self.state.lock();
                 state.held -= size;
                 state.went(place, size);
                 state.peak = peak.max(state.used); // it never lived
             }
         }
-        drop(state);
         Ok(listed.map_err(|error| AllocError { asked: request.size, ..error })?)
     }
 
-    /// Makes `more` bytes count as held, unless that passes the limit; idle chunks go first.
-    pub(super) fn charge(&self, sizes: &Sizes, more: usize, asked: usize) -> Result<(), Refused> {
+    /// Makes `more` bytes count as held, unless that passes the limit; idle chunks go first. The state is still locked.
+    pub(super) fn charge(&self, sizes: &Sizes, more: usize, asked: usize) -> Result<Guard<'_, State>, Refused> {
         for tried in [false, true] {
             let mut state = self.state.lock();
             if state.held.checked_add(more).is_some_and(|sum| sum <= sizes.limit) {
                 state.held += more;
-                return Ok(());
+                return Ok(state);
             }
             if tried {
                 let (held, used) = (state.held, state.used);

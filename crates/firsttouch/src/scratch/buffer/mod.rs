@@ -135,8 +135,8 @@ impl Buffer {
     #[cold]
     fn serve_otherwise(&self, wish: Wish) -> Result<Taken, Refused> {
         match (self.serve(wish), &self.source) {
-            // Outside all scopes there is nobody else who could serve it.
-            (Err(Refused::Crowded), Source::Chunks(from)) if wish.slot == Slot::OUTSIDE => {
+            // Where no chunk can be had a block may be; outside all scopes there is nobody else who could serve it.
+            (Err(refused), Source::Chunks(from)) if refused != Refused::Crowded || wish.slot == Slot::OUTSIDE => {
                 let block = self.take_large(from, wish.slot, wish.request, wish.site)?;
                 let dirty = if block.zeroed { 0 } else { block.size };
                 Ok(Taken { address: block.address, size: block.size, dirty })

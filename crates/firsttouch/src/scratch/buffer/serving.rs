@@ -96,8 +96,11 @@ unsafe impl Backing for Buffer {
             Source::Storage(_) => usize::MAX,
         };
         let mut state = self.state.lock();
-        let closed = state.closed;
-        let need = granules(size).filter(|_| size <= most && !closed);
+        if state.closed {
+            // The parent's books stay as they are; what is there may be used.
+            return state.spaces.find(address.as_ptr() as usize).is_some_and(|(space, at)| size <= space.block(at).0);
+        }
+        let need = granules(size).filter(|_| size <= most);
         if let Some(done) = state.resize(address.as_ptr() as usize, need) {
             return done;
         }

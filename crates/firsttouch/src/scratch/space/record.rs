@@ -59,10 +59,11 @@ impl Records {
     /// Room for `granules`, or nothing where there is no memory for that.
     pub(super) fn new(granules: u32) -> Option<Self> {
         let (count, words) = (granules as usize, (granules as usize).div_ceil(64));
-        let (mut records, mut begins) = (Vec::new(), Vec::new());
+        let (mut records, mut begins) = (Vec::<MaybeUninit<Record>>::new(), Vec::new());
         records.try_reserve_exact(count).ok()?;
         begins.try_reserve_exact(words).ok()?;
-        records.resize(count, MaybeUninit::uninit());
+        // SAFETY: there is room for them, and they need not be written. (They are not even touched: most never are.)
+        unsafe { records.set_len(count) };
         begins.resize(words, 0);
         Some(Self { records, begins })
     }
