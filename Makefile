@@ -150,8 +150,8 @@ test-quick: $(QUICK)/installed ## the quick tests on another Python (PYTHON=) an
 	    --ignore tests/numpy_suite $(PYTEST_ARGS))
 
 .PHONY: test-numa
-test-numa: | tools ## boot machines with several NUMA nodes (qemu) and test placement in them
-	$(call step,machines with several NUMA nodes,python=$$(.ci/find-python --first) && "$$python" -m tests.numa)
+test-numa: $(TEST)/installed ## boot machines with several NUMA nodes (qemu) and test placement in them
+	$(call step,machines with several NUMA nodes,$(TEST)/bin/python -m tests.numa)
 
 .PHONY: profilers
 profilers: $(TEST)/made ## add the profilers that tests look for; what cannot be had is left out

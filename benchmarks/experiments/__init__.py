@@ -14,4 +14,11 @@ NAMES = (
     "adaptors",
     "bundled",
     "inspect",
+    "prefault",
+    "scratch",
+    "scratch_filter",
+    "scratch_edge",
+    "scratch_cost",
+    "scratch_memory",
+    "scratch_numba",
 )

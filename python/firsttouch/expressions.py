@@ -1,8 +1,8 @@
 """Allocators as text: the expression that makes one in Python, parsed and never evaluated.
 
 ``pool(pages(huge="thp"))``, ``limited(pool(), "4 GiB")``; a bare ``mimalloc`` is ``mimalloc()``; ``ft.`` or
-``firsttouch.`` may stand before a name. Arguments are numbers, strings, ``None``, ``True``, ``False``, tuples of these, and
-allocators.
+``firsttouch.`` may stand before a name. Arguments are numbers, strings, ``None``, ``True``, ``False``, allocators, and
+tuples of these.
 """
 
 import ast

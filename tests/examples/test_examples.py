@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,7 +27,38 @@ PRINTED = {
         "allocations and frees are even: True and more than 5: True\n"
     ),
     "own_in_numba": "requests of at least 800000 bytes: 2 - and y[-1] is 199999.0\n",
+    "own_scratch": (
+        "the sum is 3000.0 - and at least 16000 bytes are taken: True\n"
+        "taken after the block: 0\n"
+        "mean and deviation: 0.0 1.0 - and taken: 0\n"
+        "MemoryError: True\n"
+    ),
+    "scratch_of_tasks": (
+        "the strongest frequencies: [100, 101, 102, 103]\n"
+        "buffers: 4\n"
+        "another buffer: True - and the last step is 499.5\n"
+    ),
 }
+
+#: What those that measure print, with a number for every time.
+MEASURED = {
+    "richardson_lucy": (
+        ("--size", "48", "--steps", "2", "--rounds", "2"),
+        (
+            "48 x 48 pixels, milliseconds a step:\n"
+            "             plainly: #\n"
+            "   in scratch memory: #\n"
+            "        kept by hand: #\n"
+            "the same results, bit by bit: True\n"
+        ),
+    ),
+}
+
+
+def printed(name: str, *arguments: str) -> str:
+    command = [sys.executable, "-X", "dev", "-W", "error", str(ROOT / "examples" / f"{name}.py"), *arguments]
+    finished = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=False)
+    return quiet(finished)
 
 
 @pytest.mark.parametrize(
@@ -35,13 +67,19 @@ PRINTED = {
         "own_in_python",
         pytest.param("own_in_c", marks=needs_compiler),
         pytest.param("own_in_numba", marks=needs_numba),
+        "own_scratch",
+        "scratch_of_tasks",
     ],
 )
 def test_example(name: str) -> None:
-    command = [sys.executable, "-X", "dev", "-W", "error", str(ROOT / "examples" / f"{name}.py")]
-    finished = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=False)
-    assert quiet(finished) == PRINTED[name]
+    assert printed(name) == PRINTED[name]
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_example_that_measures(name: str) -> None:
+    arguments, expected = MEASURED[name]
+    assert re.sub(r"\d+\.\d{3}$", "#", printed(name, *arguments), flags=re.MULTILINE) == expected
 
 
 def test_every_example_is_run() -> None:
-    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == set(PRINTED)
+    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == {*PRINTED, *MEASURED}

@@ -1,4 +1,4 @@
-"""``python -m tests.numa``: boots machines with several NUMA nodes and runs the Rust tests in them."""
+"""``python -m tests.numa``: boots machines with several NUMA nodes and runs the tests there, Rust's and Python's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from tests.numa import kernel, programs
-from tests.numa.machines import FOUR, QEMU, TWO, Machine
+from tests.numa.machines import FOUR, LARGE, QEMU, TWO, Machine
 
 FOLDER = Path("target/numa").resolve()
 CLOSING = re.compile(r"^numa: (\d+) passed, (\d+) failed, (\d+) skipped", re.MULTILINE)
@@ -42,6 +42,12 @@ def main() -> int:
     archive = FOLDER / "tests.cpio"
     programs.with_rust_tests(archive)
     results = [booted(machine, image, archive) for machine in (TWO, FOUR)]
+    if programs.can_run_python():
+        archive = FOLDER / "python.cpio"
+        programs.with_python(archive)
+        results.append(booted(LARGE, image, archive))
+    else:
+        print("test-numa: Python's part is skipped, as this Python lacks NumPy or firsttouch")
     return 0 if all(results) else 1
 
 

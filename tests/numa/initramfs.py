@@ -23,9 +23,9 @@ class Initramfs:
         mode = 0o755 if executable or os.access(source, os.X_OK) else 0o644
         self._entry(path, stat.S_IFREG | mode, source.read_bytes())
 
-    def add_text(self, path: str, text: str) -> None:
+    def add_text(self, path: str, text: str, executable: bool = False) -> None:
         """A file with this text."""
-        self._entry(path, stat.S_IFREG | 0o644, text.encode())
+        self._entry(path, stat.S_IFREG | (0o755 if executable else 0o644), text.encode())
 
     def add_folder(self, path: str, source: Path, without: Iterable[str] = ()) -> None:
         """All files below a folder, except folders of some names."""
@@ -36,10 +36,6 @@ class Initramfs:
                 file = Path(at, name)
                 if file.is_file():
                     self.add(f"{path}/{file.relative_to(source)}", file)
-
-    def has(self, path: str) -> bool:
-        """Whether something is there."""
-        return path.strip("/") in self._made
 
     def write(self, path: Path) -> None:
         """Write the archive."""

@@ -59,4 +59,5 @@ class Machine:
 
 
 TWO = Machine("two nodes", ((384, 1), (384, 1)), ((0, 1, 21), (1, 0, 21)))
+LARGE = Machine("two nodes, Python and NumPy", ((768, 1), (768, 1)))
 FOUR = Machine("three nodes with memory, one without, one offline", ((256, 1), (256, 1), (256, 1), (0, 1), (0, 0)))

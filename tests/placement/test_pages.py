@@ -172,4 +172,4 @@ def test_policies_as_objects() -> None:
     assert list(map(str, texts)) == ["interleave:all", "preferred:0", "local", "blocked:0", "bind:all"]
     assert ft.numa.bind(0) == ft.Policy("bind:0")
     with pytest.raises(TypeError, match=r"did you mean firsttouch.numa\(\)"):
-        ft.zeros(3, allocator=ft.numa)  # type: ignore[arg-type]
+        ft.zeros(3, allocator=ft.numa)

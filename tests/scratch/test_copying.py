@@ -86,6 +86,24 @@ def test_an_argument_returned_is_itself() -> None:
     assert kept[0] is other
 
 
+def test_an_argument_on_the_same_memory_is_itself_too() -> None:
+    one, two, three = np.ones(3), np.ones(4), np.ones(5)
+
+    def owned(array: Any) -> bool:
+        return True
+
+    assert copied(one, (one,), {}, owned) is one
+    assert copied(one, (), {"x": one}, owned) is one
+    assert copied((one, two), (one, two), {}, owned)[0] is one
+    pair = copied((one, three), (one, two), {}, owned)
+    assert pair[0] is one
+    assert_copy(pair[1], three)
+    found = copied([one, (three, (three,))], (one,), {}, owned)
+    assert found[0] is one
+    assert_copy(found[1][0], three)
+    assert found[1][1][0] is found[1][0]
+
+
 def test_what_hangs_on_an_argument_is_left() -> None:
     inner = [np.ones(3)]
     state = {"inner": inner}
@@ -105,13 +123,14 @@ def test_an_array_in_an_arguments_list_is_copied_where_it_is_returned() -> None:
 
 def test_containers_are_made_again_around_arrays_only() -> None:
     array, plain = np.ones(3), [1, 2]
-    held = {"list": [array, plain], "tuple": (array, 1), "other": plain}
+    held = {"list": [array, plain], "tuple": (array, 1, ((array, ()), plain)), "other": plain}
     new = copied_out(held)
     assert new is not held
     assert list(new) == list(held)
     assert new["other"] is plain
     assert new["list"][1] is plain
-    assert new["list"][0] is new["tuple"][0]
+    assert new["list"][0] is new["tuple"][0] is new["tuple"][2][0][0]
+    assert new["tuple"][2][1] is plain
     assert_copy(new["list"][0], array)
     assert held["list"][0] is array
 
@@ -175,6 +194,16 @@ def test_arrays_of_objects() -> None:
     alone = copied(ragged, (), {}, lambda each: each is array)  # the array of objects itself is small, and NumPy's
     assert_copy(alone[0], array)
     assert alone[2] is zero
+    pair = copied((ragged, ragged[::2]), (), {}, lambda each: each is array)
+    assert np.shares_memory(*pair)
+    assert pair[0][0] is pair[1][0] is not array
+    objects = np.array([None, 1, None], object)
+    objects[2] = array
+    pair = copied(([objects[:2]], objects[1:]), (), {}, lambda each: each is array)
+    assert np.shares_memory(pair[0][0], pair[1])  # though nothing in the first one changes
+    assert pair[1][1] is not array
+    out: list[Any] = [ragged]
+    assert copied_out(ragged, out)[0] is not array  # it was made inside, and only put there
     single = np.empty((), object)
     single[()] = array
     assert_copy(copied_out(single)[()], array)

@@ -98,6 +98,20 @@ def test_structured_and_complex_fields() -> None:
     assert_alike(copied_out((z.real, z.imag)), (z.real, z.imag))
 
 
+def test_one_that_overlaps_itself_and_seems_to_fill_its_memory() -> None:
+    x = np.arange(9, dtype=np.uint8)
+    nine = np.lib.stride_tricks.as_strided(x, (3, 3), (2, 2))  # as many items as bytes, and not one for each
+    old = (nine, x[:5])
+    assert_alike(copied_out(old), old)
+
+
+def test_aligned_as_it_was() -> None:
+    record = np.zeros(5, {"names": ["a", "b"], "formats": ["i4", "f8"], "offsets": [4, 8], "itemsize": 16})
+    old = (record["a"], record["b"])
+    assert old[1].flags.aligned
+    assert_alike(copied_out(old), old)
+
+
 def test_references_between_the_items() -> None:
     x = np.array([[1], None, "x", [2]], object)
     old = (x[1:], x[:3])

@@ -90,6 +90,23 @@ def test_an_argument_that_is_returned_is_itself() -> None:
     assert one.all()
 
 
+def test_a_view_of_an_argument_is_one_still() -> None:
+    """Also where the argument lies on the same buffer, in the scope around."""
+
+    @ft.scratch(BUFFER)
+    def tail(x: Any) -> Any:
+        return x[1:], [x]
+
+    @ft.scratch(BUFFER)
+    def outer() -> Any:
+        x = np.ones(5_000)
+        view, (same,) = tail(x)
+        view[:] = 7
+        return x[1], same is x
+
+    assert outer() == (7, True)
+
+
 def test_what_the_fields_of_a_result_say_is_kept() -> None:
     @dataclasses.dataclass(frozen=True)
     class Result:

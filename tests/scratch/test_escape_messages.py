@@ -47,6 +47,11 @@ def test_an_error_names_everything() -> None:
     assert "copy them" in text
 
 
+def test_a_shape_that_is_given_is_not_searched() -> None:
+    kept = [np.ones(5)]
+    assert "int8 (40,)" in said((*block(kept[0]), (40,), "int8"))
+
+
 def test_fields_by_name_and_the_errors_own() -> None:
     with pytest.raises(EscapeError) as error:
         escapes.report("step", [{"address": 64, "nbytes": 800, "dtype": "f8", "shape": (100,)}], "raise", "b")

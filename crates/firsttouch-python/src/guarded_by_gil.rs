@@ -13,6 +13,10 @@ pub struct GuardedByGil<T>(RefCell<T>);
 unsafe impl<T: Send> Sync for GuardedByGil<T> {}
 
 impl<T> GuardedByGil<T> {
+    pub fn new(value: T) -> Self {
+        Self(RefCell::new(value))
+    }
+
     /// The value.
     pub fn borrow<'a>(&'a self, _py: Python<'a>) -> RefMut<'a, T> {
         self.0.borrow_mut()

@@ -66,8 +66,8 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     contexts::register(module)?;
     faults::register(module)?;
     forks::register(module)?;
-    sight::register(module)?;
     scratch::register(module)?;
     placement::register(module)?;
+    sight::register(module)?;
     report::register(module)
 }

@@ -78,7 +78,7 @@ class _MarkModel(models.StructModel):  # type: ignore[misc]
 
 
 def _unboxer(name: str) -> Any:
-    def unboxed(kind: Any, obj: Any, c: Any) -> Any:
+    def unboxed(_kind: Any, obj: Any, c: Any) -> Any:
         cursor = instructions.call(c.builder, f"enter{name}", instructions.BYTES, obj)
 
         def leave() -> None:
@@ -90,11 +90,11 @@ def _unboxer(name: str) -> Any:
     return unboxed
 
 
-def _boxed(kind: Any, value: Any, c: Any) -> Any:
+def _boxed(_kind: Any, value: Any, c: Any) -> Any:
     return instructions.call(c.builder, "object", c.pyapi.pyobj, value)
 
 
-def _constant(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+def _constant(_context: Any, _builder: Any, kind: Any, _value: Any) -> Any:
     raise errors.UnsupportedError(
         f"a {kind} can't be a global variable of compiled code, as its address is another one in every process: "
         "pass it as an argument"
@@ -111,4 +111,4 @@ def register() -> None:
     box(ScratchBufferType)(_boxed)
     for kind in (ScratchBufferType, ThreadBuffersType):
         lower_constant(kind)(_constant)
-    typeof_impl.register(_firsttouch.JitBuffers)(lambda value, c: thread_buffers)
+    typeof_impl.register(_firsttouch.JitBuffers)(lambda _value, _context: thread_buffers)

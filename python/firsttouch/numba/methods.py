@@ -1,4 +1,4 @@
-"""The methods of buffers in compiled code: ``mark``, ``rewind``, ``empty``, ``zeros``, and ``local`` of ThreadBuffers."""
+"""The methods of buffers in compiled code: ``mark``, ``rewind``, ``empty``, ``zeros``; of ThreadBuffers ``local``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _element(dtype: Any) -> Any:
 
 
 def _constructor(name: str) -> Any:
-    def resolve(self: Any, kind: Any, args: Any, kws: Any) -> Any:
+    def resolve(_self: Any, _kind: Any, args: Any, kws: Any) -> Any:
         try:
             given = inspect.signature(_shape_dtype).bind(*args, **kws).arguments
         except TypeError as error:
@@ -65,10 +65,10 @@ class BufferMethods(AttributeTemplate):  # type: ignore[misc]
     resolve_empty = _constructor("empty")
     resolve_zeros = _constructor("zeros")
 
-    def _mark(self, kind: Any, args: Any, kws: Any) -> Any:
+    def _mark(self, _kind: Any, args: Any, kws: Any) -> Any:
         return signature(scratch_mark) if not args and not kws else None
 
-    def _rewind(self, kind: Any, args: Any, kws: Any) -> Any:
+    def _rewind(self, _kind: Any, args: Any, kws: Any) -> Any:
         return signature(types.none, scratch_mark) if args == (scratch_mark,) and not kws else None
 
     resolve_mark = bound_function("ScratchBuffer.mark")(_mark)
@@ -80,7 +80,7 @@ class BuffersMethods(AttributeTemplate):  # type: ignore[misc]
 
     key = ThreadBuffersType
 
-    def _local(self, kind: Any, args: Any, kws: Any) -> Any:
+    def _local(self, _kind: Any, args: Any, kws: Any) -> Any:
         return signature(scratch_buffer) if not args and not kws else None
 
     resolve_local = bound_function("ThreadBuffers.local")(_local)
@@ -140,19 +140,19 @@ def _zeros(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return _array(context, builder, sig, args, zero=True)
 
 
-def _mark(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+def _mark(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
     result = cgutils.create_struct_proxy(scratch_mark)(context, builder)
     result.frame, result.generation, result.outer, result.top = instructions.mark(context, builder, args[0])
     return result._getvalue()
 
 
-def _rewind(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+def _rewind(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
     given = cgutils.create_struct_proxy(scratch_mark)(context, builder, value=args[1])
     instructions.rewind(context, builder, args[0], given)
     return context.get_dummy_value()
 
 
-def _local(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+def _local(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
     number = context.compile_internal(builder, lambda: types.intp(get_thread_id()), signature(types.intp), ())
     cursor = instructions.call(builder, "local", instructions.BYTES, args[0], number)
     instructions.unless_null(context, builder, cursor, 3)

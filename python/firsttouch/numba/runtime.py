@@ -11,6 +11,7 @@ def load() -> None:
 
     Raises:
         ImportError: without Numba, or with one that is too old.
+
     """
     wanted = f"firsttouch.numba needs Numba {OLDEST[0]}.{OLDEST[1]} or newer"
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Self
 
 import numba
 
@@ -31,9 +32,11 @@ class ThreadBuffers(JitBuffers):
                 buf.rewind(mark)
 
         rows(ThreadBuffers(), x, out)
+
     """
 
-    def __new__(cls, make: Callable[[], Buffer] = ScratchBuffer, threads: int | None = None) -> ThreadBuffers:
+    def __new__(cls, make: Callable[[], Buffer] = ScratchBuffer, threads: int | None = None) -> Self:
+        """Makes the buffers."""
         count = numba.config.NUMBA_NUM_THREADS if threads is None else threads
         if count < 1:
             raise ValueError(f"threads={threads}: a loop runs in at least one thread")

@@ -15,8 +15,6 @@ Replaced: TypeAlias = Callable[[Any], Any]
 PLAIN = frozenset((bool, bytes, complex, float, int, str, type(None)))
 """What holds nothing, and is met most often."""
 
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
-
 
 def is_container(thing: Any) -> bool:
     """Whether it is one of them."""
@@ -82,7 +80,7 @@ def _is_named_tuple(kind: type) -> bool:
 
 
 def _is_dataclass(kind: type) -> bool:
-    return hasattr(kind, "__dataclass_fields__") and all(base.__flags__ & _HEAP_TYPE for base in kind.__mro__[:-1])
+    return hasattr(kind, "__dataclass_fields__")
 
 
 def _attributes(thing: Any) -> Iterator[tuple[Callable[[Any, Any], None], Any]]:

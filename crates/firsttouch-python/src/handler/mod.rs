@@ -10,6 +10,7 @@ mod front;
 mod own;
 mod scope;
 
+use crate::guarded_by_gil::GuardedByGil;
 use crate::numpy_api::{Functions, RawAllocator, RawHandler};
 use firsttouch::allocator::{Allocator, Request};
 use firsttouch::memory::address_map;
@@ -65,7 +66,7 @@ pub struct Handler {
     /// The scope, of a scope's handler and of its direct one.
     scope: Option<Arc<Scope>>,
     /// What served before the scope: the capsule of another handler.
-    before: Option<Py<PyAny>>,
+    before: Option<GuardedByGil<Py<PyAny>>>,
     kind: Kind,
 }
 
@@ -86,7 +87,7 @@ impl Handler {
 
     /// The handler of a scope, which knows what served before it.
     pub fn of_scope(scope: Arc<Scope>, small: usize, next: Functions, before: Py<PyAny>) -> Box<Self> {
-        Self::build(Kind::Scope, scope.clone(), small, next, Some(scope), Some(before))
+        Self::build(Kind::Scope, scope.clone(), small, next, Some(scope), Some(GuardedByGil::new(before)))
     }
 
     fn build(
@@ -95,7 +96,7 @@ impl Handler {
         small: usize,
         next: Functions,
         scope: Option<Arc<Scope>>,
-        before: Option<Py<PyAny>>,
+        before: Option<GuardedByGil<Py<PyAny>>>,
     ) -> Box<Self> {
         let name = if kind == Kind::Front { NUMPY_NAME } else { NAME };
         let mut bytes = [0; 127];
@@ -176,7 +177,7 @@ impl Handler {
     }
 
     /// The scope whose handler it is, and what served before.
-    pub fn scope(&self) -> Option<(&Arc<Scope>, &Py<PyAny>)> {
+    pub fn scope(&self) -> Option<(&Arc<Scope>, &GuardedByGil<Py<PyAny>>)> {
         self.scope.as_ref().zip(self.before.as_ref())
     }
 

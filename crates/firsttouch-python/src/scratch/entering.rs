@@ -35,7 +35,7 @@ pub fn nearest_open<'py>(capsule: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAn
 fn ended(capsule: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
     let handler = capsules::handler(capsule)?;
     let scope = handler.and_then(|handler| handler.scope()).filter(|(scope, _)| !scope.serves());
-    Ok(scope.map(|(_, before)| before.clone_ref(capsule.py())))
+    Ok(scope.map(|(_, before)| before.borrow(capsule.py()).clone_ref(capsule.py())))
 }
 
 fn parts<'py>(buffer: &Bound<'py, PyBuffer>, numpy: &NumPy) -> PyResult<Parts> {
@@ -52,7 +52,8 @@ fn parts<'py>(buffer: &Bound<'py, PyBuffer>, numpy: &NumPy) -> PyResult<Parts> {
 fn new(this: &PyBuffer, before: Bound<'_, PyAny>) -> PyResult<Parts> {
     let py = before.py();
     let handler = capsules::handler(&before)?;
-    let outer = handler.and_then(|handler| handler.scope()).map(|(scope, _)| scope.clone());
+    let around = handler.and_then(|handler| handler.scope());
+    let outer = around.map(|(scope, _)| scope.clone());
     let elsewhere = match (&outer, handler) {
         (Some(outer), _) => outer.before().clone(),
         (None, Some(handler)) => handler.allocator().clone(),
@@ -101,8 +102,31 @@ impl Entered {
         let numpy = NumPy::get(py)?;
         let target = nearest_open(self.parts.before.bind(py).clone())?;
         let there = numpy.set_current(&target)?;
-        if !there.is(&self.parts.capsule) && ended(&there)?.is_none() {
-            numpy.set_current(&there)?;
+        if there.is(&self.parts.capsule) {
+            return Ok(());
+        }
+        let around = nearest_open(there.clone())?;
+        if !around.is(&self.parts.capsule) {
+            numpy.set_current(&around)?;
+        }
+        self.cut_out(there)
+    }
+
+    /// Takes this scope out of the chain of those inside it: where each is opened before the last one is left, the chain
+    /// would have no end.
+    fn cut_out(&self, from: Bound<'_, PyAny>) -> PyResult<()> {
+        let py = from.py();
+        let mut at = from;
+        while let Some((scope, before)) = capsules::handler(&at)?.and_then(|handler| handler.scope()) {
+            let next = before.borrow(py).clone_ref(py);
+            if next.is(&self.parts.capsule) {
+                let around = nearest_open(self.parts.before.bind(py).clone())?.unbind();
+                scope.go_past(&self.parts.scope);
+                let gone = std::mem::replace(&mut *before.borrow(py), around);
+                drop((gone, next)); // no borrow lives: the end of an allocator may run code of its own
+                return Ok(());
+            }
+            at = next.into_bound(py);
         }
         Ok(())
     }

@@ -75,6 +75,19 @@ pub struct Fault {
     pub wrote: Option<bool>,
 }
 
+/// A memory policy's mode, as the kernel knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Nodes of a set and no others.
+    Bind,
+    /// One node first.
+    Preferred,
+    /// Page by page over a set.
+    Interleave,
+    /// The node of the processor that touches the page.
+    Local,
+}
+
 /// What stands behind a page, as far as the system tells: a set of these bits.
 pub mod seen {
     /// A page table entry leads to memory.
@@ -109,19 +122,6 @@ pub enum MappingText {
     Long,
 }
 
-/// A memory policy's mode, as the kernel knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Nodes of a set and no others.
-    Bind,
-    /// One node first.
-    Preferred,
-    /// Page by page over a set.
-    Interleave,
-    /// The node of the processor that touches the page.
-    Local,
-}
-
 /// An error number of the operating system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Errno(pub i32);
@@ -135,13 +135,13 @@ impl Errno {
     pub const NO_MEMORY: Self = Self(12);
     /// Not permitted (EPERM).
     pub const NOT_PERMITTED: Self = Self(1);
-    /// Nothing is there (ENOENT).
+    /// There is no such page, or nothing is there (ENOENT).
     pub const NOTHING_THERE: Self = Self(2);
     /// A signal came (EINTR).
     pub const INTERRUPTED: Self = Self(4);
     /// Not now (EAGAIN).
     pub const AGAIN: Self = Self(11);
-    /// No page of one's own is there (EFAULT).
+    /// A bad address, or no page of one's own is there: what [`nodes_of`] says of the zero page (EFAULT).
     pub const BAD_ADDRESS: Self = Self(14);
     /// Somebody holds it (EBUSY).
     pub const BUSY: Self = Self(16);

@@ -134,61 +134,6 @@ pub fn headroom() -> usize {
     usize::MAX
 }
 
-/// Never made.
-pub struct PageTable(());
-
-impl PageTable {
-    /// Refuses.
-    pub fn open() -> Result<Self, Errno> {
-        Err(Errno::UNSUPPORTED)
-    }
-
-    /// Refuses.
-    pub fn scan(&self, _start: usize, _end: usize, _found: &mut [PageRegion]) -> Result<(usize, usize), Errno> {
-        Err(Errno::UNSUPPORTED)
-    }
-
-    /// Refuses.
-    pub fn entries(&self, _start: usize, _seen: &mut [u64]) -> Result<(), Errno> {
-        Err(Errno::UNSUPPORTED)
-    }
-}
-
-/// Refuses.
-pub fn nodes_of(_addresses: &[usize], _nodes: &mut [i32]) -> Result<(), Errno> {
-    Err(Errno::UNSUPPORTED)
-}
-
-/// Refuses.
-pub fn in_memory(_start: usize, _there: &mut [u8]) -> Result<(), Errno> {
-    Err(Errno::UNSUPPORTED)
-}
-
-/// Refuses.
-pub fn mapping_lines(_text: MappingText, _visit: &mut dyn FnMut(&str) -> ControlFlow<()>) -> Result<(), Errno> {
-    Err(Errno::UNSUPPORTED)
-}
-
-/// Not known.
-pub fn locks_memory() -> Option<bool> {
-    None
-}
-
-/// Not known.
-pub fn only_node() -> Option<usize> {
-    None
-}
-
-/// Not known.
-pub fn has_swap() -> Option<bool> {
-    None
-}
-
-/// Not known.
-pub fn may_ask_for_cache(_path: &str, _inode: u64) -> bool {
-    false
-}
-
 /// Not known.
 pub fn is_shared(_address: usize) -> bool {
     false
@@ -297,4 +242,59 @@ pub fn transparent_huge_pages() -> bool {
 /// Not known.
 pub fn lock_limit() -> Option<usize> {
     None
+}
+
+/// Never made.
+pub struct PageTable(());
+
+impl PageTable {
+    /// Refuses.
+    pub fn open() -> Result<Self, Errno> {
+        Err(Errno::UNSUPPORTED)
+    }
+
+    /// Refuses.
+    pub fn scan(&self, _start: usize, _end: usize, _found: &mut [PageRegion]) -> Result<(usize, usize), Errno> {
+        Err(Errno::UNSUPPORTED)
+    }
+
+    /// Refuses.
+    pub fn entries(&self, _start: usize, _seen: &mut [u64]) -> Result<(), Errno> {
+        Err(Errno::UNSUPPORTED)
+    }
+}
+
+/// Refuses.
+pub fn nodes_of(_addresses: &[usize], _nodes: &mut [i32]) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
+pub fn in_memory(_start: usize, _there: &mut [u8]) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
+pub fn mapping_lines(_text: MappingText, _visit: &mut dyn FnMut(&str) -> ControlFlow<()>) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Not known.
+pub fn locks_memory() -> Option<bool> {
+    None
+}
+
+/// Not known.
+pub fn only_node() -> Option<usize> {
+    None
+}
+
+/// Not known.
+pub fn has_swap() -> Option<bool> {
+    None
+}
+
+/// Not known.
+pub fn may_ask_for_cache(_path: &str, _inode: u64) -> bool {
+    false
 }

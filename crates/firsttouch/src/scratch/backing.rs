@@ -1,6 +1,6 @@
 //! What scopes take their memory from.
 
-use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -20,6 +20,16 @@ pub enum Refused {
     Crowded,
     /// There is no memory.
     Failed(AllocError),
+}
+
+impl Refused {
+    /// As an allocator says it.
+    pub(super) fn error(self) -> AllocError {
+        match self {
+            Self::Failed(error) => error,
+            Self::Crowded => AllocError::new(0, Limit::Upstream),
+        }
+    }
 }
 
 impl From<AllocError> for Refused {
@@ -122,8 +132,14 @@ pub unsafe trait Backing: Send + Sync {
         if own { Hold::Shared } else { Hold::Elsewhere }
     }
 
-    /// Lets go of a block that is held alone; from now on [`Backing::upstream`] takes it back.
+    /// Lets go of a block that is held alone: from now on it is [`Backing::upstream`]'s and counts no more, though it is
+    /// still given back here.
     fn release(&self, _address: NonNull<u8>) {}
+
+    /// Whether the block at `address` was let go of.
+    fn is_released(&self, _address: NonNull<u8>) -> bool {
+        false
+    }
 
     /// Where its memory comes from, if that is an allocator.
     fn upstream(&self) -> Option<Arc<dyn Allocator>> {

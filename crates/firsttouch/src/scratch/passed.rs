@@ -1,5 +1,4 @@
-//! The blocks of a scope that another allocator takes back: those that it could not serve itself, and those that it let
-//! go of.
+//! The blocks that scopes had from elsewhere, since they could not serve them themselves.
 
 use crate::allocator::{AllocError, Allocator, Block, Request};
 use crate::failure;
@@ -38,7 +37,7 @@ impl Passed {
     /// The other allocator's, or that there is no memory to note the block.
     pub fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         let block = self.to.allocate(request)?;
-        self.adopt(block.address, request.size).inspect_err(|&error| {
+        self.note(block.address, request.size).inspect_err(|&error| {
             failure::remember(error);
             // SAFETY: the block was just taken and nobody knows it.
             unsafe { self.to.deallocate(block.address) };
@@ -46,11 +45,7 @@ impl Passed {
         Ok(block)
     }
 
-    /// Lets `to` take back a living block of its own that had come another way.
-    ///
-    /// # Errors
-    /// There is no memory to note it.
-    pub fn adopt(&self, address: NonNull<u8>, size: usize) -> Result<(), AllocError> {
+    fn note(&self, address: NonNull<u8>, size: usize) -> Result<(), AllocError> {
         // Before the block is anybody's: a free that finds none living does not look.
         self.living.fetch_add(1, Release);
         let noted = self.ledger.get_or_init(Ledger::new).enter(address, size, ());

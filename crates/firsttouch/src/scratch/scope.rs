@@ -8,9 +8,13 @@ use super::backing::{Backing, Closed, Hold, Refused, Slot, Survivor};
 use super::owner::Owner;
 use super::passed::Passed;
 use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::memory::lock::Lock;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::sync::{Arc, OnceLock};
+
+/// So many other backings may serve a scope; more pass its requests on.
+const LENDERS: usize = 3;
 
 /// See the module.
 pub struct Scope {
@@ -19,12 +23,12 @@ pub struct Scope {
     open: AtomicBool,
     /// `None`: a scope that any thread may use, for memory outside all blocks of code.
     owner: Option<Owner>,
-    outer: Option<Arc<Self>>,
+    /// The scope around it. Its own thread alone asks.
+    outer: Lock<Option<Arc<Self>>>,
+    /// The backings of scopes around it that ever served it: they take their blocks back, also when those scopes are
+    /// long gone.
+    lenders: [OnceLock<Arc<dyn Backing>>; LENDERS],
     passed: Passed,
-    /// Blocks that it let go of, which its backing's upstream takes back.
-    released: OnceLock<Passed>,
-    /// Whether all that scopes give lies in firsttouch's segments.
-    inside: bool,
 }
 
 impl Scope {
@@ -46,16 +50,14 @@ impl Scope {
         outer: Option<Arc<Self>>,
         before: Arc<dyn Allocator>,
     ) -> Self {
-        let inside = backing.in_segments() && outer.as_ref().is_none_or(|outer| outer.inside);
         Self {
             backing,
             slot: AtomicU32::new(slot.0),
             open: AtomicBool::new(true),
             owner,
-            outer,
+            outer: Lock::new(outer),
+            lenders: [const { OnceLock::new() }; LENDERS],
             passed: Passed::new(before),
-            released: OnceLock::new(),
-            inside,
         }
     }
 
@@ -98,8 +100,23 @@ impl Scope {
     }
 
     /// The scope around it.
-    pub fn outer(&self) -> Option<&Arc<Self>> {
-        self.outer.as_ref()
+    pub fn outer(&self) -> Option<Arc<Self>> {
+        self.outer.lock().clone()
+    }
+
+    /// Forgets that `ended` is the scope around it: the next one further out takes its place.
+    pub fn go_past(&self, ended: &Arc<Self>) {
+        let mut outer = self.outer.lock();
+        let gone = outer.take_if(|outer| Arc::ptr_eq(outer, ended));
+        if gone.is_some() {
+            *outer = ended.outer();
+        }
+        drop(outer);
+    }
+
+    /// The scopes around it, from inside.
+    fn around(&self) -> impl Iterator<Item = Arc<Self>> {
+        std::iter::successors(self.outer(), |scope| scope.outer())
     }
 
     /// Who serves where no scope does.
@@ -122,10 +139,21 @@ impl Scope {
         self.backing.living(self.slot())
     }
 
+    /// The backings that its blocks may come from.
+    fn backings(&self) -> impl Iterator<Item = &Arc<dyn Backing>> {
+        std::iter::once(&self.backing).chain(self.lenders.iter().map_while(OnceLock::get))
+    }
+
     /// Whether every block that it gave and that lives lies in firsttouch's segments.
     #[inline]
     pub fn is_inside(&self) -> bool {
-        self.inside && !self.passed.any() && self.released.get().is_none_or(|released| !released.any())
+        !self.passed.any() && self.backings().all(|backing| backing.in_segments())
+    }
+
+    /// Lets another backing serve it; whether there was room to note that.
+    fn borrow_from(&self, backing: &Arc<dyn Backing>) -> bool {
+        let known = |one: &Arc<dyn Backing>| std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(backing));
+        self.backings().any(known) || self.lenders.iter().any(|lender| lender.set(backing.clone()).is_ok())
     }
 
     /// How it holds the block at `address`.
@@ -133,32 +161,19 @@ impl Scope {
         self.backing.hold(self.slot(), address)
     }
 
-    /// Lets go of a block that it holds alone: it counts no more, and its owner takes it back one day.
+    /// Lets go of a block that it holds alone: it counts no more, and goes back to where it came from one day.
     pub fn release(&self, address: NonNull<u8>) {
-        let Some(size) = self.backing.usable_size(address).filter(|_| self.hold(address) == Hold::Alone) else {
-            return;
-        };
-        let Some(owner) = self.backing.upstream() else { return };
-        // Noted first: where there is no memory for that, the block stays what it was.
-        let released = self.released.get_or_init(|| Passed::new(owner));
-        if released.adopt(address, size).is_ok() {
+        if self.hold(address) == Hold::Alone {
             self.backing.release(address);
         }
     }
 
-    /// The blocks that others take back.
-    fn others(&self) -> impl Iterator<Item = &Passed> {
-        [Some(&self.passed), self.released.get()].into_iter().flatten()
-    }
-
-    /// Who takes the block at `address` back, if that is not this scope or one around it.
-    pub fn elsewhere(&self, address: NonNull<u8>) -> Option<&Arc<dyn Allocator>> {
-        self.others().find(|passed| passed.owns(address)).map(Passed::to)
-    }
-
-    /// It and the scopes around it, from inside.
-    fn chain(&self) -> impl Iterator<Item = &Self> {
-        std::iter::successors(Some(self), |scope| scope.outer.as_deref())
+    /// Whose the block at `address` is, if it is not this scope's or another's.
+    pub fn elsewhere(&self, address: NonNull<u8>) -> Option<Arc<dyn Allocator>> {
+        if self.passed.owns(address) {
+            return Some(self.passed.to().clone());
+        }
+        self.backings().filter(|backing| backing.is_released(address)).find_map(|backing| backing.upstream())
     }
 
     /// Takes a block back, if this scope gave it out; whether it did.
@@ -170,18 +185,18 @@ impl Scope {
         // SAFETY: the caller's promise; backings and the list know their own blocks.
         unsafe {
             self.backing.deallocate(address)
-                || self.others().any(|passed| passed.deallocate(address))
-                || self.chain().skip(1).any(|scope| scope.backing.deallocate(address))
+                || self.passed.deallocate(address)
+                || self.backings().skip(1).any(|backing| backing.deallocate(address))
         }
     }
 
     /// Whether a living block that this scope gave begins at `address`.
     pub fn knows(&self, address: NonNull<u8>) -> bool {
-        self.elsewhere(address).is_some() || self.backing_of(address).is_some()
+        self.passed.owns(address) || self.backing_of(address).is_some()
     }
 
     fn backing_of(&self, address: NonNull<u8>) -> Option<(&dyn Backing, usize)> {
-        self.chain().find_map(|scope| Some((&*scope.backing, scope.backing.usable_size(address)?)))
+        self.backings().find_map(|backing| Some((&**backing, backing.usable_size(address)?)))
     }
 }
 
@@ -193,11 +208,18 @@ unsafe impl Allocator for Scope {
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
-        for scope in self.chain().filter(|scope| scope.serves()) {
-            match scope.backing.allocate(scope.slot(), request) {
-                Ok(block) => return Ok(block),
-                Err(Refused::Failed(error)) => return Err(error),
+        if self.serves() {
+            match self.backing.allocate(self.slot(), request) {
                 Err(Refused::Crowded) => {}
+                served => return served.map_err(Refused::error),
+            }
+        }
+        if self.owner.is_some_and(Owner::is_current) {
+            for scope in self.around().filter(|scope| scope.serves() && self.borrow_from(&scope.backing)) {
+                match scope.backing.allocate(scope.slot(), request) {
+                    Err(Refused::Crowded) => {}
+                    served => return served.map_err(Refused::error),
+                }
             }
         }
         self.passed.allocate(request)
@@ -212,8 +234,8 @@ unsafe impl Allocator for Scope {
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
         match self.backing_of(address) {
             Some((_, size)) => size,
-            // SAFETY: it lives (caller) and no backing has it, so it is on a list of another's.
-            None => self.elsewhere(address).map_or(0, |owner| unsafe { owner.usable_size(address) }),
+            // SAFETY: it lives (caller) and no backing has it, so it was passed on.
+            None => unsafe { self.passed.to().usable_size(address) },
         }
     }
 
@@ -222,13 +244,13 @@ unsafe impl Allocator for Scope {
         unsafe {
             match self.backing_of(address) {
                 Some((backing, _)) => backing.resize_in_place(address, size),
-                None => self.elsewhere(address).is_some_and(|owner| owner.resize_in_place(address, size)),
+                None => self.passed.to().resize_in_place(address, size),
             }
         }
     }
 
     fn in_segments(&self) -> bool {
-        self.inside && self.before().in_segments()
+        self.backing.in_segments() && self.before().in_segments()
     }
 
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {

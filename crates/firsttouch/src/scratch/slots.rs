@@ -126,3 +126,44 @@ impl Slots {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_vacant_once_its_scope_ended_and_its_blocks_died() {
+        let mut slots = Slots::new();
+        let (first, second) = (slots.open(), slots.open());
+        let index = |slot| slots.index(slot).unwrap();
+        let (one, two) = (index(first), index(second));
+        slots.came(one, 100);
+        slots.came(two, 50);
+        slots.changed(two, 50, 70);
+        assert_eq!((slots.count(first), slots.count(second), slots.depth), ((1, 100), (1, 70), 2));
+        assert!(slots.close(first) && !slots.close(first) && !slots.close(Slot::OUTSIDE));
+        let third = slots.open();
+        assert!(slots.index(third) != Some(one) && slots.index(first) == Some(one));
+        slots.went(one, 100);
+        assert_eq!(slots.index(first), None);
+        let fourth = slots.open();
+        assert!(slots.index(fourth) == Some(one) && fourth != first, "the place is the same, the number is not");
+        assert!(!slots.close(first) && slots.close(fourth));
+        slots.went(two, 70);
+        assert!(slots.close(second) && slots.close(third));
+        assert_eq!(slots.depth, 0);
+    }
+
+    #[test]
+    fn numbers_come_back_only_after_many_turns() {
+        let mut slots = Slots::new();
+        let numbers: Vec<_> = (0..256)
+            .map(|_| {
+                let slot = slots.open();
+                assert!(slots.close(slot));
+                slot.0
+            })
+            .collect();
+        assert!(numbers.iter().enumerate().all(|(at, number)| !numbers[..at].contains(number)));
+    }
+}

@@ -7,6 +7,7 @@ use super::super::space::Space;
 use super::options::Sizes;
 use super::state::State;
 use super::{Buffer, Chunks, Source, Storage};
+use crate::memory::brief_lock::Guard;
 use crate::memory::caretaker::{self, Ward};
 
 /// Ticks of the caretaker that a chunk stays unused before it goes.
@@ -37,9 +38,8 @@ impl State {
 
 impl Buffer {
     /// After a scope ended: sees to it that somebody gives back what is too much.
-    pub(super) fn see_to_excess(&self) {
+    pub(super) fn see_to_excess(&self, state: Guard<'_, State>) {
         let Source::Chunks(Chunks { sizes, .. }) = &self.source else { return };
-        let state = self.state.lock();
         let too_much = state.slots.depth == 0 && state.is_excessive(sizes);
         drop(state);
         if too_much && !caretaker::ensure() {

@@ -16,6 +16,8 @@ pub(super) struct Large {
     /// Its scope's place.
     pub place: u32,
     pub site: u64,
+    /// Whether its scope let go of it: it counts no more.
+    pub released: bool,
 }
 
 /// Bytes that a block of `size` counts for before it is there.
@@ -38,7 +40,7 @@ impl Buffer {
             upstream.allocate(request)
         });
         let listed = block.and_then(|block| {
-            let note = Large { usable: block.size, place, site };
+            let note = Large { usable: block.size, place, site, released: false };
             list.enter(block.address, request.size, note).inspect_err(|_| {
                 // SAFETY: the block was just taken, and nobody knows it.
                 unsafe { upstream.deallocate(block.address) };
@@ -92,10 +94,7 @@ impl Buffer {
     pub(super) unsafe fn give_large(&self, address: NonNull<u8>) -> bool {
         let Source::Chunks(Chunks { upstream, large, options, .. }) = &self.source else { return false };
         let Some(noted) = large.leave(address) else { return false };
-        let mut state = self.state.lock();
-        state.held -= noted.usable;
-        state.went(noted.place, noted.usable);
-        drop(state);
+        self.off_the_books(noted);
         // SAFETY: it is the upstream's, it left the list, and nobody uses it any more (caller).
         unsafe {
             if options.debug {
@@ -106,13 +105,21 @@ impl Buffer {
         true
     }
 
-    /// Takes a large block off the books: from now on it is the upstream's alone.
+    /// A large block counts no more.
+    fn off_the_books(&self, large: Large) {
+        if !large.released {
+            let mut state = self.state.lock();
+            state.held -= large.usable;
+            state.went(large.place, large.usable);
+        }
+    }
+
+    /// Lets go of a large block: it counts no more.
     pub(super) fn release_large(&self, address: NonNull<u8>) {
         let Source::Chunks(Chunks { large, .. }) = &self.source else { return };
-        if let Some(noted) = large.leave(address) {
-            let mut state = self.state.lock();
-            state.held -= noted.usable;
-            state.went(noted.place, noted.usable);
+        if let Some(noted) = large.get(address) {
+            large.set(address, Large { released: true, ..noted });
+            self.off_the_books(noted);
         }
     }
 
@@ -124,6 +131,7 @@ impl Buffer {
         let Source::Chunks(Chunks { upstream, sizes, large, .. }) = &self.source else { return false };
         let Some(old) = large.get(address) else { return false };
         let more = counted(size.min(isize::MAX as usize)).saturating_sub(old.usable);
+        let more = if old.released { 0 } else { more };
         if more > 0 && self.charge(sizes, more, size).is_err() {
             return false;
         }
@@ -135,9 +143,11 @@ impl Buffer {
         if done {
             large.set(address, Large { usable, ..old });
         }
-        let mut state = self.state.lock();
-        state.held = state.held - more - old.usable + usable;
-        state.changed(old.place, old.usable, usable);
+        if !old.released {
+            let mut state = self.state.lock();
+            state.held = state.held - more - old.usable + usable;
+            state.changed(old.place, old.usable, usable);
+        }
         done
     }
 }

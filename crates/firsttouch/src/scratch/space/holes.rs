@@ -20,6 +20,12 @@ impl Holes {
         Self { heads: [NONE; class::COUNT], filled: [0; class::COUNT.div_ceil(64)], count: 0 }
     }
 
+    /// The first hole of a class.
+    #[cfg(test)]
+    pub(super) fn head(&self, class: usize) -> u32 {
+        self.heads[class]
+    }
+
     /// The first class from `class` on that has a hole.
     fn filled_from(&self, class: usize) -> Option<usize> {
         let (mut word, mut mask) = (class / 64, u64::MAX << (class % 64));

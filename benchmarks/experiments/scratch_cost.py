@@ -1,0 +1,27 @@
+"""What an empty scope costs."""
+
+from __future__ import annotations
+
+from benchmarks.harness.contenders import FIRSTTOUCH, NUMPY
+from benchmarks.harness.report import Section, Table
+from benchmarks.harness.rounds import Call, Plan, collect
+from benchmarks.harness.statistics import median
+
+
+def run(quick: bool) -> Section:
+    """Every statement, under NumPy's default and with the pool installed."""
+    section = Section(
+        "scratch_cost",
+        "What a scratch scope costs by itself",
+        "no bar; nanoseconds a turn, the loop included, with NumPy's default around and with the pool installed.",
+    )
+    call = Call("benchmarks.tasks.scratch_cost", "measure", {"turns": 500 if quick else 5000})
+    samples = collect([NUMPY, FIRSTTOUCH], call, Plan.steady(quick))
+    section.raw = dict(samples.replies)
+    table = Table("", ["a turn", "NumPy's default", "pool installed"])
+    for name in samples.replies[NUMPY.name][0][0]:
+        both = [samples.column(who, name) * 1e9 for who in (NUMPY, FIRSTTOUCH)]
+        words = [f"{each.value:,.0f} [{each.low:,.0f}, {each.high:,.0f}]" for each in map(median, both)]
+        table.rows.append([name, *words])
+    section.tables.append(table)
+    return section

@@ -1,0 +1,33 @@
+"""A loop at a chunk's edge against the same in its middle."""
+
+from __future__ import annotations
+
+from benchmarks.harness.contenders import FIRSTTOUCH
+from benchmarks.harness.report import Section, Table
+from benchmarks.harness.rounds import Call, Plan, collect
+from benchmarks.harness.statistics import Matrix, judge, median
+from benchmarks.tasks.scratch_edge import LOOPS
+
+BAR = 1.1
+
+
+def run(quick: bool) -> Section:
+    """All loops, in both places."""
+    section = Section(
+        "scratch_edge",
+        "Scratch memory at a chunk's edge",
+        f"a loop whose turns need a little of the next chunk costs at most {BAR} times the same in a chunk's middle. "
+        "(An arena that gives the next chunk back at once would take and return one in every turn.)",
+    )
+    samples = collect([FIRSTTOUCH], Call("benchmarks.tasks.scratch_edge", "measure"), Plan.steady(quick))
+    section.raw = dict(samples.replies)
+    table = Table("", ["a turn", "in the middle", "at the edge", "edge / middle", "middle again / middle"])
+    cells: dict[str, Matrix] = {}
+    for name in LOOPS:
+        middle, edge, again = (samples.column(FIRSTTOUCH, f"{name} {word}") for word in ("middle", "edge", "again"))
+        cells[name] = edge / middle
+        times = [f"{median(column).value * 1e9:,.0f} ns" for column in (middle, edge)]
+        table.rows.append([name, *times, str(median(cells[name])), str(median(again / middle))])
+    section.tables.append(table)
+    section.verdicts.append(judge(f"at most {BAR} times the middle's", BAR, cells))
+    return section

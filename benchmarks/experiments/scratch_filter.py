@@ -1,0 +1,46 @@
+"""A real filter: written plainly, in scratch memory, and with buffers that are kept by hand."""
+
+from __future__ import annotations
+
+from benchmarks.harness.contenders import FIRSTTOUCH, NUMPY
+from benchmarks.harness.report import Section, Table
+from benchmarks.harness.rounds import Call, Plan, collect
+from benchmarks.harness.sizes import name
+from benchmarks.harness.statistics import Matrix, judge, median
+
+SIZES = (64, 128, 256, 512, 1024)
+USUAL = 256  # what the example takes where nothing is said
+BAR = 1.1
+SCRATCH, AGAIN, PLAIN, KEPT = "in scratch memory", "in scratch again", "plainly", "kept by hand"
+
+
+def run(quick: bool) -> Section:
+    """All ways at every size, with NumPy's default around them; the pool for comparison."""
+    section = Section(
+        "scratch_filter",
+        "A filter plainly, in scratch memory, and with buffers kept by hand",
+        f"Richardson and Lucy's deconvolution (`examples/richardson_lucy.py`) in scratch memory takes at most {BAR} "
+        "times what it takes with buffers kept by hand and `out=` everywhere. NumPy has its default allocator; "
+        "cells are scratch memory's time divided by the column's.",
+    )
+    columns = ["image", "its arrays", "scratch", "plainly", "kept by hand", "scratch again", "plainly, pool installed"]
+    table = Table("", columns)
+    cells: dict[str, Matrix] = {}
+    for size in (64, USUAL) if quick else SIZES:
+        call = Call("benchmarks.tasks.scratch_filter", "measure", {"size": size, "seconds": 0.05})
+        samples = collect([NUMPY, FIRSTTOUCH], call, Plan.steady(quick), 40 * size * size)
+        section.raw[str(size)] = samples.replies
+        ours = samples.column(NUMPY, SCRATCH)
+        cells[f"{size}"] = ours / samples.column(NUMPY, KEPT)
+        row = [str(median(ours / samples.column(NUMPY, other))) for other in (PLAIN, KEPT, AGAIN)]
+        row.append(str(median(ours / samples.column(FIRSTTOUCH, PLAIN))))
+        time = f"{median(ours).value * 1e6:,.0f} us"
+        table.rows.append([f"{size} x {size}", name(8 * size * size), time, *row])
+    section.tables.append(table)
+    usual = {f"{USUAL}": cells[f"{USUAL}"]}
+    section.verdicts.append(judge(f"{USUAL} x {USUAL}: at most {BAR} times the time by hand", BAR, usual))
+    section.verdicts.append(judge(f"at every size: at most {BAR} times the time by hand", BAR, cells))
+    section.notes.append(
+        "Buffers kept by hand come from `np.empty`; larger arrays in scratch memory lie on huge pages."
+    )
+    return section

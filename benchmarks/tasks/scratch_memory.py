@@ -1,0 +1,78 @@
+"""Long loops inside one scope: what its buffer held at the most, against what lived in it at the most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+Look = Callable[[], None]
+
+
+def updates(nbytes: int, turns: int, look: Look) -> None:
+    """`x = x * 0.5 + 1` again and again: the old x, and the one or two that are made of it, live at once."""
+    x = np.ones(nbytes // 8)
+    for _ in range(turns):
+        x = x * 0.5 + 1
+        look()
+
+
+def rebinding(nbytes: int, turns: int, look: Look) -> None:
+    """Five names, bound anew in every turn: all of a turn's arrays live at once."""
+    x = np.ones(nbytes // 8)
+    for _ in range(turns):
+        a = x + 1.0
+        b = a * 2.0
+        c = np.sqrt(b)
+        d = c - a
+        _ = d * d
+        look()
+
+
+def uneven(nbytes: int, turns: int, look: Look) -> None:
+    """Three names, and sizes that change from turn to turn, between a quarter and the whole."""
+    sizes = np.random.default_rng(0).integers(nbytes // 32, nbytes // 8, size=64).tolist()
+    for turn in range(turns):
+        a = np.ones(sizes[turn % 64])
+        b = a * 2.0
+        _ = np.sqrt(b)
+        look()
+
+
+def keeping(nbytes: int, turns: int, look: Look) -> None:
+    """One array of an eighth of the size is kept in each hundredth turn."""
+    kept: list[Array] = []
+    for turn in range(turns):
+        a = np.ones(nbytes // 8)
+        b = a * 2.0
+        part = b[: nbytes // 64] + 1.0
+        if turn % 100 == 0:
+            kept.append(part)
+        look()
+
+
+PROGRAMS: dict[str, Callable[[int, int, Look], None]] = {
+    "`x = x * 0.5 + 1`": updates,
+    "five names, bound anew": rebinding,
+    "sizes that change": uneven,
+    "a small array kept in each hundredth turn": keeping,
+}
+
+
+def measure(program: str, nbytes: int, turns: int) -> dict[str, float]:
+    """Bytes that lived at the most, that were held at the most (looked at in every turn), and that are left."""
+    import firsttouch as ft
+
+    buffer = ft.ScratchBuffer()
+    held = 0
+
+    def look() -> None:
+        nonlocal held
+        held = max(held, buffer.capacity)
+
+    with ft.scratch(buffer):
+        PROGRAMS[program](nbytes, turns, look)
+        lived = buffer.peak
+    return {"lived": lived, "held": held, "left": buffer.used}

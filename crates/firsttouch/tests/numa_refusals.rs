@@ -1,0 +1,75 @@
+//! Placement where the system refuses: receipts or errors, and nothing that is lost.
+
+#![allow(unsafe_code)] // Safety: blocks go back to where they came from, once.
+
+mod common;
+
+use common::alone::alone;
+use firsttouch::allocator::{Allocator, Limit, Request};
+use firsttouch::memory::placement::{Page, Placement, Populate};
+use firsttouch::memory::receipt::{Outcome, Reason, sums};
+use firsttouch::os::{Call, fail_after, headroom};
+use firsttouch::sources::PlacedPages;
+
+const SIZE: usize = 8 << 20;
+
+fn thp(strict: bool) -> Placement {
+    Placement { pages: vec![Page::Transparent], strict, ..Placement::default() }
+}
+
+#[test]
+fn no_memory_is_an_error_that_names_the_limit() {
+    alone("no_memory_is_an_error_that_names_the_limit", || {
+        let pages = PlacedPages::new(Placement { populate: Populate::Best, ..Placement::default() });
+        fail_after(&[Call::Map], 0, i64::MAX);
+        assert_eq!(pages.allocate(Request::bytes(SIZE)).unwrap_err().asked, SIZE);
+        fail_after(&[], 0, 0);
+        assert_eq!(pages.stats().mapped, 0);
+    });
+}
+
+#[test]
+fn advice_that_is_refused_is_on_the_receipt() {
+    alone("advice_that_is_refused_is_on_the_receipt", || {
+        let pages = PlacedPages::new(thp(false));
+        fail_after(&[Call::AdviseHuge], 0, i64::MAX);
+        let block = pages.allocate(Request::bytes(SIZE)).unwrap();
+        let strict = PlacedPages::new(thp(true)).allocate(Request::bytes(SIZE)).unwrap_err();
+        fail_after(&[], 0, 0);
+        assert_eq!(strict.limit, Limit::Placement);
+        let (start, receipt) = pages.receipt(block.address.as_ptr() as usize + 5000).unwrap();
+        assert_eq!((start, receipt.page), (block.address.as_ptr() as usize, Page::Base));
+        assert!(matches!(receipt.refused[0], Some((Page::Transparent, Reason::Errno(_)))));
+        assert!(receipt.why_not()[0].starts_with("huge='thp': the kernel refused"));
+        assert_eq!(sums().iter().filter(|sum| sum.step == "huge").map(|sum| sum.blocks).sum::<u64>(), 2);
+        // SAFETY: it came from there, and goes back once.
+        unsafe { pages.deallocate(block.address) };
+        assert!(pages.receipt(start).is_none());
+    });
+}
+
+#[test]
+fn a_free_never_fails() {
+    alone("a_free_never_fails", || {
+        let pages = PlacedPages::new(thp(false));
+        let block = pages.allocate(Request::bytes(SIZE)).unwrap();
+        fail_after(&[Call::Unmap], 0, i64::MAX);
+        // SAFETY: it came from there, and goes back once.
+        unsafe { pages.deallocate(block.address) };
+        fail_after(&[], 0, 0);
+        assert_eq!((pages.stats().mapped, pages.receipt(block.address.as_ptr() as usize).is_none()), (0, true));
+    });
+}
+
+#[test]
+fn more_than_is_available_is_an_error_before_anything_is_touched() {
+    let pages = PlacedPages::new(Placement { populate: Populate::Threads(2), ..Placement::default() });
+    let error = pages.allocate(Request::bytes(headroom() + (1 << 30))).unwrap_err();
+    // Where the kernel reckons more strictly, it speaks first.
+    assert!(matches!(error.limit, Limit::Available { .. } | Limit::Memory { .. } | Limit::Commit { .. }), "{error}");
+    let fits = pages.allocate(Request::bytes(SIZE)).unwrap();
+    let (_, receipt) = pages.receipt(fits.address.as_ptr() as usize).unwrap();
+    assert_eq!((receipt.populate, receipt.threads), (Outcome::Granted, 2));
+    // SAFETY: it came from there, and goes back once.
+    unsafe { pages.deallocate(fits.address) };
+}

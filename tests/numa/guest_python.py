@@ -1,0 +1,96 @@
+"""The first process of a guest that has Python, NumPy and firsttouch: arrays on its nodes, page by page.
+
+It runs on its own: nothing of this repository is there but the package.
+"""
+
+import ctypes
+import os
+import pathlib
+import sys
+import traceback
+
+
+def boot() -> None:
+    """Mount what a first process mounts."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for kind, at in (("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/tmp")):
+        os.makedirs(at, exist_ok=True)
+        if libc.mount(kind.encode(), at.encode(), kind.encode(), 0, None):
+            raise OSError(ctypes.get_errno(), f"mount {at}")
+    for file, text in (
+        ("/proc/sys/kernel/numa_balancing", "0"),
+        ("/sys/kernel/mm/transparent_hugepage/enabled", "madvise"),
+    ):
+        pathlib.Path(file).write_text(text)
+
+
+def tests() -> None:
+    """What a person would do."""
+    import numpy as np
+
+    import firsttouch as ft
+    from firsttouch import _firsttouch
+
+    def nodes(a: np.ndarray) -> list[int]:
+        found = _firsttouch.nodes_of_range(a.ctypes.data, a.nbytes)
+        assert min(found) >= 0, found
+        return found
+
+    print(ft.topology())
+    last = ft.highest_node()
+    assert last >= 1
+    for node in range(last + 1):
+        a = ft.numa(node).zeros((1000, 1000))
+        a += 1.0
+        assert set(nodes(a)) == {node}
+        assert a.sum() == 1e6
+        receipt = ft.receipt(a)
+        assert receipt is not None
+        assert receipt.numa == f"bind:{node}"
+        assert not receipt.why_not
+        assert set(nodes(ft.numa(node, populate=2).empty(1 << 20))) == {node}
+        with ft.run_on(node):
+            assert ft.current_node() == node
+            assert set(nodes(ft.pages().full(1 << 20, 2.0))) == {node}
+
+    a = ft.numa("interleave:all", populate=True).zeros(1 << 20)
+    assert abs(nodes(a).count(0) - len(nodes(a)) // (last + 1)) <= 1
+    a = ft.numa("blocked:0", populate=True).zeros((1024, 1024))
+    assert nodes(a) == sorted(nodes(a))
+    assert set(nodes(a)) == set(range(last + 1))
+
+    rows, half = ft.pages().ones((8, 1 << 16)), 64  # a row is 128 pages: half of each goes to either of two nodes
+    done = ft.migrate(rows, "blocked:1")
+    assert (done.failed, done.moved > 0) == (0, True), done
+    if last == 1:
+        assert nodes(rows) == ([0] * half + [1] * half) * 8
+    assert set(nodes(a)) == set(range(last + 1))
+    assert ft.migrate(a, 1).failed == 0
+    assert set(nodes(a)) == {1}
+    assert rows.sum() == rows.size  # content comes along
+
+    on_last = ft.pool(ft.numa(last))
+    with ft.use(on_last):
+        x = np.ones(1 << 18)
+        for _ in range(20):
+            x = x * 0.5 + 1.0
+            assert set(nodes(x)) == {last}
+    assert ft.stats(on_last).recycled > 10
+
+    inspect = getattr(ft, "inspect", None)
+    if inspect is not None:
+        print(inspect(a))
+    for line in ft.receipts():
+        print(line)
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, "/site")
+    try:
+        boot()
+        tests()
+        print("numa: 1 passed, 0 failed, 0 skipped", flush=True)
+    except BaseException:
+        traceback.print_exc()
+        print("numa: 0 passed, 1 failed, 0 skipped", flush=True)
+    ctypes.CDLL(None).reboot(0x4321FEDC)  # power off: nothing is lost, there are no disks

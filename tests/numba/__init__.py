@@ -1,0 +1,1 @@
+"""Scratch buffers inside code that Numba compiles."""

@@ -1,0 +1,321 @@
+"""Arrays that outlive their mark or their call: kept, whatever became of them."""
+
+import gc
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from tests.numba.compiling import njit, numba
+
+N = 30
+
+
+@njit
+def spoil(buf: Any) -> int:
+    """Takes what is free, and writes to it."""
+    total = 0
+    for n in (1, 30, 1000, 3000):
+        x = buf.empty(n, np.int64)
+        x[:] = -1
+        total += x.sum()
+    return total
+
+
+@njit
+def used_after(buf: Any, turns: int) -> Any:
+    total = 0
+    for turn in range(turns):
+        mark = buf.mark()
+        x = buf.empty(N, np.int64)
+        x[:] = turn
+        buf.rewind(mark)
+        spoil(buf)
+        total += x.sum()
+    return total
+
+
+@njit
+def used_after_inline(buf: Any, turns: int) -> Any:
+    total = 0
+    for turn in range(turns):
+        mark = buf.mark()
+        x = buf.empty(N, np.int64)
+        for i in range(N):
+            x[i] = turn
+        buf.rewind(mark)
+        y = buf.empty(N, np.int64)
+        for i in range(N):
+            y[i] = -1
+        total += x.sum()
+    return total
+
+
+@njit
+def used_after_by_another_name(buf: Any, turns: int) -> Any:
+    total = 0
+    for turn in range(turns):
+        mark = buf.mark()
+        x = buf.zeros(2 * N, np.int64)
+        view = x[::2]
+        view[:] = turn
+        x = buf.empty(1, np.int64)
+        buf.rewind(mark)
+        spoil(buf)
+        total += view.sum()
+    return total
+
+
+@njit
+def given(buf: Any, value: int) -> Any:
+    x = buf.empty(N, np.int64)
+    for i in range(N):
+        x[i] = value
+    return x
+
+
+@njit
+def used_after_from_elsewhere(buf: Any, turns: int) -> Any:
+    total = 0
+    for turn in range(turns):
+        mark = buf.mark()
+        x = given(buf, turn)
+        buf.rewind(mark)
+        spoil(buf)
+        total += x.sum()
+    return total
+
+
+@njit
+def used_after_one_way(buf: Any, turns: int) -> Any:
+    total = 0
+    for turn in range(turns):
+        mark = buf.mark()
+        x = given(buf, turn)
+        if turn % 2 == 0:
+            buf.rewind(mark)
+        y = given(buf, -1)
+        total += x.sum() + (y.sum() + N)
+        if turn % 2 == 1:
+            buf.rewind(mark)
+    return total
+
+
+@njit
+def used_after_an_inner(buf: Any, turns: int) -> Any:
+    total = 0
+    for turn in range(turns):
+        outer = buf.mark()
+        x = given(buf, turn)
+        inner = buf.mark()
+        y = given(buf, turn)
+        buf.rewind(inner)
+        spoil(buf)
+        total += x.sum() + y.sum()
+        buf.rewind(outer)
+    return total // 2
+
+
+PROGRAMS = [
+    used_after,
+    used_after_inline,
+    used_after_by_another_name,
+    used_after_from_elsewhere,
+    used_after_one_way,
+    used_after_an_inner,
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("turns", [1, 2, 1000])
+def test_arrays_used_after_the_rewind(program: Any, turns: int) -> None:
+    buffer = ft.ScratchBuffer()
+    assert program(buffer, turns) == N * sum(range(turns))
+    assert buffer.used == 0
+
+
+def holds(arrays: Any, values: Any) -> bool:
+    return all((array == value).all() for array, value in zip(arrays, values, strict=True))
+
+
+def test_returned_arrays() -> None:
+    buffer = ft.ScratchBuffer()
+    arrays = [given(buffer, value) for value in range(3000)]
+    for _ in range(100):
+        spoil(buffer)
+    assert holds(arrays, range(3000))
+    # Two chunks at most are pinned by few arrays; after that each array has memory of its own.
+    assert buffer.used <= 2 * sum(array.nbytes for array in arrays) + 3 * 65536
+    del arrays[::2]
+    spoil(buffer)
+    assert holds(arrays, range(1, 3000, 2))
+    arrays.clear()
+    assert buffer.used == 0
+
+
+@njit
+def reflected(buf: Any, count: int) -> Any:
+    result = [given(buf, 0)]
+    for value in range(1, count):
+        mark = buf.mark()
+        spoil(buf)
+        result.append(given(buf, value))
+        buf.rewind(mark)
+    return result
+
+
+@njit
+def typed(buf: Any, count: int) -> Any:
+    result = numba.typed.List()
+    for value in range(count):
+        mark = buf.mark()
+        result.append(given(buf, value)[1::3])
+        spoil(buf)
+        buf.rewind(mark)
+    return result
+
+
+@njit
+def in_tuples(buf: Any, count: int) -> Any:
+    mark = buf.mark()
+    x = given(buf, 0)
+    result = (x, given(buf, 1), x[3:])
+    buf.rewind(mark)
+    spoil(buf)
+    return result
+
+
+@njit
+def in_dict(buf: Any, count: int) -> Any:
+    result = numba.typed.Dict()
+    for value in range(count):
+        mark = buf.mark()
+        result[value] = given(buf, value)
+        buf.rewind(mark)
+        spoil(buf)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("program", "values"),
+    [(reflected, range(500)), (typed, range(500)), (in_tuples, [0, 1, 0]), (in_dict, range(500))],
+)
+def test_arrays_in_containers(program: Any, values: Any) -> None:
+    buffer = ft.ScratchBuffer()
+    result = program(buffer, len(values))
+    spoil(buffer)
+    assert holds(result.values() if program is in_dict else result, values)
+    del result
+    gc.collect()
+    assert buffer.used == 0
+
+
+@njit
+def into_a_list_from_outside(buf: Any, outside: Any) -> None:
+    mark = buf.mark()
+    outside.append(given(buf, 5))
+    buf.rewind(mark)
+    spoil(buf)
+
+
+def test_lists_from_outside() -> None:
+    buffer = ft.ScratchBuffer()
+    outside = numba.typed.List([np.zeros(3, np.int64)])
+    into_a_list_from_outside(buffer, outside)
+    assert (outside[1] == 5).all()
+
+
+KEPT: list[Any] = []
+
+
+@njit
+def by_object_mode(buf: Any) -> Any:
+    mark = buf.mark()
+    x = given(buf, 9)
+    with numba.objmode():
+        KEPT.append(x)
+        KEPT.append(buf)
+    buf.rewind(mark)
+    return spoil(buf)
+
+
+def test_arrays_and_buffers_in_object_mode() -> None:
+    buffer = ft.ScratchBuffer()
+    by_object_mode(buffer)
+    x, same = KEPT
+    KEPT.clear()
+    assert same is buffer
+    assert (x == 9).all()
+    del x
+    assert buffer.used == 0
+
+
+def test_the_buffer_is_dropped_first() -> None:
+    x = given(ft.ScratchBuffer(), 7)
+    y = given(ft.FixedBuffer(), 8)
+    gc.collect()
+    assert (x == 7).all()
+    assert (y == 8).all()
+
+
+def test_arrays_die_in_other_threads() -> None:
+    buffer = ft.ScratchBuffer()
+    boxes: list[list[Any]] = [[given(buffer, value)] for value in range(400)]
+
+    def drop(mine: Any) -> None:
+        for box in mine:
+            assert box[0].sum() == box[0][0] * N
+            box.clear()
+
+    threads = [threading.Thread(target=drop, args=(boxes[start::4],)) for start in range(4)]
+    for thread in threads:
+        thread.start()
+    for _ in range(200):
+        spoil(buffer)
+    for thread in threads:
+        thread.join()
+    assert buffer.used == 0
+
+
+@njit
+def large(buf: Any) -> Any:
+    mark = buf.mark()
+    x = buf.zeros(100_000)
+    y = buf.zeros(100_000)
+    y[:] = 1
+    x[:] = 2
+    buf.rewind(mark)
+    z = buf.zeros(100_000)
+    z[:] = 3
+    return x
+
+
+def test_large_arrays_are_kept_alone() -> None:
+    buffer = ft.ScratchBuffer()
+    x = large(buffer)
+    assert (x == 2).all()
+    assert 800_000 <= buffer.used <= 900_000
+    del x
+    assert buffer.used == 0
+
+
+@njit
+def first_only(buf: Any) -> Any:
+    for _ in range(2):
+        mark = buf.mark()
+        spoil(buf)
+        buf.rewind(mark)
+    return given(buf, 4)
+
+
+def test_scopes_see_nothing_of_it() -> None:
+    """An array from compiled code belongs to no scope: the decorator neither copies nor reports it."""
+    buffer = ft.ScratchBuffer()
+
+    @ft.scratch(escape="raise")
+    def outer() -> Any:
+        return first_only(buffer)
+
+    assert (outer() == 4).all()

@@ -1,0 +1,156 @@
+"""What can't be had in compiled code, and exceptions on the way: nothing lost."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from tests.numba.compiling import njit, numba
+
+
+@njit
+def shaped(buf: Any, n: int) -> Any:
+    return buf.empty((3, n), np.int64).size
+
+
+@pytest.mark.parametrize(
+    ("n", "says"),
+    [(-1, r"negative dimensions are not allowed: \(3, -1\)"), (2**62, r"shape \(3, 4611686018427387904\)")],
+)
+def test_bad_shapes(n: int, says: str) -> None:
+    buffer = ft.ScratchBuffer()
+    with pytest.raises(ValueError, match=says):
+        shaped(buffer, n)
+    assert shaped(buffer, 2) == 6
+
+
+@njit
+def one(buf: Any, n: int) -> Any:
+    return buf.zeros(n, np.int8).size
+
+
+def test_more_than_any_machine_has() -> None:
+    with pytest.raises(MemoryError, match=f"{2**62} bytes could not be had"):
+        one(ft.ScratchBuffer(), 2**62)
+
+
+@njit
+def filling(buf: Any, count: int) -> int:
+    total = 0
+    for i in range(count):
+        x = buf.empty(1000, np.int64)
+        x[:] = i
+        total += x[3]
+    return total
+
+
+@njit
+def filling_caught(buf: Any) -> Any:
+    mark = buf.mark()
+    try:
+        filling(buf, 1000)
+    except Exception:  # noqa: BLE001, RUF100 - Numba knows no other
+        buf.rewind(mark)
+        return filling(buf, 3)
+    return -1
+
+
+@pytest.mark.parametrize("make", [lambda: ft.FixedBuffer(100_000), lambda: ft.ScratchBuffer("64 KiB", limit="128 KiB")])
+def test_full_buffers(make: Any) -> None:
+    buffer = make()
+    for _ in range(3):
+        with pytest.raises(MemoryError, match="8000 bytes could not be had"):
+            filling(buffer, 1000)
+        failure = ft.last_failure()
+        assert failure is not None
+        assert failure.asked == 8000
+        assert buffer.used == 0
+        assert filling(buffer, 5) == 10
+        assert filling_caught(buffer) == 3
+
+
+def test_small_fixed_buffers_are_used_to_the_last() -> None:
+    buffer = ft.FixedBuffer(8 * 8192)
+    assert filling(buffer, 6) == 15
+    tiny = ft.FixedBuffer(128)
+    assert one(tiny, 100) == 100
+    with pytest.raises(MemoryError):
+        one(tiny, 1000)
+
+
+@njit
+def between(buf: Any, n: int) -> Any:
+    mark = buf.mark()
+    x = buf.empty(n, np.int64)
+    x[:] = 1
+    if x.sum() > 3:
+        raise ValueError("on the way")
+    buf.rewind(mark)
+    return n
+
+
+@njit
+def around(buf: Any) -> Any:
+    mark = buf.mark()
+    before = buf.empty(3).ctypes.data
+    buf.rewind(mark)
+    for _ in range(1000):
+        mark = buf.mark()
+        try:
+            between(buf, 30)
+        except Exception:  # noqa: BLE001, RUF100 - Numba knows no other
+            buf.mark()
+        buf.rewind(mark)
+    return before - buf.empty(3).ctypes.data
+
+
+def test_exceptions_between_mark_and_rewind() -> None:
+    buffer = ft.ScratchBuffer()
+    for _ in range(1000):
+        with pytest.raises(ValueError, match="on the way"):
+            between(buffer, 30)
+        assert buffer.used == 0
+    assert around(buffer) == 0
+    assert buffer.used == 0
+
+
+@njit
+def forgets(buf: Any) -> int:
+    for _ in range(100):
+        buf.mark()
+        buf.empty(100)
+    return 0
+
+
+def test_marks_that_nobody_rewinds() -> None:
+    """A call from Python is a scope: at its end all is back."""
+    buffer = ft.ScratchBuffer()
+    forgets(buffer)
+    assert buffer.used == 0
+
+
+@njit
+def calls_back(buf: Any) -> Any:
+    mark = buf.mark()
+    x = buf.empty(30, np.int64)
+    x[:] = 5
+    with numba.objmode():
+        inside(buf)
+    y = buf.empty(30, np.int64)
+    y[:] = -1
+    total = x.sum()
+    buf.rewind(mark)
+    return total
+
+
+def inside(buf: Any) -> None:
+    filling(buf, 50)
+    with pytest.raises(ValueError, match="on the way"):
+        between(buf, 30)
+
+
+def test_compiled_code_inside_compiled_code() -> None:
+    buffer = ft.ScratchBuffer()
+    assert calls_back(buffer) == 150
+    assert buffer.used == 0

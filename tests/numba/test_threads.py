@@ -1,0 +1,168 @@
+"""One buffer, one thread; loops in parallel take one for each. In processes of their own, as threads stay."""
+
+import importlib.util
+
+import pytest
+
+from tests.programs import ask, run
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
+
+BEGIN = """
+import json, threading, time
+import numpy as np, firsttouch as ft
+from numba import njit, objmode, prange
+import firsttouch.numba as fn
+
+@njit
+def fill(buf, n):
+    x = buf.empty(n, np.int64)
+    x[:] = n
+    return x.sum()
+"""
+
+
+def test_a_second_thread() -> None:
+    found = ask(
+        """
+        entered, done = threading.Event(), threading.Event()
+
+        def wait():
+            entered.set()
+            done.wait(30)
+
+        @njit(nogil=True)
+        def slow(buf):
+            x = buf.empty(30, np.int64)
+            x[:] = 1
+            with objmode():
+                wait()
+            return x.sum()
+
+        buffer = ft.ScratchBuffer()
+        results = []
+        first = threading.Thread(target=lambda: results.append(int(slow(buffer))), name="first")
+        first.start()
+        entered.wait(30)
+        try:
+            fill(buffer, 3)
+        except RuntimeError as error:
+            text = str(error)
+        other = int(fill(ft.ScratchBuffer(), 3))
+        done.set()
+        first.join()
+        print(json.dumps([text, other, results, int(fill(buffer, 3)), buffer.used]))
+        """,
+        "-W",
+        "ignore",
+        prologue=BEGIN,
+    )
+    text, *rest = found
+    assert "in use by thread 'first', and thread 'MainThread' may not use it" in text
+    assert rest == [9, [30], 9, 0]
+
+
+def test_loops_in_parallel() -> None:
+    run(
+        """
+        @njit(parallel=True)
+        def rows(buffers, x, out):
+            for i in prange(len(x)):
+                buf = buffers.local()
+                mark = buf.mark()
+                t = buf.empty(x.shape[1])
+                u = buf.zeros(x.shape[1])
+                for j in range(x.shape[1]):
+                    t[j] = x[i, j] * 2
+                    u[j] += 1
+                out[i] = t.sum() + u.sum()
+                buf.rewind(mark)
+
+        x = np.random.default_rng(1).random((5000, 100))
+        out = np.zeros(5000)
+        for make in (ft.ScratchBuffer, lambda: ft.FixedBuffer(64 << 10)):
+            buffers = fn.ThreadBuffers(make)
+            for _ in range(20):
+                out[:] = 0
+                rows(buffers, x, out)
+                assert np.allclose(out, x.sum(1) * 2 + 100)
+                assert [buffer.used for buffer in buffers.buffers] == [0] * len(buffers)
+        """,
+        prologue=BEGIN,
+    )
+
+
+def test_failures_in_any_thread_are_told() -> None:
+    found = ask(
+        """
+        @njit(parallel=True)
+        def rows(buffers, out, which):
+            for i in prange(len(out)):
+                buf = buffers.local()
+                t = buf.empty(10**15 if i == which else 10)
+                t[0] = i
+                out[i] = t[0]
+
+        out = np.zeros(1000)
+        told = []
+        for which in (0, 999):
+            buffers = fn.ThreadBuffers()
+            try:
+                rows(buffers, out, which)
+            except BaseException as error:
+                told.append(repr(error.__cause__ or error))
+            told.append([buffer.used for buffer in buffers.buffers] == [0] * len(buffers))
+            rows(buffers, out, -1)
+        try:
+            rows(fn.ThreadBuffers(threads=1), out, -1)
+        except BaseException as error:
+            told.append(repr(error.__cause__ or error))
+        print(json.dumps(told))
+        """,
+        prologue=BEGIN,
+        env={"NUMBA_NUM_THREADS": "2"},
+    )
+    first, all_back, other, all_back_too, few = found
+    assert "BufferFullError" in first
+    assert "BufferFullError" in other
+    assert "8000000000000000 bytes could not be had" in other
+    assert all_back
+    assert all_back_too
+    assert "there are 1 buffers, and thread 1 (from 0) has none" in few
+
+
+def test_a_plain_buffer_in_a_loop_in_parallel() -> None:
+    run(
+        """
+        @njit(parallel=True)
+        def rows(buf, out):
+            for i in prange(len(out)):
+                out[i] = buf.empty(3).size
+
+        try:
+            rows(ft.ScratchBuffer(), np.zeros(10))
+        except Exception as error:
+            assert "firsttouch.numba.ThreadBuffers" in str(error), error
+        else:
+            raise AssertionError
+        """,
+        prologue=BEGIN,
+    )
+
+
+def test_thread_buffers() -> None:
+    run(
+        """
+        import numba
+        assert len(fn.ThreadBuffers()) == numba.config.NUMBA_NUM_THREADS
+        assert "ScratchBuffer" in repr(fn.ThreadBuffers())
+        buffer = ft.ScratchBuffer()
+        for bad in (lambda: fn.ThreadBuffers(threads=0), lambda: fn.ThreadBuffers(lambda: buffer, threads=2)):
+            try:
+                bad()
+            except ValueError:
+                continue
+            raise AssertionError
+        """,
+        prologue=BEGIN,
+    )
