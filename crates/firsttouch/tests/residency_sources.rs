@@ -140,11 +140,17 @@ fn doubtful_sizes_stay_unknown() {
         advise(&memory[huge..], libc::MADV_NOHUGEPAGE);
         memory[huge..].fill(1);
         advise(&memory[huge..], libc::MADV_HUGEPAGE);
+        let before = only_states(memory);
         fail_after(&[Call::ScanPages], 0, i64::MAX / 2);
         let said = only_states(memory);
         let sums = summed(&look(&[range(memory)]));
         fail_after(&[], 0, 0);
-        assert!(said.iter().all(|&state| state == State::Real), "{:?}", said[0]);
+        if said.iter().any(|&state| state != State::Real) {
+            // The kernel put the small pages onto a huge one meanwhile, or kept two mappings: then it can be known.
+            let truth = [before, only_states(memory)];
+            assert!(truth.contains(&said), "{:?}, {:?}", said[0], said[said.len() - 1]);
+            return;
+        }
         let bytes = |name| sums.figures.iter().find(|(each, _)| *each == name).unwrap().1.bytes;
         assert_eq!((bytes("real"), bytes("small"), bytes("huge")), (Some(2 * huge), None, None));
     });
