@@ -15,12 +15,15 @@ pub(crate) mod heap;
 mod invariants;
 pub mod ledger;
 pub(crate) mod lock;
+pub(crate) mod mapping;
 pub mod migration;
 mod open;
+mod page;
 pub mod placement;
 pub mod policy;
 pub(crate) mod purge;
 pub mod receipt;
+mod reason;
 mod records;
 pub(crate) mod region;
 #[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
