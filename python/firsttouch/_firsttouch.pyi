@@ -11,6 +11,7 @@ __all__ = [
     "Allocator",
     "Buffer",
     "FixedBuffer",
+    "JitBuffers",
     "Mark",
     "Scope",
     "ScratchBuffer",
@@ -41,6 +42,8 @@ __all__ = [
     "install",
     "is_installed",
     "jemalloc",
+    "jit_failure",
+    "jit_setup",
     "last_failure",
     "leave",
     "limited",
@@ -421,6 +424,7 @@ class ThreadPlace:
     def why_not(self) -> str | None: ...
     def restore(self) -> None: ...
 
+@disjoint_base
 class JitBuffers:
     def __new__(cls, buffers: list[Buffer]) -> typing.Self: ...
     @property

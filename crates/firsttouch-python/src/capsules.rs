@@ -94,6 +94,12 @@ pub fn references(object: &Bound<'_, PyAny>) -> isize {
     unsafe { ffi::Py_REFCNT(object.as_ptr()) }
 }
 
+/// Whether a direct handler belongs to this one.
+pub fn has_direct(capsule: &Bound<'_, PyAny>) -> bool {
+    let handler = handler(capsule).ok().flatten();
+    handler.is_some_and(|handler| handler.charge().direct.get(capsule.py()).is_some())
+}
+
 /// Whether an array holds the direct handler that belongs to this one.
 pub fn direct_is_known(capsule: &Bound<'_, PyAny>) -> bool {
     let py = capsule.py();

@@ -54,6 +54,11 @@ pub fn keep_error(error: PyErr) {
     ERROR.with(|last| *last.borrow_mut() = Some(error));
 }
 
+/// What was kept, once.
+pub fn kept_error() -> Option<PyErr> {
+    ERROR.with(|last| last.borrow_mut().take())
+}
+
 /// Delivers all blocks that wait. An exception goes where exceptions without a caller go.
 fn deliver(py: Python<'_>) {
     loop {
@@ -185,7 +190,7 @@ fn own(candidate: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
 /// The exception that an allocator of one's own raised in this thread since last asked.
 #[pyfunction]
 fn take_error(py: Python<'_>) -> Option<Py<PyAny>> {
-    ERROR.with(|last| last.borrow_mut().take()).map(|error| error.into_value(py).into_any())
+    kept_error().map(|error| error.into_value(py).into_any())
 }
 
 /// Delivers the blocks that wait now.

@@ -1,6 +1,5 @@
 """The default buffers of threads and tasks, and buffers around scratch memory of one's own."""
 
-import weakref
 from collections.abc import Callable, Hashable
 from types import TracebackType
 from typing import Any
@@ -13,9 +12,6 @@ from firsttouch.scratch import kinds
 FACTORIES.update(ScratchBuffer=ScratchBuffer, FixedBuffer=FixedBuffer)  # a buffer is an allocator, too
 
 _NAMED: dict[str, Callable[[], Buffer]] = {"growing": ScratchBuffer, "fixed": FixedBuffer}
-
-_own: weakref.WeakKeyDictionary[Any, weakref.ref[Buffer]] = weakref.WeakKeyDictionary()
-"""Buffers around objects of one's own, by these."""
 
 
 def default_buffer(kind: str | Callable[[], Any] | None = None) -> Buffer:
@@ -41,16 +37,7 @@ def own_buffer(given: object, caller: str) -> Buffer:
     """`given`, if it is a buffer, or the buffer around scratch memory of one's own: the same while anyone has it."""
     if isinstance(given, Buffer):
         return given
-    scratch = kinds.checked_own(given, caller)
-    try:
-        found = _own.get(scratch)
-        buffer = found() if found is not None else None
-    except TypeError:  # it can't be hashed, or referred to weakly
-        return _firsttouch.own_buffer(scratch)
-    if buffer is None:
-        buffer = _firsttouch.own_buffer(scratch)
-        _own[scratch] = weakref.ref(buffer)
-    return buffer
+    return _firsttouch.own_buffer(kinds.checked_own(given, caller))
 
 
 class using_buffer:

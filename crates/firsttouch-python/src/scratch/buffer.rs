@@ -1,6 +1,7 @@
 //! What all buffers have in common: an allocator whose memory scopes share.
 
 use super::outcome;
+use super::own;
 use super::scope::raw;
 use super::shelf::Shelf;
 use super::who::Who;
@@ -12,6 +13,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Scopes that someone opened on a buffer of his own, and who that was.
 #[derive(Default)]
@@ -34,19 +36,16 @@ impl Mark {
     }
 }
 
-/// The marks that were taken and not rewound.
-#[derive(Default)]
-struct Marks {
-    last: u64,
-    open: Vec<(u64, Slot)>,
-}
+/// The number of the last mark of any buffer: one of a buffer that is gone is no other's.
+static LAST: AtomicU64 = AtomicU64::new(0);
 
 /// Scratch memory: scopes take theirs from it, and so do its own constructors, outside all scopes.
 #[pyclass(name = "Buffer", module = "firsttouch", extends = PyAllocator, subclass, frozen, weakref)]
 pub struct PyBuffer {
     backing: Arc<dyn Backing>,
     turn: GuardedByGil<Turn>,
-    marks: GuardedByGil<Marks>,
+    /// The marks that were taken and not rewound.
+    marks: GuardedByGil<Vec<(u64, Slot)>>,
     /// What calls from compiled code need; made by them.
     pub jit: PyOnceLock<Py<PyAny>>,
     pub shelf: Shelf,
@@ -141,13 +140,15 @@ impl PyBuffer {
     }
 
     /// A place to rewind to. What the buffer's own constructors make from here on lies above it.
-    fn mark(slf: &Bound<'_, Self>) -> Mark {
+    fn mark(slf: &Bound<'_, Self>) -> PyResult<Mark> {
         let this = slf.get();
-        let mut marks = this.marks.borrow(slf.py());
-        marks.last += 1;
-        let number = marks.last;
-        marks.open.push((number, this.backing.open()));
-        Mark { buffer: slf.as_ptr() as usize, number }
+        let slot = this.backing.open(); // scratch memory of one's own runs code of its own
+        own::raised().inspect_err(|_| {
+            this.backing.close(slot);
+        })?;
+        let number = LAST.fetch_add(1, Relaxed) + 1;
+        this.marks.borrow(slf.py()).push((number, slot));
+        Ok(Mark { buffer: slf.as_ptr() as usize, number })
     }
 
     /// Ends all that began at `mark`: what died above it is used again. Arrays that live stay valid.
@@ -167,14 +168,14 @@ impl PyBuffer {
         }
         let ended = {
             let mut marks = this.marks.borrow(slf.py());
-            let at = marks.open.iter().position(|(number, _)| *number == mark.number).ok_or_else(|| {
+            let at = marks.iter().position(|(number, _)| *number == mark.number).ok_or_else(|| {
                 PyValueError::new_err(format!(
                     "rewind() got mark {}, which was rewound before, or lies above one that was: rewind to the newest \
                      first",
                     mark.number
                 ))
             })?;
-            marks.open.split_off(at)
+            marks.split_off(at)
         };
         let ended: Vec<_> = ended.into_iter().rev().map(|(_, slot)| this.backing.close(slot)).collect();
         ended.iter().try_for_each(|closed| outcome::damage(slf.py(), closed.damage))

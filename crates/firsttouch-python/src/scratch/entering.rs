@@ -105,8 +105,9 @@ impl Entered {
         if there.is(&self.parts.capsule) {
             return Ok(());
         }
-        if ended(&there)?.is_none() {
-            numpy.set_current(&there)?;
+        let around = nearest_open(there.clone())?;
+        if !around.is(&self.parts.capsule) {
+            numpy.set_current(&around)?;
         }
         self.cut_out(there)
     }

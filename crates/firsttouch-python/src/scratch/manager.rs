@@ -7,7 +7,9 @@ use super::outcome;
 use super::result::{self, Choice};
 use super::scope::PyScope;
 use crate::guarded_by_gil::GuardedByGil;
+use crate::numpy_api::NumPy;
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -39,11 +41,15 @@ impl Scratch {
         }
     }
 
-    /// The last that this thread entered; else the last of all, as of a generator that another thread closes.
+    /// The one that serves here, as tasks may share it; else the last that this thread entered; else the last of all,
+    /// as of a generator that another thread closes.
     fn last(&self, py: Python<'_>) -> Option<Entered> {
+        let current = NumPy::get(py).and_then(|numpy| numpy.current(py)).ok();
         let mut entered = self.entered.borrow(py);
+        let here = |entered: &Entered| current.as_ref().is_some_and(|current| entered.parts.capsule.is(current));
         let own = |entered: &Entered| entered.parts.scope.owner().is_some_and(|owner| owner.is_current());
-        let at = entered.iter().rposition(own).or(entered.len().checked_sub(1))?;
+        let at = entered.iter().rposition(here).or_else(|| entered.iter().rposition(own));
+        let at = at.or(entered.len().checked_sub(1))?;
         Some(entered.remove(at))
     }
 
@@ -157,6 +163,12 @@ impl Scratch {
     ) -> PyResult<Bound<'py, PyAny>> {
         let Some(instance) = instance else { return Ok(slf.clone().into_any()) };
         slf.py().import("types")?.getattr("MethodType")?.call1((slf, instance))
+    }
+
+    // The function may know what it was decorated to, as by recursion in a closure; it breaks such a cycle itself.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.function)?;
+        visit.call(&self.buffer)
     }
 
     /// Pickles a decorated function as Python does: by its name.

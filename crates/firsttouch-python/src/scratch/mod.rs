@@ -4,6 +4,7 @@ mod buffer;
 mod buffers;
 mod entering;
 mod home;
+mod known;
 mod manager;
 mod outcome;
 mod own;

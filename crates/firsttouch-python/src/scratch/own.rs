@@ -1,6 +1,7 @@
 //! Scratch memory of one's own: an object with `allocate`, `mark` and `rewind`, or a table of C functions.
 
 use super::buffer::PyBuffer;
+use super::known::{self, Key};
 use crate::guarded_by_gil::GuardedByGil;
 use firsttouch::allocator::{AllocError, Limit};
 use firsttouch::arena::Scratch;
@@ -25,7 +26,8 @@ pub fn raised() -> PyResult<()> {
 }
 
 fn raise_later(error: PyErr) {
-    RAISED.with(|raised| *raised.borrow_mut() = Some(error));
+    let before = RAISED.with(|raised| raised.borrow_mut().replace(error));
+    drop(before); // its end may run code of its own
 }
 
 struct Own {
@@ -98,23 +100,32 @@ unsafe impl Scratch for Own {
     }
 
     unsafe fn rewind(&self, mark: u64) {
+        if mark == NONE {
+            return;
+        }
         Python::try_attach(|py| {
             let gone = self.marks.borrow(py).1.split_off(&mark);
-            let Some((_, mark)) = gone.first_key_value().filter(|_| mark != NONE) else { return };
+            let Some((_, mark)) = gone.first_key_value() else { return };
+            let pending = PyErr::take(py); // an array may end while an exception is on its way
             if let Err(error) = self.object.bind(py).call_method1("rewind", (mark,)) {
                 raise_later(error);
+            }
+            if let Some(error) = pending {
+                error.restore(py);
             }
         });
     }
 }
 
-/// A buffer around an object that was checked.
+/// The buffer around an object that was checked: the same while anyone has it.
 #[pyfunction]
 fn own_buffer(object: &Bound<'_, PyAny>) -> PyResult<Py<PyBuffer>> {
     let name = object.get_type().name()?.to_string();
     let expression = object.repr()?.to_string();
-    let own = Own { object: object.clone().unbind(), name, marks: GuardedByGil::default() };
-    Py::new(object.py(), PyBuffer::new(Over::new(Box::new(own), expression), false))
+    known::buffer(object.py(), Key::Object(object.as_ptr() as usize), || {
+        let own = Own { object: object.clone().unbind(), name, marks: GuardedByGil::default() };
+        Over::new(Box::new(own), expression)
+    })
 }
 
 /// A buffer on scratch memory of a library: `address` is that of a table of C functions.
@@ -131,7 +142,8 @@ fn scratch_from_table(py: Python<'_>, address: &Bound<'_, PyAny>) -> PyResult<Py
     // SAFETY: that a table stands there and keeps its promises is the caller's word, as with any address of C's.
     #[allow(unsafe_code)]
     let table = unsafe { Table::at(address) }.map_err(|bad| PyValueError::new_err(bad.to_string()))?;
-    Py::new(py, PyBuffer::new(Over::new(Box::new(table), format!("scratch_from_table({address:#x})")), false))
+    let expression = format!("scratch_from_table({address:#x})");
+    known::buffer(py, Key::Table(address), || Over::new(Box::new(table), expression))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

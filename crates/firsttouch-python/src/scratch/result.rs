@@ -2,6 +2,7 @@
 
 use super::entering::Entered;
 use super::outcome;
+use super::own;
 use crate::numpy_api::{NumPy, OWNDATA};
 use firsttouch::scratch::{Backing, Hold, Scope, Slot};
 use pyo3::exceptions::PyValueError;
@@ -186,6 +187,9 @@ pub fn settled<'py>(
         Err(error) => {
             let raised = error.value(py).clone().into_any();
             outcome::explain(&raised)?;
+            if let Err(other) = own::raised() {
+                raised.call_method1("add_note", (format!("and its scope could not end: {other}"),))?;
+            }
             if let Some(left) = left.filter(|_| closed.survivors > 0) {
                 let survivors = left.listed(py)?;
                 if let Some(traceback) = error.traceback(py) {

@@ -7,6 +7,7 @@ use crate::factories::bytes;
 use crate::guarded_by_gil::GuardedByGil;
 use crate::handler::Handler;
 use crate::numpy_api::NumPy;
+use crate::own::kept_error;
 use firsttouch::allocator::Request;
 use firsttouch::failure;
 use firsttouch::scratch::Scope;
@@ -35,13 +36,22 @@ impl PyScope {
         drop(old);
     }
 
+    /// Whether somebody besides the one who asks knows it or uses what it made.
+    pub fn is_known(this: &Bound<'_, Self>) -> bool {
+        let direct = this.as_super().get().direct().get(this.py());
+        capsules::references(this.as_any()) > 1
+            || direct.is_some_and(|capsule| capsules::references(capsule.bind(this.py())) > 1)
+    }
+
+    /// How often it refers to its scope.
+    pub fn own_count(this: &Bound<'_, Self>) -> usize {
+        // As a scope, as an allocator, and by the handler of its constructors.
+        2 + usize::from(this.as_super().get().direct().get(this.py()).is_some())
+    }
+
     /// Lets go of the buffer, where nobody else knows the scope or uses what it made; whether that was so.
     pub fn forget(this: &Bound<'_, Self>) -> bool {
-        if capsules::references(this.as_any()) > 1 {
-            return false;
-        }
-        let direct = this.as_super().get().direct().get(this.py());
-        if direct.is_some_and(|capsule| capsules::references(capsule.bind(this.py())) > 1) {
+        if Self::is_known(this) {
             return false;
         }
         let buffer = this.get().buffer.borrow(this.py()).take();
@@ -113,7 +123,11 @@ pub fn raw<'py>(
     let capsule = capsules::direct(py, allocator.get())?;
     let native = capsules::handler(capsule)?.map(Handler::allocator);
     let native = native.ok_or_else(|| PyRuntimeError::new_err("this allocator gives no raw memory"))?;
+    drop(kept_error()); // of somebody before, who did not ask
     let block = native.allocate(request).map_err(|error| {
+        if let Some(own) = kept_error() {
+            return own;
+        }
         let known = failure::last().filter(|last| *last == error).and_then(|_| failure::last_reason());
         PyMemoryError::new_err(known.unwrap_or_else(|| error.to_string()))
     })?;

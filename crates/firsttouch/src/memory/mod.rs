@@ -28,8 +28,8 @@ mod records;
 pub(crate) mod region;
 #[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
 pub(crate) mod reserve;
-pub mod run_on;
 pub mod residency;
+pub mod run_on;
 mod segment;
 mod spans;
 mod top;

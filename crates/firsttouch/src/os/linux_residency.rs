@@ -14,8 +14,8 @@ pub(super) fn refused(error: std::io::Error) -> Errno {
     Errno(error.raw_os_error().unwrap_or(libc::EIO))
 }
 
-/// move_pages(2) without targets: the node of each address's page, or minus the error: [`Errno::NO_ENTRY`] where none is
-/// in memory, [`Errno::FAULT`] for the zero page. EPERM in some containers.
+/// move_pages(2) without targets: the node of each address's page, or minus the error: [`Errno::NOTHING_THERE`] where none is
+/// in memory, [`Errno::BAD_ADDRESS`] for the zero page. EPERM in some containers.
 pub fn nodes_of(addresses: &[usize], nodes: &mut [i32]) -> Result<(), Errno> {
     if injected(Call::NodesOfPages) {
         return Err(Errno(libc::EPERM));

@@ -32,13 +32,13 @@ mod linux_faults;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 mod linux_limits;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
-mod linux_placement;
-#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
-mod linux_shared;
-#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 mod linux_page_table;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+mod linux_placement;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 mod linux_residency;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+mod linux_shared;
 #[cfg(not(all(target_os = "linux", not(firsttouch_no_backend))))]
 mod none;
 
@@ -49,13 +49,13 @@ pub use linux_faults::*;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 pub use linux_limits::*;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
-pub use linux_placement::*;
-#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
-pub use linux_shared::*;
-#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 pub use linux_page_table::*;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+pub use linux_placement::*;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 pub use linux_residency::*;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+pub use linux_shared::*;
 #[cfg(not(all(target_os = "linux", not(firsttouch_no_backend))))]
 pub use none::*;
 
@@ -86,6 +86,8 @@ pub enum Mode {
     Interleave,
     /// The node of the processor that touches the page.
     Local,
+}
+
 /// What stands behind a page, as far as the system tells: a set of these bits.
 pub mod seen {
     /// A page table entry leads to memory.
@@ -129,21 +131,17 @@ impl Errno {
     pub const UNSUPPORTED: Self = Self(-1);
     /// Something else is there (EEXIST).
     pub const EXISTS: Self = Self(17);
-    /// There is no such page (ENOENT).
-    pub const NO_ENTRY: Self = Self(2);
-    /// A bad address; what [`nodes_of`] says of the zero page (EFAULT).
-    pub const FAULT: Self = Self(14);
     /// There is no room (ENOMEM).
     pub const NO_MEMORY: Self = Self(12);
     /// Not permitted (EPERM).
     pub const NOT_PERMITTED: Self = Self(1);
-    /// Nothing is there (ENOENT).
+    /// There is no such page, or nothing is there (ENOENT).
     pub const NOTHING_THERE: Self = Self(2);
     /// A signal came (EINTR).
     pub const INTERRUPTED: Self = Self(4);
     /// Not now (EAGAIN).
     pub const AGAIN: Self = Self(11);
-    /// No page of one's own is there (EFAULT).
+    /// A bad address, or no page of one's own is there: what [`nodes_of`] says of the zero page (EFAULT).
     pub const BAD_ADDRESS: Self = Self(14);
     /// Somebody holds it (EBUSY).
     pub const BUSY: Self = Self(16);

@@ -1,7 +1,6 @@
 //! A platform without a backend yet: every call says so, and the caller passes its requests on to somebody else.
 
-use super::{Errno, Fault, Mode, Nodes, Processors};
-use super::{Errno, Fault, MappingText, PageRegion};
+use super::{Errno, Fault, MappingText, Mode, Nodes, PageRegion, Processors};
 use crate::failure::Limit;
 use std::ffi::{CStr, c_void};
 use std::ops::ControlFlow;
@@ -177,35 +176,16 @@ impl ThreadPolicy {
     /// None is known.
     pub fn name(&self) -> &'static str {
         "unknown"
-/// Never made.
-pub struct PageTable(());
-
-impl PageTable {
-    /// Refuses.
-    pub fn open() -> Result<Self, Errno> {
-        Err(Errno::UNSUPPORTED)
-    }
-
-    /// Refuses.
-    pub fn scan(&self, _start: usize, _end: usize, _found: &mut [PageRegion]) -> Result<(usize, usize), Errno> {
-        Err(Errno::UNSUPPORTED)
-    }
-
-    /// Refuses.
-    pub fn entries(&self, _start: usize, _seen: &mut [u64]) -> Result<(), Errno> {
-        Err(Errno::UNSUPPORTED)
     }
 }
 
 /// Refuses.
 pub fn thread_policy() -> Result<ThreadPolicy, Errno> {
-pub fn nodes_of(_addresses: &[usize], _nodes: &mut [i32]) -> Result<(), Errno> {
     Err(Errno::UNSUPPORTED)
 }
 
 /// Refuses.
 pub fn prefer_node(_node: usize) -> Result<(), Errno> {
-pub fn in_memory(_start: usize, _there: &mut [u8]) -> Result<(), Errno> {
     Err(Errno::UNSUPPORTED)
 }
 
@@ -263,6 +243,38 @@ pub fn transparent_huge_pages() -> bool {
 pub fn lock_limit() -> Option<usize> {
     None
 }
+
+/// Never made.
+pub struct PageTable(());
+
+impl PageTable {
+    /// Refuses.
+    pub fn open() -> Result<Self, Errno> {
+        Err(Errno::UNSUPPORTED)
+    }
+
+    /// Refuses.
+    pub fn scan(&self, _start: usize, _end: usize, _found: &mut [PageRegion]) -> Result<(usize, usize), Errno> {
+        Err(Errno::UNSUPPORTED)
+    }
+
+    /// Refuses.
+    pub fn entries(&self, _start: usize, _seen: &mut [u64]) -> Result<(), Errno> {
+        Err(Errno::UNSUPPORTED)
+    }
+}
+
+/// Refuses.
+pub fn nodes_of(_addresses: &[usize], _nodes: &mut [i32]) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
+pub fn in_memory(_start: usize, _there: &mut [u8]) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
 pub fn mapping_lines(_text: MappingText, _visit: &mut dyn FnMut(&str) -> ControlFlow<()>) -> Result<(), Errno> {
     Err(Errno::UNSUPPORTED)
 }

@@ -81,6 +81,11 @@ impl Levels {
         Ok(ended.map(|level| level.taken).sum::<usize>() <= 3 * self.used + SLACK)
     }
 
+    /// Whether scopes that ended hold memory up.
+    pub fn holds_up(&self) -> bool {
+        self.stack.iter().any(|level| !level.open && level.taken > 0)
+    }
+
     /// A block was taken, on the top level, whoever asked.
     pub fn came(&mut self, slot: Slot, address: usize, size: usize) {
         let level = self.stack.len();

@@ -79,7 +79,12 @@ impl Over {
         if !self.levels.lock().make_room().map_err(|()| AllocError::new(request.size, Limit::Upstream))? {
             return Err(Refused::Crowded);
         }
-        let address = turn.scratch().allocate(request.size, request.align)?;
+        let address = turn.scratch().allocate(request.size, request.align);
+        // Where ended scopes hold something up others may help; else the memory is full.
+        let address = address.map_err(|error| match self.levels.lock().holds_up() {
+            true => Refused::Crowded,
+            false => error.into(),
+        })?;
         self.levels.lock().came(slot, address.as_ptr() as usize, request.size);
         Ok(Block { address, size: request.size, zeroed: request.zeroed })
     }
@@ -195,6 +200,7 @@ impl Drop for Over {
     fn drop(&mut self) {
         caretaker::leave(std::ptr::from_ref(self));
         if self.levels.lock().used == 0 {
+            Turn(self).settle(); // the last block may have gone after the last scope
             // SAFETY: nobody else is left to use it, and no block lives on it; else it stays for ever (law 8).
             unsafe { ManuallyDrop::drop(self.scratch.get_mut()) };
         }

@@ -122,8 +122,8 @@ fn by_node(range: Range<usize>, gone: State, runs: &mut Runs) -> Result<(), Errn
     each_node(range, page_size(), |page, node| {
         let state = match node {
             0.. => State::Real,
-            code if code == -Errno::FAULT.0 => State::Zero,
-            code if code == -Errno::NO_ENTRY.0 => gone,
+            code if code == -Errno::BAD_ADDRESS.0 => State::Zero,
+            code if code == -Errno::NOTHING_THERE.0 => gone,
             _ => State::Unknown,
         };
         runs.push(page, state, Source::MovePages);

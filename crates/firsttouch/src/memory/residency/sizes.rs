@@ -82,6 +82,6 @@ fn full_blocks(table: &PageTable, mapping: &Mapping) -> Result<Vec<usize>, Errno
 /// Whether a page is not the zero page; for certain, or it counts as real, and then the counts don't fit.
 fn is_real(page: usize) -> bool {
     let mut zero = false;
-    let asked = each_node(page..page + page_size(), page_size(), |_, node| zero = node == -Errno::FAULT.0);
+    let asked = each_node(page..page + page_size(), page_size(), |_, node| zero = node == -Errno::BAD_ADDRESS.0);
     asked.is_err() || !zero
 }

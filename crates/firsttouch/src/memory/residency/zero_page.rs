@@ -14,7 +14,7 @@ pub fn refine(runs: &mut Runs, table: Option<&PageTable>, base: Source) -> Sourc
         let result = each_node(run.range.clone(), step(run), |pages, node| {
             done = pages.end;
             let (state, source) = match (node, run.state) {
-                (code, _) if code == -Errno::FAULT.0 => (State::Zero, Source::MovePages),
+                (code, _) if code == -Errno::BAD_ADDRESS.0 => (State::Zero, Source::MovePages),
                 (0.., State::Present) => (State::Real, Source::MovePages),
                 _ => (run.state, run.source),
             };

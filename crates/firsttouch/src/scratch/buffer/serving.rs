@@ -2,6 +2,7 @@
 
 use super::super::backing::{Backing, Closed, Damage, Hold, Refused, Slot, Survivor};
 use super::super::space::granules;
+use super::large::Large;
 use super::state::Wish;
 use super::{Buffer, Chunks, Source, Storage};
 use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
@@ -113,7 +114,7 @@ unsafe impl Backing for Buffer {
         drop(state);
         if let (Source::Chunks(Chunks { large, .. }), Some(place)) = (&self.source, place) {
             large.each(|address, large| {
-                if large.place == place {
+                if large.place == place && !large.released {
                     list.push(Survivor { address, size: large.usable, site: large.site });
                 }
             });
@@ -132,11 +133,16 @@ unsafe impl Backing for Buffer {
             return if space.block(at).1.slot == place { Hold::Shared } else { Hold::Elsewhere };
         }
         drop(state);
-        if self.large_at(address).is_some_and(|large| large.place == place) { Hold::Alone } else { Hold::Elsewhere }
+        let own = |large: Large| large.place == place && !large.released;
+        if self.large_at(address).is_some_and(own) { Hold::Alone } else { Hold::Elsewhere }
     }
 
     fn release(&self, address: NonNull<u8>) {
         self.release_large(address);
+    }
+
+    fn is_released(&self, address: NonNull<u8>) -> bool {
+        self.large_at(address).is_some_and(|large| large.released)
     }
 
     fn upstream(&self) -> Option<Arc<dyn Allocator>> {

@@ -1,0 +1,169 @@
+"""Programs of random steps: scopes, generators, contexts, threads and forks, whose arrays are read after every step."""
+
+import contextlib
+import contextvars
+import mmap
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import firsttouch as ft
+from tests.scratch.own_bump import Bump
+from tests.scratch.random_arrays import Arrays, fill, intact
+
+
+def suspended(manager: Any) -> Any:
+    with manager as scope:
+        yield scope
+
+
+class Program(Arrays):
+    """A thread's arrays, scopes and contexts."""
+
+    def __init__(self, seed: int, shared: list[Any] | None = None, *, debug: bool = False) -> None:
+        super().__init__(seed, shared)
+        self.generators: list[Any] = []
+        self.contexts: list[Any] = [contextvars.copy_context()]
+        self.worker = ThreadPoolExecutor(1)
+        self.buffers = [
+            None,
+            ft.ScratchBuffer("64 KiB", debug=debug),
+            ft.ScratchBuffer("256 KiB", limit="2 MiB"),
+            ft.FixedBuffer("512 KiB", debug=debug),
+            ft.FixedBuffer(mmap.mmap(-1, 1 << 18)),
+            Bump(1 << 18),
+        ]
+        self.steps: list[Callable[[], None]] = [
+            *[self.make, self.drop] * 8,
+            *[self.enter, self.leave, self.leave_any] * 3,
+            *[self.begin, self.end, self.call, self.resize, self.write, self.view, self.elsewhere, self.hand_over] * 2,
+            *[self.remember, self.forget, self.in_thread, self.reset, self.rewind, self.pickled, self.replace],
+        ]
+
+    def manager(self) -> Any:
+        way = self.random.randrange(6)
+        if way == 0:
+            return ft.use(self.random.choice([ft.calloc(), ft.aligned(64), ft.pool(), ft.numpy_default()]))
+        if way == 1:
+            return ft.using_buffer(self.random.choice(self.buffers[1:]))
+        return ft.scratch(self.buffer())
+
+    def enter(self) -> None:
+        if len(self.open) < 8:
+            manager = self.manager()
+            self.open.append((manager, manager.__enter__()))
+
+    def leave(self) -> None:
+        if self.open:
+            self.open.pop()[0].__exit__(None, None, None)
+
+    def leave_any(self) -> None:
+        if self.open and self.random.random() < 0.3:
+            self.open.pop(self.random.randrange(len(self.open)))[0].__exit__(None, None, None)
+
+    def begin(self) -> None:
+        if len(self.generators) < 6:
+            self.generators.append(suspended(self.manager()))
+            self.random.choice(self.contexts).run(next, self.generators[-1])
+
+    def end(self) -> None:
+        if self.generators:
+            generator = self.generators.pop(self.random.randrange(len(self.generators)))
+            self.random.choice([*self.contexts, self]).run(generator.close)
+
+    def run(self, step: Callable[[], Any]) -> Any:
+        return step()
+
+    def call(self) -> None:
+        """A decorated function that calls itself, leaves some arrays behind, and returns some or fails."""
+
+        @ft.scratch(self.buffer(), result=self.random.choice(["copy", "keep"]))
+        def call(turns: int) -> Any:
+            array = self.new()
+            fill(array, 7)
+            self.make()
+            if turns:
+                inner = call(turns - 1)
+                assert inner is None or all(intact(each, 7) for each in inner)
+            match self.random.randrange(5):
+                case 0:
+                    raise ZeroDivisionError
+                case 1:
+                    return None
+                case 2:
+                    held = self.random.choice(self.contexts).run(self.new)
+                    fill(held, 7)
+                    return [array, held, array]
+            return (array, array[:])
+
+        with contextlib.suppress(MemoryError, ZeroDivisionError):
+            made = call(self.random.randrange(3))
+            for array in made or ():
+                assert intact(array, 7)
+            if made:
+                self.keep(made[0])
+
+    def elsewhere(self) -> None:
+        self.random.choice(self.contexts).run(self.make)
+
+    def remember(self) -> None:
+        self.contexts[1:] = [*self.contexts[-4:], contextvars.copy_context()]
+
+    def forget(self) -> None:
+        del self.contexts[1:]
+
+    def in_thread(self) -> None:
+        context = self.random.choice([None, contextvars.copy_context()])
+        step = self.random.choice([self.make, self.make, self.drop, self.view, self.resize])
+        if context is None:
+            self.worker.submit(step).result()
+        else:
+            self.worker.submit(context.run, step).result()
+
+    def reset(self) -> None:
+        buffer = self.random.choice(self.buffers[1:5])
+        with contextlib.suppress(RuntimeError):  # a scope is open
+            buffer.reset()
+
+    def rewind(self) -> None:
+        buffer = self.random.choice(self.buffers[1:5])
+        mark = buffer.mark()
+        self.make()
+        buffer.rewind(mark)
+
+    def replace(self) -> None:
+        """A buffer goes while its arrays live; another comes."""
+        self.buffers[5] = Bump(1 << 18)
+        self.buffers[1] = ft.ScratchBuffer("64 KiB", debug=self.random.random() < 0.5)
+
+    def forked(self) -> None:
+        """A child reads all, goes on for some steps, and tells by its end whether all was well."""
+        if (child := os.fork()) == 0:
+            status = 1
+            with contextlib.suppress(BaseException):
+                self.worker = ThreadPoolExecutor(1)
+                self.check()
+                self.go(30)
+                status = 0
+            os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0
+
+    def go(self, steps: int) -> None:
+        for _ in range(steps):
+            self.random.choice(self.steps)()
+            self.check()
+
+    def finish(self) -> None:
+        """Leaves everything."""
+        while self.open:
+            self.leave()
+        while self.generators:
+            self.end()
+        self.worker.shutdown()
+        self.check()
+        self.living.clear()
+        self.contexts.clear()
+        for buffer in self.buffers[1:5]:
+            buffer.reset()
+            assert buffer.used == 0

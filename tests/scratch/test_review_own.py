@@ -1,0 +1,158 @@
+"""Scratch memory of one's own: one buffer for each object, whose errors reach whom they concern."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from firsttouch.scratch.default import own_buffer
+from tests.scratch.arrays import MIDDLE, Kept
+
+pytestmark = pytest.mark.quick
+
+
+@dataclass
+class Bump:
+    """It can't be hashed, and is equal to others."""
+
+    size: int = 1 << 20
+    top: int = field(default=0, compare=False)
+    store: Any = field(default=None, compare=False)
+    log: list[Any] = field(default_factory=list, compare=False)
+
+    def __post_init__(self) -> None:
+        self.store = np.zeros(self.size, np.uint8)
+
+    def allocate(self, nbytes: int, alignment: int) -> Any:
+        base = self.store.ctypes.data
+        at = -(-(base + self.top) // alignment) * alignment
+        if at + nbytes > base + self.size:
+            return None
+        self.top = at + nbytes - base
+        return at
+
+    def mark(self) -> Any:
+        return self.top
+
+    def rewind(self, mark: Any) -> None:
+        assert mark <= self.top
+        self.top = mark
+
+
+class Equal(Bump):
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Bump)
+
+    def __hash__(self) -> int:
+        return 1
+
+
+def test_nested_scopes_on_one_object_know_of_each_other() -> None:
+    own, kept = Bump(), Kept()
+    for _ in range(3):
+        with ft.scratch(own), ft.scratch(own):
+            kept.make()
+        with ft.scratch(own):
+            np.full(MIDDLE, 7, np.uint8)
+        assert kept.intact()
+    kept.clear()
+    with ft.scratch(own):
+        pass
+    assert own.top == 0
+
+
+def test_equal_objects_are_not_the_same() -> None:
+    first, second = Equal(), Equal()
+    with ft.scratch(first) as one, ft.scratch(second) as other:
+        assert one.buffer is not other.buffer
+    own = Bump()
+    with ft.scratch(own) as one, ft.scratch(own) as other:
+        assert one.buffer is other.buffer
+
+
+def test_a_loop_that_keeps_its_last_array_goes_on() -> None:
+    own = Bump()
+    for _ in range(200):
+        with ft.scratch(own):
+            kept = np.ones(MIDDLE, np.uint8)
+    del kept
+    with ft.scratch(own):
+        pass
+    assert own.top == 0
+
+
+def test_memory_is_rewound_where_the_last_array_dies_after_the_buffer() -> None:
+    own = Bump()
+
+    def call() -> int:
+        with ft.scratch(own):
+            array = np.ones(MIDDLE, np.uint8)
+        return int(array.sum())
+
+    for _ in range(100):
+        assert call() == MIDDLE
+    assert own.top == 0
+
+
+class Fails(Bump):
+    """Fails at its end or, where told, at its begin."""
+
+    begins = True
+
+    def mark(self) -> Any:
+        if not self.begins:
+            raise RuntimeError("no mark")
+        self.log.append("mark")
+        return len(self.log)
+
+    def rewind(self, mark: Any) -> None:
+        self.log.append(mark)
+        raise RuntimeError("no rewind")
+
+
+def test_errors_stay_with_their_scope() -> None:
+    @ft.scratch(Fails())
+    def call() -> None:
+        raise KeyError("its own")
+
+    with pytest.raises(KeyError, match="its own") as caught:
+        call()
+    assert any("no rewind" in note for note in caught.value.__notes__)
+    own = Fails()
+    buffer = own_buffer(own, "this test")
+    with pytest.raises(RuntimeError, match="no rewind"):
+        buffer.rewind(buffer.mark())
+    own.begins = False
+    with pytest.raises(RuntimeError, match="no mark"):
+        buffer.mark()
+    with ft.scratch() as s:
+        assert s.is_open
+
+
+def test_a_mark_that_fails_leaves_the_others() -> None:
+    own = Fails()
+    outer, inner = ft.scratch(own), ft.scratch(own)
+    outer.__enter__()
+    own.begins = False
+    with pytest.raises(RuntimeError, match="no mark"):
+        inner.__enter__()
+    with pytest.raises(RuntimeError, match="no rewind"):
+        outer.__exit__(None, None, None)
+    assert own.log == ["mark", 1]
+
+
+def test_a_mark_that_marks() -> None:
+    class Nested(Bump):
+        buffer: Any = None
+
+        def mark(self) -> Any:
+            if self.buffer is not None:
+                buffer, self.buffer = self.buffer, None
+                buffer.mark()
+            return super().mark()
+
+    own = Nested()
+    own.buffer = buffer = own_buffer(own, "this test")
+    buffer.rewind(buffer.mark())
