@@ -48,7 +48,12 @@ pub(super) fn map_transparent(size: usize, align: usize) -> Result<(usize, usize
 }
 
 /// One of explicit huge pages.
-pub(super) fn map_explicit(size: usize, align: usize, page: usize, orders: Option<&Orders>) -> Result<(usize, usize), Reason> {
+pub(super) fn map_explicit(
+    size: usize,
+    align: usize,
+    page: usize,
+    orders: Option<&Orders>,
+) -> Result<(usize, usize), Reason> {
     if size < page {
         return Err(Reason::Small);
     }

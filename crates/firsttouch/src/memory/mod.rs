@@ -22,8 +22,8 @@ mod page;
 pub mod placement;
 pub mod policy;
 pub(crate) mod purge;
-pub mod receipt;
 mod reason;
+pub mod receipt;
 mod records;
 pub(crate) mod region;
 #[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
