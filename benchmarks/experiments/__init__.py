@@ -20,4 +20,5 @@ NAMES = (
     "scratch_edge",
     "scratch_cost",
     "scratch_memory",
+    "scratch_numba",
 )

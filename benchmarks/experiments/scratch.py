@@ -43,7 +43,8 @@ def run(quick: bool) -> Section:
     wider: dict[str, dict[str, Matrix]] = {key: {} for key in FUNCTIONS}
     for size in (16 * KIB, 1 * MIB) if quick else SIZES:
         call = Call("benchmarks.tasks.scratch", "measure", {"nbytes": size, "seconds": SECONDS})
-        samples = collect([NUMPY, FIRSTTOUCH, TUNED_GLIBC], call, Plan.steady(quick), 10 * size)
+        plan = Plan(4, 2) if size > 1 * MIB and not quick else Plan.steady(quick)  # seconds a round
+        samples = collect([NUMPY, FIRSTTOUCH, TUNED_GLIBC], call, plan, 10 * size)
         section.raw[str(size)] = samples.replies
         for function, table in tables.items():
             cells = ratios(samples, function)

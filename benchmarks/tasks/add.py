@@ -11,6 +11,8 @@ from statistics import median as middle
 
 import numpy as np
 
+from firsttouch import check_backed
+
 Arrays = tuple["np.ndarray[tuple[int], np.dtype[np.float64]]", ...]
 
 _operands: dict[tuple[int, int], Arrays] = {}
@@ -54,12 +56,13 @@ def alternate(nbytes: int, seconds: float) -> dict[str, float]:
 
     fresh()
     times: dict[Callable[[], float], list[float]] = {fresh: [], reused: []}
-    end = clock() + seconds
     turn = 0
-    while clock() < end or turn < 2:
-        for kind in (fresh, reused) if turn % 2 else (reused, fresh):
-            times[kind].append(kind() / len(loops))
-        turn += 1
+    with check_backed(a, b):
+        end = clock() + seconds
+        while clock() < end or turn < 2:
+            for kind in (fresh, reused) if turn % 2 else (reused, fresh):
+                times[kind].append(kind() / len(loops))
+            turn += 1
     return {"add": middle(times[fresh]), "out": middle(times[reused])}
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from firsttouch import check_backed
+
 _operands: dict[int, Any] = {}
 
 
@@ -19,11 +21,12 @@ def measure(nbytes: int, seconds: float) -> dict[str, float]:
     clock = time.perf_counter
     loops = range(max(1, (1 << 18) // nbytes))
     times: list[float] = []
-    end = clock() + seconds
-    while len(times) < 3 or clock() < end:
-        start = clock()
-        for _ in loops:
-            result = (a * b + a) / (b + 1.0) - a
-            del result
-        times.append((clock() - start) / len(loops))
+    with check_backed(a, b):
+        end = clock() + seconds
+        while len(times) < 3 or clock() < end:
+            start = clock()
+            for _ in loops:
+                result = (a * b + a) / (b + 1.0) - a
+                del result
+            times.append((clock() - start) / len(loops))
     return {"seconds": middle(times[1:])}

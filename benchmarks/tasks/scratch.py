@@ -52,15 +52,16 @@ def kinds(name: str) -> dict[str, Callable[[Array, Array], Any]]:
 
 
 def calls(function: Callable[[Array, Array], Any], a: Array, b: Array, count: int) -> list[int]:
-    """Nanoseconds of each call; the first, which finds the caches full of something else, is not counted."""
+    """Nanoseconds of each call; the first few, which find the caches full of something else, are not counted."""
     clock = time.perf_counter_ns
     times: list[int] = []
-    for _ in range(count + 1):
+    warming = min(3, 1 + count // 8)
+    for _ in range(warming + count):
         start = clock()
         result = function(a, b)
         times.append(clock() - start)
         del result
-    return times[1:]
+    return times[warming:]
 
 
 def percentiles(times: Sequence[int]) -> tuple[float, float]:
@@ -70,7 +71,7 @@ def percentiles(times: Sequence[int]) -> tuple[float, float]:
 
 
 def measure(nbytes: int, seconds: float) -> dict[str, float]:
-    """Each kind in short runs, in shuffled turns, until each had its seconds, and at least twenty calls."""
+    """Each kind in short runs, in shuffled turns, until each had its seconds, and at least ten calls."""
     if nbytes not in _operands:
         _operands[nbytes] = (np.full(nbytes // 8, 1.5), np.full(nbytes // 8, 2.5))
     a, b = _operands[nbytes]
@@ -80,8 +81,8 @@ def measure(nbytes: int, seconds: float) -> dict[str, float]:
         times: dict[str, list[int]] = {kind: [] for kind in made}
         calls(made["plain"], a, b, 2)
         once = min(calls(made["scratch"], a, b, 3)) * 1e-9
-        run = max(5, min(200, int(0.001 / once)))
-        for _ in range(max(20 // run, int(seconds / (run * once)))):
+        run = max(5, min(200, int(0.004 / once)))
+        for _ in range(max(10 // run, int(seconds / (run * once)))):
             for kind in _shuffle.sample(list(made), len(made)):
                 times[kind] += calls(made[kind], a, b, run)
         for kind, row in times.items():

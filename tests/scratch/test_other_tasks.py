@@ -111,7 +111,7 @@ def test_to_thread() -> None:
 
 def test_a_thread_that_is_given_the_context() -> None:
     buffer, kept = ft.ScratchBuffer(), Kept()
-    go = threading.Event()
+    asked, go = threading.Event(), threading.Event()
     with ft.scratch(buffer) as s:
         context = contextvars.copy_context()
 
@@ -119,12 +119,13 @@ def test_a_thread_that_is_given_the_context() -> None:
             context.run(make, kept)
             with pytest.raises(RuntimeError, match="another thread"):
                 s.empty(10)
+            asked.set()
             go.wait()
             context.run(make, kept)
 
         thread = threading.Thread(target=body)
         thread.start()
-        for _ in range(10):
+        while not asked.wait(0.001):
             churn(1)
         assert buffer.used == 0
     go.set()

@@ -64,6 +64,18 @@ def test_who_made_it() -> None:
     assert ft.inspect(array).receipt is None
 
 
+def test_the_receipt() -> None:
+    array = ft.pages(populate=True, numa=0).zeros(MIB, np.uint8)
+    found = ft.inspect(array[::-1][5:])
+    assert found.receipt is not None
+    assert found.receipt.populated
+    assert found.absent == 0
+    rows = {line[:18].strip() for line in str(found).splitlines()}
+    assert {"asked", "granted"} <= rows
+    assert found.as_dict()["receipt"]["nbytes"] == MIB
+    json.dumps(found.as_dict())
+
+
 def test_backwards_and_in_steps() -> None:
     array = fresh(100)
     array[:: 3 * PAGE] = 1

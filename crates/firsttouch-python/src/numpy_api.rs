@@ -74,6 +74,12 @@ pub struct RawArray {
 
 /// NumPy's flag for an array that frees its data.
 pub const OWNDATA: c_int = 0x0004;
+/// NumPy's flag for an array that may be written to.
+pub const WRITEABLE: c_int = 0x0400;
+/// `PyArray_NewCopy`.
+type NewCopy = unsafe extern "C" fn(*mut ffi::PyObject, c_int) -> *mut ffi::PyObject;
+/// The order of a copy that keeps the order there is.
+const KEEP_ORDER: c_int = 2;
 /// NumPy's flags for an array in C order, aligned and writeable.
 const CARRAY: c_int = 0x0501;
 
@@ -100,6 +106,7 @@ pub struct NumPy {
     new_from_descr: NewFromDescr,
     zeros: Make,
     empty: Make,
+    new_copy: NewCopy,
     /// Where NumPy's library lies in memory.
     library: *const c_void,
 }
@@ -128,7 +135,7 @@ impl NumPy {
             UnsupportedError::new_err(format!("firsttouch needs NumPy 2.0 or newer, and could not load it: {error}"))
         })?;
         let capsule = module.getattr("_ARRAY_API")?;
-        // SAFETY: `_ARRAY_API` is a capsule without a name around NumPy's table; slots 0, 2, 94, 183, 184, 211 and
+        // SAFETY: `_ARRAY_API` is a capsule without a name around NumPy's table; slots 0, 2, 85, 94, 183, 184, 211 and
         // 304 to 306 have
         // these types in all of NumPy's binary interface 2, whose number slot 0 gives and is checked before the rest.
         unsafe {
@@ -149,6 +156,7 @@ impl NumPy {
             Ok(Self {
                 library: library_of(slot(0)),
                 array_type: slot(2).cast_mut().cast(),
+                new_copy: std::mem::transmute::<*const c_void, NewCopy>(slot(85)),
                 new_from_descr: std::mem::transmute::<*const c_void, NewFromDescr>(slot(94)),
                 zeros: std::mem::transmute::<*const c_void, Make>(slot(183)),
                 empty: std::mem::transmute::<*const c_void, Make>(slot(184)),
@@ -224,6 +232,13 @@ impl NumPy {
             fields.mem_handler = capsule.clone().into_ptr();
             Ok(array)
         }
+    }
+
+    /// A copy of an array on memory of the current handler, in the order that it has.
+    pub fn copy<'py>(&self, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        debug_assert!(self.array(array).is_some());
+        // SAFETY: it is an array (callers asked), and the function gives a new reference or null with an error.
+        unsafe { Bound::from_owned_ptr_or_err(array.py(), (self.new_copy)(array.as_ptr(), KEEP_ORDER)) }
     }
 
     /// Whether an object is an array, and of no class of its own.

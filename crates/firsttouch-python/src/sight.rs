@@ -68,7 +68,7 @@ fn each(found: &Look, with_nodes: bool) -> Each {
             before += count(&at.range);
             run = runs.next();
         }
-        let Some((at, node)) = run.zip(node.and_then(|node| i16::try_from(node).ok())) else { return };
+        let Some((at, node)) = run.zip(i16::try_from(node).ok().filter(|&node| node >= 0)) else { return };
         let first = before + (pages.start - at.range.start) / page_size();
         for bytes in each.nodes[2 * first..2 * (first + count(&pages))].chunks_exact_mut(2) {
             bytes.copy_from_slice(&node.to_ne_bytes());

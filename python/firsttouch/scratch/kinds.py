@@ -13,7 +13,7 @@ class OwnScratch(Protocol):
     array lives on it.
     """
 
-    def allocate(self, nbytes: int, alignment: int) -> int:
+    def allocate(self, nbytes: int, alignment: int) -> int | None:
         """The address of ``nbytes`` (1 or more) at a multiple of ``alignment``; 0 or ``None`` where there is no room.
 
         They stay as they are until a :meth:`rewind` to a mark that was taken before.

@@ -94,7 +94,7 @@ class check_backed:
         return (
             f"read without memory behind it: {', '.join(said)}. These pages were never written: every read came from "
             "the kernel's shared zero page, which stays in the nearest cache. Write to the array before measuring, "
-            "as with a.fill(1)"
+            "as with a.fill(1), or give it pages of its own with firsttouch.touch(a)"
         )
 
 

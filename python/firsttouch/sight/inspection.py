@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
+from firsttouch.placement.arrays import Receipt, receipt
 from firsttouch.sight import words
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ class Inspection:
     """Number of base pages that elements lie on."""
     allocator: Allocator | None
     """Who made the memory; ``None`` where NumPy did not allocate it (a memory map, another library's buffer)."""
-    receipt: object
-    """What was asked for and granted; ``None`` where no placement was asked for."""
+    receipt: Receipt | None
+    """What was asked for and granted; ``None`` where the memory does not come from placed pages."""
     absent: int | None
     """Not there yet: the first touch makes them."""
     zero_page: int | None
@@ -58,7 +59,7 @@ class Inspection:
     locked: int | None
     """In memory and locked there (mlock); counted above, too."""
     nodes: dict[int, int] | None
-    """Bytes of real pages on each NUMA node that has any."""
+    """Bytes of real pages on each NUMA node that has any; -1 is those of which the kernel names none just now."""
     sources: dict[str, str]
     """For each figure from ``absent`` to ``nodes``: who told it."""
 
@@ -67,8 +68,7 @@ class Inspection:
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         found["shape"] = list(self.shape)
         found["allocator"] = None if self.allocator is None else repr(self.allocator)
-        if self.receipt is not None:
-            found["receipt"] = self.receipt.as_dict() if hasattr(self.receipt, "as_dict") else str(self.receipt)
+        found["receipt"] = None if self.receipt is None else asdict(self.receipt)
         return found
 
     def __str__(self) -> str:
@@ -106,13 +106,8 @@ def inspect(a: np.ndarray) -> Inspection:
         page_size=page_size,
         pages=found["pages"],
         allocator=_firsttouch.get_allocator(a),
-        receipt=_receipt(a),
+        receipt=receipt(a),
         nodes=nodes,
         sources={name: source for name, (_, source) in figures.items()} | {"nodes": nodes_source},
         **{name: size for name, (size, _) in figures.items()},
     )
-
-
-def _receipt(a: np.ndarray) -> object:  # noqa: ARG001
-    """What was asked for this array's memory and granted."""
-    return None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from _firsttouch_start import units
 
 if TYPE_CHECKING:
+    from firsttouch.placement.arrays import Receipt
     from firsttouch.sight.inspection import Inspection
 
 #: Figures in the order of the text; the last three are left out where they are zero.
@@ -30,10 +31,23 @@ def head(found: Inspection) -> dict[str, str]:
         "allocator": "none: NumPy did not allocate it" if found.allocator is None else repr(found.allocator),
     }
     if found.receipt is not None:
-        rows["receipt"] = str(found.receipt)
+        rows |= _receipt(found.receipt)
     total = units.size(found.pages * found.page_size)
     rows["pages"] = f"{found.pages:,} of {units.size(found.page_size)}: {total}"
     return rows
+
+
+def _receipt(receipt: Receipt) -> dict[str, str]:
+    """What was asked for, what was granted, and why not where it was not."""
+    threads = f" by {receipt.threads} threads" if receipt.threads > 1 else ""
+    granted = [
+        f"huge={receipt.huge!r}" if receipt.huge else "",
+        f"numa={receipt.numa!r}" if receipt.numa else "",
+        f"populated{threads}" if receipt.populated else "",
+        "locked" if receipt.locked else "",
+    ]
+    rows = {"asked": receipt.asked or "pages", "granted": ", ".join(filter(None, granted)) or "small pages, lazily"}
+    return rows | ({"why not": "; ".join(receipt.why_not)} if receipt.why_not else {})
 
 
 def figures(found: Inspection) -> list[tuple[str, str, str, str]]:
@@ -51,7 +65,8 @@ def figures(found: Inspection) -> list[tuple[str, str, str, str]]:
         return [*rows, ("NUMA nodes", "?", "", found.sources["nodes"])]
     real = sum(found.nodes.values())
     source = found.sources["nodes"]
-    rows += [(f"on node {node}", _size(size), _share(size, real), source) for node, size in found.nodes.items()]
+    for node, size in found.nodes.items():
+        rows.append((f"on node {node}" if node >= 0 else "node not told", _size(size), _share(size, real), source))
     return rows
 
 

@@ -3,7 +3,7 @@
 use super::entering::Entered;
 use super::outcome;
 use super::own;
-use crate::numpy_api::{NumPy, OWNDATA};
+use crate::numpy_api::{NumPy, OWNDATA, WRITEABLE};
 use firsttouch::scratch::{Backing, Hold, Scope, Slot};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -138,8 +138,8 @@ fn copied<'py>(
         if !owned.has(numpy, &returned) || args.iter().any(|argument| argument.is(&returned)) {
             return Ok(returned);
         }
-        if kwargs.is_none() && returned.getattr(intern!(py, "flags"))?.getattr(intern!(py, "writeable"))?.is_truthy()? {
-            return returned.call_method1(intern!(py, "copy"), (intern!(py, "K"),));
+        if kwargs.is_none() && fields.flags & WRITEABLE != 0 {
+            return numpy.copy(&returned);
         }
     }
     let kwargs = kwargs.map_or_else(|| PyDict::new(py), Clone::clone);

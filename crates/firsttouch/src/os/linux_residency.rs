@@ -8,7 +8,6 @@ use std::io::{BufRead, BufReader};
 use std::mem::MaybeUninit;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
-use std::ptr::null;
 
 pub(super) fn refused(error: std::io::Error) -> Errno {
     Errno(error.raw_os_error().unwrap_or(libc::EIO))
@@ -20,12 +19,7 @@ pub fn nodes_of(addresses: &[usize], nodes: &mut [i32]) -> Result<(), Errno> {
     if injected(Call::NodesOfPages) {
         return Err(Errno(libc::EPERM));
     }
-    let count = addresses.len().min(nodes.len());
-    // SAFETY: the kernel reads `count` addresses, which it never follows, and writes as many numbers.
-    let result = unsafe {
-        libc::syscall(libc::SYS_move_pages, 0, count, addresses.as_ptr(), null::<i32>(), nodes.as_mut_ptr(), 0)
-    };
-    if result == 0 { Ok(()) } else { Err(super::linux::errno()) }
+    super::linux_placement::move_pages(addresses, None, nodes)
 }
 
 /// mincore(2), a page for each byte of `there`: whether it is mapped to memory or, for files, in the page cache. For

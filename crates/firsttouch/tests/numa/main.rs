@@ -4,6 +4,7 @@
 #![allow(unsafe_code)] // Safety: each block says what it rests on.
 
 mod guest;
+mod looked;
 mod moved;
 mod outside;
 mod placed;
@@ -35,6 +36,9 @@ const TESTS: &[Test] = &[
     ("migrate: later pages follow", 2, moved::later_pages),
     ("migrate: memory of others", 2, moved::others_memory),
     ("AutoNUMA is on", 2, moved::balancing),
+    ("residency: the node of every page", 1, looked::on_every_node),
+    ("residency: every state", 1, looked::every_state),
+    ("residency: huge pages", 1, looked::huge_pages),
     ("run_on: processors and memory, restored after", 2, threads::run_on),
     ("run_on nests", 2, threads::nested),
     ("a pool on a node", 2, threads::pool_on_a_node),

@@ -9,8 +9,8 @@ const AT_ONCE: usize = 4096;
 
 /// Where the real pages of some runs lie.
 pub struct Nodes {
-    /// Bytes by node; nothing where the kernel does not say.
-    pub bytes: Option<BTreeMap<usize, usize>>,
+    /// Bytes by node; nothing where the kernel does not say, -1 for pages of which it says none.
+    pub bytes: Option<BTreeMap<i32, usize>>,
     /// Who said so.
     pub source: &'static str,
 }
@@ -46,26 +46,25 @@ pub fn step(run: &Run) -> usize {
     huge_page_size().filter(|_| known).unwrap_or(page_size())
 }
 
-/// Tells the node of the real pages of `runs`, in order, or `None` where it isn't known; who said so.
-pub fn each(runs: &Runs, mut visit: impl FnMut(Range<usize>, Option<usize>)) -> Result<&'static str, Errno> {
+/// Tells the node of the real pages of `runs`, in order, or a negative number where the kernel names none: AutoNUMA hides
+/// pages from it (Linux 6.1 to 6.5), or they left memory meanwhile. Who said so.
+pub fn each(runs: &Runs, mut visit: impl FnMut(Range<usize>, i32)) -> Result<&'static str, Errno> {
     let real = || runs.iter().filter(|run| run.state.is_real());
     if let Some(node) = only_node() {
-        real().for_each(|run| visit(run.range.clone(), Some(node)));
+        real().for_each(|run| visit(run.range.clone(), node as i32));
         return Ok("/sys/devices/system/node/has_memory: one node");
     }
     for run in real() {
-        each_node(run.range.clone(), step(run), |pages, node| visit(pages, usize::try_from(node).ok()))?;
+        each_node(run.range.clone(), step(run), &mut visit)?;
     }
     Ok("move_pages")
 }
 
-/// Sums up where the real pages of `runs` lie. Pages that left memory meanwhile are counted nowhere.
+/// Sums up where the real pages of `runs` lie.
 pub fn sums(runs: &Runs) -> Nodes {
     let mut bytes = BTreeMap::new();
     let source = each(runs, |pages, node| {
-        if let Some(node) = node {
-            *bytes.entry(node).or_insert(0) += pages.len();
-        }
+        *bytes.entry(node.max(-1)).or_insert(0) += pages.len();
     });
     match source {
         // What is neither real nor certainly not real might lie anywhere.

@@ -17,8 +17,8 @@ pub struct Figure {
 pub struct Summed {
     /// By name.
     pub figures: [(&'static str, Figure); 8],
-    /// Bytes of real pages by node.
-    pub nodes: Option<BTreeMap<usize, usize>>,
+    /// Bytes of real pages by node; -1 for those of which the kernel names none.
+    pub nodes: Option<BTreeMap<i32, usize>>,
     /// Who said where they lie.
     pub nodes_source: &'static str,
 }

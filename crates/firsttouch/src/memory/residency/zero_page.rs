@@ -16,6 +16,8 @@ pub fn refine(runs: &mut Runs, table: Option<&PageTable>, base: Source) -> Sourc
             let (state, source) = match (node, run.state) {
                 (code, _) if code == -Errno::BAD_ADDRESS.0 => (State::Zero, Source::MovePages),
                 (0.., State::Present) => (State::Real, Source::MovePages),
+                // Linux 6.1 to 6.5 say so of pages that AutoNUMA hides for a moment; it never hides the zero page.
+                (code, State::Present) if code == -Errno::NOTHING_THERE.0 => (State::Real, Source::MovePages),
                 _ => (run.state, run.source),
             };
             if source == Source::MovePages {
