@@ -2,6 +2,9 @@
 
 #![allow(unsafe_code)] // Safety: a mapping is made here, and nobody knows it until it is handed out.
 
+use super::mapping::{bind, map_aligned, map_explicit, map_transparent};
+pub use super::page::Page;
+use super::page::page_bytes;
 use super::policy::{Orders, Outer, Policy};
 use super::receipt::{Outcome, Reason, Receipt};
 use super::topology::Topology;
@@ -9,53 +12,8 @@ use super::touch::{self, Job, Pattern, Way};
 use crate::failure::{self, AllocError, Limit};
 use crate::layout::round_up;
 use crate::os::{self, Errno, Nodes};
-use crate::size;
 use std::fmt;
 use std::sync::OnceLock;
-
-/// What a block's pages are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Page {
-    /// As small as they come.
-    Base,
-    /// Transparent huge pages: a wish, that the kernel grants page by page.
-    Transparent,
-    /// Explicit huge pages of so many bytes, from the kernel's pool.
-    Explicit(usize),
-}
-
-impl Page {
-    /// The page size that `text` spells: `thp`, or one of the machine's, like `2M` or `1G`.
-    ///
-    /// # Errors
-    /// A message that names the sizes there are.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        if text == "thp" {
-            return Ok(Self::Transparent);
-        }
-        let there = os::explicit_huge_pages();
-        match size::parse(text) {
-            Ok(size) if there.contains(&size) => Ok(Self::Explicit(size)),
-            _ => {
-                let names: Vec<String> = there.iter().rev().map(|&size| Self::Explicit(size).to_string()).collect();
-                let has = if names.is_empty() { "no explicit huge pages".into() } else { names.join(" and ") };
-                Err(format!("{text:?} is no page size of this machine, which has {has}"))
-            }
-        }
-    }
-}
-
-impl fmt::Display for Page {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Base => write!(f, "False"),
-            Self::Transparent => write!(f, "'thp'"),
-            Self::Explicit(size) if size % (1 << 30) == 0 => write!(f, "'{}G'", size >> 30),
-            Self::Explicit(size) if size % (1 << 20) == 0 => write!(f, "'{}M'", size >> 20),
-            Self::Explicit(size) => write!(f, "'{}K'", size >> 10),
-        }
-    }
-}
 
 /// Whether pages are made real at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,9 +79,6 @@ pub struct Placed {
     pub receipt: Receipt,
 }
 
-/// A page size is taken where rounding up wastes no more than this part of the block, or one of the smallest pages.
-const WASTE: usize = 8;
-const SMALL_WASTE: usize = 2 << 20;
 /// Looking at what is available pays from so many bytes on.
 const LOOK: usize = 4 << 20;
 
@@ -306,84 +261,6 @@ fn near(orders: &Orders) -> Option<os::Processors> {
     let may = os::thread_processors().ok()?;
     let found = Topology::read().processors_of(&orders.nodes).and(&may);
     (!found.is_empty() && found != may).then_some(found)
-}
-
-/// Bytes from one page to the next.
-pub(crate) fn page_bytes(page: Page) -> usize {
-    match page {
-        Page::Base | Page::Transparent => os::page_size(), // the kernel may well have given small ones
-        Page::Explicit(bytes) => bytes,
-    }
-}
-
-fn map_aligned(size: usize, align: usize) -> Result<(usize, usize), Errno> {
-    let spare = align - os::page_size();
-    let at = os::map_anywhere(size.checked_add(spare).ok_or(Errno::NO_MEMORY)?)?;
-    let start = at.next_multiple_of(align);
-    // SAFETY: the edges were just mapped, and nobody knows them. Where they can't go they stay, unused.
-    unsafe {
-        if start > at {
-            let _ = os::unmap(at, start - at);
-        }
-        if start < at + spare {
-            let _ = os::unmap(start + size, at + spare - start);
-        }
-    }
-    Ok((start, size))
-}
-
-fn map_transparent(size: usize, align: usize) -> Result<(usize, usize), Reason> {
-    let Some(page) = os::huge_page_size() else { return Err(Reason::Unsupported) };
-    if size < page {
-        return Err(Reason::Small);
-    }
-    if !os::transparent_huge_pages() {
-        return Err(Reason::Off);
-    }
-    let mapping = map_aligned(round_up(size, page).ok_or(Reason::Small)?, align.max(page)).map_err(Reason::of)?;
-    os::advise_huge(mapping.0, mapping.1).map_err(|error| {
-        // SAFETY: it was just mapped, and nobody knows it.
-        let _ = unsafe { os::unmap(mapping.0, mapping.1) };
-        Reason::of(error)
-    })?;
-    Ok(mapping)
-}
-
-fn map_explicit(size: usize, align: usize, page: usize, orders: Option<&Orders>) -> Result<(usize, usize), Reason> {
-    if size < page {
-        return Err(Reason::Small);
-    }
-    let whole = round_up(size, page).ok_or(Reason::Small)?;
-    if whole - size > (size / WASTE).max(SMALL_WASTE) {
-        return Err(Reason::Waste);
-    }
-    if align > page {
-        return Err(Reason::Alignment);
-    }
-    let at = os::map_huge(whole, page).map_err(|e| if e == Errno::NO_MEMORY { Reason::Pool } else { Reason::of(e) })?;
-    // The pool's promise is the machine's, not the node's: a page that a node lacks would be a SIGBUS at its first
-    // touch. So these are bound and made real here.
-    let real = orders.is_none_or(|orders| {
-        bind((at, whole), orders, Page::Explicit(page)).is_ok() && os::populate(at, whole, true).is_ok()
-    });
-    if !real {
-        // SAFETY: it was just mapped, and nobody knows it.
-        let _ = unsafe { os::unmap(at, whole) };
-        return Err(Reason::Node);
-    }
-    Ok((at, whole))
-}
-
-/// Tells the kernel where the pages of a mapping are to come from.
-pub(crate) fn bind((address, size): (usize, usize), orders: &Orders, page: Page) -> Result<(), Errno> {
-    let edge = match page {
-        Page::Transparent => os::huge_page_size().unwrap_or(os::page_size()),
-        page => page_bytes(page),
-    };
-    for (from, len, nodes) in orders.ranges(size, edge) {
-        os::bind(address + from, len, orders.mode, &nodes, false)?;
-    }
-    Ok(())
 }
 
 /// The error where fewer than `size` bytes are available, before the kernel has to kill somebody.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Bytes between two looks at whether to go on, and that threads take at a time.
 const PIECE: usize = 16 << 20;
 /// Below this many bytes a thread more costs what it gains.
-const PER_THREAD: usize = 4 << 20;
+const PER_THREAD: usize = 16 << 20;
 /// Time between two questions whether to go on.
 const ASK: Duration = Duration::from_millis(20);
 const STACK: usize = 128 << 10;

@@ -5,7 +5,8 @@
 use crate::allocator::{AllocError, Allocator, Block, Request};
 use crate::failure;
 use crate::memory::ledger::Ledger;
-use crate::memory::placement::{self, Placement};
+use crate::memory::mapping;
+use crate::memory::placement::Placement;
 use crate::memory::policy::Orders;
 use crate::memory::receipt::{Outcome, Receipt};
 use crate::os::{self, Errno};
@@ -46,7 +47,7 @@ impl PlacedPages {
     /// Lets pages of a block that are not there yet come from where `orders` say.
     pub fn rebind(&self, address: usize, orders: &Orders) -> Result<(), Errno> {
         let Some((start, mut receipt)) = self.receipt(address) else { return Err(Errno::NOTHING_THERE) };
-        placement::bind((start, receipt.bytes), orders, receipt.page)?;
+        mapping::bind((start, receipt.bytes), orders, receipt.page)?;
         (receipt.policy, receipt.nodes) = (Outcome::Granted, Some((orders.mode, orders.nodes)));
         // SAFETY: a mapping never lies at zero.
         self.ledger.set(unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(start)) }, receipt);

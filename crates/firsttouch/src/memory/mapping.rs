@@ -1,0 +1,91 @@
+//! Mappings on the pages that are asked for, and on the nodes.
+
+#![allow(unsafe_code)] // Safety: a mapping is made here, and nobody knows it until it is handed out.
+
+use super::page::{Page, page_bytes};
+use super::policy::Orders;
+use super::receipt::Reason;
+use crate::layout::round_up;
+use crate::os::{self, Errno};
+
+/// A page size is taken where rounding up wastes no more than this part of the block, or one of the smallest pages.
+const WASTE: usize = 8;
+const SMALL_WASTE: usize = 2 << 20;
+
+/// A mapping at a multiple of `align`.
+pub(super) fn map_aligned(size: usize, align: usize) -> Result<(usize, usize), Errno> {
+    let spare = align - os::page_size();
+    let at = os::map_anywhere(size.checked_add(spare).ok_or(Errno::NO_MEMORY)?)?;
+    let start = at.next_multiple_of(align);
+    // SAFETY: the edges were just mapped, and nobody knows them. Where they can't go they stay, unused.
+    unsafe {
+        if start > at {
+            let _ = os::unmap(at, start - at);
+        }
+        if start < at + spare {
+            let _ = os::unmap(start + size, at + spare - start);
+        }
+    }
+    Ok((start, size))
+}
+
+/// One that asks for transparent huge pages, whole and aligned to them.
+pub(super) fn map_transparent(size: usize, align: usize) -> Result<(usize, usize), Reason> {
+    let Some(page) = os::huge_page_size() else { return Err(Reason::Unsupported) };
+    if size < page {
+        return Err(Reason::Small);
+    }
+    if !os::transparent_huge_pages() {
+        return Err(Reason::Off);
+    }
+    let mapping = map_aligned(round_up(size, page).ok_or(Reason::Small)?, align.max(page)).map_err(Reason::of)?;
+    os::advise_huge(mapping.0, mapping.1).map_err(|error| {
+        // SAFETY: it was just mapped, and nobody knows it.
+        let _ = unsafe { os::unmap(mapping.0, mapping.1) };
+        Reason::of(error)
+    })?;
+    Ok(mapping)
+}
+
+/// One of explicit huge pages.
+pub(super) fn map_explicit(
+    size: usize,
+    align: usize,
+    page: usize,
+    orders: Option<&Orders>,
+) -> Result<(usize, usize), Reason> {
+    if size < page {
+        return Err(Reason::Small);
+    }
+    let whole = round_up(size, page).ok_or(Reason::Small)?;
+    if whole - size > (size / WASTE).max(SMALL_WASTE) {
+        return Err(Reason::Waste);
+    }
+    if align > page {
+        return Err(Reason::Alignment);
+    }
+    let at = os::map_huge(whole, page).map_err(|e| if e == Errno::NO_MEMORY { Reason::Pool } else { Reason::of(e) })?;
+    // The pool's promise is the machine's, not the node's: a page that a node lacks would be a SIGBUS at its first
+    // touch. So these are bound and made real here.
+    let real = orders.is_none_or(|orders| {
+        bind((at, whole), orders, Page::Explicit(page)).is_ok() && os::populate(at, whole, true).is_ok()
+    });
+    if !real {
+        // SAFETY: it was just mapped, and nobody knows it.
+        let _ = unsafe { os::unmap(at, whole) };
+        return Err(Reason::Node);
+    }
+    Ok((at, whole))
+}
+
+/// Tells the kernel where the pages of a mapping are to come from.
+pub(crate) fn bind((address, size): (usize, usize), orders: &Orders, page: Page) -> Result<(), Errno> {
+    let edge = match page {
+        Page::Transparent => os::huge_page_size().unwrap_or(os::page_size()),
+        page => page_bytes(page),
+    };
+    for (from, len, nodes) in orders.ranges(size, edge) {
+        os::bind(address + from, len, orders.mode, &nodes, false)?;
+    }
+    Ok(())
+}
