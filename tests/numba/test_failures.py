@@ -8,6 +8,8 @@ import pytest
 import firsttouch as ft
 from tests.numba.compiling import njit, numba
 
+scratch_buffer = pytest.importorskip("firsttouch.numba").scratch_buffer
+
 
 @njit
 def shaped(buf: Any, n: int) -> Any:
@@ -154,3 +156,20 @@ def test_compiled_code_inside_compiled_code() -> None:
     buffer = ft.ScratchBuffer()
     assert calls_back(buffer) == 150
     assert buffer.used == 0
+
+
+def new_buffer() -> Any:
+    return ft.ScratchBuffer()
+
+
+@njit
+def from_object_mode() -> Any:
+    with numba.objmode(buf=scratch_buffer):
+        buf = new_buffer()
+    return buf.empty(3)
+
+
+def test_a_buffer_from_object_mode() -> None:
+    """It would die there while compiled code has its address."""
+    with pytest.raises(numba.core.errors.NumbaError, match="pass it as an argument"):
+        from_object_mode()

@@ -11,7 +11,7 @@ from numba.core.imputils import lower_constant
 from numba.extending import NativeValue, box, register_model, typeof_impl, unbox
 
 from firsttouch import _firsttouch
-from firsttouch.numba import instructions
+from firsttouch.numba import native
 
 
 class ScratchBufferType(types.Type):  # type: ignore[misc]
@@ -44,7 +44,7 @@ class _BufferModel(models.PrimitiveModel):  # type: ignore[misc]
     """The address of a cursor."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, instructions.BYTES)
+        super().__init__(manager, kind, native.BYTES)
 
     def get_data_type(self) -> Any:
         raise errors.UnsupportedError(
@@ -58,7 +58,7 @@ class _BuffersModel(models.PrimitiveModel):  # type: ignore[misc]
     """The address of a list of cursors."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, instructions.BYTES)
+        super().__init__(manager, kind, native.BYTES)
 
 
 class _MarkModel(models.StructModel):  # type: ignore[misc]
@@ -79,19 +79,19 @@ class _MarkModel(models.StructModel):  # type: ignore[misc]
 
 def _unboxer(name: str) -> Any:
     def unboxed(_kind: Any, obj: Any, c: Any) -> Any:
-        cursor = instructions.call(c.builder, f"enter{name}", instructions.BYTES, obj)
+        cursor = native.call(c.builder, f"enter{name}", native.BYTES, obj)
 
         def leave() -> None:
-            instructions.call(c.builder, f"leave{name}", ir.VoidType(), obj)
+            native.call(c.builder, f"leave{name}", ir.VoidType(), obj)
 
-        failed = c.builder.icmp_unsigned("==", cursor, instructions.BYTES(None))
+        failed = c.builder.icmp_unsigned("==", cursor, native.BYTES(None))
         return NativeValue(cursor, is_error=failed, cleanup=leave)
 
     return unboxed
 
 
 def _boxed(_kind: Any, value: Any, c: Any) -> Any:
-    return instructions.call(c.builder, "object", c.pyapi.pyobj, value)
+    return native.call(c.builder, "object", c.pyapi.pyobj, value)
 
 
 def _constant(_context: Any, _builder: Any, kind: Any, _value: Any) -> Any:

@@ -2,88 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, errors, types
+from numba.core import cgutils, types
 from numba.core.imputils import impl_ret_new_ref
-from numba.core.typing.npydecl import parse_dtype, parse_shape
-from numba.core.typing.templates import AttributeTemplate, bound_function, signature
+from numba.core.typing.templates import signature
 from numba.extending import infer_getattr, lower_builtin
 from numba.np.arrayobj import get_itemsize, make_array, populate_array
 from numba.np.ufunc.parallel import get_thread_id
 
-from firsttouch.numba import instructions
-from firsttouch.numba.instructions import WORD
-from firsttouch.numba.kinds import (
-    MarkType,
-    ScratchBufferType,
-    ThreadBuffersType,
-    scratch_buffer,
-    scratch_mark,
-)
-
-
-def _shape(shape: Any) -> None: ...
-
-
-def _shape_dtype(shape: Any, dtype: Any = None) -> None: ...
-
-
-def _element(dtype: Any) -> Any:
-    """The type of an array's elements; without a dtype NumPy's default."""
-    if dtype is None or cgutils.is_nonelike(dtype):
-        return types.float64
-    if isinstance(dtype, types.Function):
-        return {float: types.float64, int: types.intp, bool: types.boolean}.get(dtype.typing_key)
-    return parse_dtype(dtype)
-
-
-def _constructor(name: str) -> Any:
-    def resolve(_self: Any, _kind: Any, args: Any, kws: Any) -> Any:
-        try:
-            given = inspect.signature(_shape_dtype).bind(*args, **kws).arguments
-        except TypeError as error:
-            raise errors.TypingError(f"ScratchBuffer.{name}(shape, dtype=float64): {error}") from None
-        ndim, element = parse_shape(given["shape"]), _element(given.get("dtype"))
-        if ndim is None or element is None:
-            wanted = "a shape is an int or a tuple of ints, a dtype one that Numba knows"
-            raise errors.TypingError(f"ScratchBuffer.{name}{tuple(given.values())}: {wanted}")
-        python = inspect.signature(_shape_dtype if "dtype" in given else _shape)
-        return signature(types.Array(element, ndim, "C"), *given.values()).replace(pysig=python)
-
-    return bound_function(f"ScratchBuffer.{name}")(resolve)
-
-
-class BufferMethods(AttributeTemplate):  # type: ignore[misc]
-    """What a ScratchBuffer can do."""
-
-    key = ScratchBufferType
-
-    resolve_empty = _constructor("empty")
-    resolve_zeros = _constructor("zeros")
-
-    def _mark(self, _kind: Any, args: Any, kws: Any) -> Any:
-        return signature(scratch_mark) if not args and not kws else None
-
-    def _rewind(self, _kind: Any, args: Any, kws: Any) -> Any:
-        return signature(types.none, scratch_mark) if args == (scratch_mark,) and not kws else None
-
-    resolve_mark = bound_function("ScratchBuffer.mark")(_mark)
-    resolve_rewind = bound_function("ScratchBuffer.rewind")(_rewind)
-
-
-class BuffersMethods(AttributeTemplate):  # type: ignore[misc]
-    """What ThreadBuffers can do."""
-
-    key = ThreadBuffersType
-
-    def _local(self, _kind: Any, args: Any, kws: Any) -> Any:
-        return signature(scratch_buffer) if not args and not kws else None
-
-    resolve_local = bound_function("ThreadBuffers.local")(_local)
+from firsttouch.numba import instructions, native
+from firsttouch.numba.kinds import MarkType, ScratchBufferType, ThreadBuffersType, scratch_mark
+from firsttouch.numba.native import WORD
+from firsttouch.numba.signatures import BufferMethods, BuffersMethods
 
 
 def _sizes(context: Any, builder: Any, kind: Any, shape: Any, itemsize: Any) -> tuple[list[Any], Any]:
@@ -102,9 +35,9 @@ def _sizes(context: Any, builder: Any, kind: Any, shape: Any, itemsize: Any) -> 
         bad = builder.or_(bad, builder.or_(negative, builder.extract_value(product, 1)))
     with builder.if_then(bad, likely=False):
         dims = cgutils.pack_array(builder, lengths, ty=WORD)
-        at = builder.bitcast(cgutils.alloca_once_value(builder, dims), instructions.BYTES)
-        instructions.call(builder, "bad_shape", ir.VoidType(), at, WORD(len(lengths)), itemsize)
-        instructions.fail(context, builder, 4)
+        at = builder.bitcast(cgutils.alloca_once_value(builder, dims), native.BYTES)
+        native.call(builder, "bad_shape", ir.VoidType(), at, WORD(len(lengths)), itemsize)
+        native.fail(context, builder, 4)
     return lengths, size
 
 
@@ -154,8 +87,8 @@ def _rewind(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
 
 def _local(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
     number = context.compile_internal(builder, lambda: types.intp(get_thread_id()), signature(types.intp), ())
-    cursor = instructions.call(builder, "local", instructions.BYTES, args[0], number)
-    instructions.unless_null(context, builder, cursor, 3)
+    cursor = native.call(builder, "local", native.BYTES, args[0], number)
+    native.unless_null(context, builder, cursor, 3)
     return cursor
 
 

@@ -5,6 +5,7 @@
 //! [`cursor`] is a buffer's state in compiled code, [`calls`] are the functions that compiled code calls, [`entry`] is
 //! the way in and out of it, for [`arguments`] and for a [`team`] of them.
 
+mod allocate;
 mod arguments;
 mod calls;
 mod chunk;

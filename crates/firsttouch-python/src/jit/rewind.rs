@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)] // Safety: frames in a cursor's list are its own; law 8 is kept by looking at counts first.
 
+use super::allocate::CHUNK;
 use super::chunk::Chunk;
 use super::cursor::Cursor;
 use super::frame::Frame;
@@ -60,11 +61,16 @@ impl Cursor {
             number += 1;
             number <= place + 1 || Chunk::is_free(chunk)
         });
+        let was_further = self.chunk > place;
         self.chunk = place;
         (self.top, self.end) = match self.chunks.get_mut(place) {
             Some(chunk) => (Chunk::usable_from(chunk, top), chunk.end()),
             None => (0, 0),
         };
+        // A loop that needs more than this would otherwise come and go in every turn.
+        if was_further && self.end - self.top < CHUNK / 2 && self.chunks.len() > place + 1 {
+            self.enter(place + 1);
+        }
     }
 
     /// Gives all chunks back, but those that arrays need; with no frame open.

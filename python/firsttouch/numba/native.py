@@ -1,0 +1,71 @@
+"""The native module's structures and functions, as compiled code reaches them.
+
+A cursor and its frames are structures of the native module (``jit/cursor.rs``, ``jit/frame.rs``); their first fields
+are known here by offset.
+"""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+
+from firsttouch.numba.errors import CODES
+
+WORD = ir.IntType(64)
+BYTES = ir.IntType(8).as_pointer()
+INFO = types.MemInfoPointer(types.voidptr)
+
+TOP, END, FRAME, OWNER, CURSOR_INFO, NOTHING = 0, 8, 16, 24, 40, 48
+FRAME_INFO, FRAME_TOP, FRAME_CHUNK, FRAME_SLOW, GENERATION, OUTER, INNER = 0, 8, 16, 24, 32, 40, 48
+CHUNK = 32
+
+# The address space of the segment register fs, at whose beginning a thread has its own address.
+FS = 257
+
+
+def place(builder: Any, base: Any, offset: int, kind: Any = WORD) -> Any:
+    """A pointer to the field at an offset."""
+    return builder.bitcast(builder.gep(base, [WORD(offset)]), kind.as_pointer())
+
+
+def get(builder: Any, base: Any, offset: int, kind: Any = WORD) -> Any:
+    """The field at an offset."""
+    return builder.load(place(builder, base, offset, kind))
+
+
+def put(builder: Any, base: Any, offset: int, value: Any) -> None:
+    """Sets the field at an offset."""
+    builder.store(value, place(builder, base, offset, value.type))
+
+
+def call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
+    """Calls a function of the native module."""
+    kind = ir.FunctionType(result, [argument.type for argument in arguments])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"firsttouch_jit_{name}"), arguments)
+
+
+def thread(builder: Any) -> Any:
+    """The number of the thread that runs: its thread pointer, which costs an instruction, or what a call says."""
+    if platform.machine() == "x86_64":
+        return builder.load(ir.Constant(ir.PointerType(WORD, addrspace=FS), None))
+    return call(builder, "thread", WORD)
+
+
+def fail(context: Any, builder: Any, *codes: int) -> None:
+    """Raises what the last call failed with, one of these; ends the block."""
+    *others, last = codes
+    if others:
+        found = call(builder, "failure_code", ir.IntType(32))
+        for code in others:
+            with builder.if_then(builder.icmp_unsigned("==", found, ir.IntType(32)(code)), likely=False):
+                context.call_conv.return_user_exc(builder, CODES[code], ())
+    context.call_conv.return_user_exc(builder, CODES[last], ())
+
+
+def unless_null(context: Any, builder: Any, value: Any, *codes: int) -> None:
+    """Raises where a call gave null."""
+    with builder.if_then(builder.icmp_unsigned("==", value, value.type(None)), likely=False):
+        fail(context, builder, *codes)
