@@ -60,18 +60,18 @@ class ByHand:
 
     def __init__(self, shape: tuple[int, int]) -> None:
         rows, columns = shape
-        wide = np.empty((max(shape) + 2 * RADIUS) * max(shape))
-        total, product = np.empty(rows * columns), np.empty(rows * columns)
-        self.buffers = {
-            (n, m): (wide[: (n + 2 * RADIUS) * m].reshape(-1, m), total.reshape(n, m), product.reshape(n, m))
-            for n, m in (shape, shape[::-1])
-        }
-        self.ratio = np.empty(shape, order="F")  # as what `blur` returns
-        self.results = [np.empty(shape, order="F") for _ in range(2)]
+        wide = np.empty(max((rows + 2 * RADIUS) * columns, rows * (columns + 2 * RADIUS)))
+        total, product = np.empty(shape), np.empty(shape)
+        tall = wide[: (rows + 2 * RADIUS) * columns].reshape(-1, columns)
+        broad = wide[: rows * (columns + 2 * RADIUS)].reshape(rows, -1)
+        self.for_columns = tall, total, product
+        self.for_rows = broad.T, total.T, product.T  # so that all lies as in the image
+        self.ratio = np.empty(shape)
+        self.results = [np.empty(shape), np.empty(shape)]
 
-    def smooth(self, image: Image) -> Image:
+    def smooth(self, image: Image, buffers: tuple[Image, Image, Image]) -> Image:
         """As above; what it returns is good until the next call."""
-        wide, total, product = self.buffers[image.shape]
+        wide, total, product = buffers
         np.concatenate((image[-RADIUS:], image, image[:RADIUS]), out=wide)
         np.multiply(WEIGHTS[0], wide[: len(image)], out=total)
         for k in range(1, len(WEIGHTS)):
@@ -81,7 +81,7 @@ class ByHand:
 
     def blur(self, image: Image) -> Image:
         """As above."""
-        return self.smooth(self.smooth(image).T).T
+        return self.smooth(self.smooth(image, self.for_columns).T, self.for_rows).T
 
     def step(self, estimate: Image, image: Image) -> Image:
         """As above; what it returns is good until the call after the next."""

@@ -41,7 +41,4 @@ def run(quick: bool) -> Section:
     usual = {f"{USUAL}": cells[f"{USUAL}"]}
     section.verdicts.append(judge(f"{USUAL} x {USUAL}: at most {BAR} times the time by hand", BAR, usual))
     section.verdicts.append(judge(f"at every size: at most {BAR} times the time by hand", BAR, cells))
-    section.notes.append(
-        "Buffers kept by hand come from `np.empty`; larger arrays in scratch memory lie on huge pages."
-    )
     return section

@@ -82,7 +82,7 @@ def measure(nbytes: int, seconds: float) -> dict[str, float]:
         calls(made["plain"], a, b, 2)
         once = min(calls(made["scratch"], a, b, 3)) * 1e-9
         run = max(5, min(200, int(0.004 / once)))
-        for _ in range(max(10 // run, int(seconds / (run * once)))):
+        for _ in range(max(-(-10 // run), int(seconds / (run * once)))):
             for kind in _shuffle.sample(list(made), len(made)):
                 times[kind] += calls(made[kind], a, b, run)
         for kind, row in times.items():
