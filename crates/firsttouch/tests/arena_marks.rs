@@ -211,12 +211,10 @@ fn an_arena_is_a_scratch() {
     use firsttouch::arena::Scratch;
     let scratch: Box<dyn Scratch> = Box::new(Arena::fixed(Upstream::System, 4096).unwrap());
     let outer = scratch.mark();
-    let mut last = 0;
     for align in [1, 8, 64, 512] {
         let mark = scratch.mark();
         let block = scratch.allocate(100, align).unwrap();
-        assert!(block.as_ptr().addr().is_multiple_of(align) && block.as_ptr().addr() != last);
-        last = block.as_ptr().addr();
+        assert!(block.as_ptr().addr().is_multiple_of(align));
         // SAFETY: marks are taken in their order, and nobody uses the block.
         unsafe { scratch.rewind(mark) };
     }
