@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 fn arenas(storage: &mut [MaybeUninit<u8>]) -> [Arena<'_>; 3] {
     let tight = Options { first_chunk: 256, max_chunk: 1024, keep: 0 };
-    [Arena::new(), Arena::with(Arc::new(Malloc), tight).unwrap(), Arena::over(storage)]
+    [Arena::new(), Arena::with(Upstream::System, tight).unwrap(), Arena::over(storage)]
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn nested_at_the_begin() {
 /// A mark at the begin of the first chunk keeps that chunk where it is.
 #[test]
 fn marks_keep_the_first_chunk() {
-    let mut arena = Arena::with(&Malloc, Options { first_chunk: 256, ..Options::default() }).unwrap();
+    let mut arena = Arena::with(Upstream::System, Options { first_chunk: 256, ..Options::default() }).unwrap();
     arena.alloc(1u8).unwrap();
     arena.reset();
     let (outer, inner) = (arena.mark(), arena.mark());
@@ -211,12 +211,10 @@ fn an_arena_is_a_scratch() {
     use firsttouch::arena::Scratch;
     let scratch: Box<dyn Scratch> = Box::new(Arena::fixed(Upstream::System, 4096).unwrap());
     let outer = scratch.mark();
-    let mut last = 0;
     for align in [1, 8, 64, 512] {
         let mark = scratch.mark();
         let block = scratch.allocate(100, align).unwrap();
-        assert!(block.as_ptr().addr().is_multiple_of(align) && block.as_ptr().addr() != last);
-        last = block.as_ptr().addr();
+        assert!(block.as_ptr().addr().is_multiple_of(align));
         // SAFETY: marks are taken in their order, and nobody uses the block.
         unsafe { scratch.rewind(mark) };
     }

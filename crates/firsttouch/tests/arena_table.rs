@@ -4,7 +4,7 @@
 
 use firsttouch::allocator::Limit;
 use firsttouch::arena::table::{BadTable, ScratchTable, Table};
-use firsttouch::arena::{Arena, Scratch};
+use firsttouch::arena::{Arena, Scratch, Upstream};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
@@ -34,7 +34,7 @@ fn table(arena: &Arena) -> ScratchTable {
 
 #[test]
 fn a_table_is_a_scratch() {
-    let arena = Arena::fixed(&firsttouch::sources::Malloc, 1000).unwrap();
+    let arena = Arena::fixed(Upstream::System, 1000).unwrap();
     let described = table(&arena);
     // SAFETY: the arena outlives it.
     let scratch: Box<dyn Scratch> = Box::new(unsafe { Table::at((&raw const described).expose_provenance()) }.unwrap());

@@ -41,6 +41,7 @@
 #![allow(clippy::mut_from_ref)] // what is allocated is nobody else's
 
 mod allocating;
+mod back;
 mod bump;
 mod chunks;
 mod error;

@@ -16,7 +16,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { first_chunk: 1 << 10, max_chunk: 16 << 20, keep: 64 << 20 }
+        Self { first_chunk: 4 << 10, max_chunk: 16 << 20, keep: 64 << 20 }
     }
 }
 

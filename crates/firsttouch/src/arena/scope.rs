@@ -27,7 +27,7 @@ use std::slice::from_raw_parts_mut;
 /// Inside an inner scope the outer one's references can be used, but nothing can be allocated in it, as that would be
 /// rewound too:
 ///
-/// ```compile_fail,E0499
+/// ```compile_fail,E0502
 /// # use firsttouch::arena::Arena;
 /// let mut arena = Arena::new();
 /// arena.scope(|outer| {
@@ -38,7 +38,7 @@ use std::slice::from_raw_parts_mut;
 /// });
 /// ```
 ///
-/// ```compile_fail,E0499
+/// ```compile_fail,E0502
 /// # use firsttouch::arena::Arena;
 /// let mut arena = Arena::new();
 /// arena.scope(|s| {
