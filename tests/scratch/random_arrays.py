@@ -65,7 +65,7 @@ class Arrays:
         return np.empty(size, np.uint8)
 
     def make(self) -> None:
-        with contextlib.suppress(MemoryError):
+        with contextlib.suppress(MemoryError, RuntimeError):  # no room; another thread's scope
             self.keep(self.new())
 
     def drop(self) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import gc
+import tracemalloc
 import weakref
 from typing import Any
 
@@ -15,8 +16,8 @@ from tests.scratch.arrays import LARGE, MIDDLE
 pytestmark = pytest.mark.quick
 
 
-def suspended() -> Any:
-    with ft.scratch():
+def suspended(*buffer: Any) -> Any:
+    with ft.scratch(*buffer):
         yield
 
 
@@ -135,3 +136,49 @@ def test_a_decorated_function_that_knows_itself_is_collected() -> None:
     gone = make()
     gc.collect()
     assert gone() is None
+
+
+def started(*buffer: Any) -> Any:
+    generator = suspended(*buffer)
+    next(generator)
+    return generator
+
+
+def test_scopes_that_overlap_for_ever_keep_nothing() -> None:
+    def turns(number: int) -> int:
+        generator = started()
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(number):
+            following = started()
+            generator.close()
+            generator = following
+        return tracemalloc.get_traced_memory()[0] - before
+
+    tracemalloc.start()
+    try:
+        turns(10)
+        assert turns(2000) < 20_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_scopes_around_serve_whatever_ended_between(closed: int) -> None:
+    buffer = ft.ScratchBuffer()
+    with ft.scratch(buffer):
+        between = [started() for _ in range(3)]
+        between.pop(closed).close()
+        inner = started(ft.FixedBuffer(100))
+        context = contextvars.copy_context()
+        for each in between:
+            each.close()
+        inner.close()
+        assert buffer.used == 0
+        array = context.run(np.ones, MIDDLE, np.uint8)
+        assert buffer.used >= MIDDLE
+        assert ft.get_allocator() != ft.numpy_default()
+    array.resize(2 * MIDDLE, refcheck=False)
+    assert array[:MIDDLE].all()
+    del array
+    assert buffer.used == 0
+    assert ft.get_allocator() == ft.numpy_default()
