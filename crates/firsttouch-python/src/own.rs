@@ -51,7 +51,8 @@ thread_local! {
 
 /// Keeps what an allocation of this thread raised, for the constructor that asked.
 pub fn keep_error(error: PyErr) {
-    ERROR.with(|last| *last.borrow_mut() = Some(error));
+    let before = ERROR.with(|last| last.borrow_mut().replace(error));
+    drop(before); // no borrow lives: its end may run code that comes back here
 }
 
 /// What was kept, once.

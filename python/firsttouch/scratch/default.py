@@ -1,5 +1,6 @@
 """The default buffers of threads and tasks, and buffers around scratch memory of one's own."""
 
+import threading
 from collections.abc import Callable, Hashable
 from types import TracebackType
 from typing import Any
@@ -51,16 +52,16 @@ class using_buffer:
 
     def __init__(self, buffer: object) -> None:
         self._buffer = own_buffer(buffer, "using_buffer()")
-        self._homes: list[object] = []
+        self._homes: dict[int, list[object]] = {}  # by thread: an object may be shared
 
     def __repr__(self) -> str:
         return f"using_buffer({self._buffer!r})"
 
     def __enter__(self) -> Buffer:
-        self._homes.append(_firsttouch.home_enter(self._buffer))
+        self._homes.setdefault(threading.get_ident(), []).append(_firsttouch.home_enter(self._buffer))
         return self._buffer
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        _firsttouch.home_leave(self._homes.pop(), self._buffer)
+        _firsttouch.home_leave(self._homes[threading.get_ident()].pop(), self._buffer)

@@ -68,6 +68,20 @@ impl Scratch {
     }
 }
 
+/// A manager that goes while its block is open, as when Ctrl-C comes between `__enter__` and the block, ends it.
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        Python::try_attach(|py| {
+            let entered = std::mem::take(&mut *self.entered.borrow(py));
+            for entered in entered.into_iter().rev() {
+                let stepped = entered.step_back(py);
+                entered.close(py);
+                stepped.unwrap_or_else(|error| error.write_unraisable(py, None));
+            }
+        });
+    }
+}
+
 fn decorating(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     py.import("firsttouch.scratch.decorating")
 }

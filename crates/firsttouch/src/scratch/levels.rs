@@ -86,8 +86,11 @@ impl Levels {
         self.stack.iter().any(|level| !level.open && level.taken > 0)
     }
 
-    /// A block was taken, on the top level, whoever asked.
-    pub fn came(&mut self, slot: Slot, address: usize, size: usize) {
+    /// A block was taken, on the top level, whoever asked; `false` if one lives at that address already.
+    pub fn came(&mut self, slot: Slot, address: usize, size: usize) -> bool {
+        if self.blocks.contains_key(&address) {
+            return false;
+        }
         let level = self.stack.len();
         match self.stack.last_mut() {
             Some(top) => (top.living, top.taken) = (top.living + 1, top.taken + size),
@@ -96,6 +99,7 @@ impl Levels {
         self.blocks.insert(address, Living { slot, level, size });
         self.used += size;
         self.peak = self.peak.max(self.used);
+        true
     }
 
     /// A block is gone; whether there was one.

@@ -85,7 +85,11 @@ impl Over {
             true => Refused::Crowded,
             false => error.into(),
         })?;
-        self.levels.lock().came(slot, address.as_ptr() as usize, request.size);
+        if !self.levels.lock().came(slot, address.as_ptr() as usize, request.size) {
+            let error = AllocError::new(request.size, Limit::Upstream);
+            failure::explain(error, format!("{} gave an address at which an array lives", self.expression));
+            return Err(error.into());
+        }
         Ok(Block { address, size: request.size, zeroed: request.zeroed })
     }
 }
