@@ -99,9 +99,12 @@ def around(buf: Any) -> Any:
     buf.rewind(mark)
     for _ in range(1000):
         mark = buf.mark()
+        failed = 0
         try:
             between(buf, 30)
-        except Exception:  # noqa: BLE001, RUF100 - Numba knows no other
+        except Exception:  # noqa: BLE001, RUF100 - Numba knows no other; on Python 3.13 it takes little more than a sum
+            failed += 1
+        if failed:
             buf.mark()
         buf.rewind(mark)
     return before - buf.empty(3).ctypes.data

@@ -2,6 +2,7 @@
 
 import contextlib
 import contextvars
+import gc
 import mmap
 import os
 from collections.abc import Callable
@@ -144,7 +145,8 @@ class Program(Arrays):
             with contextlib.suppress(BaseException):
                 self.worker = ThreadPoolExecutor(1)
                 self.check()
-                writes = [self.write, self.resize]  # the parent would see them in shared memory
+                # What writes to arrays that exist: the parent would see that in shared memory.
+                writes = [self.write, self.resize, self.view, self.in_thread]
                 self.steps = [step for step in self.steps if step not in writes]
                 self.go(30)
                 status = 0
@@ -166,6 +168,7 @@ class Program(Arrays):
         self.check()
         self.living.clear()
         self.contexts.clear()
+        gc.collect()  # closures that call themselves
         for buffer in self.buffers[1:5]:
             buffer.reset()
             assert buffer.used == 0
