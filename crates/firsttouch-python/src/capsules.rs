@@ -7,8 +7,8 @@ use crate::c_library;
 use crate::handler::{Charge, Handler, Kind};
 use crate::install::{behind, next, small_limit};
 use crate::numpy_api::{CAPSULE, handler_in};
+use crate::open_scope;
 use crate::owners;
-use crate::scratch::open_scope;
 use firsttouch::allocator::Allocator;
 use firsttouch::scratch::Scope;
 use pyo3::exceptions::PyTypeError;
@@ -74,7 +74,7 @@ pub fn of_scope<'py>(py: Python<'py>, scope: &Arc<Scope>, before: &Bound<'py, Py
 
 /// For our constructors: nothing comes from NumPy, and everything is aligned.
 pub fn direct<'a, 'py>(py: Python<'py>, allocator: &'a PyAllocator) -> PyResult<&'a Bound<'py, PyAny>> {
-    open_scope(allocator)?;
+    open_scope::check(allocator)?;
     let cell = allocator.direct();
     let made = cell.get_or_try_init(py, || match allocator.native() {
         Some(native) => new_direct(py, native),

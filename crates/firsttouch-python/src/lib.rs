@@ -17,6 +17,7 @@ mod handler;
 mod install;
 mod jit;
 mod numpy_api;
+mod open_scope;
 mod own;
 mod owners;
 mod placement;

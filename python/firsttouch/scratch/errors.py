@@ -2,9 +2,6 @@
 
 import typing as _typing
 
-if _typing.TYPE_CHECKING:
-    from firsttouch.scratch.escapes import Survivor
-
 
 class EscapeWarning(RuntimeWarning):
     """Arrays that were made in a scope live on after it."""
@@ -16,7 +13,7 @@ class EscapeError(RuntimeError):
     ``survivors`` are their blocks: address, bytes, shape, dtype and line, as far as known.
     """
 
-    def __init__(self, message: str, survivors: "tuple[Survivor, ...]" = ()) -> None:
+    def __init__(self, message: str, survivors: tuple[_typing.Any, ...] = ()) -> None:
         super().__init__(message)
         self.survivors = survivors
 

@@ -2,7 +2,7 @@
 
 use super::outcome;
 use super::own;
-use super::scope::raw;
+use super::raw::raw;
 use super::shelf::Shelf;
 use super::who::Who;
 use crate::allocator::PyAllocator;

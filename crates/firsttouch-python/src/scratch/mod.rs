@@ -8,6 +8,7 @@ mod known;
 mod manager;
 mod outcome;
 mod own;
+mod raw;
 mod result;
 mod scope;
 mod shelf;
@@ -18,7 +19,6 @@ use pyo3::prelude::*;
 
 pub use buffer::PyBuffer;
 pub use entering::nearest_open;
-pub use scope::open_scope;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<buffer::PyBuffer>()?;

@@ -1,20 +1,13 @@
 //! A scope as Python knows it: an allocator for the time of its `with` block.
 
 use super::buffer::PyBuffer;
+use super::raw::raw;
 use crate::allocator::PyAllocator;
 use crate::capsules;
-use crate::factories::bytes;
 use crate::guarded_by_gil::GuardedByGil;
-use crate::handler::Handler;
-use crate::numpy_api::NumPy;
-use crate::own::kept_error;
-use firsttouch::allocator::Request;
-use firsttouch::failure;
 use firsttouch::scratch::Scope;
-use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
-use pyo3::ffi;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use std::any::Any;
 use std::sync::Arc;
 
 /// Scratch memory for the time of a `with` block; its arrays stay valid for as long as they live.
@@ -60,21 +53,6 @@ impl PyScope {
     }
 }
 
-/// The scope behind an allocator, if it is one that serves now; an error if it is one that does not.
-pub fn open_scope(allocator: &PyAllocator) -> PyResult<()> {
-    let Some(native) = allocator.native() else { return Ok(()) };
-    let any: &dyn Any = native.as_ref();
-    match any.downcast_ref::<Scope>() {
-        Some(scope) if !scope.serves() => Err(PyRuntimeError::new_err(if scope.is_open() {
-            "this scope belongs to another thread or process: open one there, with firsttouch.scratch()"
-        } else {
-            "this scope has ended: its arrays live on, but new ones need an open one, as `with firsttouch.scratch() as \
-             s:` gives"
-        })),
-        _ => Ok(()),
-    }
-}
-
 #[pymethods]
 impl PyScope {
     /// The buffer that it takes memory from.
@@ -106,37 +84,5 @@ impl PyScope {
     fn __repr__(&self) -> String {
         let state = if self.scope.is_open() { "open" } else { "ended" };
         format!("<{state} scope on {}>", self.scope.backing().expression())
-    }
-}
-
-/// Raw memory of an allocator in a memoryview.
-pub fn raw<'py>(
-    allocator: &Bound<'py, PyAllocator>,
-    nbytes: &Bound<'py, PyAny>,
-    alignment: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = allocator.py();
-    let size = bytes("nbytes", nbytes)?;
-    let align = alignment.map_or(Ok(64), |given| bytes("alignment", given))?;
-    let request = Request::bytes(size).aligned(align).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    let numpy = NumPy::get(py)?;
-    let capsule = capsules::direct(py, allocator.get())?;
-    let native = capsules::handler(capsule)?.map(Handler::allocator);
-    let native = native.ok_or_else(|| PyRuntimeError::new_err("this allocator gives no raw memory"))?;
-    drop(kept_error()); // of somebody before, who did not ask
-    let block = native.allocate(request).map_err(|error| {
-        if let Some(own) = kept_error() {
-            return own;
-        }
-        let known = failure::last().filter(|last| *last == error).and_then(|_| failure::last_reason());
-        PyMemoryError::new_err(known.unwrap_or_else(|| error.to_string()))
-    })?;
-    let dtype = py.import("numpy")?.getattr("dtype")?.call1(("u1",))?;
-    // SAFETY: the block is the handler's and large enough; where there is no array it goes back at once.
-    #[allow(unsafe_code)]
-    unsafe {
-        let array = numpy.owning(&[size as isize], &dtype, block.address.as_ptr().cast(), capsule);
-        let array = array.inspect_err(|_| native.deallocate(block.address))?;
-        Bound::from_owned_ptr_or_err(py, ffi::PyMemoryView_FromObject(array.as_ptr()))
     }
 }

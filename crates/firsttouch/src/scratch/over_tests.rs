@@ -1,0 +1,80 @@
+//! Own scratch memory that notes what it is asked.
+
+use super::*;
+use std::sync::Mutex;
+
+/// A bump over one piece, which notes what it was asked.
+struct Bump(Arc<Mutex<(usize, Vec<String>)>>, Box<[u64]>);
+
+// SAFETY: the pointer goes up, and down to marks alone; the piece stays where it is.
+unsafe impl Scratch for Bump {
+    fn allocate(&self, size: usize, align: usize) -> Result<NonNull<u8>, AllocError> {
+        let base = self.1.as_ptr() as usize;
+        let mut state = self.0.lock().unwrap();
+        let at = (base + state.0).next_multiple_of(align);
+        if at + size > base + 8 * self.1.len() {
+            return Err(AllocError::new(size, Limit::Upstream));
+        }
+        state.0 = at + size - base;
+        Ok(NonNull::new(at as *mut u8).unwrap())
+    }
+
+    fn mark(&self) -> u64 {
+        self.0.lock().unwrap().0 as u64
+    }
+
+    unsafe fn rewind(&self, mark: u64) {
+        let mut state = self.0.lock().unwrap();
+        assert!(mark as usize <= state.0);
+        state.0 = mark as usize;
+        state.1.push(format!("rewind {mark}"));
+    }
+}
+
+#[test]
+fn rewinds_only_what_nothing_lives_on() {
+    let log = Arc::new(Mutex::new((0, Vec::new())));
+    let over = Over::new(Box::new(Bump(log.clone(), vec![0; 4096].into())), "Bump()".into());
+    let at = || log.lock().unwrap().0;
+    let outer = over.open();
+    let first = over.allocate(outer, Request::bytes(100)).unwrap();
+    let inner = over.open();
+    let second = over.allocate(inner, Request::zeroed(1000)).unwrap();
+    let full = over.allocate(inner, Request::bytes(1 << 20));
+    assert!(matches!(full, Err(Refused::Failed(_))));
+    let above = at();
+    assert_eq!((over.used(), over.depth(), over.survivors(inner).len()), (1100, 2, 1));
+    assert_eq!(over.close(inner).survivors, 1);
+    assert_eq!(over.close(outer).survivors, 1);
+    assert_eq!(at(), above, "a block lives on top");
+    assert_eq!(over.usable_size(second.address), Some(1000));
+    // SAFETY: the blocks live, and nobody uses them.
+    unsafe {
+        assert!(over.deallocate(first.address) && !over.deallocate(first.address));
+        let third = over.open();
+        assert_eq!(at(), above);
+        assert!(over.deallocate(second.address));
+        over.close(third);
+    }
+    assert_eq!((at(), over.used(), over.capacity(), over.peak()), (0, 0, 0, 1100));
+    over.reset().unwrap();
+    assert_eq!(over.peak(), 0);
+}
+
+#[test]
+fn what_ended_scopes_waste_is_bounded() {
+    let log = Arc::new(Mutex::new((0, Vec::new())));
+    let over = Over::new(Box::new(Bump(log.clone(), vec![0; 4 << 20].into())), "Bump()".into());
+    let mut kept = Vec::new();
+    let crowded = (0..100).any(|_| {
+        let slot = over.open();
+        let turn = over.allocate(slot, Request::bytes(300_000));
+        let small = over.allocate(slot, Request::bytes(100));
+        over.close(slot);
+        // SAFETY: the block lives, and nobody uses it.
+        turn.iter().for_each(|block| unsafe { assert!(over.deallocate(block.address)) });
+        kept.extend(small.ok());
+        turn.is_err()
+    });
+    assert!(crowded && over.capacity() < 4 << 20);
+}
