@@ -7,6 +7,7 @@ Nothing here knows of firsttouch: every line is written the way one writes it fi
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import numpy as np
 from matplotlib import cbook
@@ -26,7 +27,8 @@ STEPS = 600
 
 def load() -> tuple[Field, float, float]:
     """The elevation in metres, and the size of its cells in metres."""
-    with cbook.get_sample_data("jacksboro_fault_dem.npz") as model:
+    model: Any = cbook.get_sample_data("jacksboro_fault_dem.npz")
+    with model:
         height = model["elevation"].astype(np.float64)
         dx = METRES_PER_DEGREE * float(model["dx"]) * float(np.cos(LATITUDE))
         dy = METRES_PER_DEGREE * float(model["dy"])
