@@ -96,7 +96,6 @@ impl Buffer {
     pub(super) unsafe fn give_large(&self, address: NonNull<u8>) -> bool {
         let Source::Chunks(Chunks { upstream, large, options, .. }) = &self.source else { return false };
         let Some(noted) = large.leave(address) else { return false };
-        self.off_the_books(noted);
         // SAFETY: it is the upstream's, it left the list, and nobody uses it any more (caller).
         unsafe {
             if options.debug {
@@ -104,6 +103,7 @@ impl Buffer {
             }
             upstream.deallocate(address);
         }
+        self.off_the_books(noted); // last: until then the upstream has no room for another
         true
     }
 
