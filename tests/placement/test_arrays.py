@@ -96,6 +96,7 @@ LONG = """
     import numpy as np
     import firsttouch as ft
     size = 2 << 30
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     def interrupt():
         time.sleep(0.15)
         os.kill(os.getpid(), signal.SIGINT)
@@ -137,7 +138,7 @@ def test_a_handler_that_does_not_raise_lets_it_go_on() -> None:
 
 
 def test_other_threads_run_during_a_prefault() -> None:
-    ticks, stop = [0], threading.Event()
+    ticks, stop, handler = [0], threading.Event(), signal.getsignal(signal.SIGINT)
 
     def tick() -> None:
         while not stop.is_set():
@@ -153,7 +154,7 @@ def test_other_threads_run_during_a_prefault() -> None:
     ticker.join()
     assert during > 10
     assert array.size
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is handler
 
 
 def test_collapse() -> None:
