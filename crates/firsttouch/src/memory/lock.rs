@@ -12,29 +12,22 @@ const HELD: u32 = 1;
 #[cfg(not(shuttle))]
 const WANTED: u32 = 2; // held, and somebody sleeps on it
 
-/// The word behind a lock.
-struct Word(AtomicU32);
-
-impl Word {
-    const fn new() -> Self {
-        Self(AtomicU32::new(FREE))
-    }
+/// The word behind a lock: how it is taken and given up.
+pub(crate) trait Word {
+    /// A word that nobody holds.
+    #[allow(clippy::declare_interior_mutable_const)] // each lock is made with one of its own
+    const FREE: Self;
+    fn lock(&self);
+    /// Takes it, if nobody holds it; whether that was so.
+    fn try_lock(&self) -> bool;
+    fn unlock(&self);
 }
 
+/// A word that wakes who sleeps on it.
+pub(crate) struct Futex(AtomicU32);
+
 #[cfg(not(shuttle))]
-impl Word {
-    #[inline]
-    fn lock(&self) {
-        if self.0.compare_exchange(FREE, HELD, Acquire, Relaxed).is_err() {
-            self.lock_slowly();
-        }
-    }
-
-    #[inline]
-    fn try_lock(&self) -> bool {
-        self.0.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok()
-    }
-
+impl Futex {
     #[cold]
     fn lock_slowly(&self) {
         for _ in 0..100 {
@@ -46,6 +39,24 @@ impl Word {
         while self.0.swap(WANTED, Acquire) != FREE {
             os::wait(&self.0, WANTED, None);
         }
+    }
+}
+
+#[cfg(not(shuttle))]
+impl Word for Futex {
+    #[allow(clippy::declare_interior_mutable_const)] // as in the trait
+    const FREE: Self = Self(AtomicU32::new(FREE));
+
+    #[inline]
+    fn lock(&self) {
+        if self.0.compare_exchange(FREE, HELD, Acquire, Relaxed).is_err() {
+            self.lock_slowly();
+        }
+    }
+
+    #[inline]
+    fn try_lock(&self) -> bool {
+        self.0.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok()
     }
 
     #[inline]
@@ -59,7 +70,10 @@ impl Word {
 /// Under the model checker any other thread may run before a lock is taken and after it is given up. A lock that nobody
 /// gives up is found as a program that does not end. (Its own mutexes can't outlive a run, as our statics do.)
 #[cfg(shuttle)]
-impl Word {
+impl Word for Futex {
+    #[allow(clippy::declare_interior_mutable_const)] // as in the trait
+    const FREE: Self = Self(AtomicU32::new(FREE));
+
     fn lock(&self) {
         shuttle::thread::yield_now();
         while self.0.compare_exchange(FREE, HELD, Acquire, Relaxed).is_err() {
@@ -81,33 +95,33 @@ impl Word {
 }
 
 /// A value that one thread at a time may use.
-pub(crate) struct Lock<T> {
-    word: Word,
+pub(crate) struct Lock<T, W: Word = Futex> {
+    word: W,
     value: UnsafeCell<T>,
 }
 
 // SAFETY: the value is reached only by the thread that holds the lock (law 6).
-unsafe impl<T: Send> Sync for Lock<T> {}
+unsafe impl<T: Send, W: Word + Sync> Sync for Lock<T, W> {}
 // SAFETY: the value moves with the lock.
-unsafe impl<T: Send> Send for Lock<T> {}
+unsafe impl<T: Send, W: Word + Send> Send for Lock<T, W> {}
 
 /// The right to use a [`Lock`]'s value until it is dropped.
-pub(crate) struct Guard<'a, T>(&'a Lock<T>);
+pub(crate) struct Guard<'a, T, W: Word = Futex>(&'a Lock<T, W>);
 
-impl<T> Lock<T> {
+impl<T, W: Word> Lock<T, W> {
     pub(crate) const fn new(value: T) -> Self {
-        Self { word: Word::new(), value: UnsafeCell::new(value) }
+        Self { word: W::FREE, value: UnsafeCell::new(value) }
     }
 
     #[inline]
-    pub(crate) fn lock(&self) -> Guard<'_, T> {
+    pub(crate) fn lock(&self) -> Guard<'_, T, W> {
         self.word.lock();
         Guard(self)
     }
 
     /// The value, if nobody else uses it now.
     #[inline]
-    pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
+    pub(crate) fn try_lock(&self) -> Option<Guard<'_, T, W>> {
         self.word.try_lock().then(|| Guard(self)) // lazily: a guard that is dropped unlocks
     }
 
@@ -135,7 +149,7 @@ impl<T> Lock<T> {
     }
 }
 
-impl<T> Deref for Guard<'_, T> {
+impl<T, W: Word> Deref for Guard<'_, T, W> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
@@ -144,7 +158,7 @@ impl<T> Deref for Guard<'_, T> {
     }
 }
 
-impl<T> DerefMut for Guard<'_, T> {
+impl<T, W: Word> DerefMut for Guard<'_, T, W> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: the guard holds the lock.
@@ -152,7 +166,7 @@ impl<T> DerefMut for Guard<'_, T> {
     }
 }
 
-impl<T> Drop for Guard<'_, T> {
+impl<T, W: Word> Drop for Guard<'_, T, W> {
     #[inline]
     fn drop(&mut self) {
         self.0.word.unlock();
