@@ -49,6 +49,15 @@ thread_local! {
     static ERROR: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
+/// The address that a method written in Python returned; an error where that is none, which `call` names.
+pub fn as_address(given: &Bound<'_, PyAny>, call: &impl Fn() -> String) -> PyResult<usize> {
+    if !given.is_instance_of::<PyInt>() || given.is_instance_of::<PyBool>() {
+        let kind = given.get_type().name()?;
+        return Err(PyTypeError::new_err(format!("{} returned {kind}, not an address (an int)", call())));
+    }
+    given.extract().map_err(|_| PyValueError::new_err(format!("{} returned {given}, which is not an address", call())))
+}
+
 /// Keeps what an allocation of this thread raised, for the constructor that asked.
 pub fn keep_error(error: PyErr) {
     let before = ERROR.with(|last| last.borrow_mut().replace(error));
@@ -102,13 +111,7 @@ impl Own {
         if given.is_none() {
             return Err(PyMemoryError::new_err(format!("{} returned None: it has no memory", call())));
         }
-        if !given.is_instance_of::<PyInt>() || given.is_instance_of::<PyBool>() {
-            let kind = given.get_type().name()?;
-            return Err(PyTypeError::new_err(format!("{} returned {kind}, not an address (an int)", call())));
-        }
-        let address: usize = given
-            .extract()
-            .map_err(|_| PyValueError::new_err(format!("{} returned {given}, which is not an address", call())))?;
+        let address = as_address(&given, &call)?;
         if address == 0 {
             return Err(PyMemoryError::new_err(format!("{} returned 0: it has no memory", call())));
         }

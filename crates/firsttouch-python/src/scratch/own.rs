@@ -3,14 +3,14 @@
 use super::buffer::PyBuffer;
 use super::known::{self, Key};
 use crate::guarded_by_gil::GuardedByGil;
+use crate::own::{as_address, keep_error};
 use firsttouch::allocator::{AllocError, Limit};
 use firsttouch::arena::Scratch;
 use firsttouch::arena::table::Table;
 use firsttouch::failure;
 use firsttouch::scratch::Over;
-use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyInt};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
@@ -44,14 +44,7 @@ impl Own {
     fn ask(&self, py: Python<'_>, size: usize, align: usize) -> PyResult<usize> {
         let answer = self.object.bind(py).call_method1("allocate", (size, align))?;
         let call = || format!("{}.allocate({size}, {align})", self.name);
-        if answer.is_none() {
-            return Err(PyMemoryError::new_err(format!("{} has no room", call())));
-        }
-        if answer.is_instance_of::<PyBool>() || !answer.is_instance_of::<PyInt>() {
-            let kind = answer.get_type().name()?.to_string();
-            return Err(PyTypeError::new_err(format!("{} returned {kind}, not an address", call())));
-        }
-        let address = answer.extract::<usize>().unwrap_or(0);
+        let address = if answer.is_none() { 0 } else { as_address(&answer, &call)? };
         if address == 0 {
             return Err(PyMemoryError::new_err(format!("{} has no room", call())));
         }
@@ -74,7 +67,7 @@ unsafe impl Scratch for Own {
         let asked = Python::try_attach(|py| {
             self.ask(py, size, align).map_err(|raised| {
                 failure::explain(error, format!("{size} bytes could not be had: {}: {raised}", self.name));
-                crate::own::keep_error(raised);
+                keep_error(raised);
                 error
             })
         });
