@@ -4,7 +4,7 @@
 //! whoever served before all of them. For contexts leak: a child task, a callback and a thread that was handed the
 //! context all still see it. What it gave it takes back for ever, from any thread.
 
-use super::backing::{Backing, Closed, Hold, Refused, Slot, Survivor};
+use super::backing::{Backing, Closed, Hold, Refused, Slot};
 use super::owner::Owner;
 use super::passed::Passed;
 use crate::allocator::{AllocError, Allocator, Block, Request};
@@ -111,7 +111,7 @@ impl Scope {
         if gone.is_some() {
             *outer = ended.outer();
         }
-        drop(outer);
+        drop(outer); // before what is gone: its end may be long
     }
 
     /// The scopes around it, from inside.
@@ -129,12 +129,7 @@ impl Scope {
         Slot(self.slot.load(Relaxed))
     }
 
-    /// Its living blocks.
-    pub fn survivors(&self) -> Vec<Survivor> {
-        self.backing.survivors(self.slot())
-    }
-
-    /// How many they are.
+    /// How many of its blocks live.
     pub fn living(&self) -> usize {
         self.backing.living(self.slot())
     }
