@@ -12,7 +12,7 @@ import firsttouch as ft
 class Bump:
     """A bump over one piece. It can't be hashed, and all are equal."""
 
-    size: int
+    size: int = 1 << 20
 
     def __post_init__(self) -> None:
         with ft.use(ft.numpy_default()):

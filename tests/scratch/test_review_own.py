@@ -1,6 +1,5 @@
 """Scratch memory of one's own: one buffer for each object, whose errors reach whom they concern."""
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,36 +8,9 @@ import pytest
 import firsttouch as ft
 from firsttouch.scratch.default import own_buffer
 from tests.scratch.arrays import MIDDLE, Kept
+from tests.scratch.own_bump import Bump
 
 pytestmark = pytest.mark.quick
-
-
-@dataclass
-class Bump:
-    """It can't be hashed, and is equal to others."""
-
-    size: int = 1 << 20
-    top: int = field(default=0, compare=False)
-    store: Any = field(default=None, compare=False)
-    log: list[Any] = field(default_factory=list, compare=False)
-
-    def __post_init__(self) -> None:
-        self.store = np.zeros(self.size, np.uint8)
-
-    def allocate(self, nbytes: int, alignment: int) -> Any:
-        base = self.store.ctypes.data
-        at = -(-(base + self.top) // alignment) * alignment
-        if at + nbytes > base + self.size:
-            return None
-        self.top = at + nbytes - base
-        return at
-
-    def mark(self) -> Any:
-        return self.top
-
-    def rewind(self, mark: Any) -> None:
-        assert mark <= self.top
-        self.top = mark
 
 
 class Equal(Bump):
@@ -100,6 +72,10 @@ class Fails(Bump):
     """Fails at its end or, where told, at its begin."""
 
     begins = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.log: list[Any] = []
 
     def mark(self) -> Any:
         if not self.begins:
