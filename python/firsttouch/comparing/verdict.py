@@ -1,11 +1,12 @@
 """What the figures allow to say, in a sentence or two; "no difference" is one of them.
 
-A contender is called faster, or slower, only where the whole 95 % interval of its speed-up lies beyond what the default
-shows against itself, and at least two per cent away from 1.
+A contender is called faster, or slower, only where the whole 95 % interval of its speed-up lies further from 1 than the
+noise, which the default shows against itself, and than two per cent.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -36,8 +37,9 @@ class Verdict:
 
 
 def margin(noise: Estimate) -> float:
-    """What a speed-up has to differ from 1 by."""
-    return max(LEAST, noise.high - 1, 1 / noise.low - 1)
+    """What a speed-up has to differ from 1 by: the default's own distance from it, or half its interval."""
+    apart = max(noise.value, 1 / noise.value)
+    return max(LEAST, apart - 1, math.sqrt(noise.high / noise.low) - 1)
 
 
 def judge(noise: Estimate, standings: Sequence[Standing], rounds: int) -> Verdict:
@@ -58,8 +60,13 @@ def judge(noise: Estimate, standings: Sequence[Standing], rounds: int) -> Verdic
 
 
 def _none(noise: Estimate) -> str:
-    size = 100 * margin(noise)
-    return f"No difference: nothing here is faster than NumPy's default by more than {size:.0f} %, which is the noise."
+    size = margin(noise)
+    if size == LEAST:
+        return f"No difference: nothing here is faster than NumPy's default by more than {100 * size:.0f} %."
+    return (
+        f"No difference beyond the noise, which is {100 * size:.0f} % here: nothing is faster than NumPy's default by"
+        " more. More runs, as with --budget 5m, tell finer differences."
+    )
 
 
 def _faster(faster: Sequence[Standing], bar: float) -> list[str]:

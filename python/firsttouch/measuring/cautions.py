@@ -38,7 +38,7 @@ def _nearly_full() -> list[str]:
     limit, used = (read(cgroup_file(*names)) for names in _CGROUP)
     if not limit.isdigit() or not used.isdigit() or int(used) < FULL * int(limit):
         return []
-    return [f"the control group's memory is {int(used) / int(limit):.0%} full: pages are reclaimed meanwhile"]
+    return [f"the control group's memory is {100 * int(used) / int(limit):.0f} % full: pages are reclaimed meanwhile"]
 
 
 _CGROUP = ("memory.max", "memory.limit_in_bytes"), ("memory.current", "memory.usage_in_bytes")
@@ -71,8 +71,8 @@ class Watch:
             busy = f"the load average was {self._load:.1f} at the start, on {processors} processors"
             said.append(f"others were at work: {busy}")
         if spent["stolen"] > STOLEN * max(1, spent["total"]):
-            share = spent["stolen"] / spent["total"]
-            said.append(f"the host took {share:.0%} of the processors' time for others (steal)")
+            share = 100 * spent["stolen"] / spent["total"]
+            said.append(f"the host took {share:.0f} % of the processors' time for others (steal)")
         if spent["swapped"]:
             said.append(f"the machine swapped: {spent['swapped']:,} pages went in or out")
         if spent["throttled"]:
@@ -85,4 +85,4 @@ def of_equals(ratio: Estimate) -> list[str]:
     apart = max(ratio.high - 1, 1 - ratio.low)
     if apart <= SPREAD:
         return []
-    return [f"the machine is noisy: NumPy's default against itself was off by up to {apart:.0%}"]
+    return [f"the machine is noisy: NumPy's default against itself was off by up to {100 * apart:.0f} %"]
