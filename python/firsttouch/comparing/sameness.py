@@ -18,10 +18,10 @@ class Difference:
     reference: bytes | None
     other: bytes | None
 
-    def words(self, of_reference: str, of_other: str) -> str:
-        """Both lines, named after who wrote them, from shortly before the place where they part."""
+    def words(self, in_reference: str, in_other: str) -> str:
+        """Both lines, with where they stand, from shortly before the place where they part."""
         first, second = _shown(self.reference, self.other)
-        return f"line {self.line} is {first} under {of_reference} and {second} under {of_other}"
+        return f"line {self.line} is {first} {in_reference} and {second} {in_other}"
 
 
 def difference(reference: Path, other: Path) -> Difference | None:

@@ -6,10 +6,10 @@ noise, which the default shows against itself, and than two per cent.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from firsttouch.measuring import cautions
 from firsttouch.measuring.statistics import Estimate
 
 LEAST = 0.02
@@ -37,17 +37,15 @@ class Verdict:
 
 
 def margin(noise: Estimate) -> float:
-    """What a speed-up has to differ from 1 by: the default's own distance from it, or half its interval."""
-    apart = max(noise.value, 1 / noise.value)
-    return max(LEAST, apart - 1, math.sqrt(noise.high / noise.low) - 1)
+    """What a speed-up has to differ from 1 by."""
+    return max(LEAST, cautions.noise(noise))
 
 
 def judge(noise: Estimate, standings: Sequence[Standing], rounds: int) -> Verdict:
     """Sentences for people, from the default's figure against itself and everyone's against the default."""
     if rounds < FEWEST:
-        return Verdict(
-            (f"{rounds} run{'s' * (rounds > 1)} of each cannot be told from chance: take {FEWEST} or more.",)
-        )
+        runs = "one run" if rounds == 1 else f"{rounds} runs"
+        return Verdict((f"No advice: {runs} of each cannot be told from chance; take {FEWEST} or more.",))
     bar = 1 + margin(noise)
     ordered = sorted(standings, key=lambda one: -one.speedup.value)
     faster = [one for one in ordered if one.speedup.low > bar]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from pathlib import Path
@@ -80,9 +81,12 @@ class Watch:
         return said
 
 
+def noise(ratio: Estimate) -> float:
+    """What two equal contenders differ by: their ratio's distance from 1, or half its interval if that is more."""
+    return max(ratio.value - 1, 1 / ratio.value - 1, math.sqrt(ratio.high / ratio.low) - 1)
+
+
 def of_equals(ratio: Estimate) -> list[str]:
-    """What a contender against itself tells of the noise."""
-    apart = max(ratio.high - 1, 1 - ratio.low)
-    if apart <= SPREAD:
-        return []
-    return [f"the machine is noisy: NumPy's default against itself was off by up to {100 * apart:.0f} %"]
+    """What a contender against itself tells."""
+    apart = noise(ratio)
+    return [f"the machine is noisy: two equal contenders differ by {100 * apart:.0f} %"] if apart > SPREAD else []
