@@ -14,7 +14,7 @@ Write = Callable[[str, str], Path]
 # The second array ends at the heap's top: glibc gives it back at every turn, and all its pages are faulted in again.
 FAULTS = """\
 import numpy as np
-for _ in range(300):
+for _ in range(200):
     a = np.empty(3_900_000, np.uint8)
     b = np.empty(3_900_000, np.uint8)
     a[::4096] = b[::4096] = 1

@@ -99,7 +99,8 @@ def show(outcome: Outcome, out: Output, asked: Asked) -> None:
     from firsttouch.measuring.machine import describe
     from firsttouch.measuring.page import Page
 
-    served = any(candidates.served(row.contender) and row.runs for row in outcome.rows)
+    wanted = out.json or out.html or not out.quiet
+    served = wanted and any(candidates.served(row.contender) and row.runs for row in outcome.rows)
     verdict, table = report.judged(outcome), report.table(outcome)
     notes = report.notes(outcome, asked.absent, importing.seconds() if served else None)
     program, python = asked.program, asked.python
