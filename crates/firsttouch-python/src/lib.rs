@@ -21,8 +21,6 @@ mod open_scope;
 mod own;
 mod owners;
 mod placement;
-mod placement_run_on;
-mod placement_waiting;
 mod plain;
 mod report;
 mod scratch;

@@ -10,6 +10,7 @@ mod front;
 mod own;
 mod scope;
 
+use crate::allocator::has_slabs;
 use crate::guarded_by_gil::GuardedByGil;
 use crate::numpy_api::{Functions, RawAllocator, RawHandler};
 use firsttouch::allocator::{Allocator, Request};
@@ -51,6 +52,8 @@ pub enum Kind {
 pub struct Charge {
     pub allocator: Arc<dyn Allocator>,
     pub direct: PyOnceLock<Py<PyAny>>,
+    /// Whether its arrays are to lie in slabs along an axis.
+    pub slabs: bool,
 }
 
 /// A handler with what its functions need. NumPy sees only `raw`.
@@ -76,7 +79,8 @@ unsafe impl Sync for Handler {}
 unsafe impl Send for Handler {}
 
 fn charge(allocator: Arc<dyn Allocator>) -> *mut Charge {
-    Box::into_raw(Box::new(Charge { allocator, direct: PyOnceLock::new() }))
+    let slabs = has_slabs(&allocator);
+    Box::into_raw(Box::new(Charge { allocator, direct: PyOnceLock::new(), slabs }))
 }
 
 impl Handler {

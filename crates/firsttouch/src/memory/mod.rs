@@ -5,10 +5,12 @@
 
 pub mod address_map;
 pub(crate) mod ages;
+pub mod axis;
 pub(crate) mod brief_lock;
 pub mod caretaker;
 mod claim;
 pub(crate) mod class;
+pub mod collapse;
 mod free_lists;
 pub(crate) mod heap;
 #[cfg(test)]
@@ -18,6 +20,7 @@ pub(crate) mod lock;
 pub(crate) mod mapping;
 pub mod migration;
 mod open;
+mod orders;
 mod page;
 pub mod placement;
 pub mod policy;
