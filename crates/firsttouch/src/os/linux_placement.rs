@@ -164,15 +164,16 @@ pub fn current_node() -> usize {
     node as usize
 }
 
-/// Bytes of a node's memory that nobody uses, and how many of them the kernel keeps rather than take another node's (a
-/// little more than it does by default).
+/// Bytes of a node's memory that nobody uses, and about how many of them the kernel keeps, as it takes another node's
+/// first.
 pub fn free_memory_of(node: usize) -> Option<(usize, usize)> {
     let text = system_file(&format!("/sys/devices/system/node/node{node}/meminfo"))?;
     let bytes = |name: &str| {
         let line = text.lines().find_map(|line| line.split_once(name))?.1;
         Some(line.split_whitespace().next()?.parse::<usize>().ok()? << 10)
     };
-    Some((bytes("MemFree:")?, (bytes("MemTotal:")? / 64).min(1 << 30)))
+    let least: usize = system_file("/proc/sys/vm/min_free_kbytes")?.trim().parse().ok()?;
+    Some((bytes("MemFree:")?, (least << 10) + bytes("MemTotal:")? / 256))
 }
 
 /// sched_getaffinity(2): the processors this thread may run on.
