@@ -19,7 +19,7 @@
 //! - [`is_shared`]: whether forked children would write to the same memory.
 //! - [`map_huge`], [`populate`], [`collapse`], [`lock`], [`bind`], [`move_pages`]: page size, prefault and NUMA node of a
 //!   range; [`thread_policy`], [`prefer_node`], [`thread_processors`], [`run_on_processors`]: of a thread;
-//!   [`allowed_nodes`], [`current_node`], [`explicit_huge_pages`], [`free_huge_pages`], [`transparent_huge_pages`],
+//!   [`allowed_nodes`], [`current_node`], [`free_memory_of`], [`explicit_huge_pages`], [`free_huge_pages`], [`transparent_huge_pages`],
 //!   [`lock_limit`], [`system_file`]: what there is. Each may be refused; placement says so in its receipt.
 //! - [`watch_faults`]: a memory fault is noted before it ends the process. [`write_at_start`]: how a handler notes it.
 
@@ -62,7 +62,7 @@ pub use none::*;
 mod bits;
 mod inject;
 pub use bits::{Bits, Nodes, Processors};
-pub use inject::{Call, fail_after, injected};
+pub use inject::{Call, Pretence, fail_after, injected, pretence, pretend, pretend_on, pretended_processor};
 
 /// An access to memory that is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -168,6 +168,11 @@ pub fn bind(_address: usize, _size: usize, _mode: Mode, _nodes: &Nodes, _move_pa
 pub struct ThreadPolicy(());
 
 impl ThreadPolicy {
+    /// It does not matter.
+    pub fn leads_to(&self, _near: &Nodes) -> bool {
+        true
+    }
+
     /// None.
     pub fn bounds(&self) -> Option<Nodes> {
         None
@@ -207,6 +212,11 @@ pub fn move_pages(_pages: &[usize], _nodes: Option<&[i32]>, _status: &mut [i32])
 /// The first.
 pub fn current_node() -> usize {
     0
+}
+
+/// Not known.
+pub fn free_memory_of(_node: usize) -> Option<(usize, usize)> {
+    None
 }
 
 /// Refuses.
