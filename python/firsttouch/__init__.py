@@ -42,6 +42,7 @@ from firsttouch.allocators import (
     numpy_default,
     pages,
 )
+from firsttouch.measuring import Measured, measure
 from firsttouch.own import AllocatorLike, OwnAllocator
 from firsttouch.placement.arrays import collapse, migrate, receipt, receipts, touch
 from firsttouch.placement.nodes import current_node, highest_node, run_on, topology
@@ -90,6 +91,7 @@ __all__ = [
     "FixedBuffer",
     "Inspection",
     "Mark",
+    "Measured",
     "NotBackedWarning",
     "OwnAllocator",
     "PageSource",
@@ -130,6 +132,7 @@ __all__ = [
     "limited",
     "linspace",
     "malloc",
+    "measure",
     "migrate",
     "mimalloc",
     "numa",

@@ -8,9 +8,11 @@ from firsttouch.scratch.kinds import OwnScratch
 
 __all__ = [
     "BACKEND",
+    "GAUGE_LEAST",
     "Allocator",
     "Buffer",
     "FixedBuffer",
+    "GaugeRegion",
     "JitBuffers",
     "Mark",
     "Scope",
@@ -97,6 +99,7 @@ _R2 = typing.TypeVar("_R2")
 
 __version__: str
 BACKEND: bool
+GAUGE_LEAST: int
 
 class UnsupportedError(RuntimeError): ...
 
@@ -331,6 +334,13 @@ def home_enter(buffer: Buffer) -> object: ...
 def home_leave(home: object, buffer: Buffer) -> None: ...
 def parse_size(text: str) -> int: ...
 def resume_later() -> None: ...
+
+@typing.final
+class GaugeRegion:
+    def __new__(cls, only_this_thread: bool, cold: list[Allocator]) -> GaugeRegion: ...
+    def look(self) -> dict[str, int | None] | None: ...
+    def close(self) -> dict[str, int | None] | None: ...
+
 def pool(
     upstream: Allocator | None = None,
     *,

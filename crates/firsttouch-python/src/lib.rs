@@ -12,6 +12,7 @@ mod dtypes;
 mod factories;
 mod faults;
 mod forks;
+mod gauge;
 mod guarded_by_gil;
 mod handler;
 mod install;
@@ -67,6 +68,7 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     contexts::register(module)?;
     faults::register(module)?;
     forks::register(module)?;
+    gauge::register(module)?;
     scratch::register(module)?;
     placement::register(module)?;
     sight::register(module)?;

@@ -11,7 +11,7 @@ use crate::os;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::Once;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::Duration;
 
 /// Time between two ticks.
@@ -50,6 +50,8 @@ static CARE: Lock<Care> = Lock::new(Care { wards: Vec::new(), thread: None });
 static RUNS: AtomicU32 = AtomicU32::new(0);
 /// Whether it is asked to end; it sleeps on this word.
 static STOP: AtomicU32 = AtomicU32::new(0);
+/// Whether nothing is aged and given back now.
+static RESTS: AtomicBool = AtomicBool::new(false);
 
 /// Looks after `ward` from now on.
 ///
@@ -91,6 +93,12 @@ fn start() -> bool {
     RUNS.load(SeqCst) != 0
 }
 
+/// Lets time stand still for idle memory, or pass again: while somebody measures, what is recycled must not depend on
+/// the clock. Bounds on idle memory hold all the same, as requests see to them.
+pub(crate) fn rest(rests: bool) {
+    RESTS.store(rests, Relaxed);
+}
+
 /// Starts the thread again after a fork, if there is something to look after.
 pub fn resume() {
     let rests = CARE.lock().wards.iter().all(|ward| ward.rests());
@@ -105,6 +113,9 @@ extern "C" fn body(_: *mut c_void) -> *mut c_void {
         os::wait(&STOP, 0, Some(TICK));
         if STOP.load(SeqCst) != 0 {
             break;
+        }
+        if RESTS.load(Relaxed) {
+            continue;
         }
         let care = CARE.lock();
         for ward in &care.wards {
