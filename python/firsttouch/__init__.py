@@ -52,6 +52,7 @@ from firsttouch.reports import Failure, Stats, stats
 from firsttouch.scopes import use
 from firsttouch.scratch.default import default_buffer, using_buffer
 from firsttouch.scratch.errors import EscapeError, EscapeWarning
+from firsttouch.sharing import SharedArrayError, share, shared
 from firsttouch.sight import (
     Inspection,
     NotBackedWarning,
@@ -99,6 +100,7 @@ __all__ = [
     "Policy",
     "Scope",
     "ScratchBuffer",
+    "SharedArrayError",
     "Stats",
     "UnsupportedError",
     "__version__",
@@ -148,6 +150,8 @@ __all__ = [
     "run_on",
     "scratch",
     "scratch_from_table",
+    "share",
+    "shared",
     "stats",
     "topology",
     "touch",

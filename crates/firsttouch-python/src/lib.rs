@@ -27,6 +27,7 @@ mod placement_waiting;
 mod plain;
 mod report;
 mod scratch;
+mod shared;
 mod sight;
 mod sites;
 mod stacks;
@@ -71,6 +72,7 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     gauge::register(module)?;
     scratch::register(module)?;
     placement::register(module)?;
+    shared::register(module)?;
     sight::register(module)?;
     report::register(module)
 }

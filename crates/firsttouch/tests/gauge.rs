@@ -1,5 +1,7 @@
 //! The gauge: regions that nest, overlap and end in any order count their own blocks.
 
+#![allow(unsafe_code)] // Safety: blocks go back as they came.
+
 use firsttouch::adaptors::{Options, Pool, Tracked};
 use firsttouch::allocator::{Allocator, Request};
 use firsttouch::gauge::{self, Region};

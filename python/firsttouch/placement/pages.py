@@ -13,8 +13,10 @@ Huge: TypeAlias = Literal[False] | str | Sequence[Literal[False] | str]
 """``False``, ``"thp"``, a size like ``"2M"`` or ``"1G"``, or several of these: the first that can be had."""
 
 
-def placed(huge: Huge, populate: bool | int, lock: bool, numa: PolicyLike | None, strict: bool) -> Allocator:
-    """Pages as asked for; the plain ones where nothing but ``huge`` is."""
+def placed(
+    huge: Huge, populate: bool | int, lock: bool, numa: PolicyLike | None, strict: bool, *, plain: bool = True
+) -> Allocator:
+    """Pages as asked for; the plain ones where nothing but ``huge`` is and these may be."""
     names = _page_sizes(huge)
     threads = _threads(populate)
     lock, strict = arguments.flag("lock", lock), arguments.flag("strict", strict)
@@ -24,7 +26,7 @@ def placed(huge: Huge, populate: bool | int, lock: bool, numa: PolicyLike | None
             f'numa={chosen!r}: pages know bytes and not axes, so only "blocked:0" (slabs along axis 0 of arrays in C '
             f"order) can be had here; for another axis make the array, and firsttouch.migrate(a, {chosen!r})"
         )
-    if not (threads or lock or strict or chosen) and names in ([], ["thp"]):
+    if plain and not (threads or lock or strict or chosen) and names in ([], ["thp"]):
         return _firsttouch.pages("thp" if names else False)
     return _firsttouch.placed_pages(names, threads, lock, chosen, strict)
 

@@ -21,6 +21,10 @@ pub(crate) const TICK: Duration = Duration::from_millis(100);
 pub(crate) trait Ward: Sync {
     /// A tick has passed.
     fn tick(&self);
+    /// Whether ticks age what it keeps: they pause while somebody measures.
+    fn ages(&self) -> bool {
+        true
+    }
     /// Whether there is nothing to look after.
     fn rests(&self) -> bool;
     /// Gives all idle memory back.
@@ -114,11 +118,9 @@ extern "C" fn body(_: *mut c_void) -> *mut c_void {
         if STOP.load(SeqCst) != 0 {
             break;
         }
-        if RESTS.load(Relaxed) {
-            continue;
-        }
         let care = CARE.lock();
-        for ward in &care.wards {
+        let rests = RESTS.load(Relaxed);
+        for ward in care.wards.iter().filter(|ward| !(rests && ward.ages())) {
             ward.tick();
         }
         if care.wards.iter().all(|ward| ward.rests()) {

@@ -31,6 +31,7 @@ pub(crate) mod reserve;
 pub mod residency;
 pub mod run_on;
 mod segment;
+pub mod shared;
 mod spans;
 mod top;
 pub mod topology;

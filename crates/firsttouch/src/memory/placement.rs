@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)] // Safety: a mapping is made here, and nobody knows it until it is handed out.
 
-use super::mapping::{bind, map_aligned, map_explicit, map_transparent};
+use super::mapping::{Mapper, Private, bind};
 pub use super::page::Page;
 use super::page::page_bytes;
 use super::policy::{Orders, Outer, Policy};
@@ -95,6 +95,11 @@ impl Placement {
     /// Where there is no memory; where the pages are to be real at once and there are fewer; where locking is refused;
     /// with `strict`, where anything else that was asked for is not granted.
     pub fn map(&self, size: usize, align: usize) -> Result<Placed, AllocError> {
+        self.map_by(&mut Private, size, align)
+    }
+
+    /// The same with mappings that `mapper` makes.
+    pub(super) fn map_by(&self, mapper: &mut dyn Mapper, size: usize, align: usize) -> Result<Placed, AllocError> {
         let mut receipt = Receipt::new(size);
         let orders = self.orders(&mut receipt);
         if self.strict
@@ -103,7 +108,7 @@ impl Placement {
             receipt.count(!self.pages.is_empty());
             return Err(strict_error(size, &format!("numa: {reason}")));
         }
-        let placed = self.map_pages(size, align, orders.as_ref(), &mut receipt)?;
+        let placed = self.map_pages(mapper, size, align, orders.as_ref(), &mut receipt)?;
         let finished = self.finish(placed, orders.as_ref(), &mut receipt);
         receipt.count(!self.pages.is_empty());
         finished.inspect_err(|_| {
@@ -131,6 +136,7 @@ impl Placement {
     /// A mapping on the first page size that can be had.
     fn map_pages(
         &self,
+        mapper: &mut dyn Mapper,
         size: usize,
         align: usize,
         orders: Option<&Orders>,
@@ -139,8 +145,8 @@ impl Placement {
         for (at, &page) in self.pages.iter().enumerate() {
             let found = match page {
                 Page::Base => break,
-                Page::Transparent => map_transparent(size, align),
-                Page::Explicit(bytes) => map_explicit(size, align, bytes, orders),
+                Page::Transparent => mapper.transparent(size, align),
+                Page::Explicit(bytes) => mapper.explicit(size, align, bytes, orders),
             };
             match found {
                 Ok(mapping) => {
@@ -160,7 +166,7 @@ impl Placement {
             return Err(strict_error(size, &what));
         }
         let bytes = round_up(size, os::page_size()).unwrap_or(size);
-        let mapping = map_aligned(bytes, align.max(os::page_size())).map_err(|error| {
+        let mapping = mapper.base(bytes, align.max(os::page_size())).map_err(|error| {
             let error = AllocError::new(size, os::why_refused(size, error));
             failure::remember(error);
             error
