@@ -8,13 +8,16 @@ from firsttouch.scratch.kinds import OwnScratch
 
 __all__ = [
     "BACKEND",
+    "GAUGE_LEAST",
     "Allocator",
     "Buffer",
     "FixedBuffer",
+    "GaugeRegion",
     "JitBuffers",
     "Mark",
     "Scope",
     "ScratchBuffer",
+    "SharedMapping",
     "ThreadPlace",
     "UnsupportedError",
     "__version__",
@@ -74,6 +77,8 @@ __all__ = [
     "scratch_from_table",
     "set_long",
     "set_small_limit",
+    "shared_arrived",
+    "shared_linger",
     "stats",
     "take_error",
     "tally",
@@ -98,6 +103,7 @@ _R2 = typing.TypeVar("_R2")
 
 __version__: str
 BACKEND: bool
+GAUGE_LEAST: int
 
 class UnsupportedError(RuntimeError): ...
 
@@ -338,6 +344,36 @@ def home_enter(buffer: Buffer) -> object: ...
 def home_leave(home: object, buffer: Buffer) -> None: ...
 def parse_size(text: str) -> int: ...
 def resume_later() -> None: ...
+
+_Handle: typing.TypeAlias = tuple[str, int, int, int, int, tuple[str, int, int]]
+
+@typing.final
+class SharedMapping:
+    def __new__(cls, nbytes: int, pages: Allocator) -> SharedMapping: ...
+    @staticmethod
+    def open(words: _Handle, write: bool) -> tuple[SharedMapping | None, str, int]: ...
+    def handle(self) -> _Handle: ...
+    @property
+    def address(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def writeable(self) -> bool: ...
+    @property
+    def token(self) -> str: ...
+    def receipt(self) -> dict[str, typing.Any] | None: ...
+    @property
+    def __array_interface__(self) -> dict[str, typing.Any]: ...
+
+def shared_arrived(words: _Handle) -> None: ...
+def shared_linger(seconds: float) -> bool: ...
+
+@typing.final
+class GaugeRegion:
+    def __new__(cls, only_this_thread: bool, cold: list[Allocator]) -> GaugeRegion: ...
+    def look(self) -> dict[str, int | None] | None: ...
+    def close(self) -> dict[str, int | None] | None: ...
+
 def pool(
     upstream: Allocator | None = None,
     *,

@@ -12,6 +12,7 @@ mod dtypes;
 mod factories;
 mod faults;
 mod forks;
+mod gauge;
 mod guarded_by_gil;
 mod handler;
 mod install;
@@ -24,6 +25,7 @@ mod placement;
 mod plain;
 mod report;
 mod scratch;
+mod shared;
 mod sight;
 mod sites;
 mod stacks;
@@ -65,8 +67,10 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     contexts::register(module)?;
     faults::register(module)?;
     forks::register(module)?;
+    gauge::register(module)?;
     scratch::register(module)?;
     placement::register(module)?;
+    shared::register(module)?;
     sight::register(module)?;
     report::register(module)
 }

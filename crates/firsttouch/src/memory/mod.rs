@@ -36,6 +36,7 @@ pub(crate) mod reserve;
 pub mod residency;
 pub mod run_on;
 mod segment;
+pub mod shared;
 mod spans;
 pub(crate) mod strays;
 mod top;

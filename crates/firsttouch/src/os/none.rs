@@ -3,6 +3,7 @@
 use super::{Errno, Fault, MappingText, Mode, Nodes, PageRegion, Processors};
 use crate::failure::Limit;
 use std::ffi::{CStr, c_void};
+use std::fs::File;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
@@ -307,4 +308,49 @@ pub fn has_swap() -> Option<bool> {
 /// Not known.
 pub fn may_ask_for_cache(_path: &str, _inode: u64) -> bool {
     false
+}
+
+/// Refuses.
+pub fn memory_file(_name: &str, _size: usize, _huge: Option<usize>) -> Result<File, Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
+pub fn open_memory_file(_process: u32, _number: i32, _write: bool) -> Result<File, Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
+pub fn file_name(_process: u32, _number: i32) -> Result<String, Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// None.
+pub fn file_number(_file: &File) -> i32 {
+    -1
+}
+
+/// Not known.
+pub fn process_exists(_process: u32) -> bool {
+    false
+}
+
+/// Refuses.
+pub fn map_file(_file: &File, _size: usize, _align: usize, _write: bool) -> Result<usize, Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
+pub fn write_file_at(_file: &File, _bytes: &[u8], _offset: usize) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// None are known.
+pub fn transparent_huge_pages_shared() -> bool {
+    false
+}
+
+/// None is needed.
+pub fn random() -> [u8; 16] {
+    [0; 16]
 }
