@@ -29,6 +29,7 @@ mod scratch;
 mod sight;
 mod sites;
 mod stacks;
+mod trace;
 mod traces;
 
 use pyo3::create_exception;
@@ -70,5 +71,6 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     scratch::register(module)?;
     placement::register(module)?;
     sight::register(module)?;
+    trace::register(module)?;
     report::register(module)
 }

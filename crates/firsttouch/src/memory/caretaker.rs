@@ -50,6 +50,8 @@ static CARE: Lock<Care> = Lock::new(Care { wards: Vec::new(), thread: None });
 static RUNS: AtomicU32 = AtomicU32::new(0);
 /// Whether it is asked to end; it sleeps on this word.
 static STOP: AtomicU32 = AtomicU32::new(0);
+/// The thread's number at the kernel.
+static TASK: AtomicU32 = AtomicU32::new(0);
 
 /// Looks after `ward` from now on.
 ///
@@ -83,7 +85,7 @@ fn start() -> bool {
         if let Some(ended) = care.thread.take() {
             ended.join();
         }
-        if let Ok(thread) = os::spawn(body) {
+        if let Ok(thread) = os::spawn(body, &TASK) {
             care.thread = Some(thread);
             RUNS.store(1, SeqCst);
         }
@@ -100,7 +102,7 @@ pub fn resume() {
 }
 
 extern "C" fn body(_: *mut c_void) -> *mut c_void {
-    os::name_thread(c"firsttouch");
+    os::name_thread(c"firsttouch", &TASK);
     loop {
         os::wait(&STOP, 0, Some(TICK));
         if STOP.load(SeqCst) != 0 {
