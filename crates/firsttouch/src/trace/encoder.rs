@@ -33,6 +33,9 @@ impl Encoder {
 
     /// Anything else.
     pub fn event(&mut self, out: &mut impl Output, event: &Event) {
+        if let Kind::Site { ref file, line } = event.kind {
+            return self.site(out, file.as_bytes(), line); // it has no thread and no time
+        }
         if event.thread != self.thread {
             self.thread = event.thread;
             out.bytes(&[format::THREAD]);
@@ -77,10 +80,7 @@ impl Encoder {
                 out.number(block.into());
                 out.number(resident);
             }
-            Kind::Site { ref file, line } => {
-                self.totals.events -= 1;
-                self.site(out, file.as_bytes(), line);
-            }
+            Kind::Site { .. } => {}
         }
     }
 

@@ -42,9 +42,4 @@ impl<S: Stack> Ids<S> {
     pub(super) fn give(&mut self, number: u32) -> bool {
         self.free.push(number)
     }
-
-    /// Numbers are below this one.
-    pub(super) fn end(&self) -> u32 {
-        self.next
-    }
 }

@@ -5,7 +5,7 @@ use super::event::{Detail, Event, Kind};
 use super::grown::Grown;
 use super::ids::Ids;
 use super::known::{Known, Living};
-use super::output::{Facts, Output, Written};
+use super::output::{Facts, Written};
 use super::pages::{LARGE, large_pages, place, span};
 use super::reader::Totals;
 use super::ring::{Record, Ring, VALUE, kind};

@@ -98,7 +98,7 @@ proptest! {
     }
 
     #[test]
-    fn any_flipped_bit_is_noticed(steps in prop::collection::vec(any::<Step>(), 1..40), at in any::<usize>(), bit in 0..8) {
+    fn any_flipped_bit_is_noticed(steps in prop::collection::vec(any::<Step>(), 1..40), at in any::<usize>(), bit in 0u32..8) {
         let mut bytes = encoded(&program(&steps), &facts());
         let at = at % bytes.len();
         bytes[at] ^= 1 << bit;
