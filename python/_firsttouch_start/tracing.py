@@ -19,8 +19,11 @@ _begun = ""
 def begin(options: "dict[str, Any]") -> None:
     """Record from now on, if this process has a file to itself."""
     pattern: str = options["trace"]
-    several = "p" in rank.fields(pattern)
+    fields = rank.fields(pattern)
+    several = "p" in fields
     if not several and options.get("pid") != os.getpid():
+        return
+    if not fields and not rank.is_first():  # one file for all ranks: the first has it
         return
     _open(pattern)
     if several and hasattr(os, "register_at_fork"):
@@ -81,6 +84,8 @@ def end(options: "dict[str, Any]", main: bool) -> None:
     """Write the end mark, and a line about it where this is the process that was started."""
     spoken = main and rank.is_first() and not options.get("quiet")
     if not _begun:
+        if not rank.is_first():
+            return
         if main and "numpy" not in sys.modules:
             speak.line("no trace: NumPy was never imported")
         elif main and state.reason:

@@ -51,6 +51,7 @@ def main(words: Sequence[str]) -> int:
     if output_file.is_trace(found.words[0]):
         if len(found.words) > 1:
             raise BadUsageError(f"trace: --summary takes one trace, and {found.words[1]} is one argument too many")
+        output_file.check_trace("trace", found.words[0])
         return _sum_up(given, found.words[0])
     if given.output is not None:
         file = output_file.checked("trace", given.output)

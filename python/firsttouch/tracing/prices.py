@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_ROUNDS = 7
-_SMALL, _HUGE = 4 << 20, 32 << 20
+_ROUNDS = 5
+_SMALL, _HUGE = 4 << 20, 16 << 20
 
 
 @dataclass(frozen=True)
