@@ -83,6 +83,12 @@ __all__ = [
     "take_error",
     "tally",
     "touch_range",
+    "trace_begin",
+    "trace_end",
+    "trace_is_on",
+    "trace_replay",
+    "trace_summary",
+    "trace_survey",
     "tracked",
     "trim",
     "uninstall",
@@ -486,3 +492,16 @@ def pagemap(
     array: np.ndarray, nodes: bool, function: str
 ) -> tuple[bytearray, bytearray, bytearray, bytearray, int]: ...
 def refuse_sources(names: list[str]) -> None: ...
+def trace_begin(file: str, facts: list[tuple[str, str]]) -> None: ...
+def trace_end(facts: list[tuple[str, str]]) -> tuple[int, int, int] | None: ...
+def trace_is_on() -> bool: ...
+def trace_survey(file: str, incomplete: bool) -> dict[str, typing.Any]: ...
+def trace_replay(
+    file: str,
+    allocator: Allocator | None,
+    touch: str,
+    threads: bool,
+    incomplete: bool,
+    ready: typing.Callable[[], None],
+) -> dict[str, typing.Any]: ...
+def trace_summary(file: str, incomplete: bool, huge_from: int) -> tuple[list[dict[str, typing.Any]], int, int]: ...

@@ -29,6 +29,7 @@ mod shared;
 mod sight;
 mod sites;
 mod stacks;
+mod trace;
 mod traces;
 
 use pyo3::create_exception;
@@ -72,5 +73,6 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     placement::register(module)?;
     shared::register(module)?;
     sight::register(module)?;
+    trace::register(module)?;
     report::register(module)
 }

@@ -109,11 +109,7 @@ impl Handler {
         scope: Option<Arc<Scope>>,
         before: Option<GuardedByGil<Py<PyAny>>>,
     ) -> Box<Self> {
-        let name = if kind == Kind::Front { NUMPY_NAME } else { NAME };
-        let mut bytes = [0; 127];
-        for (to, from) in bytes.iter_mut().zip(name.bytes().chain([0]).chain(NAME.bytes())) {
-            *to = from as c_char;
-        }
+        let bytes = names(if kind == Kind::Front { NUMPY_NAME } else { NAME });
         let mut handler = Box::new(Self {
             raw: UnsafeCell::new(RawHandler { name: bytes, version: 1, allocator: RawAllocator::NONE }),
             small: AtomicUsize::new(small),
@@ -250,6 +246,15 @@ impl Drop for Handler {
         // SAFETY: nobody uses the handler any more, and the box was made by `charge`.
         unsafe { drop(Box::from_raw(*self.charge.get_mut())) }
     }
+}
+
+/// A handler's name, with ours behind its end.
+pub fn names(name: &str) -> [c_char; 127] {
+    let mut bytes = [0; 127];
+    for (to, from) in bytes.iter_mut().zip(name.bytes().chain([0]).chain(NAME.bytes())) {
+        *to = from as c_char;
+    }
+    bytes
 }
 
 /// Whether a handler is a front of this package, of this copy or another.

@@ -90,12 +90,12 @@ pub fn wake(_word: &AtomicU32) {}
 pub struct Thread(());
 
 /// Refuses.
-pub fn spawn(_body: extern "C" fn(*mut c_void) -> *mut c_void) -> Result<Thread, Errno> {
+pub fn spawn(_body: extern "C" fn(*mut c_void) -> *mut c_void, _task: &'static AtomicU32) -> Result<Thread, Errno> {
     Err(Errno::UNSUPPORTED)
 }
 
 /// Nothing to name.
-pub fn name_thread(_name: &CStr) {}
+pub fn name_thread(_name: &CStr, _task: &AtomicU32) {}
 
 impl Thread {
     /// Nothing to wait for.
