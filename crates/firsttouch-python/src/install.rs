@@ -138,7 +138,7 @@ fn put_front(
     }
     if trace::insert_behind(front.raw()) {
         let _ = FRONT.set(front);
-        return Ok(());
+        return Ok(front);
     }
     let capsule = NumPy::get(py)?.default_capsule(py);
     // SAFETY: the capsule is NumPy's, its pointer leads to a handler that lives for ever and frees what was there
