@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import importlib
 import importlib.util
 import json
-import os
 import sys
-import time
 from pathlib import Path
 
 from benchmarks.experiments import NAMES
+from firsttouch.measuring.conduct import conduct
 from firsttouch.measuring.machine import available, describe
 from firsttouch.measuring.process import touch
 from firsttouch.measuring.report import Section, machine_markdown, write
@@ -35,14 +33,7 @@ def parse() -> argparse.Namespace:
 def run(name: str, quick: bool) -> Section:
     """One experiment, with a line on how it was run."""
     module = importlib.import_module(f"benchmarks.experiments.{name}")
-    busy = os.getloadavg()[0]
-    start = time.monotonic()
-    section: Section = module.run(quick)
-    took = time.monotonic() - start
-    kind = "A quick run that shows only that the experiment works" if quick else "Measured in full"
-    section.how = f"{kind}, {datetime.date.today().isoformat()}, in {took:.0f} s; "
-    section.how += f"the load average was {busy:.2f} at the start."
-    return section
+    return conduct(lambda: module.run(quick), quick)
 
 
 def main() -> int:

@@ -12,6 +12,7 @@ from firsttouch.cli.parser import BadUsageError, guess
 COMMANDS = {
     "run": "run a NumPy program on pooled memory, and report on it",
     "info": "what this machine gives to arrays, and what it means",
+    "bench": "the classic experiments on lazy zeroing, first touch and zero pages, on this machine",
 }
 
 _HELP = """\

@@ -10,11 +10,16 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+def plain(text: str) -> str:
+    """Markdown's emphasis and code taken off, for a terminal."""
+    return text.replace("**", "").replace("`", "")
+
+
 def show(table: Table, console: Console) -> None:
     """Print a table; its first column holds words, the others figures."""
     from rich.table import Table as RichTable
 
-    shown = RichTable(title=table.title.strip("*") or None, title_justify="left", title_style="bold")
+    shown = RichTable(title=plain(table.title) or None, title_justify="left", title_style="bold")
     for at, column in enumerate(table.columns):
         shown.add_column(column, justify="left" if at == 0 else "right", overflow="fold")
     for row in table.rows:

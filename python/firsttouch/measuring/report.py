@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,13 @@ class Section:
     raw: dict[str, Any] = field(default_factory=dict[str, Any])
     pictures: list[Picture] = field(default_factory=list[Picture])
     how: str = ""  # when, how long, quick or in full: filled in by the command
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it but the pictures, in plain types, for JSON."""
+        found = {key: getattr(self, key) for key in ("name", "title", "asked", "notes", "how", "raw")}
+        found["tables"] = [asdict(table) for table in self.tables]
+        found["verdicts"] = [asdict(verdict) for verdict in self.verdicts]
+        return found
 
     def markdown(self) -> str:
         """The section between two markers, so that one experiment can be written again alone."""
