@@ -105,8 +105,8 @@ def _check(given: argparse.Namespace, names: Sequence[str]) -> None:
     try:
         given.bytes = None if given.sizes is None else sizes.parse(given.sizes)
         for name in names:
-            module = importlib.import_module(f"firsttouch.experiments.{name}")
-            sizes.check(given.bytes or (), name, getattr(module, "ARRAYS", 1))
+            experiment = importlib.import_module(f"firsttouch.experiments.{name}")
+            sizes.check(given.bytes or (), name, getattr(experiment, "ARRAYS", 1))
     except ValueError as error:
         raise BadUsageError(f"bench: {error}") from None
 
