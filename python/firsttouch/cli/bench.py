@@ -2,17 +2,17 @@
 
 import argparse
 import importlib
-import importlib.util
-import json
 import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from _firsttouch_start import speak
+from firsttouch.cli import output
 from firsttouch.cli.parser import BadUsageError, Parser, guess
 
 if TYPE_CHECKING:
+    from firsttouch.experiments.settings import Settings
     from firsttouch.measuring.report import Section
 
 _USAGE = "firsttouch bench [EXPERIMENT ...] [options]"
@@ -42,20 +42,20 @@ def main(words: Sequence[str]) -> int:
     if not names:
         print(_listing(), end="")
         return 0
-    _check(given, names)
+    out = output.checked("bench", given)
+    settings = _settings(given, names)
     sections: list[Section] = []
-    failed: list[str] = []
     for name in names:
         try:
-            sections.append(_run(name, given))
+            sections.append(_run(name, settings, out))
         except RuntimeError as error:  # of a worker: the other experiments may well do
-            failed.append(name)
             speak.write(sys.__stderr__, f"firsttouch: bench: {name} failed: {error}\n")
             continue
-        if given.json != "-":
-            _show(sections[-1], quiet=given.quiet)
-    _save(given, sections)
-    return 1 if failed else 0
+        if out.prints:
+            _show(sections[-1], out)
+    if sections:
+        _save(sections, out)
+    return 0 if len(sections) == len(names) else 1
 
 
 def _parser() -> Parser:
@@ -64,9 +64,7 @@ def _parser() -> Parser:
     add("names", nargs="*", metavar="EXPERIMENT", help="which to run, or all")
     add("--sizes", metavar="SIZES", help='of an array, as in 4KiB,1MiB,"2 GiB" (default: what suits each experiment)')
     add("--quick", action="store_true", help="few sizes and rounds: the direction, not the figure")
-    add("--json", metavar="FILE", help="write every figure as JSON, too; - for standard output, instead of the tables")
-    add("--plot", metavar="FILE", help="draw the outcome, as .png, .svg or .pdf")
-    add("-q", "--quiet", action="store_true", help="only the answers in words")
+    output.add(parser)
     return parser
 
 
@@ -90,79 +88,57 @@ def _listing() -> str:
     return f"experiments:\n{rows}\n\nfirsttouch bench NAME runs one of them, firsttouch bench all every one\n"
 
 
-def _check(given: argparse.Namespace, names: Sequence[str]) -> None:
-    """Find out before anything runs what would stop it at the end."""
+def _settings(given: argparse.Namespace, names: Sequence[str]) -> "Settings":
+    """What the experiments are told; a size that one of them cannot have stops here, before anything runs."""
     from firsttouch.experiments import sizes
+    from firsttouch.experiments.settings import Settings
 
-    needed = ["rich", *(["matplotlib"] if given.plot else [])]
-    for module in needed:
-        if importlib.util.find_spec(module) is None:
-            raise BadUsageError(f"bench: needs {module}: pip install 'firsttouch[measure]'")
-    for file in (given.json, given.plot):
-        folder = Path(file).parent if file and file != "-" else None
-        if folder is not None and not folder.is_dir():
-            raise BadUsageError(f"bench: could not write {file}: there is no directory {folder}")
     try:
-        given.bytes = None if given.sizes is None else sizes.parse(given.sizes)
+        wanted = None if given.sizes is None else sizes.parse(given.sizes)
         for name in names:
-            experiment = importlib.import_module(f"firsttouch.experiments.{name}")
-            sizes.check(given.bytes or (), name, getattr(experiment, "ARRAYS", 1))
-    except ValueError as error:
+            module = importlib.import_module(f"firsttouch.experiments.{name}")
+            sizes.check(wanted or (), name, getattr(module, "ARRAYS", 1))
+    except (ValueError, OverflowError, ImportError) as error:
         raise BadUsageError(f"bench: {error}") from None
+    return Settings(given.quick, wanted)
 
 
-def _run(name: str, given: argparse.Namespace) -> "Section":
+def _run(name: str, settings: "Settings", out: output.Output) -> "Section":
     """One experiment, with a bar on standard error while somebody watches."""
     from rich.console import Console
     from rich.progress import Progress
 
-    from firsttouch.experiments.settings import Settings
     from firsttouch.measuring.conduct import conduct
 
     module = importlib.import_module(f"firsttouch.experiments.{name}")
     console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=given.quiet or not console.is_terminal) as bar:
+    with Progress(console=console, transient=True, disable=out.quiet or not console.is_terminal) as bar:
         task = bar.add_task(name, total=1.0)
-        settings = Settings(given.quick, given.bytes, lambda done: bar.update(task, completed=done))
-        return conduct(lambda: module.run(settings), given.quick)
+        watched = replace(settings, progress=lambda done: bar.update(task, completed=done))
+        return conduct(lambda: module.run(watched), settings.quick)
 
 
-def _show(section: "Section", quiet: bool) -> None:
+def _show(section: "Section", out: output.Output) -> None:
     """The tables, then what they say."""
     from rich.console import Console
 
     from firsttouch.measuring.console import plain, show
 
     console = Console(highlight=False, markup=False)
-    if not quiet:
-        console.print(f"\n{plain(section.title)}", style="bold")
+    if not out.quiet:
+        console.print(f"{section.name}: {plain(section.title)}", style="bold")
         for table in section.tables:
             show(table, console)
     for verdict in section.verdicts:
-        console.print(f"  {verdict.outcome}: {plain(verdict.bar)}: {plain(verdict.figure)}")
+        console.print(f"{plain(verdict.bar)}: {plain(verdict.outcome)} ({plain(verdict.figure)})")
     for note in section.notes:
-        console.print(f"  {plain(note)}")
+        console.print(plain(note))
+    console.print()
 
 
-def _save(given: argparse.Namespace, sections: Sequence["Section"]) -> None:
+def _save(sections: Sequence["Section"], out: output.Output) -> None:
     """The files that were asked for."""
     from firsttouch.measuring.machine import describe
-    from firsttouch.measuring.picture import save
 
-    if given.json:
-        found: dict[str, Any] = {"machine": describe(), "experiments": [section.as_dict() for section in sections]}
-        text = json.dumps(found, indent=1) + "\n"
-        if given.json == "-":
-            print(text, end="")
-        else:
-            _write(given.json, lambda: Path(given.json).write_text(text))
-    pictures = [picture for section in sections for picture in section.pictures]
-    if given.plot and pictures:
-        _write(given.plot, lambda: save(pictures, Path(given.plot)))
-
-
-def _write(file: str, do: Callable[[], object]) -> None:
-    try:
-        do()
-    except (OSError, ValueError) as error:
-        raise BadUsageError(f"bench: could not write {file}: {speak.reason(error)}") from None
+    out.save_json(lambda: {"machine": describe(), "experiments": [section.as_dict() for section in sections]})
+    out.save_plot([picture for section in sections for picture in section.pictures])

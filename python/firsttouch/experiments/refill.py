@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from firsttouch.experiments import shuffled, sizes
+from firsttouch.experiments.axes import by_size
 from firsttouch.experiments.settings import Settings
 from firsttouch.experiments.tasks.refill import BEFORE, NAMES
-from firsttouch.experiments.words import seconds, times
+from firsttouch.experiments.words import listed, seconds, times
 from firsttouch.measuring.contenders import Contender
 from firsttouch.measuring.picture import Picture
 from firsttouch.measuring.report import Section, Table
@@ -80,21 +81,22 @@ def table(kind: str, wanted: list[int], found: Found) -> Table:
             figures = [
                 words for fill in ("first", "second") for words in (seconds(one[fill]), f"{one[f'{fill} faults']:,.0f}")
             ]
-            made.rows.append([name(size), before, *figures])
+            made.rows.append([name(size) if before == next(iter(BEFORE)) else "", before, *figures])
     return made
 
 
 def answer(found: Found, size: int) -> str:
     """What the largest size shows, for each kind."""
-    parts: list[str] = []
-    for kind in KINDS:
-        first = {before: found[kind, before, size]["first"] for before in BEFORE}
-        untouched, read = (first[before] / first["written first"] for before in ("never touched", "read first"))
-        parts.append(f"{times(untouched)} for {kind} and {times(read)} where they were read before")
+    against = {
+        before: [found[kind, before, size]["first"] / found[kind, "written first", size]["first"] for kind in KINDS]
+        for before in ("never touched", "read first")
+    }
+    untouched, read = ([times(ratio) for ratio in ratios] for ratios in against.values())
     return (
-        f"**The first fill pays**: at {name(size)} it takes, against that of an array that was written before, "
-        f"{'; '.join(parts)}. The second fill is the same for all. Reading first saves nothing: a read maps the "
-        "kernel's shared zero page, and the write faults again, for a copy."
+        f"**The first fill pays**: at {name(size)} that of an array that was never touched takes "
+        f"{listed([f'{ratio} ({kind})' for ratio, kind in zip(untouched, KINDS, strict=True)])} as long as that of one "
+        f"that was written before. Reading it first saves nothing ({', '.join(read)}): a read maps the kernel's shared "
+        "zero page, and the write faults again, for a copy. The second fill is the same for all."
     )
 
 
@@ -111,13 +113,10 @@ def odd(found: Found) -> list[str]:
 def draw(axes: Axes, found: Found) -> None:
     """Rates of the first fill by size; one colour a state, one line style a kind of pages."""
     wanted = sorted({size for *_, size in found})
-    for kind, style in zip(KINDS, ("-", "--", ":"), strict=True):
-        for before, colour in zip(BEFORE, ("tab:red", "tab:orange", "tab:green"), strict=True):
+    for before, colour in zip(BEFORE, ("tab:red", "tab:orange", "tab:green"), strict=True):
+        for kind, style in zip(KINDS, ("-", "--", ":"), strict=True):
             rates = [size / found[kind, before, size]["first"] / 1e9 for size in wanted]
             axes.plot(wanted, rates, style, color=colour, marker="o", label=f"{before}, {kind}")
-    axes.set(xscale="log", yscale="log", ylabel="first fill, GB/s")
-    axes.set_xticks(wanted, [name(size) for size in wanted], minor=False)
-    axes.minorticks_off()
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize="small", ncols=1, loc="center left", bbox_to_anchor=(1, 0.5))
+    axes.set(xscale="log", yscale="log", xlabel="array", ylabel="first fill, GB/s")
+    by_size(axes, wanted)
+    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5), title="before the fill, pages")

@@ -16,12 +16,15 @@ def plain(text: str) -> str:
 
 
 def show(table: Table, console: Console) -> None:
-    """Print a table; its first column holds words, the others figures."""
+    """Print a table: columns of words to the left, columns of figures to the right."""
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table as RichTable
 
-    shown = RichTable(title=plain(table.title) or None, title_justify="left", title_style="bold")
+    title = plain(table.title) or None
+    shown = RichTable(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     for at, column in enumerate(table.columns):
-        shown.add_column(column, justify="left" if at == 0 else "right", overflow="fold")
+        words = at == 0 or not any(row[at][:1].isdigit() for row in table.rows)
+        shown.add_column(column, justify="left" if words else "right", overflow="fold")
     for row in table.rows:
         shown.add_row(*row)
     console.print(shown)
