@@ -14,6 +14,7 @@ import numpy as np
 
 from firsttouch.experiments import shuffled, sizes
 from firsttouch.experiments.axes import by_size
+from firsttouch.experiments.kinds import KINDS
 from firsttouch.experiments.settings import Settings
 from firsttouch.experiments.tasks.refill import BEFORE, NAMES
 from firsttouch.experiments.words import listed, seconds, times
@@ -29,11 +30,6 @@ if TYPE_CHECKING:
 ARRAYS = 1
 FULL = tuple(mib * MIB for mib in (1, 4, 16, 64, 256, 1024))
 QUICK = (MIB, 16 * MIB, 64 * MIB)
-KINDS = {
-    "np.zeros": "numpy_default()",
-    "4 KiB pages": "pages()",
-    "huge pages (THP)": 'pages(huge="thp")',
-}
 # Every array from the kernel: else glibc would hand out again, from 1 MiB on, what another turn has written.
 FRESH = Contender("fresh", {"MALLOC_MMAP_THRESHOLD_": str(128 << 10)})
 Key = tuple[str, str, int]

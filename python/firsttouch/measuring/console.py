@@ -15,6 +15,11 @@ def plain(text: str) -> str:
     return text.replace("**", "").replace("`", "")
 
 
+def _is_words(cell: str) -> bool:
+    """Whether more than half of it is letters: a figure has fewer, its unit included."""
+    return 2 * sum(character.isalpha() for character in cell) > len(cell)
+
+
 def show(table: Table, console: Console) -> None:
     """Print a table: columns of words to the left, columns of figures to the right."""
     from rich.box import SIMPLE_HEAD
@@ -23,7 +28,7 @@ def show(table: Table, console: Console) -> None:
     title = plain(table.title) or None
     shown = RichTable(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     for at, column in enumerate(table.columns):
-        words = at == 0 or not any(row[at][:1].isdigit() for row in table.rows)
+        words = at == 0 or any(_is_words(row[at]) for row in table.rows)
         shown.add_column(column, justify="left" if words else "right", overflow="fold")
     for row in table.rows:
         shown.add_row(*row)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import resource
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import firsttouch as ft
+from firsttouch.experiments.tasks.faults import faults
 
 #: Before the first fill.
 BEFORE: dict[str, Callable[[Any], object]] = {
@@ -18,11 +18,6 @@ BEFORE: dict[str, Callable[[Any], object]] = {
     "read first": lambda array: array.sum(),
     "written first": lambda array: array.fill(0.0),
 }
-
-
-def faults() -> int:
-    """Page faults of this process so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 
 def fill(array: Any, value: float) -> tuple[float, int]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import firsttouch as ft
+from firsttouch.experiments.tasks.faults import faults
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 #: Items of a block: its product stays in the processor's own cache, and Python's part is a few per cent.
@@ -23,26 +24,44 @@ def triad(a: Array, b: Array, c: Array, d: Array, product: Array) -> None:
         np.add(b[part], here, out=a[part])
 
 
+STATES = ("absent", "zero_page", "real", "huge")
+
+
 def residency(arrays: list[Array]) -> dict[str, float]:
     """Bytes behind b, c and d, the arrays that are only read: not there, zero page, small and huge pages."""
     found = [ft.inspect(array) for array in arrays[1:]]
-    return {state: float(sum(getattr(one, state) or 0 for one in found)) for state in ("absent", "zero_page", "real", "huge")}
+    return {
+        state: float(sum(getattr(one, state) or 0 for one in found))
+        for state in ("absent", "zero_page", "real", "huge")
+    }
 
 
 def measure(nbytes: int, allocator: str, written: bool, seconds: float) -> dict[str, Any]:
-    """Seconds of the first run and of the best after it, the residency before and after, and what a holds."""
+    """Seconds of the first run and of the best after it, and the residency before and after.
+
+    `bits` counts items that are not +0.0. `faults` are those of all runs: with the bytes that they mapped they say how
+    large the pages are, the zero page included.
+    """
     arrays = [ft.zeros(nbytes // 8, allocator=allocator) for _ in range(4)]
     product = np.zeros(BLOCK)
     product.fill(0.0)
     if written:
         for array in arrays:
             array.fill(0.0)
-    before, times = residency(arrays), []
-    end = time.perf_counter() + seconds
+    before = residency(arrays)
+    times: list[float] = []
+    faulted, end = faults(), time.perf_counter() + seconds
     while len(times) < 4 or time.perf_counter() < end:
         start = time.perf_counter()
         triad(arrays[0], arrays[1], arrays[2], arrays[3], product)
         times.append(time.perf_counter() - start)
-    after = residency(arrays)
-    differing = int(sum(np.count_nonzero(array.view(np.uint64)) for array in arrays))
-    return {"first": times[0], "best": min(times[1:]), "before": before, "after": after, "bits": differing}
+    faulted, after = faults() - faulted, residency(arrays)
+    differing = sum(int(np.count_nonzero(array.view(np.uint64))) for array in arrays)
+    return {
+        "first": times[0],
+        "best": min(times[1:]),
+        "before": before,
+        "after": after,
+        "bits": differing,
+        "faults": faulted,
+    }
