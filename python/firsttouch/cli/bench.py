@@ -124,7 +124,8 @@ def _show(section: "Section", out: output.Output) -> None:
 
     from firsttouch.measuring.console import plain, show
 
-    console = Console(highlight=False, markup=False)
+    width = None if sys.stdout.isatty() else 120  # a file has no width of its own
+    console = Console(highlight=False, markup=False, width=width)
     if not out.quiet:
         console.print(f"{section.name}: {plain(section.title)}", style="bold")
         for table in section.tables:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from firsttouch.experiments import shuffled, sizes
-from firsttouch.experiments.axes import by_size
 from firsttouch.experiments.kinds import KINDS
+from firsttouch.experiments.pictures.axes import by_size, legend_beside
 from firsttouch.experiments.settings import Settings
 from firsttouch.experiments.tasks.refill import BEFORE, NAMES
 from firsttouch.experiments.words import listed, seconds, times
@@ -65,7 +65,7 @@ def run(settings: Settings) -> Section:
 def cell(kind: str, size: int, turns: int) -> shuffled.Cell:
     """One process for one kind and size."""
     arguments = {"nbytes": size, "allocator": KINDS[kind], "turns": turns}
-    return shuffled.Cell(FRESH, Call("firsttouch.experiments.tasks.refill", "measure", arguments))
+    return shuffled.Cell(FRESH, Call("firsttouch.experiments.tasks.refill", "measure", arguments), size)
 
 
 def table(kind: str, wanted: list[int], found: Found) -> Table:
@@ -115,4 +115,4 @@ def draw(axes: Axes, found: Found) -> None:
             axes.plot(wanted, rates, style, color=colour, marker="o", label=f"{before}, {kind}")
     axes.set(xscale="log", yscale="log", xlabel="array", ylabel="first fill, GB/s")
     by_size(axes, wanted)
-    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5), title="before the fill, pages")
+    legend_beside(axes, "before the fill, pages")

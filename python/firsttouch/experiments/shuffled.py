@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from firsttouch.measuring.contenders import Contender
-from firsttouch.measuring.rounds import Call, Worker
+from firsttouch.measuring.rounds import TOUCH, Call, Worker
 from firsttouch.measuring.statistics import Estimate, median
 
 Key = TypeVar("Key", bound=Hashable)
@@ -18,10 +18,11 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True)
 class Cell:
-    """One process to start and what it is asked."""
+    """One process to start, what it is asked, and the bytes that it can use, which it touches beforehand."""
 
     contender: Contender
     call: Call
+    footprint: int
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ def run(cells: Mapping[Key, Cell], rounds: int, progress: Callable[[float], None
     for number in range(rounds):
         for at, (key, cell) in enumerate(shuffle.sample(list(cells.items()), len(cells))):
             with Worker(cell.contender) as worker:
+                worker.ask(Call(*TOUCH, {"nbytes": cell.footprint}))
                 values: dict[str, Any] = dict(worker.ask(cell.call))
             replies.append(Reply(key, number, at / len(cells), values))
             progress((number * len(cells) + at + 1) / (rounds * len(cells)))

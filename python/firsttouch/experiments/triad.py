@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from firsttouch.experiments import caches, shuffled, sizes
-from firsttouch.experiments.axes import by_size
 from firsttouch.experiments.kinds import KINDS
+from firsttouch.experiments.pictures.axes import by_size, legend_beside
 from firsttouch.experiments.settings import Settings
 from firsttouch.experiments.words import digits, listed, percent
 from firsttouch.measuring.contenders import Contender
@@ -77,7 +77,7 @@ STATE = {False: "never written", True: "written"}
 def cell(kind: str, size: int, written: bool, seconds: float) -> shuffled.Cell:
     """One process for one kind, size and state."""
     arguments = {"nbytes": size, "allocator": KINDS[kind], "written": written, "seconds": seconds}
-    return shuffled.Cell(FRESH, Call("firsttouch.experiments.tasks.triad", "measure", arguments))
+    return shuffled.Cell(FRESH, Call("firsttouch.experiments.tasks.triad", "measure", arguments), ARRAYS * size)
 
 
 def flops(size: int, seconds: float) -> float:
@@ -134,8 +134,9 @@ def trap(size: int, found: dict[Key, Values]) -> str:
     never, written = (flops(size, middle(found[kind, size, state], "best")) / 1e6 for state in (False, True))
     return (
         f"**The zero-page trap**: with arrays of {name(size)} on {kind} the triad seems to run at {never:,.0f} "
-        f"MFlop/s; on arrays that were written once it runs at {written:,.0f}. A warm-up does not help: b, c and d stay "
-        "the kernel's one zero page, in the cache. Write arrays before you measure, or ask `firsttouch.is_backed(b)`."
+        f"MFlop/s; on arrays that were written once it runs at {written:,.0f}. A warm-up changes nothing: b, c and d "
+        "stay the kernel's one zero page, in the cache. Write arrays before you measure, or ask "
+        "`firsttouch.is_backed(b)`."
     )
 
 
@@ -169,4 +170,4 @@ def draw(axes: Axes, wanted: list[int], found: dict[Key, Values]) -> None:
             axes.plot(wanted, speeds, style, color=colour, marker="o", label=f"{STATE[written]}, {kind}")
     axes.set(xscale="log", yscale="log", xlabel="each of the four arrays", ylabel="MFlop/s")
     by_size(axes, wanted)
-    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
+    legend_beside(axes)

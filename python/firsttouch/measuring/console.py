@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+#: Words of a cell up to this length are not broken.
+WHOLE = 20
+
+
 def plain(text: str) -> str:
     """Markdown's emphasis and code taken off, for a terminal."""
     return text.replace("**", "").replace("`", "")
@@ -29,7 +33,8 @@ def show(table: Table, console: Console) -> None:
     shown = RichTable(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     for at, column in enumerate(table.columns):
         words = at == 0 or any(_is_words(row[at]) for row in table.rows)
-        shown.add_column(column, justify="left" if words else "right", overflow="fold")
+        short = max((len(row[at]) for row in table.rows), default=0) <= WHOLE
+        shown.add_column(column, justify="left" if words else "right", overflow="fold", no_wrap=words and short)
     for row in table.rows:
         shown.add_row(*row)
     console.print(shown)

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 def by_size(axes: Axes, sizes: Sequence[int]) -> None:
     """Name the sizes below, and write plain numbers beside; both axes are logarithmic."""
-    axes.set_xticks(sizes, [name(size) for size in sizes], minor=False)
+    axes.set_xticks(sizes, [name(size) for size in sizes])
+    axes.set_xticks([], minor=True)
     plain_numbers(axes.yaxis)
     axes.grid(alpha=0.3)
 
@@ -26,3 +27,8 @@ def plain_numbers(axis: Axis) -> None:
     axis.set_major_locator(LogLocator(10, (1.0, 2.0, 5.0), numticks=12))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axis.set_minor_locator(NullLocator())
+
+
+def legend_beside(axes: Axes, title: str = "") -> None:
+    """A legend to the right of the picture, its lines long enough to tell their styles."""
+    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5), handlelength=3.5, title=title or None)
