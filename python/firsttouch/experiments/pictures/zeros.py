@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from firsttouch.experiments.pictures.axes import by_size, legend_beside, plain_numbers
+from firsttouch.experiments.tasks.zeros import MAKERS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +40,7 @@ def remains(axes: Axes, wanted: list[int], found: Found) -> None:
 
 def ways(found: Found) -> list[str]:
     """In the order of the tables, the first at the top."""
-    return list(dict.fromkeys(maker for maker, _ in found))
+    return [maker for maker in MAKERS if any(maker == one for one, _ in found)]
 
 
 def phases(axes: Axes, size: int, which: str, found: Found) -> None:
