@@ -1,0 +1,1 @@
+"""What runs in the measured processes: one file an experiment, asked by name."""
