@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from firsttouch.experiments import caches, shuffled, sizes
+from firsttouch.experiments import shuffled, sizes
 from firsttouch.experiments.kinds import KINDS
 from firsttouch.experiments.pictures.axes import by_size, legend_beside
 from firsttouch.experiments.settings import Settings
 from firsttouch.experiments.words import digits, listed, percent
+from firsttouch.measuring.caches import caches
 from firsttouch.measuring.contenders import Contender
 from firsttouch.measuring.picture import Picture
 from firsttouch.measuring.report import Section, Table
@@ -63,7 +64,8 @@ def run(settings: Settings) -> Section:
     found = shuffled.by_key(shuffled.run(cells, rounds, settings.progress))
     section.raw = {f"{kind}, {size}, {STATE[written]}": values for (kind, size, written), values in found.items()}
     section.tables.append(rates(wanted, found))
-    beyond = [size for size in wanted if size * ARRAYS > caches.largest()] or [max(wanted)]
+    cache = max(caches().values(), default=64 * MIB)
+    beyond = [size for size in wanted if size * ARRAYS > cache] or [max(wanted)]
     section.verdicts += [verdict(kind, beyond, found) for kind in KINDS]
     section.notes += [trap(max(wanted), found), same(found), explained(max(wanted), found)]
     title = "a = b + c * d in doubles: the same zeros, the same result"
