@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from _firsttouch_start import speak
-from firsttouch.cli import output
+from firsttouch.cli import output, serving
 from firsttouch.cli.parser import BadUsageError, Parser, guess
+from firsttouch.cli.progress import Bar
 
 if TYPE_CHECKING:
     from firsttouch.experiments.settings import Settings
@@ -43,8 +44,13 @@ def main(words: Sequence[str]) -> int:
         print(_listing(), end="")
         return 0
     out = output.checked("bench", given)
+
+    from firsttouch.cli import bench_shown  # these need NumPy, and rich
+    from firsttouch.measuring import cautions
+
     settings = _settings(given, names)
     sections: list[Section] = []
+    watch = cautions.Watch()
     for name in names:
         try:
             sections.append(_run(name, settings, out))
@@ -52,9 +58,9 @@ def main(words: Sequence[str]) -> int:
             speak.write(sys.__stderr__, f"firsttouch: bench: {name} failed: {error}\n")
             continue
         if out.prints:
-            _show(sections[-1], out)
+            bench_shown.show(sections[-1], out.quiet)
     if sections:
-        _save(sections, out)
+        bench_shown.save(sections, [*cautions.standing(), *watch.finish()], out)
     return 0 if len(sections) == len(names) else 1
 
 
@@ -64,6 +70,13 @@ def _parser() -> Parser:
     add("names", nargs="*", metavar="EXPERIMENT", help="which to run, or all")
     add("--sizes", metavar="SIZES", help='of an array, as in 4KiB,1MiB,"2 GiB" (default: what suits each experiment)')
     add("--quick", action="store_true", help="few sizes and rounds: the direction, not the figure")
+    add(
+        "--allocator",
+        metavar="EXPRESSION",
+        action="append",
+        default=[],
+        help="one more, such as mimalloc, in experiments that compare allocators; repeatable",
+    )
     output.add(parser)
     return parser
 
@@ -93,6 +106,8 @@ def _settings(given: argparse.Namespace, names: Sequence[str]) -> "Settings":
     from firsttouch.experiments import sizes
     from firsttouch.experiments.settings import Settings
 
+    for expression in given.allocator:
+        serving.tried_elsewhere("bench", expression)
     try:
         wanted = None if given.sizes is None else sizes.parse(given.sizes)
         for name in names:
@@ -100,46 +115,14 @@ def _settings(given: argparse.Namespace, names: Sequence[str]) -> "Settings":
             sizes.check(wanted or (), name, getattr(module, "ARRAYS", 1))
     except (ValueError, OverflowError, ImportError) as error:
         raise BadUsageError(f"bench: {error}") from None
-    return Settings(given.quick, wanted)
+    return Settings(given.quick, wanted, tuple(given.allocator))
 
 
 def _run(name: str, settings: "Settings", out: output.Output) -> "Section":
     """One experiment, with a bar on standard error while somebody watches."""
-    from rich.console import Console
-    from rich.progress import Progress
-
     from firsttouch.measuring.conduct import conduct
 
     module = importlib.import_module(f"firsttouch.experiments.{name}")
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=out.quiet or not console.is_terminal) as bar:
-        task = bar.add_task(name, total=1.0)
-        watched = replace(settings, progress=lambda done: bar.update(task, completed=done))
+    with Bar(name, out.quiet) as bar:
+        watched = replace(settings, progress=bar.done)
         return conduct(lambda: module.run(watched), settings.quick)
-
-
-def _show(section: "Section", out: output.Output) -> None:
-    """The tables, then what they say."""
-    from rich.console import Console
-
-    from firsttouch.measuring.console import plain, show
-
-    width = None if sys.stdout.isatty() else 120  # a file has no width of its own
-    console = Console(highlight=False, markup=False, width=width)
-    if not out.quiet:
-        console.print(f"{section.name}: {plain(section.title)}", style="bold")
-        for table in section.tables:
-            show(table, console)
-    for verdict in section.verdicts:
-        console.print(f"{plain(verdict.bar)}: {plain(verdict.outcome)} ({plain(verdict.figure)})")
-    for note in section.notes:
-        console.print(plain(note))
-    console.print()
-
-
-def _save(sections: Sequence["Section"], out: output.Output) -> None:
-    """The files that were asked for."""
-    from firsttouch.measuring.machine import describe
-
-    out.save_json(lambda: {"machine": describe(), "experiments": [section.as_dict() for section in sections]})
-    out.save_plot([picture for section in sections for picture in section.pictures])

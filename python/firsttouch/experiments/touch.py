@@ -52,7 +52,7 @@ def run(settings: Settings) -> Section:
         section.tables += [by_pages(size, found), by_settings(size, found)]
         section.notes += [*sentences.answers(size, found), *sentences.doubts(found), sentences.order(replies)]
         title = f"Bytes a second, {name(size)} of memory"
-        section.pictures.append(Picture(f"touch-{size >> 20}", title, partial(pictures.rates, found=found)))
+        section.pictures.append(Picture(f"{size >> 20}", title, partial(pictures.rates, found=found)))
     return section
 
 

@@ -69,7 +69,7 @@ def run(settings: Settings) -> Section:
     section.verdicts += [verdict(kind, beyond, found) for kind in KINDS]
     section.notes += [trap(max(wanted), found), same(found), explained(max(wanted), found)]
     title = "a = b + c * d in doubles: the same zeros, the same result"
-    section.pictures.append(Picture("triad", title, lambda axes: draw(axes, wanted, found)))
+    section.pictures.append(Picture("rates", title, lambda axes: draw(axes, wanted, found)))
     return section
 
 

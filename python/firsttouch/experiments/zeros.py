@@ -144,11 +144,11 @@ def quickest(size: int, found: Found) -> str:
 def drawn(wanted: list[int], size: int, found: Found) -> list[Picture]:
     """What remains over the sizes; where the time goes, and how it is spread, at one of them."""
     title = "np.zeros against np.empty with fill(0): how many times faster"
-    made = [Picture("zeros-remains", title, partial(pictures.remains, wanted=wanted, found=found))]
+    made = [Picture("remains", title, partial(pictures.remains, wanted=wanted, found=found))]
     for regime in REGIMES:
         title = f"Where the time goes: {name(size)}, {regime} memory, medians"
         draw = partial(pictures.phases, size=size, which=f"{regime} 1", found=found)
-        made.append(Picture(f"zeros-phases-{regime}", title, draw))
+        made.append(Picture(f"phases-{regime}", title, draw))
     title = f"Creation alone and all three phases, every array of {name(size)}, fresh memory"
-    made.append(Picture("zeros-histograms", title, partial(pictures.histograms, size=size, found=found)))
+    made.append(Picture("histograms", title, partial(pictures.histograms, size=size, found=found)))
     return made
