@@ -9,6 +9,7 @@ mod class;
 mod contexts;
 mod creation;
 mod dtypes;
+mod experiments;
 mod factories;
 mod faults;
 mod forks;
@@ -66,6 +67,7 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     install::register(module)?;
     jit::register(module)?;
     contexts::register(module)?;
+    experiments::register(module)?;
     faults::register(module)?;
     forks::register(module)?;
     gauge::register(module)?;

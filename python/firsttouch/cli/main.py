@@ -16,6 +16,7 @@ COMMANDS = {
     "advise": "estimate what pooled memory would gain for a program, and where",
     "compare": "which allocator suits a program: it is run under several, in turn",
     "info": "what this machine gives to arrays, and what it means",
+    "bench": "the classic experiments on lazy zeroing, first touch and zero pages, on this machine",
 }
 
 _HELP = """\
