@@ -1,1 +1,1 @@
-"""What runs in the measured processes: one file an experiment, asked by name."""
+"""What runs in the measured processes: each function measures one thing in the process it finds itself in."""
