@@ -54,7 +54,10 @@ def get_allocator(array: np.ndarray | None = None) -> Allocator | None:
 
 
 def trim(allocator: AllocatorLike | None = None) -> int:
-    """Gives what ``allocator`` (the process's own pool) keeps back to the operating system now; bytes given back."""
+    """Gives what ``allocator`` keeps back to the operating system now; bytes given back.
+
+    ``None`` is the installed one, or the process's own pool.
+    """
     return _firsttouch.trim(None if allocator is None else checked(allocator, "trim()"))
 
 

@@ -5,6 +5,7 @@
 
 pub mod address_map;
 pub(crate) mod ages;
+pub mod bound;
 pub(crate) mod brief_lock;
 pub mod caretaker;
 mod claim;
