@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 from benchmarks.experiments import NAMES
-from benchmarks.harness.machine import available, describe
-from benchmarks.harness.process import touch
-from benchmarks.harness.report import Section, machine_markdown, write
+from firsttouch.measuring.machine import available, describe
+from firsttouch.measuring.process import touch
+from firsttouch.measuring.report import Section, machine_markdown, write
 
 
 def parse() -> argparse.Namespace:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from benchmarks.harness.contenders import NUMPY
-from benchmarks.harness.report import Section, Table
-from benchmarks.harness.rounds import Call, Plan, collect
-from benchmarks.harness.sizes import MIB, fitting, name
-from benchmarks.harness.statistics import Matrix, against_best, judge, median
 from benchmarks.tasks.prefault import WAYS
+from firsttouch.measuring.contenders import NUMPY
+from firsttouch.measuring.report import Section, Table
+from firsttouch.measuring.rounds import Call, Plan, collect
+from firsttouch.measuring.sizes import MIB, fitting, name
+from firsttouch.measuring.statistics import Matrix, against_best, judge, median
 
 SIZES = (512 * MIB, 4096 * MIB)
 WRITTEN = (64 * MIB, 256 * MIB, 1024 * MIB)

@@ -9,14 +9,13 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
-from benchmarks.harness.contenders import Contender
-from benchmarks.harness.statistics import Matrix
+from firsttouch.measuring.contenders import Contender
+from firsttouch.measuring.statistics import Matrix
 
 
 @dataclass(frozen=True)
@@ -28,15 +27,14 @@ class Call:
     arguments: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
-ROOT = Path(__file__).parents[2]  # where `-m benchmarks...` finds the package
-TOUCH = "benchmarks.harness.process", "touch"
+TOUCH = "firsttouch.measuring.process", "touch"
 
 
 class Worker:
     """One contender's process."""
 
     def __init__(self, contender: Contender) -> None:
-        command = [sys.executable, "-m", "benchmarks.harness.worker"]
+        command = [sys.executable, "-P", "-m", "firsttouch.measuring.worker"]
         if contender.install:
             command += ["--install"] if contender.install is True else ["--install", contender.install]
         self.name = contender.name
@@ -45,7 +43,6 @@ class Worker:
         self._process = subprocess.Popen(
             command,
             env=contender.full_environment(),
-            cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -75,7 +72,12 @@ class Worker:
     def ask(self, call: Call) -> dict[str, float]:
         """Let the worker run, and wait for its reply."""
         self.hello()
-        message = {"module": call.module, "function": call.function, "arguments": call.arguments}
+        message = {
+            "module": call.module,
+            "function": call.function,
+            "arguments": call.arguments,
+            "path": sys.path,  # the function may lie where only this process looks
+        }
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(message) + "\n")
         self._process.stdin.flush()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.harness.contenders import LIBRARIES, library
-from benchmarks.harness.process import cgroup_file
+from firsttouch.measuring.contenders import LIBRARIES, library
+from firsttouch.measuring.process import cgroup_file
 
 
 def read(path: str | Path | None, missing: str = "not readable") -> str:

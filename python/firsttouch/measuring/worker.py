@@ -20,6 +20,7 @@ Reply = dict[str, float]
 def answer(line: str) -> Reply:
     """Call the function that the line names."""
     request = json.loads(line)
+    sys.path[:] = request["path"]
     function = getattr(importlib.import_module(request["module"]), request["function"])
     reply: Reply = function(**request["arguments"])
     return reply

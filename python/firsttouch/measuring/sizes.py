@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.harness.machine import available
+from firsttouch.measuring.machine import available
 
 KIB, MIB = 1 << 10, 1 << 20
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness.statistics import Verdict
+from firsttouch.measuring.picture import Picture
+from firsttouch.measuring.statistics import Verdict
 
 HEAD = """# Benchmarks
 
@@ -49,6 +50,7 @@ class Section:
     verdicts: list[Verdict] = field(default_factory=list[Verdict])
     notes: list[str] = field(default_factory=list[str])
     raw: dict[str, Any] = field(default_factory=dict[str, Any])
+    pictures: list[Picture] = field(default_factory=list[Picture])
     how: str = ""  # when, how long, quick or in full: filled in by the command
 
     def markdown(self) -> str:
