@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import os
 import warnings
 from typing import TYPE_CHECKING
@@ -43,6 +44,11 @@ def uninstall() -> None:
 def is_installed() -> bool:
     """Whether :func:`install` is in force; a :func:`use` around the caller does not count."""
     return _firsttouch.is_installed()
+
+
+def serving() -> Allocator | None:
+    """What :func:`install` put in force for every thread, without regard to a :func:`use` around the caller."""
+    return contextvars.Context().run(_firsttouch.get_allocator) if is_installed() else None
 
 
 def get_allocator(array: np.ndarray | None = None) -> Allocator | None:

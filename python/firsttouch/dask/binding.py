@@ -51,11 +51,13 @@ def bind(worker: Worker, nodes: list[int]) -> None:
     if _node in nodes:
         return
     if _shares_its_process(worker):
-        raise RuntimeError("numa= binds a process, and this one holds more than the worker: LocalCluster(processes=True), or dask worker")
+        raise RuntimeError(
+            "numa= binds a whole process, and this one is not the worker's own: LocalCluster(processes=True) makes one"
+        )
     if _node is not None or any(getattr(pool, "_threads", None) for pool in _pools_of_tasks(worker)):
         raise RuntimeError(
-            "the threads of its tasks run already, and numa= can't reach their memory policy. It is bound when it starts "
-            f"anew: client.restart_workers([{worker.address!r}]), or client.restart(). Until then only its arrays are served"
+            "the threads of its tasks run already, and numa= can't reach their memory policy; until it is bound by "
+            f"client.restart_workers([{worker.address!r}]) or client.restart(), its arrays are served where it is"
         )
     _seat, node = _sit(nodes)
     place = _firsttouch.run_on_node(node)  # this thread, the event loop's: whose children the tasks' threads will be

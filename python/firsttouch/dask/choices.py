@@ -1,4 +1,4 @@
-"""What ArrayMemory is told, checked where it is said: in the client. Values that only a worker can judge wait for it."""
+"""What ArrayMemory is told, checked where it is said, in the client; what only a worker can judge waits for it."""
 
 from __future__ import annotations
 

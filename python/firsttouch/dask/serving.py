@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextvars
 import threading
 
 import firsttouch
+from firsttouch import process
 from firsttouch._firsttouch import Allocator
 
 _lock = threading.Lock()
@@ -28,7 +28,7 @@ def begin(owner: object, expression: str | None) -> None:
                     f"allocator: it can't have {expression or 'pool()'} too"
                 )
         if not _served:
-            before = _installed()
+            before = process.serving()
             firsttouch.install(expression)
             _before = before
         _served[owner] = expression
@@ -46,10 +46,3 @@ def end(owner: object) -> None:
             firsttouch.uninstall()
         else:
             firsttouch.install(_before)
-
-
-def _installed() -> Allocator | None:
-    """What serves every thread, without regard to a `use()` around the caller."""
-    if not firsttouch.is_installed():
-        return None
-    return contextvars.Context().run(firsttouch.get_allocator)
