@@ -168,6 +168,20 @@ _late.attach()
 _showing.attach()
 
 
+def load_ipython_extension(shell: _typing.Any) -> None:
+    """``%load_ext firsttouch``: the magics ``%firsttouch`` and ``%%firsttouch``."""
+    from firsttouch import notebook
+
+    notebook.load(shell)
+
+
+def unload_ipython_extension(shell: _typing.Any) -> None:
+    """``%unload_ext firsttouch``; what was installed stays."""
+    from firsttouch import notebook
+
+    notebook.unload(shell)
+
+
 if not _typing.TYPE_CHECKING:  # else any name would do
 
     def __getattr__(name: str) -> object:

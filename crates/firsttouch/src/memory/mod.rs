@@ -6,6 +6,7 @@
 pub mod address_map;
 pub(crate) mod ages;
 pub mod axis;
+pub mod bound;
 pub(crate) mod brief_lock;
 pub mod caretaker;
 mod claim;

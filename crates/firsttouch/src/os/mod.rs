@@ -16,6 +16,7 @@
 //! - [`spawn`], [`Thread::join`]: a thread that blocks all signals and needs no allocator.
 //! - [`at_fork`]: run code around every fork. [`why_refused`]: which limit explains a refusal.
 //! - [`headroom`]: bytes that the machine or the container can still give. [`address_space_limit`]: the process's bound.
+//!   [`resident`]: what it has.
 //! - [`memory_file`], [`open_memory_file`], [`map_file`]: memory that other processes can map; [`file_name`] and
 //!   [`file_number`] find it there.
 //! - [`is_shared`]: whether forked children would write to the same memory.

@@ -131,6 +131,11 @@ pub fn memory_total() -> usize {
 }
 
 /// Not known.
+pub fn resident() -> usize {
+    0
+}
+
+/// Not known.
 pub fn headroom() -> usize {
     usize::MAX
 }
