@@ -29,6 +29,7 @@ def save(pictures: Sequence[Picture], path: Path) -> None:
     Raises :exc:`ImportError` without matplotlib, :exc:`ValueError` for an unknown ending, :exc:`OSError` where the file
     cannot be written.
     """
+    from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -39,7 +40,10 @@ def save(pictures: Sequence[Picture], path: Path) -> None:
     for axes, picture in zip(grid[:, 0], pictures, strict=True):
         axes.set_title(picture.title)
         picture.draw(axes)
-    figure.savefig(path)
+    # An SVG says when it was drawn and has random names, unless told otherwise: the same figures make the same file.
+    drawn: dict[str, Any] = {"metadata": {"Date": None}} if path.suffix.lower() in (".svg", ".svgz") else {}
+    with rc_context({"svg.hashsalt": path.stem}):
+        figure.savefig(path, **drawn)
 
 
 #: Stands for the page's own colour of text while matplotlib draws.
