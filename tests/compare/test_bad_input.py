@@ -69,14 +69,21 @@ def test_standard_input_is_the_same_for_every_run(compare: Compare) -> None:
 
 def test_a_contender_that_fails_has_a_row_that_says_so(compare: Compare) -> None:
     code = "import os, sys; sys.exit('not under this one' if 'FIRSTTOUCH_RUN' in os.environ else 0)"
-    done = compare("--runs", 1, "-c", code)
+    done = compare("--runs", 1, "--allocator", "mimalloc", "-c", code)
     assert done.returncode == 0
+    assert "mimalloc: the program ended with status 1" in done.stdout
     assert "pool(): the program ended with status 1: not under this one" in done.stdout
     assert "failed" in done.stdout
 
 
 def test_a_program_that_never_imports_numpy_is_told(compare: Compare) -> None:
     assert "pool(): NumPy was never imported" in compare("--runs", 1, "-c", "pass").stdout
+
+
+def test_a_contender_that_never_ends_has_a_row_that_says_so(compare: Compare) -> None:
+    code = "import os, time; time.sleep(600 if 'FIRSTTOUCH_RUN' in os.environ else 0)"
+    done = compare("--runs", 1, "--timeout", 3, "-c", code)
+    assert "pool(): the program did not end within 3 s (--timeout)" in done.stdout
 
 
 def test_any_command_can_be_compared(compare: Compare, write: Write) -> None:
@@ -94,7 +101,7 @@ def test_what_prepare_does_is_done_before_every_run(compare: Compare, tmp_path: 
     stopped(compare("--prepare", "echo lost >&2; false", "-c", "pass"), "lost", "--prepare", "ended with status 1")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interruption_ends_the_program_and_leaves_a_line(tmp_path: Path, number: signal.Signals) -> None:
     pytest.importorskip("rich")
     marker = f"marker-{os.getpid()}-{number.name}"

@@ -57,7 +57,9 @@ def main(words: Sequence[str]) -> int:
         raise BadUsageError("compare: which program? A script, -m module, -c code or -- command (try --help)")
     for expression in given.allocator:
         serving.tried_elsewhere("compare", expression)
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _interrupt)
     return _compare(given, options, out, list(words), command, python)
 
 

@@ -64,13 +64,12 @@ class Trial:
         """
         reports = self.folder / "reports"
         asked = check and candidates.served(contender)
+        shutil.rmtree(reports, ignore_errors=True)  # of a contender that failed
         if asked:
             reports.mkdir()
         run = self._once(contender, f"{reports}/%p.json" if asked else None)
         self._compare(contender)
-        service = told(reports) if asked else None
-        shutil.rmtree(reports, ignore_errors=True)
-        return run, service
+        return run, told(reports) if asked else None
 
     def _once(self, contender: Contender, report: str | None = None) -> Run:
         if self.prepare is not None:
