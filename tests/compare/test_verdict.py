@@ -70,3 +70,7 @@ def test_few_runs_are_no_ground_for_advice() -> None:
     found = judge(QUIET, [standing("pool()", 5.0, 4.9, 5.1, ours=True)], 4)
     assert found.faster == ()
     assert "4 runs" in found.sentences[0]
+
+
+def test_where_everyone_failed_there_is_no_advice() -> None:
+    assert judge(QUIET, [], 20).sentences == ("No advice: no contender's runs all ended well.",)

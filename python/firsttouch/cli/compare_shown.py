@@ -71,7 +71,7 @@ class Teller:
     def done(self, part: float) -> None:
         """So much of it is done."""
         self._part = part
-        self._bar.done(part)
+        self._bar.done(part, "comparing")
 
     def interrupted(self) -> None:
         """Half a table would mislead."""

@@ -46,6 +46,8 @@ def judge(noise: Estimate, standings: Sequence[Standing], rounds: int) -> Verdic
     if rounds < FEWEST:
         runs = "one run" if rounds == 1 else f"{rounds} runs"
         return Verdict((f"No advice: {runs} of each cannot be told from chance; take {FEWEST} or more.",))
+    if not standings:
+        return Verdict(("No advice: no contender's runs all ended well.",))
     bar = 1 + margin(noise)
     ordered = sorted(standings, key=lambda one: -one.speedup.value)
     faster = [one for one in ordered if one.speedup.low > bar]
