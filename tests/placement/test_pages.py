@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from tests.programs import run
+from tests.limits.cgroups import group
+from tests.programs import quiet, run, start
 
 pytestmark = pytest.mark.quick
 
@@ -124,6 +125,26 @@ def test_more_than_there_is_is_an_error_before_the_kernel_kills() -> None:
         ft.pages(populate=True).zeros(asked, np.uint8)
     with pytest.raises(MemoryError, match=r"are to be real at once \(lock=True\), and \d+ are available"):
         ft.pages(lock=True).zeros(asked, np.uint8)
+
+
+def test_more_than_a_container_has_is_an_error_too() -> None:
+    program = """
+        import firsttouch as ft
+        for named in ({"populate": True}, {"lock": True}, {"huge": "thp", "populate": 2}):
+            try:
+                ft.pages(**named).zeros(512 << 20, "u1")
+            except MemoryError as error:
+                print(error)
+        print(ft.pages(populate=True).zeros(16 << 20, "u1").sum())
+        try:
+            ft.touch(ft.pages().zeros(512 << 20, "u1"))
+        except MemoryError as error:
+            print(error)
+        """
+    with group(limit=256 * MIB) as place:
+        lines = quiet(start(program, preexec_fn=place.enter)).splitlines()
+    assert [line for line in lines if "are available in this machine or its memory cgroup" not in line] == ["0"]
+    assert len(lines) == 5
 
 
 def test_locked_memory_beyond_the_limit_is_a_clear_error() -> None:
