@@ -195,6 +195,10 @@ def test_bad_arguments_are_named_with_what_would_do(named: dict[str, Any], error
 def test_policies_as_objects() -> None:
     assert repr(ft.numa(0)) == repr(ft.pages(numa="bind:0")) == repr(ft.pages(numa=ft.numa.bind([0])))
     texts = [ft.numa.interleave(), ft.numa.preferred(0), ft.numa.local(), ft.numa.blocked(), ft.numa.bind("all")]
+    assert str(ft.numa.blocked(-1)) == "blocked:-1"
+    for wrong in (True, 1.0, "x"):
+        with pytest.raises(TypeError, match="give an axis by its number"):
+            ft.numa.blocked(wrong)  # type: ignore[arg-type]
     assert list(map(str, texts)) == ["interleave:all", "preferred:0", "local", "blocked:0", "bind:all"]
     assert ft.numa.bind(0) == ft.Policy("bind:0")
     with pytest.raises(TypeError, match=r"did you mean firsttouch.numa\(\)"):
