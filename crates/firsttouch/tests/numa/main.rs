@@ -9,6 +9,7 @@ mod guest;
 mod looked;
 mod moved;
 mod outside;
+mod own_machine;
 mod placed;
 mod pools;
 mod threads;
@@ -66,6 +67,10 @@ const TESTS: &[Test] = &[
     ("a cpuset", 2, outside::cpuset),
     ("a container that refuses mbind", 1, outside::refused),
     ("strict", 2, outside::strict),
+    ("slabs along an axis at creation", 2, own_machine::slabs_along_an_axis),
+    ("more slabs than the kernel is told of", 2, own_machine::many_slabs),
+    ("huge pages reserved at boot and later", 2, own_machine::huge_pages_from_the_pool),
+    ("pages that are swapped out", 2, own_machine::swapped),
 ];
 
 fn main() {

@@ -3,6 +3,7 @@
 use super::{Lock, Padded, Pool, Shard, os};
 use crate::allocator::Allocator;
 use crate::memory::ages::ticks_since;
+use crate::memory::bound;
 use crate::memory::caretaker::{TICK, Ward};
 use crate::stats::Stats;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -104,16 +105,20 @@ impl Pool {
         }
     }
 
-    /// Bytes by which idle memory exceeds what the machine or the container has left, where that may be little: the
-    /// kernel's killer does not wait for the caretaker.
+    /// Bytes by which idle memory exceeds what the machine, the container or a bound from outside leave, where that may be
+    /// little: the kernel's killer does not wait for the caretaker.
     fn shortage(&self, fresh: usize, held: usize, idle: usize) -> usize {
         let unasked = self.unasked.fetch_add(fresh, Relaxed) + fresh;
-        if unasked < ASK_MIN || held < self.total / 2 {
+        if unasked < ASK_MIN {
             return 0;
         }
         self.unasked.store(0, Relaxed);
+        let by_bound = bound::left().map_or(0, |left| idle.saturating_sub(left));
+        if held < self.total / 2 {
+            return by_bound;
+        }
         let left = os::headroom().saturating_sub(self.total / 16);
-        idle.saturating_sub(left)
+        idle.saturating_sub(left).max(by_bound)
     }
 
     /// Looks whether the process has a bound on its address space.
@@ -189,9 +194,9 @@ impl Pool {
     }
 }
 
-/// Bytes that may be kept idle now: never more than the machine or the container has left.
+/// Bytes that may be kept idle now: never more than the machine, the container or a bound from outside leave.
 pub(super) fn idle_limit(max_idle: usize, idle: usize) -> usize {
-    if idle < ASK_MIN { max_idle } else { max_idle.min(os::headroom()) }
+    if idle < ASK_MIN { max_idle } else { max_idle.min(bound::headroom()) }
 }
 
 impl Ward for Pool {
