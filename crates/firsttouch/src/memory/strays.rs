@@ -44,13 +44,13 @@ fn found(homes: &Homes, home: u8, nodes: &[i32]) -> Found {
 /// The span is the caller's and nobody uses it yet.
 pub(crate) unsafe fn give_back(homes: &Homes, heap: &Heap, span: Span) -> Result<usize, Errno> {
     let segment = span.segment;
-    let (mut gone, mut room) = (0, None);
+    let mut gone = 0;
     let (mut first, mut last) = (u32::MAX, 0);
     each_doubt(homes, span, |start, len, clean| {
         look(homes, segment, (start, len), clean, |start, len, found| match found {
             Found::Home if !clean => segment.prove(start, len),
             Found::Away => {
-                if *room.get_or_insert_with(|| homes.has_room(segment.home, span.bytes())) {
+                if heap.has_room(|| homes.has_room(segment.home, span.bytes())) {
                     let size = (len as usize) << segment.unit_shift;
                     // SAFETY: the caller's promise. Memory that is locked can't go; it stays where it is.
                     if unsafe { os::discard(segment.address(start), size) }.is_ok() {
@@ -63,9 +63,6 @@ pub(crate) unsafe fn give_back(homes: &Homes, heap: &Heap, span: Span) -> Result
             _ => {}
         })
     })?;
-    if room == Some(false) {
-        heap.take_any();
-    }
     if first < last && homes.may_reach(segment.huge) {
         // The kernel may make huge pages whole again, on the node that most of one is on.
         gone += heap.empty_beside(
