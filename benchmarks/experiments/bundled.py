@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks.harness.contenders import NUMPY, Contender, preloaded
-from benchmarks.harness.report import Section, Table
-from benchmarks.harness.rounds import Call, Plan, collect
-from benchmarks.harness.sizes import EXPRESSIONS, QUICK, fitting, name
-from benchmarks.harness.statistics import Matrix, Verdict, judge, median
+from firsttouch.measuring.contenders import NUMPY, Contender, preloaded
+from firsttouch.measuring.report import Section, Table
+from firsttouch.measuring.rounds import Call, Plan, collect
+from firsttouch.measuring.sizes import EXPRESSIONS, QUICK, fitting, name
+from firsttouch.measuring.statistics import Matrix, Verdict, judge, median
 
 SECONDS = 0.03
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks.harness.contenders import AGAIN, FIRSTTOUCH, NUMPY, everyone, peers, preloaded
-from benchmarks.harness.report import Section, Table
-from benchmarks.harness.rounds import Call, Plan, collect
-from benchmarks.harness.sizes import EXPRESSIONS, QUICK, fitting, name
-from benchmarks.harness.statistics import Matrix, against_best, geometric_mean, judge, losses, median
+from firsttouch.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, everyone, peers, preloaded
+from firsttouch.measuring.report import Section, Table
+from firsttouch.measuring.rounds import Call, Plan, collect
+from firsttouch.measuring.sizes import EXPRESSIONS, QUICK, fitting, name
+from firsttouch.measuring.statistics import Matrix, against_best, geometric_mean, judge, losses, median
 
 SECONDS = 0.03
 

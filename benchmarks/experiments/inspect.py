@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks.harness.contenders import NUMPY
-from benchmarks.harness.report import Section, Table
-from benchmarks.harness.rounds import Call, Plan, collect
-from benchmarks.harness.sizes import MIB, fitting, name
-from benchmarks.harness.statistics import Estimate, Verdict, median
 from benchmarks.tasks.inspect import STATES, WITHOUT
+from firsttouch.measuring.contenders import NUMPY
+from firsttouch.measuring.report import Section, Table
+from firsttouch.measuring.rounds import Call, Plan, collect
+from firsttouch.measuring.sizes import MIB, fitting, name
+from firsttouch.measuring.statistics import Estimate, Verdict, median
 
 GIB = 1024 * MIB
 SIZES = (MIB, 64 * MIB, GIB, 4 * GIB)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.harness.contenders import AGAIN, FIRSTTOUCH, NUMPY, everyone, peers
-from benchmarks.harness.report import Section, Table
-from benchmarks.harness.rounds import Call, Plan, Samples, collect
-from benchmarks.harness.statistics import Matrix, against_best, geometric_mean, judge, losses, median
 from benchmarks.kernels import NAMES
+from firsttouch.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, everyone, peers
+from firsttouch.measuring.report import Section, Table
+from firsttouch.measuring.rounds import Call, Plan, Samples, collect
+from firsttouch.measuring.statistics import Matrix, against_best, geometric_mean, judge, losses, median
 
 FOOTPRINT = 128 << 20
 PEAK = 1.15

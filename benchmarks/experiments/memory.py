@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks.harness.contenders import AGAIN, FIRSTTOUCH, NUMPY, Contender, peers
-from benchmarks.harness.report import Section, Table
-from benchmarks.harness.rounds import Call, Plan, Samples, collect
-from benchmarks.harness.sizes import MIB
-from benchmarks.harness.statistics import Matrix, Verdict, judge, losses, median
 from benchmarks.tasks.programs import PROGRAMS
+from firsttouch.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, Contender, peers
+from firsttouch.measuring.report import Section, Table
+from firsttouch.measuring.rounds import Call, Plan, Samples, collect
+from firsttouch.measuring.sizes import MIB
+from firsttouch.measuring.statistics import Matrix, Verdict, judge, losses, median
 
 BAR, LEFT, WAIT = 1.15, 16 * MIB, 2.0
 RUNS = 3  # memory is no clock: runs of a program hardly differ

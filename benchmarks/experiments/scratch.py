@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks.harness.contenders import FIRSTTOUCH, NUMPY, TUNED_GLIBC
-from benchmarks.harness.report import Section, Table
-from benchmarks.harness.rounds import Call, Plan, Samples, collect
-from benchmarks.harness.sizes import KIB, MIB, name
-from benchmarks.harness.statistics import Matrix, judge, median
 from benchmarks.tasks.scratch import FUNCTIONS
+from firsttouch.measuring.contenders import FIRSTTOUCH, NUMPY, TUNED_GLIBC
+from firsttouch.measuring.report import Section, Table
+from firsttouch.measuring.rounds import Call, Plan, Samples, collect
+from firsttouch.measuring.sizes import KIB, MIB, name
+from firsttouch.measuring.statistics import Matrix, judge, median
 
 SIZES = (1 * KIB, 4 * KIB, 16 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 1 * MIB, 8 * MIB)
 SECONDS = 0.012

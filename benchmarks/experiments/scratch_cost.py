@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from benchmarks.harness.contenders import FIRSTTOUCH, NUMPY
-from benchmarks.harness.report import Section, Table
-from benchmarks.harness.rounds import Call, Plan, collect
-from benchmarks.harness.statistics import median
+from firsttouch.measuring.contenders import FIRSTTOUCH, NUMPY
+from firsttouch.measuring.report import Section, Table
+from firsttouch.measuring.rounds import Call, Plan, collect
+from firsttouch.measuring.statistics import median
 
 
 def run(quick: bool) -> Section:

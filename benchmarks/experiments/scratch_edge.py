@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks.harness.contenders import FIRSTTOUCH
-from benchmarks.harness.report import Section, Table
-from benchmarks.harness.rounds import Call, Plan, collect
-from benchmarks.harness.statistics import Matrix, judge, median
 from benchmarks.tasks.scratch_edge import LOOPS
+from firsttouch.measuring.contenders import FIRSTTOUCH
+from firsttouch.measuring.report import Section, Table
+from firsttouch.measuring.rounds import Call, Plan, collect
+from firsttouch.measuring.statistics import Matrix, judge, median
 
 BAR = 1.1
 

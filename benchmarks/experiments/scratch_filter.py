@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks.harness.contenders import FIRSTTOUCH, NUMPY
-from benchmarks.harness.report import Section, Table
-from benchmarks.harness.rounds import Call, Plan, collect
-from benchmarks.harness.sizes import name
-from benchmarks.harness.statistics import Matrix, judge, median
+from firsttouch.measuring.contenders import FIRSTTOUCH, NUMPY
+from firsttouch.measuring.report import Section, Table
+from firsttouch.measuring.rounds import Call, Plan, collect
+from firsttouch.measuring.sizes import name
+from firsttouch.measuring.statistics import Matrix, judge, median
 
 SIZES = (64, 128, 256, 512)
 USUAL = 256  # what the example takes where nothing is said

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks.harness.contenders import NUMPY
-from benchmarks.harness.report import Section, Table
-from benchmarks.harness.rounds import Call, Plan, collect
-from benchmarks.harness.sizes import KIB, MIB, name
-from benchmarks.harness.statistics import Verdict
 from benchmarks.tasks.scratch_memory import PROGRAMS
+from firsttouch.measuring.contenders import NUMPY
+from firsttouch.measuring.report import Section, Table
+from firsttouch.measuring.rounds import Call, Plan, collect
+from firsttouch.measuring.sizes import KIB, MIB, name
+from firsttouch.measuring.statistics import Verdict
 
 TURNS = 10_000
 CHUNK = 1 * MIB

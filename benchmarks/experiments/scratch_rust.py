@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.harness.report import Section, Table
-from benchmarks.harness.statistics import Matrix, Verdict, judge, median
 from benchmarks.tasks.scratch_rust import Times, build, measure
+from firsttouch.measuring.report import Section, Table
+from firsttouch.measuring.statistics import Matrix, Verdict, judge, median
 
 BAR, EDGE = 1.05, 1.1
 # What each bar is asked of: the cases whose names begin so.

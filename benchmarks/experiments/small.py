@@ -8,11 +8,11 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from benchmarks.harness.contenders import AGAIN, FIRSTTOUCH, NUMPY, Contender
-from benchmarks.harness.report import Section, Table
-from benchmarks.harness.rounds import Call, Plan, collect
-from benchmarks.harness.statistics import Verdict, judge, median
 from benchmarks.tasks.small import STATEMENTS
+from firsttouch.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, Contender
+from firsttouch.measuring.report import Section, Table
+from firsttouch.measuring.rounds import Call, Plan, collect
+from firsttouch.measuring.statistics import Verdict, judge, median
 
 INSTRUCTIONS, TIME = 20, 1.03
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks.harness.contenders import AGAIN, FIRSTTOUCH, NUMPY, everyone
-from benchmarks.harness.report import Section, Table
-from benchmarks.harness.rounds import Call, Plan, collect
-from benchmarks.harness.sizes import MIB
-from benchmarks.harness.statistics import Matrix, Verdict, judge, losses, median
 from benchmarks.tasks.workloads import WORKLOADS
+from firsttouch.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, everyone
+from firsttouch.measuring.report import Section, Table
+from firsttouch.measuring.rounds import Call, Plan, collect
+from firsttouch.measuring.sizes import MIB
+from firsttouch.measuring.statistics import Matrix, Verdict, judge, losses, median
 
 BAR = 2.0
 PART = 0.04  # what is timed, round by round; what is held is read after the whole

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks.harness.contenders import AGAIN, FIRSTTOUCH, NUMPY, everyone
-from benchmarks.harness.report import Section, Table
-from benchmarks.harness.rounds import Call, Plan, collect
-from benchmarks.harness.sizes import MIB, fitting, name
-from benchmarks.harness.statistics import Matrix, Verdict, judge, losses, median
+from firsttouch.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, everyone
+from firsttouch.measuring.report import Section, Table
+from firsttouch.measuring.rounds import Call, Plan, collect
+from firsttouch.measuring.sizes import MIB, fitting, name
+from firsttouch.measuring.statistics import Matrix, Verdict, judge, losses, median
 
 ACTIONS = {
     "create": "Create and free",

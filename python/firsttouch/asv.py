@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec
 
-from firsttouch.measuring import COUNTS, checked, known, measure
+from firsttouch.gauge import COUNTS, checked, known, measure
 from firsttouch.own import AllocatorLike
 from firsttouch.scopes import use
 

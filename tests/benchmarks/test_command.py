@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from benchmarks.experiments import NAMES
-from benchmarks.harness.contenders import NUMPY
-from benchmarks.harness.rounds import Call, Worker
 from benchmarks.kernels import NAMES as KERNELS
 from benchmarks.tasks.kernels import measure as run_kernel
 from benchmarks.tasks.programs import PROGRAMS
 from benchmarks.tasks.scratch_rust import build, measure
 from benchmarks.tasks.workloads import WORKLOADS
 from benchmarks.tasks.workloads import measure as run_workload
+from firsttouch.measuring.contenders import NUMPY
+from firsttouch.measuring.rounds import Call, Worker
 
 ROOT = Path(__file__).parents[2]
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from benchmarks.harness.report import Section, Table, write
-from benchmarks.harness.statistics import Verdict
+from firsttouch.measuring.report import Section, Table, write
+from firsttouch.measuring.statistics import Verdict
 
 MACHINE = {"CPU": "one", "kernel": "two"}
 ORDER = ("first", "second")

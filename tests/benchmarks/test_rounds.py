@@ -4,10 +4,10 @@ import os
 
 import pytest
 
-from benchmarks.harness.contenders import AGAIN, NUMPY, Contender, preloaded
-from benchmarks.harness.process import cgroup_current, peak, reset_peak, resident, touch
-from benchmarks.harness.rounds import Call, Plan, Worker, collect
-from benchmarks.harness.sizes import fitting, name
+from firsttouch.measuring.contenders import AGAIN, NUMPY, Contender, preloaded
+from firsttouch.measuring.process import cgroup_current, peak, reset_peak, resident, touch
+from firsttouch.measuring.rounds import Call, Plan, Worker, collect
+from firsttouch.measuring.sizes import fitting, name
 
 PEAK = Call("benchmarks.tasks.programs", "measure", {"program": "sparse", "wait": 0.0})
 

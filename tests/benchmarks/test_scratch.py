@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from benchmarks.harness.contenders import NUMPY
-from benchmarks.harness.rounds import Call, Worker
 from benchmarks.tasks import scratch, scratch_cost, scratch_edge, scratch_filter, scratch_memory
+from firsttouch.measuring.contenders import NUMPY
+from firsttouch.measuring.rounds import Call, Worker
 
 KIB = 1 << 10
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.harness.statistics import (
+from firsttouch.measuring.statistics import (
     Matrix,
     against_best,
     geometric_mean,

@@ -8,6 +8,7 @@ use crate::handler::{Handler, Kind, NUMPY_NAME, is_front};
 use crate::numpy_api::{Functions, NumPy, RawHandler, handler_in};
 use crate::own::stands_on_python;
 use crate::owners;
+use crate::trace;
 use firsttouch::adaptors::{Options, Pool, SMALL_LIMIT};
 use firsttouch::allocator::Allocator;
 use pyo3::exceptions::PyTypeError;
@@ -42,9 +43,10 @@ pub fn small_limit() -> usize {
 
 /// What stands behind NumPy's default capsule now, checked: NumPy's own handler, whose functions lie in NumPy's own
 /// library, or a front of this package, perhaps another copy's.
-fn behind_now(py: Python<'_>) -> PyResult<(*const RawHandler, Functions)> {
+pub fn behind_now(py: Python<'_>) -> PyResult<(*const RawHandler, Functions)> {
     let numpy = NumPy::get(py)?;
     let raw = handler_in(&numpy.default_capsule(py))?.cast_const();
+    let raw = trace::serving(raw).unwrap_or(raw);
     // SAFETY: a capsule of this name holds a handler, whose first fields have not changed since NumPy 1.22; `version`
     // is checked before the functions are believed.
     let handler = unsafe { &*raw };
@@ -133,6 +135,10 @@ fn put_front(
     let front: &'static Handler = Box::leak(Handler::new(Kind::Front, chosen, small, functions));
     if outside {
         front.ask_outside();
+    }
+    if trace::insert_behind(front.raw()) {
+        let _ = FRONT.set(front);
+        return Ok(front);
     }
     let capsule = NumPy::get(py)?.default_capsule(py);
     // SAFETY: the capsule is NumPy's, its pointer leads to a handler that lives for ever and frees what was there

@@ -9,6 +9,7 @@ mod class;
 mod contexts;
 mod creation;
 mod dtypes;
+mod experiments;
 mod factories;
 mod faults;
 mod forks;
@@ -22,8 +23,6 @@ mod open_scope;
 mod own;
 mod owners;
 mod placement;
-mod placement_run_on;
-mod placement_waiting;
 mod plain;
 mod report;
 mod scratch;
@@ -31,6 +30,7 @@ mod shared;
 mod sight;
 mod sites;
 mod stacks;
+mod trace;
 mod traces;
 
 use pyo3::create_exception;
@@ -67,6 +67,7 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     install::register(module)?;
     jit::register(module)?;
     contexts::register(module)?;
+    experiments::register(module)?;
     faults::register(module)?;
     forks::register(module)?;
     gauge::register(module)?;
@@ -74,5 +75,6 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     placement::register(module)?;
     shared::register(module)?;
     sight::register(module)?;
+    trace::register(module)?;
     report::register(module)
 }

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Literal
 
 from firsttouch.arguments import Size
-from firsttouch.measuring import Measured, checked, measure
+from firsttouch.gauge import Measured, checked, measure
 
 
 class within(measure):

@@ -11,6 +11,7 @@ mod own;
 mod scope;
 mod watched;
 
+use crate::allocator::has_slabs;
 use crate::guarded_by_gil::GuardedByGil;
 use crate::numpy_api::{Functions, RawAllocator, RawHandler};
 use firsttouch::allocator::{Allocator, Request};
@@ -54,6 +55,8 @@ pub enum Kind {
 pub struct Charge {
     pub allocator: Arc<dyn Allocator>,
     pub direct: PyOnceLock<Py<PyAny>>,
+    /// Whether its arrays are to lie in slabs along an axis.
+    pub slabs: bool,
 }
 
 /// A handler with what its functions need. NumPy sees only `raw`.
@@ -83,7 +86,8 @@ unsafe impl Sync for Handler {}
 unsafe impl Send for Handler {}
 
 fn charge(allocator: Arc<dyn Allocator>) -> *mut Charge {
-    Box::into_raw(Box::new(Charge { allocator, direct: PyOnceLock::new() }))
+    let slabs = has_slabs(&allocator);
+    Box::into_raw(Box::new(Charge { allocator, direct: PyOnceLock::new(), slabs }))
 }
 
 impl Handler {
@@ -105,11 +109,7 @@ impl Handler {
         scope: Option<Arc<Scope>>,
         before: Option<GuardedByGil<Py<PyAny>>>,
     ) -> Box<Self> {
-        let name = if kind == Kind::Front { NUMPY_NAME } else { NAME };
-        let mut bytes = [0; 127];
-        for (to, from) in bytes.iter_mut().zip(name.bytes().chain([0]).chain(NAME.bytes())) {
-            *to = from as c_char;
-        }
+        let bytes = names(if kind == Kind::Front { NUMPY_NAME } else { NAME });
         let mut handler = Box::new(Self {
             raw: UnsafeCell::new(RawHandler { name: bytes, version: 1, allocator: RawAllocator::NONE }),
             small: AtomicUsize::new(small),
@@ -246,6 +246,15 @@ impl Drop for Handler {
         // SAFETY: nobody uses the handler any more, and the box was made by `charge`.
         unsafe { drop(Box::from_raw(*self.charge.get_mut())) }
     }
+}
+
+/// A handler's name, with ours behind its end.
+pub fn names(name: &str) -> [c_char; 127] {
+    let mut bytes = [0; 127];
+    for (to, from) in bytes.iter_mut().zip(name.bytes().chain([0]).chain(NAME.bytes())) {
+        *to = from as c_char;
+    }
+    bytes
 }
 
 /// Whether a handler is a front of this package, of this copy or another.

@@ -56,6 +56,8 @@ static RUNS: AtomicU32 = AtomicU32::new(0);
 static STOP: AtomicU32 = AtomicU32::new(0);
 /// Whether nothing is aged and given back now.
 static RESTS: AtomicBool = AtomicBool::new(false);
+/// The thread's number at the kernel.
+static TASK: AtomicU32 = AtomicU32::new(0);
 
 /// Looks after `ward` from now on.
 ///
@@ -89,7 +91,7 @@ fn start() -> bool {
         if let Some(ended) = care.thread.take() {
             ended.join();
         }
-        if let Ok(thread) = os::spawn(body) {
+        if let Ok(thread) = os::spawn(body, &TASK) {
             care.thread = Some(thread);
             RUNS.store(1, SeqCst);
         }
@@ -112,7 +114,7 @@ pub fn resume() {
 }
 
 extern "C" fn body(_: *mut c_void) -> *mut c_void {
-    os::name_thread(c"firsttouch");
+    os::name_thread(c"firsttouch", &TASK);
     loop {
         os::wait(&STOP, 0, Some(TICK));
         if STOP.load(SeqCst) != 0 {

@@ -129,14 +129,22 @@ pub(super) fn settle(
     Ok((at, whole))
 }
 
-/// Tells the kernel where the pages of a mapping are to come from.
-pub(crate) fn bind((address, size): (usize, usize), orders: &Orders, page: Page) -> Result<(), Errno> {
+/// The most slabs of one block that the kernel is told of: it keeps a record of each, 65,530 for the whole process.
+const MOST_SLABS: usize = 4096;
+
+/// Tells the kernel where the pages of a mapping are to come from. False where there are too many slabs for it: their
+/// pages come from any of the nodes.
+pub(crate) fn bind((address, size): (usize, usize), orders: &Orders, page: Page) -> Result<bool, Errno> {
     let edge = match page {
         Page::Transparent => os::huge_page_size().unwrap_or(os::page_size()),
         page => page_bytes(page),
     };
-    for (from, len, nodes) in orders.ranges(size, edge) {
+    let slabs = orders.ranges(size, edge);
+    if slabs.len() > MOST_SLABS {
+        return os::bind(address, size, orders.mode, &orders.nodes, false).map(|()| false);
+    }
+    for (from, len, nodes) in slabs {
         os::bind(address + from, len, orders.mode, &nodes, false)?;
     }
-    Ok(())
+    Ok(true)
 }

@@ -26,6 +26,8 @@ pub enum Reason {
     OuterPolicy,
     /// The cpuset does not allow these nodes.
     Cpuset,
+    /// Nobody said how the array's axes lie.
+    Axis,
     /// The kernel lacks it.
     Unsupported,
     /// Somebody interrupted it.
@@ -63,14 +65,15 @@ impl Reason {
             Self::NotPermitted => 8,
             Self::OuterPolicy => 9,
             Self::Cpuset => 10,
-            Self::Unsupported => 11,
-            Self::Interrupted => 12,
-            Self::Errno(_) => 13,
+            Self::Axis => 11,
+            Self::Unsupported => 12,
+            Self::Interrupted => 13,
+            Self::Errno(_) => 14,
         }
     }
 
     /// Every one, in that order.
-    pub(super) const ALL: [Self; 13] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::Small,
         Self::Waste,
         Self::Alignment,
@@ -81,6 +84,7 @@ impl Reason {
         Self::NotPermitted,
         Self::OuterPolicy,
         Self::Cpuset,
+        Self::Axis,
         Self::Unsupported,
         Self::Interrupted,
         Self::Errno(0),
@@ -102,6 +106,7 @@ impl fmt::Display for Reason {
             Self::NotPermitted => write!(f, "the system does not permit it (EPERM, as containers do by seccomp)"),
             Self::OuterPolicy => write!(f, "the memory policy that the process was started with keeps to other nodes"),
             Self::Cpuset => write!(f, "the cpuset leaves other nodes only"),
+            Self::Axis => write!(f, "here bytes are known and no axes, so the slabs are of bytes"),
             Self::Unsupported => write!(f, "the kernel can't"),
             Self::Interrupted => write!(f, "it was interrupted"),
             Self::Errno(0) => write!(f, "the kernel refused"),

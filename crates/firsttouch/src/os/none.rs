@@ -90,12 +90,12 @@ pub fn wake(_word: &AtomicU32) {}
 pub struct Thread(());
 
 /// Refuses.
-pub fn spawn(_body: extern "C" fn(*mut c_void) -> *mut c_void) -> Result<Thread, Errno> {
+pub fn spawn(_body: extern "C" fn(*mut c_void) -> *mut c_void, _task: &'static AtomicU32) -> Result<Thread, Errno> {
     Err(Errno::UNSUPPORTED)
 }
 
 /// Nothing to name.
-pub fn name_thread(_name: &CStr) {}
+pub fn name_thread(_name: &CStr, _task: &AtomicU32) {}
 
 impl Thread {
     /// Nothing to wait for.
@@ -128,6 +128,11 @@ pub fn why_refused(_size: usize, _error: Errno) -> Limit {
 /// Not known.
 pub fn memory_total() -> usize {
     usize::MAX
+}
+
+/// Not known.
+pub fn resident() -> usize {
+    0
 }
 
 /// Not known.
@@ -169,6 +174,11 @@ pub fn bind(_address: usize, _size: usize, _mode: Mode, _nodes: &Nodes, _move_pa
 pub struct ThreadPolicy(());
 
 impl ThreadPolicy {
+    /// It does not matter.
+    pub fn leads_to(&self, _near: &Nodes) -> bool {
+        true
+    }
+
     /// None.
     pub fn bounds(&self) -> Option<Nodes> {
         None
@@ -208,6 +218,11 @@ pub fn move_pages(_pages: &[usize], _nodes: Option<&[i32]>, _status: &mut [i32])
 /// The first.
 pub fn current_node() -> usize {
     0
+}
+
+/// Not known.
+pub fn free_memory_of(_node: usize) -> Option<(usize, usize)> {
+    None
 }
 
 /// Refuses.

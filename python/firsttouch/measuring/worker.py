@@ -1,0 +1,62 @@
+"""A contender's process: answers one JSON line on standard output for every one on standard input."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import time
+import traceback
+import warnings
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+
+Reply = dict[str, float]
+
+
+def answer(line: str) -> Reply:
+    """Call the function that the line names."""
+    request = json.loads(line)
+    sys.path[:] = request["path"]
+    function = getattr(importlib.import_module(request["module"]), request["function"])
+    reply: Reply = function(**request["arguments"])
+    return reply
+
+
+def say(pipe: TextIO, message: dict[str, object]) -> None:
+    """One line out, at once."""
+    pipe.write(json.dumps(message) + "\n")
+    pipe.flush()
+
+
+def libraries() -> list[str]:
+    """The shared libraries loaded here, so that a preload that did not happen is seen."""
+    paths = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if ".so" in line}
+    return sorted(paths)
+
+
+def serve(install: bool, expression: str | None = None) -> None:
+    """Say that we are ready, then answer until standard input ends."""
+    pipe = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever an experiment prints must not reach the pipe
+    warnings.filterwarnings("error", "read without memory behind it")  # such a figure would mean nothing
+    install_ns = 0
+    if install:
+        import firsttouch
+
+        start = time.perf_counter_ns()
+        firsttouch.install(expression)
+        install_ns = time.perf_counter_ns() - start
+    say(pipe, {"libraries": libraries(), "numpy": np.__version__, "install_ns": install_ns})
+    for line in sys.stdin:
+        try:
+            say(pipe, {"value": answer(line)})
+        except Exception:
+            say(pipe, {"error": traceback.format_exc()})
+
+
+if __name__ == "__main__":
+    serve("--install" in sys.argv[1:], sys.argv[2] if len(sys.argv) > 2 else None)
