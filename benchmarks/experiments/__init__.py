@@ -26,6 +26,7 @@ NAMES = (
     "scratch_rust",
     "advise",
     "trace",
+    "shared",
 )
 
 #: The classic experiments, which `firsttouch bench` runs too; some share their name with a comparison above.
