@@ -114,7 +114,7 @@ def _turn(trial: Trial, row: Row, check: bool = False) -> Run | None:
         if row.contender in (candidates.DEFAULT, candidates.AGAIN) or isinstance(failed, PrepareError):
             raise
         last = failed.said.rpartition("\n")[2].strip()
-        row.failure, row.runs = f"{failed.brief}: {last}" if last else failed.brief, []
+        row.failure, row.runs = f"{failed}: {last}" if last else str(failed), []
         return None
     if service is not None:
         row.failure, row.remark = service.failure, service.remark

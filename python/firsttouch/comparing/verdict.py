@@ -1,7 +1,7 @@
 """What the figures allow to say, in a sentence or two; "no difference" is one of them.
 
-A contender is called faster, or slower, only where the whole 95 % interval of its speed-up lies beyond what the default
-shows against itself, and at least two per cent away from 1.
+A contender is called faster, or slower, only where the whole 95 % interval of its speed-up lies further from 1 than the
+noise, which the default shows against itself, and than two per cent.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from firsttouch.measuring import cautions
 from firsttouch.measuring.statistics import Estimate
 
 LEAST = 0.02
@@ -37,15 +38,14 @@ class Verdict:
 
 def margin(noise: Estimate) -> float:
     """What a speed-up has to differ from 1 by."""
-    return max(LEAST, noise.high - 1, 1 / noise.low - 1)
+    return max(LEAST, cautions.noise(noise))
 
 
 def judge(noise: Estimate, standings: Sequence[Standing], rounds: int) -> Verdict:
     """Sentences for people, from the default's figure against itself and everyone's against the default."""
     if rounds < FEWEST:
-        return Verdict(
-            (f"{rounds} run{'s' * (rounds > 1)} of each cannot be told from chance: take {FEWEST} or more.",)
-        )
+        runs = "one run" if rounds == 1 else f"{rounds} runs"
+        return Verdict((f"No advice: {runs} of each cannot be told from chance; take {FEWEST} or more.",))
     bar = 1 + margin(noise)
     ordered = sorted(standings, key=lambda one: -one.speedup.value)
     faster = [one for one in ordered if one.speedup.low > bar]
@@ -58,8 +58,13 @@ def judge(noise: Estimate, standings: Sequence[Standing], rounds: int) -> Verdic
 
 
 def _none(noise: Estimate) -> str:
-    size = 100 * margin(noise)
-    return f"No difference: nothing here is faster than NumPy's default by more than {size:.0f} %, which is the noise."
+    size = margin(noise)
+    if size == LEAST:
+        return f"No difference: nothing here is faster than NumPy's default by more than {100 * size:.0f} %."
+    return (
+        f"No difference beyond the noise, which is {100 * size:.0f} % here: nothing is faster than NumPy's default by"
+        " more. More runs, as with --budget 5m, tell finer differences."
+    )
 
 
 def _faster(faster: Sequence[Standing], bar: float) -> list[str]:
