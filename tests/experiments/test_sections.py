@@ -12,7 +12,7 @@ from firsttouch.measuring.report import Section
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 MIB = 1 << 20
-MINE = {"zeros": (64 << 10, MIB), "touch": (MIB,), "triad": (MIB,), "refill": (MIB,)}
+MINE = {"zeros": (MIB,), "touch": (MIB,), "triad": (MIB,), "refill": (MIB,)}
 _done: dict[str, tuple[Section, list[float]]] = {}
 
 
