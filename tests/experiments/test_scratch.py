@@ -29,7 +29,7 @@ def test_every_way_in_numba_gives_the_same_sum() -> None:
 
 
 def test_a_way_that_is_none_is_told() -> None:
-    with pytest.raises(ValueError, match="no way is called 'stack'"):
+    with pytest.raises(ValueError, match='no way is called "stack"'):
         _firsttouch.scratch_turns("stack", 30, 1)
 
 

@@ -43,7 +43,7 @@ def test_every_expression_is_timed_in_every_thread(threads: int) -> None:
 
 
 def test_warm_memory_is_not_made_again() -> None:
-    reply = forked(lambda: task.one("a + b", 8 << 20, 1, (1, 1), 0.0))
+    reply = forked(lambda: task.one("a + b", 8 << 20, 1, (0, 1, 1), 0.0))
     assert reply["a + b warm faults"] < 100
 
 

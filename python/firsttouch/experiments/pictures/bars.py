@@ -17,9 +17,7 @@ def bars(axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[float]
     for number, (name, values) in enumerate(series.items()):
         places = [group + (number - (len(series) - 1) / 2) * width for group in range(len(groups))]
         drawn = axes.bar(places, values, width * 0.92, label=name)
-        words = [
-            "" if value != value else (label or ("{:.1f}" if many else "{:.2f}")).format(value) for value in values
-        ]
+        words = [form.format(value) for value in values]
         axes.bar_label(drawn, words, fontsize=7 if many else 8, padding=1)
     axes.set_xticks(range(len(groups)), groups)
     axes.margins(y=0.12)
