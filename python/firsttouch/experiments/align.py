@@ -79,7 +79,7 @@ QUESTIONS = (
 )
 LAYOUTS = {layout: at for question in QUESTIONS for layout, at in question.layouts.items()}
 BEYOND = 128 * MIB  # an array that should lie in memory, if the machine's caches allow it
-ARRAYS = 4
+ARRAYS, LEAST = 4, 1 * KIB
 CERTAIN = 1.05
 Cells = dict[str, dict[str, Estimate]]  # by layout and size
 
@@ -150,7 +150,9 @@ def run(settings: Settings) -> Section:
         "aligned again: it shows what two equal runs differ by.",
     )
     wanted, notes = chosen(settings, sizes(False), sizes(True), ARRAYS)
-    wanted = sorted({-(-size // 64) * 64 for size in wanted})  # so that arrays at a line end at one
+    if min(wanted, default=LEAST) < LEAST:
+        notes.append(f"Arrays of less than {name(LEAST)} are measured at that: beside a call their time is none.")
+    wanted = sorted({max(LEAST, -(-size // 64) * 64) for size in wanted})  # arrays at a line end at one
     known, samples = caches(), dict[str, Samples]()
     for number, size in enumerate(wanted):
         label = f"{name(size)} ({level(3 * size, known)})"

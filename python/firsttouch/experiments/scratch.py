@@ -85,7 +85,7 @@ def ratio(samples: Samples, items: int, way: str) -> Estimate:
 
 def times(section: Section, samples: dict[str, Samples], items: int) -> None:
     """The original's table and picture: nanoseconds of the smallest size."""
-    table = Table(f"**{items} integers ({name(8 * items)}), nanoseconds a turn**", ["language", *WAYS])
+    table = Table(f"**{items} int64 ({name(8 * items)}), nanoseconds a turn**", ["language", *WAYS])
     if items == ORIGINAL:
         row = [f"{JULIA[way]:.1f}" if way in JULIA else "" for way in WAYS]
         table.rows.append(["Julia: Bumper.jl's README, another machine", *row])
@@ -100,7 +100,7 @@ def times(section: Section, samples: dict[str, Samples], items: int) -> None:
         axes.set_yscale("log")
         axes.set_ylabel("nanoseconds a turn (logarithmic)")
 
-    words = f"A temporary of {items} integers, written and summed: where its memory comes from"
+    words = f"A temporary of {items} int64, written and summed: where its memory comes from"
     section.pictures.append(Picture("times", words, draw))
 
 
