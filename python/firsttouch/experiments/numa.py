@@ -139,7 +139,9 @@ def between(section: Section, size: int, samples: dict[tuple[int, int, int], Sam
         f"**Distance costs up to {max(local) / min(remote):.2f} times, first touch up to {dearest:.2f} times.** "
         f"Warm copies: {max(local):.1f} GB/s where all is on one node, down to {min(remote):.1f} where not."
     )
-    section.pictures.append(Picture("matrix", f"A copy of {name(size)}: GB/s, warm (cold)", matrix(warm, cold)))
+    section.pictures.append(
+        Picture("matrix", f"A copy of {name(size)} between nodes: GB/s warm, in brackets cold", matrix(warm, cold))
+    )
 
 
 def rate_words(rate: Estimate) -> str:

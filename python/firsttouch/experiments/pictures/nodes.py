@@ -22,7 +22,7 @@ def matrix(warm: Mapping[tuple[int, int, int], float], cold: Mapping[tuple[int, 
         for y, (cpu, source) in enumerate(rows):
             for x, target in enumerate(columns):
                 words = f"{warm[cpu, source, target]:.1f} ({cold[cpu, source, target]:.1f})"
-                axes.text(x, y, words, ha="center", va="center")
+                axes.text(x, y, words, ha="center", va="center", color="black")
         axes.set_xticks(range(len(columns)), [f"to node {target}" for target in columns])
         axes.set_yticks(range(len(rows)), [f"on node {cpu}, from node {source}" for cpu, source in rows])
 
