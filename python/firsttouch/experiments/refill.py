@@ -91,9 +91,9 @@ def answer(found: Found, size: int) -> str:
     words = listed([f"{ratio} ({kind})" for ratio, kind in zip(untouched, KINDS, strict=True)])
     again = max(one["second faults"] / one["first faults"] for one in found.values() if one["first faults"])
     return (
-        f"**The first fill pays**: at {name(size)} that of an array that was never touched takes {words} as long as that "
-        f"of one that was written before. After a read alone it is {listed(read)}: a read maps the kernel's shared zero "
-        "page, and the write faults again, for a copy." + (" No second fill faults." if again < 0.01 else "")
+        f"**The first fill pays**: at {name(size)} that of an array that was never touched takes {words} as long as "
+        f"that of one that was written before. After a read alone it is {listed(read)}: a read maps the kernel's shared "
+        "zero page, and the write faults again, for a copy." + (" No second fill faults." if again < 0.01 else "")
     )
 
 
