@@ -92,8 +92,9 @@ def answer(found: Found, size: int) -> str:
     again = max(one["second faults"] / one["first faults"] for one in found.values() if one["first faults"])
     return (
         f"**The first fill pays**: at {name(size)} that of an array that was never touched takes {words} as long as "
-        f"that of one that was written before. After a read alone it is {listed(read)}: a read maps the kernel's shared "
-        "zero page, and the write faults again, for a copy." + (" No second fill faults." if again < 0.01 else "")
+        f"that of one that was written before. After a read alone it is {listed(read)}: a read maps the kernel's "
+        "shared zero page, and the write faults again, for a copy."
+        + (" No second fill faults." if again < 0.01 else "")
     )
 
 
