@@ -24,6 +24,8 @@ NAMES = (
     "scratch_memory",
     "scratch_numba",
     "scratch_rust",
+    "advise",
+    "trace",
 )
 
 #: The classic experiments, which `firsttouch bench` runs too; some share their name with a comparison above.

@@ -13,6 +13,7 @@ mod experiments;
 mod factories;
 mod faults;
 mod forks;
+mod gauge;
 mod guarded_by_gil;
 mod handler;
 mod install;
@@ -22,14 +23,14 @@ mod open_scope;
 mod own;
 mod owners;
 mod placement;
-mod placement_run_on;
-mod placement_waiting;
 mod plain;
 mod report;
 mod scratch;
+mod shared;
 mod sight;
 mod sites;
 mod stacks;
+mod trace;
 mod traces;
 
 use pyo3::create_exception;
@@ -69,8 +70,11 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     experiments::register(module)?;
     faults::register(module)?;
     forks::register(module)?;
+    gauge::register(module)?;
     scratch::register(module)?;
     placement::register(module)?;
+    shared::register(module)?;
     sight::register(module)?;
+    trace::register(module)?;
     report::register(module)
 }
