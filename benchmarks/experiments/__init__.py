@@ -22,4 +22,6 @@ NAMES = (
     "scratch_memory",
     "scratch_numba",
     "scratch_rust",
+    "dask",
+    "dask_memory",
 )

@@ -50,7 +50,7 @@ def test_workers_that_join_are_served_and_so_are_those_that_restart(client: Any)
     client.wait_for_workers(2)
     assert set(everywhere(client)) == {POOL}
     client.cluster.scale(1)
-    until(lambda: len(client.scheduler_info(-1)["workers"]) == 1)
+    until(lambda: len(client.scheduler_info()["workers"]) == 1)
 
 
 def test_a_worker_killed_in_the_middle_loses_no_result(client: Any) -> None:
@@ -81,7 +81,7 @@ def test_trim_and_stats_are_about_what_serves(client: Any) -> None:
 
 
 def metric(client: Any) -> dict[str, int]:
-    (worker,) = client.scheduler_info(-1)["workers"].values()
+    (worker,) = client.scheduler_info()["workers"].values()
     found: dict[str, int] = worker["metrics"].get("firsttouch", {"held": 0})
     return found
 
@@ -115,7 +115,7 @@ def test_it_ends_with_its_registration(client: Any) -> None:
     ],
 )
 def test_what_a_worker_refuses_names_it_and_it_goes_on(client: Any, arguments: dict[str, Any], words: str) -> None:
-    (address,) = client.scheduler_info(-1)["workers"]
+    (address,) = client.scheduler_info()["workers"]
     with pytest.raises(RuntimeError) as raised:
         client.register_plugin(ArrayMemory(**arguments))
     assert address in str(raised.value)

@@ -34,7 +34,7 @@ def test_below_the_threshold_idle_memory_stays_and_near_it_goes_first() -> None:
         assert left < 16 * MIB
         assert read < 500 * MIB
         client.unregister_worker_plugin("firsttouch")
-        assert not any("get_process_memory" in vars for vars in client.run(of_monitor).values())
+        assert not any("get_process_memory" in found for found in client.run(of_monitor).values())
 
 
 def of_monitor(dask_worker: Any) -> list[str]:
