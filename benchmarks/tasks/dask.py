@@ -18,11 +18,9 @@ from firsttouch.measuring import process
 VARIABLE = "BENCHMARK_DASK"
 
 _ENVIRON = "distributed.nanny.pre-spawn-environ"
-_RAISED = {"MALLOC_TRIM_THRESHOLD_": 4 << 30}
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
-    "raised": {f"{_ENVIRON}.{name}": value for name, value in _RAISED.items()},
-    "both raised": {f"{_ENVIRON}.{name}": 4 << 30 for name in (*_RAISED, "MALLOC_MMAP_THRESHOLD_")},
+    "raised": {f"{_ENVIRON}.MALLOC_TRIM_THRESHOLD_": 4 << 30},
     "firsttouch": {"distributed.worker.preload": ["firsttouch.dask"]},
 }
 
@@ -47,10 +45,10 @@ def operands(size: int, chunk: int) -> tuple[Any, Any]:
 
     stack = contextlib.ExitStack()
     atexit.register(stack.close)
-    stack.enter_context(cluster("8 GiB", {}))
-    made = tuple(da.random.default_rng(seed).random((size, size), chunks=(chunk, chunk)).persist() for seed in (1, 2))
-    wait(made)
-    return made[0], made[1]
+    client = stack.enter_context(cluster("8 GiB", {}))
+    a, b = client.persist([da.full((size, size), value, chunks=(chunk, chunk)) for value in (1.5, 2.5)])
+    wait([a, b])
+    return a, b
 
 
 def expression(size: int, chunk: int) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """Workers that are threads of the client's process, workers that are bound to a node, workers with a preload."""
 
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,8 @@ def test_a_worker_is_bound_before_its_tasks_have_threads_else_when_it_restarts()
 
 
 def threads_are_bound(processors: list[int]) -> bool:
-    return all(found == processors for found in bindings().values())
+    policy = Path("/proc/thread-self/numa_maps").read_text().splitlines()[0].split()[1]
+    return policy.startswith("prefer") and all(found == processors for found in bindings().values())
 
 
 def seats() -> list[str]:
