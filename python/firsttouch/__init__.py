@@ -42,6 +42,7 @@ from firsttouch.allocators import (
     numpy_default,
     pages,
 )
+from firsttouch.gauge import Measured, measure
 from firsttouch.own import AllocatorLike, OwnAllocator
 from firsttouch.placement.arrays import collapse, migrate, receipt, receipts, touch
 from firsttouch.placement.nodes import current_node, highest_node, run_on, topology
@@ -51,6 +52,7 @@ from firsttouch.reports import Failure, Stats, stats
 from firsttouch.scopes import use
 from firsttouch.scratch.default import default_buffer, using_buffer
 from firsttouch.scratch.errors import EscapeError, EscapeWarning
+from firsttouch.sharing import SharedArrayError, share, shared
 from firsttouch.sight import (
     Inspection,
     NotBackedWarning,
@@ -90,6 +92,7 @@ __all__ = [
     "FixedBuffer",
     "Inspection",
     "Mark",
+    "Measured",
     "NotBackedWarning",
     "OwnAllocator",
     "PageSource",
@@ -97,6 +100,7 @@ __all__ = [
     "Policy",
     "Scope",
     "ScratchBuffer",
+    "SharedArrayError",
     "Stats",
     "UnsupportedError",
     "__version__",
@@ -130,6 +134,7 @@ __all__ = [
     "limited",
     "linspace",
     "malloc",
+    "measure",
     "migrate",
     "mimalloc",
     "numa",
@@ -145,6 +150,8 @@ __all__ = [
     "run_on",
     "scratch",
     "scratch_from_table",
+    "share",
+    "shared",
     "stats",
     "topology",
     "touch",

@@ -82,19 +82,11 @@ impl Heap {
         }
         let dirty = if age.is_none() { len } else { 0 };
         region.dirty += (dirty as usize) << segment.unit_shift;
-        segment.ages(start, len).fill(age.unwrap_or(FIRST_EPOCH));
-        segment.give(start, len, dirty);
-    }
-
-    /// Gives back at least `bytes` of free memory if there is as much, the longest idle first.
-    pub(crate) fn purge_oldest(&self, bytes: usize) -> usize {
-        let mut gone = 0;
-        for min_ticks in [30, 10, 5, 3, 2, 1, 0] {
-            if gone < bytes {
-                gone += self.purge(min_ticks, bytes - gone);
-            }
+        match age {
+            Some(age) => segment.empty(start, len, age),
+            None => segment.ages(start, len).fill(FIRST_EPOCH),
         }
-        gone
+        segment.give(start, len, dirty);
     }
 
     /// Takes up to [`BATCH`] runs of idle units out of the free spans.
@@ -145,6 +137,19 @@ impl Heap {
         }
         runs
     }
+}
+
+/// Gives back at least `bytes` of some heaps' free memory if there is as much, the longest idle first.
+pub(crate) fn purge_oldest<'a>(heaps: impl Iterator<Item = &'a Heap> + Clone, bytes: usize) -> usize {
+    let mut gone = 0;
+    for min_ticks in [30, 10, 5, 3, 2, 1, 0] {
+        for heap in heaps.clone() {
+            if gone < bytes {
+                gone += heap.purge(min_ticks, bytes - gone);
+            }
+        }
+    }
+    gone
 }
 
 /// The first run of units, in whole pages, that are all free, none younger than `min_ticks`, and some dirty.
@@ -218,7 +223,7 @@ fn settle(region: &mut Region, run: &Run, age: Option<u8>) -> usize {
         let mapped = segment.ages(run.start, run.len).iter().filter(|&&age| age != UNMAPPED).count();
         region.mapped -= mapped << segment.unit_shift;
     }
-    segment.ages(run.start, run.len).fill(age);
+    segment.empty(run.start, run.len, age);
     segment.give(run.start, run.len, 0);
     size
 }

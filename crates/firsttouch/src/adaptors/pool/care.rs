@@ -57,18 +57,28 @@ impl Pool {
         self.shards.iter().map(|Padded(shard)| shard)
     }
 
-    /// Gives what the shards remember to the heap, where `old` says so of its epoch; number of spans.
-    pub(super) fn flush(&self, old: impl Fn(u8) -> bool) -> usize {
-        let mut count = 0;
+    /// Gives what the shards remember to the heaps, where `old` says so of its epoch.
+    pub(super) fn flush(&self, old: impl Fn(u8) -> bool) {
         for shard in self.shards() {
-            loop {
-                let recent = shard.lock().pop_oldest(&old);
-                let Some(recent) = recent else { break };
-                self.heap.give(recent.kind, recent.span, recent.epoch);
-                count += 1;
-            }
+            self.flush_shard(shard, &old);
         }
-        count
+    }
+
+    /// The same of the shards of one home, all that they have; number of spans.
+    pub(super) fn flush_home(&self, home: u8) -> usize {
+        let its = |at: usize| self.heaps.homes.is_none_or(|homes| homes.of_shard(at) == home);
+        let shards = self.shards().enumerate().filter(|(at, _)| its(*at));
+        shards.map(|(_, shard)| self.flush_shard(shard, &|_| true)).sum()
+    }
+
+    fn flush_shard(&self, shard: &Lock<Shard>, old: &impl Fn(u8) -> bool) -> usize {
+        let mut count = 0;
+        loop {
+            let recent = shard.lock().pop_oldest(old);
+            let Some(recent) = recent else { return count };
+            self.heaps.of(recent.span).give(recent.kind, recent.span, recent.epoch);
+            count += 1;
+        }
     }
 
     fn cached(&self) -> usize {
@@ -79,7 +89,7 @@ impl Pool {
     /// explains, or the machine runs short.
     pub(super) fn make_room(&self, fresh: usize) {
         self.look_at_bound();
-        let held = self.heap.held();
+        let held = self.heaps.held();
         let held = held.out + held.dirty;
         let idle = held.saturating_sub(self.meter.active.load(Relaxed).max(0) as usize);
         self.meter.peak_held.fetch_max(held as isize, Relaxed);
@@ -121,7 +131,7 @@ impl Pool {
     #[cold]
     pub(super) fn vacate(&self, may: usize) {
         let beyond = |may: usize| {
-            let held = self.heap.held();
+            let held = self.heaps.held();
             (held.mapped.saturating_sub(held.out) + self.cached()).saturating_sub(may)
         };
         if beyond(may.saturating_add(self.stuck_space.load(Relaxed))) > 0 {
@@ -129,7 +139,7 @@ impl Pool {
             self.flush(|_| true);
             self.purge_oldest(beyond(may / 2));
             if beyond(may / 2) > 0 {
-                self.heap.unmap_clean();
+                self.heaps.unmap_clean();
             }
             self.stuck_space.store(beyond(may / 2), Relaxed);
         }
@@ -144,7 +154,7 @@ impl Pool {
     }
 
     fn purge_oldest(&self, bytes: usize) -> usize {
-        let gone = self.heap.purge_oldest(bytes);
+        let gone = self.heaps.purge_oldest(bytes);
         self.meter.purged.fetch_add(gone as u64, Relaxed);
         gone
     }
@@ -163,7 +173,7 @@ impl Pool {
             stats.allocated_bytes += counts.allocated_bytes;
             stats.recycled_bytes += counts.recycled_bytes;
         }
-        let held = self.heap.held();
+        let held = self.heaps.held();
         let whole = |n: &std::sync::atomic::AtomicIsize| n.load(Relaxed).max(0) as usize;
         Stats {
             in_use: whole(&self.meter.in_use),
@@ -193,21 +203,21 @@ impl Ward for Pool {
     fn tick(&self) {
         self.look_at_bound();
         if self.clock.tick() {
-            self.heap.tick();
+            self.heaps.tick();
         }
-        let now = self.heap.epoch();
+        let now = self.heaps.epoch();
         self.flush(|epoch| ticks_since(epoch, now) >= 2);
         if let Some(epochs) = self.clock.decay_epochs {
             if epochs < 2 {
                 self.flush(|_| true);
             }
-            let gone = self.heap.purge(epochs, usize::MAX);
+            let gone = self.heaps.purge(epochs);
             if gone > 0 {
-                self.heap.lower_tops();
+                self.heaps.lower_tops();
             }
             self.meter.purged.fetch_add(gone as u64, Relaxed);
         }
-        let idle = self.heap.held().dirty + self.cached();
+        let idle = self.heaps.held().dirty + self.cached();
         let limit = idle_limit(self.max_idle, idle);
         if idle > limit {
             self.flush(|_| true);
@@ -216,7 +226,7 @@ impl Ward for Pool {
     }
 
     fn rests(&self) -> bool {
-        let held = self.heap.held();
+        let held = self.heaps.held();
         held.out + held.dirty == 0
     }
 
@@ -225,8 +235,8 @@ impl Ward for Pool {
     }
 
     fn hold(&self) {
-        // The heap's locks are never taken under a shard's, nor the other way; the purge's comes first of all.
-        self.heap.hold();
+        // A heap's locks are never taken under a shard's, nor the other way; the purge's comes first of all.
+        self.heaps.hold();
         self.shards().for_each(Lock::hold);
     }
 
@@ -234,7 +244,7 @@ impl Ward for Pool {
         // SAFETY: `hold` took them all.
         unsafe {
             self.shards().for_each(|shard| shard.release());
-            self.heap.release();
+            self.heaps.release();
         }
     }
 }
