@@ -105,6 +105,18 @@ def test_it_ends_with_its_registration(client: Any) -> None:
     assert set(everywhere(client)) == {"numpy_default()"}
 
 
+def test_a_worker_without_a_limit_of_its_own() -> None:
+    with cluster(memory_limit=0) as client:
+        client.register_plugin(ArrayMemory(limit="auto"))
+        assert set(everywhere(client)) == {POOL}
+        client.register_plugin(ArrayMemory(limit="100 MiB"))
+        with pytest.raises(MemoryError):
+            client.submit(np.ones, 200 * MIB, np.uint8).result()
+        for limit, words in ((0.5, "it has none: give a size"), ("1 PiB", "above what this machine has")):
+            with pytest.raises(RuntimeError, match=words):
+                client.register_plugin(ArrayMemory(limit=limit))
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
