@@ -25,7 +25,9 @@ from firsttouch._firsttouch import (
     ScratchBuffer,
     UnsupportedError,
     __version__,
+    current_node,
     empty,
+    highest_node,
     scratch,
     scratch_from_table,
     zeros,
@@ -42,28 +44,12 @@ from firsttouch.allocators import (
     numpy_default,
     pages,
 )
-from firsttouch.gauge import Measured, measure
 from firsttouch.own import AllocatorLike, OwnAllocator
-from firsttouch.placement.arrays import collapse, migrate, receipt, receipts, touch
-from firsttouch.placement.nodes import current_node, highest_node, run_on, topology
 from firsttouch.placement.policies import Policy
 from firsttouch.process import get_allocator, install, is_installed, last_failure, trim, uninstall
-from firsttouch.reports import Failure, Stats, stats
 from firsttouch.scopes import use
 from firsttouch.scratch.default import default_buffer, using_buffer
 from firsttouch.scratch.errors import EscapeError, EscapeWarning
-from firsttouch.sharing import SharedArrayError, share, shared
-from firsttouch.sight import (
-    Inspection,
-    NotBackedWarning,
-    PageSource,
-    PageState,
-    check_backed,
-    inspect,
-    is_backed,
-    pagemap,
-    plot_pagemap,
-)
 
 if _typing.TYPE_CHECKING:
     from firsttouch.creation import (
@@ -80,6 +66,22 @@ if _typing.TYPE_CHECKING:
         ones,
         ones_like,
         zeros_like,
+    )
+    from firsttouch.gauge import Measured, measure
+    from firsttouch.placement.arrays import collapse, migrate, receipt, receipts, touch
+    from firsttouch.placement.nodes import run_on, topology
+    from firsttouch.reports import Failure, Stats, stats
+    from firsttouch.sharing import SharedArrayError, share, shared
+    from firsttouch.sight import (
+        Inspection,
+        NotBackedWarning,
+        PageSource,
+        PageState,
+        check_backed,
+        inspect,
+        is_backed,
+        pagemap,
+        plot_pagemap,
     )
 
 __all__ = [
@@ -185,7 +187,10 @@ def unload_ipython_extension(shell: _typing.Any) -> None:
 if not _typing.TYPE_CHECKING:  # else any name would do
 
     def __getattr__(name: str) -> object:
-        """A constructor; once one was asked for, all stay here, also when imports are over at the interpreter's end."""
+        """What is loaded when it is first asked for. All constructors then stay, also at the interpreter's end."""
+        if name in _late.MODULES:
+            globals()[name] = found = _late.loaded(name)
+            return found
         if name not in _late.NAMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         late = {each: _late.constructor(each) for each in _late.NAMES if each not in globals()}
@@ -194,4 +199,4 @@ if not _typing.TYPE_CHECKING:  # else any name would do
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_late.NAMES})
+    return sorted({*globals(), *_late.NAMES, *_late.MODULES})
