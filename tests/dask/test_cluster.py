@@ -112,7 +112,7 @@ def test_a_worker_without_a_limit_of_its_own() -> None:
         client.register_plugin(ArrayMemory(limit="100 MiB"))
         with pytest.raises(MemoryError):
             client.submit(np.ones, 200 * MIB, np.uint8).result()
-        for limit, words in ((0.5, "it has none: give a size"), ("1 PiB", "above what this machine has")):
+        for limit, words in ((0.5, "it has none: give a size"), (1 << 50, "above what this machine has")):
             with pytest.raises(RuntimeError, match=words):
                 client.register_plugin(ArrayMemory(limit=limit))
 
