@@ -147,7 +147,7 @@ $(TEST)/numpy-suite-passed: $(TEST)/installed $(suite_files)
 
 .PHONY: test-quick
 test-quick: $(QUICK)/installed ## the quick tests on another Python (PYTHON=) and NumPy (LOCK=)
-	$(call tests,quick tests with requirements/$(LOCK).txt,$(call in,$(QUICK)) -m pytest -m quick \
+	$(call tests,quick tests with requirements/$(LOCK).txt,$(call in,$(QUICK)) -m pytest -n auto --dist loadfile -m quick \
 	    --ignore tests/numpy_suite $(PYTEST_ARGS))
 
 .PHONY: test-numa
