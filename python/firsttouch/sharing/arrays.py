@@ -19,7 +19,7 @@ class SharedArray(np.ndarray):
 
     __array_priority__ = -1.0
 
-    def __new__(cls, *args: object, **kwargs: object) -> SharedArray:
+    def __new__(cls, *_args: object, **_kwargs: object) -> SharedArray:
         """Not this way: the memory has to come from somewhere."""
         raise TypeError("make shared arrays with firsttouch.shared(shape, dtype), or firsttouch.share(array)")
 

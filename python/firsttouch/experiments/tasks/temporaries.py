@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from firsttouch.experiments.tasks.faults import thread_faults
 from firsttouch.measuring.forked import forked
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -87,14 +87,14 @@ class Spent:
 
     def run(self, evaluate: Callable[[], Any], seconds: float) -> None:
         """Evaluate at least once, and until the time is over; each result is dropped at once."""
-        before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+        before = thread_faults()
         start = now = time.perf_counter()
         while now == start or now - start < seconds:
             evaluate()
             self.turns += 1
             now = time.perf_counter()
         self.seconds += now - start
-        self.faults += resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before
+        self.faults += thread_faults() - before
 
 
 def one_thread(name: str, nbytes: int, windows: Sequence[int], seconds: float, together: Barrier) -> list[Spent]:
