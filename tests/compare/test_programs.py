@@ -84,5 +84,5 @@ def test_an_allocator_that_slows_a_program_down_is_named(compare: Compare, write
     write("asks.py", ASKS)
     done = compare("--runs", 5, "--allocator", "guarded()", "--json", "-", "asks.py")
     assert done.returncode == 0, done.stderr
-    assert advice(done.stdout, "slower", "guarded()") == ["guarded()"]
+    assert "guarded()" in advice(done.stdout, "slower", "guarded()")
     assert "guarded()" in json.loads(done.stdout)["advice"]["sentences"][-1]

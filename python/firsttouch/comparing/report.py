@@ -19,19 +19,14 @@ _MORE, _MUCH = 1.25, 32 << 20
 
 def judged(outcome: Outcome) -> verdict.Verdict:
     """What the figures allow to say."""
-    rows = outcome.others
-    default = outcome.default.runs
-    best = max(rows, key=lambda row: speedup(default, row.runs).value, default=None)
+    runs = {row.contender.name: row.runs for row in outcome.others}
     standings = [
-        verdict.Standing(
-            row.contender.name,
-            speedup(default, row.runs),
-            None if best in (None, row) else speedup(row.runs, best.runs),
-            candidates.served(row.contender),
-        )
-        for row in rows
+        verdict.Standing(row.contender.name, speedup(outcome.default.runs, row.runs), candidates.served(row.contender))
+        for row in outcome.others
     ]
-    return verdict.judge(outcome.noise, standings, outcome.rounds)
+    return verdict.judge(
+        outcome.noise, standings, outcome.rounds, lambda first, second: speedup(runs[second], runs[first])
+    )
 
 
 def table(outcome: Outcome) -> Table:
