@@ -61,6 +61,11 @@ def _report(process: int) -> None:
     fields = rank.fields(pattern)
     if not _main_interpreter() or _serves_others() or (main and _never_started(options)):
         return
+    if "trace" in options:
+        from _firsttouch_start import tracing
+
+        tracing.end(options, main)
+        return
     own_file = pattern and ("p" in fields or (main and (rank.is_first() or "r" in fields)))
     on_screen = main and rank.is_first() and not options.get("quiet")
     if not own_file and not on_screen:

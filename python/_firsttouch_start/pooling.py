@@ -95,10 +95,15 @@ def _install() -> None:
             state.allocator = firsttouch.checking.parse(options["allocator"])
         elif chosen:
             state.allocator = firsttouch.pool(**chosen)
-        firsttouch.install(state.allocator)
-        state.installed = True
+        if "trace" not in options or state.allocator is not None:  # a trace is of NumPy's own, unless told otherwise
+            firsttouch.install(state.allocator)
+            state.installed = True
         if "p" in rank.fields(options.get("json") or ""):
             measures.follow_forks()
+        if "trace" in options:
+            from _firsttouch_start import tracing
+
+            tracing.begin(options)
     except firsttouch.UnsupportedError as error:
         _refused(str(error))
 

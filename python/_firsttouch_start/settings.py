@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def load() -> "dict[str, Any]":
     """Read the options anew: a fork or the program itself may have changed the variable.
 
-    Keys: pid, json, quiet, runpy, and, where they were given, allocator, max_idle and decay.
+    Keys: pid, json, quiet, runpy, and, where they were given, allocator, max_idle, decay and trace.
     """
     text = os.environ.get(VARIABLE, "{}")
     try:

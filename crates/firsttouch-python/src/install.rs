@@ -8,6 +8,7 @@ use crate::handler::{Handler, Kind, NUMPY_NAME, is_front};
 use crate::numpy_api::{Functions, NumPy, RawHandler, handler_in};
 use crate::own::stands_on_python;
 use crate::owners;
+use crate::trace;
 use firsttouch::adaptors::{Options, Pool, SMALL_LIMIT};
 use firsttouch::allocator::Allocator;
 use pyo3::exceptions::PyTypeError;
@@ -42,9 +43,10 @@ pub fn small_limit() -> usize {
 
 /// What stands behind NumPy's default capsule now, checked: NumPy's own handler, whose functions lie in NumPy's own
 /// library, or a front of this package, perhaps another copy's.
-fn behind_now(py: Python<'_>) -> PyResult<(*const RawHandler, Functions)> {
+pub fn behind_now(py: Python<'_>) -> PyResult<(*const RawHandler, Functions)> {
     let numpy = NumPy::get(py)?;
     let raw = handler_in(&numpy.default_capsule(py))?.cast_const();
+    let raw = trace::serving(raw).unwrap_or(raw);
     // SAFETY: a capsule of this name holds a handler, whose first fields have not changed since NumPy 1.22; `version`
     // is checked before the functions are believed.
     let handler = unsafe { &*raw };
@@ -119,9 +121,24 @@ fn install(py: Python<'_>, allocator: Option<&PyAllocator>) -> PyResult<()> {
         front.replace(chosen, small);
         return Ok(());
     }
+    put_front(py, chosen, small, functions, outside).map(drop)
+}
+
+/// Puts a handler in front of NumPy's.
+fn put_front(
+    py: Python<'_>,
+    chosen: Arc<dyn Allocator>,
+    small: usize,
+    functions: Functions,
+    outside: bool,
+) -> PyResult<&'static Handler> {
     let front: &'static Handler = Box::leak(Handler::new(Kind::Front, chosen, small, functions));
     if outside {
         front.ask_outside();
+    }
+    if trace::insert_behind(front.raw()) {
+        let _ = FRONT.set(front);
+        return Ok(front);
     }
     let capsule = NumPy::get(py)?.default_capsule(py);
     // SAFETY: the capsule is NumPy's, its pointer leads to a handler that lives for ever and frees what was there
@@ -130,6 +147,22 @@ fn install(py: Python<'_>, allocator: Option<&PyAllocator>) -> PyResult<()> {
         return Err(PyErr::fetch(py));
     }
     let _ = FRONT.set(front);
+    Ok(front)
+}
+
+/// Lets the gauge be told of every block that the process's arrays get, or of none. Where nothing was ever installed,
+/// the front that does it leaves all requests to NumPy.
+pub fn watch(py: Python<'_>, on: bool) -> PyResult<()> {
+    let front = match FRONT.get() {
+        Some(front) => front,
+        None if on => {
+            behind(py)?;
+            let (_, functions) = behind_now(py)?;
+            put_front(py, process_pool().clone(), usize::MAX, functions, false)?
+        }
+        None => return Ok(()),
+    };
+    front.watch(on);
     Ok(())
 }
 

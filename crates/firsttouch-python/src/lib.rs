@@ -9,9 +9,11 @@ mod class;
 mod contexts;
 mod creation;
 mod dtypes;
+mod experiments;
 mod factories;
 mod faults;
 mod forks;
+mod gauge;
 mod guarded_by_gil;
 mod handler;
 mod install;
@@ -24,9 +26,11 @@ mod placement;
 mod plain;
 mod report;
 mod scratch;
+mod shared;
 mod sight;
 mod sites;
 mod stacks;
+mod trace;
 mod traces;
 
 use pyo3::create_exception;
@@ -63,10 +67,14 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     install::register(module)?;
     jit::register(module)?;
     contexts::register(module)?;
+    experiments::register(module)?;
     faults::register(module)?;
     forks::register(module)?;
+    gauge::register(module)?;
     scratch::register(module)?;
     placement::register(module)?;
+    shared::register(module)?;
     sight::register(module)?;
+    trace::register(module)?;
     report::register(module)
 }

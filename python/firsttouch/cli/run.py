@@ -1,16 +1,10 @@
 """`firsttouch run`: put the options in the environment and become the real python."""
 
-import json
-import os
-import re
-import subprocess
-from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import Any
 
-from firsttouch.cli import interpreter, program, report_file, serving, start_file
+from firsttouch.cli import asked, interpreter, report_file, serving, start_file, starting
 from firsttouch.cli.parser import BadUsageError, Parser
-
-VARIABLE = "FIRSTTOUCH_RUN"
 
 _USAGE = "firsttouch run [options] script.py | -m module | -c code  [arguments of the program]"
 
@@ -38,19 +32,11 @@ options of firsttouch come before the program; all that follows it is the progra
 def main(words: Sequence[str]) -> int:
     """Check everything that can be checked, then exec; comes back only with an error."""
     parser = _parser()
-    own, found = program.split(words, ("--json", "--allocator", "--max-idle", "--decay"))
-    for word in own:
-        if parser.unknown(word) and (advice := program.hint(word)):
-            raise BadUsageError(f"run: {advice}")
-    given = parser.parse(own)
+    given, found = asked.parse(parser, words, ("--json", "--allocator", "--max-idle", "--decay"))
     settings = _settings(given)
-    if found is None:
-        raise BadUsageError("run: which program? A script, -m module or -c code (try firsttouch run --help)")
-    if re.fullmatch("[KMGT]i?B?", found.words[0], re.IGNORECASE) and not found.can_start:
-        raise BadUsageError(f'run: no program {found.words[0]}; a size with a space takes quotes, as in "4 GiB"')
     command = interpreter.command()
     start_file.check(command)
-    _become([*command, *found.words], _environment(settings, found))
+    starting.become([*command, *found.words], starting.environment(settings, found))
 
 
 def _parser() -> Parser:
@@ -117,39 +103,3 @@ def _seconds(text: str) -> float | None:
     if not 0 <= seconds < float("inf"):
         raise BadUsageError(f"run: --decay: {text!r} is no time; give seconds, as in 0.5 or 30, or never")
     return seconds
-
-
-def _environment(settings: dict[str, Any], found: program.Program) -> dict[str, str]:
-    environment = dict(os.environ)
-    outer = environment.pop(VARIABLE, "")
-    if found.can_start:  # else python says so itself, and there is nothing to report
-        settings = serving.without_rivals(_inherited(outer), settings) | settings
-        settings |= {"pid": os.getpid(), "runpy": found.through_runpy}
-        environment[VARIABLE] = json.dumps(settings)
-        report_file.warn_early(settings.get("json"))
-    return environment
-
-
-def _inherited(outer: str) -> dict[str, Any]:
-    """Take over what an outer `firsttouch run` was told.
-
-    Everything, where it became this very process; for a process further down, the name of a
-    report file that each process has for itself.
-    """
-    try:
-        settings = json.loads(outer or "{}")
-    except ValueError:
-        return {}
-    if not isinstance(settings, dict) or settings.get("pid") == os.getpid():
-        return settings if isinstance(settings, dict) else {}
-    file = settings.get("json")
-    return {"json": file} if file and report_file.one_per_process(file) else {}
-
-
-def _become(command: list[str], environment: Mapping[str, str]) -> NoReturn:
-    if os.name == "nt":  # exec there starts another process and does not wait for it
-        raise SystemExit(subprocess.call(command, env=environment))
-    try:
-        os.execve(command[0], command, environment)
-    except (OSError, ValueError) as error:
-        raise BadUsageError(f"run: could not start {command[0]}: {error}") from None

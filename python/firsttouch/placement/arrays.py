@@ -128,8 +128,13 @@ def migrate(a: np.ndarray, numa: PolicyLike) -> Migrated:
 def receipt(a: np.ndarray) -> Receipt | None:
     """What was asked and granted for the memory of ``a``; ``None`` where it does not come from placed pages."""
     start, _ = _range("receipt()", a)
-    allocator = _firsttouch.get_allocator(_owner(a))
-    found = None if allocator is None else _firsttouch.receipt_of(allocator, start)
+    owner = _owner(a)
+    base: object = owner.base
+    if isinstance(base, _firsttouch.SharedMapping):
+        found = base.receipt()
+    else:
+        allocator = _firsttouch.get_allocator(owner)
+        found = None if allocator is None else _firsttouch.receipt_of(allocator, start)
     return None if found is None else Receipt(**{**found, "why_not": tuple(found["why_not"])})
 
 

@@ -21,15 +21,17 @@ def placed(
     numa: PolicyLike | None = None,
     strict: bool = False,
     progress: bool = False,
+    *,
+    plain: bool = True,
 ) -> Allocator:
-    """Pages as asked for; the plain ones where nothing but ``huge`` is."""
+    """Pages as asked for; the plain ones where nothing but ``huge`` is and these may be."""
     names = _page_sizes(huge)
     threads = _threads(populate)
     lock, strict = arguments.flag("lock", lock), arguments.flag("strict", strict)
     if arguments.flag("progress", progress) and not threads:
         raise ValueError("progress=True shows how far a prefault is: give populate=True, too")
     chosen = None if numa is None else str(policy("numa", numa))
-    if not (threads or lock or strict or chosen) and names in ([], ["thp"]):
+    if plain and not (threads or lock or strict or chosen) and names in ([], ["thp"]):
         return _firsttouch.pages("thp" if names else False)
     return _firsttouch.placed_pages(names, threads, lock, chosen, strict, progress)
 

@@ -10,6 +10,7 @@ mod waiting;
 
 use pyo3::prelude::*;
 
+pub use receipts::receipt_dict;
 pub use waiting::raised;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -13,7 +13,7 @@ fn page_name(page: Page) -> Option<String> {
     (page != Page::Base).then(|| page.to_string().trim_matches('\'').to_owned())
 }
 
-fn receipt_dict<'py>(py: Python<'py>, asked: &Placement, got: &Receipt) -> PyResult<Bound<'py, PyDict>> {
+pub fn receipt_dict<'py>(py: Python<'py>, asked: &Placement, got: &Receipt) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("nbytes", got.asked)?;
     dict.set_item("mapped", got.bytes)?;

@@ -1,6 +1,7 @@
 //! Pages that are there already: on which node, and onto another.
 
 use super::policy::Orders;
+use super::proofs;
 use super::receipt::Reason;
 use super::touch::GoOn;
 use crate::os::{self, Errno, Mode};
@@ -91,6 +92,7 @@ pub fn migrate(
     let orders = &Orders { axis: axis.or(orders.axis), ..*orders };
     let page = os::page_size();
     let (start, size) = whole_pages(range.0, range.1);
+    proofs::doubt(start, size);
     let targets: Vec<usize> = orders.nodes.iter().collect();
     // A huge page goes as a whole, and page by page it would go to and fro.
     let spread = orders.slabs || orders.mode == Mode::Interleave;

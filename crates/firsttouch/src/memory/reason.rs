@@ -18,6 +18,8 @@ pub enum Reason {
     Node,
     /// Transparent huge pages are off.
     Off,
+    /// Transparent huge pages are off for shared memory.
+    OffShared,
     /// The system does not permit it.
     NotPermitted,
     /// The thread's memory policy does not allow these nodes.
@@ -59,24 +61,26 @@ impl Reason {
             Self::Pool => 4,
             Self::Node => 5,
             Self::Off => 6,
-            Self::NotPermitted => 7,
-            Self::OuterPolicy => 8,
-            Self::Cpuset => 9,
-            Self::Axis => 10,
-            Self::Unsupported => 11,
-            Self::Interrupted => 12,
-            Self::Errno(_) => 13,
+            Self::OffShared => 7,
+            Self::NotPermitted => 8,
+            Self::OuterPolicy => 9,
+            Self::Cpuset => 10,
+            Self::Axis => 11,
+            Self::Unsupported => 12,
+            Self::Interrupted => 13,
+            Self::Errno(_) => 14,
         }
     }
 
     /// Every one, in that order.
-    pub(super) const ALL: [Self; 13] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::Small,
         Self::Waste,
         Self::Alignment,
         Self::Pool,
         Self::Node,
         Self::Off,
+        Self::OffShared,
         Self::NotPermitted,
         Self::OuterPolicy,
         Self::Cpuset,
@@ -96,6 +100,9 @@ impl fmt::Display for Reason {
             Self::Pool => write!(f, "the kernel's pool has too few (/sys/kernel/mm/hugepages: nr_hugepages)"),
             Self::Node => write!(f, "the nodes asked for have too few of them free"),
             Self::Off => write!(f, "/sys/kernel/mm/transparent_hugepage/enabled says never"),
+            Self::OffShared => {
+                write!(f, "/sys/kernel/mm/transparent_hugepage/shmem_enabled gives shared memory none")
+            }
             Self::NotPermitted => write!(f, "the system does not permit it (EPERM, as containers do by seccomp)"),
             Self::OuterPolicy => write!(f, "the memory policy that the process was started with keeps to other nodes"),
             Self::Cpuset => write!(f, "the cpuset leaves other nodes only"),

@@ -150,13 +150,11 @@ pub fn wake(word: &AtomicU32) {
 }
 
 /// A thread started by [`spawn`].
-pub struct Thread(libc::pthread_t, i32);
-
-static TASK: AtomicU32 = AtomicU32::new(0);
+pub struct Thread(libc::pthread_t, i32, &'static AtomicU32);
 
 /// Starts a thread that runs `body` with all signals blocked, on a small stack. `body` must not use the global
-/// allocator: glibc would reserve a heap of 64 MiB of address space for the thread.
-pub fn spawn(body: extern "C" fn(*mut c_void) -> *mut c_void) -> Result<Thread, Errno> {
+/// allocator: glibc would reserve a heap of 64 MiB of address space for the thread. `task` is where it notes its number.
+pub fn spawn(body: extern "C" fn(*mut c_void) -> *mut c_void, task: &'static AtomicU32) -> Result<Thread, Errno> {
     if injected(Call::Spawn) {
         return Err(Errno(libc::EAGAIN));
     }
@@ -172,20 +170,20 @@ pub fn spawn(body: extern "C" fn(*mut c_void) -> *mut c_void) -> Result<Thread, 
         libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), STACK);
         libc::sigfillset(all.as_mut_ptr());
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
-        TASK.store(0, Relaxed);
+        task.store(0, Relaxed);
         let result = libc::pthread_create(thread.as_mut_ptr(), attributes.as_ptr(), body, null_mut());
         libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), null_mut());
         libc::pthread_attr_destroy(attributes.as_mut_ptr());
-        if result == 0 { Ok(Thread(thread.assume_init(), libc::getpid())) } else { Err(Errno(result)) }
+        if result == 0 { Ok(Thread(thread.assume_init(), libc::getpid(), task)) } else { Err(Errno(result)) }
     }
 }
 
 /// To be called first by the body of a spawned thread: its name, and its number for [`Thread::join`].
-pub fn name_thread(name: &std::ffi::CStr) {
+pub fn name_thread(name: &std::ffi::CStr, task: &AtomicU32) {
     // SAFETY: the name is a C string; gettid has no preconditions.
     unsafe {
         libc::prctl(libc::PR_SET_NAME, name.as_ptr());
-        TASK.store(libc::syscall(libc::SYS_gettid) as u32, Relaxed);
+        task.store(libc::syscall(libc::SYS_gettid) as u32, Relaxed);
     }
 }
 
@@ -200,7 +198,7 @@ impl Thread {
                 return;
             }
             libc::pthread_join(self.0, null_mut());
-            let task = TASK.load(Relaxed);
+            let task = self.2.load(Relaxed);
             for _ in 0..10_000 {
                 if libc::syscall(libc::SYS_tgkill, process, task, 0) != 0 {
                     break;

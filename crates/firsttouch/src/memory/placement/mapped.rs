@@ -3,7 +3,7 @@
 use super::{Page, Placement, strict_error};
 use crate::failure::{self, AllocError};
 use crate::layout::round_up;
-use crate::memory::mapping::{map_aligned, map_explicit, map_transparent};
+use crate::memory::mapping::Mapper;
 use crate::memory::policy::Orders;
 use crate::memory::receipt::Receipt;
 use crate::os;
@@ -12,6 +12,7 @@ impl Placement {
     /// A mapping on the first page size that can be had.
     pub(super) fn map_pages(
         &self,
+        mapper: &mut dyn Mapper,
         size: usize,
         align: usize,
         orders: Option<&Orders>,
@@ -20,8 +21,8 @@ impl Placement {
         for (at, &page) in self.pages.iter().enumerate() {
             let found = match page {
                 Page::Base => break,
-                Page::Transparent => map_transparent(size, align),
-                Page::Explicit(bytes) => map_explicit(size, align, bytes, orders),
+                Page::Transparent => mapper.transparent(size, align),
+                Page::Explicit(bytes) => mapper.explicit(size, align, bytes, orders),
             };
             match found {
                 Ok(mapping) => {
@@ -39,7 +40,7 @@ impl Placement {
             return Err(strict_error(size, &format!("huge={page}: {reason}")));
         }
         let bytes = round_up(size, os::page_size()).unwrap_or(size);
-        let mapping = map_aligned(bytes, align.max(os::page_size())).map_err(|error| {
+        let mapping = mapper.base(bytes, align.max(os::page_size())).map_err(|error| {
             let error = AllocError::new(size, os::why_refused(size, error));
             failure::remember(error);
             error

@@ -8,6 +8,7 @@ mod mapped;
 mod nodes;
 mod prefault;
 
+use super::mapping::{Mapper, Private};
 pub use super::page::Page;
 use super::policy::{Orders, Policy};
 use super::receipt::Receipt;
@@ -94,17 +95,28 @@ impl Placement {
     /// Where there is no memory; where the pages are to be real at once and there are fewer; where locking is refused;
     /// with `strict`, where anything else that was asked for is not granted.
     pub fn map(&self, size: usize, align: usize) -> Result<Placed, AllocError> {
+        self.map_by(&mut Private, size, align)
+    }
+
+    /// The same with mappings that `mapper` makes.
+    pub(super) fn map_by(&self, mapper: &mut dyn Mapper, size: usize, align: usize) -> Result<Placed, AllocError> {
         let mut receipt = Receipt::new(size);
-        let placed = self.place(size, align, &mut receipt);
+        let placed = self.place(mapper, size, align, &mut receipt);
         receipt.count(!self.pages.is_empty());
         let (address, size) = placed?;
         Ok(Placed { address, size, receipt })
     }
 
-    fn place(&self, size: usize, align: usize, receipt: &mut Receipt) -> Result<(usize, usize), AllocError> {
+    fn place(
+        &self,
+        mapper: &mut dyn Mapper,
+        size: usize,
+        align: usize,
+        receipt: &mut Receipt,
+    ) -> Result<(usize, usize), AllocError> {
         let orders = self.orders(receipt);
         self.strictly_on_nodes(receipt)?;
-        let mapping = self.map_pages(size, align, orders.as_ref(), receipt)?;
+        let mapping = self.map_pages(mapper, size, align, orders.as_ref(), receipt)?;
         self.finish(mapping, orders, receipt).inspect_err(|_| {
             // SAFETY: the mapping was made above, and nobody knows it.
             let _ = unsafe { os::unmap(mapping.0, mapping.1) };

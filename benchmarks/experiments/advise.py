@@ -1,0 +1,74 @@
+"""`firsttouch advise` against the truth: what it says of one plain run, and what pooled memory then gains."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+
+from benchmarks.tasks.advise import NAMES
+from firsttouch.measuring.contenders import FIRSTTOUCH, NUMPY
+from firsttouch.measuring.report import Section, Table
+from firsttouch.measuring.rounds import Call, Plan, collect
+from firsttouch.measuring.statistics import Verdict, median
+
+BAR = 0.8
+FOOTPRINT = 256 << 20
+RESAMPLES = 2000
+
+
+def estimated(program: str, runs: int) -> float:
+    """Seconds that the command says pooled memory would spare, the median of some runs."""
+    code = f"from benchmarks.tasks.advise import run; run({program!r})"
+    words = [sys.executable, "-m", "firsttouch", "advise", "--json", "-", "-c", code]
+    found = []
+    for _ in range(runs):
+        done = subprocess.run(words, env=NUMPY.full_environment(), stdout=subprocess.PIPE, text=True, check=True)
+        found.append(float(json.loads(done.stdout)["gain_seconds"]))
+    return float(np.median(found))
+
+
+def correlation(estimates: list[float], gains: list[float]) -> tuple[float, float, float]:
+    """Spearman's rank correlation, with a 95 % bootstrap interval over the programs."""
+    from scipy.stats import spearmanr
+
+    pairs = np.array([estimates, gains])
+    draws = np.random.default_rng(0).integers(pairs.shape[1], size=(RESAMPLES, pairs.shape[1]))
+    resampled = [float(spearmanr(*pairs[:, draw]).statistic) for draw in draws]
+    low, high = np.nanpercentile(resampled, [2.5, 97.5])
+    return float(spearmanr(*pairs).statistic), float(low), float(high)
+
+
+def run(quick: bool) -> Section:
+    """Every program: advised once or a few times, then measured in interleaved whole processes."""
+    section = Section(
+        "advise",
+        "What `firsttouch advise` says, and what is gained",
+        f"the rank correlation of the estimated and the measured gain over all programs is above {BAR:g}.",
+    )
+    table = Table("", ["program", "NumPy's time", "estimated gain", "measured gain", "of the time"])
+    estimates, gains = [], []
+    for name in NAMES[:4] if quick else NAMES:
+        advised = estimated(name, 1 if quick else 3)
+        call = Call("benchmarks.tasks.advise", "measure", {"name": name})
+        samples = collect([NUMPY, FIRSTTOUCH], call, Plan(2 if quick else 7, 1), FOOTPRINT)
+        plain, pooled = (samples.column(contender, "seconds") for contender in (NUMPY, FIRSTTOUCH))
+        seconds, share = median(plain), median((plain - pooled) / plain)
+        estimates.append(advised / seconds.value)
+        gains.append(share.value)
+        words = f"{share.value:.1%} [{share.low:.1%}, {share.high:.1%}]"
+        gained = f"{median(plain - pooled).value * 1e3:,.1f} ms"
+        table.rows.append([name, f"{seconds.value * 1e3:,.0f} ms", f"{estimates[-1]:.1%}", words, gained])
+        section.raw[name] = {"estimated_seconds": advised, **samples.replies}
+    section.tables.append(table)
+    value, low, high = correlation(estimates, gains)
+    outcome = "not measured" if quick else "passed" if low > BAR else "failed" if high <= BAR else "not shown"
+    figure = f"{value:.2f} [{low:.2f}, {high:.2f}] over {len(gains)} programs"
+    section.verdicts.append(Verdict(f"rank correlation above {BAR:g}", figure, outcome))
+    section.notes.append(
+        "Shares are of the plain run's time from after the imports. What is estimated is the kernel's work alone;"
+        " warmer caches come on top where arrays fit, and are not counted."
+    )
+    return section

@@ -1,0 +1,28 @@
+"""Programs that advice is checked on: the kernels, and those that hold memory in different ways."""
+
+from __future__ import annotations
+
+import importlib
+import time
+
+from benchmarks.kernels import NAMES as KERNELS
+from benchmarks.tasks.programs import PROGRAMS
+
+NAMES = (*KERNELS, *PROGRAMS)
+
+
+def run(name: str) -> None:
+    """One program from beginning to end."""
+    if name in PROGRAMS:
+        PROGRAMS[name]()
+    else:
+        importlib.import_module(f"benchmarks.kernels.{name}").run()
+
+
+def measure(name: str) -> dict[str, float]:
+    """Seconds from after the imports, first touch included."""
+    if name in KERNELS:
+        importlib.import_module(f"benchmarks.kernels.{name}")
+    start = time.perf_counter()
+    run(name)
+    return {"seconds": time.perf_counter() - start}

@@ -1,0 +1,55 @@
+//! What a trace is played against: the functions that NumPy itself would call.
+
+#![allow(unsafe_code)] // Safety: as NumPy calls them, with its own sizes.
+
+use crate::allocator::PyAllocator;
+use crate::handler::{Handler, Kind};
+use crate::install::{behind_now, next};
+use crate::numpy_api::Functions;
+use crate::owners;
+use firsttouch::trace::replay::Target;
+use pyo3::prelude::*;
+
+/// A handler's functions, and the handler where it is not the process's.
+pub struct Played {
+    functions: Functions,
+    _handler: Option<Box<Handler>>,
+}
+
+// SAFETY: a handler's functions may be called from any thread; of NumPy's own, which keep small blocks in a list of
+// their own, a replay calls one at a time.
+unsafe impl Sync for Played {}
+// SAFETY: as above.
+unsafe impl Send for Played {}
+
+impl Played {
+    /// What serves the process now, or `allocator` as a context would have it.
+    pub fn new(py: Python<'_>, allocator: Option<&PyAllocator>) -> PyResult<Self> {
+        let Some(native) = allocator.and_then(PyAllocator::native) else {
+            return Ok(Self { functions: behind_now(py)?.1, _handler: None });
+        };
+        let small = owners::small_limit(native.as_ref(), 0);
+        let handler = Handler::new(Kind::Context, native.clone(), small, next(py)?);
+        let functions = handler.functions().functions().unwrap_or(next(py)?);
+        Ok(Self { functions, _handler: Some(handler) })
+    }
+}
+
+// SAFETY: NumPy's handlers keep malloc's promises.
+unsafe impl Target for Played {
+    fn allocate(&self, size: usize, zeroed: bool) -> *mut u8 {
+        let Functions { ctx, malloc, calloc, .. } = self.functions;
+        // SAFETY: the functions are called with their own context.
+        unsafe { if zeroed { calloc(ctx, size, 1) } else { malloc(ctx, size) }.cast() }
+    }
+
+    unsafe fn resize(&self, address: *mut u8, size: usize) -> *mut u8 {
+        // SAFETY: as above, and the caller's promise.
+        unsafe { (self.functions.realloc)(self.functions.ctx, address.cast(), size).cast() }
+    }
+
+    unsafe fn free(&self, address: *mut u8, size: usize) {
+        // SAFETY: as above, and the caller's promise.
+        unsafe { (self.functions.free)(self.functions.ctx, address.cast(), size) }
+    }
+}

@@ -1,0 +1,120 @@
+"""Record this process's requests: begun when NumPy is there, ended when the process ends."""
+
+import os
+import sys
+
+from _firsttouch_start import estimate, library, measures, rank, speak, state, units
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Pairs = list[tuple[str, str]]
+
+#: What was resident when the recording began, and the most until then.
+_before: "dict[str, int | None]" = {}
+_begun = ""
+
+
+def begin(options: "dict[str, Any]") -> None:
+    """Record from now on, if this process has a file to itself."""
+    pattern: str = options["trace"]
+    fields = rank.fields(pattern)
+    several = "p" in fields
+    if not several and options.get("pid") != os.getpid():
+        return
+    if not fields and not rank.is_first():  # one file for all ranks: the first has it
+        return
+    _open(pattern)
+    if several and hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: _open(pattern))
+
+
+def _open(pattern: str) -> None:
+    global _begun
+    _begun = ""
+    file = rank.fill(pattern)
+    try:
+        _native().trace_begin(file, list(_facts().items()))
+    except OSError as error:
+        speak.line(f"no trace: {file} can't be written: {speak.reason(error)}")
+        return
+    except Exception as error:
+        speak.failure("the trace", error)
+        return
+    _begun = file
+    _before.update(measures.resident())
+
+
+def _native() -> "Any":
+    return sys.modules["firsttouch._firsttouch"]
+
+
+def _facts() -> "dict[str, str]":
+    page, huge = estimate.page_sizes()
+    numpy: Any = sys.modules["numpy"]
+    json: Any = library.borrow("json")
+    return {
+        "allocator": "numpy_default()" if not state.installed else _expression(),
+        "numpy": numpy.__version__,
+        "python": sys.version.split()[0],
+        "firsttouch": _native().__version__,
+        "command": json.dumps(list(sys.orig_argv)),
+        "process": str(os.getpid()),
+        "page_size": str(page),
+        "huge_page_size": str(huge),
+        "thp": _thp(),
+    }
+
+
+def _expression() -> str:
+    return "pool()" if state.allocator is None else repr(state.allocator)
+
+
+def _thp() -> str:
+    """What the kernel has transparent huge pages set to: always, madvise, never, or nothing known."""
+    try:
+        with open("/sys/kernel/mm/transparent_hugepage/enabled", encoding="ascii") as text:
+            return text.read().partition("[")[2].partition("]")[0]
+    except (OSError, ValueError):
+        return ""
+
+
+def end(options: "dict[str, Any]", main: bool) -> None:
+    """Write the end mark, and a line about it where this is the process that was started."""
+    spoken = main and rank.is_first() and not options.get("quiet")
+    if not _begun:
+        if not rank.is_first():
+            return
+        if main and "numpy" not in sys.modules:
+            speak.line("no trace: NumPy was never imported")
+        elif main and state.reason:
+            speak.line(f"no trace: {state.reason}")
+        return
+    try:
+        done = _native().trace_end(_ending())
+    except OSError as error:
+        speak.line(f"{_begun} is cut off: {speak.reason(error)}")
+        return
+    if done is None:  # a forked child's parent has it
+        return
+    events, size, lost = done
+    if lost:
+        speak.line(f"{_begun}: {lost:,} events were lost, as the disk was too slow for them")
+    if spoken:
+        speak.line(f"{_begun}: {events:,} events, {units.size(size)}")
+
+
+def _ending() -> "Pairs":
+    spent, resident = measures.process(), measures.resident()
+    facts = {name: f"{spent[name]:.6f}" for name in ("wall", "user", "kernel")}
+    facts["minor_faults"] = str(int(spent["minor_faults"]))
+    peak, before = resident["peak"], _before.get("now")
+    if peak is not None and before is not None:
+        facts["resident_peak"] = str(peak)
+        # Where the most was resident before the recording began, nothing is known of what came after.
+        facts["peak_held"] = str(peak - before if peak > (_before.get("peak") or 0) else 0)
+    if state.installed:
+        held = sys.modules["firsttouch"].stats(state.allocator).as_dict()["peak_held"]
+        facts["allocator_peak_held"] = str(held)
+    return list(facts.items())

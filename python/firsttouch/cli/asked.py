@@ -1,0 +1,38 @@
+"""What was asked of a command that starts a program: its own options, and the program."""
+
+import argparse
+import re
+from collections.abc import Sequence
+
+from firsttouch.cli import program
+from firsttouch.cli.parser import BadUsageError, Parser
+
+
+def parse(
+    parser: Parser, words: Sequence[str], with_value: Sequence[str]
+) -> tuple[argparse.Namespace, program.Program]:
+    """Our options, and the program behind them; its absence is a mistake."""
+    command = parser.command
+    try:
+        own, found = program.split(words, with_value)
+    except BadUsageError as error:
+        raise BadUsageError(of(command, error)) from None
+    for word in own:
+        if parser.unknown(word) and (advice := program.hint(word)):
+            raise BadUsageError(of(command, f"{command}: {advice}"))
+    given = parser.parse(own)
+    if found is None:
+        raise BadUsageError(
+            f"{command}: which program? A script, -m module or -c code (try firsttouch {command} --help)"
+        )
+    if re.fullmatch("[KMGT]i?B?", found.words[0], re.IGNORECASE) and not found.can_start:
+        raise BadUsageError(f'{command}: no program {found.words[0]}; a size with a space takes quotes, as in "4 GiB"')
+    return given, found
+
+
+def of(command: str, error: object) -> str:
+    """The words of a check that all commands share, for the one that was used."""
+    text = str(error)
+    if text.startswith("run: "):
+        text = f"{command}: {text.removeprefix('run: ')}"
+    return text.replace("firsttouch run", f"firsttouch {command}")

@@ -1,0 +1,60 @@
+"""Files that a command reads or writes: looked at before the program runs, not after hours."""
+
+import os
+
+from _firsttouch_start import rank
+from firsttouch.cli.parser import BadUsageError
+
+#: How every trace begins (crates/firsttouch/src/trace/format.rs).
+MAGIC = b"\x89FTRC\r\n\x1a"
+
+
+def checked(command: str, name: str) -> str:
+    """The full name of a file that can be written, whatever directory the program goes to."""
+    if name.endswith(".py"):  # a forgotten file name must not cost the user a program
+        raise BadUsageError(f"{command}: -o takes the name of a file to write, and {name} is a program")
+    path = os.path.abspath(name)
+    _check(command, rank.fill(path))
+    return path
+
+
+def check_json(command: str, name: str | None) -> None:
+    """The same for --json, whose - is standard output."""
+    if name not in (None, "-"):
+        if str(name).endswith(".py"):
+            raise BadUsageError(f"{command}: --json takes the name of a file to write, and {name} is a program")
+        _check(command, os.path.abspath(str(name)))
+
+
+def _check(command: str, path: str) -> None:
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        why = f"there is no directory {folder}"
+    elif os.path.isdir(path):
+        why = "it is a directory"
+    elif not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        why = "no permission"
+    else:
+        return
+    raise BadUsageError(f"{command}: {path} can't be written: {why}")
+
+
+def is_trace(name: str) -> bool:
+    """Whether this is a trace to be read, and no program: by its name, or by how it begins."""
+    if name.endswith(".ft"):
+        return True
+    try:
+        with open(name, "rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
+def check_trace(command: str, name: str) -> None:
+    """Refuse what can't be read as a file at all."""
+    if os.path.isdir(name):
+        raise BadUsageError(f"{command}: {name} is a directory, not a trace")
+    if not os.path.exists(name):
+        raise BadUsageError(f"{command}: there is no file {name}; firsttouch trace -o {name} script.py writes one")
+    if not os.access(name, os.R_OK):
+        raise BadUsageError(f"{command}: no permission to read {name}")

@@ -1,0 +1,82 @@
+"""What page faults cost on this machine, measured in some milliseconds.
+
+A page's price is what it adds to a fill: mapping, fault and unmapping of fresh memory, less the same fill of memory
+that is there. It contains what the kernel's zeroing does for the caches, as a program would see it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+_ROUNDS = 5
+_SMALL, _HUGE = 4 << 20, 16 << 20
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Seconds for a base page, a huge page, and a byte that a pool clears."""
+
+    small: float
+    huge: float
+    clear: float
+    page: int
+    huge_page: int
+
+    def of(self, small: float, huge: float) -> float:
+        """Seconds that so many faults take."""
+        return small * self.small + huge * self.huge
+
+
+def calibrate(huge_page: int) -> Prices:
+    """Measure; huge pages that can't be had cost as much as their base pages."""
+    page = mmap.PAGESIZE
+    small, warm = _per_byte(_SMALL, getattr(mmap, "MADV_NOHUGEPAGE", None), page)
+    huge = small
+    if huge_page:
+        huge, _ = _per_byte(max(_HUGE // huge_page, 2) * huge_page, getattr(mmap, "MADV_HUGEPAGE", None), huge_page)
+    return Prices(small * page, huge * (huge_page or page), warm, page, huge_page)
+
+
+def _per_byte(size: int, advice: int | None, align: int) -> tuple[float, float]:
+    """Seconds that a byte of fresh memory costs more than a warm one, and those of a warm one."""
+    rounds = [_round(size, advice, align) for _ in range(_ROUNDS)]
+    # The quickest round: others wait for a host that gives memory for the first time, or for other programs.
+    whole, warm = min(whole for whole, _ in rounds), min(warm for _, warm in rounds)
+    return max(0.0, whole - warm) / size, warm / size
+
+
+def _round(size: int, advice: int | None, align: int) -> tuple[float, float]:
+    """Seconds to map, fill and unmap, and to fill again."""
+    begin = time.perf_counter()
+    memory = mmap.mmap(-1, size + align, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if advice is not None:
+        with contextlib.suppress(OSError):  # a kernel without huge pages: small ones are measured
+            memory.madvise(advice)
+    whole = np.frombuffer(memory, np.uint8)
+    start = -whole.ctypes.data % align
+    array = whole[start : start + size]
+    array.fill(1)
+    filled = time.perf_counter()
+    array.fill(2)
+    again = time.perf_counter()
+    del whole, array
+    memory.close()
+    closed = time.perf_counter()
+    return (filled - begin) + (closed - again), again - filled
+
+
+def huge_page_size() -> int:
+    """Bytes of a transparent huge page where the kernel gives them; else 0."""
+    try:
+        with open("/sys/kernel/mm/transparent_hugepage/enabled", encoding="ascii") as text:
+            if "[never]" in text.read():
+                return 0
+        with open("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", encoding="ascii") as text:
+            return int(text.read())
+    except (OSError, ValueError):
+        return 0

@@ -1,0 +1,74 @@
+"""A mistake gets one line that names it, and exit status 2; no program has run by then."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Start, start
+
+PROGRAM = "import numpy as np; np.ones(9); open('ran', 'w')"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tmp_path = tmp_path_factory.mktemp("traces")
+    (tmp_path / "script.py").write_text(PROGRAM)
+    (tmp_path / "folder").mkdir()
+    assert start("-m", "firsttouch", "trace", "-q", "-o", "good.ft", "script.py", cwd=tmp_path).returncode == 0
+    good = (tmp_path / "good.ft").read_bytes()
+    (tmp_path / "empty.ft").write_bytes(b"")
+    (tmp_path / "cut.ft").write_bytes(good[:-20])
+    (tmp_path / "later.ft").write_bytes(good[:8] + b"\x07" + good[9:])
+    (tmp_path / "spoilt.ft").write_bytes(good[:-30] + bytes([good[-30] ^ 1]) + good[-29:])
+    (tmp_path / "ran").unlink()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["replay"], "which trace?"),
+        (["replay", "missing.ft"], "there is no file missing.ft"),
+        (["replay", "folder"], "folder is a directory"),
+        (["replay", "empty.ft"], "empty.ft: it is empty"),
+        (["replay", "script.py"], "script.py: it is not a trace"),
+        (["replay", "later.ft"], "it is of version 7 of the format, and this firsttouch reads version 1"),
+        (["replay", "cut.ft"], "cut.ft: it is cut off after"),
+        (["replay", "spoilt.ft"], "spoilt.ft: it is "),
+        (["replay", "good.ft", "--allocator", "pol()"], "did you mean"),
+        (["replay", "good.ft", "--touch", "some"], "invalid choice: 'some'"),
+        (["replay", "good.ft", "--json", "no/such.json"], "there is no directory"),
+        (["replay", "good.ft", "more"], "one argument too many: more"),
+        (["trace"], "trace: which program?"),
+        (["trace", "-o", "script.py", "-c", "1"], "-o takes the name of a file to write"),
+        (["trace", "-o", "no/such.ft", "script.py"], "there is no directory"),
+        (["trace", "-o", "folder", "script.py"], "it is a directory"),
+        (["trace", "--allocator", "pol()", "script.py"], "trace: --allocator: "),
+        (["trace", "--json", "x.json", "script.py"], "--json is of --summary"),
+        (["trace", "--sumary", "script.py"], "did you mean --summary?"),
+        (["trace", "--summary", "missing.ft"], "there is no file missing.ft"),
+        (["trace", "--summary", "empty.ft"], "empty.ft: it is empty"),
+        (["trace", "--summary", "later.ft"], "version 7"),
+        (["trace", "--summary", "good.ft", "more"], "one argument too many"),
+        (["trace", "--summary", "-o", "t-%p.ft", "script.py"], "leave %p"),
+        (["trace", "-O", "script.py"], "python -O -m firsttouch trace"),
+        (["advise"], "advise: which program?"),
+        (["advise", "--json", "no/such.json", "script.py"], "there is no directory"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_one_line(files: Path, words: list[str], said: str) -> None:
+    done = start("-m", "firsttouch", *words, cwd=files)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("firsttouch: ")
+    assert done.stderr.count("\n") == 1
+    assert said in done.stderr
+    assert not (files / "ran").exists()
+
+
+def test_a_missing_script_is_pythons_to_tell(firsttouch: Start, tmp_path: Path) -> None:
+    done = firsttouch("trace", "nowhere.py")
+    assert done.returncode == 2
+    assert "can't open file" in done.stderr
+    assert not (tmp_path / "trace.ft").exists()

@@ -1,0 +1,69 @@
+"""Forks and child processes: whose file is whose."""
+
+from pathlib import Path
+
+from firsttouch import _firsttouch
+from tests.cli.conftest import Start
+
+from .conftest import Trace
+
+FORK = """
+import numpy as np, os, sys
+a = np.ones(1 << 15)
+child = os.fork()
+b = [np.ones(1 << 15) for _ in range(40 if child == 0 else 10)]
+del a
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+sys.exit(0)
+"""
+
+WORKERS = """
+import multiprocessing as mp, numpy as np
+def work(n): return float(np.ones(1 << 15).sum())
+if __name__ == "__main__":
+    with mp.get_context("{how}").Pool(2) as pool:
+        print(sum(pool.map(work, range(20))))
+        pool.close()
+        pool.join()
+"""
+
+
+def test_a_forked_child_leaves_its_parents_file_alone(trace: Trace) -> None:
+    found, done = trace(FORK)
+    assert done.returncode == 0, done.stderr
+    assert found["complete"]
+    assert 11 << 18 <= found["allocated_bytes"] < 13 << 18
+
+
+def test_a_fork_does_not_warn(trace: Trace) -> None:
+    _, done = trace("import warnings\nwarnings.simplefilter('error')\n" + FORK)
+    assert done.returncode == 0, done.stderr
+
+
+def test_each_process_has_a_file_if_asked(firsttouch: Start, tmp_path: Path) -> None:
+    done = firsttouch("trace", "-q", "-o", "t-%p.ft", "-c", FORK)
+    assert done.returncode == 0, done.stderr
+    found = [_firsttouch.trace_survey(str(file), False) for file in tmp_path.glob("t-*.ft")]
+    assert sorted(each["allocated_bytes"] >> 18 for each in found) == [11, 40]
+    assert len({each["facts"]["process"] for each in found}) == 2
+
+
+def test_workers(firsttouch: Start, tmp_path: Path) -> None:
+    for how in ("fork", "spawn"):
+        script = tmp_path / f"{how}.py"
+        script.write_text(WORKERS.format(how=how))
+        done = firsttouch("trace", "-q", "-o", f"{how}-%p.ft", script)
+        assert done.stdout == f"{20 * (1 << 15)}.0\n", done.stderr
+        found = [_firsttouch.trace_survey(str(file), False) for file in tmp_path.glob(f"{how}-*.ft")]
+        assert len(found) == 3
+        assert sum(each["allocated_bytes"] >> 18 for each in found) == 20
+
+
+def test_workers_without_files_of_their_own(firsttouch: Start, tmp_path: Path) -> None:
+    script = tmp_path / "spawn.py"
+    script.write_text(WORKERS.format(how="spawn"))
+    done = firsttouch("trace", "-q", "-o", "t.ft", script)
+    assert done.stdout == f"{20 * (1 << 15)}.0\n", done.stderr
+    assert [file.name for file in tmp_path.glob("*.ft")] == ["t.ft"]
+    assert _firsttouch.trace_survey(str(tmp_path / "t.ft"), False)["allocated_bytes"] < 1 << 18

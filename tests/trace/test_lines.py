@@ -1,0 +1,95 @@
+"""Where large arrays come from, and what a pool would gain."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.cli.conftest import Finished, Start
+
+FAULTS = """\
+import numpy as np
+a = np.ones(1_000_000)
+for _ in range(60):
+    b = np.add(
+        a, 1)
+    c = b[::2] * 2
+small = [np.ones(100) for _ in range(50)]
+"""
+
+COMPUTES = """\
+import numpy as np
+a = np.random.default_rng(0).random((300, 300))
+for _ in range(60):
+    np.linalg.svd(a, compute_uv=False)
+"""
+
+
+def told(done: Finished) -> dict[str, Any]:
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_lines_with_their_arrays(firsttouch: Start, tmp_path: Path) -> None:
+    (tmp_path / "work.py").write_text(FAULTS)
+    found = told(firsttouch("trace", "--summary", "--json", "-", "work.py"))
+    assert not list(tmp_path.glob("*.ft"))
+    lines = {each["line"]: each for each in found["lines"]}
+    assert set(lines) == {2, 4, 6} or set(lines) == {2, 5, 6}
+    assert all(each["file"] == str(tmp_path / "work.py") for each in lines.values())
+    temporary = lines.get(4) or lines[5]
+    assert (temporary["count"], temporary["bytes"]) == (60, 60 * 8_000_000)
+    assert (lines[6]["count"], lines[6]["bytes"]) == (60, 60 * 4_000_000)
+    assert 0 < temporary["median_lifetime"] < found["wall"] / 20
+    assert found["small_blocks"] >= 50
+    assert 0 <= found["kernel_seconds"] <= found["wall"]
+
+
+def test_of_a_file_that_is_there(firsttouch: Start, tmp_path: Path) -> None:
+    (tmp_path / "work.py").write_text(FAULTS)
+    assert firsttouch("trace", "-q", "-o", "t.ft", "work.py").returncode == 0
+    done = firsttouch("trace", "--summary", "t.ft")
+    assert done.returncode == 0, done.stderr
+    assert "work.py:6" in done.stdout
+    assert "kernel's share" in done.stdout
+    assert "work.py:2 " not in firsttouch("trace", "--summary", "--lines", "1", "t.ft").stdout
+
+
+def test_summary_passes_the_programs_status_on(firsttouch: Start, tmp_path: Path) -> None:
+    done = firsttouch("trace", "--summary", "-c", "import numpy as np, sys\na = np.ones(99999)\nsys.exit(3)")
+    assert done.returncode == 3
+    assert "<string>:2" in done.stdout
+    done = firsttouch("advise", "-c", "import numpy, os; os.kill(os.getpid(), 15)")
+    assert done.returncode == -15
+
+
+def test_advice_finds_what_can_be_gained(firsttouch: Start, tmp_path: Path) -> None:
+    (tmp_path / "work.py").write_text(FAULTS.replace("range(60)", "range(400)"))
+    found = told(firsttouch("advise", "--json", "-", "work.py"))
+    assert found["gain_seconds"] > 0
+    assert found["gain_share"] <= 1
+    best = max(found["lines"], key=lambda line: line["avoidable"])
+    assert best["line"] in (4, 5, 6)
+    first = next(line for line in found["lines"] if line["line"] == 2)
+    assert first["avoidable"] == 0  # no pool has memory that was never used
+    said = firsttouch("advise", "work.py").stderr
+    assert "(estimated)" in said
+
+
+def test_advice_says_that_there_is_nothing(firsttouch: Start) -> None:
+    found = told(firsttouch("advise", "--json", "-", "-c", COMPUTES))
+    assert "to gain" in found["advice"]
+    assert found["gain_share"] < 0.05
+    done = firsttouch("advise", "-c", "import numpy; numpy.ones(3)")
+    assert "nothing to gain: the program made no array of 64 KiB or more" in done.stderr
+    done = firsttouch("advise", "-c", "print(1)")
+    assert (done.returncode, done.stdout) == (0, "1\n")
+    assert "the program did not use NumPy" in done.stderr
+
+
+def test_sparse_zeros_cost_next_to_nothing(firsttouch: Start) -> None:
+    code = (
+        "import numpy as np\nz = [np.zeros(1 << 20) for _ in range(100)]\ne = [np.empty(1 << 18) for _ in range(100)]"
+    )
+    found = told(firsttouch("trace", "--summary", "--json", "-", "-c", code))
+    assert sum(line["faults"] for line in found["lines"]) < 1000

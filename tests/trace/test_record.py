@@ -1,0 +1,143 @@
+"""What is recorded is what the program asked for, and the program does not notice."""
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from firsttouch import _firsttouch
+from tests.cli.conftest import Start, clean_environment
+
+from .conftest import Trace
+
+WORK = """
+import numpy as np
+kept = [np.empty(1000) for _ in range(500)]
+for _ in range(20):
+    a = np.zeros(1 << 17)
+    b = np.add(a, a)
+"""
+
+
+def test_counts_are_those_of_the_program(trace: Trace) -> None:
+    found, done = trace(WORK)
+    assert done.returncode == 0
+    assert done.stdout == ""
+    assert re.fullmatch(r"firsttouch: .*t\.ft: [\d,]+ events, [\d.]+ KiB\n", done.stderr)
+    assert found["complete"]
+    assert found["lost"] == 0
+    assert 540 <= found["allocations"] <= 640
+    asked = 500 * 8000 + 40 * (1 << 20)
+    assert asked <= found["allocated_bytes"] <= asked + (64 << 10)
+    assert 4_000_000 + (2 << 20) <= found["peak_in_use"] <= 4_000_000 + (4 << 20) + (64 << 10)
+    assert found["threads"] == 1
+    assert found["facts"]["allocator"] == "numpy_default()"
+
+
+def test_an_event_takes_a_few_bytes(trace: Trace, tmp_path: Path) -> None:
+    found, _ = trace(
+        "import numpy as np\nfor _ in range(30_000): np.empty(10)\nkeep = [np.empty(9) for _ in range(9999)]"
+    )
+    assert found["events"] >= 69_000
+    assert (tmp_path / "t.ft").stat().st_size < 5 * found["events"]
+
+
+def test_arrays_that_grow_keep_their_block(trace: Trace) -> None:
+    code = "import numpy as np\na = np.ones(1000)\nfor n in range(2000, 50_000, 1000): a.resize(n, refcheck=False)"
+    found, _ = trace(code)
+    assert found["allocations"] < 60
+    assert 49_000 * 8 <= found["peak_in_use"] < 49_000 * 8 + (64 << 10)
+
+
+def test_threads_are_told_apart(trace: Trace) -> None:
+    found, _ = trace(
+        "import numpy as np, threading\n"
+        "def work():\n    for _ in range(200): np.ones(5000) + 1\n"
+        "threads = [threading.Thread(target=work) for _ in range(3)]\n"
+        "for t in threads: t.start()\nfor t in threads: t.join()"
+    )
+    assert found["threads"] >= 3
+    assert found["complete"]
+    assert found["allocations"] >= 1200
+
+
+def test_under_another_allocator(trace: Trace) -> None:
+    found, _ = trace(WORK, "--allocator", "pool()")
+    assert found["facts"]["allocator"].startswith("pool(")
+    assert int(found["facts"]["allocator_peak_held"]) >= 2 << 20
+    assert found["allocations"] >= 540
+
+
+def test_a_program_that_installs_goes_on_being_recorded(trace: Trace) -> None:
+    code = (
+        "import firsttouch as ft, numpy as np\nft.install()\na = [np.ones(1 << 17) for _ in range(30)]\n"
+        "assert ft.stats().allocations >= 30 and 'pool' in repr(ft.get_allocator(a[3]))\n"
+        "ft.uninstall()\nb = np.ones(1 << 17)\nassert ft.get_allocator(b) == ft.numpy_default()\ndel a, b"
+    )
+    found, done = trace(code)
+    assert done.returncode == 0, done.stderr
+    assert 31 << 20 <= found["allocated_bytes"] <= 32 << 20
+    assert found["in_use_at_end"] < 1 << 20
+
+
+def test_exit_status_and_output_are_the_programs(trace: Trace) -> None:
+    found, done = trace("import numpy as np, sys\na = np.ones(9999)\nprint(sys.argv[1:])\nsys.exit(7)")
+    assert done.returncode == 7
+    assert done.stdout == "[]\n"
+    assert found["complete"]
+    found, done = trace("import numpy as np\na = np.ones(9999)\n1/0")
+    assert done.returncode == 1
+    assert "ZeroDivisionError" in done.stderr
+    assert found["complete"]
+    assert found["allocations"] >= 1
+
+
+def test_modules_and_arguments(firsttouch: Start, tmp_path: Path) -> None:
+    (tmp_path / "mod.py").write_text("import numpy, sys; numpy.ones(9); print(__name__, sys.argv[1:])")
+    done = firsttouch("trace", "-q", "-m", "mod", "-o", "x")
+    assert (done.stdout, done.stderr) == ("__main__ ['-o', 'x']\n", "")
+    assert _firsttouch.trace_survey(str(tmp_path / "trace.ft"), False)["complete"]
+
+
+def test_without_numpy_there_is_nothing(firsttouch: Start, tmp_path: Path) -> None:
+    done = firsttouch("trace", "-o", "t.ft", "-c", "print(1)")
+    assert (done.returncode, done.stdout) == (0, "1\n")
+    assert done.stderr == "firsttouch: no trace: NumPy was never imported\n"
+    assert not (tmp_path / "t.ft").exists()
+
+
+def test_a_full_disk_is_told(firsttouch: Start) -> None:
+    done = firsttouch(
+        "trace", "-o", "/dev/full", "-c", "import numpy as np\nfor _ in range(9999): np.ones(3)\nprint(5)"
+    )
+    assert (done.returncode, done.stdout) == (0, "5\n")
+    assert "is cut off: No space left on device" in done.stderr
+
+
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_program_leaves_what_it_did(tmp_path: Path, firsttouch: Start, ending: signal.Signals) -> None:
+    code = (
+        "import numpy as np, time\nkept = [np.ones(1 << 15) for _ in range(50)]\n"
+        "for _ in range(9): time.sleep(0.05); np.ones(4)\nprint('ready', flush=True)\ntime.sleep(60)"
+    )
+    words = [sys.executable, "-m", "firsttouch", "trace", "-o", "t.ft", "-c", code]
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, env=clean_environment(), text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.2)
+        process.send_signal(ending)
+    assert process.returncode == -ending
+    found = _firsttouch.trace_survey(str(tmp_path / "t.ft"), True)
+    assert not found["complete"]
+    assert found["in_use_at_end"] >= 50 << 18
+    refused = firsttouch("replay", "t.ft")
+    assert refused.returncode == 2
+    assert "is cut off after" in refused.stderr
+    assert "--incomplete" in refused.stderr
+    played = firsttouch("replay", "--incomplete", "--allocator", "pool()", "t.ft")
+    assert played.returncode == 0
+    assert "the trace is cut off" in played.stdout
