@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ARRAYS = 1
-FULL = tuple(mib * MIB for mib in (1, 4, 16, 64, 256, 1024))
+FULL = tuple(mib * MIB for mib in (1, 4, 16, 64, 256, 512))
 QUICK = (MIB, 16 * MIB, 64 * MIB)
 # Every array from the kernel: else glibc would hand out again, from 1 MiB on, what another turn has written.
 FRESH = Contender("fresh", {"MALLOC_MMAP_THRESHOLD_": str(128 << 10)})
@@ -46,7 +46,7 @@ def run(settings: Settings) -> Section:
     )
     wanted, section.notes = sizes.chosen(settings, FULL, QUICK, ARRAYS)
     rounds, turns = (1, 3) if settings.quick else (3, 5)
-    cells = {(kind, size): cell(kind, size, turns) for kind in KINDS for size in wanted}
+    cells = {(kind, size): cell(kind, size, max(1, min(turns, FULL[-1] // size))) for kind in KINDS for size in wanted}
     answers = shuffled.by_key(shuffled.run(cells, rounds, settings.progress))
     found: Found = {}
     for (kind, size), values in answers.items():
@@ -57,7 +57,7 @@ def run(settings: Settings) -> Section:
     section.tables += [table(kind, wanted, found) for kind in KINDS]
     section.notes += [answer(found, max(wanted)), *odd(found)]
     section.pictures.append(
-        Picture("first-fill", "What the first fill of an array costs", lambda axes: draw(axes, found))
+        Picture("first-fill", "How fast an array is filled for the first time", lambda axes: draw(axes, found))
     )
     return section
 
