@@ -55,7 +55,8 @@ def test_nothing_travels_beside_the_pickle() -> None:
 
 
 @pytest.mark.parametrize(
-    "view", ["a[3]", "a[1:]", "a[::-2, 3:9]", "a.T", "a[:, ::-1]", "a[2, 5]", "a.reshape(-1)[7:19:4]", "a[5:5]", "a[None]"]
+    "view",
+    ["a[3]", "a[1:]", "a[::-2, 3:9]", "a.T", "a[:, ::-1]", "a[2, 5]", "a.reshape(-1)[7:19:4]", "a[5:5]", "a[None]"],
 )
 def test_views_arrive_as_views(view: str) -> None:
     a = ft.shared((20, 30))

@@ -52,6 +52,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["trace", "--summary", "good.ft", "more"], "one argument too many"),
         (["trace", "--summary", "-o", "t-%p.ft", "script.py"], "leave %p"),
         (["trace", "-O", "script.py"], "python -O -m firsttouch trace"),
+        (["trace", "--summary", "--lines", "0", "good.ft"], "--lines: 0 lines: give 1 or more"),
+        (["replay", "/dev/null"], "/dev/null is no regular file"),
         (["advise"], "advise: which program?"),
         (["advise", "--json", "no/such.json", "script.py"], "there is no directory"),
     ],

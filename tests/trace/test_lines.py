@@ -1,8 +1,13 @@
 """Where large arrays come from, and what a pool would gain."""
 
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.cli.conftest import Finished, Start
 
@@ -84,7 +89,35 @@ def test_advice_says_that_there_is_nothing(firsttouch: Start) -> None:
     assert "nothing to gain: the program made no array of 64 KiB or more" in done.stderr
     done = firsttouch("advise", "-c", "print(1)")
     assert (done.returncode, done.stdout) == (0, "1\n")
-    assert "the program did not use NumPy" in done.stderr
+    assert "no advice: nothing was recorded in the process that was started" in done.stderr
+
+
+def test_no_advice_where_the_record_was_lost(firsttouch: Start) -> None:
+    code = "import numpy as np, os; a = np.ones(1 << 20); os._exit(5)"
+    done = firsttouch("advise", "-c", code)
+    assert done.returncode == 5
+    assert "nothing to gain" not in done.stderr
+    assert "no advice: the program was killed, or ended by os._exit" in done.stderr
+    done = firsttouch("trace", "--summary", "-c", code)
+    assert "the trace is cut off" in done.stdout
+    shares = [float(share) for share in re.findall(r"([0-9.]+) %", done.stdout)]
+    assert all(share <= 100 for share in shares)
+    assert shares or "as far as was recorded, no array had 64 KiB or more" in done.stdout
+
+
+def test_one_line_shown_is_not_none(firsttouch: Start) -> None:
+    code = "import numpy as np\na = np.ones(1 << 20)\nb = np.ones(1 << 20)"
+    said = firsttouch("trace", "--summary", "--lines", "1", "-c", code).stdout
+    assert "1 more lines" in said
+    assert "no array" not in said
+
+
+@pytest.mark.parametrize("words", ["trace --summary t.ft", "replay t.ft", "replay --json - t.ft", "advise -c 1"])
+def test_closed_output(firsttouch: Start, tmp_path: Path, words: str) -> None:
+    firsttouch("trace", "-q", "-o", "t.ft", "-c", "import numpy as np; a = np.ones(1 << 20)")
+    call = f"{sys.executable} -m firsttouch {words} >&-"
+    done = subprocess.run(["sh", "-c", call], cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
 
 
 def test_sparse_zeros_cost_next_to_nothing(firsttouch: Start) -> None:

@@ -66,3 +66,4 @@ def test_refusals_are_counted(trace: Trace, replay: Replay) -> None:
     trace("import numpy as np\nkept = [np.ones(1 << 17) for _ in range(30)]\na = np.ones(10)\na.resize(1 << 20)")
     (played,) = replay("limited(pool(), '10 MiB')")
     assert 15 <= played["refused"] <= 25
+    assert played["fragmentation"] is None  # of the peak in use a part was refused

@@ -48,14 +48,14 @@ def main(words: Sequence[str]) -> int:
         if os.path.exists(file):
             _say(given, found, file, found_prices)
         elif found.can_start:
-            speak.line("nothing to gain: the program did not use NumPy")
+            speak.line("no advice: nothing was recorded in the process that was started")
     return starting.passed_on(status)
 
 
 def _parser() -> Parser:
     parser = Parser("advise", _DESCRIPTION, _USAGE, _EXAMPLES)
     add = parser.add_argument
-    add("--lines", type=int, default=10, metavar="N", help="lines to show (default: 10)")
+    add("--lines", type=asked.lines, default=10, metavar="N", help="lines to show (default: 10)")
     add("--json", metavar="FILE", help="the advice as JSON, - for standard output")
     return parser
 
@@ -68,6 +68,9 @@ def _say(given: Any, found: Program, file: str, found_prices: Any) -> None:
     except (ValueError, OSError) as error:
         speak.line(f"no advice: the record of the run: {error}")
         return
+    if not advised.summary.facts["complete"]:
+        speak.line("no advice: the program was killed, or ended by os._exit, and the record of the run lacks its end")
+        return
     program = shlex.join(found.words)
     if given.json is not None:
         showing.save_json(given.json, {"advice": advised.words(program), **advised.as_dict()})
@@ -75,7 +78,8 @@ def _say(given: Any, found: Program, file: str, found_prices: Any) -> None:
         return
     wall = advised.wall
     gaining = [line for line in advised.lines if line.avoidable > 0.001 * wall][: given.lines]
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        sys.stdout.flush()
     speak.write(sys.__stderr__, f"firsttouch: {advised.words(program)}\n")
     rows = [
         (

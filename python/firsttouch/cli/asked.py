@@ -36,3 +36,11 @@ def of(command: str, error: object) -> str:
     if text.startswith("run: "):
         text = f"{command}: {text.removeprefix('run: ')}"
     return text.replace("firsttouch run", f"firsttouch {command}")
+
+
+def lines(text: str) -> int:
+    """How many lines of a table to show."""
+    found = int(text)
+    if found < 1:
+        raise argparse.ArgumentTypeError(f"{found} lines: give 1 or more")
+    return found

@@ -56,5 +56,7 @@ def check_trace(command: str, name: str) -> None:
         raise BadUsageError(f"{command}: {name} is a directory, not a trace")
     if not os.path.exists(name):
         raise BadUsageError(f"{command}: there is no file {name}; firsttouch trace -o {name} script.py writes one")
+    if not os.path.isfile(name):
+        raise BadUsageError(f"{command}: {name} is no regular file: a trace is read more than once")
     if not os.access(name, os.R_OK):
         raise BadUsageError(f"{command}: no permission to read {name}")

@@ -80,7 +80,8 @@ def _survey(given: Any) -> dict[str, Any]:
     try:
         return _firsttouch.trace_survey(given.trace, given.incomplete)
     except ValueError as error:
-        hint = "; --incomplete plays it as far as it goes" if "cut off" in str(error) else ""
+        cut = "cut off" in str(error) and not given.incomplete
+        hint = "; --incomplete plays it as far as it goes" if cut else ""
         raise BadUsageError(f"replay: {given.trace}: {error}{hint}") from None
     except OSError as error:
         raise BadUsageError(f"replay: {given.trace}: {error.strerror or error}") from None
@@ -111,7 +112,7 @@ def _show(facts: dict[str, Any], found: Sequence[dict[str, Any]]) -> None:
     rows = [
         (
             each["allocator"],
-            units.size(each["peak_in_use"]),
+            "-" if each["refused"] else units.size(each["peak_in_use"]),
             _size(each["peak_held"]),
             _size(each["allocator_peak_held"]),
             "-" if each["fragmentation"] is None else f"{each['fragmentation']:.2f}",

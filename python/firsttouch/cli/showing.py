@@ -32,14 +32,16 @@ def save_json(name: str, content: Mapping[str, Any]) -> None:
     """Write to a file, or to standard output for -."""
     text = json.dumps(content, indent=2) + "\n"
     if name == "-":
-        sys.stdout.write(text)
+        print(text, end="")  # which does nothing where standard output is closed
         return
     with open(name, "w", encoding="utf-8") as file:
         file.write(text)
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]], stream: TextIO) -> None:
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], stream: TextIO | None) -> None:
     """Words to the left, figures to the right; as wide as it needs to be where nobody looks at it."""
+    if stream is None:  # closed
+        return
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -68,8 +70,10 @@ def place(line: Any) -> str:
     return f"{near if not near.startswith('..') else line.file}:{line.line}"
 
 
-def summary(found: Summary, most: int, stream: TextIO) -> None:
+def summary(found: Summary, most: int, stream: TextIO | None) -> None:
     """Where large arrays came from."""
+    if stream is None:
+        return
     facts = found.facts["facts"]
     wall = found.wall
     stream.write(
@@ -86,7 +90,7 @@ def summary(found: Summary, most: int, stream: TextIO) -> None:
         )
         for line in found.lines[:most]
     ]
-    if rows:
+    if found.lines:
         table(("line", "arrays", "bytes", "median lifetime", "kernel's share"), rows, stream)
         if len(found.lines) > most:
             stream.write(f"{len(found.lines) - most} more lines; --lines {len(found.lines)} shows them all\n")
@@ -95,6 +99,7 @@ def summary(found: Summary, most: int, stream: TextIO) -> None:
             " (estimated from their page faults)\n"
         )
     else:
-        stream.write("no array had 64 KiB or more\n")
+        known = "" if found.facts["complete"] else "as far as was recorded, "
+        stream.write(f"{known}no array had 64 KiB or more\n")
     if not found.facts["complete"]:
         stream.write("the trace is cut off: this is what was recorded until then\n")

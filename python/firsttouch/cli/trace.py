@@ -68,7 +68,7 @@ def _parser() -> Parser:
     add("-o", "--output", metavar="FILE", help=f"the trace; %%p stands for the process, %%r for the rank ({_DEFAULT})")
     add("--allocator", metavar="EXPRESSION", help="trace the program on this memory (default: NumPy's own)")
     add("--summary", action="store_true", help="say where large arrays come from, by line of the program")
-    add("--lines", type=int, default=20, metavar="N", help="lines that --summary shows (default: 20)")
+    add("--lines", type=asked.lines, default=20, metavar="N", help="lines that --summary shows (default: 20)")
     add("--json", metavar="FILE", help="the summary as JSON, - for standard output")
     add("-q", "--quiet", action="store_true", help="no line about the trace on standard error")
     return parser

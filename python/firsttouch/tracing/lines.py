@@ -79,7 +79,7 @@ def summarize(file: str, prices: Prices, incomplete: bool = False) -> Summary:
     """
     facts = _firsttouch.trace_survey(file, incomplete)
     found, small_blocks, small_bytes = _firsttouch.trace_summary(file, incomplete, _huge_from(facts["facts"]))
-    bound = _bound(facts["facts"], found, prices)
+    bound = _bound(facts, found, prices)
     lines = []
     for each in found:
         seconds = prices.of(each["faults_small"], each["faults_huge"]) * bound
@@ -110,8 +110,8 @@ def _huge_from(facts: Mapping[str, str]) -> int:
     return _NUMPYS_HUGE if facts.get("allocator") == "numpy_default()" else _OUR_HUGE
 
 
-def _bound(facts: Mapping[str, str], found: list[dict[str, Any]], prices: Prices) -> float:
-    """Faults never cost more than all the time that the program spent in the kernel."""
-    kernel = float(facts.get("kernel") or 0)
+def _bound(facts: Mapping[str, Any], found: list[dict[str, Any]], prices: Prices) -> float:
+    """Faults never cost more than all the time that the program spent in the kernel, or where it was killed, ran."""
+    kernel = float(facts["facts"].get("kernel") or facts["seconds"])
     estimated = sum(prices.of(each["faults_small"], each["faults_huge"]) for each in found)
     return min(1.0, kernel / estimated) if kernel and estimated else 1.0

@@ -61,7 +61,7 @@ def play(request: dict[str, Any]) -> dict[str, Any]:
         "kernel_seconds": usage.ru_stime - start.kernel,
     }
     in_use = found["peak_in_use"]
-    found["fragmentation"] = held / in_use if held is not None and in_use else None
+    found["fragmentation"] = held / in_use if held is not None and in_use and not found["refused"] else None
     return found
 
 
