@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import operator
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
@@ -28,8 +29,10 @@ def placed(
     names = _page_sizes(huge)
     threads = _threads(populate)
     lock, strict = arguments.flag("lock", lock), arguments.flag("strict", strict)
-    if arguments.flag("progress", progress) and not threads:
-        raise ValueError("progress=True shows how far a prefault is: give populate=True, too")
+    if arguments.flag("progress", progress):
+        if not threads:
+            raise ValueError("progress=True shows how far a prefault is: give populate=True, too")
+        importlib.import_module("firsttouch.placement.bar")  # which gives the native side what draws
     chosen = None if numa is None else str(policy("numa", numa))
     if plain and not (threads or lock or strict or chosen) and names in ([], ["thp"]):
         return _firsttouch.pages("thp" if names else False)
