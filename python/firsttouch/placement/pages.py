@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import operator
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from firsttouch import _firsttouch, arguments
 from firsttouch._firsttouch import Allocator
+from firsttouch.placement.bar import bar
 from firsttouch.placement.policies import Nodes, Policy, PolicyLike, listed, policy
 
 Huge: TypeAlias = Literal[False] | str | Sequence[Literal[False] | str]
@@ -32,7 +32,7 @@ def placed(
     if arguments.flag("progress", progress):
         if not threads:
             raise ValueError("progress=True shows how far a prefault is: give populate=True, too")
-        importlib.import_module("firsttouch.placement.bar")  # which gives the native side what draws
+        _firsttouch.set_bar(bar)
     chosen = None if numa is None else str(policy("numa", numa))
     if plain and not (threads or lock or strict or chosen) and names in ([], ["thp"]):
         return _firsttouch.pages("thp" if names else False)
