@@ -112,7 +112,7 @@ pub fn spread(machine: &dyn Machine, pool: &dyn Allocator) {
         let mut block = None;
         on(machine, 0, || block = Some(Kept::new(pool, size, false)));
         let block = block.unwrap();
-        let half = size / 2 & !4095;
+        let half = size / 2 / 4096 * 4096;
         on(machine, 1, || machine.write(block.address + half, size - half));
         on(machine, 0, || machine.write(block.address, half));
         if half > 0 && size < 2 * MIB {
