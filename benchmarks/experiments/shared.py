@@ -19,9 +19,9 @@ def run(quick: bool) -> Section:
     section = Section(
         "shared",
         "An array handed to another process",
-        "1 GiB is handed over in less than a millisecond, and its pages are there once. Milliseconds from sending an array "
-        "through a multiprocessing pipe until the other process has read its last byte and its answer is back; an array "
-        "of one byte, sent as always, shows what the pipe takes.",
+        "1 GiB is handed over in less than a millisecond, and its pages are there once. Milliseconds from sending an "
+        "array through a pipe until the other process has read its last byte and its answer is back; an "
+        "array of one byte, sent as always, shows what the pipe takes.",
     )
     sizes, notes = fitting((MIB, 16 * MIB) if quick else SIZES, 3)
     section.notes += notes
@@ -39,8 +39,8 @@ def run(quick: bool) -> Section:
                 real = max(samples.column(NUMPY, "real"))
                 there = min(samples.column(NUMPY, "cached")) / size
                 section.notes.append(
-                    f"{name(size)}, as the other process inspects it before it touches anything: {there:.0%} of the pages "
-                    f"are there, and {real:.0f} bytes are its own."
+                    f"{name(size)}, as the other process inspects it before it touches anything: {there:.0%} of the "
+                    f"pages are there, and {real:.0f} bytes of it were touched there."
                 )
                 handed = seconds if size == GIB else handed
         table.rows.append([way, *cells])

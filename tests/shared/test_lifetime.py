@@ -31,7 +31,7 @@ def test_dropped_memory_stays_until_it_has_arrived() -> None:
     assert wait_until(lambda: memory_files() == before + 1)  # the array's own
     del arrived
     assert wait_until(lambda: memory_files() == before)
-    with pytest.raises(ft.SharedArrayError, match="holds this shared array no more: .* once, within 60 seconds"):
+    with pytest.raises(ft.SharedArrayError, match=r"holds this shared array no more: .* once, within 60 seconds"):
         pickle.loads(handle)
 
 
@@ -67,7 +67,7 @@ def test_memory_of_a_process_that_is_killed_goes() -> None:
 
         # Its only holder is killed: it is gone at once.
         queue = context.Queue()
-        holder = context.Process(target=work.die_with, args=(queue, {size} // 8))
+        holder = context.Process(target=work.die_with, args=(queue, {size} // 8), daemon=True)
         holder.start()
         holder.join(60)
         assert holder.exitcode == -9
@@ -77,8 +77,9 @@ def test_memory_of_a_process_that_is_killed_goes() -> None:
         else: raise AssertionError("it arrived")
 
         # Its maker is killed, and we hold it.
-        back = context.Queue()
-        maker = context.Process(target=work.put_and_wait, args=(queue, {size} // 8, back))
+        # (A queue of its own each time: who is killed may hold its lock.)
+        queue, back = context.Queue(), context.Queue()
+        maker = context.Process(target=work.put_and_wait, args=(queue, {size} // 8, back), daemon=True)
         maker.start()
         a = work.take(queue)
         maker.kill(); maker.join()
@@ -86,7 +87,8 @@ def test_memory_of_a_process_that_is_killed_goes() -> None:
         assert shmem() > start + {size} // 2
 
         # Another who has it is killed; we let it go.
-        other = context.Process(target=work.hold, args=(ft.share(a), queue))
+        queue = context.Queue()
+        other = context.Process(target=work.hold, args=(ft.share(a), queue), daemon=True)
         other.start()
         assert work.take(queue) == 1
         other.kill(); other.join()
