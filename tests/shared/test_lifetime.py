@@ -3,6 +3,7 @@
 import json
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -113,7 +114,8 @@ def test_a_process_does_not_wait_long_for_what_nobody_opens() -> None:
 
 def test_another_host_and_another_container() -> None:
     a = ft.shared(10)
-    remake, (place, *rest) = a.__reduce_ex__(5)
+    reduced: Any = a.__reduce_ex__(5)
+    remake, (place, *rest) = reduced
     boot, host, space = place
     with pytest.raises(ft.SharedArrayError, match=r"memory of host 'far', and this is '.*numpy.array\(a\), a copy"):
         remake(("00000000-another-boot", "far", space), *rest)
@@ -125,7 +127,8 @@ def test_another_host_and_another_container() -> None:
 
 def test_a_number_that_means_something_else_is_noticed(tmp_path: Path) -> None:
     a = ft.shared(10)
-    remake, (place, words, *rest) = a.__reduce_ex__(5)
+    reduced: Any = a.__reduce_ex__(5)
+    remake, (place, words, *rest) = reduced
     own = open(tmp_path / "file", "w")  # noqa: SIM115
     handles.mapped.clear()
     with pytest.raises(ft.SharedArrayError, match="holds this shared array no more"):
