@@ -24,6 +24,8 @@ NAMES = (
     "scratch_memory",
     "scratch_numba",
     "scratch_rust",
+    "dask",
+    "dask_memory",
     "advise",
     "trace",
     "shared",

@@ -47,6 +47,7 @@ from firsttouch.allocators import (
 from firsttouch.own import AllocatorLike, OwnAllocator
 from firsttouch.placement.policies import Policy
 from firsttouch.process import get_allocator, install, is_installed, last_failure, trim, uninstall
+from firsttouch.reports import Failure, Stats, stats
 from firsttouch.scopes import use
 from firsttouch.scratch.default import default_buffer, using_buffer
 from firsttouch.scratch.errors import EscapeError, EscapeWarning
@@ -70,7 +71,6 @@ if _typing.TYPE_CHECKING:
     from firsttouch.gauge import Measured, measure
     from firsttouch.placement.arrays import collapse, migrate, receipt, receipts, touch
     from firsttouch.placement.nodes import run_on, topology
-    from firsttouch.reports import Failure, Stats, stats
     from firsttouch.sharing import SharedArrayError, share, shared
     from firsttouch.sight import (
         Inspection,

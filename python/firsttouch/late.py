@@ -24,14 +24,14 @@ NAMES = (
     "zeros_like",
 )
 
-#: Functions and classes that most programs never ask for, and the module of each.
+#: Functions and classes that most programs never ask for, and the module of each. (None that a report at the end needs:
+#: making a dataclass then would have Python forget that Ctrl-C ended the program.)
 MODULES = {
     name: f"firsttouch.{module}"
     for module, names in {
         "gauge": "Measured measure",
         "placement.arrays": "collapse migrate receipt receipts touch",
         "placement.nodes": "run_on topology",
-        "reports": "Failure Stats stats",
         "sharing": "SharedArrayError share shared",
         "sight": "Inspection NotBackedWarning PageSource PageState check_backed inspect is_backed pagemap plot_pagemap",
     }.items()

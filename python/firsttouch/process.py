@@ -11,11 +11,10 @@ from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
 from firsttouch.checking import checked
 from firsttouch.own import AllocatorLike
+from firsttouch.reports import Failure
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from firsttouch.reports import Failure
 
 
 def install(allocator: AllocatorLike | None = None) -> None:
@@ -71,11 +70,7 @@ def trim(allocator: AllocatorLike | None = None) -> int:
 def last_failure() -> Failure | None:
     """Why the last request failed that firsttouch could not serve; ``None`` if none ever did."""
     found = _firsttouch.last_failure()
-    if found is None:
-        return None
-    from firsttouch.reports import Failure
-
-    return Failure(*found)
+    return None if found is None else Failure(*found)
 
 
 if hasattr(os, "register_at_fork"):

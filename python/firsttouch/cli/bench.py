@@ -57,6 +57,9 @@ def main(words: Sequence[str]) -> int:
         except RuntimeError as error:  # of a worker: the other experiments may well do
             speak.write(sys.__stderr__, f"firsttouch: bench: {name} failed: {error}\n")
             continue
+        except KeyboardInterrupt:
+            speak.line(f"bench: interrupted in {name}; no file is written")
+            raise
         if out.prints:
             bench_shown.show(sections[-1], out.quiet)
     if sections:

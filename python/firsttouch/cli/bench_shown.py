@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import shlex
 import sys
@@ -53,7 +54,7 @@ def page(sections: Sequence[Section], cautions: Sequence[str]) -> Page:
     names = " ".join(section.name for section in sections)
     return Page(
         title=f"firsttouch bench {names}",
-        when=f"{sections[0].how} On {os.uname().nodename}.",
+        when=f"{datetime.date.today().isoformat()} on {os.uname().nodename}",
         lead=[f"{section.name}: {sentence}" for section in sections for sentence in sentences(section)],
         tables=[
             Table(f"{section.name}: {plain(table.title)}", table.columns, table.rows)
@@ -61,7 +62,7 @@ def page(sections: Sequence[Section], cautions: Sequence[str]) -> Page:
             for table in section.tables
         ],
         pictures=[picture for section in sections for picture in section.pictures],
-        notes=cautions,
+        notes=[*cautions, *(f"{section.name}: {section.how}" for section in sections)],
         repeat={"All of it": shlex.join(["firsttouch", *sys.argv[1:]])},
         machine=describe(),
     )

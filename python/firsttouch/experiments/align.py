@@ -19,14 +19,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from firsttouch.experiments.drawing import bars
+from firsttouch.experiments.pictures.bars import bars
 from firsttouch.experiments.settings import Settings
+from firsttouch.experiments.sizes import chosen
 from firsttouch.measuring.caches import caches, level
 from firsttouch.measuring.contenders import NUMPY
 from firsttouch.measuring.picture import Picture
 from firsttouch.measuring.report import Section, Table
 from firsttouch.measuring.rounds import Call, Plan, Samples, collect
-from firsttouch.measuring.sizes import KIB, MIB, fitting, name
+from firsttouch.measuring.sizes import KIB, MIB, name
 from firsttouch.measuring.statistics import Estimate, median
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Question:
     """Layouts that are compared with one of them."""
 
     title: str
+    within: str
     base: str
     layouts: Mapping[str, At]
     operations: tuple[str, ...]
@@ -54,6 +56,7 @@ LINE = "all at a line"
 QUESTIONS = (
     Question(
         "alignment",
+        "cache line",
         LINE,
         {
             LINE: (0, 1024, 2048),
@@ -63,21 +66,23 @@ QUESTIONS = (
             "result 16 bytes into a line": (0, 1024, 2048 + 16),
         },
         ("copy", "add", "sum"),
-        "time / time of arrays at a line",
+        "time / time of arrays that begin at a line",
     ),
     Question(
         "page offset",
+        "page",
         "result 2048 bytes further",
         {
             "result at the same page offset": (0, 0, 0),
             **{f"result {further} bytes further": (0, 0, further) for further in (64, 256, 1024, 2048)},
         },
         ("copy", "add"),
-        "time / time 2048 bytes further",
+        "time / time with the result 2048 bytes further",
     ),
 )
 LAYOUTS = {layout: at for question in QUESTIONS for layout, at in question.layouts.items()}
 BEYOND = 128 * MIB  # an array that should lie in memory, if the machine's caches allow it
+ARRAYS, LEAST = 4, 1 * KIB
 CERTAIN = 1.05
 Cells = dict[str, dict[str, Estimate]]  # by layout and size
 
@@ -92,14 +97,14 @@ def sizes(quick: bool) -> list[int]:
 def measured(size: int, quick: bool) -> Samples:
     """Every operation in every layout at one size."""
     turns = max(3, min(15, 256 * MIB // size))
-    arguments = {"nbytes": size // 64 * 64, "layouts": LAYOUTS, "turns": turns, "usual": 1e-4 if quick else 2e-4}
+    arguments = {"nbytes": size, "layouts": LAYOUTS, "turns": turns, "usual": 1e-4 if quick else 2e-4}
     plan = Plan(2, 2) if quick or size > 32 * MIB else Plan(4, 3)
-    return collect([NUMPY], Call("firsttouch.experiments.tasks.align", "measure", arguments), plan, 4 * size)
+    return collect([NUMPY], Call("firsttouch.experiments.tasks.align", "measure", arguments), plan, ARRAYS * size)
 
 
 def drawn(question: Question, operation: str, cells: Cells) -> Picture:
     """Bars: a group for each layout, a colour for each size."""
-    groups = question.of(operation)
+    groups = [layout for layout in question.of(operation) if layout != question.base]
     series = {label: [cells[layout][label].value for layout in groups] for label in cells[question.base]}
 
     def draw(axes: Axes) -> None:
@@ -107,8 +112,12 @@ def drawn(question: Question, operation: str, cells: Cells) -> Picture:
         axes.axhline(1, color="black", linewidth=0.8)
         axes.set_ylabel(question.axis)
 
-    name = f"align-{operation}-{question.title.replace(' ', '-')}"
-    return Picture(name, f"{operation.capitalize()} of float32 arrays: {question.title} (1: no difference)", draw)
+    name = f"{operation}-{question.title.replace(' ', '-')}"
+    return Picture(
+        name,
+        f"{operation.capitalize()} of float32 arrays, by where they begin in a {question.within} (lower is faster)",
+        draw,
+    )
 
 
 def wrapped(words: str) -> str:
@@ -147,7 +156,10 @@ def run(settings: Settings) -> Section:
         "coincide? Cells are times divided by those of the first row: above 1 is slower. *All at the next line* is "
         "aligned again: it shows what two equal runs differ by.",
     )
-    wanted, notes = fitting(settings.sizes or sizes(settings.quick), 4)
+    wanted, notes = chosen(settings, sizes(False), sizes(True), ARRAYS)
+    if min(wanted, default=LEAST) < LEAST:
+        notes.append(f"Arrays of less than {name(LEAST)} are measured at that: beside a call their time is none.")
+    wanted = sorted({max(LEAST, -(-size // 64) * 64) for size in wanted})  # arrays at a line end at one
     known, samples = caches(), dict[str, Samples]()
     for number, size in enumerate(wanted):
         label = f"{name(size)} ({level(3 * size, known)})"

@@ -17,14 +17,16 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import firsttouch as ft
-from firsttouch.experiments.drawing import bars, matrix
+from firsttouch.experiments.pictures.bars import bars
+from firsttouch.experiments.pictures.nodes import matrix
 from firsttouch.experiments.settings import Settings
+from firsttouch.experiments.sizes import chosen
 from firsttouch.experiments.tasks.numa import COPIES
 from firsttouch.measuring.contenders import NUMPY
 from firsttouch.measuring.picture import Picture
 from firsttouch.measuring.report import Section, Table
 from firsttouch.measuring.rounds import Call, Plan, Samples, collect
-from firsttouch.measuring.sizes import MIB, fitting, name
+from firsttouch.measuring.sizes import MIB, name
 from firsttouch.measuring.statistics import Estimate, median
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 TASK = "firsttouch.experiments.tasks.numa"
 ROW = 1 * MIB  # as on the slides
+ARRAYS = 3
 STATE = ("neither was ever written", "the target was not written", "the source was not written", "both are there")
 
 
@@ -53,14 +56,14 @@ def run(settings: Settings) -> Section:
     if others:
         in_a_row(section, cpus[0], memories[0], others[0], plan)
     settings.progress(0.2)
-    sizes, notes = fitting(settings.sizes or ((16 * MIB,) if settings.quick else (64 * MIB,)), 3)
+    sizes, notes = chosen(settings, (64 * MIB,), (16 * MIB,), ARRAYS)
     section.notes[:0] = notes
     ways = list(product(cpus, memories, memories))
     for at, size in enumerate(sizes):
         samples: dict[tuple[int, int, int], Samples] = {}
         for number, (cpu, source, target) in enumerate(ways):
             call = Call(TASK, "between", {"cpu": cpu, "source": source, "target": target, "nbytes": size})
-            samples[cpu, source, target] = collect([NUMPY], call, plan, 3 * size)
+            samples[cpu, source, target] = collect([NUMPY], call, plan, ARRAYS * size)
             settings.progress(0.2 + 0.8 * (at + (number + 1) / len(ways)) / len(sizes))
         section.raw[f"between {size}"] = {str(way): each.replies for way, each in samples.items()}
         between(section, size, samples)
@@ -93,8 +96,8 @@ def in_a_row(section: Section, cpu: int, near: int, far: int, plan: Plan) -> Non
         bars(axes, groups, times, "{:,.0f}")
         axes.set_ylabel("microseconds")
 
-    picture = "numa-row" if near == far else "numa-row-two-nodes"
-    section.pictures.append(Picture(picture, f"{title}: the time is first touch", draw))
+    picture = "row" if near == far else "row-two-nodes"
+    section.pictures.append(Picture(picture, f"{title}: what takes the time is first touch", draw))
     section.notes.append(
         f"{title}: **{max(first) / min(first):.0f} times** between the slowest and the fastest the first time, "
         f"{max(again) / min(again):.2f} times again. The first time counts pages that are made, not distance."
@@ -136,7 +139,9 @@ def between(section: Section, size: int, samples: dict[tuple[int, int, int], Sam
         f"**Distance costs up to {max(local) / min(remote):.2f} times, first touch up to {dearest:.2f} times.** "
         f"Warm copies: {max(local):.1f} GB/s where all is on one node, down to {min(remote):.1f} where not."
     )
-    section.pictures.append(Picture("numa-matrix", f"A copy of {name(size)}: GB/s, warm (cold)", matrix(warm, cold)))
+    section.pictures.append(
+        Picture("matrix", f"A copy of {name(size)} between nodes: GB/s warm, in brackets cold", matrix(warm, cold))
+    )
 
 
 def rate_words(rate: Estimate) -> str:

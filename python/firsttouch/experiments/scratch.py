@@ -14,8 +14,9 @@ from __future__ import annotations
 import importlib.util
 from typing import TYPE_CHECKING
 
-from firsttouch.experiments.drawing import bars
+from firsttouch.experiments.pictures.bars import bars
 from firsttouch.experiments.settings import Settings
+from firsttouch.experiments.sizes import chosen
 from firsttouch.experiments.tasks.scratch import LANGUAGES, WAYS
 from firsttouch.measuring.contenders import NUMPY
 from firsttouch.measuring.picture import Picture
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 ORIGINAL = 30  # integers, as in the README
 SIZES = (8 * ORIGINAL, 4 * KIB, 64 * KIB, 1 * MIB)
 QUICK = (8 * ORIGINAL, 64 * KIB)
+ARRAYS = 16
 JULIA = {"heap": 36.6, "default buffer": 20.8, "explicit buffer": 14.7}  # ns; of another machine
 
 
@@ -42,7 +44,8 @@ def run(settings: Settings) -> Section:
         "a buffer that is passed in, in one of fixed size, and in an array that was made beforehand? Times are those "
         "of one turn, from before the first to after the last of many; NumPy keeps its default allocator.",
     )
-    items = sorted({max(1, size // 8) for size in settings.sizes or (QUICK if settings.quick else SIZES)})
+    sizes, notes = chosen(settings, SIZES, QUICK, ARRAYS)
+    items = sorted({size // 8 for size in sizes})
     languages = [language for language in LANGUAGES if language != "Numba" or importlib.util.find_spec("numba")]
     samples: dict[str, Samples] = {}
     for number, language in enumerate(languages):
@@ -50,7 +53,7 @@ def run(settings: Settings) -> Section:
         arguments = {"language": language, "sizes": items, "runs": runs, "usual": 0.003}
         call = Call("firsttouch.experiments.tasks.scratch", "measure", arguments)
         plan = Plan(1 if language == "Numba" else 2, 2) if settings.quick else Plan(4, 3)
-        samples[language] = collect([NUMPY], call, plan, 16 * items[-1] * 8)
+        samples[language] = collect([NUMPY], call, plan, ARRAYS * sizes[-1])
         section.raw[language] = samples[language].replies
         settings.progress((number + 1) / len(languages))
     times(section, samples, items[0])
@@ -63,7 +66,10 @@ def run(settings: Settings) -> Section:
             "Arrays under 1 KiB NumPy serves from a cache of its own, in scopes too: there a decorated function in "
             "Python only pays for the call."
         )
-    section.notes += [sentence(samples, count) for count in (items if len(items) == 1 else (items[0], items[-1]))]
+    section.notes += [
+        *notes,
+        *(sentence(samples, count) for count in (items if len(items) == 1 else (items[0], items[-1]))),
+    ]
     return section
 
 
@@ -79,7 +85,7 @@ def ratio(samples: Samples, items: int, way: str) -> Estimate:
 
 def times(section: Section, samples: dict[str, Samples], items: int) -> None:
     """The original's table and picture: nanoseconds of the smallest size."""
-    table = Table(f"**{items} integers ({name(8 * items)}), nanoseconds a turn**", ["language", *WAYS])
+    table = Table(f"**{items} int64 ({name(8 * items)}), nanoseconds a turn**", ["language", *WAYS])
     if items == ORIGINAL:
         row = [f"{JULIA[way]:.1f}" if way in JULIA else "" for way in WAYS]
         table.rows.append(["Julia: Bumper.jl's README, another machine", *row])
@@ -94,8 +100,8 @@ def times(section: Section, samples: dict[str, Samples], items: int) -> None:
         axes.set_yscale("log")
         axes.set_ylabel("nanoseconds a turn (logarithmic)")
 
-    words = f"A temporary of {items} integers, written and summed: where its memory comes from"
-    section.pictures.append(Picture("scratch-times", words, draw))
+    words = f"A temporary of {items} int64, written and summed: where its memory comes from"
+    section.pictures.append(Picture("times", words, draw))
 
 
 def against_heap(section: Section, language: str, samples: Samples, sizes: list[int]) -> None:
@@ -114,8 +120,8 @@ def against_heap(section: Section, language: str, samples: Samples, sizes: list[
         axes.axhline(1, color="black", linewidth=0.8)
         axes.set_ylabel("time / time with the temporary on the heap")
 
-    words = f"{language}: a temporary in scratch memory against the heap (1, lower is faster)"
-    section.pictures.append(Picture(f"scratch-{language.lower()}", words, draw))
+    words = f"{language}: a temporary in scratch memory against the heap (below 1 is faster)"
+    section.pictures.append(Picture(f"{language.lower()}", words, draw))
 
 
 def sentence(samples: dict[str, Samples], items: int) -> str:

@@ -29,11 +29,16 @@ def check(sizes: Sequence[int], experiment: str, arrays: int) -> None:
     """Raise :exc:`ValueError` where that many arrays of a size do not fit, with what fits."""
     if not sizes or max(sizes) * arrays <= available() * ROOM:
         return
-    largest = name((int(available() * ROOM) // arrays) >> 20 << 20)
+    live = f"{arrays} such arrays live" if arrays > 1 else "one such array lives"
     raise ValueError(
-        f"{experiment}: {name(max(sizes))} is too large: {arrays} such array{'s live' if arrays > 1 else ' lives'} at"
-        f" once, and {name(available() >> 20 << 20)} are free; up to {largest} fit"
+        f"{experiment}: {name(max(sizes))} is too large: {live} at once, and {about(available())} are free; "
+        f"up to {about(int(available() * ROOM) // arrays)} fit"
     )
+
+
+def about(nbytes: int) -> str:
+    """A size that is measured, rounded down."""
+    return f"{(nbytes * 10 >> 30) / 10:g} GiB" if nbytes >= 1 << 30 else f"{nbytes >> 20} MiB"
 
 
 def chosen(settings: Settings, full: Sequence[int], quick: Sequence[int], arrays: int) -> tuple[list[int], list[str]]:

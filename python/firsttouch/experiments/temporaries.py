@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from firsttouch.experiments.settings import Settings
+from firsttouch.experiments.sizes import chosen
 from firsttouch.experiments.tasks.temporaries import EXPRESSIONS
 from firsttouch.measuring.contenders import FIRSTTOUCH, NUMPY, TUNED_GLIBC, Contender
 from firsttouch.measuring.picture import Picture
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 SIZES = (64 * KIB, 256 * KIB, 1 * MIB, 8 * MIB, 64 * MIB, 256 * MIB)
 QUICK = (256 * KIB, 8 * MIB)
+WINDOWS, SECONDS = (0, 1, 1, 0, 0, 1), 0.003  # plainly (0) and into warm memory (1), in turn
 LARGE, TOGETHER = 32 * MIB, 64 * MIB  # few rounds from there on; the most of each of several threads
 ARRAYS = 8  # of a thread: operands, results and temporaries
 Measured = dict[int, Samples]
@@ -43,16 +45,19 @@ def contenders(settings: Settings) -> list[Contender]:
     return [NUMPY, FIRSTTOUCH, TUNED_GLIBC, *others]
 
 
+def asked(settings: Settings, threads: int) -> tuple[list[int], list[str]]:
+    """The sizes for so many threads, in whole pages, and a note about those left out."""
+    full = [size for size in SIZES if threads == 1 or size <= TOGETHER]
+    sizes, notes = chosen(settings, full, QUICK, ARRAYS)
+    sizes, more = fitting(sorted({-(-size // 4096) * 4096 for size in sizes}), ARRAYS * threads)
+    return sizes, [*notes, *more]
+
+
 def plan(size: int, quick: bool) -> Plan:
     """Fewer rounds where one takes seconds."""
     if quick:
         return Plan(2, 2)
-    return Plan(2, 1) if size > 128 * MIB else Plan(2, 2) if size > LARGE else Plan(3, 3)
-
-
-def windows(size: int) -> dict[str, object]:
-    """In which order the two ways (0 plainly, 1 into warm memory) are timed, and for how many seconds each time."""
-    return {"windows": (0, 1) if size > LARGE else (0, 1, 1, 0), "seconds": 0.005}
+    return Plan(2, 1) if size > LARGE else Plan(2, 3)
 
 
 def same_results(samples: Samples) -> None:
@@ -75,22 +80,23 @@ def run(settings: Settings) -> Section:
         "means that allocating costs nothing. *Page faults* are those of one evaluation. *firsttouch* is its pool, "
         "installed.",
     )
+    section.notes.append(
+        "Where a result begins in its cache line is luck with NumPy's default and glibc, and that alone can double the "
+        "time of an addition (`firsttouch bench align`): hence figures below 1, and some above it without page faults."
+    )
     everyone = contenders(settings)
-    chosen = settings.sizes or (QUICK if settings.quick else SIZES)
-    done, steps = 0, (1 + (cores > 1)) * len(chosen)
-    for threads in sorted({1, cores}):
-        asked = [size for size in chosen if threads == 1 or size <= TOGETHER or settings.sizes]
-        sizes, notes = fitting(asked, ARRAYS * threads)
+    threads_of = sorted({1, cores})
+    for step, threads in enumerate(threads_of):
+        sizes, notes = asked(settings, threads)
         measured: Measured = {}
-        for size in sizes:
-            arguments = {"nbytes": -(-size // 4096) * 4096, "threads": threads, **windows(size)}
+        for number, size in enumerate(sizes):
+            arguments = {"nbytes": size, "threads": threads, "windows": WINDOWS, "seconds": SECONDS}
             call = Call("firsttouch.experiments.tasks.temporaries", "measure", arguments)
             samples = collect(everyone, call, plan(size, settings.quick), ARRAYS * threads * size)
             same_results(samples)
             measured[size] = samples
             section.raw[f"{threads} {size}"] = samples.replies
-            done += 1
-            settings.progress(done / steps)
+            settings.progress((step + (number + 1) / len(sizes)) / len(threads_of))
         title = "In the main thread" if threads == 1 else f"In {threads} threads at once"
         report(section, title, everyone, measured)
         section.notes += [f"{title}: {note}" for note in notes]
@@ -118,7 +124,7 @@ def report(section: Section, title: str, everyone: list[Contender], measured: Me
     middles = {who: [[float(np.median(cell)) for cell in row] for row in cells[who].values()] for who in names}
     key = "one" if "main" in title else "all"
     words = f"{title}: an expression / the same with out= (mean and range of {len(EXPRESSIONS)} expressions)"
-    section.pictures.append(Picture(f"temporaries-{key}", words, drawn(middles, list(measured))))
+    section.pictures.append(Picture(f"{key}", words, drawn(middles, list(measured))))
     worst = {who: max((max(row), size) for row, size in zip(middles[who], measured, strict=True)) for who in names}
     found = "; ".join(f"{who} {means[who]} (at worst {worst[who][0]:.2f}, {name(worst[who][1])})" for who in names)
     section.notes.append(f"**{title}, over all expressions and sizes**: {found}.")

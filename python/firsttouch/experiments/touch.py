@@ -42,9 +42,8 @@ def run(settings: Settings) -> Section:
         "library, against memory that exists? Medians over fresh processes.",
     )
     wanted, section.notes = sizes.chosen(settings, (FULL,), (QUICK,), ARRAYS)
-    processors = len(os.sched_getaffinity(0))
     for at, size in enumerate(wanted):
-        cells = every(size, processors, settings.quick)
+        cells = every(size, processors(), settings.quick)
         progress = partial(part, settings, at, len(wanted))
         replies = shuffled.run(cells, 2 if settings.quick else 3, progress)
         found = {key: middle(values) for key, values in shuffled.by_key(replies).items()}
@@ -54,6 +53,11 @@ def run(settings: Settings) -> Section:
         title = f"Bytes a second, {name(size)} of memory"
         section.pictures.append(Picture(f"{size >> 20}", title, partial(pictures.rates, found=found)))
     return section
+
+
+def processors() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 def part(settings: Settings, at: int, parts: int, done: float) -> None:
@@ -70,7 +74,7 @@ def middle(values: list[dict[str, Any]]) -> dict[str, Any]:
 def by_pages(size: int, found: dict[Key, dict[str, Any]]) -> Table:
     """Ways and threads by kinds of pages."""
     table = Table(f"**{name(size)} of fresh pages**", ["way", *KINDS])
-    for row in rows(len(os.sched_getaffinity(0))):
+    for row in rows(processors()):
         table.rows.append([row, *(sentences.shown(found["pages", row, kind], kind) for kind in KINDS)])
     return table
 

@@ -116,6 +116,8 @@ class Numa:
         Our constructors know shape and order. Where bytes alone are known (NumPy's own functions under :func:`install`
         and :func:`use`) slabs are of bytes, which is axis 0 in C order; :func:`receipt` says so for other axes.
         """
+        if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+            raise TypeError(f"axis={axis!r:.40} is {type(axis).__name__}: give an axis by its number, like 0 or -1")
         return Policy(f"blocked:{operator.index(axis)}")
 
 

@@ -72,7 +72,8 @@ def histograms(axes: Axes, size: int, found: Found) -> None:
             counts, edges = np.histogram(samples[maker, phase], bins)
             heights = 0.9 * counts / counts.max()
             label = {"create": "creation alone", "total": "created, summed, written"}[phase] if row == 0 else None
-            axes.bar(edges[:-1], -heights, np.diff(edges), row + 0.45, align="edge", color=COLOURS[phase], label=label)
+            top = row + 0.45 - heights
+            axes.stairs(top, edges, baseline=row + 0.45, fill=True, color=COLOURS[phase], label=label)
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.set(xscale="log", xlabel="milliseconds; the height is the share of the arrays")
