@@ -1,7 +1,7 @@
 # firsttouch: `make help` says what there is.  Only Python 3.11+, a Rust toolchain and a C compiler are needed.
 #
 #   PYTHON=/path/to/python3   the Python to use (default: the newest one found, see .ci/find-python)
-#   PYTEST_ARGS="-k pool"     more options for pytest
+#   PYTEST_ARGS="-k pool"     more options for pytest (-n 0: in one process)
 #   LOCK=oldest               the lock that `make test-quick` uses: oldest (NumPy 2.0) or test (the newest)
 #   ROUNDS=9                  counted runs of each in `make demo`
 
@@ -138,7 +138,7 @@ test-rust: | tools
 
 .PHONY: test-python
 test-python: $(TEST)/installed ## the Python tests
-	$(call tests,pytest,$(call in,$(TEST)) -m pytest --ignore tests/numpy_suite $(PYTEST_ARGS))
+	$(call tests,pytest,$(call in,$(TEST)) -m pytest -n auto --dist loadfile --ignore tests/numpy_suite $(PYTEST_ARGS))
 
 .PHONY: test-numpy
 test-numpy: $(TEST)/numpy-suite-passed ## NumPy's own tests, with and without firsttouch
@@ -147,7 +147,7 @@ $(TEST)/numpy-suite-passed: $(TEST)/installed $(suite_files)
 
 .PHONY: test-quick
 test-quick: $(QUICK)/installed ## the quick tests on another Python (PYTHON=) and NumPy (LOCK=)
-	$(call tests,quick tests with requirements/$(LOCK).txt,$(call in,$(QUICK)) -m pytest -m quick \
+	$(call tests,quick tests with requirements/$(LOCK).txt,$(call in,$(QUICK)) -m pytest -n auto --dist loadfile -m quick \
 	    --ignore tests/numpy_suite $(PYTEST_ARGS))
 
 .PHONY: test-numa
@@ -161,7 +161,7 @@ profilers: $(TEST)/made ## add the profilers that tests look for; what cannot be
 .PHONY: neighbours
 neighbours: $(TEST)/made ## add other people's packages that take our arrays; what cannot be had is left out
 	-@$(TEST)/$(PIP) --require-hashes -r requirements/neighbours.txt \
-	    || echo 'not all of JAX, PyArrow, pandas, xarray and Numba: their tests will be skipped' >&2
+	    || echo 'not all of JAX, PyArrow, pandas, xarray, Numba, Dask and IPython: their tests will be skipped' >&2
 
 # ---- Keeping house --------------------------------------------------------------------------------------------
 

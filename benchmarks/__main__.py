@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import importlib
 import importlib.util
 import json
-import os
 import sys
-import time
+from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.experiments import NAMES
+from benchmarks.experiments import CLASSIC, EVERY
+from firsttouch.experiments.settings import Settings
+from firsttouch.measuring.conduct import conduct
 from firsttouch.measuring.machine import available, describe
 from firsttouch.measuring.process import touch
 from firsttouch.measuring.report import Section, machine_markdown, write
@@ -21,28 +21,25 @@ from firsttouch.measuring.report import Section, machine_markdown, write
 def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"experiments to run: {', '.join(NAMES)}")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"experiments to run: {', '.join(EVERY)}")
     parser.add_argument("--quick", action="store_true", help="few rounds and sizes: does it work at all")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the sections into this file")
     parser.add_argument("--raw", type=Path, metavar="FILE", help="write every single reply as JSON")
     arguments = parser.parse_args()
     for name in arguments.names:
-        if name not in NAMES:
-            parser.error(f"no experiment is called {name!r}; there are {', '.join(NAMES)}")
+        if name not in EVERY:
+            parser.error(f"no experiment is called {name!r}; there are {', '.join(EVERY)}")
     return arguments
 
 
 def run(name: str, quick: bool) -> Section:
     """One experiment, with a line on how it was run."""
+    if name in CLASSIC:
+        classic = importlib.import_module(f"firsttouch.experiments.{CLASSIC[name]}")
+        section = conduct(lambda: classic.run(Settings(quick)), quick)
+        return replace(section, name=name, title=f"firsttouch bench {CLASSIC[name]}: {section.title}")
     module = importlib.import_module(f"benchmarks.experiments.{name}")
-    busy = os.getloadavg()[0]
-    start = time.monotonic()
-    section: Section = module.run(quick)
-    took = time.monotonic() - start
-    kind = "A quick run that shows only that the experiment works" if quick else "Measured in full"
-    section.how = f"{kind}, {datetime.date.today().isoformat()}, in {took:.0f} s; "
-    section.how += f"the load average was {busy:.2f} at the start."
-    return section
+    return conduct(lambda: module.run(quick), quick)
 
 
 def main() -> int:
@@ -56,11 +53,11 @@ def main() -> int:
     if not arguments.quick:
         touch(int(available() * 0.8))
     sections: list[Section] = []
-    for name in arguments.names or NAMES:
+    for name in arguments.names or EVERY:
         sections.append(run(name, arguments.quick))
         print(sections[-1].markdown(), flush=True)
         if arguments.write is not None:  # after each, so that an interrupted run loses one section only
-            write(arguments.write, machine, sections, NAMES)
+            write(arguments.write, machine, sections, EVERY)
     if arguments.raw is not None:
         raw = {section.name: section.raw for section in sections}
         arguments.raw.write_text(json.dumps({"machine": machine, "experiments": raw}, indent=1))

@@ -1,5 +1,7 @@
 """One experiment a file; the file's name is the experiment's name on the command line."""
 
+from firsttouch.experiments import NAMES as BENCH
+
 NAMES = (
     "add",
     "expression",
@@ -22,6 +24,13 @@ NAMES = (
     "scratch_memory",
     "scratch_numba",
     "scratch_rust",
+    "dask",
+    "dask_memory",
     "advise",
     "trace",
+    "shared",
 )
+
+#: The classic experiments, which `firsttouch bench` runs too; some share their name with a comparison above.
+CLASSIC = {f"bench-{name}": name for name in BENCH}
+EVERY = (*NAMES, *CLASSIC)

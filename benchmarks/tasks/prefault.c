@@ -15,7 +15,7 @@
 #define CHUNK ((size_t)16 << 20)
 #define MOST_THREADS 64
 
-enum way { SLABS, CHUNKS, TOUCH };
+enum way { SLABS, CHUNKS, TOUCH, LAZY };
 
 struct job {
     char *start;
@@ -54,8 +54,9 @@ static double now(void) {
     return time.tv_sec + 1e-9 * time.tv_nsec;
 }
 
-/* Seconds to map `size` bytes and make them real; below zero where that failed. */
-double prefault(size_t size, int huge, int threads, int way) {
+/* Seconds to map `size` bytes and make them real; with `written`, to write them all after it, too. Below zero where
+   that failed. */
+double prefault(size_t size, int huge, int threads, int way, int written) {
     double began = now();
     char *all = mmap(NULL, size + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (all == MAP_FAILED || threads > MOST_THREADS) return -1;
@@ -69,6 +70,8 @@ double prefault(size_t size, int huge, int threads, int way) {
     }
     work(&workers[0]);
     for (int number = 1; number < threads; number++) pthread_join(ids[number], NULL);
+    if (written)
+        for (size_t at = 0; at < size; at += sizeof(double)) *(volatile double *)(job.start + at) = 1.0;
     double took = now() - began;
     munmap(all, size + HUGE);
     return job.failed ? -1 : took;

@@ -16,7 +16,7 @@ import numpy as np
 
 import firsttouch
 
-WAYS = ("slabs", "chunks", "touch")
+WAYS = ("slabs", "chunks", "touch", "lazy")
 _shuffle = random.Random(0)
 
 
@@ -29,36 +29,53 @@ def program() -> Any:
         subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-pthread", "-o", library, source], check=True)
         function = ctypes.CDLL(str(library)).prefault
     function.restype = ctypes.c_double
-    function.argtypes = [ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int]
+    function.argtypes = [ctypes.c_size_t, *[ctypes.c_int] * 4]
     return function
 
 
-def measure(nbytes: int, huge: bool, threads: int) -> dict[str, float]:
+def limit(nbytes: int, huge: bool, threads: int, way: str, written: bool = False) -> float:
+    """Seconds of the C program."""
+    seconds: float = program()(nbytes, huge, threads, WAYS.index(way), written)
+    if seconds < 0:
+        raise OSError(f"the C program could not make {nbytes} bytes real by {way}")
+    return seconds
+
+
+def measure(nbytes: int, huge: bool, threads: int, ways: list[str]) -> dict[str, float]:
     """Seconds of each, in an order that is shuffled anew each time."""
     allocator = firsttouch.pages("thp" if huge else False, populate=threads)
     found: dict[str, float] = {}
-    for who in _shuffle.sample(("ours", *WAYS), len(WAYS) + 1):
+    for who in _shuffle.sample(("ours", *ways), len(ways) + 1):
         if who == "ours":
             start = time.perf_counter()
             array = allocator.empty(nbytes, np.uint8)
             found[who] = time.perf_counter() - start
             del array
         else:
-            found[who] = program()(nbytes, huge, threads, WAYS.index(who))
-            if found[who] < 0:
-                raise OSError(f"the C program could not make {nbytes} bytes real by {who}")
+            found[who] = limit(nbytes, huge, threads, who)
     return found
 
 
-def write(nbytes: int) -> dict[str, float]:
-    """Seconds for zeros and a full write, by NumPy and on huge pages that were populated."""
-    allocator = firsttouch.pages(huge="thp", populate=True)
+def write(nbytes: int, threads: int) -> dict[str, float]:
+    """Seconds for zeros and a full write: by NumPy, on huge pages that were populated, and by the C program.
+
+    ``"lazy"``: the C program's own pages as the write meets them; ``"written"``: the write alone, on memory that is
+    there and went through the cache since, which is what a prefault that costs nothing would leave.
+    """
+    allocator = firsttouch.pages(huge="thp", populate=threads)
     makers: dict[str, Callable[[int], Any]] = {"numpy": np.zeros, "ours": allocator.zeros}
     found: dict[str, float] = {}
-    for who in _shuffle.sample(tuple(makers), len(makers)):
-        start = time.perf_counter()
-        array = makers[who](nbytes // 8)
-        array.fill(1.0)
-        found[who] = time.perf_counter() - start
-        del array
+    for who in _shuffle.sample((*makers, "slabs", "lazy"), 4):
+        if who in makers:
+            start = time.perf_counter()
+            array = makers[who](nbytes // 8)
+            made = time.perf_counter()
+            array.fill(1.0)
+            end = time.perf_counter()
+            found[who] = end - start
+            if who == "ours":
+                found["written"] = end - made
+            del array
+        else:
+            found[who] = limit(nbytes, True, threads, who, written=True)
     return found

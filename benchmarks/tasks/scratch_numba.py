@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-import numba
 import numpy as np
 
 import firsttouch as ft
+from firsttouch.experiments.tasks.scratch_numba import empty_loop, njit, repeated, scratch_loop, slice_loop
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 N = 30
 CHUNK, TEMPORARY = 65536, 512  # bytes of a cursor's first chunk; items of eight bytes
-
-
-def njit(function: Function) -> Function:
-    """Numba's compiler, with a type."""
-    compiled: Function = numba.njit(function)
-    return compiled
 
 
 @njit
@@ -47,33 +40,6 @@ def empty_step(_: Any, x: Any) -> Any:
 
 
 @njit
-def scratch_loop(buf: Any, x: Any) -> Any:
-    mark = buf.mark()
-    y = buf.empty(N, np.int64)
-    for i in range(N):
-        y[i] = x[i] + 1
-    total = y.sum()
-    buf.rewind(mark)
-    return total
-
-
-@njit
-def slice_loop(kept: Any, x: Any) -> Any:
-    y = kept[:N]
-    for i in range(N):
-        y[i] = x[i] + 1
-    return y.sum()
-
-
-@njit
-def empty_loop(_: Any, x: Any) -> Any:
-    y = np.empty(N, np.int64)
-    for i in range(N):
-        y[i] = x[i] + 1
-    return y.sum()
-
-
-@njit
 def scratch_only(buf: Any, x: Any) -> Any:
     mark = buf.mark()
     y = buf.empty(N, np.int64)
@@ -95,19 +61,6 @@ def empty_only(_: Any, x: Any) -> Any:
     y = np.empty(N, np.int64)
     y[x[3]] = x[4]
     return y[x[5]]
-
-
-def repeated(step: Any) -> Any:
-    """A loop in compiled code, as calling such code from Python costs more than all this."""
-
-    @njit
-    def loop(source: Any, x: Any, turns: int) -> Any:
-        total = 0
-        for _ in range(turns):
-            total += step(source, x)
-        return total
-
-    return loop
 
 
 @njit

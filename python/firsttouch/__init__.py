@@ -25,7 +25,9 @@ from firsttouch._firsttouch import (
     ScratchBuffer,
     UnsupportedError,
     __version__,
+    current_node,
     empty,
+    highest_node,
     scratch,
     scratch_from_table,
     zeros,
@@ -43,25 +45,12 @@ from firsttouch.allocators import (
     pages,
 )
 from firsttouch.own import AllocatorLike, OwnAllocator
-from firsttouch.placement.arrays import collapse, migrate, receipt, receipts, touch
-from firsttouch.placement.nodes import current_node, highest_node, run_on, topology
 from firsttouch.placement.policies import Policy
 from firsttouch.process import get_allocator, install, is_installed, last_failure, trim, uninstall
 from firsttouch.reports import Failure, Stats, stats
 from firsttouch.scopes import use
 from firsttouch.scratch.default import default_buffer, using_buffer
 from firsttouch.scratch.errors import EscapeError, EscapeWarning
-from firsttouch.sight import (
-    Inspection,
-    NotBackedWarning,
-    PageSource,
-    PageState,
-    check_backed,
-    inspect,
-    is_backed,
-    pagemap,
-    plot_pagemap,
-)
 
 if _typing.TYPE_CHECKING:
     from firsttouch.creation import (
@@ -79,6 +68,21 @@ if _typing.TYPE_CHECKING:
         ones_like,
         zeros_like,
     )
+    from firsttouch.gauge import Measured, measure
+    from firsttouch.placement.arrays import collapse, migrate, receipt, receipts, touch
+    from firsttouch.placement.nodes import run_on, topology
+    from firsttouch.sharing import SharedArrayError, share, shared
+    from firsttouch.sight import (
+        Inspection,
+        NotBackedWarning,
+        PageSource,
+        PageState,
+        check_backed,
+        inspect,
+        is_backed,
+        pagemap,
+        plot_pagemap,
+    )
 
 __all__ = [
     "Allocator",
@@ -90,6 +94,7 @@ __all__ = [
     "FixedBuffer",
     "Inspection",
     "Mark",
+    "Measured",
     "NotBackedWarning",
     "OwnAllocator",
     "PageSource",
@@ -97,6 +102,7 @@ __all__ = [
     "Policy",
     "Scope",
     "ScratchBuffer",
+    "SharedArrayError",
     "Stats",
     "UnsupportedError",
     "__version__",
@@ -130,6 +136,7 @@ __all__ = [
     "limited",
     "linspace",
     "malloc",
+    "measure",
     "migrate",
     "mimalloc",
     "numa",
@@ -145,6 +152,8 @@ __all__ = [
     "run_on",
     "scratch",
     "scratch_from_table",
+    "share",
+    "shared",
     "stats",
     "topology",
     "touch",
@@ -161,10 +170,27 @@ _late.attach()
 _showing.attach()
 
 
+def load_ipython_extension(shell: _typing.Any) -> None:
+    """``%load_ext firsttouch``: the magics ``%firsttouch`` and ``%%firsttouch``."""
+    from firsttouch import notebook
+
+    notebook.load(shell)
+
+
+def unload_ipython_extension(shell: _typing.Any) -> None:
+    """``%unload_ext firsttouch``; what was installed stays."""
+    from firsttouch import notebook
+
+    notebook.unload(shell)
+
+
 if not _typing.TYPE_CHECKING:  # else any name would do
 
     def __getattr__(name: str) -> object:
-        """A constructor; once one was asked for, all stay here, also when imports are over at the interpreter's end."""
+        """What is loaded when it is first asked for. All constructors then stay, also at the interpreter's end."""
+        if name in _late.MODULES:
+            globals()[name] = found = _late.loaded(name)
+            return found
         if name not in _late.NAMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         late = {each: _late.constructor(each) for each in _late.NAMES if each not in globals()}
@@ -173,4 +199,4 @@ if not _typing.TYPE_CHECKING:  # else any name would do
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_late.NAMES})
+    return sorted({*globals(), *_late.NAMES, *_late.MODULES})

@@ -8,24 +8,31 @@ from firsttouch.allocators import pages
 from firsttouch.arguments import Size
 from firsttouch.checking import checked, factory
 from firsttouch.own import AllocatorLike
+from firsttouch.placement import pools
+from firsttouch.placement.policies import PolicyLike
 
 __all__ = ["filled", "guarded", "limited", "pool", "tracked"]
 
 
 @factory
 def pool(
-    upstream: AllocatorLike | None = None, *, max_idle: Size | None = None, decay: float | None = 1.0
+    upstream: AllocatorLike | None = None,
+    *,
+    numa: PolicyLike | None = None,
+    max_idle: Size | None = None,
+    decay: float | None = 1.0,
 ) -> Allocator:
     """A pool: keeps freed blocks and hands the warmest back.
 
     ``upstream``: where its memory comes from, any allocator; ``None`` is ``pages(huge="thp")``, and on :func:`pages` a
-    pool also splits blocks and joins them. Requests below 16 KiB go to NumPy's own allocator. ``max_idle``: bytes that
-    may be kept idle; ``None`` is a quarter of the machine's or the container's memory. ``decay``: seconds until idle
-    memory is given back; ``None`` is never.
+    pool also splits blocks and joins them. ``numa``: instead of an upstream, huge pages on a node or by a policy, as
+    for :func:`pages`; no slabs (``"blocked:0"``), as blocks are used again for other arrays. Requests below 16 KiB go
+    to NumPy's own allocator. ``max_idle``: bytes that may be kept idle; ``None`` is a quarter of the machine's or the
+    container's memory. ``decay``: seconds until idle memory is given back; ``None`` is never.
 
     Raises :exc:`ValueError` or :exc:`TypeError` that show what was given and what is accepted.
     """
-    stands_on = None if upstream is None else checked(upstream, "pool()")
+    stands_on = pools.upstream("pool()", upstream, numa)
     if decay is None:
         return _firsttouch.pool(stands_on, max_idle=max_idle, never=True)
     if isinstance(decay, bool) or not isinstance(decay, (int, float)):

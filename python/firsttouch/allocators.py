@@ -30,6 +30,7 @@ def pages(
     lock: bool = False,
     numa: PolicyLike | None = None,
     strict: bool = False,
+    progress: bool = False,
 ) -> Allocator:
     """Anonymous memory, fresh from the system for every array and given back at once.
 
@@ -38,13 +39,14 @@ def pages(
     pages otherwise. ``populate``: makes pages real before the constructor returns, by as many threads as suit or by so
     many, without the GIL; Ctrl-C ends it. ``lock``: keeps them in memory (``mlock``). ``numa``: a node's number or a
     policy (:class:`~firsttouch.placement.policies.Policy`); what a policy or cpuset from outside allows is never
-    widened. What could not be had stands in :func:`receipt`; with ``strict`` it is a :exc:`MemoryError`.
+    widened. What could not be had stands in :func:`receipt`; with ``strict`` it is a :exc:`MemoryError`. ``progress``:
+    draws a bar on standard error while an array is populated.
 
     Raises :exc:`ValueError` or :exc:`TypeError` that show what was given and what is accepted: sizes and nodes of this
     machine. Arrays raise :exc:`MemoryError` where more is to be populated than is available, and where
     ``RLIMIT_MEMLOCK`` does not allow ``lock``.
     """
-    return placed(huge, populate, lock, numa, strict)
+    return placed(huge, populate, lock, numa, strict, progress)
 
 
 FACTORIES["numa"] = numa

@@ -1,5 +1,6 @@
 """NumPy's own constructors with an allocator in place: what they do stays NumPy's, where memory comes from is ours."""
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,6 +11,7 @@ from firsttouch import _firsttouch, scopes
 from firsttouch._firsttouch import Allocator
 from firsttouch.checking import checked
 from firsttouch.no_memory import explained
+from firsttouch.placement import slabs
 
 Constructor = Callable[..., Any]
 
@@ -32,13 +34,18 @@ def made(constructor: Constructor, arguments: tuple[Any, ...], named: Mapping[st
     chosen = _current() if allocator is None else checked(allocator, f"{constructor.__name__}()")
     if chosen is None:
         return constructor(*arguments, **named)
+    make = functools.partial(constructor, *arguments, **named)
+    number = _firsttouch.slab_axis(chosen)
+    if number is not None:
+        stated = slabs.expected(constructor, arguments, named, number)
+        make = functools.partial(slabs.laid, make, stated, number, chosen)
     own: BaseException | None
     failed = _firsttouch.last_failure()
     _firsttouch.take_error()  # of somebody before, who did not ask
     open_blocks = scopes.entered()
     before = _firsttouch.enter_direct(chosen)
     try:
-        return constructor(*arguments, **named)
+        return make()
     except MemoryError as error:
         own = _firsttouch.take_error()
         if own is None:

@@ -6,7 +6,6 @@ tuples of these.
 """
 
 import ast
-import difflib
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -29,6 +28,8 @@ def parse(text: str, factories: Mapping[str, Callable[..., T]]) -> T:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """``" (did you mean pool?)"``, or nothing where no known word is near."""
+    import difflib  # only for who misspells
+
     near = difflib.get_close_matches(word, list(known), n=1)
     return f" (did you mean {near[0]}?)" if near else ""
 

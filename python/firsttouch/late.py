@@ -1,4 +1,4 @@
-"""Constructors that bring NumPy in when they are first asked for: `firsttouch run` itself starts without it."""
+"""What is loaded when it is first asked for: `firsttouch run` starts without NumPy, and imports take time."""
 
 import importlib
 from typing import Any
@@ -23,6 +23,25 @@ NAMES = (
     "zeros",
     "zeros_like",
 )
+
+#: Functions and classes that most programs never ask for, and the module of each. (None that a report at the end needs:
+#: making a dataclass then would have Python forget that Ctrl-C ended the program.)
+MODULES = {
+    name: f"firsttouch.{module}"
+    for module, names in {
+        "gauge": "Measured measure",
+        "placement.arrays": "collapse migrate receipt receipts touch",
+        "placement.nodes": "run_on topology",
+        "sharing": "SharedArrayError share shared",
+        "sight": "Inspection NotBackedWarning PageSource PageState check_backed inspect is_backed pagemap plot_pagemap",
+    }.items()
+    for name in names.split()
+}
+
+
+def loaded(name: str) -> Any:
+    """One of them."""
+    return getattr(importlib.import_module(MODULES[name]), name)
 
 
 def constructor(name: str) -> Any:

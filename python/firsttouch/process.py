@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import os
 import warnings
 from typing import TYPE_CHECKING
@@ -45,6 +46,11 @@ def is_installed() -> bool:
     return _firsttouch.is_installed()
 
 
+def serving() -> Allocator | None:
+    """What :func:`install` put in force for every thread, without regard to a :func:`use` around the caller."""
+    return contextvars.Context().run(_firsttouch.get_allocator) if is_installed() else None
+
+
 def get_allocator(array: np.ndarray | None = None) -> Allocator | None:
     """The allocator that serves new arrays here, or the one that made ``array``'s memory.
 
@@ -54,7 +60,10 @@ def get_allocator(array: np.ndarray | None = None) -> Allocator | None:
 
 
 def trim(allocator: AllocatorLike | None = None) -> int:
-    """Gives what ``allocator`` (the process's own pool) keeps back to the operating system now; bytes given back."""
+    """Gives what ``allocator`` keeps back to the operating system now; bytes given back.
+
+    ``None`` is the installed one, or the process's own pool.
+    """
     return _firsttouch.trim(None if allocator is None else checked(allocator, "trim()"))
 
 

@@ -71,5 +71,8 @@ class Stats:
 
 
 def stats(allocator: AllocatorLike | None = None) -> Stats:
-    """What ``allocator`` (the process's own pool) holds and did. Zeros where it keeps no count."""
+    """What ``allocator`` holds and did; ``None`` is the installed one, or the process's own pool.
+
+    Zeros where it keeps no count.
+    """
     return Stats(**_firsttouch.stats(None if allocator is None else checked(allocator, "stats()")))

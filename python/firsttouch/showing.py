@@ -1,6 +1,5 @@
 """How notebooks and IPython show an allocator: its expression, and what each level of its stack holds."""
 
-import html
 from typing import Any
 
 from firsttouch import _firsttouch
@@ -60,6 +59,8 @@ def _name(level: Allocator) -> str:
 
 
 def _repr_html_(self: Allocator) -> str:
+    import html
+
     rows = []
     for level in levels(self):
         found = state(level) or {"state": "no count is kept, or nothing was asked yet"}

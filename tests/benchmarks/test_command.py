@@ -82,3 +82,12 @@ def test_a_program_reports_its_peak(program: str) -> None:
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_a_part_of_each_workload_runs(workload: str) -> None:
     assert run_workload(workload, 0.01, pooled=False)["seconds"] > 0
+
+
+def test_the_classic_experiments_are_a_part_of_it(tmp_path: Path) -> None:
+    done = command("bench-refill", "--quick", "--write", str(tmp_path / "B.md"))
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "B.md").read_text()
+    assert "<!-- bench-refill -->" in text
+    assert "firsttouch bench refill: The same array filled twice" in text
+    assert (tmp_path / "docs" / "benchmarks" / "bench-refill-first-fill.svg").exists()

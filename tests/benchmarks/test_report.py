@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import pytest
+
+from firsttouch.measuring.picture import Picture
 from firsttouch.measuring.report import Section, Table, write
 from firsttouch.measuring.statistics import Verdict
 
@@ -43,3 +46,19 @@ def test_figures_of_two_machines_are_not_mixed(tmp_path: Path) -> None:
     text = path.read_text()
     assert "The first" not in text
     assert "The second" in text
+
+
+def draw_nothing(_axes: object) -> None:
+    """Frames are enough."""
+
+
+def test_pictures_lie_beside_the_file_and_are_linked(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+    drawn = section("first", "0.5")
+    drawn.pictures.append(Picture("line", "A line", draw_nothing))
+    write(tmp_path / "B.md", MACHINE, [drawn], ORDER)
+    assert "![A line](docs/benchmarks/first-line.svg)" in (tmp_path / "B.md").read_text()
+    file = tmp_path / "docs" / "benchmarks" / "first-line.svg"
+    before = file.read_bytes()
+    write(tmp_path / "B.md", MACHINE, [drawn], ORDER)
+    assert file.read_bytes() == before  # nothing of the time or of chance is in it

@@ -78,11 +78,52 @@ def test_transparent_huge_pages(tree: Tree, mode: str, said: str) -> None:
     assert bool(said) == bool(pages.meaning(found))
 
 
+def pool(folder: str, **counts: int) -> dict[str, str]:
+    return {f"{folder}/hugepages/hugepages-2048kB/{name}_hugepages": f"{count}\n" for name, count in counts.items()}
+
+
 def test_reserved_huge_pages(tree: Tree) -> None:
-    folder = "sys/kernel/mm/hugepages/hugepages-2048kB"
-    found = hugepages.look(tree({f"{folder}/nr_hugepages": "10", f"{folder}/free_hugepages": "8"}))
-    assert hugepages.rows(found) == [("2 MiB", "10 pages, 8 free, unknown more on demand")]
+    found = hugepages.look(tree(pool("sys/kernel/mm", nr=10, free=8, resv=1, surplus=2)))
+    assert hugepages.rows(found) == [
+        ("2 MiB", "10 pages, 8 free, 1 reserved, 2 surplus, unknown more on demand"),
+    ]
+    assert found["2048"]["nodes"] is None
     assert "16 MiB lie reserved" in hugepages.meaning(found)[0]
+
+
+def test_huge_pages_of_each_node(tree: Tree) -> None:
+    node = "sys/devices/system/node/node"
+    content = pool("sys/kernel/mm", nr=6, free=5, resv=0, surplus=0, nr_overcommit=3)
+    for number, counts in (("10", {"nr": 4, "free": 4, "surplus": 0}), ("2", {"nr": 2, "free": 1, "surplus": 0})):
+        content |= pool(f"{node}{number}", **counts)
+    found = hugepages.look(tree(content))
+    assert hugepages.rows(found) == [
+        ("2 MiB", "6 pages, 5 free, 0 reserved, 0 surplus, 3 more on demand"),
+        ("  on node 2", "2 pages, 1 free, 0 surplus"),
+        ("  on node 10", "4 pages, 4 free, 0 surplus"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "folder"), [(["node0"], "/sys/kernel/mm"), (["node0", "node1"], "/sys/devices/system/node/nodeN")]
+)
+def test_empty_pools_and_how_to_fill_them(tree: Tree, nodes: list[str], folder: str) -> None:
+    content = pool("sys/kernel/mm", nr=0, free=0, resv=0, surplus=0, nr_overcommit=0)
+    for node in nodes:
+        content |= pool(f"sys/devices/system/node/{node}", nr=0, free=0, surplus=0)
+    label, said = hugepages.rows(hugepages.look(tree(content)))[-1]
+    assert (label, said) == ("to get some", f"echo COUNT > {folder}/hugepages/hugepages-2048kB/nr_hugepages, as root")
+
+
+def test_distances_are_a_table(tree: Tree) -> None:
+    node = "sys/devices/system/node/node"
+    found = numa.look(tree({f"{node}0/distance": "10 21\n", f"{node}1/distance": "21 10\n", f"{node}1/cpulist": "1"}))
+    assert found["distances"] == {"0": [10, 21], "1": [21, 10]}
+    assert numa.rows(found)[2:5] == [
+        ("distances", "to node    0    1"),
+        ("  of node 0", "          10   21"),
+        ("  of node 1", "          21   10"),
+    ]
 
 
 def test_two_nodes_and_an_inherited_policy(tree: Tree) -> None:
@@ -96,6 +137,7 @@ def test_two_nodes_and_an_inherited_policy(tree: Tree) -> None:
         }
     )
     found = numa.look(root)
+    assert found["distances"] is None
     assert found["policies"] == ["default", "interleave:0-1"]
     said = " ".join(numa.meaning(found))
     assert "interleave:0-1" in said

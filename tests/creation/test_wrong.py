@@ -92,7 +92,9 @@ def test_unknown_types(name: str, dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("wrong", [42, 3.5, b"pool", object, [], True, ft.pool], ids=repr)
+@pytest.mark.parametrize(
+    "wrong", [42, 3.5, b"pool", object, [], True, ft.pool], ids=lambda wrong: repr(wrong).split(" at 0x")[0]
+)
 def test_what_is_no_allocator(name: str, wrong: Any) -> None:
     with pytest.raises(TypeError, match=rf"^{name}\(\) (takes an allocator|got the function)"):
         getattr(ft, name)(3, 3, allocator=wrong)

@@ -40,7 +40,7 @@ def main() -> int:
         return 0
     FOLDER.mkdir(parents=True, exist_ok=True)
     archive = FOLDER / "tests.cpio"
-    programs.with_rust_tests(archive)
+    programs.with_rust_tests(archive, kernel.module(FOLDER / "kernel", "brd"))
     results = [booted(machine, image, archive) for machine in (TWO, FOUR)]
     if programs.can_run_python():
         archive = FOLDER / "python.cpio"

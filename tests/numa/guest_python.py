@@ -59,6 +59,19 @@ def tests() -> None:
     assert nodes(a) == sorted(nodes(a))
     assert set(nodes(a)) == set(range(last + 1))
 
+    slabs, half = ft.numa("blocked:1").zeros((8, 1 << 16)), 64  # a row is 128 pages
+    slabs += 1.0
+    columns = ft.ones((1 << 16, 8), order="F", allocator=ft.numa("blocked:-1", populate=True))
+    listed = ft.array([[1.0] * (1 << 13)] * 4, allocator=ft.numa("blocked:1"))  # known once it is made
+    if last == 1:
+        assert nodes(slabs) == ([0] * half + [1] * half) * 8, nodes(slabs)
+        assert nodes(columns) == [0] * 512 + [1] * 512, nodes(columns)
+        assert nodes(listed) == ([0] * 8 + [1] * 8) * 4, nodes(listed)
+    for made in (slabs, columns, listed):
+        receipt = ft.receipt(made)
+        assert receipt is not None
+        assert receipt.why_not == (), receipt
+
     rows, half = ft.pages().ones((8, 1 << 16)), 64  # a row is 128 pages: half of each goes to either of two nodes
     done = ft.migrate(rows, "blocked:1")
     assert (done.failed, done.moved > 0) == (0, True), done
@@ -69,13 +82,16 @@ def tests() -> None:
     assert set(nodes(a)) == {1}
     assert rows.sum() == rows.size  # content comes along
 
-    on_last = ft.pool(ft.numa(last))
+    on_last = ft.pool(numa=last)
     with ft.use(on_last):
         x = np.ones(1 << 18)
         for _ in range(20):
             x = x * 0.5 + 1.0
             assert set(nodes(x)) == {last}
     assert ft.stats(on_last).recycled > 10
+
+    with ft.scratch(ft.ScratchBuffer(numa=last)) as s:
+        assert set(nodes(s.full(1 << 13, 2.0))) == {last}
 
     inspect = getattr(ft, "inspect", None)
     if inspect is not None:
@@ -84,11 +100,29 @@ def tests() -> None:
         print(line)
 
 
+def experiment() -> None:
+    """The copies of `firsttouch bench numa`: on the nodes they name, new memory or none."""
+    from itertools import product
+
+    from firsttouch.experiments.tasks import numa
+
+    pages = (1 << 20) // 4096
+    for cpu, source, target in product((0, 1), repeat=3):
+        reply = numa.between(cpu, source, target, 1 << 20)
+        assert (reply["bound"], reply["misplaced"]) == (1, 0), (cpu, source, target, reply)
+        assert 2 * pages <= reply["cold faults"] <= 2 * pages + 16, reply
+        assert reply["warm faults"] <= 16, reply
+    reply = numa.in_a_row(0, 0, 1, 1 << 20)
+    cold = [reply[f"{to} {source} cold faults"] // pages for to, source in numa.COPIES]
+    assert cold == [2, 1, 1, 0], reply
+
+
 if __name__ == "__main__":
     sys.path.insert(0, "/site")
     try:
         boot()
         tests()
+        experiment()
         print("numa: 1 passed, 0 failed, 0 skipped", flush=True)
     except BaseException:
         traceback.print_exc()

@@ -31,6 +31,11 @@ def find(folder: Path) -> Path:
     return found
 
 
+def module(folder: Path, name: str) -> Path | None:
+    """A module of that kernel, if it was unpacked with it."""
+    return next(folder.glob(f"lib/modules/*/kernel/**/{name}.ko"), None)
+
+
 def _unpacked(folder: Path) -> Path | None:
     return max(folder.glob("boot/vmlinuz-*"), default=None)
 

@@ -18,6 +18,8 @@ class Machine:
     name: str
     nodes: tuple[tuple[int, int], ...]
     distances: tuple[tuple[int, int, int], ...] = field(default=())
+    words: str = ""
+    """For the kernel."""
 
     def command(self, kernel: Path, initramfs: Path, words: str = "") -> list[str]:
         """What starts it; `words` go to the first process."""
@@ -38,7 +40,7 @@ class Machine:
         for a, b, far in self.distances:
             command += ["-numa", f"dist,src={a},dst={b},val={far}"]
         command += ["-kernel", str(kernel), "-initrd", str(initramfs)]
-        return [*command, "-append", f"console=ttyS0 quiet panic=-1 {words}".rstrip()]
+        return [*command, "-append", f"console=ttyS0 quiet panic=-1 {self.words} {words}".rstrip()]
 
     def boot(self, kernel: Path, initramfs: Path, words: str = "") -> str:
         """What it printed until it was off."""
@@ -58,6 +60,11 @@ class Machine:
         return done.stdout + done.stderr
 
 
-TWO = Machine("two nodes", ((384, 1), (384, 1)), ((0, 1, 21), (1, 0, 21)))
+TWO = Machine(
+    "two nodes, a huge page of 1 GiB",
+    ((2432, 1), (384, 1)),  # whole gibibytes lie beyond the first, where the kernel is
+    ((0, 1, 21), (1, 0, 21)),
+    "hugepagesz=1G hugepages=1",
+)
 LARGE = Machine("two nodes, Python and NumPy", ((768, 1), (768, 1)))
 FOUR = Machine("three nodes with memory, one without, one offline", ((256, 1), (256, 1), (256, 1), (0, 1), (0, 0)))

@@ -28,12 +28,14 @@ def libraries(program: Path) -> list[Path]:
     return [Path(path) for path in re.findall(r"(/\S+) \(0x", listed)]
 
 
-def with_rust_tests(archive: Path) -> None:
-    """An archive whose first process is the test program."""
+def with_rust_tests(archive: Path, disk: Path | None = None) -> None:
+    """An archive whose first process is the test program; `disk`: the kernel's module for disks in memory."""
     program, files = rust_tests(), Initramfs()
     files.add("init", program, executable=True)
     for library in libraries(program):
         files.add(str(library), library.resolve(), executable=True)
+    if disk is not None:
+        files.add(disk.name, disk)
     files.write(archive)
 
 

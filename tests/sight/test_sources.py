@@ -99,6 +99,7 @@ def test_a_process_that_may_not_be_looked_at() -> None:
 def test_an_ordinary_user_sees_it_all() -> None:
     run("""
         import os
+        ft.inspect(np.zeros(1))  # imports it: nobody else may read this Python
         if os.geteuid() == 0:
             os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
             import ctypes

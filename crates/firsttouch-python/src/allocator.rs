@@ -1,6 +1,9 @@
 //! Allocators as Python objects.
 
+use crate::stacks::find;
 use firsttouch::allocator::Allocator;
+use firsttouch::memory::policy::Policy;
+use firsttouch::sources::PlacedPages;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use std::sync::Arc;
@@ -17,15 +20,17 @@ pub struct PyAllocator {
     which: Which,
     /// The capsule of the handler that our constructors use.
     direct: PyOnceLock<Py<PyAny>>,
+    slabs: bool,
 }
 
 impl PyAllocator {
     fn new(which: Which) -> Self {
-        Self { which, direct: PyOnceLock::new() }
+        Self { which, direct: PyOnceLock::new(), slabs: false }
     }
 
     pub fn ours(allocator: Arc<dyn Allocator>) -> Self {
-        Self::new(Which::Ours(allocator))
+        let slabs = has_slabs(&allocator);
+        Self { slabs, ..Self::new(Which::Ours(allocator)) }
     }
 
     pub fn numpy() -> Self {
@@ -43,6 +48,11 @@ impl PyAllocator {
 
     pub fn direct(&self) -> &PyOnceLock<Py<PyAny>> {
         &self.direct
+    }
+
+    /// Whether its arrays are to lie in slabs along an axis: it has to know their shape.
+    pub fn has_slabs(&self) -> bool {
+        self.slabs
     }
 
     /// The allocator in Rust, if it is one of ours.
@@ -69,6 +79,11 @@ impl PyAllocator {
             Which::Foreign(name) => (2, name),
         }
     }
+}
+
+/// Whether placed pages at the bottom of an allocator are to lie in slabs.
+pub fn has_slabs(allocator: &Arc<dyn Allocator>) -> bool {
+    find::<PlacedPages>(allocator).is_some_and(|pages| matches!(pages.placement().policy, Some(Policy::Blocked(_))))
 }
 
 impl PartialEq for PyAllocator {

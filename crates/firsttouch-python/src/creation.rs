@@ -10,6 +10,7 @@ use crate::capsules;
 use crate::dtypes::{Known, known};
 use crate::install::serving;
 use crate::numpy_api::{Functions, NumPy};
+use crate::placement;
 use crate::traces;
 use firsttouch::layout::array_bytes;
 use pyo3::ffi;
@@ -100,15 +101,19 @@ fn short<'py>(py: Python<'py>, a: &Arguments<'_, 'py>, zeroed: bool) -> PyResult
     let Some(given) = a.allocator else {
         let current = numpy.current(py)?;
         if !current.is(numpy.default_capsule(py)) {
-            let Some(handler) = capsules::handler(&current)? else { return Ok(None) };
+            let Some(handler) = capsules::handler(&current)?.filter(|handler| !handler.charge().slabs) else {
+                return Ok(None);
+            };
             return made(numpy, capsules::direct_of(py, handler.charge())?, &shape, dtype, zeroed);
         }
         return match serving() {
+            Some(front) if front.charge().slabs => Ok(None),
             Some(front) => made(numpy, capsules::direct_of(py, front.charge())?, &shape, dtype, zeroed),
             None => numpy.plain(shape.dims(), dtype.object.bind(py), zeroed).map(Some),
         };
     };
     match given.cast::<PyAllocator>() {
+        Ok(allocator) if allocator.get().has_slabs() => Ok(None),
         Ok(allocator) => made(numpy, capsules::direct(py, allocator.get())?, &shape, dtype, zeroed),
         Err(_) => Ok(None),
     }
@@ -128,6 +133,10 @@ fn made<'py>(
         let data: *mut c_void = if zeroed { calloc(ctx, bytes, 1) } else { malloc(ctx, bytes) };
         if data.is_null() {
             return Ok(None); // the long way meets the same, and has the words for it
+        }
+        if let Some(error) = placement::raised() {
+            free(ctx, data, bytes); // a prefault was interrupted
+            return Err(error);
         }
         let array = numpy.owning(shape.dims(), dtype.object.bind(capsule.py()), data, capsule);
         match &array {

@@ -121,13 +121,24 @@ fn install(py: Python<'_>, allocator: Option<&PyAllocator>) -> PyResult<()> {
         front.replace(chosen, small);
         return Ok(());
     }
+    put_front(py, chosen, small, functions, outside).map(drop)
+}
+
+/// Puts a handler in front of NumPy's.
+fn put_front(
+    py: Python<'_>,
+    chosen: Arc<dyn Allocator>,
+    small: usize,
+    functions: Functions,
+    outside: bool,
+) -> PyResult<&'static Handler> {
     let front: &'static Handler = Box::leak(Handler::new(Kind::Front, chosen, small, functions));
     if outside {
         front.ask_outside();
     }
     if trace::insert_behind(front.raw()) {
         let _ = FRONT.set(front);
-        return Ok(());
+        return Ok(front);
     }
     let capsule = NumPy::get(py)?.default_capsule(py);
     // SAFETY: the capsule is NumPy's, its pointer leads to a handler that lives for ever and frees what was there
@@ -136,6 +147,22 @@ fn install(py: Python<'_>, allocator: Option<&PyAllocator>) -> PyResult<()> {
         return Err(PyErr::fetch(py));
     }
     let _ = FRONT.set(front);
+    Ok(front)
+}
+
+/// Lets the gauge be told of every block that the process's arrays get, or of none. Where nothing was ever installed,
+/// the front that does it leaves all requests to NumPy.
+pub fn watch(py: Python<'_>, on: bool) -> PyResult<()> {
+    let front = match FRONT.get() {
+        Some(front) => front,
+        None if on => {
+            behind(py)?;
+            let (_, functions) = behind_now(py)?;
+            put_front(py, process_pool().clone(), usize::MAX, functions, false)?
+        }
+        None => return Ok(()),
+    };
+    front.watch(on);
     Ok(())
 }
 

@@ -1,18 +1,26 @@
 //! Numbers about allocators, for Python to dress.
 
 use crate::allocator::PyAllocator;
-use crate::install::{process_pool, small_limit};
+use crate::install::{installed, process_pool, small_limit};
+use firsttouch::allocator::Allocator;
 use firsttouch::failure;
+use firsttouch::memory::bound;
 use firsttouch::stats::Stats;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::sync::Arc;
 
-/// What an allocator holds and did, as a dict; by default the process's pool.
+/// The allocator that serves the process, or else its pool.
+fn serving() -> Arc<dyn Allocator> {
+    installed().unwrap_or_else(|| process_pool().clone())
+}
+
+/// What an allocator holds and did, as a dict; by default the one that serves the process.
 #[pyfunction]
 #[pyo3(signature = (allocator=None))]
 fn stats<'py>(py: Python<'py>, allocator: Option<&PyAllocator>) -> PyResult<Bound<'py, PyDict>> {
     let stats = match allocator {
-        None => process_pool().stats(),
+        None => serving().stats(),
         Some(wrapped) => wrapped.native().map_or_else(Stats::default, |native| native.stats()),
     };
     let dict = PyDict::new(py);
@@ -42,12 +50,20 @@ fn stats<'py>(py: Python<'py>, allocator: Option<&PyAllocator>) -> PyResult<Boun
     Ok(dict)
 }
 
-/// Gives what an allocator keeps back to the operating system; by default the process's pool. Bytes given back.
+/// Gives what an allocator keeps back to the operating system; by default the one that serves the process. Bytes given
+/// back.
 #[pyfunction]
 #[pyo3(signature = (allocator=None))]
 fn trim(py: Python<'_>, allocator: Option<&PyAllocator>) -> usize {
-    let native = allocator.map_or_else(|| Some(process_pool()), PyAllocator::native).cloned();
+    let native = allocator.map_or_else(|| Some(serving()), |wrapped| wrapped.native().cloned());
     py.detach(|| native.map_or(0, |native| native.trim()))
+}
+
+/// From so many bytes of resident memory on pools keep nothing idle; `None` is no such bound.
+#[pyfunction]
+#[pyo3(signature = (nbytes))]
+fn set_memory_bound(nbytes: Option<usize>) {
+    bound::set(nbytes);
 }
 
 /// The last request that failed: bytes asked, the limit's name, and the whole reason.
@@ -60,5 +76,6 @@ fn last_failure() -> Option<(usize, &'static str, String)> {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(stats, module)?)?;
     module.add_function(wrap_pyfunction!(trim, module)?)?;
+    module.add_function(wrap_pyfunction!(set_memory_bound, module)?)?;
     module.add_function(wrap_pyfunction!(last_failure, module)?)
 }

@@ -31,6 +31,7 @@ fn inspect<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Bound<'p
     let dict = PyDict::new(py);
     dict.set_item("address", address)?;
     dict.set_item("page_size", page_size())?;
+    dict.set_item("shared", !ranges.is_empty() && os::is_shared(address))?;
     dict.set_item("pages", ranges.iter().map(|range| range.len() / page_size()).sum::<usize>())?;
     let figures = PyDict::new(py);
     for (name, figure) in found.figures {

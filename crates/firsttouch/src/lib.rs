@@ -3,12 +3,14 @@
 //! The floors, from the bottom: [`layout`] and [`allocator`] say what is asked and what is given; [`os`] is the only
 //! place that names a system call; [`memory`] makes what the system gives safe to hold; [`sources`] bring memory in;
 //! [`adaptors`] stand on another allocator; an [`arena`] is scratch memory for Rust; [`scratch`] memory is used again when
-//! its scope ends; a [`trace`] is what a program asked for. An arrow never runs back up, and nothing here knows of Python.
+//! its scope ends; a [`gauge`] counts what is asked for, and a [`trace`] records it. An arrow never runs back up, and
+//! nothing here knows of Python.
 
 pub mod adaptors;
 pub mod allocator;
 pub mod arena;
 pub mod failure;
+pub mod gauge;
 pub mod layout;
 pub mod memory;
 pub mod os;

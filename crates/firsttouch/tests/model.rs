@@ -6,6 +6,7 @@ mod common;
 use common::held::{Held, check_apart};
 use common::process::settles;
 use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Side, Tracked};
+use firsttouch::os::{Pretence, pretend};
 use firsttouch::sources::{Aligned, Malloc, Pages};
 use firsttouch::{Allocator, Request};
 use proptest::prelude::*;
@@ -100,6 +101,11 @@ fn pool(decay: Option<Duration>, max_idle: Option<usize>, huge: bool) -> Arc<Poo
     Pool::new(Options { decay, max_idle, huge })
 }
 
+/// Nodes have turns in every 64 KiB, whoever touched them, so that much of what is idle is on the wrong one.
+fn on_two_nodes<T>(make: impl FnOnce() -> T) -> T {
+    pretend(Pretence { nodes: 2, node_of: |page| page >> 16 & 1 }, make)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -130,6 +136,17 @@ proptest! {
         let quick = Options { decay: Some(Duration::ZERO), ..Options::default() };
         run(&*Pool::over(tracked.clone(), quick), true, &program);
         prop_assert_eq!((limited.used(), tracked.tally().live_bytes), (0, 0));
+    }
+
+    #[test]
+    fn a_pool_on_two_nodes(program in programs(), quick in any::<bool>()) {
+        let decay = if quick { Some(Duration::ZERO) } else { None };
+        run(&*on_two_nodes(|| pool(decay, None, true)), true, &program);
+    }
+
+    #[test]
+    fn a_pool_over_pages_on_two_nodes(program in programs()) {
+        run(&*on_two_nodes(|| Pool::over(Pages::new(true), Options::default())), true, &program);
     }
 
     #[test]

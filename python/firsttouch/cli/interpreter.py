@@ -9,10 +9,10 @@ from firsttouch.cli.parser import BadUsageError
 _WITH_VALUE = "WX"
 
 
-def command() -> list[str]:
-    """Say how to start this same interpreter again."""
+def command(of: str = "run") -> list[str]:
+    """Say how to start this same interpreter again; `of` is the command that asks."""
     if not sys.executable:
-        raise BadUsageError("run: Python does not know its own program file (sys.executable is empty)")
+        raise BadUsageError(f"{of}: Python does not know its own program file (sys.executable is empty)")
     return [sys.executable, *options(sys.orig_argv)]
 
 

@@ -14,7 +14,9 @@ COMMANDS = {
     "trace": "record what a program asks NumPy for; where its large arrays come from",
     "replay": "play a trace against any allocator",
     "advise": "estimate what pooled memory would gain for a program, and where",
+    "compare": "which allocator suits a program: it is run under several, in turn",
     "info": "what this machine gives to arrays, and what it means",
+    "bench": "the classic experiments on lazy zeroing, first touch and zero pages, on this machine",
 }
 
 _HELP = """\
@@ -30,6 +32,7 @@ commands:
 
 for example:
   firsttouch run script.py
+  firsttouch compare script.py
   python -m firsttouch run script.py    the same, with a Python of your choice
 """
 

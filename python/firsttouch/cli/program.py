@@ -40,42 +40,48 @@ class Program:
         return os.path.exists(first) and os.access(first, os.R_OK)
 
 
-def split(words: Sequence[str], with_value: Sequence[str]) -> tuple[list[str], Program | None]:
+def split(words: Sequence[str], with_value: Sequence[str], of: str = "run") -> tuple[list[str], Program | None]:
     """Cut where the program begins; the options in `with_value` take the word behind them."""
+    at = own(words, with_value)
+    if at < len(words) and words[at] == "--":
+        return list(words[:at]), _program(words[at + 1 :], of)
+    return list(words[:at]), _program(words[at:], of)
+
+
+def own(words: Sequence[str], with_value: Sequence[str]) -> int:
+    """How many words are our own options; then comes the program, -- or nothing."""
     at = 0
     while at < len(words):
         word = words[at]
-        if word == "--":
-            return list(words[:at]), _program(words[at + 1 :])
-        if word == "-" or not word.startswith("-") or (word[:2] in ("-m", "-c") and word[2:3] != "-"):
-            return list(words[:at]), _program(words[at:])
+        if word in ("-", "--") or not word.startswith("-") or (word[:2] in ("-m", "-c") and word[2:3] != "-"):
+            return at
         at += 2 if word in with_value else 1
-    return list(words), None
+    return len(words)
 
 
-def _program(words: Sequence[str]) -> Program | None:
+def _program(words: Sequence[str], of: str) -> Program | None:
     if list(words) in (["-m"], ["-c"]):
         what = {"-m": "the name of a module", "-c": "the code to run"}[words[0]]
-        raise BadUsageError(f"run: {words[0]} needs {what} behind it")
+        raise BadUsageError(f"{of}: {words[0]} needs {what} behind it")
     if words:
-        _refuse_command(words[0])
+        _refuse_command(words[0], of)
     return Program(tuple(words)) if words else None
 
 
-def _refuse_command(word: str) -> None:
+def _refuse_command(word: str, of: str) -> None:
     """Catch the name of a command where a script's is expected; python would find no such file."""
     found = None if os.path.dirname(word) or os.path.exists(word) else shutil.which(word)
     if found is None or word.startswith("-"):
         return
     if re.fullmatch(r"python[0-9.]*", word):
-        raise BadUsageError(f"run: leave out {word}: it is started by itself, as in firsttouch run script.py")
-    raise BadUsageError(f"run: no file {word} here; the command of that name is {found}: firsttouch run {found}")
+        raise BadUsageError(f"{of}: leave out {word}: it is started by itself, as in firsttouch {of} script.py")
+    raise BadUsageError(f"{of}: no file {word} here; the command of that name is {found}: firsttouch {of} {found}")
 
 
-def hint(word: str) -> str:
+def hint(word: str, of: str = "run") -> str:
     """Say where an option of python's own belongs, if it is one."""
     if not word.startswith("--") and set(word[1:2]) & _OF_PYTHON:
-        return f"{word} is python's: put it before, as in python {word} -m firsttouch run ..."
+        return f"{word} is python's: put it before, as in python {word} -m firsttouch {of} ..."
     return ""
 
 

@@ -1,4 +1,4 @@
-"""The file of --json: named in full before the program may change directory, checked early."""
+"""Files of reports: named in full before the program may change directory, checked early."""
 
 import os
 
@@ -6,10 +6,10 @@ from _firsttouch_start import rank, speak
 from firsttouch.cli.parser import BadUsageError
 
 
-def absolute(name: str) -> str:
+def absolute(name: str, command: str = "run", option: str = "--json") -> str:
     """Name the file independently of the working directory; - stays standard output."""
     if name.endswith(".py"):  # a forgotten file name must not cost the user a program
-        raise BadUsageError(f"run: --json takes the name of a report, and {name} is a program")
+        raise BadUsageError(f"{command}: {option} takes the name of a report, and {name} is a program")
     return name if name == "-" else os.path.abspath(name)
 
 
@@ -22,14 +22,18 @@ def warn_early(name: str | None) -> None:
     """Say before the program runs, not after hours, that its report has nowhere to go."""
     if not name or name == "-":
         return
-    path = rank.fill(name)
+    why = obstacle(rank.fill(name))
+    if why:
+        speak.line(f"the report of --json cannot be written: {why}")
+
+
+def obstacle(path: str) -> str | None:
+    """Why nothing could be written to this file, given by its full name; None if nothing speaks against it."""
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
-        why = f"there is no directory {folder}"
-    elif os.path.isdir(path):
-        why = f"{path} is a directory"
-    elif not os.access(path if os.path.exists(path) else folder, os.W_OK):
-        why = f"no permission to write {path}"
-    else:
-        return
-    speak.line(f"the report of --json cannot be written: {why}")
+        return f"there is no directory {folder}"
+    if os.path.isdir(path):
+        return f"{path} is a directory"
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        return f"no permission to write {path}"
+    return None

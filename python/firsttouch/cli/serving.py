@@ -1,5 +1,7 @@
 """The option --allocator: an expression that is parsed, and tried, before the program starts."""
 
+import subprocess
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,3 +43,21 @@ def without_rivals(inherited: Mapping[str, Any], settings: Mapping[str, Any]) ->
     elif any(name in settings for name in _OF_POOL):
         rivals.add("allocator")
     return {name: value for name, value in inherited.items() if name not in rivals}
+
+
+_TRIAL = "import sys, firsttouch; firsttouch.install(sys.argv[1])"
+
+
+def tried_elsewhere(command: str, expression: str) -> str:
+    """The same for a command that goes on afterwards: another process tries it."""
+    probe = subprocess.run(
+        [sys.executable, "-P", "-c", _TRIAL, expression],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if probe.returncode != 0:
+        said = (probe.stderr.strip().splitlines() or [f"it ended a process with status {probe.returncode}"])[-1]
+        raise BadUsageError(f"{command}: --allocator: {said.partition(': ')[2] or said}")
+    return expression

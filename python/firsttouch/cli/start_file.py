@@ -13,13 +13,13 @@ _LINE = "_firsttouch_start"
 _PROBE = f"import sys; sys.exit({_LINE!r} not in sys.modules)"
 
 
-def check(interpreter: Sequence[str]) -> None:
-    """Refuse, with what to do, where the program would start without us."""
+def check(interpreter: Sequence[str], of: str = "run") -> None:
+    """Refuse, with what to do, where the program would start without us; `of` is the command that asks."""
     if sys.flags.no_site:
-        raise BadUsageError("run: python -S skips the file that starts firsttouch; leave -S out")
+        raise BadUsageError(f"{of}: python -S skips the file that starts firsttouch; leave -S out")
     if not any(_stands_in(folder) for folder in _site_folders()) and not _runs(interpreter):
         raise BadUsageError(
-            "run: no firsttouch_start.pth in this Python's site-packages, so programs would start without"
+            f"{of}: no firsttouch_start.pth in this Python's site-packages, so programs would start without"
             f" firsttouch; install it there: {sys.executable} -m pip install firsttouch"
         )
 

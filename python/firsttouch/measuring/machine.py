@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
 from pathlib import Path
 
 import numpy as np
 
+import firsttouch
+from firsttouch.measuring import kernel
 from firsttouch.measuring.contenders import LIBRARIES, library
+from firsttouch.measuring.files import read
 from firsttouch.measuring.process import cgroup_file
-
-
-def read(path: str | Path | None, missing: str = "not readable") -> str:
-    """A small file of the kernel's."""
-    try:
-        return missing if path is None else Path(path).read_text().strip()
-    except OSError:
-        return missing
 
 
 def meminfo(key: str) -> int:
@@ -65,6 +59,12 @@ def peers() -> str:
     return ", ".join(words)
 
 
+def processors() -> str:
+    """How many processors the control group grants."""
+    quota, _, period = read(cgroup_file("cpu.max", ""), "max").partition(" ")
+    return f"{int(quota) / int(period):g}" if quota.isdigit() and period.isdigit() else "none"
+
+
 def describe() -> dict[str, str]:
     """What a reader needs to judge the figures."""
     thp = Path("/sys/kernel/mm/transparent_hugepage")
@@ -77,11 +77,18 @@ def describe() -> dict[str, str]:
         "memory": f"{gib(meminfo('MemTotal'))}, swap {gib(meminfo('SwapTotal'))}",
         "kernel": platform.release(),
         "transparent huge pages": f"{read(thp / 'enabled')}; defrag {read(thp / 'defrag')}",
+        "multi-size huge pages": kernel.sizes_of_thp(),
+        "AutoNUMA": kernel.autonuma(),
+        "init_on_alloc": kernel.init_on_alloc(),
+        "mitigations": kernel.mitigations(),
+        "frequency": kernel.frequency(),
         "overcommit": read("/proc/sys/vm/overcommit_memory"),
         "cgroup memory limit": gib(int(limit)) if bounded else "none",
+        "cgroup processor limit": processors(),
         "libc": " ".join(platform.libc_ver()),
         "Python": f"{platform.python_implementation()} {platform.python_version()}",
         "NumPy": np.__version__,
-        "firsttouch": importlib.metadata.version("firsttouch"),
+        "firsttouch": firsttouch.__version__,
+        "malloc settings": kernel.malloc_settings(),
         "peers": peers(),
     }

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from firsttouch.measuring.files import read
+
 
 def status(key: str) -> int:
     """A field of /proc/self/status, such as VmRSS or VmHWM."""
@@ -36,13 +38,15 @@ def peak() -> int:
 
 def cgroup_file(v2: str, v1: str) -> Path | None:
     """A file of this process's memory control group, or of the nearest group above that can be seen."""
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
+    for line in read("/proc/self/cgroup", "").splitlines():
         number, controllers, path = line.split(":", 2)
         if number == "0":
             root, name = Path("/sys/fs/cgroup"), v2
         elif "memory" in controllers.split(","):
             root, name = Path("/sys/fs/cgroup/memory"), v1
         else:
+            continue
+        if not name:  # there is no such file in this version
             continue
         folder = root / path.lstrip("/")
         while True:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from firsttouch.measuring.picture import Picture
+from firsttouch.measuring.picture import Picture, save
 from firsttouch.measuring.statistics import Verdict
+
+PICTURES = "docs/benchmarks"
 
 HEAD = """# Benchmarks
 
@@ -53,6 +55,17 @@ class Section:
     pictures: list[Picture] = field(default_factory=list[Picture])
     how: str = ""  # when, how long, quick or in full: filled in by the command
 
+    def as_dict(self) -> dict[str, Any]:
+        """All of it but the pictures, in plain types, for JSON."""
+        found = {key: getattr(self, key) for key in ("name", "title", "asked", "notes", "how", "raw")}
+        found["tables"] = [asdict(table) for table in self.tables]
+        found["verdicts"] = [asdict(verdict) for verdict in self.verdicts]
+        return found
+
+    def files(self) -> dict[str, Picture]:
+        """The pictures by the files that they are written to, from where BENCHMARKS.md lies."""
+        return {f"{PICTURES}/{self.name}-{picture.name}.svg": picture for picture in self.pictures}
+
     def markdown(self) -> str:
         """The section between two markers, so that one experiment can be written again alone."""
         parts = [f"<!-- {self.name} -->", f"## {self.title}", "", f"Asked: {self.asked}", ""]
@@ -60,6 +73,7 @@ class Section:
             rows: list[Sequence[str]] = [(v.bar, v.figure, f"**{v.outcome}**") for v in self.verdicts]
             parts += [Table("", ("bar", "got", "outcome"), rows).markdown()]
         parts += [table.markdown() for table in self.tables]
+        parts += [f"![{picture.title}]({file})\n" for file, picture in self.files().items()]
         parts += [f"- {note}" for note in self.notes]
         parts += ["", f"*{self.how}*", "", f"<!-- end of {self.name} -->", ""]
         return "\n".join(parts)
@@ -83,8 +97,12 @@ def kept_sections(path: Path, machine: str) -> dict[str, str]:
 
 
 def write(path: Path, machine: Mapping[str, str], sections: Sequence[Section], order: Sequence[str]) -> None:
-    """Write the file; sections of experiments not run now stay where they are."""
+    """Write the file, and pictures beside it; sections of experiments not run now stay where they are."""
     described = machine_markdown(machine)
     texts = kept_sections(path, described)
     texts.update({section.name: section.markdown() for section in sections})
+    for section in sections:
+        for file, picture in section.files().items():
+            (path.parent / PICTURES).mkdir(parents=True, exist_ok=True)
+            save([picture], path.parent / file)
     path.write_text("\n".join([HEAD, described, *(texts[name] for name in order if name in texts)]))

@@ -46,6 +46,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            process_group=0,  # Ctrl-C reaches the command alone, which then ends its workers
         )
 
     def __enter__(self) -> Self:
@@ -54,6 +55,8 @@ class Worker:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if kind is not None:
+            self._process.kill()
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process.wait()

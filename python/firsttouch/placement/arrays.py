@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from firsttouch import _firsttouch, arguments
+from firsttouch.placement.axes import axis_of
+from firsttouch.placement.bar import bar
 from firsttouch.placement.policies import PolicyLike, policy
 
 if TYPE_CHECKING:
@@ -93,10 +93,10 @@ def touch(
     arguments.one_of("pattern", pattern, ("dynamic", "static"))
     if threads is not None and (type(threads) is not int or not 1 <= threads <= 1024):
         raise ValueError(f"threads={threads!r:.40}: give None, or a number from 1 to 1024")
-    bar = _bar(nbytes) if arguments.flag("progress", progress) and nbytes else None
-    done = _firsttouch.touch_range(start, nbytes, a.flags.writeable, threads, pattern == "static", bar)
-    if bar is not None:
-        bar(nbytes)
+    shown = bar(nbytes) if arguments.flag("progress", progress) and nbytes else None
+    done = _firsttouch.touch_range(start, nbytes, a.flags.writeable, threads, pattern == "static", shown)
+    if shown is not None:
+        shown(nbytes)
     return Touched(nbytes, *done)
 
 
@@ -119,7 +119,7 @@ def migrate(a: np.ndarray, numa: PolicyLike) -> Migrated:
     """
     start, nbytes = _range("migrate()", a)
     chosen = str(policy("numa", numa))
-    axis = _axis(a, int(chosen.removeprefix("blocked:"))) if chosen.startswith("blocked:") else None
+    axis = axis_of(a, int(chosen.removeprefix("blocked:"))) if chosen.startswith("blocked:") else None
     if nbytes == 0:
         return Migrated(0, 0, 0, 0, None)
     return Migrated(*_firsttouch.migrate_range(start, nbytes, chosen, axis, _firsttouch.get_allocator(_owner(a))))
@@ -128,8 +128,13 @@ def migrate(a: np.ndarray, numa: PolicyLike) -> Migrated:
 def receipt(a: np.ndarray) -> Receipt | None:
     """What was asked and granted for the memory of ``a``; ``None`` where it does not come from placed pages."""
     start, _ = _range("receipt()", a)
-    allocator = _firsttouch.get_allocator(_owner(a))
-    found = None if allocator is None else _firsttouch.receipt_of(allocator, start)
+    owner = _owner(a)
+    base: object = owner.base
+    if isinstance(base, _firsttouch.SharedMapping):
+        found = base.receipt()
+    else:
+        allocator = _firsttouch.get_allocator(owner)
+        found = None if allocator is None else _firsttouch.receipt_of(allocator, start)
     return None if found is None else Receipt(**{**found, "why_not": tuple(found["why_not"])})
 
 
@@ -157,30 +162,3 @@ def _owner(a: np.ndarray) -> np.ndarray:
     while isinstance(a.base, np.ndarray):
         a = a.base
     return a
-
-
-def _axis(a: np.ndarray, axis: int) -> tuple[int, int]:
-    """Bytes from item to item along an axis, and how many."""
-    if not 0 <= axis < a.ndim:
-        raise ValueError(f"blocked:{axis}: the array has {a.ndim} axes")
-    strides = sorted((abs(stride), items) for stride, items in zip(a.strides, a.shape, strict=True) if items > 1)
-    expected = a.itemsize
-    for stride, items in strides:
-        if stride != expected:
-            raise ValueError(f"blocked:{axis} needs an array without gaps; this is a view with strides {a.strides}")
-        expected *= items
-    if a.strides[axis] < 0:
-        raise ValueError(f"blocked:{axis} along an axis that runs backwards: give the array without [::-1]")
-    return max(a.strides[axis], a.itemsize), a.shape[axis]
-
-
-def _bar(nbytes: int) -> Callable[[int], None]:
-    width = 40
-
-    def draw(done: int) -> None:
-        part = min(done / nbytes, 1.0)
-        end = "\n" if done >= nbytes else ""
-        sys.stderr.write(f"\rtouch [{'#' * int(part * width):{width}}] {part:4.0%}{end}")
-        sys.stderr.flush()
-
-    return draw

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
@@ -13,20 +14,26 @@ Huge: TypeAlias = Literal[False] | str | Sequence[Literal[False] | str]
 """``False``, ``"thp"``, a size like ``"2M"`` or ``"1G"``, or several of these: the first that can be had."""
 
 
-def placed(huge: Huge, populate: bool | int, lock: bool, numa: PolicyLike | None, strict: bool) -> Allocator:
-    """Pages as asked for; the plain ones where nothing but ``huge`` is."""
+def placed(
+    huge: Huge,
+    populate: bool | int = False,
+    lock: bool = False,
+    numa: PolicyLike | None = None,
+    strict: bool = False,
+    progress: bool = False,
+    *,
+    plain: bool = True,
+) -> Allocator:
+    """Pages as asked for; the plain ones where nothing but ``huge`` is and these may be."""
     names = _page_sizes(huge)
     threads = _threads(populate)
     lock, strict = arguments.flag("lock", lock), arguments.flag("strict", strict)
+    if arguments.flag("progress", progress) and not threads:
+        raise ValueError("progress=True shows how far a prefault is: give populate=True, too")
     chosen = None if numa is None else str(policy("numa", numa))
-    if chosen is not None and chosen.startswith("blocked:") and chosen != "blocked:0":
-        raise ValueError(
-            f'numa={chosen!r}: pages know bytes and not axes, so only "blocked:0" (slabs along axis 0 of arrays in C '
-            f"order) can be had here; for another axis make the array, and firsttouch.migrate(a, {chosen!r})"
-        )
-    if not (threads or lock or strict or chosen) and names in ([], ["thp"]):
+    if plain and not (threads or lock or strict or chosen) and names in ([], ["thp"]):
         return _firsttouch.pages("thp" if names else False)
-    return _firsttouch.placed_pages(names, threads, lock, chosen, strict)
+    return _firsttouch.placed_pages(names, threads, lock, chosen, strict, progress)
 
 
 def _page_sizes(huge: object) -> list[str]:
@@ -79,9 +86,10 @@ class Numa:
         populate: bool | int = False,
         lock: bool = False,
         strict: bool = False,
+        progress: bool = False,
     ) -> Allocator:
         """Pages that come from where a policy says."""
-        return placed(huge, populate, lock, policy("numa", numa), strict)
+        return placed(huge, populate, lock, policy("numa", numa), strict, progress)
 
     def __repr__(self) -> str:
         return "<function firsttouch.numa>"
@@ -103,13 +111,14 @@ class Numa:
         return Policy("local")
 
     def blocked(self, axis: int = 0) -> Policy:
-        """In equal slabs along an axis, one for each node.
+        """In equal slabs along an axis, one for each node; negative axes count from the last.
 
-        :func:`pages` knows bytes alone, and so takes axis 0, of arrays in C order; :func:`migrate` takes any.
+        Our constructors know shape and order. Where bytes alone are known (NumPy's own functions under :func:`install`
+        and :func:`use`) slabs are of bytes, which is axis 0 in C order; :func:`receipt` says so for other axes.
         """
-        if axis < 0:
-            raise ValueError(f"axis={axis}: give 0 or more")
-        return Policy(f"blocked:{listed(axis)}")
+        if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+            raise TypeError(f"axis={axis!r:.40} is {type(axis).__name__}: give an axis by its number, like 0 or -1")
+        return Policy(f"blocked:{operator.index(axis)}")
 
 
 numa = Numa()

@@ -1,14 +1,17 @@
 """``pytest --firsttouch=guarded|filled|tracked``: anybody's tests on memory that shows what they do with it.
 
-Without the option nothing is done, and nothing but this file and the package itself is imported: no NumPy.
+Without the option nothing is done, and nothing but this file and the package itself is imported: no NumPy. The fixture
+``firsttouch_measure`` is there always.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
-    import pytest
+    from firsttouch.pytest_plugin.within import within
 
 _HELP = (
     "serve NumPy's arrays from an allocator of firsttouch. 'guarded': arrays end at an inaccessible page, and each "
@@ -31,3 +34,15 @@ def pytest_configure(config: pytest.Config) -> None:
         from firsttouch.pytest_plugin.modes import begin
 
         begin(config, text)
+
+
+@pytest.fixture
+def firsttouch_measure() -> type[within]:
+    """Measures what a block asks of memory, and fails the test where it is more than it may be.
+
+    ``with firsttouch_measure(peak="48 MiB", arrays=12) as m:`` takes limits for the figures of
+    :class:`firsttouch.Measured`, in bytes, as text or in numbers of arrays.
+    """
+    from firsttouch.pytest_plugin.within import within
+
+    return within

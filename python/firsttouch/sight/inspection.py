@@ -40,6 +40,8 @@ class Inspection:
     """Number of base pages that elements lie on."""
     allocator: Allocator | None
     """Who made the memory; ``None`` where NumPy did not allocate it (a memory map, another library's buffer)."""
+    shared: bool
+    """Whether processes share it: who writes to it writes to the same memory (:func:`firsttouch.shared`, a file)."""
     receipt: Receipt | None
     """What was asked for and granted; ``None`` where the memory does not come from placed pages."""
     absent: int | None
@@ -106,6 +108,7 @@ def inspect(a: np.ndarray) -> Inspection:
         page_size=page_size,
         pages=found["pages"],
         allocator=_firsttouch.get_allocator(a),
+        shared=found["shared"],
         receipt=receipt(a),
         nodes=nodes,
         sources={name: source for name, (_, source) in figures.items()} | {"nodes": nodes_source},

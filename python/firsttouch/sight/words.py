@@ -30,6 +30,8 @@ def head(found: Inspection) -> dict[str, str]:
         "address": f"{found.address:#x}, aligned to {units.size(found.alignment)}, {begin}",
         "allocator": "none: NumPy did not allocate it" if found.allocator is None else repr(found.allocator),
     }
+    if found.shared:
+        rows["shared"] = "processes that map it see the same memory"
     if found.receipt is not None:
         rows |= _receipt(found.receipt)
     total = units.size(found.pages * found.page_size)

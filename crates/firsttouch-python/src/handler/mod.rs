@@ -9,10 +9,13 @@
 mod front;
 mod own;
 mod scope;
+mod watched;
 
+use crate::allocator::has_slabs;
 use crate::guarded_by_gil::GuardedByGil;
 use crate::numpy_api::{Functions, RawAllocator, RawHandler};
 use firsttouch::allocator::{Allocator, Request};
+use firsttouch::gauge;
 use firsttouch::memory::address_map;
 use firsttouch::scratch::Scope;
 use front::{free_front, free_owned, realloc_front};
@@ -25,7 +28,8 @@ use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use watched::{calloc_watched, free_watched, malloc_watched, realloc_watched};
 
 /// The name of a context's handler. Behind the name's end it stands in every handler, so that copies of this package
 /// know each other.
@@ -51,6 +55,8 @@ pub enum Kind {
 pub struct Charge {
     pub allocator: Arc<dyn Allocator>,
     pub direct: PyOnceLock<Py<PyAny>>,
+    /// Whether its arrays are to lie in slabs along an axis.
+    pub slabs: bool,
 }
 
 /// A handler with what its functions need. NumPy sees only `raw`.
@@ -68,6 +74,10 @@ pub struct Handler {
     /// What served before the scope: the capsule of another handler.
     before: Option<GuardedByGil<Py<PyAny>>>,
     kind: Kind,
+    /// Whether blocks outside all segments may be ours.
+    outside: AtomicBool,
+    /// Whether the gauge is told of every block.
+    watched: AtomicBool,
 }
 
 // SAFETY: the fields that change are atomic, and allocators may be used from any thread.
@@ -76,7 +86,8 @@ unsafe impl Sync for Handler {}
 unsafe impl Send for Handler {}
 
 fn charge(allocator: Arc<dyn Allocator>) -> *mut Charge {
-    Box::into_raw(Box::new(Charge { allocator, direct: PyOnceLock::new() }))
+    let slabs = has_slabs(&allocator);
+    Box::into_raw(Box::new(Charge { allocator, direct: PyOnceLock::new(), slabs }))
 }
 
 impl Handler {
@@ -107,6 +118,8 @@ impl Handler {
             scope,
             before,
             kind,
+            outside: AtomicBool::new(false),
+            watched: AtomicBool::new(false),
         });
         let ctx = std::ptr::from_mut(handler.as_mut()).cast();
         let (realloc, free): (Realloc, Free) = match kind {
@@ -126,17 +139,48 @@ impl Handler {
 
     /// The functions that NumPy calls.
     pub fn functions(&self) -> RawAllocator {
-        // SAFETY: only `free` ever changes, to a function that takes the same blocks back.
+        // SAFETY: a function changes only to one that takes the same blocks, and gives the same.
         unsafe { (*self.raw.get()).allocator }
     }
 
     /// From now on blocks outside all segments may be ours: the front asks for their owner, too. (A second function, as
     /// even one more question would be a tenth of what a small array's free costs.)
     pub fn ask_outside(&self) {
-        // SAFETY: one aligned pointer, stored at once; readers find one function or the other.
+        self.outside.store(true, Relaxed);
+        self.choose();
+    }
+
+    pub fn asks_outside(&self) -> bool {
+        self.outside.load(Relaxed)
+    }
+
+    /// Tells the gauge of every block from now on, or of none. For the front.
+    pub fn watch(&self, on: bool) {
+        self.watched.store(on, Relaxed);
+        self.choose();
+    }
+
+    /// Puts the front's functions in place.
+    fn choose(&self) {
+        let (watched, outside) = (self.watched.load(Relaxed), self.outside.load(Relaxed));
+        let chosen: [*mut c_void; 4] = match watched {
+            true => [malloc_watched as _, calloc_watched as _, realloc_watched as _, free_watched as _],
+            false if outside => [malloc as _, calloc as _, realloc_front as _, free_owned as _],
+            false => [malloc as _, calloc as _, realloc_front as _, free_front as _],
+        };
+        // SAFETY: aligned pointers, each stored at once; any mix of these functions takes the same blocks.
         unsafe {
-            let free = &raw mut (*self.raw.get()).allocator.free;
-            AtomicPtr::from_ptr(free.cast::<*mut c_void>()).store(free_owned as *mut c_void, Release);
+            let RawAllocator { malloc, calloc, realloc, free, .. } = &mut (*self.raw.get()).allocator;
+            let places: [*mut *mut c_void; 4] = [
+                (&raw mut *malloc).cast(),
+                (&raw mut *calloc).cast(),
+                (&raw mut *realloc).cast(),
+                (&raw mut *free).cast(),
+            ];
+            places
+                .iter()
+                .zip(chosen)
+                .for_each(|(&place, function)| AtomicPtr::from_ptr(place).store(function, Release));
         }
     }
 
@@ -188,10 +232,10 @@ impl Handler {
     pub unsafe fn from_raw<'a>(raw: *const RawHandler) -> Option<&'a Self> {
         // SAFETY: `malloc` is this copy's own function, so `raw` is the first field of a Handler.
         unsafe {
-            let ours = (*raw)
-                .allocator
-                .malloc
-                .is_some_and(|f| std::ptr::fn_addr_eq(f, malloc as unsafe extern "C" fn(_, _) -> _));
+            let ours = (*raw).allocator.malloc.is_some_and(|f| {
+                let own: [unsafe extern "C" fn(_, _) -> _; 2] = [malloc, malloc_watched];
+                own.iter().any(|&own| std::ptr::fn_addr_eq(f, own))
+            });
             ours.then(|| &*raw.cast::<Self>())
         }
     }
@@ -275,6 +319,13 @@ unsafe extern "C" fn serve_zeroed(ctx: *mut c_void, count: usize, size: usize) -
 }
 
 fn allocate(handler: &Handler, request: Request) -> *mut c_void {
+    if gauge::is_open() && handler.kind != Kind::Front {
+        return watched::allocate(handler, request); // the front tells of its blocks itself
+    }
+    give(handler, request)
+}
+
+fn give(handler: &Handler, request: Request) -> *mut c_void {
     guarded(|| handler.allocator().allocate(request).map_or(null_mut(), |block| block.address.as_ptr().cast()))
 }
 

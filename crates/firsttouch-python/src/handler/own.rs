@@ -1,6 +1,8 @@
 //! How handlers of one allocator take blocks back.
 
-use super::{handler, malloc, resize};
+use super::watched::reallocate;
+use super::{handler, malloc};
+use firsttouch::gauge;
 use firsttouch::memory::address_map;
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -33,6 +35,7 @@ pub(super) unsafe extern "C" fn free_own(ctx: *mut c_void, pointer: *mut c_void,
     // SAFETY: as for `free_front`.
     unsafe {
         if let Some(address) = NonNull::new(pointer.cast()) {
+            gauge::goes(pointer as usize);
             handler(ctx).allocator().deallocate(address);
         }
     }
@@ -41,8 +44,9 @@ pub(super) unsafe extern "C" fn free_own(ctx: *mut c_void, pointer: *mut c_void,
 pub(super) unsafe extern "C" fn realloc_own(ctx: *mut c_void, pointer: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: as for `free_own`.
     unsafe {
+        let handler = handler(ctx);
         match NonNull::new(pointer.cast()) {
-            Some(address) => resize(handler(ctx).allocator().as_ref(), address, size),
+            Some(address) => reallocate(handler, handler.allocator().as_ref(), address, size),
             None => malloc(ctx, size),
         }
     }

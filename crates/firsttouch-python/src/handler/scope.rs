@@ -1,6 +1,8 @@
 //! How a scope's handler takes blocks back: its scope knows them, and all others are NumPy's.
 
-use super::{Handler, handler, malloc, resize};
+use super::watched::reallocate;
+use super::{Handler, handler, malloc};
+use firsttouch::gauge;
 use firsttouch::memory::address_map;
 use firsttouch::scratch::Scope;
 use std::ffi::c_void;
@@ -20,6 +22,7 @@ pub(super) unsafe extern "C" fn free_scope(ctx: *mut c_void, pointer: *mut c_voi
     // SAFETY: NumPy gives back a block that the scope or the next handler gave, and passes the handler's own context.
     unsafe {
         let handler = handler(ctx);
+        gauge::goes(pointer as usize);
         if asked(handler, pointer).is_none_or(|(scope, address)| !scope.try_deallocate(address)) {
             (handler.next.free)(handler.next.ctx, pointer, size);
         }
@@ -34,7 +37,7 @@ pub(super) unsafe extern "C" fn realloc_scope(ctx: *mut c_void, pointer: *mut c_
         }
         let handler = handler(ctx);
         match asked(handler, pointer).filter(|(scope, address)| scope.knows(*address)) {
-            Some((scope, address)) => resize(scope, address, size),
+            Some((scope, address)) => reallocate(handler, scope, address, size),
             None => (handler.next.realloc)(handler.next.ctx, pointer, size),
         }
     }

@@ -6,9 +6,12 @@ use crate::allocator::PyAllocator;
 use crate::factories::{bytes, stands_on};
 use crate::install::process_pool;
 use crate::sites;
+use crate::stacks::find;
 use firsttouch::allocator::Allocator;
+use firsttouch::memory::policy::Policy;
 use firsttouch::os;
 use firsttouch::scratch::{Buffer, Options};
+use firsttouch::sources::PlacedPages;
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -22,17 +25,24 @@ fn options(chunk_size: usize, limit: Option<usize>, debug: bool) -> Options {
     Options { chunk_size, limit, debug, site }
 }
 
-fn upstream(given: Option<&Bound<'_, PyAny>>) -> PyResult<Arc<dyn Allocator>> {
-    let Some(given) = given else { return Ok(process_pool().clone()) };
-    let checked = given.py().import("firsttouch.checking")?.getattr("checked")?.call1((given, "ScratchBuffer()"))?;
-    stands_on("ScratchBuffer", checked.cast::<PyAllocator>()?.get())
+/// What a buffer stands on, by the words of Python's part: `function` of its module takes what was given, and `numa=`.
+fn chosen(
+    buffer: &str,
+    function: &str,
+    given: Option<&Bound<'_, PyAny>>,
+    numa: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Arc<dyn Allocator>> {
+    let Some(any) = given.or(numa) else { return Ok(process_pool().clone()) };
+    let found = any.py().import("firsttouch.placement.pools")?.getattr(function)?.call1((given, numa))?;
+    stands_on(buffer, found.cast::<PyAllocator>()?.get())
 }
 
 /// Scratch memory that grows by chunks.
 ///
 /// `chunk_size`: bytes of a chunk; requests above an eighth of it get memory of their own, from `upstream`, where
 /// chunks come from too (`None`: the process's own pool). `limit`: bytes that it may hold. `debug`: fills memory that
-/// is freed with a pattern, checks that nobody writes to it, and notes the line that asked for each array.
+/// is freed with a pattern, checks that nobody writes to it, and notes the line that asked for each array. `numa`:
+/// instead of an upstream, a pool on a node or by a policy, as for `pool`.
 #[pyclass(module = "firsttouch", extends = PyBuffer, frozen, weakref)]
 pub struct ScratchBuffer;
 
@@ -51,17 +61,18 @@ fn growing(upstream: Arc<dyn Allocator>, options: Options) -> PyResult<PyClassIn
 #[pymethods]
 impl ScratchBuffer {
     #[new]
-    #[pyo3(signature = (chunk_size=None, upstream=None, limit=None, debug=false))]
-    #[pyo3(text_signature = "(chunk_size='1 MiB', upstream=None, limit=None, debug=False)")]
+    #[pyo3(signature = (chunk_size=None, upstream=None, limit=None, debug=false, *, numa=None))]
+    #[pyo3(text_signature = "(chunk_size='1 MiB', upstream=None, limit=None, debug=False, *, numa=None)")]
     fn new(
         chunk_size: Option<&Bound<'_, PyAny>>,
         upstream: Option<&Bound<'_, PyAny>>,
         limit: Option<&Bound<'_, PyAny>>,
         debug: bool,
+        numa: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyClassInitializer<Self>> {
         let chunk_size = chunk_size.map_or(Ok(DEFAULT), |given| bytes("chunk_size", given))?;
         let limit = limit.map(|given| bytes("limit", given)).transpose()?;
-        growing(self::upstream(upstream)?, options(chunk_size, limit, debug))
+        growing(chosen("ScratchBuffer", "buffer_upstream", upstream, numa)?, options(chunk_size, limit, debug))
     }
 }
 
@@ -69,11 +80,13 @@ impl ScratchBuffer {
 ///
 /// `nbytes_or_array`: bytes, or writable memory in one piece to use: an array, a memory map, shared memory. It is kept
 /// until the last array on it is gone; in a forked child a buffer on shared memory serves no more. `debug`: as for
-/// `ScratchBuffer`.
+/// `ScratchBuffer`. `numa`: where memory that is not given comes from.
 #[pyclass(module = "firsttouch", extends = PyBuffer, frozen, weakref)]
-pub struct FixedBuffer;
+pub struct FixedBuffer {
+    policy: Option<Policy>,
+}
 
-fn storage(given: Option<&Bound<'_, PyAny>>) -> PyResult<Storage> {
+fn storage(pool: Arc<dyn Allocator>, given: Option<&Bound<'_, PyAny>>) -> PyResult<Storage> {
     let is_size =
         |given: &&Bound<'_, PyAny>| given.is_instance_of::<PyString>() || given.hasattr("__index__").unwrap_or(false);
     let size = match given {
@@ -85,20 +98,37 @@ fn storage(given: Option<&Bound<'_, PyAny>>) -> PyResult<Storage> {
     if size == 0 {
         return Err(PyValueError::new_err("FixedBuffer(0) would serve nothing: give a number of bytes, or \"1 MiB\""));
     }
-    storage::of_pool(size).map_err(|error| PyMemoryError::new_err(error.to_string()))
+    storage::of_pool(pool, size).map_err(|error| PyMemoryError::new_err(error.to_string()))
 }
 
 #[pymethods]
 impl FixedBuffer {
     #[new]
-    #[pyo3(signature = (nbytes_or_array=None, debug=false))]
-    #[pyo3(text_signature = "(nbytes_or_array='1 MiB', debug=False)")]
-    fn new(nbytes_or_array: Option<&Bound<'_, PyAny>>, debug: bool) -> PyResult<PyClassInitializer<Self>> {
-        let Storage { address, size, keep } = storage(nbytes_or_array)?;
+    #[pyo3(signature = (nbytes_or_array=None, debug=false, *, numa=None))]
+    #[pyo3(text_signature = "(nbytes_or_array='1 MiB', debug=False, *, numa=None)")]
+    fn new(
+        nbytes_or_array: Option<&Bound<'_, PyAny>>,
+        debug: bool,
+        numa: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let pool = match numa {
+            None => process_pool().clone(),
+            Some(_) => chosen("FixedBuffer", "storage", nbytes_or_array, numa)?,
+        };
+        let policy = find::<PlacedPages>(&pool).and_then(|pages| pages.placement().policy);
+        let Storage { address, size, keep } = storage(pool, nbytes_or_array)?;
         let shared = os::is_shared(address.as_ptr() as usize);
         // SAFETY: the memory is writable, `keep` keeps it, and nobody else is expected to use it meanwhile.
         #[allow(unsafe_code)]
         let buffer = unsafe { Buffer::fixed(address, size, shared, debug, options(DEFAULT, None, debug).site, keep) };
-        Ok(PyBuffer::new(buffer, debug).add_subclass(Self))
+        Ok(PyBuffer::new(buffer, debug).add_subclass(Self { policy }))
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> String {
+        let buffer = slf.as_super().get().backing().expression();
+        match slf.get().policy {
+            None => buffer,
+            Some(policy) => format!("{}, numa='{policy}')", buffer.trim_end_matches(')')),
+        }
     }
 }

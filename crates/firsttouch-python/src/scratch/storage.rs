@@ -2,7 +2,6 @@
 
 #![allow(unsafe_code)] // Safety: Python's buffer protocol, whose view is kept for as long as the memory is used.
 
-use crate::install::process_pool;
 use firsttouch::allocator::{AllocError, Allocator, Request};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -48,11 +47,10 @@ impl Drop for Lent {
     }
 }
 
-/// `size` bytes of the process's pool.
-pub fn of_pool(size: usize) -> Result<Storage, AllocError> {
-    let pool = process_pool();
+/// `size` bytes of a pool.
+pub fn of_pool(pool: Arc<dyn Allocator>, size: usize) -> Result<Storage, AllocError> {
     let block = pool.allocate(Request::bytes(size))?;
-    Ok(Storage { address: block.address, size, keep: Box::new(Block(pool.clone(), block.address)) })
+    Ok(Storage { address: block.address, size, keep: Box::new(Block(pool, block.address)) })
 }
 
 /// The memory of `lender`: an array, a memory map, shared memory, a bytearray.

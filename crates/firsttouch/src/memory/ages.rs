@@ -3,7 +3,7 @@
 /// Nothing is mapped behind the unit.
 pub(super) const UNMAPPED: u8 = 0;
 /// Mapped, and reads zero.
-pub(super) const CLEAN: u8 = 1;
+pub(crate) const CLEAN: u8 = 1;
 /// The first of the ages that say when a dirty unit was freed: the epoch.
 pub(super) const FIRST_EPOCH: u8 = 2;
 /// Epochs go round.

@@ -11,7 +11,7 @@ use crate::os;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::Once;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::Duration;
 
 /// Time between two ticks.
@@ -21,6 +21,10 @@ pub(crate) const TICK: Duration = Duration::from_millis(100);
 pub(crate) trait Ward: Sync {
     /// A tick has passed.
     fn tick(&self);
+    /// Whether ticks age what it keeps: they pause while somebody measures.
+    fn ages(&self) -> bool {
+        true
+    }
     /// Whether there is nothing to look after.
     fn rests(&self) -> bool;
     /// Gives all idle memory back.
@@ -50,6 +54,8 @@ static CARE: Lock<Care> = Lock::new(Care { wards: Vec::new(), thread: None });
 static RUNS: AtomicU32 = AtomicU32::new(0);
 /// Whether it is asked to end; it sleeps on this word.
 static STOP: AtomicU32 = AtomicU32::new(0);
+/// Whether nothing is aged and given back now.
+static RESTS: AtomicBool = AtomicBool::new(false);
 /// The thread's number at the kernel.
 static TASK: AtomicU32 = AtomicU32::new(0);
 
@@ -93,6 +99,12 @@ fn start() -> bool {
     RUNS.load(SeqCst) != 0
 }
 
+/// Lets time stand still for idle memory, or pass again: while somebody measures, what is recycled must not depend on
+/// the clock. Bounds on idle memory hold all the same, as requests see to them.
+pub(crate) fn rest(rests: bool) {
+    RESTS.store(rests, Relaxed);
+}
+
 /// Starts the thread again after a fork, if there is something to look after.
 pub fn resume() {
     let rests = CARE.lock().wards.iter().all(|ward| ward.rests());
@@ -109,7 +121,8 @@ extern "C" fn body(_: *mut c_void) -> *mut c_void {
             break;
         }
         let care = CARE.lock();
-        for ward in &care.wards {
+        let rests = RESTS.load(Relaxed);
+        for ward in care.wards.iter().filter(|ward| !(rests && ward.ages())) {
             ward.tick();
         }
         if care.wards.iter().all(|ward| ward.rests()) {

@@ -8,14 +8,15 @@
 use super::address_map::{self, SLOT_SHIFT};
 use super::ages::CLEAN;
 use super::lock::Lock;
+use super::proofs;
 use super::records::STEP;
 use super::region::Shape;
-use super::segment::{Lists, Record, Segment};
+use super::segment::{Lists, Record, Segment, Top};
 use crate::allocator::Allocator;
 use crate::layout::round_up;
 use crate::os::{self, Errno};
 use std::cell::Cell;
-use std::ptr::{null_mut, with_exposed_provenance_mut};
+use std::ptr::{null, null_mut, with_exposed_provenance, with_exposed_provenance_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr};
 
 /// Slots that may be claimed: from 16 TiB to 40 TiB, below whatever Linux places by itself. (On x86-64 mappings begin at
@@ -50,13 +51,17 @@ pub(crate) unsafe fn release() {
 struct Plan {
     records: usize,
     ages: usize,
+    proofs: Option<usize>,
     units: usize,
 }
 
-fn plan(units: usize, align: usize) -> Option<Plan> {
+fn plan(shape: Shape, units: usize, align: usize) -> Option<Plan> {
     let records = round_up(size_of::<Segment>(), os::page_size())?;
     let ages = round_up(records + units.checked_mul(size_of::<Record>())?, STEP)?;
-    Some(Plan { records, ages, units: round_up(ages + units, align)? })
+    let end = round_up(ages + units, STEP)?;
+    let proofs = shape.home.map(|_| end);
+    let end = end + proofs.map_or(0, |_| proofs::bytes(units));
+    Some(Plan { records, ages, proofs, units: round_up(end, align)? })
 }
 
 /// A new segment with room for at least `min_units` units, its first unit at a multiple of the shape's page. Where it
@@ -77,7 +82,7 @@ pub(super) fn segment(
     let slots = (min_units as usize + min_units as usize / 64).div_ceil(per_slot)
         + usize::from(min_units as usize > per_slot / 2);
     let slots = slots.max(1);
-    let plan_whole = plan(slots * per_slot, align).ok_or(Errno::NO_MEMORY)?;
+    let plan_whole = plan(shape, slots * per_slot, align).ok_or(Errno::NO_MEMORY)?;
     let capacity = (((slots << SLOT_SHIFT) - plan_whole.units) >> unit_shift).min(MAX_UNITS);
     if (min_units as usize) <= capacity {
         for _ in 0..TRIES {
@@ -124,7 +129,7 @@ fn shared_segment(
     for units in [(wanted >> unit_shift).max(min_units as usize), min_units as usize] {
         // Whole pages, as only those are given back when they are idle.
         let units = units.next_multiple_of((shape.page >> unit_shift).max(1));
-        let plan = plan(units, align).ok_or(Errno::NO_MEMORY)?;
+        let plan = plan(shape, units, align).ok_or(Errno::NO_MEMORY)?;
         let size = plan.units + (units << unit_shift);
         match os::map_anywhere(size + align) {
             Err(error) => refused = error,
@@ -140,6 +145,7 @@ fn shared_segment(
                 };
                 segment.records_open.set(usize::MAX);
                 segment.ages_open.set(usize::MAX);
+                segment.proofs_open.set(usize::MAX);
                 segment.growable.set(false);
                 segment.top.set(units as u32);
                 segment.ages(0, units as u32).fill(CLEAN);
@@ -169,6 +175,7 @@ unsafe fn make(
             base: at + plan.units,
             unit_shift: shape.unit_shift,
             huge: shape.huge,
+            home: shape.home.unwrap_or(0),
             capacity: capacity as u32,
             owner,
             next: AtomicPtr::new(null_mut()),
@@ -177,9 +184,11 @@ unsafe fn make(
             open_by_need,
             records_open: Cell::new(0),
             ages_open: Cell::new(0),
+            proofs_open: Cell::new(0),
             records: with_exposed_provenance_mut(at + plan.records),
             ages: with_exposed_provenance_mut(at + plan.ages),
-            top: Cell::new(0),
+            proofs: plan.proofs.map_or(null(), |proofs| with_exposed_provenance(at + proofs)),
+            top: Top::new(0),
             growable: Cell::new(open_by_need),
             lists: [Cell::new(Lists::EMPTY), Cell::new(Lists::EMPTY)],
         });
@@ -203,6 +212,9 @@ pub(super) unsafe fn close(segment: &Segment) {
                 let _ = os::unmap(segment.address(start), (len as usize) << segment.unit_shift);
             });
             let (records_open, ages_open) = (segment.records_open.get(), segment.ages_open.get());
+            if !segment.proofs.is_null() {
+                let _ = os::unmap(segment.proofs as usize, segment.proofs_open.get());
+            }
             let _ = os::unmap(ages, ages_open);
             let _ = os::unmap(records, records_open);
             let _ = os::unmap(at, records - at);

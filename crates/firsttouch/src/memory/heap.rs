@@ -46,6 +46,14 @@ pub(crate) struct Held {
     pub mapped: usize,
 }
 
+impl std::ops::Add for Held {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { out: self.out + other.out, dirty: self.dirty + other.dirty, mapped: self.mapped + other.mapped }
+    }
+}
+
 pub(crate) struct Heap {
     pub(super) regions: Lock<[Region; 2]>,
     /// Held while memory is given back, so that nothing is half given back at a fork. Taken before `regions`.
@@ -53,24 +61,41 @@ pub(crate) struct Heap {
     /// The age that units freed now get; rises with the caretaker's ticks.
     epoch: AtomicU8,
     owner: OnceLock<Owner>,
+    /// The epochs in which pages were last seen to come from elsewhere, and rightly so, and in which there was room for
+    /// them at home; zero before.
+    elsewhere: AtomicU8,
+    roomy: AtomicU8,
 }
 
 impl Heap {
     pub(crate) fn new() -> Self {
+        Self::of(None)
+    }
+
+    /// One whose memory is to be at `home`.
+    pub(crate) fn at(home: u8) -> Self {
+        Self::of(Some(home))
+    }
+
+    fn of(home: Option<u8>) -> Self {
         let page = os::page_size();
-        let small = Shape { unit_shift: page.trailing_zeros(), extent: SMALL_EXTENT.max(page), page, huge: false };
+        let small =
+            Shape { unit_shift: page.trailing_zeros(), extent: SMALL_EXTENT.max(page), page, huge: false, home };
         let huge_page = huge_page();
         let huge = Shape {
             unit_shift: HUGE_UNIT_SHIFT.max(page.trailing_zeros()),
             extent: huge_page,
             page: huge_page,
             huge: true,
+            home,
         };
         Self {
             regions: Lock::new([Region::new(small), Region::new(huge)]),
             purging: Lock::new(()),
             epoch: AtomicU8::new(FIRST_EPOCH),
             owner: OnceLock::new(),
+            elsewhere: AtomicU8::new(0),
+            roomy: AtomicU8::new(0),
         }
     }
 
@@ -150,10 +175,31 @@ impl Heap {
         self.epoch.store(next_epoch(self.epoch()), Relaxed);
     }
 
-    /// Holds all locks of the heap, in their order, around a fork.
+    /// Whether pages that are not at home are as good as any for now.
+    pub(crate) fn takes_any(&self) -> bool {
+        self.elsewhere.load(Relaxed) == self.epoch()
+    }
+
+    /// Whether there is room at home, by `ask` once an epoch; where not, pages are as good as any until it is over.
+    pub(super) fn has_room(&self, ask: impl FnOnce() -> bool) -> bool {
+        let epoch = self.epoch();
+        if self.roomy.load(Relaxed) != epoch && !self.takes_any() {
+            let known = if ask() { &self.roomy } else { &self.elsewhere };
+            known.store(epoch, Relaxed);
+        }
+        self.roomy.load(Relaxed) == epoch
+    }
+
+    /// Holds all locks of the heap, in their order, around a fork. Whoever writes first after it copies pages to its own
+    /// node.
     pub(crate) fn hold(&self) {
         self.purging.hold();
         self.regions.hold();
+        // SAFETY: the lock was taken on the line above.
+        let regions = unsafe { self.regions.held() };
+        for segment in regions.iter().flat_map(Region::segments) {
+            segment.doubt(0, segment.top.get());
+        }
     }
 
     /// Ends [`Heap::hold`].

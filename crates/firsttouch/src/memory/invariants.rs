@@ -4,6 +4,7 @@ use super::ages::{FIRST_EPOCH, UNMAPPED};
 use super::class;
 use super::free_lists::Side;
 use super::heap::{Heap, Kind, huge_page};
+use super::purge::purge_oldest;
 use super::region::{Region, Span};
 use super::segment::{NONE, Segment, State};
 use crate::allocator::Allocator;
@@ -25,6 +26,9 @@ fn check_spans(segment: &Segment) -> (usize, usize, usize) {
             assert_eq!(segment.dirty_units(start), segment.count_dirty(start, len), "dirty units at {start}");
             free.push((start, len));
             dirty += segment.count_dirty(start, len);
+            let empty = (start..start + len).filter(|&unit| segment.ages(unit, 1)[0] < FIRST_EPOCH);
+            let mut proven = empty.filter(|&unit| !segment.proofs.is_null() && segment.is_proven(unit, 1));
+            assert_eq!(proven.next(), None, "proven, and not there");
         } else {
             assert!(segment.ages(start, len).iter().all(|&age| age != UNMAPPED), "used and not mapped");
             used += len;
@@ -71,8 +75,7 @@ fn check(heap: &Heap) {
 /// What a step is and its two numbers.
 type Step = (u8, usize, usize);
 
-fn run(steps: &[Step]) {
-    let heap = Heap::new();
+fn run(heap: Heap, steps: &[Step]) {
     static OWNER: Malloc = Malloc;
     // SAFETY: the owner is static.
     unsafe { heap.set_owner(&raw const OWNER as *const dyn Allocator) };
@@ -89,6 +92,7 @@ fn run(steps: &[Step]) {
                     span.dirty,
                     (span.segment.count_dirty(span.start, span.len) as usize) << span.segment.unit_shift
                 );
+                span.segment.prove(span.start, 1 + b as u32 % span.len);
                 spans.push((kind, span));
             }
             (6..=10, Some((kind, span))) => {
@@ -117,8 +121,11 @@ fn run(steps: &[Step]) {
                     heap.give(kind, span, heap.epoch());
                 }
             }
+            (16, Some((_, span))) => {
+                heap.empty_beside(span, a % 2 == 0, b % 2 == 0);
+            }
             _ => {
-                heap.purge_oldest(b % (1 << 20));
+                purge_oldest([&heap].into_iter(), b % (1 << 20));
             }
         }
         check(&heap);
@@ -143,8 +150,9 @@ proptest! {
 
     #[test]
     fn records_are_true_after_every_step(
-        steps in prop::collection::vec((0u8..17, any::<usize>(), any::<usize>()), 1..120)
+        steps in prop::collection::vec((0u8..18, any::<usize>(), any::<usize>()), 1..120)
     ) {
-        run(&steps);
+        run(Heap::new(), &steps);
+        run(Heap::at(1), &steps);
     }
 }

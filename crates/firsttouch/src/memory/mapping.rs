@@ -12,6 +12,45 @@ use crate::os::{self, Errno};
 const WASTE: usize = 8;
 const SMALL_WASTE: usize = 2 << 20;
 
+/// How mappings of each kind of pages are made: address and size, or why not.
+pub(super) trait Mapper {
+    /// Base pages.
+    fn base(&mut self, size: usize, align: usize) -> Result<(usize, usize), Errno>;
+    /// Pages that ask for transparent huge ones, whole and aligned to them.
+    fn transparent(&mut self, size: usize, align: usize) -> Result<(usize, usize), Reason>;
+    /// Explicit huge pages.
+    fn explicit(
+        &mut self,
+        size: usize,
+        align: usize,
+        page: usize,
+        orders: Option<&Orders>,
+    ) -> Result<(usize, usize), Reason>;
+}
+
+/// Memory of this process alone.
+pub(super) struct Private;
+
+impl Mapper for Private {
+    fn base(&mut self, size: usize, align: usize) -> Result<(usize, usize), Errno> {
+        map_aligned(size, align)
+    }
+
+    fn transparent(&mut self, size: usize, align: usize) -> Result<(usize, usize), Reason> {
+        map_transparent(size, align)
+    }
+
+    fn explicit(
+        &mut self,
+        size: usize,
+        align: usize,
+        page: usize,
+        orders: Option<&Orders>,
+    ) -> Result<(usize, usize), Reason> {
+        map_explicit(size, align, page, orders)
+    }
+}
+
 /// A mapping at a multiple of `align`.
 pub(super) fn map_aligned(size: usize, align: usize) -> Result<(usize, usize), Errno> {
     let spare = align - os::page_size();
@@ -47,13 +86,8 @@ pub(super) fn map_transparent(size: usize, align: usize) -> Result<(usize, usize
     Ok(mapping)
 }
 
-/// One of explicit huge pages.
-pub(super) fn map_explicit(
-    size: usize,
-    align: usize,
-    page: usize,
-    orders: Option<&Orders>,
-) -> Result<(usize, usize), Reason> {
+/// Bytes of explicit huge pages around a block, where they suit it.
+pub(super) fn whole_pages(size: usize, align: usize, page: usize) -> Result<usize, Reason> {
     if size < page {
         return Err(Reason::Small);
     }
@@ -61,10 +95,27 @@ pub(super) fn map_explicit(
     if whole - size > (size / WASTE).max(SMALL_WASTE) {
         return Err(Reason::Waste);
     }
-    if align > page {
-        return Err(Reason::Alignment);
-    }
+    if align > page { Err(Reason::Alignment) } else { Ok(whole) }
+}
+
+/// One of explicit huge pages.
+pub(super) fn map_explicit(
+    size: usize,
+    align: usize,
+    page: usize,
+    orders: Option<&Orders>,
+) -> Result<(usize, usize), Reason> {
+    let whole = whole_pages(size, align, page)?;
     let at = os::map_huge(whole, page).map_err(|e| if e == Errno::NO_MEMORY { Reason::Pool } else { Reason::of(e) })?;
+    settle((at, whole), page, orders)
+}
+
+/// Binds explicit huge pages that were just mapped.
+pub(super) fn settle(
+    (at, whole): (usize, usize),
+    page: usize,
+    orders: Option<&Orders>,
+) -> Result<(usize, usize), Reason> {
     // The pool's promise is the machine's, not the node's: a page that a node lacks would be a SIGBUS at its first
     // touch. So these are bound and made real here.
     let real = orders.is_none_or(|orders| {
@@ -78,14 +129,22 @@ pub(super) fn map_explicit(
     Ok((at, whole))
 }
 
-/// Tells the kernel where the pages of a mapping are to come from.
-pub(crate) fn bind((address, size): (usize, usize), orders: &Orders, page: Page) -> Result<(), Errno> {
+/// The most slabs of one block that the kernel is told of: it keeps a record of each, 65,530 for the whole process.
+const MOST_SLABS: usize = 4096;
+
+/// Tells the kernel where the pages of a mapping are to come from. False where there are too many slabs for it: their
+/// pages come from any of the nodes.
+pub(crate) fn bind((address, size): (usize, usize), orders: &Orders, page: Page) -> Result<bool, Errno> {
     let edge = match page {
         Page::Transparent => os::huge_page_size().unwrap_or(os::page_size()),
         page => page_bytes(page),
     };
-    for (from, len, nodes) in orders.ranges(size, edge) {
+    let slabs = orders.ranges(size, edge);
+    if slabs.len() > MOST_SLABS {
+        return os::bind(address, size, orders.mode, &orders.nodes, false).map(|()| false);
+    }
+    for (from, len, nodes) in slabs {
         os::bind(address + from, len, orders.mode, &nodes, false)?;
     }
-    Ok(())
+    Ok(true)
 }

@@ -1,9 +1,12 @@
-//! Pages that are there already: on which node, onto another, and into huge ones.
+//! Pages that are there already: on which node, and onto another.
 
 use super::policy::Orders;
+use super::proofs;
 use super::receipt::Reason;
 use super::touch::GoOn;
 use crate::os::{self, Errno, Mode};
+
+pub use super::axis::Axis;
 
 /// Pages asked about at a time.
 const BATCH: usize = 8192;
@@ -23,15 +26,6 @@ pub struct Migration {
     pub failed: usize,
     /// Why the last of these could not.
     pub why_not: Option<Reason>,
-}
-
-/// Where in an array an axis runs: bytes from one item to the next, and items.
-#[derive(Clone, Copy, Debug)]
-pub struct Axis {
-    /// Bytes.
-    pub stride: usize,
-    /// Items.
-    pub items: usize,
 }
 
 /// The whole pages that some bytes lie on.
@@ -95,8 +89,10 @@ pub fn migrate(
     axis: Option<Axis>,
     go_on: GoOn<'_>,
 ) -> Result<Migration, Errno> {
+    let orders = &Orders { axis: axis.or(orders.axis), ..*orders };
     let page = os::page_size();
     let (start, size) = whole_pages(range.0, range.1);
+    proofs::doubt(start, size);
     let targets: Vec<usize> = orders.nodes.iter().collect();
     // A huge page goes as a whole, and page by page it would go to and fro.
     let spread = orders.slabs || orders.mode == Mode::Interleave;
@@ -109,7 +105,13 @@ pub fn migrate(
             let mut left: Vec<(usize, i32)> = Vec::new();
             for (at, node) in nodes_of(first, len)?.into_iter().enumerate().filter(|&(_, node)| node >= 0) {
                 let address = first + at * page;
-                let to = target(orders, &targets, (address, unit), range, axis);
+                let offset = (address - address % unit).saturating_sub(range.0);
+                let to = match (orders.slabs, orders.mode) {
+                    (true, _) => orders.target(offset, range.1),
+                    (_, Mode::Interleave) => targets.get(address / unit % targets.len()).copied(),
+                    (_, Mode::Local) => Some(os::current_node()),
+                    _ => None,
+                };
                 if to.is_some_and(|to| to as i32 != node) || !orders.nodes.contains(node as usize) {
                     left.push((address, to.unwrap_or(targets[address / unit % targets.len()]) as i32));
                 }
@@ -154,48 +156,4 @@ fn has_huge_pages(start: usize, end: usize) -> bool {
         }
         ours && line.strip_prefix("AnonHugePages:").is_some_and(|rest| rest.trim() != "0 kB")
     })
-}
-
-/// The one node that a page belongs on; nothing where any of the nodes will do.
-fn target(
-    orders: &Orders,
-    targets: &[usize],
-    (address, unit): (usize, usize),
-    range: (usize, usize),
-    axis: Option<Axis>,
-) -> Option<usize> {
-    let offset = (address - address % unit).saturating_sub(range.0).min(range.1.saturating_sub(1));
-    match (orders.slabs, orders.mode) {
-        (true, _) => {
-            let Axis { stride, items } = axis.unwrap_or(Axis { stride: 1, items: range.1 });
-            let item = offset / stride.max(1) % items.max(1);
-            targets.get(item * targets.len() / items.max(1)).copied()
-        }
-        (_, Mode::Interleave) => targets.get(address / unit % targets.len()).copied(),
-        (_, Mode::Local) => Some(os::current_node()),
-        _ => None,
-    }
-}
-
-/// Makes huge pages of the small ones in a range, whole huge pages only; bytes that are huge now, and why others are not.
-pub fn collapse(range: (usize, usize), go_on: GoOn<'_>) -> (usize, Option<Reason>) {
-    let Some(page) = os::huge_page_size() else { return (0, Some(Reason::Unsupported)) };
-    let (start, end) = (range.0.next_multiple_of(page), (range.0 + range.1) & !(page - 1));
-    if start >= end {
-        return (0, Some(Reason::Small));
-    }
-    let (mut huge, mut why_not) = (0, None);
-    for address in (start..end).step_by(page) {
-        match (0..TRIES).find_map(|_| {
-            os::collapse(address, page).map_or_else(|e| (e != Errno::AGAIN).then_some(Err(e)), |()| Some(Ok(())))
-        }) {
-            Some(Ok(())) => huge += page,
-            Some(Err(error)) => why_not = Some(Reason::of(error)),
-            None => why_not = Some(Reason::of(Errno::AGAIN)),
-        }
-        if !go_on(address - start) {
-            return (huge, Some(Reason::Interrupted));
-        }
-    }
-    (huge, why_not)
 }

@@ -5,12 +5,16 @@
 
 pub mod address_map;
 pub(crate) mod ages;
+pub mod axis;
+pub mod bound;
 pub(crate) mod brief_lock;
 pub mod caretaker;
 mod claim;
 pub(crate) mod class;
+pub mod collapse;
 mod free_lists;
 pub(crate) mod heap;
+pub(crate) mod homes;
 #[cfg(test)]
 mod invariants;
 pub mod ledger;
@@ -18,9 +22,11 @@ pub(crate) mod lock;
 pub(crate) mod mapping;
 pub mod migration;
 mod open;
+mod orders;
 mod page;
 pub mod placement;
 pub mod policy;
+pub(crate) mod proofs;
 pub(crate) mod purge;
 mod reason;
 pub mod receipt;
@@ -31,7 +37,9 @@ pub(crate) mod reserve;
 pub mod residency;
 pub mod run_on;
 mod segment;
+pub mod shared;
 mod spans;
+pub(crate) mod strays;
 mod top;
 pub mod topology;
 pub mod touch;

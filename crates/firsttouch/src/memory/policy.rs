@@ -1,6 +1,7 @@
 //! NUMA policies: which nodes an array's pages come from, by the names that `numactl` uses, and how that fits into what
 //! was decided outside.
 
+pub use super::orders::Orders;
 use super::receipt::Reason;
 use super::topology::Topology;
 use crate::os::{self, Mode, Nodes};
@@ -26,8 +27,9 @@ pub enum Policy {
     Interleave(Which),
     /// From the node of the processor that touches a page first.
     Local,
-    /// In equal slabs along an axis, one for each node, as a static loop's first touch would place them.
-    Blocked(usize),
+    /// In equal slabs along an axis, one for each node, as a static loop's first touch would place them. Negative axes
+    /// count from the last.
+    Blocked(isize),
 }
 
 impl Policy {
@@ -52,15 +54,18 @@ impl Policy {
                 .map(Which::These)
                 .ok_or_else(|| refused(&format!(" ({list:?} is no list of nodes, like 0-1 or 0,2)"))),
         };
-        let number = |what: &str| {
+        let node = || {
             let digits = rest.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-            digits.and_then(|text| text.parse().ok()).ok_or_else(|| refused(&format!(" (it takes one {what})")))
+            digits.and_then(|text| text.parse().ok()).ok_or_else(|| refused(" (it takes one node)"))
         };
         match name {
             "bind" => which().map(Self::Bind),
             "interleave" => which().map(Self::Interleave),
-            "preferred" => number("node").map(Self::Preferred),
-            "blocked" => number("axis").map(Self::Blocked),
+            "preferred" => node().map(Self::Preferred),
+            "blocked" => {
+                let axis = rest.filter(|text| !text.starts_with('+')).and_then(|text| text.parse().ok());
+                axis.map(Self::Blocked).ok_or_else(|| refused(" (it takes one axis)"))
+            }
             "local" if rest.is_none() => Ok(Self::Local),
             _ => match Nodes::parse(name) {
                 Some(node) if node.len() == 1 && rest.is_none() => Ok(Self::Bind(Which::These(node))),
@@ -107,7 +112,7 @@ impl Policy {
             Self::Preferred(node) => (Mode::Preferred, of(&Which::These(Nodes::one(*node)))?),
             Self::Blocked(_) => (Mode::Bind, (may, false)),
         };
-        Ok(Orders { mode, nodes, slabs: matches!(self, Self::Blocked(_)), clipped })
+        Ok(Orders { mode, nodes, slabs: matches!(self, Self::Blocked(_)), axis: None, clipped })
     }
 }
 
@@ -162,32 +167,6 @@ impl Outer {
     /// Why none of these may be had.
     pub fn reason(&self, nodes: &Nodes) -> Reason {
         if nodes.and(&self.allowed).is_empty() { Reason::Cpuset } else { Reason::OuterPolicy }
-    }
-}
-
-/// What the kernel is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Orders {
-    /// How nodes are chosen.
-    pub mode: Mode,
-    /// Among which.
-    pub nodes: Nodes,
-    /// Whether each node has one slab of the range, in the order of their numbers.
-    pub slabs: bool,
-    /// Whether more nodes were asked for.
-    pub clipped: bool,
-}
-
-impl Orders {
-    /// The ranges of `size` bytes and the nodes of each; every one but the last ends at a multiple of `page`.
-    pub fn ranges(&self, size: usize, page: usize) -> Vec<(usize, usize, Nodes)> {
-        if !self.slabs {
-            return vec![(0, size, self.nodes)];
-        }
-        let count = self.nodes.len().max(1);
-        let edge = |at: usize| if at == count { size } else { (size * at / count).next_multiple_of(page).min(size) };
-        let each = self.nodes.iter().enumerate().map(|(at, node)| (edge(at), edge(at + 1), Nodes::one(node)));
-        each.filter(|(from, to, _)| from < to).map(|(from, to, nodes)| (from, to - from, nodes)).collect()
     }
 }
 

@@ -1,4 +1,5 @@
 use super::{Orders, Outer, Policy};
+use crate::memory::axis::Axis;
 use crate::memory::receipt::Reason;
 use crate::os::{Mode, Nodes};
 
@@ -16,7 +17,9 @@ fn orders(text: &str, outer: &Outer) -> Result<Orders, Reason> {
 
 #[test]
 fn policies_are_read_and_written_alike() {
-    for text in ["bind:0-1", "bind:all", "preferred:1", "interleave:all", "interleave:0,2", "local", "blocked:0"] {
+    for text in
+        ["bind:0-1", "bind:all", "preferred:1", "interleave:all", "interleave:0,2", "local", "blocked:0", "blocked:-1"]
+    {
         assert_eq!(Policy::parse(text).unwrap().to_string(), text);
     }
     assert_eq!(Policy::parse(" 1 ").unwrap().to_string(), "bind:1");
@@ -39,7 +42,8 @@ fn what_is_no_policy_is_refused_with_what_is() {
         "local:1",
         "blocked",
         "blocked:x",
-        "blocked:-1",
+        "blocked:--1",
+        "blocked:+1",
         "interleave",
         "1024",
         "99999999999999999999",
@@ -87,4 +91,26 @@ fn slabs_cover_everything_and_end_at_pages() {
     }
     assert_eq!(four.ranges(1 << 20, 4096).len(), 4);
     assert_eq!(orders("bind:1", &outer("0-3", None)).unwrap().ranges(8192, 4096), [(0, 8192, nodes("1"))]);
+}
+
+#[test]
+fn slabs_along_an_inner_axis_return_in_every_row() {
+    let two = orders("blocked:1", &outer("0-1", None)).unwrap();
+    let rows = Orders { axis: Some(Axis { stride: 4096, items: 6 }), ..two };
+    let lengths: Vec<_> = rows.ranges(4 * 6 * 4096, 4096).iter().map(|&(_, len, node)| (len / 4096, node)).collect();
+    assert_eq!(lengths, [(3, nodes("0")), (3, nodes("1"))].repeat(4));
+    for page in 0..24 {
+        assert_eq!(rows.target(page * 4096 + 100, 24 * 4096), Some(page % 6 / 3));
+    }
+    // Items smaller than a page: a page lies where its first byte belongs.
+    let small = Orders { axis: Some(Axis { stride: 8, items: 1024 }), ..two };
+    let ranges = small.ranges(4 * 8192, 4096);
+    assert_eq!(ranges.len(), 8);
+    assert!(
+        ranges
+            .iter()
+            .all(|&(from, len, node)| len == 4096 && small.target(from, 32768) == Some(node.iter().next().unwrap()))
+    );
+    let tiny = Orders { axis: Some(Axis { stride: 1, items: 2 }), ..two };
+    assert_eq!(tiny.ranges(8192, 4096), [(0, 8192, nodes("0"))]);
 }

@@ -5,6 +5,7 @@
 
 use super::ages::{CLEAN, FIRST_EPOCH, UNMAPPED, ticks_since};
 use super::heap::{Heap, Kind};
+use super::open::{mapped_run, unmapped_run};
 use super::region::{Region, Span};
 use super::segment::{Segment, State};
 use crate::layout::{round_down, round_up};
@@ -82,18 +83,27 @@ impl Heap {
         }
         let dirty = if age.is_none() { len } else { 0 };
         region.dirty += (dirty as usize) << segment.unit_shift;
-        segment.ages(start, len).fill(age.unwrap_or(FIRST_EPOCH));
+        match age {
+            Some(age) => segment.empty(start, len, age),
+            None => segment.ages(start, len).fill(FIRST_EPOCH),
+        }
         segment.give(start, len, dirty);
     }
 
-    /// Gives back at least `bytes` of free memory if there is as much, the longest idle first.
-    pub(crate) fn purge_oldest(&self, bytes: usize) -> usize {
+    /// Gives back what is free of the huge pages that a used span shares, below it and above; bytes that were dirty.
+    pub(super) fn empty_beside(&self, span: Span, below: bool, above: bool) -> usize {
+        let Span { segment, start, len, .. } = span;
+        let end = start + len;
+        let mut regions = self.regions();
         let mut gone = 0;
-        for min_ticks in [30, 10, 5, 3, 2, 1, 0] {
-            if gone < bytes {
-                gone += self.purge(min_ticks, bytes - gone);
-            }
+        if below && start > 0 && segment.state(start - 1) == State::Free {
+            let free = start - segment.record(start - 1).len.get();
+            gone += empty_part(segment, free, segment.huge_below(start).max(free), start);
         }
+        if above && end < segment.top.get() && segment.state(end) == State::Free {
+            gone += empty_part(segment, end, end, segment.huge_above(end).min(end + segment.record(end).len.get()));
+        }
+        regions[usize::from(segment.huge)].dirty -= gone;
         gone
     }
 
@@ -145,6 +155,38 @@ impl Heap {
         }
         runs
     }
+}
+
+/// Gives back units of the free span at `span`; bytes that were dirty. The caller holds the heap's lock.
+fn empty_part(segment: &Segment, span: u32, from: u32, to: u32) -> usize {
+    let mut at = from;
+    while at < to {
+        let first = at + unmapped_run(segment.ages(at, to - at));
+        let run = mapped_run(segment.ages(first, to - first));
+        let bytes = (run as usize) << segment.unit_shift;
+        // SAFETY: the units are free and the lock is held, so nobody uses them (law 8).
+        if run > 0 && unsafe { os::discard(segment.address(first), bytes) }.is_ok() {
+            segment.empty(first, run, CLEAN);
+        }
+        at = first + run;
+    }
+    let (len, before) = segment.unlist(span);
+    let dirty = segment.count_dirty(span, len);
+    segment.list(span, len, dirty);
+    ((before - dirty) as usize) << segment.unit_shift
+}
+
+/// Gives back at least `bytes` of some heaps' free memory if there is as much, the longest idle first.
+pub(crate) fn purge_oldest<'a>(heaps: impl Iterator<Item = &'a Heap> + Clone, bytes: usize) -> usize {
+    let mut gone = 0;
+    for min_ticks in [30, 10, 5, 3, 2, 1, 0] {
+        for heap in heaps.clone() {
+            if gone < bytes {
+                gone += heap.purge(min_ticks, bytes - gone);
+            }
+        }
+    }
+    gone
 }
 
 /// The first run of units, in whole pages, that are all free, none younger than `min_ticks`, and some dirty.
@@ -218,7 +260,7 @@ fn settle(region: &mut Region, run: &Run, age: Option<u8>) -> usize {
         let mapped = segment.ages(run.start, run.len).iter().filter(|&&age| age != UNMAPPED).count();
         region.mapped -= mapped << segment.unit_shift;
     }
-    segment.ages(run.start, run.len).fill(age);
+    segment.empty(run.start, run.len, age);
     segment.give(run.start, run.len, 0);
     size
 }

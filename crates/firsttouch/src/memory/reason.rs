@@ -18,12 +18,16 @@ pub enum Reason {
     Node,
     /// Transparent huge pages are off.
     Off,
+    /// Transparent huge pages are off for shared memory.
+    OffShared,
     /// The system does not permit it.
     NotPermitted,
     /// The thread's memory policy does not allow these nodes.
     OuterPolicy,
     /// The cpuset does not allow these nodes.
     Cpuset,
+    /// Nobody said how the array's axes lie.
+    Axis,
     /// The kernel lacks it.
     Unsupported,
     /// Somebody interrupted it.
@@ -57,26 +61,30 @@ impl Reason {
             Self::Pool => 4,
             Self::Node => 5,
             Self::Off => 6,
-            Self::NotPermitted => 7,
-            Self::OuterPolicy => 8,
-            Self::Cpuset => 9,
-            Self::Unsupported => 10,
-            Self::Interrupted => 11,
-            Self::Errno(_) => 12,
+            Self::OffShared => 7,
+            Self::NotPermitted => 8,
+            Self::OuterPolicy => 9,
+            Self::Cpuset => 10,
+            Self::Axis => 11,
+            Self::Unsupported => 12,
+            Self::Interrupted => 13,
+            Self::Errno(_) => 14,
         }
     }
 
     /// Every one, in that order.
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::Small,
         Self::Waste,
         Self::Alignment,
         Self::Pool,
         Self::Node,
         Self::Off,
+        Self::OffShared,
         Self::NotPermitted,
         Self::OuterPolicy,
         Self::Cpuset,
+        Self::Axis,
         Self::Unsupported,
         Self::Interrupted,
         Self::Errno(0),
@@ -92,9 +100,13 @@ impl fmt::Display for Reason {
             Self::Pool => write!(f, "the kernel's pool has too few (/sys/kernel/mm/hugepages: nr_hugepages)"),
             Self::Node => write!(f, "the nodes asked for have too few of them free"),
             Self::Off => write!(f, "/sys/kernel/mm/transparent_hugepage/enabled says never"),
+            Self::OffShared => {
+                write!(f, "/sys/kernel/mm/transparent_hugepage/shmem_enabled gives shared memory none")
+            }
             Self::NotPermitted => write!(f, "the system does not permit it (EPERM, as containers do by seccomp)"),
             Self::OuterPolicy => write!(f, "the memory policy that the process was started with keeps to other nodes"),
             Self::Cpuset => write!(f, "the cpuset leaves other nodes only"),
+            Self::Axis => write!(f, "here bytes are known and no axes, so the slabs are of bytes"),
             Self::Unsupported => write!(f, "the kernel can't"),
             Self::Interrupted => write!(f, "it was interrupted"),
             Self::Errno(0) => write!(f, "the kernel refused"),

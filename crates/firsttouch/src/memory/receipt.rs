@@ -95,7 +95,8 @@ impl Receipt {
 pub const STEPS: [&str; 4] = ["huge", "numa", "populate", "lock"];
 
 /// Blocks and bytes: by wish, and by outcome (granted, then the reasons).
-static SUMS: [[[AtomicU64; 2]; 13]; 4] = [const { [const { [const { AtomicU64::new(0) }; 2] }; 13] }; 4];
+static SUMS: [[[AtomicU64; 2]; 1 + Reason::ALL.len()]; 4] =
+    [const { [const { [const { AtomicU64::new(0) }; 2] }; 1 + Reason::ALL.len()] }; 4];
 
 fn count(step: usize, outcome: Outcome, bytes: usize) {
     let at = match outcome {

@@ -1,5 +1,6 @@
-//! The memory of a segment's records and ages, opened as its top rises and emptied as it falls.
+//! The memory of a segment's records, ages and proofs, opened as its top rises and emptied as it falls.
 
+use super::proofs;
 use super::segment::{Record, Segment};
 use crate::os::{self, Errno};
 use std::cell::Cell;
@@ -10,7 +11,11 @@ pub(super) const STEP: usize = 64 << 10;
 /// Opens what the records of all units below `top` need. The caller holds the heap's lock.
 pub(super) fn open(segment: &Segment, top: u32) -> Result<(), Errno> {
     open_array(segment.records as usize, &segment.records_open, top as usize * size_of::<Record>())?;
-    open_array(segment.ages as usize, &segment.ages_open, top as usize)
+    open_array(segment.ages as usize, &segment.ages_open, top as usize)?;
+    if segment.proofs.is_null() {
+        return Ok(());
+    }
+    open_array(segment.proofs as usize, &segment.proofs_open, proofs::bytes(top as usize))
 }
 
 /// Opens the first `need` bytes of an array, of which `open` are open.
@@ -27,6 +32,7 @@ pub(super) fn empty(segment: &Segment, top: u32) {
     let arrays = [
         (segment.records as usize, segment.records_open.get(), top as usize * size_of::<Record>()),
         (segment.ages as usize, segment.ages_open.get(), top as usize),
+        (segment.proofs as usize, segment.proofs_open.get(), proofs::bytes(top as usize)),
     ];
     for (start, open, used) in arrays {
         let from = used.next_multiple_of(os::page_size());

@@ -17,6 +17,8 @@ pub(crate) struct Shape {
     pub page: usize,
     /// Whether huge pages are asked for.
     pub huge: bool,
+    /// The home of its memory, on machines with several.
+    pub home: Option<u8>,
 }
 
 /// Used units, and what was known when they were taken.

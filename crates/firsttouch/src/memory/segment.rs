@@ -5,9 +5,10 @@
 
 use super::ages::{CLEAN, FIRST_EPOCH};
 use super::class;
+use super::heap::huge_page;
 use crate::allocator::Allocator;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicPtr};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// What is known about one unit. A span's length and state stand in its first and in its last unit.
 ///
@@ -53,6 +54,24 @@ impl Lists {
     pub(super) const EMPTY: Self = Self { heads: [NONE; class::COUNT], filled: [0; class::COUNT.div_ceil(64)] };
 }
 
+/// A number that changes under the heap's lock and may be read without it.
+pub(crate) struct Top(AtomicU32);
+
+impl Top {
+    pub(super) const fn new(top: u32) -> Self {
+        Self(AtomicU32::new(top))
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> u32 {
+        self.0.load(Relaxed)
+    }
+
+    pub(super) fn set(&self, top: u32) {
+        self.0.store(top, Relaxed);
+    }
+}
+
 /// See the module. It lives at the start of its own metadata.
 #[repr(C)]
 pub(crate) struct Segment {
@@ -62,6 +81,8 @@ pub(crate) struct Segment {
     pub unit_shift: u32,
     /// Whether huge pages are asked for.
     pub huge: bool,
+    /// The home of its memory; the first where there is one only.
+    pub home: u8,
     /// Units that the claim has room for.
     pub capacity: u32,
     /// The allocator that all units belong to.
@@ -74,13 +95,16 @@ pub(crate) struct Segment {
     pub claim: (usize, usize),
     /// Whether the address space is ours alone, to be opened by need; otherwise all of it was opened at once.
     pub open_by_need: bool,
-    /// Bytes of `records` and `ages` that are opened.
+    /// Bytes of `records`, `ages` and `proofs` that are opened.
     pub records_open: Cell<usize>,
     pub ages_open: Cell<usize>,
+    pub proofs_open: Cell<usize>,
     pub(super) records: *mut Record,
     pub ages: *mut u8,
+    /// Null where nobody looks.
+    pub(super) proofs: *const AtomicU64,
     /// Units that were ever opened; all have records.
-    pub top: Cell<u32>,
+    pub top: Top,
     /// Whether `top` may rise.
     pub growable: Cell<bool>,
     pub(super) lists: [Cell<Lists>; 2],
@@ -107,6 +131,18 @@ impl Segment {
     pub(crate) fn unit_of(&self, address: usize) -> Option<u32> {
         let unit = address.wrapping_sub(self.base) >> self.unit_shift;
         (unit < self.capacity as usize).then_some(unit as u32)
+    }
+
+    /// The last unit up to `unit` at which a huge page begins, or the first unit.
+    pub(super) fn huge_below(&self, unit: u32) -> u32 {
+        let into = (self.address(unit) % huge_page()) >> self.unit_shift;
+        unit.saturating_sub(into as u32)
+    }
+
+    /// The first unit from `unit` on at which a huge page begins.
+    pub(super) fn huge_above(&self, unit: u32) -> u32 {
+        let left = self.address(unit).next_multiple_of(huge_page()) - self.address(unit);
+        unit + (left >> self.unit_shift) as u32
     }
 
     #[inline]
@@ -160,6 +196,16 @@ impl Segment {
         // Bytes are summed in bytes, as far as that is safe, so that the compiler can use vectors.
         let sum = |chunk: &[u8]| chunk.iter().map(|&age| u8::from(age >= FIRST_EPOCH)).sum::<u8>();
         self.ages(start, len).chunks(255).map(|chunk| u32::from(sum(chunk))).sum()
+    }
+
+    /// The same in bytes.
+    pub(crate) fn dirty_bytes(&self, start: u32, len: u32) -> usize {
+        (self.count_dirty(start, len) as usize) << self.unit_shift
+    }
+
+    /// Lets the ages of a used span's units say that they are dirty, freed in `epoch`.
+    pub(crate) fn make_dirty(&self, start: u32, len: u32, epoch: u8) {
+        self.ages(start, len).fill(epoch);
     }
 
     /// Calls `visit` with the start and length of every run of dirty units among `len` units from `start`.

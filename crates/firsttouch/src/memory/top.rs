@@ -94,7 +94,7 @@ impl Region {
             if run > 0 && unsafe { os::unmap(segment.address(from), bytes) }.is_err() {
                 return false;
             }
-            segment.ages(from, run).fill(UNMAPPED);
+            segment.empty(from, run, UNMAPPED);
             self.mapped -= bytes;
             at = from + run;
         }

@@ -1,5 +1,6 @@
-//! A failing operating system, for tests: any call of the contract can be made to fail.
+//! For tests: a system that fails, as any call of the contract can be made to, and a machine with several nodes.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering::Relaxed};
 
 /// A call that can be made to fail.
@@ -51,4 +52,44 @@ pub fn fail_after(calls: &[Call], pass: i64, fail: i64) {
 #[inline]
 pub fn injected(call: Call) -> bool {
     CALLS.load(Relaxed) & call as u32 != 0 && PASS.fetch_sub(1, Relaxed) <= 0 && FAIL.fetch_sub(1, Relaxed) > 0
+}
+
+/// Several nodes on a machine that has one: each processor is on another of them, by turns.
+#[derive(Clone, Copy, Debug)]
+pub struct Pretence {
+    /// How many.
+    pub nodes: usize,
+    /// The node of a page that is there, by its address.
+    pub node_of: fn(usize) -> usize,
+}
+
+thread_local! {
+    static PRETENCE: Cell<Option<Pretence>> = const { Cell::new(None) };
+    static PROCESSOR: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// Lets `body` make allocators that see several nodes, then and later. For tests only.
+pub fn pretend<T>(pretence: Pretence, body: impl FnOnce() -> T) -> T {
+    let before = PRETENCE.replace(Some(pretence));
+    let made = body();
+    PRETENCE.set(before);
+    made
+}
+
+/// What is pretended in this thread.
+pub fn pretence() -> Option<Pretence> {
+    PRETENCE.get()
+}
+
+/// Lets this thread run on `processor` for such allocators.
+pub fn pretend_on(processor: Option<usize>) {
+    PROCESSOR.set(processor);
+}
+
+/// The processor that such allocators see.
+pub fn pretended_processor() -> usize {
+    #[cfg(shuttle)]
+    return shuttle::rand::Rng::gen_range(&mut shuttle::rand::thread_rng(), 0..2); // the model checker tries them all
+    #[cfg(not(shuttle))]
+    PROCESSOR.get().unwrap_or_else(super::current_processor)
 }

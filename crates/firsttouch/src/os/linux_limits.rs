@@ -102,6 +102,14 @@ pub fn memory_total() -> usize {
     cgroup().map_or(total, |(limit, _)| total.min(limit))
 }
 
+/// Bytes of this process that are in memory.
+pub fn resident() -> usize {
+    let mut buffer = [0; 128];
+    let pages =
+        read(c"/proc/self/statm", &mut buffer).and_then(|text| text.split_ascii_whitespace().nth(1)?.parse().ok());
+    pages.map_or(0, |pages: usize| pages * page_size())
+}
+
 /// Bytes that the machine and the container can still give: the smaller of MemAvailable and what the memory cgroup's
 /// limit leaves.
 pub fn headroom() -> usize {

@@ -37,6 +37,15 @@ impl ThreadPolicy {
         (!free.contains(&mode)).then_some(self.nodes)
     }
 
+    /// Whether what a thread under it touches comes from `near`, while it runs there.
+    pub fn leads_to(&self, near: &Nodes) -> bool {
+        match self.mode & !MODE_FLAGS {
+            libc::MPOL_DEFAULT | libc::MPOL_LOCAL => true,
+            libc::MPOL_BIND | libc::MPOL_PREFERRED | 5 => self.nodes.is_empty() || !self.nodes.and(near).is_empty(),
+            _ => false,
+        }
+    }
+
     /// What somebody would call it.
     pub fn name(&self) -> &'static str {
         match self.mode & !MODE_FLAGS {
@@ -153,6 +162,18 @@ pub fn current_node() -> usize {
     // SAFETY: the kernel writes one number.
     unsafe { libc::syscall(libc::SYS_getcpu, null_mut::<u32>(), &raw mut node, null_mut::<c_void>()) };
     node as usize
+}
+
+/// Bytes of a node's memory that nobody uses, and about how many of them the kernel keeps, as it takes another node's
+/// first.
+pub fn free_memory_of(node: usize) -> Option<(usize, usize)> {
+    let text = system_file(&format!("/sys/devices/system/node/node{node}/meminfo"))?;
+    let bytes = |name: &str| {
+        let line = text.lines().find_map(|line| line.split_once(name))?.1;
+        Some(line.split_whitespace().next()?.parse::<usize>().ok()? << 10)
+    };
+    let least: usize = system_file("/proc/sys/vm/min_free_kbytes")?.trim().parse().ok()?;
+    Some((bytes("MemFree:")?, (least << 10) + bytes("MemTotal:")? / 256))
 }
 
 /// sched_getaffinity(2): the processors this thread may run on.

@@ -16,10 +16,13 @@
 //! - [`spawn`], [`Thread::join`]: a thread that blocks all signals and needs no allocator.
 //! - [`at_fork`]: run code around every fork. [`why_refused`]: which limit explains a refusal.
 //! - [`headroom`]: bytes that the machine or the container can still give. [`address_space_limit`]: the process's bound.
+//!   [`resident`]: what it has.
+//! - [`memory_file`], [`open_memory_file`], [`map_file`]: memory that other processes can map; [`file_name`] and
+//!   [`file_number`] find it there.
 //! - [`is_shared`]: whether forked children would write to the same memory.
 //! - [`map_huge`], [`populate`], [`collapse`], [`lock`], [`bind`], [`move_pages`]: page size, prefault and NUMA node of a
 //!   range; [`thread_policy`], [`prefer_node`], [`thread_processors`], [`run_on_processors`]: of a thread;
-//!   [`allowed_nodes`], [`current_node`], [`explicit_huge_pages`], [`free_huge_pages`], [`transparent_huge_pages`],
+//!   [`allowed_nodes`], [`current_node`], [`free_memory_of`], [`explicit_huge_pages`], [`free_huge_pages`], [`transparent_huge_pages`],
 //!   [`lock_limit`], [`system_file`]: what there is. Each may be refused; placement says so in its receipt.
 //! - [`watch_faults`]: a memory fault is noted before it ends the process. [`write_at_start`]: how a handler notes it.
 
@@ -31,6 +34,8 @@ mod linux;
 mod linux_faults;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 mod linux_limits;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+mod linux_memory_files;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 mod linux_page_table;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
@@ -49,6 +54,8 @@ pub use linux_faults::*;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 pub use linux_limits::*;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+pub use linux_memory_files::*;
+#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 pub use linux_page_table::*;
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 pub use linux_placement::*;
@@ -62,7 +69,7 @@ pub use none::*;
 mod bits;
 mod inject;
 pub use bits::{Bits, Nodes, Processors};
-pub use inject::{Call, fail_after, injected};
+pub use inject::{Call, Pretence, fail_after, injected, pretence, pretend, pretend_on, pretended_processor};
 
 /// An access to memory that is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +150,8 @@ impl Errno {
     pub const AGAIN: Self = Self(11);
     /// A bad address, or no page of one's own is there: what [`nodes_of`] says of the zero page (EFAULT).
     pub const BAD_ADDRESS: Self = Self(14);
+    /// Not permitted, by the rights of a file (EACCES).
+    pub const NO_ACCESS: Self = Self(13);
     /// Somebody holds it (EBUSY).
     pub const BUSY: Self = Self(16);
     /// The arguments make no sense to this kernel (EINVAL).

@@ -14,7 +14,7 @@ extern "C" fn another_process() {
 }
 
 /// The number of this thread; no two threads of a process ever share one, and none is zero.
-fn thread() -> u64 {
+pub(crate) fn thread() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     thread_local! {
         static OWN: u64 = LAST.fetch_add(1, Relaxed) + 1;

@@ -7,6 +7,7 @@ pub mod forked;
 pub mod held;
 pub mod limits;
 pub mod mapped;
+pub mod nodes;
 pub mod pages;
 pub mod pattern;
 pub mod process;

@@ -21,6 +21,7 @@ use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Po
 use firsttouch::arena::Arena;
 use firsttouch::memory::placement::{Page, Placement, Populate};
 use firsttouch::memory::policy::{Policy, Which};
+use firsttouch::os::{Pretence, pretend};
 use firsttouch::scratch::{self, Buffer, Over, Scope};
 use firsttouch::sources::{Aligned, Calloc, Malloc, Pages, PlacedPages};
 use std::sync::Arc;
@@ -70,6 +71,11 @@ fn keeping(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
 fn placed(pages: &[Page], populate: Populate) -> Arc<dyn Allocator> {
     let policy = Some(Policy::Bind(Which::All));
     PlacedPages::new(Placement { pages: pages.to_vec(), populate, policy, ..Placement::default() })
+}
+
+/// Made on a machine with two nodes, which have turns in every 64 KiB, whoever touched them.
+fn on_two_nodes(make: Make) -> Arc<dyn Allocator> {
+    pretend(Pretence { nodes: 2, node_of: |page| page >> 16 & 1 }, make)
 }
 
 fn over(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
@@ -170,6 +176,8 @@ contract! {
     pool_at_once: Pool::new(Options { decay: Some(Duration::ZERO), ..Options::default() });
     pool_bounded: Pool::new(Options { max_idle: Some(8 << 20), ..Options::default() });
     pool_keeps_nothing: Pool::new(Options { max_idle: Some(0), decay: Some(Duration::ZERO), huge: true });
+    pool_two_nodes: on_two_nodes(pool);
+    pool_malloc_two_nodes: on_two_nodes(|| over(Arc::new(Malloc)));
     tracked_pool: tracked(pool());
     tracked_lines: Tracked::new(pool(), Some(|| 7));
     tracked_calloc: tracked(Arc::new(Calloc));

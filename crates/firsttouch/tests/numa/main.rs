@@ -3,11 +3,15 @@
 
 #![allow(unsafe_code)] // Safety: each block says what it rests on.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod guest;
 mod looked;
 mod moved;
 mod outside;
+mod own_machine;
 mod placed;
+mod pools;
 mod threads;
 mod view;
 
@@ -43,6 +47,19 @@ const TESTS: &[Test] = &[
     ("run_on nests", 2, threads::nested),
     ("a pool on a node", 2, threads::pool_on_a_node),
     ("a forked child places too", 2, threads::forked),
+    ("pools: blocks that threads hand each other", 2, pools::handed_over),
+    ("pools: blocks that another node wrote first", 2, pools::written_elsewhere),
+    ("pools: blocks that both nodes wrote first", 2, pools::spread),
+    ("pools: blocks that grow", 2, pools::grown),
+    ("pools: random programs", 2, pools::by_chance),
+    ("pools: a loop takes nothing fresh", 2, pools::recycles),
+    ("pools: what was migrated", 2, pools::migrated),
+    ("pools: forks", 2, pools::forked),
+    ("pools: other policies", 2, pools::other_policies),
+    ("pools: a cpuset", 2, pools::cpuset),
+    ("pools: a node that is full", 2, pools::full),
+    ("pools: a container that does not tell", 2, pools::untold),
+    ("pools: processors without memory", 1, pools::without_memory),
     ("nodes that are not there", 1, outside::not_there),
     ("a node without memory", 1, outside::without_memory),
     ("a node that is offline", 1, outside::offline),
@@ -50,6 +67,11 @@ const TESTS: &[Test] = &[
     ("a cpuset", 2, outside::cpuset),
     ("a container that refuses mbind", 1, outside::refused),
     ("strict", 2, outside::strict),
+    ("slabs along an axis at creation", 2, own_machine::slabs_along_an_axis),
+    ("more slabs than the kernel is told of", 2, own_machine::many_slabs),
+    ("huge pages reserved at boot and later", 2, own_machine::huge_pages_from_the_pool),
+    ("residency: so many pages that several threads ask", 2, own_machine::nodes_of_many_pages),
+    ("pages that are swapped out", 2, own_machine::swapped),
 ];
 
 fn main() {
@@ -57,7 +79,10 @@ fn main() {
     let nodes = view::nodes().len();
     println!("nodes with memory: {}", view::nodes());
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
-    for (name, needs, test) in TESTS {
+    // The names that are given, in a guest by the kernel's command line; else all.
+    let named: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let wanted = |name: &str| named.is_empty() || named.iter().any(|word| name.contains(word.as_str()));
+    for (name, needs, test) in TESTS.iter().filter(|(name, ..)| wanted(name)) {
         if nodes < *needs || (!guest && !outside::may_run_here(name)) {
             println!("test {name} ... skipped: it needs {needs} nodes with memory, in a machine of its own");
             skipped += 1;

@@ -83,30 +83,38 @@ pub fn numactl() {
     });
 }
 
-pub fn cpuset() {
-    let (bound, other) = (numbers()[1], numbers()[0]);
+/// Runs `body` where only the memory of one node may be used.
+pub fn in_a_cpuset(node: usize, body: impl FnOnce()) {
     write("/sys/fs/cgroup/cgroup.subtree_control", "+cpuset").unwrap();
     create_dir_all("/sys/fs/cgroup/some").unwrap();
-    write("/sys/fs/cgroup/some/cpuset.mems", bound.to_string()).unwrap();
+    write("/sys/fs/cgroup/some/cpuset.mems", node.to_string()).unwrap();
     write("/sys/fs/cgroup/some/cgroup.procs", "1").unwrap();
-    policy_from(bound, other, Reason::Cpuset);
+    body();
     write("/sys/fs/cgroup/cgroup.procs", "1").unwrap();
+}
+
+pub fn cpuset() {
+    let (bound, other) = (numbers()[1], numbers()[0]);
+    in_a_cpuset(bound, || policy_from(bound, other, Reason::Cpuset));
     assert_eq!(outcome(&other.to_string()).0, Outcome::Granted);
 }
 
 /// As the seccomp profile of a container does.
 pub fn refused_by_seccomp() {
+    refuse(&[libc::SYS_mbind, libc::SYS_set_mempolicy]);
+}
+
+/// Lets the system refuse some calls to this thread.
+pub fn refuse(calls: &[libc::c_long]) {
     let filter = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter { code: code as u16, jt, jf, k };
     let (load, equal, answer) =
         (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, libc::BPF_JMP | libc::BPF_JEQ, libc::BPF_RET);
-    let refuse = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
-    let mut filters = [
-        filter(load, 0, 0, 0), // the call's number
-        filter(equal | libc::BPF_K, libc::SYS_mbind as u32, 2, 0),
-        filter(equal | libc::BPF_K, libc::SYS_set_mempolicy as u32, 1, 0),
-        filter(answer | libc::BPF_K, libc::SECCOMP_RET_ALLOW, 0, 0),
-        filter(answer | libc::BPF_K, refuse, 0, 0),
-    ];
+    let mut filters = vec![filter(load, 0, 0, 0)]; // the call's number
+    for (at, &call) in calls.iter().enumerate() {
+        filters.push(filter(equal | libc::BPF_K, call as u32, (calls.len() - at) as u8, 0));
+    }
+    filters.push(filter(answer | libc::BPF_K, libc::SECCOMP_RET_ALLOW, 0, 0));
+    filters.push(filter(answer | libc::BPF_K, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32, 0, 0));
     let program = libc::sock_fprog { len: filters.len() as u16, filter: filters.as_mut_ptr() };
     // SAFETY: the program lives through the calls; it binds this thread alone.
     unsafe {

@@ -13,11 +13,22 @@ def look(root: Path) -> dict[str, Any]:
     return {
         "nodes": files.read(root / "sys/devices/system/node/online"),
         "with_memory": files.read(root / "sys/devices/system/node/has_memory"),
+        "distances": _distances(root),
         "balancing": None if balancing is None else bool(balancing),
         "policies": _policies(root),
         "memory_allowed": status.get("Mems_allowed_list"),
         "processors_allowed": status.get("Cpus_allowed_list"),
     }
+
+
+def _distances(root: Path) -> dict[str, list[int]] | None:
+    """Read each node's distance to every node, in their order; 10 is its own memory."""
+    found = {}
+    for folder in (root / "sys/devices/system/node").glob("node*"):
+        words = (files.read(folder / "distance") or "").split()
+        if folder.name[4:].isdecimal() and words and all(word.isdecimal() for word in words):
+            found[folder.name[4:]] = [int(word) for word in words]
+    return dict(sorted(found.items(), key=lambda item: int(item[0]))) or None
 
 
 def _policies(root: Path) -> list[str] | None:
@@ -37,10 +48,21 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         ("nodes", files.known(found["nodes"])),
         ("with memory", files.known(found["with_memory"])),
+        *_table(found["distances"]),
         ("AutoNUMA", balancing),
         ("memory policy", ", ".join(policies) if policies else "unknown"),
         ("cpuset: memory", f"nodes {files.known(found['memory_allowed'])}"),
         ("cpuset: processors", files.known(found["processors_allowed"])),
+    ]
+
+
+def _table(distances: dict[str, list[int]] | None) -> list[tuple[str, str]]:
+    if not distances:
+        return [("distances", "unknown")]
+    rows = [("distances", "to node " + " ".join(f"{number:>4}" for number in distances))]
+    return rows + [
+        (f"  of node {number}", " " * len("to node ") + " ".join(f"{distance:>4}" for distance in line))
+        for number, line in distances.items()
     ]
 
 

@@ -3,6 +3,7 @@
 use super::{Lock, Padded, Pool, Shard, os};
 use crate::allocator::Allocator;
 use crate::memory::ages::ticks_since;
+use crate::memory::bound;
 use crate::memory::caretaker::{TICK, Ward};
 use crate::stats::Stats;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -56,18 +57,28 @@ impl Pool {
         self.shards.iter().map(|Padded(shard)| shard)
     }
 
-    /// Gives what the shards remember to the heap, where `old` says so of its epoch; number of spans.
-    pub(super) fn flush(&self, old: impl Fn(u8) -> bool) -> usize {
-        let mut count = 0;
+    /// Gives what the shards remember to the heaps, where `old` says so of its epoch.
+    pub(super) fn flush(&self, old: impl Fn(u8) -> bool) {
         for shard in self.shards() {
-            loop {
-                let recent = shard.lock().pop_oldest(&old);
-                let Some(recent) = recent else { break };
-                self.heap.give(recent.kind, recent.span, recent.epoch);
-                count += 1;
-            }
+            self.flush_shard(shard, &old);
         }
-        count
+    }
+
+    /// The same of the shards of one home, all that they have; number of spans.
+    pub(super) fn flush_home(&self, home: u8) -> usize {
+        let its = |at: usize| self.heaps.homes.is_none_or(|homes| homes.of_shard(at) == home);
+        let shards = self.shards().enumerate().filter(|(at, _)| its(*at));
+        shards.map(|(_, shard)| self.flush_shard(shard, &|_| true)).sum()
+    }
+
+    fn flush_shard(&self, shard: &Lock<Shard>, old: &impl Fn(u8) -> bool) -> usize {
+        let mut count = 0;
+        loop {
+            let recent = shard.lock().pop_oldest(old);
+            let Some(recent) = recent else { return count };
+            self.heaps.of(recent.span).give(recent.kind, recent.span, recent.epoch);
+            count += 1;
+        }
     }
 
     fn cached(&self) -> usize {
@@ -78,7 +89,7 @@ impl Pool {
     /// explains, or the machine runs short.
     pub(super) fn make_room(&self, fresh: usize) {
         self.look_at_bound();
-        let held = self.heap.held();
+        let held = self.heaps.held();
         let held = held.out + held.dirty;
         let idle = held.saturating_sub(self.meter.active.load(Relaxed).max(0) as usize);
         self.meter.peak_held.fetch_max(held as isize, Relaxed);
@@ -94,16 +105,20 @@ impl Pool {
         }
     }
 
-    /// Bytes by which idle memory exceeds what the machine or the container has left, where that may be little: the
-    /// kernel's killer does not wait for the caretaker.
+    /// Bytes by which idle memory exceeds what the machine, the container or a bound from outside leave, where that may be
+    /// little: the kernel's killer does not wait for the caretaker.
     fn shortage(&self, fresh: usize, held: usize, idle: usize) -> usize {
         let unasked = self.unasked.fetch_add(fresh, Relaxed) + fresh;
-        if unasked < ASK_MIN || held < self.total / 2 {
+        if unasked < ASK_MIN {
             return 0;
         }
         self.unasked.store(0, Relaxed);
+        let by_bound = bound::left().map_or(0, |left| idle.saturating_sub(left));
+        if held < self.total / 2 {
+            return by_bound;
+        }
         let left = os::headroom().saturating_sub(self.total / 16);
-        idle.saturating_sub(left)
+        idle.saturating_sub(left).max(by_bound)
     }
 
     /// Looks whether the process has a bound on its address space.
@@ -116,7 +131,7 @@ impl Pool {
     #[cold]
     pub(super) fn vacate(&self, may: usize) {
         let beyond = |may: usize| {
-            let held = self.heap.held();
+            let held = self.heaps.held();
             (held.mapped.saturating_sub(held.out) + self.cached()).saturating_sub(may)
         };
         if beyond(may.saturating_add(self.stuck_space.load(Relaxed))) > 0 {
@@ -124,7 +139,7 @@ impl Pool {
             self.flush(|_| true);
             self.purge_oldest(beyond(may / 2));
             if beyond(may / 2) > 0 {
-                self.heap.unmap_clean();
+                self.heaps.unmap_clean();
             }
             self.stuck_space.store(beyond(may / 2), Relaxed);
         }
@@ -139,7 +154,7 @@ impl Pool {
     }
 
     fn purge_oldest(&self, bytes: usize) -> usize {
-        let gone = self.heap.purge_oldest(bytes);
+        let gone = self.heaps.purge_oldest(bytes);
         self.meter.purged.fetch_add(gone as u64, Relaxed);
         gone
     }
@@ -158,7 +173,7 @@ impl Pool {
             stats.allocated_bytes += counts.allocated_bytes;
             stats.recycled_bytes += counts.recycled_bytes;
         }
-        let held = self.heap.held();
+        let held = self.heaps.held();
         let whole = |n: &std::sync::atomic::AtomicIsize| n.load(Relaxed).max(0) as usize;
         Stats {
             in_use: whole(&self.meter.in_use),
@@ -179,30 +194,30 @@ impl Pool {
     }
 }
 
-/// Bytes that may be kept idle now: never more than the machine or the container has left.
+/// Bytes that may be kept idle now: never more than the machine, the container or a bound from outside leave.
 pub(super) fn idle_limit(max_idle: usize, idle: usize) -> usize {
-    if idle < ASK_MIN { max_idle } else { max_idle.min(os::headroom()) }
+    if idle < ASK_MIN { max_idle } else { max_idle.min(bound::headroom()) }
 }
 
 impl Ward for Pool {
     fn tick(&self) {
         self.look_at_bound();
         if self.clock.tick() {
-            self.heap.tick();
+            self.heaps.tick();
         }
-        let now = self.heap.epoch();
+        let now = self.heaps.epoch();
         self.flush(|epoch| ticks_since(epoch, now) >= 2);
         if let Some(epochs) = self.clock.decay_epochs {
             if epochs < 2 {
                 self.flush(|_| true);
             }
-            let gone = self.heap.purge(epochs, usize::MAX);
+            let gone = self.heaps.purge(epochs);
             if gone > 0 {
-                self.heap.lower_tops();
+                self.heaps.lower_tops();
             }
             self.meter.purged.fetch_add(gone as u64, Relaxed);
         }
-        let idle = self.heap.held().dirty + self.cached();
+        let idle = self.heaps.held().dirty + self.cached();
         let limit = idle_limit(self.max_idle, idle);
         if idle > limit {
             self.flush(|_| true);
@@ -211,7 +226,7 @@ impl Ward for Pool {
     }
 
     fn rests(&self) -> bool {
-        let held = self.heap.held();
+        let held = self.heaps.held();
         held.out + held.dirty == 0
     }
 
@@ -220,8 +235,8 @@ impl Ward for Pool {
     }
 
     fn hold(&self) {
-        // The heap's locks are never taken under a shard's, nor the other way; the purge's comes first of all.
-        self.heap.hold();
+        // A heap's locks are never taken under a shard's, nor the other way; the purge's comes first of all.
+        self.heaps.hold();
         self.shards().for_each(Lock::hold);
     }
 
@@ -229,7 +244,7 @@ impl Ward for Pool {
         // SAFETY: `hold` took them all.
         unsafe {
             self.shards().for_each(|shard| shard.release());
-            self.heap.release();
+            self.heaps.release();
         }
     }
 }

@@ -2,11 +2,14 @@
 //!
 //! A free puts the span on its processor's shard, nothing more; the shard's oldest goes to the heap, where it is joined
 //! with its neighbours. A request looks at its processor's shard, then in the heap, then takes what the other
-//! processors keep, and only then takes fresh memory. What is held stays near the most that was ever in use.
+//! processors keep, and only then takes fresh memory. What is held stays near the most that was ever in use. On machines
+//! with several nodes there is a heap for each, and what is idle there serves nobody else.
 
 #![allow(unsafe_code)] // Safety: blocks are handed out whole and once, by the heap's spans.
 
 mod care;
+mod heaps;
+mod home;
 mod meter;
 mod over;
 mod shard;
@@ -16,16 +19,18 @@ mod zero;
 use crate::allocator::{AllocError, Allocator, Block, Request};
 use crate::failure;
 use crate::layout::round_up;
-use crate::memory::heap::{self, Heap, Kind};
+use crate::memory::heap::{self, Kind};
+use crate::memory::homes::Homes;
 use crate::memory::lock::Lock;
 use crate::memory::{address_map, caretaker};
 use crate::os;
 use crate::stats::Stats;
+use heaps::Heaps;
 use meter::Meter;
 use shard::{Recent, Shard};
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Requests below this go to the pool's small upstream.
@@ -74,7 +79,7 @@ struct Padded(Lock<Shard>);
 pub struct Pool {
     options: Options,
     max_idle: usize,
-    heap: Heap,
+    heaps: Heaps,
     shards: Box<[Padded]>,
     meter: Meter,
     clock: care::Clock,
@@ -87,17 +92,21 @@ pub struct Pool {
     idle_space: AtomicUsize,
     /// Of these, what the last search could not give back.
     stuck_space: AtomicUsize,
+    /// Whether the system once refused to tell the nodes of pages.
+    untold: AtomicBool,
 }
 
 impl Pool {
     /// A pool of its own.
     pub fn new(options: Options) -> Arc<Self> {
         let total = os::memory_total();
+        let heaps = Heaps::new(Homes::of_the_machine());
+        let shards = heaps.homes.map_or(os::processors().min(64), Homes::shards);
         let pool = Arc::new(Self {
             options,
             max_idle: options.max_idle.unwrap_or(total / 4),
-            heap: Heap::new(),
-            shards: (0..os::processors().min(64)).map(|_| Padded(Lock::new(Shard::new()))).collect(),
+            heaps,
+            shards: (0..shards).map(|_| Padded(Lock::new(Shard::new()))).collect(),
             meter: Meter::default(),
             clock: care::Clock::new(options.decay),
             stuck: AtomicUsize::new(0),
@@ -105,11 +114,12 @@ impl Pool {
             unasked: AtomicUsize::new(0),
             idle_space: AtomicUsize::new(usize::MAX),
             stuck_space: AtomicUsize::new(0),
+            untold: AtomicBool::new(false),
         });
         let address = Arc::as_ptr(&pool);
-        // SAFETY: the pool stays where it is until it is dropped, which closes the heap and leaves the caretaker.
+        // SAFETY: the pool stays where it is until it is dropped, which closes the heaps and leaves the caretaker.
         unsafe {
-            pool.heap.set_owner(address);
+            pool.heaps.set_owner(address);
             caretaker::enter(address);
         }
         pool
@@ -130,14 +140,21 @@ unsafe impl Allocator for Pool {
         })?;
         let kind = self.kind(request.size, request.zeroed);
         let recent = self.take_recent(kind, request);
-        let span = match recent {
+        let mut told = recent.is_none(); // whether its ages, and so its dirty bytes, are true
+        let mut span = match recent {
             Some(span) => span,
             None => self.take_from_heap(kind, request).or_else(|refused| self.retry(kind, request, refused))?,
         };
+        if let Some(homes) = self.heaps.homes
+            && !span.segment.is_proven(span.start, span.len)
+        {
+            // SAFETY: the span was just taken and is nobody else's.
+            (span, told) = unsafe { self.bring_home(homes, span, request, told) };
+        }
         if request.zeroed {
             // SAFETY: the span was just taken and is nobody else's.
             unsafe {
-                if recent.is_some() || span.dirty == span.bytes() {
+                if !told || span.dirty == span.bytes() {
                     let page = if kind == Kind::Huge { heap::huge_page() } else { os::page_size() };
                     let again = zero::recycled(span, request.size, page);
                     if again > 0 {
@@ -148,7 +165,7 @@ unsafe impl Allocator for Pool {
                 }
             }
         }
-        let zeroed = request.zeroed || (recent.is_none() && span.dirty == 0);
+        let zeroed = request.zeroed || (told && span.dirty == 0);
         // SAFETY: spans lie in mapped memory, never at zero.
         let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(span.address())) };
         Ok(Block { address, size: span.bytes(), zeroed })
@@ -158,14 +175,16 @@ unsafe impl Allocator for Pool {
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         let Some((kind, span)) = heap::span_at(address.as_ptr() as usize) else { return };
         let asked = span.segment.asked(span.start) as isize;
-        let mut shard = self.shard().lock();
+        let here = self.here();
+        let mut shard = self.shard(here).lock();
         shard.counts.blocks -= 1;
         self.meter.note(&mut shard.counts, -asked, -(span.bytes() as isize));
-        let recent = Recent { kind, span, epoch: self.heap.epoch() };
-        let oldest = if span.bytes() <= SHARD_MAX { shard.put(recent) } else { Some(recent) };
+        let recent = Recent { kind, span, epoch: self.heaps.epoch() };
+        let stays = span.bytes() <= SHARD_MAX && span.segment.home == here.home;
+        let oldest = if stays { shard.put(recent) } else { Some(recent) };
         drop(shard);
         if let Some(Recent { kind, span, epoch }) = oldest {
-            self.heap.give(kind, span, epoch);
+            self.heaps.of(span).give(kind, span, epoch);
         }
         let idle_space = self.idle_space.load(Relaxed);
         if idle_space != usize::MAX {
@@ -187,22 +206,22 @@ unsafe impl Allocator for Pool {
             if kind == Kind::Small && size > GROW_SMALL_MAX {
                 return false;
             }
-            let Some((_, fresh)) = self.heap.extend(kind, span, need) else { return false };
+            let Some(fresh) = self.extend(kind, span, need) else { return false };
             change = (need - span.bytes()) as isize;
             self.touched(kind, fresh);
         } else if span.bytes() - need >= CUT_MIN.max(span.bytes() / 8) {
-            self.heap.shrink(kind, span, (need >> span.segment.unit_shift).max(1) as u32);
+            self.heaps.of(span).shrink(kind, span, (need >> span.segment.unit_shift).max(1) as u32);
             change = need.max(span.segment.unit()) as isize - span.bytes() as isize;
         }
         span.segment.set_asked(span.start, size);
-        self.meter.note(&mut self.shard().lock().counts, size as isize - asked, change);
+        self.meter.note(&mut self.shard(self.here()).lock().counts, size as isize - asked, change);
         true
     }
 
     fn trim(&self) -> usize {
         self.flush(|_| true);
-        let gone = self.heap.purge(0, usize::MAX);
-        self.heap.lower_tops();
+        let gone = self.heaps.purge(0);
+        self.heaps.lower_tops();
         self.meter.purged.fetch_add(gone as u64, Relaxed);
         gone
     }
@@ -225,6 +244,6 @@ impl Drop for Pool {
         caretaker::leave(std::ptr::from_ref(self));
         self.flush(|_| true);
         // SAFETY: nobody can reach the pool any more; a heap with living blocks stays open (law 8).
-        unsafe { self.heap.close() };
+        unsafe { self.heaps.close() };
     }
 }

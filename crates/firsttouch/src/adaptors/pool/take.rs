@@ -7,7 +7,8 @@ use crate::allocator::{AllocError, Allocator, Request};
 use crate::failure;
 use crate::layout::round_up;
 use crate::memory::caretaker;
-use crate::memory::heap::{self, Kind};
+use crate::memory::heap::{self, Heap, Kind};
+use crate::memory::homes::Place;
 use crate::memory::lock::Lock;
 use crate::memory::region::Span;
 #[cfg(not(shuttle))]
@@ -21,9 +22,15 @@ impl Pool {
         if size >= least && self.options.huge { Kind::Huge } else { Kind::Small }
     }
 
+    /// Where this thread runs.
     #[inline]
-    pub(super) fn shard(&self) -> &Lock<Shard> {
-        &self.shards[processor() % self.shards.len()].0
+    pub(super) fn here(&self) -> Place {
+        self.heaps.here(self.shards.len(), processor)
+    }
+
+    #[inline]
+    pub(super) fn shard(&self, here: Place) -> &Lock<Shard> {
+        &self.shards[here.shard].0
     }
 
     /// The warmest span of this processor that fits.
@@ -32,10 +39,10 @@ impl Pool {
         if request.size > SHARD_MAX {
             return None;
         }
-        let mut shard = self.shard().lock();
+        let mut shard = self.shard(self.here()).lock();
         let span = shard.take(kind, request.size)?;
         if span.address() & (request.align - 1) != 0 {
-            let epoch = self.heap.epoch();
+            let epoch = self.heaps.epoch();
             let _ = shard.put(Recent { kind, span, epoch }); // there is room: it was just taken out
             return None;
         }
@@ -54,23 +61,25 @@ impl Pool {
         self.meter.note(&mut shard.counts, asked as isize, span.bytes() as isize);
     }
 
-    /// A span from the heap: free and dirty, then what other processors keep, then fresh.
+    /// A span from the heap of this home: free and dirty, then what other processors keep, then fresh.
     #[cold]
     pub(super) fn take_from_heap(&self, kind: Kind, request: Request) -> Result<Span, Errno> {
         let Request { size, align, .. } = request;
+        let home = self.heaps.homes.map_or(0, |homes| homes.look_here().home);
+        let heap = self.heaps.at(home);
         let span = if request.zeroed && kind == Kind::Huge && size >= RENEW_MIN {
-            self.take_renewed(request)?
+            self.take_renewed(heap, request)?
         } else {
-            let mut span = self.heap.take_dirty(kind, size, align)?;
-            if span.is_none() && self.flush(|_| true) > 0 {
-                span = self.heap.take_dirty(kind, size, align)?;
+            let mut span = heap.take_dirty(kind, size, align)?;
+            if span.is_none() && self.flush_home(home) > 0 {
+                span = heap.take_dirty(kind, size, align)?;
             }
             match span {
                 Some(span) => span,
-                None => self.heap.take_or_grow(kind, size, align, true)?,
+                None => heap.take_or_grow(kind, size, align, true)?,
             }
         };
-        let mut shard = self.shard().lock();
+        let mut shard = self.shard(self.here()).lock();
         let fresh = span.bytes() - span.dirty;
         shard.counts.recycled += u64::from(fresh == 0);
         shard.counts.recycled_bytes += span.dirty as u64;
@@ -87,19 +96,19 @@ impl Pool {
     }
 
     /// A span of whole huge pages for a large zeroed request; what is dirty is given back first, as often as that helps.
-    fn take_renewed(&self, request: Request) -> Result<Span, Errno> {
+    fn take_renewed(&self, heap: &Heap, request: Request) -> Result<Span, Errno> {
         let page = heap::huge_page();
         let whole = round_up(request.size, page).ok_or(Errno::NO_MEMORY)?;
         let align = request.align.max(page);
         for _ in 0..3 {
-            let span = self.heap.take_or_grow(Kind::Huge, whole, align, false)?;
+            let span = heap.take_or_grow(Kind::Huge, whole, align, false)?;
             if span.dirty == 0 {
                 return Ok(span);
             }
             self.meter.purged.fetch_add(span.dirty as u64, Relaxed);
-            self.heap.give_back(Kind::Huge, span);
+            heap.give_back(Kind::Huge, span);
         }
-        self.heap.take_or_grow(Kind::Huge, whole, align, false)
+        heap.take_or_grow(Kind::Huge, whole, align, false)
     }
 
     pub(super) fn touched(&self, kind: Kind, bytes: usize) {
@@ -111,7 +120,7 @@ impl Pool {
     #[cold]
     pub(super) fn retry(&self, kind: Kind, request: Request, refused: Errno) -> Result<Span, AllocError> {
         self.trim();
-        self.heap.unmap_clean();
+        self.heaps.unmap_clean();
         let result = if refused == Errno::UNSUPPORTED { Err(refused) } else { self.take_from_heap(kind, request) };
         result.map_err(|error| {
             self.meter.failures.fetch_add(1, Relaxed);

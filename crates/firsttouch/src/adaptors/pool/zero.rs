@@ -1,6 +1,7 @@
 //! Making recycled memory zero, the cheapest way that keeps what is sparse sparse.
 
 use crate::layout::{round_down, round_up};
+use crate::memory::ages::CLEAN;
 use crate::memory::region::Span;
 use crate::os;
 
@@ -20,18 +21,33 @@ pub(super) unsafe fn recycled(span: Span, size: usize, page: usize) -> usize {
     let address = span.address();
     // SAFETY: the caller's promise.
     unsafe {
-        if size >= LOOK_MIN && middle_is_absent(address, size) {
-            let from = round_up(address, page).unwrap_or(usize::MAX);
-            let to = round_down(address + size, page);
-            if from < to && os::discard(from, to - from).is_ok() {
-                fill(address, from - address);
-                fill(to, address + size - to);
-                return to - from;
-            }
+        if let Some((from, to)) = renew(span, size, page) {
+            fill(address, from - address);
+            fill(to, address + size - to);
+            return to - from;
         }
         fill(address, size);
         0
     }
+}
+
+/// Gives back the whole pages in the first `size` bytes of a span, if most were never touched; their bounds.
+///
+/// # Safety
+/// The span is the caller's and nobody uses it yet.
+pub(super) unsafe fn renew(span: Span, size: usize, page: usize) -> Option<(usize, usize)> {
+    let address = span.address();
+    if size < LOOK_MIN || !middle_is_absent(address, size) {
+        return None;
+    }
+    let (from, to) = (round_up(address, page)?, round_down(address + size, page));
+    // SAFETY: the caller's promise.
+    if from >= to || unsafe { os::discard(from, to - from) }.is_err() {
+        return None;
+    }
+    let unit = |at: usize| ((at - address) >> span.segment.unit_shift) as u32;
+    span.segment.empty(span.start + unit(from), unit(to) - unit(from), CLEAN);
+    Some((from, to))
 }
 
 /// Makes the dirty units among the first `size` bytes zero; the ages of the span must be true.

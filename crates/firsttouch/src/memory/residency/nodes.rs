@@ -1,11 +1,19 @@
 //! The NUMA node of pages.
 
 use super::runs::{Run, Runs, State};
-use crate::os::{Errno, huge_page_size, nodes_of, only_node, page_size};
+use crate::os::{Errno, huge_page_size, nodes_of, only_node, page_size, thread_processors};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::thread;
 
+/// Pages in one call.
 const AT_ONCE: usize = 4096;
+/// Pages whose nodes are held at a time.
+const SLICE: usize = 1 << 18;
+/// Pages that are worth a thread more.
+const PER_THREAD: usize = 1 << 14;
+const MOST_THREADS: usize = 8;
+const STACK: usize = 128 << 10;
 
 /// Where the real pages of some runs lie.
 pub struct Nodes {
@@ -18,25 +26,58 @@ pub struct Nodes {
 /// Asks for the node of one page in every `step` bytes of `range`, takes it for the whole step, and tells neighbours that
 /// lie on the same one together.
 pub fn each_node(range: Range<usize>, step: usize, mut visit: impl FnMut(Range<usize>, i32)) -> Result<(), Errno> {
-    let (mut addresses, mut nodes) = (Vec::with_capacity(AT_ONCE), vec![0; AT_ONCE]);
+    let mut nodes = Vec::new();
     let mut at = range.start;
     while at < range.end {
-        addresses.clear();
-        while at < range.end && addresses.len() < AT_ONCE {
-            addresses.push(at);
-            at = (at / step + 1) * step;
-        }
-        nodes_of(&addresses, &mut nodes)?;
+        let end = ((at / step + SLICE) * step).min(range.end);
+        nodes.resize((end - 1) / step - at / step + 1, 0);
+        ask(at, step, &mut nodes)?;
+        let edge = |page: usize| if page == 0 { at } else { ((at / step + page) * step).min(end) };
         let mut first = 0;
-        for next in 1..=addresses.len() {
-            if next == addresses.len() || nodes[next] != nodes[first] {
-                let end = addresses.get(next).copied().unwrap_or(at.min(range.end));
-                visit(addresses[first]..end, nodes[first]);
+        for next in 1..=nodes.len() {
+            if next == nodes.len() || nodes[next] != nodes[first] {
+                visit(edge(first)..edge(next), nodes[first]);
                 first = next;
             }
         }
+        at = end;
     }
     Ok(())
+}
+
+/// The nodes of pages `step` bytes apart from `start` on: by several threads where there are many, as each page costs
+/// the kernel some 200 ns [measured].
+fn ask(start: usize, step: usize, nodes: &mut [i32]) -> Result<(), Errno> {
+    let processors = thread_processors().map_or(1, |set| set.len());
+    let threads = (nodes.len() / PER_THREAD).clamp(1, processors.clamp(1, MOST_THREADS));
+    let share = nodes.len().div_ceil(threads);
+    let part = |first: usize, nodes: &mut [i32]| {
+        let mut addresses = Vec::with_capacity(AT_ONCE);
+        for (turn, nodes) in nodes.chunks_mut(AT_ONCE).enumerate() {
+            let first = first + turn * AT_ONCE;
+            addresses.clear();
+            addresses.extend((first..first + nodes.len()).map(|page| start.max((start / step + page) * step)));
+            nodes_of(&addresses, nodes)?;
+        }
+        Ok(())
+    };
+    if threads == 1 {
+        return part(0, nodes);
+    }
+    let found = thread::scope(|scope| {
+        let helpers: Vec<_> = nodes
+            .chunks_mut(share)
+            .enumerate()
+            .map(|(at, nodes)| {
+                thread::Builder::new().stack_size(STACK).spawn_scoped(scope, move || part(at * share, nodes))
+            })
+            .collect();
+        helpers.into_iter().try_for_each(|helper| match helper {
+            Ok(helper) => helper.join().unwrap_or(Err(Errno::UNSUPPORTED)),
+            Err(_) => Err(Errno::AGAIN),
+        })
+    });
+    if found == Err(Errno::AGAIN) { part(0, nodes) } else { found } // threads may not be had
 }
 
 /// Bytes that certainly lie on the same node, where a run's pages are huge.

@@ -37,6 +37,7 @@ impl Ward for Over {
     }
 
     fn hold(&self) {
+        self.forks.fetch_add(1, Relaxed); // whoever writes first copies pages to its own node
         self.state.hold();
     }
 

@@ -4,6 +4,7 @@
 //! back to the upstream what is old or too much; trimming and running out of memory give it all.
 
 mod care;
+mod home;
 mod shelf;
 mod state;
 
@@ -12,6 +13,7 @@ use super::{Options, Pool, SMALL_LIMIT};
 use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
 use crate::failure;
 use crate::memory::caretaker;
+use crate::memory::homes::Homes;
 use crate::memory::ledger::Ledger;
 use crate::memory::lock::Lock;
 use crate::os;
@@ -20,7 +22,7 @@ use shelf::Idle;
 use state::State;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 /// Bytes that may be held beyond a tenth more than the most that was ever active.
 const SLACK: usize = 2 << 20;
@@ -31,6 +33,8 @@ struct Living {
     asked: usize,
     usable: usize,
     slot: u32,
+    home: u8,
+    seen: u32,
 }
 
 /// See the module.
@@ -43,19 +47,32 @@ struct Over {
     clock: Clock,
     /// Rises with the caretaker's ticks.
     epoch: AtomicU32,
+    /// Nothing where blocks are as good as each other: all memory is equally near, or the upstream's has a place.
+    homes: Option<&'static Homes>,
+    /// One more than there were forks.
+    forks: AtomicU32,
+    /// One more than the epoch in which blocks were last seen to come from elsewhere, and rightly so.
+    elsewhere: AtomicU32,
+    /// Whether the system once refused to tell the nodes of pages.
+    untold: AtomicBool,
 }
 
 impl Pool {
     /// A pool over `upstream`, which brings the memory in. (Over pages, [`Pool::new`] does more with them.)
     pub fn over(upstream: Arc<dyn Allocator>, options: Options) -> Arc<dyn Allocator> {
+        let homes = Homes::of_the_machine().filter(|_| !home::is_placed(&*upstream));
         let pool = Arc::new(Over {
             upstream,
             options,
             max_idle: options.max_idle.unwrap_or(os::memory_total() / 4),
-            state: Lock::new(State::new()),
+            state: Lock::new(State::new(homes.map_or(1, Homes::count))),
             ledger: Ledger::new(),
             clock: Clock::new(options.decay),
             epoch: AtomicU32::new(0),
+            homes,
+            forks: AtomicU32::new(1),
+            elsewhere: AtomicU32::new(0),
+            untold: AtomicBool::new(false),
         });
         let address = Arc::as_ptr(&pool);
         // SAFETY: the pool stays where it is until it is dropped, which leaves the caretaker.
@@ -67,8 +84,14 @@ impl Pool {
 impl Over {
     /// A block from the shelf.
     fn recycle(&self, request: Request) -> Option<Idle> {
+        let home = self.home();
+        let take = || self.state.lock().shelf.take(home, request.size, request.align);
+        let mut idle = take()?;
+        while self.homes.is_some_and(|homes| !self.is_at_home(homes, &mut idle)) {
+            self.give_back(idle);
+            idle = take()?;
+        }
         let mut state = self.state.lock();
-        let idle = state.shelf.take(request.size, request.align)?;
         state.counts.recycled += 1;
         state.counts.recycled_bytes += idle.size as u64;
         state.came(request.size, idle.size);
@@ -90,17 +113,24 @@ impl Over {
         state.counts.first_touched_small_bytes += block.size as u64;
         state.came(request.size, block.size);
         drop(state);
-        let idle = Idle { address: block.address.as_ptr() as usize, size: block.size, epoch: 0, slot };
+        let idle = Idle {
+            address: block.address.as_ptr() as usize,
+            size: block.size,
+            epoch: 0,
+            slot,
+            home: self.home(),
+            seen: 0,
+        };
         Ok((idle, block.zeroed))
     }
 
     /// Puts a freed block on the shelf.
-    fn put(&self, address: NonNull<u8>, Living { asked, usable, slot }: Living) {
+    fn put(&self, address: NonNull<u8>, Living { asked, usable, slot, home, seen }: Living) {
         let epoch = self.epoch.load(Relaxed);
         let mut state = self.state.lock();
         state.counts.blocks -= 1;
         state.changed((asked, usable), (0, 0));
-        state.shelf.put(Idle { address: address.as_ptr() as usize, size: usable, epoch, slot });
+        state.shelf.put(Idle { address: address.as_ptr() as usize, size: usable, epoch, slot, home, seen });
     }
 
     /// Gives idle blocks back while what is held passes what the most ever active explains.
@@ -169,7 +199,8 @@ unsafe impl Allocator for Over {
             None => self.fresh(request).map_err(refused)?,
         };
         let address = pointer(idle.address);
-        let living = Living { asked: request.size, usable: idle.size, slot: idle.slot };
+        let Idle { size: usable, slot, home, seen, .. } = idle;
+        let living = Living { asked: request.size, usable, slot, home, seen };
         if let Err(error) = self.ledger.enter(address, request.size, living) {
             self.put(address, living);
             return Err(refused(error));
@@ -211,7 +242,8 @@ unsafe impl Allocator for Over {
             }
             let most = old.usable.max(size);
             let usable = if whole { most } else { self.upstream.usable_size(address).clamp(size, most) };
-            self.ledger.set(address, Living { asked: size, usable, ..old });
+            let seen = if usable > old.usable { 0 } else { old.seen };
+            self.ledger.set(address, Living { asked: size, usable, seen, ..old });
             let mut state = self.state.lock();
             state.counts.first_touched_small_bytes += usable.saturating_sub(old.usable) as u64;
             state.changed((old.asked, old.usable), (size, usable));

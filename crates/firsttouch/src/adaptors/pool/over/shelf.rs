@@ -1,4 +1,5 @@
-//! Idle blocks of a pool over an upstream: whole, by size, each in its size's list and in one by age, newest first.
+//! Idle blocks of a pool over an upstream: whole, by home and size, each in its size's list and in one by age, newest
+//! first.
 //!
 //! A slot is set aside for every block as it is taken from the upstream, so putting it here later allocates nothing.
 
@@ -55,13 +56,16 @@ pub(super) struct Idle {
     pub epoch: u32,
     /// The slot set aside for it.
     pub slot: u32,
+    /// Whom it serves, on machines with several nodes, and when all of it was seen there.
+    pub home: u8,
+    pub seen: u32,
 }
 
 pub(super) struct Shelf {
     slots: Vec<Slot>,
     /// Slots of nobody, in a chain.
     vacant: u32,
-    of_size: [u32; LISTS],
+    of_size: Vec<[u32; LISTS]>,
     newest: u32,
     oldest: u32,
     order: u64,
@@ -77,9 +81,14 @@ fn list_of(size: usize) -> usize {
 }
 
 impl Shelf {
-    pub(super) const fn new() -> Self {
-        let of_size = [NONE; LISTS];
+    pub(super) fn new(homes: usize) -> Self {
+        let of_size = vec![[NONE; LISTS]; homes];
         Self { slots: Vec::new(), vacant: NONE, of_size, newest: NONE, oldest: NONE, order: 0, bytes: 0 }
+    }
+
+    /// The first of the list that a block stands in.
+    fn list(&mut self, idle: Idle) -> &mut u32 {
+        &mut self.of_size[usize::from(idle.home)][list_of(idle.size)]
     }
 
     fn slot(&mut self, slot: u32) -> &mut Slot {
@@ -96,7 +105,7 @@ impl Shelf {
         let slot = u32::try_from(self.slots.len()).ok().filter(|&slot| slot != NONE)?;
         self.slots.try_reserve(1).ok()?;
         let links = [Link { newer: NONE, older: NONE }; 2];
-        self.slots.push(Slot { idle: Idle { address: 0, size: 0, epoch: 0, slot }, order: 0, links });
+        self.slots.push(Slot { idle: Idle { address: 0, size: 0, epoch: 0, slot, home: 0, seen: 0 }, order: 0, links });
         Some(slot)
     }
 
@@ -110,7 +119,7 @@ impl Shelf {
     pub(super) fn put(&mut self, idle: Idle) {
         self.order += 1;
         let (slot, order) = (idle.slot, self.order);
-        let older = [self.of_size[list_of(idle.size)], self.newest];
+        let older = [*self.list(idle), self.newest];
         *self.slot(slot) = Slot { idle, order, links: older.map(|older| Link { newer: NONE, older }) };
         if older[0] != NONE {
             self.slot(older[0])[Chain::OfSize].newer = slot;
@@ -119,16 +128,16 @@ impl Shelf {
             NONE => self.oldest = slot,
             older => self.slot(older)[Chain::OfAge].newer = slot,
         }
-        self.of_size[list_of(idle.size)] = slot;
+        *self.list(idle) = slot;
         self.newest = slot;
         self.bytes += idle.size;
     }
 
-    /// The block freed last among those that hold `size` bytes at `align` and waste at most an eighth.
-    pub(super) fn take(&mut self, size: usize, align: usize) -> Option<Idle> {
+    /// The block of `home` freed last among those that hold `size` bytes at `align` and waste at most an eighth.
+    pub(super) fn take(&mut self, home: u8, size: usize, align: usize) -> Option<Idle> {
         let most = size + size / 8;
         let fits = |slot: &&Slot| (size..=most).contains(&slot.idle.size) && slot.idle.address.is_multiple_of(align);
-        let lists = &self.of_size[list_of(size)..=list_of(most)];
+        let lists = &self.of_size[usize::from(home)][list_of(size)..=list_of(most)];
         let found =
             lists.iter().filter_map(|&head| self.along(head).take(LOOK).find(fits)).max_by_key(|slot| slot.order);
         let idle = found?.idle;
@@ -151,7 +160,7 @@ impl Shelf {
     fn remove(&mut self, idle: Idle) {
         let [size, age] = self.slot(idle.slot).links;
         match size.newer {
-            NONE => self.of_size[list_of(idle.size)] = size.older,
+            NONE => *self.list(idle) = size.older,
             newer => self.slot(newer)[Chain::OfSize].older = size.older,
         }
         if size.older != NONE {
@@ -185,15 +194,16 @@ mod tests {
     /// Against a list that is searched from end to end.
     #[test]
     fn it_agrees_with_a_plain_list() {
-        let mut shelf = Shelf::new();
+        let mut shelf = Shelf::new(3);
         let (mut plain, mut slots, mut dice) = (Vec::<Idle>::new(), HashMap::new(), 1u64);
         for step in 0..20_000usize {
             dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let (roll, size) = ((dice >> 60) as usize, 900 + (dice >> 33) as usize % (900 << (step % 8)));
+            let home = (dice >> 20) as u8 % 3;
             let taken = match roll {
                 0..=6 => {
                     let slot = shelf.admit().unwrap();
-                    let idle = Idle { address: (step + 1) * 64, size, epoch: step as u32, slot };
+                    let idle = Idle { address: (step + 1) * 64, size, epoch: step as u32, slot, home, seen: 0 };
                     assert!(slots.insert(slot, idle.address).is_none(), "a slot is one block's");
                     shelf.put(idle);
                     plain.push(idle);
@@ -202,10 +212,11 @@ mod tests {
                 7..=12 => {
                     let align = 64 << (roll % 3);
                     let fits = |idle: &Idle| {
-                        idle.size >= size && idle.size - size <= size / 8 && idle.address.is_multiple_of(align)
+                        let wasted = idle.size.checked_sub(size);
+                        idle.home == home && wasted.is_some_and(|n| n <= size / 8) && idle.address.is_multiple_of(align)
                     };
                     let expected = plain.iter().rposition(fits).map(|at| plain.remove(at));
-                    let taken = shelf.take(size, align);
+                    let taken = shelf.take(home, size, align);
                     assert_eq!(taken.map(|idle| idle.address), expected.map(|idle| idle.address));
                     taken
                 }

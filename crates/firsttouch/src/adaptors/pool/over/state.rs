@@ -9,8 +9,8 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new() -> Self {
-        Self { shelf: Shelf::new(), counts: Stats::default() }
+    pub(super) fn new(homes: usize) -> Self {
+        Self { shelf: Shelf::new(homes), counts: Stats::default() }
     }
 
     /// A block was handed out.

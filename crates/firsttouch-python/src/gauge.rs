@@ -1,0 +1,78 @@
+//! Regions of the gauge, for Python to dress.
+
+use crate::allocator::PyAllocator;
+use crate::install::watch;
+use firsttouch::gauge;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Regions of Python's that are open. Changes with the GIL held.
+static WATCHING: AtomicUsize = AtomicUsize::new(0);
+
+/// A region of the run in which arrays are counted, until it is closed.
+#[pyclass(module = "firsttouch._firsttouch")]
+struct GaugeRegion(Option<gauge::Region>);
+
+#[pymethods]
+impl GaugeRegion {
+    /// Opens it. The first to open gives back what `cold` keeps idle, so that no earlier part of the run shows.
+    #[new]
+    fn open(py: Python<'_>, only_this_thread: bool, cold: Vec<PyRef<'_, PyAllocator>>) -> PyResult<Self> {
+        let natives: Vec<_> = cold.iter().filter_map(|allocator| allocator.native().cloned()).collect();
+        watch(py, true)?;
+        WATCHING.fetch_add(1, Relaxed);
+        let trim = || {
+            natives.iter().for_each(|native| {
+                native.trim();
+            });
+        };
+        Ok(Self(Some(py.detach(|| gauge::Region::open(only_this_thread, trim)))))
+    }
+
+    /// What was counted so far; what pools recycled is left out where others served, too.
+    fn look<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.0.as_ref().map(|region| dict(py, region.look())).transpose()
+    }
+
+    /// The same, and it ends.
+    fn close<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let found = self.0.as_ref().map(gauge::Region::look);
+        self.end(py);
+        found.map(|found| dict(py, found)).transpose()
+    }
+}
+
+impl GaugeRegion {
+    fn end(&mut self, py: Python<'_>) {
+        if self.0.take().is_some() && WATCHING.fetch_sub(1, Relaxed) == 1 {
+            let _ = watch(py, false); // the front is there, so nothing can fail
+        }
+    }
+}
+
+impl Drop for GaugeRegion {
+    fn drop(&mut self) {
+        Python::attach(|py| self.end(py));
+    }
+}
+
+fn dict(py: Python<'_>, found: (gauge::Counts, Option<gauge::Recycling>)) -> PyResult<Bound<'_, PyDict>> {
+    let (counts, pools) = found;
+    let dict = PyDict::new(py);
+    dict.set_item("allocated", counts.allocated)?;
+    dict.set_item("arrays", counts.blocks)?;
+    dict.set_item("peak", counts.peak)?;
+    dict.set_item("largest", counts.largest)?;
+    dict.set_item("kept", counts.live)?;
+    dict.set_item("kept_arrays", counts.live_blocks)?;
+    dict.set_item("first_touched", pools.map(|pools| pools.first_touched))?;
+    dict.set_item("recycled", pools.map(|pools| pools.recycled))?;
+    dict.set_item("recycled_arrays", pools.map(|pools| pools.recycled_blocks))?;
+    Ok(dict)
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("GAUGE_LEAST", gauge::LEAST)?;
+    module.add_class::<GaugeRegion>()
+}

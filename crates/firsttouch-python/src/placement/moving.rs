@@ -1,0 +1,60 @@
+//! Pages that exist: onto huge ones, onto other nodes, and where they are.
+
+use super::making::policy;
+use super::waiting::interruptible;
+use crate::allocator::PyAllocator;
+use crate::stacks::find;
+use firsttouch::memory::collapse;
+use firsttouch::memory::migration::{self, Axis};
+use firsttouch::memory::policy::{Orders, Outer};
+use firsttouch::memory::receipt::Reason;
+use firsttouch::memory::topology::Topology;
+use firsttouch::sources::PlacedPages;
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+
+/// Bytes of a range that are on huge pages after this, and why the others are not.
+#[pyfunction]
+fn collapse_range(address: usize, nbytes: usize) -> PyResult<(usize, Option<String>)> {
+    let (huge, why_not) = interruptible(None, &mut |go_on| collapse::collapse((address, nbytes), go_on))?;
+    Ok((huge, why_not.map(|reason| reason.to_string())))
+}
+
+/// Moves pages to where a policy says, slabs along an axis of `items` items `stride` bytes apart. Bytes that moved, that
+/// were there, that are not real, that could not be moved, and why.
+#[pyfunction]
+#[pyo3(signature = (address, nbytes, numa, axis=None, allocator=None))]
+fn migrate_range(
+    address: usize,
+    nbytes: usize,
+    numa: &str,
+    axis: Option<(usize, usize)>,
+    allocator: Option<&PyAllocator>,
+) -> PyResult<(usize, usize, usize, usize, Option<String>)> {
+    let refused = |reason: Reason| PyOSError::new_err(format!("the pages could not be moved to {numa}: {reason}"));
+    let orders = policy(numa)?.within(&Outer::now(Topology::read().with_memory())).map_err(refused)?;
+    let orders = Orders { axis: axis.map(|(stride, items)| Axis { stride, items }), ..orders };
+    // Pages that are not there yet follow, where the block is a mapping of its own.
+    if let Some(pages) = allocator.and_then(PyAllocator::native).and_then(find::<PlacedPages>)
+        && pages.receipt(address).is_some_and(|(start, receipt)| (start, receipt.asked) == (address, nbytes))
+    {
+        let _ = pages.rebind(address, &orders); // the pages that are there tell whether it worked
+    }
+    let done = interruptible(None, &mut |go_on| migration::migrate((address, nbytes), &orders, None, go_on))?;
+    let sum = done.map_err(|error| refused(Reason::of(error)))?;
+    Ok((sum.moved, sum.stayed, sum.absent, sum.failed, sum.why_not.map(|reason| reason.to_string())))
+}
+
+/// The node of each page of a range; negative where none of its own is there.
+#[pyfunction]
+fn nodes_of_range(py: Python<'_>, address: usize, nbytes: usize) -> PyResult<Vec<i32>> {
+    let (start, size) = migration::whole_pages(address, nbytes);
+    py.detach(|| migration::nodes_of(start, size))
+        .map_err(|error| PyOSError::new_err(format!("move_pages: {}", Reason::of(error))))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(collapse_range, module)?)?;
+    module.add_function(wrap_pyfunction!(migrate_range, module)?)?;
+    module.add_function(wrap_pyfunction!(nodes_of_range, module)?)
+}

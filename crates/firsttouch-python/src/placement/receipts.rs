@@ -1,0 +1,50 @@
+//! Receipts of arrays, and the process's sums.
+
+use crate::allocator::PyAllocator;
+use crate::stacks::find;
+use firsttouch::memory::placement::{Page, Placement};
+use firsttouch::memory::receipt::{self, Receipt};
+use firsttouch::os;
+use firsttouch::sources::PlacedPages;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+fn page_name(page: Page) -> Option<String> {
+    (page != Page::Base).then(|| page.to_string().trim_matches('\'').to_owned())
+}
+
+pub fn receipt_dict<'py>(py: Python<'py>, asked: &Placement, got: &Receipt) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("nbytes", got.asked)?;
+    dict.set_item("mapped", got.bytes)?;
+    dict.set_item("asked", asked.to_string())?;
+    dict.set_item("huge", page_name(got.page))?;
+    let nodes = got.nodes.map(|(mode, nodes)| {
+        let name = format!("{mode:?}").to_ascii_lowercase();
+        if mode == os::Mode::Local { name } else { format!("{name}:{nodes}") }
+    });
+    dict.set_item("numa", nodes)?;
+    dict.set_item("populated", got.populate == receipt::Outcome::Granted)?;
+    dict.set_item("threads", got.threads)?;
+    dict.set_item("locked", got.lock == receipt::Outcome::Granted)?;
+    dict.set_item("why_not", got.why_not())?;
+    Ok(dict)
+}
+
+/// The receipt of the block that `address` lies in; nothing where no placed pages are at the bottom of `allocator`.
+#[pyfunction]
+fn receipt_of<'py>(py: Python<'py>, allocator: &PyAllocator, address: usize) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let Some(pages) = allocator.native().and_then(find::<PlacedPages>) else { return Ok(None) };
+    pages.receipt(address).map(|(_, receipt)| receipt_dict(py, pages.placement(), &receipt)).transpose()
+}
+
+/// The process's sums: wish, why it was not granted, blocks, bytes.
+#[pyfunction]
+fn receipt_sums() -> Vec<(&'static str, Option<String>, u64, u64)> {
+    receipt::sums().into_iter().map(|sum| (sum.step, sum.why_not, sum.blocks, sum.bytes)).collect()
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(receipt_of, module)?)?;
+    module.add_function(wrap_pyfunction!(receipt_sums, module)?)
+}

@@ -1,0 +1,104 @@
+//! A pool's heaps: one, or one for each home on machines with several nodes.
+
+use crate::allocator::Allocator;
+use crate::memory::heap::{Heap, Held};
+use crate::memory::homes::{Homes, Place};
+use crate::memory::purge;
+use crate::memory::region::Span;
+
+pub(super) struct Heaps {
+    first: Heap,
+    others: Box<[Heap]>,
+    /// Nothing where all memory is equally near.
+    pub homes: Option<&'static Homes>,
+}
+
+impl Heaps {
+    pub(super) fn new(homes: Option<&'static Homes>) -> Self {
+        let Some(several) = homes else { return Self { first: Heap::new(), others: Box::default(), homes } };
+        Self { first: Heap::at(0), others: (1..several.count()).map(|home| Heap::at(home as u8)).collect(), homes }
+    }
+
+    /// The heap of one home.
+    #[inline]
+    pub(super) fn at(&self, home: u8) -> &Heap {
+        if home == 0 { &self.first } else { &self.others[usize::from(home) - 1] }
+    }
+
+    /// The heap that a span is of.
+    #[inline]
+    pub(super) fn of(&self, span: Span) -> &Heap {
+        self.at(span.segment.home)
+    }
+
+    /// The home and the shard of this thread, for which `processor` names one where there is one home only.
+    #[inline]
+    pub(super) fn here(&self, shards: usize, processor: impl FnOnce() -> usize) -> Place {
+        match self.homes {
+            None => Place { home: 0, shard: processor() % shards },
+            Some(homes) => homes.here(),
+        }
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Heap> + Clone {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    /// # Safety
+    /// As for [`Heap::set_owner`].
+    pub(super) unsafe fn set_owner(&self, owner: *const dyn Allocator) {
+        // SAFETY: the caller's promise.
+        self.all().for_each(|heap| unsafe { heap.set_owner(owner) });
+    }
+
+    /// The epoch of all.
+    #[inline]
+    pub(super) fn epoch(&self) -> u8 {
+        self.first.epoch()
+    }
+
+    pub(super) fn tick(&self) {
+        self.all().for_each(Heap::tick);
+    }
+
+    pub(super) fn held(&self) -> Held {
+        self.all().map(Heap::held).reduce(|a, b| a + b).unwrap_or_default()
+    }
+
+    pub(super) fn purge(&self, min_ticks: u8) -> usize {
+        self.all().map(|heap| heap.purge(min_ticks, usize::MAX)).sum()
+    }
+
+    pub(super) fn purge_oldest(&self, bytes: usize) -> usize {
+        purge::purge_oldest(self.all(), bytes)
+    }
+
+    pub(super) fn unmap_clean(&self) {
+        for heap in self.all() {
+            heap.unmap_clean();
+        }
+    }
+
+    pub(super) fn lower_tops(&self) {
+        self.all().for_each(Heap::lower_tops);
+    }
+
+    /// One after the other, as everybody else holds the locks of one at a time.
+    pub(super) fn hold(&self) {
+        self.all().for_each(Heap::hold);
+    }
+
+    /// # Safety
+    /// As for [`Heap::release`].
+    pub(super) unsafe fn release(&self) {
+        // SAFETY: the caller's promise.
+        self.all().for_each(|heap| unsafe { heap.release() });
+    }
+
+    /// # Safety
+    /// As for [`Heap::close`].
+    pub(super) unsafe fn close(&self) {
+        // SAFETY: the caller's promise.
+        self.all().for_each(|heap| unsafe { heap.close() });
+    }
+}

@@ -1,0 +1,46 @@
+//! On machines with several nodes: which idle blocks serve whom.
+
+use super::Over;
+use super::shelf::Idle;
+use crate::allocator::Allocator;
+use crate::memory::homes::Homes;
+use crate::memory::policy::Policy;
+use crate::memory::strays::{self, Found};
+use crate::sources::PlacedPages;
+use std::any::Any;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Whether a wish says where an allocator's memory lies: a pool over it does not ask who is near.
+pub(super) fn is_placed(allocator: &dyn Allocator) -> bool {
+    let any: &dyn Any = allocator;
+    let policy = any.downcast_ref::<PlacedPages>().and_then(|pages| pages.placement().policy);
+    policy.is_some_and(|policy| policy != Policy::Local) || allocator.upstream().is_some_and(|on| is_placed(&**on))
+}
+
+impl Over {
+    /// The home of this thread.
+    pub(super) fn home(&self) -> u8 {
+        self.homes.map_or(0, |homes| homes.look_here().home)
+    }
+
+    /// Whether an idle block may serve its home: its pages are there, or it is somebody else who decided that.
+    pub(super) fn is_at_home(&self, homes: &Homes, idle: &mut Idle) -> bool {
+        let (forks, epoch) = (self.forks.load(Relaxed), self.epoch.load(Relaxed).wrapping_add(1));
+        let takes_any = || self.untold.load(Relaxed) || self.elsewhere.load(Relaxed) == epoch;
+        if idle.seen == forks || takes_any() {
+            return true;
+        }
+        let look = || match homes.policy_leads(idle.home)? {
+            true => strays::in_block(homes, idle.home, idle.address, idle.size),
+            false => Ok(Found::Absent),
+        };
+        match look() {
+            Ok(Found::Home) => idle.seen = forks,
+            Ok(Found::Absent) => {}
+            Ok(Found::Away) if homes.has_room(idle.home, idle.size) => return false,
+            Ok(Found::Away) => self.elsewhere.store(epoch, Relaxed),
+            Err(_) => self.untold.store(true, Relaxed),
+        }
+        true
+    }
+}

@@ -1,0 +1,44 @@
+//! A bound from outside on the process's memory: what lies idle goes before it is reached. Alone in its process.
+
+mod common;
+
+use common::held::Held;
+use common::process::{resident, within};
+use firsttouch::Allocator;
+use firsttouch::adaptors::{Options, Pool};
+use firsttouch::memory::bound;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(5);
+const MIB: usize = 1 << 20;
+
+fn idle_after_use(pool: &dyn Allocator, bytes: usize) -> usize {
+    drop((0..bytes / MIB).map(|seed| Held::filled(pool, MIB, seed as u64)).collect::<Vec<_>>());
+    pool.stats().idle
+}
+
+#[test]
+fn idle_memory_goes_near_a_bound() {
+    let pool = Pool::new(Options { decay: None, max_idle: Some(usize::MAX), huge: true });
+
+    // Below the bound nothing happens.
+    bound::set(Some(resident() + 1024 * MIB));
+    assert!(idle_after_use(&*pool, 100 * MIB) >= 100 * MIB);
+    std::thread::sleep(Duration::from_millis(400));
+    assert!(pool.stats().idle >= 100 * MIB);
+
+    // The caretaker sees the bound.
+    bound::set(Some(resident().saturating_sub(50 * MIB)));
+    within(PATIENCE, "idle memory is gone", || pool.stats().idle < 60 * MIB);
+    within(PATIENCE, "and stays below what is worth a look", || pool.stats().idle <= 16 * MIB);
+
+    // So does whoever takes fresh memory, at once: what is held never gets far beyond the bound.
+    bound::set(None);
+    idle_after_use(&*pool, 100 * MIB);
+    bound::set(Some(resident() + 8 * MIB));
+    let before = resident();
+    let kept: Vec<_> = (0..3).map(|seed| Held::filled(&*pool, 30 * MIB, seed)).collect();
+    assert!(resident() < before + 60 * MIB, "{} MiB more", (resident() - before) / MIB);
+    drop(kept);
+    bound::set(None);
+}

@@ -1,0 +1,110 @@
+//! Pools on a machine that pretends to have two nodes: who wrote a page first is noted beside it. (`make test-numa` does
+//! the same on real ones.)
+
+mod common;
+
+use common::nodes::{self, Machine};
+use firsttouch::Allocator;
+use firsttouch::adaptors::{Limited, Options, Pool};
+use firsttouch::os::{Pretence, huge_page_size, nodes_of, page_size, pretend, pretend_on};
+use firsttouch::sources::Pages;
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, LazyLock, Mutex};
+
+/// The node of each page that was written first since it was there.
+static NODES: LazyLock<Mutex<HashMap<usize, usize>>> = LazyLock::new(Mutex::default);
+const FOREVER: Options = Options { max_idle: Some(usize::MAX), decay: None, huge: true };
+
+thread_local! {
+    static HERE: Cell<usize> = const { Cell::new(0) };
+}
+
+struct Pretended;
+
+fn pages(address: usize, size: usize) -> Range<usize> {
+    let page = page_size();
+    address / page * page..(address + size).next_multiple_of(page)
+}
+
+/// Which pages are there. The zero page is not.
+fn there(range: &Range<usize>) -> Vec<bool> {
+    let addresses: Vec<usize> = range.clone().step_by(page_size()).collect();
+    let mut nodes = vec![0; addresses.len()];
+    nodes_of(&addresses, &mut nodes).unwrap();
+    nodes.into_iter().map(|node| node >= 0).collect()
+}
+
+impl Machine for Pretended {
+    fn on(&self, node: usize, body: &mut (dyn FnMut() + Send)) {
+        HERE.set(node);
+        pretend_on(Some(node));
+        body();
+    }
+
+    fn write(&self, address: usize, size: usize) {
+        // A huge page becomes real as a whole.
+        let (range, huge) = (pages(address, size), huge_page_size().unwrap_or(1));
+        let range = range.start / huge * huge..range.end.next_multiple_of(huge);
+        let before = there(&range);
+        (address..address + size).step_by(page_size()).for_each(common::wild::write);
+        let after = there(&range);
+        let mut nodes = NODES.lock().unwrap();
+        for ((page, before), after) in range.step_by(page_size()).zip(before).zip(after) {
+            if !before && after {
+                nodes.insert(page, HERE.get());
+            }
+        }
+    }
+
+    fn nodes(&self, address: usize, size: usize) -> Vec<i32> {
+        let nodes = NODES.lock().unwrap();
+        pages(address, size).step_by(page_size()).map(|page| nodes.get(&page).map_or(-1, |&node| node as i32)).collect()
+    }
+}
+
+fn two<T>(make: impl FnOnce() -> T) -> T {
+    let node_of = |page| NODES.lock().unwrap().get(&page).copied().unwrap_or(0);
+    pretend(Pretence { nodes: 2, node_of }, make)
+}
+
+fn each(test: impl Fn(&dyn Machine, &dyn Allocator)) {
+    let over: fn() -> Arc<dyn Allocator> = || Pool::over(Limited::new(Pages::new(false), 1 << 40), FOREVER);
+    let pools: [fn() -> Arc<dyn Allocator>; 3] =
+        [|| Pool::new(Options::default()), || Pool::new(Options { huge: false, ..FOREVER }), over];
+    pools.into_iter().for_each(|pool| test(&Pretended, &*two(pool)));
+}
+
+#[test]
+fn what_was_handed_over_stays_at_home() {
+    each(nodes::handed_over);
+}
+
+#[test]
+fn what_was_written_elsewhere_comes_home() {
+    each(nodes::written_elsewhere);
+}
+
+#[test]
+fn what_was_spread_comes_home() {
+    each(nodes::spread);
+}
+
+#[test]
+fn what_grows_grows_at_home() {
+    nodes::grown(&Pretended, &*two(|| Pool::new(FOREVER)));
+}
+
+#[test]
+fn random_programs() {
+    for seed in 1..6 {
+        // What a pool itself writes is not noted: it asks for no zeros.
+        each(|machine, pool| nodes::by_chance(machine, pool, (seed, 60, false)));
+    }
+}
+
+#[test]
+fn a_loop_on_one_node_takes_nothing_fresh() {
+    each(nodes::recycles);
+}

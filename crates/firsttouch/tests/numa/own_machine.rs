@@ -1,0 +1,159 @@
+//! What needs a machine of one's own: slabs on its nodes, huge pages reserved at boot, swap.
+
+use super::view::{Held, nodes, numbers, policy, write};
+use firsttouch::allocator::{Allocator, Limit, Request};
+use firsttouch::memory::axis::{self, Axis};
+use firsttouch::memory::placement::{Page, Placement, Populate};
+use firsttouch::memory::receipt::{Outcome, Reason};
+use firsttouch::memory::residency;
+use firsttouch::os;
+use firsttouch::sources::PlacedPages;
+use std::ffi::CString;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+
+/// The node of every page of an array with this axis, made by `populate`.
+fn slabs(size: usize, axis: Axis, populate: Populate) -> Vec<i32> {
+    let pages = PlacedPages::new(Placement { policy: policy("blocked:1"), populate, ..Placement::default() });
+    axis::expect(Some((size, axis)));
+    let held = Held::new(&*pages, size);
+    axis::expect(None);
+    let (_, receipt) = pages.receipt(held.address()).unwrap();
+    assert_eq!(
+        (receipt.policy, receipt.populate),
+        (
+            Outcome::Granted,
+            match populate {
+                Populate::No if size / axis.stride / axis.items < 2000 => Outcome::NotAsked,
+                _ => Outcome::Granted,
+            }
+        )
+    );
+    if populate == Populate::No {
+        write(held.address(), size, 1);
+    }
+    held.pages()[..size / os::page_size()].to_vec()
+}
+
+#[track_caller]
+fn lie(found: &[i32], axis: Axis) {
+    let all = numbers();
+    for (page, &node) in found.iter().enumerate() {
+        let item = page * os::page_size() / axis.stride % axis.items;
+        assert_eq!(node, all[item * all.len() / axis.items] as i32, "page {page}, item {item}");
+    }
+}
+
+/// Along the last axis of an array in C order and in Fortran's, lazily and at once, and along items within a page.
+pub fn slabs_along_an_axis() {
+    let page = os::page_size();
+    let inner = Axis { stride: 8, items: 64 * page / 8 };
+    let outer = Axis { stride: 64 * page, items: 12 };
+    let odd = Axis { stride: 24, items: 5 * page / 24 };
+    for populate in [Populate::No, Populate::Best] {
+        lie(&slabs(8 * 64 * page, inner, populate), inner);
+        lie(&slabs(12 * 64 * page, outer, populate), outer);
+        lie(&slabs(odd.stride * odd.items * 40, odd, populate)[..], odd);
+    }
+}
+
+/// More slabs than the kernel is told of: pages are made real at once and moved.
+pub fn many_slabs() {
+    let page = os::page_size();
+    let axis = Axis { stride: page, items: 2 * nodes().len() };
+    lie(&slabs(2500 * axis.items * page, axis, Populate::No), axis);
+}
+
+/// Pages of the kernel's pool, of either size, are granted where there are some, and in the order of the wishes.
+pub fn huge_pages_from_the_pool() {
+    let (small, giant) = (2 << 20, 1 << 30);
+    std::fs::write("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "4").unwrap();
+    let pages =
+        |pages: &[Page], strict| PlacedPages::new(Placement { pages: pages.to_vec(), strict, ..Placement::default() });
+    let wishes = [Page::Explicit(giant), Page::Explicit(small), Page::Transparent];
+    let source = pages(&wishes, false);
+    let held = Held::new(&*source, 3 * small).touched();
+    let (_, receipt) = source.receipt(held.address()).unwrap();
+    assert_eq!((receipt.page, receipt.bytes), (Page::Explicit(small), 3 * small));
+    assert_eq!(receipt.refused[0], Some((Page::Explicit(giant), Reason::Small)));
+    assert_eq!(os::free_huge_pages(small, None), Some(1));
+    let next = Held::new(&*source, 2 * small).touched();
+    let (_, receipt) = source.receipt(next.address()).unwrap();
+    assert_eq!((receipt.page, receipt.refused[1]), (Page::Transparent, Some((wishes[1], Reason::Pool))));
+    let error = pages(&wishes[..2], true).allocate(Request::bytes(2 * small)).unwrap_err();
+    assert_eq!(error.limit, Limit::Placement);
+    drop(held);
+    assert_eq!(os::free_huge_pages(small, None), Some(4));
+    std::fs::write("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "0").unwrap();
+
+    if os::free_huge_pages(giant, None).unwrap_or(0) == 0 {
+        return println!("  no pages of 1 GiB here: reserve them at boot");
+    }
+    let source = pages(&wishes, true);
+    let held = Held::new(&*source, giant);
+    let (_, receipt) = source.receipt(held.address()).unwrap();
+    assert_eq!((receipt.page, receipt.bytes, held.address() % giant), (wishes[0], giant, 0));
+    assert_eq!(os::free_huge_pages(giant, None), Some(1), "it is made real by its first touch");
+    assert!(receipt.refused.iter().all(Option::is_none));
+}
+
+/// A disk in memory as swap: pages that left are told as swapped, and come back as they were.
+pub fn swapped() {
+    const BYTES: usize = 4 << 20;
+    let Ok(module) = std::fs::File::open("/brd.ko") else {
+        return println!("  no disk in memory here, so no swap");
+    };
+    let options = CString::new("rd_nr=1 rd_size=32768").unwrap();
+    // SAFETY: the kernel reads a file and a string.
+    assert_eq!(unsafe { libc::syscall(libc::SYS_finit_module, module.as_raw_fd(), options.as_ptr(), 0) }, 0);
+    let mut head = [0u8; 4096];
+    head[1024..1028].copy_from_slice(&1u32.to_ne_bytes());
+    head[1028..1032].copy_from_slice(&((32768u32 * 1024 / 4096) - 1).to_ne_bytes());
+    head[4086..].copy_from_slice(b"SWAPSPACE2");
+    let disk = std::fs::File::options().write(true).open("/dev/ram0").unwrap();
+    disk.write_all_at(&head, 0).unwrap();
+    let path = CString::new("/dev/ram0").unwrap();
+    // SAFETY: the disk is ours and holds nothing.
+    assert_eq!(unsafe { libc::swapon(path.as_ptr(), 0) }, 0, "{}", std::io::Error::last_os_error());
+
+    let pages = PlacedPages::new(Placement { policy: policy("local"), ..Placement::default() });
+    let held = Held::new(&*pages, BYTES);
+    write(held.address(), BYTES / 2, 7);
+    // SAFETY: the advice lets pages leave memory and come back as they are.
+    assert_eq!(unsafe { libc::madvise(held.address() as *mut _, BYTES, 21) }, 0, "MADV_PAGEOUT");
+    let figures = || {
+        let range = held.address()..held.address() + BYTES;
+        let summed = residency::summed(&residency::look(std::slice::from_ref(&range)));
+        ["swapped", "absent", "real"].map(|name| summed.figures.iter().find(|(each, _)| *each == name).unwrap().1.bytes)
+    };
+    let [gone, absent, real] = figures().map(Option::unwrap);
+    assert!(gone >= BYTES / 4, "swapped: {gone}, real: {real}");
+    assert_eq!((gone + real, absent), (BYTES / 2, BYTES / 2));
+    for at in (held.address()..held.address() + BYTES / 2).step_by(4096) {
+        // SAFETY: the block is ours.
+        assert_eq!(unsafe { std::ptr::with_exposed_provenance::<u8>(at).read_volatile() }, 7);
+    }
+    assert_eq!(figures(), [Some(0), Some(BYTES / 2), Some(BYTES / 2)]);
+    // SAFETY: as above.
+    assert_eq!(unsafe { libc::swapoff(path.as_ptr()) }, 0);
+}
+
+/// So many pages that several threads ask for their nodes: the same as one by one.
+pub fn nodes_of_many_pages() {
+    const BYTES: usize = 140 << 20;
+    let pages = PlacedPages::new(Placement { policy: policy("interleave:all"), ..Placement::default() });
+    let held = Held::new(&*pages, BYTES);
+    let start = held.address();
+    write(start, BYTES - (5 << 12), 1); // the last five are not there
+    let (found, page) = (held.pages(), os::page_size());
+    let look = residency::look(std::slice::from_ref(&(start + 3 * page..start + BYTES)));
+    let mut at = 3;
+    let source = residency::nodes::each(&look.runs, |range, node| {
+        assert_eq!(range.start, start + at * page);
+        for _ in range.step_by(page) {
+            assert_eq!(found[at], node, "page {at}");
+            at += 1;
+        }
+    });
+    assert_eq!((source, at), (Ok("move_pages"), BYTES / page - 5));
+}

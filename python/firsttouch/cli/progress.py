@@ -1,0 +1,45 @@
+"""How far a measurement is: a bar on standard error, while somebody watches there."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+
+class Bar:
+    """Draws nothing where standard error is no terminal, or where it is to be quiet."""
+
+    def __init__(self, what: str, quiet: bool = False) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        self.console = Console(stderr=True, highlight=False, markup=False, quiet=quiet)
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TimeElapsedColumn(),
+            TextColumn("of about"),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            console=self.console,
+            transient=True,
+            disable=quiet or not self.console.is_terminal,
+        )
+        self._task = self._progress.add_task(what, total=None)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def say(self, text: str) -> None:
+        """A line above the bar."""
+        self.console.print(text, soft_wrap=True)
+
+    def done(self, part: float) -> None:
+        """So much is done, from 0 to 1."""
+        self._progress.update(self._task, total=1.0, completed=part)

@@ -1,0 +1,24 @@
+"""Arrays of Dask workers on pooled memory: one line for a whole cluster.
+
+::
+
+    client.register_plugin(firsttouch.dask.ArrayMemory())
+
+It reaches the workers that run and those that join or restart later, in all their threads. The same from a worker's
+start on, without a client: ``dask worker --preload firsttouch.dask``, or this module's name in Dask's setting
+``distributed.worker.preload``. The arguments of :class:`ArrayMemory` are then the settings ``firsttouch.allocator``,
+``firsttouch.numa``, ``firsttouch.huge`` and ``firsttouch.limit`` of Dask's configuration (in a file, or as
+``DASK_FIRSTTOUCH__LIMIT=auto`` and so on in the environment).
+
+Whatever goes wrong on a worker is an error that names it, and the worker goes on with NumPy's own memory.
+"""
+
+try:
+    import distributed as _distributed  # noqa: F401 (only whether it is there)
+except ImportError as _error:
+    raise ImportError(f"firsttouch.dask needs Dask's distributed ({_error}): pip install 'firsttouch[dask]'") from None
+
+from firsttouch.dask.plugin import ArrayMemory
+from firsttouch.dask.preloaded import dask_setup
+
+__all__ = ["ArrayMemory", "dask_setup"]

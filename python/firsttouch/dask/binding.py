@@ -1,0 +1,117 @@
+"""A worker on one NUMA node: processors and memory together, the nodes of a host dealt out over its workers."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+
+from distributed import Nanny, Scheduler, Status, Worker
+
+import firsttouch
+from firsttouch import _firsttouch
+
+_GONE = Status.closed, Status.failed
+_logger = logging.getLogger("distributed.worker.firsttouch")
+_MOST = 1024
+
+#: The node of this process, and what tells other workers of the host that it is taken: both until the process ends.
+_node: int | None = None
+_seat: socket.socket | None = None
+#: The processors that it had before.
+_processors: set[int] = set()
+
+
+def usable(wanted: str | tuple[int, ...]) -> list[int]:
+    """The nodes to deal out: all that this process may use, or those that were asked for.
+
+    Raises :exc:`ValueError` for a node that the host lacks, or whose processors or memory the process may not use.
+    """
+    nodes = {node.number: node for node in firsttouch.topology().nodes}
+    processors, memory = _processors or os.sched_getaffinity(0), _memory_allowed()
+    may = [
+        number
+        for number, node in nodes.items()
+        if processors & set(node.processors) and node.memory and (memory is None or number in memory)
+    ]
+    for number in () if isinstance(wanted, str) else wanted:
+        if number not in may:
+            why = "this host has" if number not in nodes else "it may use"
+            raise ValueError(f"numa={number}: {why} the nodes {_listed(may if number in nodes else nodes)}")
+    return may if isinstance(wanted, str) else list(wanted)
+
+
+def bind(worker: Worker, nodes: list[int]) -> None:
+    """Takes the node with the fewest workers for this process, all its threads and all that start later.
+
+    Raises :exc:`RuntimeError` where the process is not the worker's own, or where its tasks have threads already: a
+    memory policy belongs to a thread, and threads inherit it only when they start.
+    """
+    global _node, _seat, _processors
+    if _node in nodes:
+        return
+    if _shares_its_process(worker):
+        raise RuntimeError(
+            "numa= binds a whole process, and this one is not the worker's own: LocalCluster(processes=True) makes one"
+        )
+    if _node is not None or any(getattr(pool, "_threads", None) for pool in _pools_of_tasks(worker)):
+        raise RuntimeError(
+            "the threads of its tasks run already, and numa= can't reach their memory policy; until it is bound by "
+            f"client.restart_workers([{worker.address!r}]) or client.restart(), its arrays are served where it is"
+        )
+    seat, node = _sit(nodes)
+    before = os.sched_getaffinity(0)
+    try:
+        place = _firsttouch.run_on_node(node)  # this thread, the event loop's: the tasks' threads will be its children
+    except BaseException:
+        seat.close()
+        raise
+    _node, _seat, _processors = node, seat, before
+    if place.why_not is not None:
+        _logger.warning("numa=%d: the memory policy stays as it was: %s", node, place.why_not)
+    processors = os.sched_getaffinity(0)
+    for thread in os.listdir("/proc/self/task"):
+        try:
+            os.sched_setaffinity(int(thread), processors)
+        except OSError as error:  # it has ended meanwhile
+            _logger.debug("thread %s: %s", thread, error)
+
+
+def _sit(nodes: list[int]) -> tuple[socket.socket, int]:
+    """A seat on the node with the fewest: an abstract socket's name, which ends with its process, however that ends."""
+    for seat in range(_MOST):
+        for node in nodes:
+            taken = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            try:
+                taken.bind(f"\0firsttouch.dask/node {node}/worker {seat}")
+            except OSError:
+                taken.close()
+            else:
+                return taken, node
+    raise RuntimeError(f"more than {_MOST} workers on each of the nodes {_listed(nodes)}")
+
+
+def _pools_of_tasks(worker: Worker) -> list[object]:
+    # The one thread of "offload" packs and unpacks; its processors are set with all others'.
+    return [pool for name, pool in worker.executors.items() if name != "offload"]
+
+
+def _shares_its_process(worker: Worker) -> bool:
+    servers = [*Worker._instances, *Scheduler._instances, *Nanny._instances]
+    return any(server is not worker and server.status not in _GONE for server in servers)
+
+
+def _memory_allowed() -> set[int] | None:
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return None
+    (text,) = [line.split()[1] for line in lines if line.startswith("Mems_allowed_list:")] or [""]
+    ends = [part.partition("-") for part in text.split(",") if part]
+    return {node for first, _, last in ends for node in range(int(first), int(last or first) + 1)} or None
+
+
+def _listed(nodes: Iterable[int]) -> str:
+    return ", ".join(map(str, nodes)) or "none"

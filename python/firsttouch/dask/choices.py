@@ -1,0 +1,111 @@
+"""What ArrayMemory is told, checked where it is said, in the client; what only a worker can judge waits for it."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from firsttouch import arguments, expressions
+from firsttouch._firsttouch import Allocator
+from firsttouch.checking import FACTORIES, checked
+
+_CALLER = "ArrayMemory()"
+_HUGE = (True, False, "thp", "2M", "1G")
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Arguments of ArrayMemory in a form that travels between processes."""
+
+    allocator: str | None
+    numa: str | tuple[int, ...] | None
+    huge: str | bool | None
+    limit: str | float | None
+
+    @staticmethod
+    def checked(allocator: object, numa: object, huge: object, limit: object) -> Choices:
+        """The arguments as they travel; :exc:`TypeError` or :exc:`ValueError` says what would do."""
+        chosen = Choices(_expression(allocator), _nodes(numa), _huge(huge), _limit(limit))
+        if chosen.huge is not None and chosen.allocator is not None:
+            raise ValueError(
+                f"huge={huge!r} is for the pool that serves where no allocator is named: "
+                f'write it into the expression, as in "{chosen.pool()}"'
+            )
+        return chosen
+
+    def pool(self) -> str:
+        """A pool with the huge pages that were asked for."""
+        huge = "thp" if self.huge is True else self.huge
+        return f"pool(pages(huge={huge!r}))"
+
+    def expression(self, budget: int | None) -> str | None:
+        """The allocator as text, ``None`` for the process's own pool."""
+        text = self.allocator if self.huge is None else self.pool()
+        return text if budget is None else f"limited({text or 'pool()'}, {budget})"
+
+
+def _expression(allocator: object) -> str | None:
+    if allocator is None:
+        return None
+    text = allocator if isinstance(allocator, str) else repr(checked(allocator, _CALLER))
+    if text.startswith("<"):
+        raise TypeError(
+            f"{_CALLER} can't send {text} to other processes: allocators travel as their expression, "
+            'as in "pool()" or "limited(pool(), \'4 GiB\')"'
+        )
+    expressions.parse(text, {name: _unmade(factory) for name, factory in FACTORIES.items()})
+    return text
+
+
+def _unmade(factory: Callable[..., Allocator]) -> Callable[..., str]:
+    """Takes what a factory takes and makes nothing: which nodes and sizes there are is the worker's to say."""
+    name = factory.__name__
+
+    @functools.wraps(factory)
+    def stub(*given: Any, **named: Any) -> str:  # noqa: ARG001
+        if name == "from_functions":
+            raise ValueError(f"{_CALLER} can't send from_functions() to other processes: addresses mean nothing there")
+        if name == "numpy_default":
+            raise ValueError(f"{_CALLER} got numpy_default(): without the plugin that is what workers have")
+        return name
+
+    return stub
+
+
+def _nodes(numa: object) -> str | tuple[int, ...] | None:
+    if numa is None:
+        return None
+    if numa == "auto":
+        return "auto"
+    wanted = "'auto', a node's number or several, to deal out over the workers of a host"
+    try:
+        given: list[Any] = list(numa) if isinstance(numa, Iterable) and not isinstance(numa, str) else [numa]
+        numbers = tuple(operator.index(number) for number in given if not isinstance(number, bool))
+    except TypeError:
+        raise TypeError(f"numa={numa!r:.40}: give {wanted}") from None
+    if not numbers or len(numbers) < len(given) or min(numbers) < 0:
+        raise ValueError(f"numa={numa!r:.40}: give {wanted}")
+    return tuple(dict.fromkeys(numbers))
+
+
+def _huge(huge: object) -> str | bool | None:
+    if huge is None or (isinstance(huge, (bool, str)) and huge in _HUGE):
+        return huge
+    raise ValueError(f"huge={huge!r:.40}: give {', '.join(map(repr, _HUGE))}, or None for the pool's own choice")
+
+
+def _limit(limit: object) -> str | float | None:
+    if limit is None:
+        return None
+    if limit == "auto":
+        return "auto"
+    if isinstance(limit, float):
+        if 0.0 < limit <= 1.0:
+            return limit
+        raise ValueError(f"limit={limit}: as a part of the worker's memory limit give more than 0 and at most 1.0")
+    if arguments.size("limit", limit) == 0:
+        raise ValueError(f"limit={limit!r} would serve no array: give 'auto', a part like 0.5, or a size")
+    return arguments.size("limit", limit)

@@ -1,0 +1,17 @@
+"""What Dask calls in a worker that was started with this package as its preload."""
+
+from __future__ import annotations
+
+from distributed import Worker
+
+from firsttouch.dask.plugin import ArrayMemory
+
+
+async def dask_setup(server: object) -> None:
+    """Serves a worker from its start on, as Dask's settings say; a later ``register_plugin`` replaces it."""
+    if not isinstance(server, Worker):
+        kind = type(server).__name__
+        raise TypeError(
+            f"firsttouch.dask is a preload for workers (dask worker --preload firsttouch.dask), and this is a {kind}"
+        )
+    await server.plugin_add(plugin=ArrayMemory.configured())

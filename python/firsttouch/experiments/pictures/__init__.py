@@ -1,0 +1,1 @@
+"""The pictures of those experiments that have several."""

@@ -1,0 +1,1 @@
+"""The cells of the experiment `touch`, and what it says about them."""

@@ -1,0 +1,31 @@
+"""Axes of arrays, as slabs follow them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def checked_axis(axis: int, ndim: int) -> int:
+    """The number of an axis from 0 on; a scalar's only slab is along its axis 0."""
+    if not -max(ndim, 1) <= axis < max(ndim, 1):
+        raise ValueError(f"blocked:{axis}: the array has {ndim} {'axis' if ndim == 1 else 'axes'}")
+    return axis % max(ndim, 1)
+
+
+def axis_of(a: np.ndarray, number: int) -> tuple[int, int]:
+    """Bytes from item to item along an axis, and how many."""
+    axis = checked_axis(number, a.ndim)
+    if a.ndim == 0:
+        return a.itemsize, 1
+    strides = sorted((abs(stride), items) for stride, items in zip(a.strides, a.shape, strict=True) if items > 1)
+    expected = a.itemsize
+    for stride, items in strides:
+        if stride != expected:
+            raise ValueError(f"blocked:{number} needs an array without gaps; this is a view with strides {a.strides}")
+        expected *= items
+    if a.strides[axis] < 0:
+        raise ValueError(f"blocked:{number} along an axis that runs backwards: give the array without [::-1]")
+    return max(a.strides[axis], a.itemsize), a.shape[axis]

@@ -1,0 +1,26 @@
+"""A bar on standard error for prefaults that take long."""
+
+import sys
+from collections.abc import Callable
+
+from firsttouch import _firsttouch
+
+_WIDTH = 40
+
+
+def bar(nbytes: int) -> Callable[[int], None]:
+    """Draws how many of ``nbytes`` are done each time it is called with a number; silent where nobody can read it."""
+
+    def draw(done: int) -> None:
+        part = min(done / nbytes, 1.0)
+        end = "\n" if done >= nbytes else ""
+        try:
+            sys.stderr.write(f"\rtouch [{'#' * int(part * _WIDTH):{_WIDTH}}] {part:4.0%}{end}")
+            sys.stderr.flush()
+        except (OSError, ValueError, AttributeError):  # closed, a pipe that nobody reads, or none at all (pythonw)
+            pass
+
+    return draw
+
+
+_firsttouch.set_bar(bar)

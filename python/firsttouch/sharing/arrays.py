@@ -1,0 +1,50 @@
+"""The array that is pickled as a handle: an ordinary array but for that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from firsttouch._firsttouch import SharedMapping
+from firsttouch.sharing import handles
+
+
+class SharedArray(np.ndarray):
+    """An array, or a view of one, from :func:`firsttouch.shared` or :func:`firsttouch.share`.
+
+    What is computed from it is an ordinary array. One of this class whose memory is not shared after all, such as a
+    copy, is pickled as any array.
+    """
+
+    __array_priority__ = -1.0
+
+    def __new__(cls, *_args: object, **_kwargs: object) -> SharedArray:
+        """Not this way: the memory has to come from somewhere."""
+        raise TypeError("make shared arrays with firsttouch.shared(shape, dtype), or firsttouch.share(array)")
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        """Results are ordinary arrays; ``out=`` and what works in place keep what they were given."""
+        if array is self:
+            return self
+        return array[()] if return_scalar else np.asarray(array)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """A handle, whatever the protocol: nothing is copied, in the pickle or beside it."""
+        mapping = mapping_of(self)
+        if mapping is None:
+            return np.asarray(self).__reduce_ex__(protocol)
+        return handles.arrive, handles.made(mapping, self)
+
+
+def mapping_of(a: np.ndarray) -> SharedMapping | None:
+    """The shared memory that an array lies on."""
+    base: object = a
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return base if isinstance(base, SharedMapping) else None
+
+
+def on(mapping: SharedMapping, offset: int, shape: Any, strides: Any, dtype: Any) -> np.ndarray:
+    """An ordinary array on shared memory, which it keeps."""
+    return np.ndarray(shape, dtype, np.asarray(mapping), offset, strides)

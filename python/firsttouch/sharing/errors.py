@@ -1,0 +1,8 @@
+"""What can go wrong where a shared array arrives."""
+
+
+class SharedArrayError(RuntimeError):
+    """A shared array can't be had here: another host, or its sender has ended or let it go.
+
+    No :exc:`OSError`, at which the workers of ``multiprocessing.Pool`` would end without a word.
+    """

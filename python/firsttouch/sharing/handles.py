@@ -1,0 +1,130 @@
+"""Handles: what is pickled of a shared array, and how it arrives."""
+
+from __future__ import annotations
+
+import atexit
+import errno
+import os
+import sys
+import weakref
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from firsttouch import _firsttouch
+from firsttouch._firsttouch import SharedMapping
+from firsttouch.sharing.errors import SharedArrayError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Where = tuple[str, str, int]
+"""The boot's number, the host's name, the namespace of process numbers."""
+
+#: What this process maps: by the memory's name, and whether it may be written. The same memory is mapped once.
+mapped: weakref.WeakValueDictionary[tuple[str, bool], SharedMapping] = weakref.WeakValueDictionary()
+
+#: Seconds that a process which ends waits for handles under way.
+_LINGER = 2.0
+
+_ends = 0
+"""The process that waits at its end: a forked child forgets what was to be done then."""
+
+
+@cache
+def where() -> Where:
+    """The host, and what process numbers mean there."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        boot = ""
+    try:
+        space = os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        space = 0
+    return boot, os.uname().nodename, space
+
+
+def made(mapping: SharedMapping, a: np.ndarray) -> tuple[Any, ...]:
+    """What :func:`arrive` needs."""
+    words = mapping.handle()
+    _wait_at_the_end()
+    offset = a.__array_interface__["data"][0] - mapping.address if a.size else 0
+    return where(), words, offset, a.shape, a.strides, a.dtype, bool(a.flags.writeable)
+
+
+def arrive(place: Where, words: Any, offset: int, shape: Any, strides: Any, dtype: Any, write: bool) -> np.ndarray:
+    """The array that a handle stands for."""
+    from firsttouch.sharing.arrays import on
+
+    token, process = words[:2]
+    _check_place(place)
+    mapping = mapped.get((token, write)) or (None if write else mapped.get((token, True)))
+    if mapping is None:
+        mapping, why, code = SharedMapping.open(words, write)
+        if mapping is None:
+            raise _refused(process, words[3], why, code)
+        mapped[token, write] = mapping
+    else:
+        _firsttouch.shared_arrived(words)
+    array = on(mapping, offset, shape, strides, dtype)
+    array.flags.writeable = write
+    return array
+
+
+def _check_place(place: Where) -> None:
+    (boot, host, space), (own_boot, own_host, own_space) = place, where()
+    if (boot or host) != (own_boot or own_host):
+        what = f"host {host!r}, and this is {own_host!r}" if host != own_host else f"{host!r} before it was booted anew"
+        raise SharedArrayError(
+            f"this shared array lies in the memory of {what}: only processes of one host can share it; "
+            "send numpy.array(a), a copy, to others"
+        )
+    if space != own_space:
+        raise SharedArrayError(
+            f"this shared array comes from another container of {host!r} (another PID namespace), whose processes "
+            "can't be seen from here: send numpy.array(a), a copy"
+        )
+
+
+def _refused(process: int, nbytes: int, why: str, code: int) -> Exception:
+    """What to raise where memory can't be opened."""
+    if not os.path.exists("/proc/self/fd"):
+        return SharedArrayError("shared arrays are found by way of /proc, which is not mounted here")
+    if why == "ended":
+        return SharedArrayError(
+            f"process {process}, which sent this shared array, has ended before it was opened here: a handle is good "
+            "as long as its sender lives"
+        )
+    if why == "dropped":
+        return SharedArrayError(
+            f"process {process} holds this shared array no more: after the sender has let an array go, a handle can be "
+            "opened once, within 60 seconds; keep the array until all others have it"
+        )
+    if why == "not permitted":
+        return SharedArrayError(
+            f"process {process}, which sent this shared array, may not be looked into (/proc/{process}/fd): it belongs "
+            "to another user, or protects itself"
+        )
+    if code == errno.ENOMEM:
+        return MemoryError(
+            f"{nbytes} bytes of shared memory can't be mapped here: RLIMIT_AS (ulimit -v) leaves too little"
+        )
+    hint = ": each shared array takes a file number, see RLIMIT_NOFILE (ulimit -n)" if code == errno.EMFILE else ""
+    return SharedArrayError(f"a shared array of process {process} can't be opened: {os.strerror(code)}{hint}")
+
+
+def _wait_at_the_end() -> None:
+    """Lets this process wait, when it ends, for handles that nobody has opened yet."""
+    global _ends
+    if _ends == os.getpid():
+        return
+    _ends = os.getpid()
+    atexit.register(_linger)
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None:  # its children end without atexit; queues are flushed at -5
+        util.Finalize(None, _linger, exitpriority=-100)
+
+
+def _linger() -> None:
+    _firsttouch.shared_linger(_LINGER)

@@ -1,0 +1,59 @@
+"""New shared arrays."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from firsttouch import arguments
+from firsttouch._firsttouch import SharedMapping
+from firsttouch.placement.pages import placed
+from firsttouch.sharing.arrays import SharedArray, mapping_of, on
+from firsttouch.sharing.handles import mapped
+
+_MOST = 2**63 - 1
+
+
+def zeros(shape: Any, dtype: Any, order: Any, huge: Any, numa: Any, populate: Any, strict: Any) -> SharedArray:
+    """See :func:`firsttouch.shared`."""
+    kind = np.empty(0, dtype).dtype  # texts without a length get one
+    if kind.hasobject:
+        raise TypeError(f"an array of {kind} can't be shared: its items are addresses, which mean nothing elsewhere")
+    arguments.one_of("order", order, ("C", "F"))
+    dims = _dims(shape)
+    nbytes = math.prod(dims) * kind.itemsize
+    if nbytes > _MOST:
+        raise ValueError(f"an array of shape {dims} and {kind} would have {nbytes} bytes, more than can be counted")
+    pages = placed(huge, populate, False, numa, strict, plain=False)
+    if order == "F" and "'blocked:0'" in repr(pages):
+        raise ValueError('numa="blocked:0" makes slabs along axis 0 of arrays in C order: give order="C"')
+    mapping = SharedMapping(nbytes, pages)
+    mapped[mapping.token, True] = mapping
+    array = on(mapping, 0, dims, None, kind)
+    if order == "F":
+        array = array.reshape(dims[::-1]).T
+    return array.view(SharedArray)
+
+
+def share(a: Any) -> SharedArray:
+    """See :func:`firsttouch.share`."""
+    array = np.asarray(a)
+    if mapping_of(array) is not None:
+        return array.view(SharedArray)
+    order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+    made = zeros(array.shape, array.dtype, order, False, None, False, False)
+    made[...] = array
+    return made
+
+
+def _dims(shape: Any) -> tuple[int, ...]:
+    try:
+        dims = tuple(map(operator.index, shape)) if np.iterable(shape) else (operator.index(shape),)
+    except TypeError:
+        raise TypeError(f"shape={shape!r:.60}: give a number or a tuple of numbers") from None
+    if any(count < 0 for count in dims):
+        raise ValueError(f"shape={dims}: negative dimensions are not allowed")
+    return dims

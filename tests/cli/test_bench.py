@@ -1,0 +1,118 @@
+"""`firsttouch bench`: what it lists, refuses, prints and writes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from firsttouch.experiments import NAMES
+
+from .conftest import Start, clean_environment
+
+pytest.importorskip("rich", reason="the commands that measure need rich")
+pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+
+
+def test_without_a_name_it_lists_what_there_is(firsttouch: Start) -> None:
+    done = firsttouch("bench")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(f"  {name} " in done.stdout and question in done.stdout for name, question in NAMES.items())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["zero"], "did you mean zeros?"),
+        (["nothing"], "no experiment 'nothing': there are zeros, touch"),
+        (["refill", "--sizes", "lots"], '"lots" is not a size'),
+        (["refill", "--sizes", ","], "give sizes, as in 4KiB,1MiB"),
+        (["refill", "--sizes", "4"], "holds no number"),
+        (["refill", "--sizes", "1MiB,900000GiB"], "refill: 900000 GiB is too large"),
+        (["refill", "triad", "--sizes", "900000GiB"], "fit"),
+        (["refill", "--qick"], "did you mean --quick?"),
+        (["refill", "--plot", "no/such/x.png"], "there is no directory"),
+        (["refill", "--plot", "x.doc"], "no picture ends in .doc"),
+        (["refill", "--allocator", "poool"], "did you mean pool?"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_mistake_costs_one_line_and_no_time(firsttouch: Start, words: list[str], said: str) -> None:
+    done = firsttouch("bench", *words)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert said in done.stderr
+
+
+def test_tables_answers_and_files_come_from_one_run(firsttouch: Start, tmp_path: Path) -> None:
+    files = ["--json", "found.json", "--html", "page.html", "--plot", "drawn.svg"]
+    done = firsttouch("bench", "refill", "--quick", "--sizes", "1MiB", *files)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "first fill" in done.stdout
+    assert "The first fill pays" in done.stdout
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert found["machine"]["kernel"]
+    (section,) = found["experiments"]
+    assert section["name"] == "refill"
+    assert section["tables"][0]["rows"]
+    assert section["raw"]
+    page = (tmp_path / "page.html").read_text()
+    assert "<svg" in page
+    assert "The first fill pays" in page
+    assert "<svg" in (tmp_path / "drawn.svg").read_text()
+
+
+def test_json_on_standard_output_stands_alone(firsttouch: Start) -> None:
+    done = firsttouch("bench", "refill", "--quick", "--sizes", "1MiB", "--json", "-")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["experiments"][0]["title"]
+
+
+def test_quiet_is_the_answer_in_words(firsttouch: Start) -> None:
+    done = firsttouch("bench", "refill", "--quick", "--sizes", "1MiB", "-q")
+    assert "The first fill pays" in done.stdout
+    assert "page faults" not in done.stdout
+
+
+WITHOUT_RICH = """
+import sys
+sys.modules["rich"] = None
+from firsttouch.cli.main import main
+sys.exit(main(["bench", "refill"]))
+"""
+
+
+def test_without_rich_one_line_says_what_to_install() -> None:
+    environment = clean_environment()
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_RICH], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 2
+    assert "firsttouch[measure]" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_ctrl_c_ends_it_with_one_line_and_leaves_no_worker() -> None:
+    command = [sys.executable, "-m", "firsttouch", "bench", "triad", "--sizes", "64MiB"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=clean_environment()) as process:
+        while not (workers := children(process.pid)) and process.poll() is None:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said == "firsttouch: bench: interrupted in triad; no file is written\n"
+    assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
+
+
+def children(pid: int) -> list[int]:
+    try:
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        if not os.path.exists(f"/proc/{os.getpid()}/task/{os.getpid()}/children"):
+            pytest.skip("this kernel does not tell a process's children")
+        return []

@@ -1,0 +1,74 @@
+"""What ArrayMemory is told: mistakes are found in the client, in words; the rest travels as text."""
+
+import pickle
+from typing import Any
+
+import pytest
+
+pytest.importorskip("distributed", reason="Dask's distributed is not installed")
+
+import dask.config
+
+import firsttouch as ft
+from firsttouch.dask import ArrayMemory
+
+
+class Own:
+    def allocate(self, nbytes: int, alignment: int, zeroed: bool) -> int:
+        raise MemoryError
+
+    def deallocate(self, address: int, nbytes: int) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"allocator": 5}, TypeError, "not int: 5"),
+        ({"allocator": "poool()"}, ValueError, "did you mean pool?"),
+        ({"allocator": "pool(max_idel=1)"}, TypeError, "did you mean max_idle?"),
+        ({"allocator": ft.pool}, TypeError, "did you mean firsttouch.pool()?"),
+        ({"allocator": Own()}, TypeError, "allocators travel as their expression"),
+        ({"allocator": ft.from_functions(malloc=1, free=2)}, ValueError, "addresses mean nothing there"),
+        ({"allocator": "tracked(from_functions(malloc=1, free=2))"}, ValueError, "addresses mean nothing there"),
+        ({"allocator": ft.numpy_default()}, ValueError, "without the plugin"),
+        ({"huge": "3M"}, ValueError, "'thp'"),
+        ({"huge": True, "allocator": "pool()"}, ValueError, "pool(pages(huge='thp'))"),
+        ({"numa": "all"}, TypeError, "'auto'"),
+        ({"numa": True}, ValueError, "'auto'"),
+        ({"numa": []}, ValueError, "'auto'"),
+        ({"limit": 1.5}, ValueError, "at most 1.0"),
+        ({"limit": 0}, ValueError, "0.5"),
+        ({"limit": "much"}, ValueError, "is not a size"),
+        ({"limit": []}, TypeError, "4 GiB"),
+    ],
+)
+def test_a_mistake_is_named_at_once(arguments: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error) as raised:
+        ArrayMemory(**arguments)
+    assert words in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_it_travels_as_text() -> None:
+    given = ArrayMemory(ft.limited(ft.pool(), "1 GiB"), numa=[0, 1], limit=0.5)
+    there = pickle.loads(pickle.dumps(given))
+    assert repr(there) == repr(given)
+    assert "limited(pool(pages(huge='thp'), max_idle=None, decay=1.0), 1073741824)" in repr(there)
+    assert "numa=(0, 1)" in repr(there)
+
+
+def test_nodes_and_sizes_that_only_workers_have_are_no_mistake() -> None:
+    assert "bind:7" in repr(ArrayMemory("pool(pages(numa='bind:7'))"))
+
+
+def test_the_settings_of_dask() -> None:
+    with dask.config.set({"firsttouch": {"allocator": "pool()", "limit": "1 GiB"}}):
+        assert repr(ArrayMemory.configured()) == "ArrayMemory(allocator='pool()', limit=1073741824)"
+    assert repr(ArrayMemory.configured()) == "ArrayMemory()"
+    with dask.config.set({"firsttouch.alocator": "pool()"}), pytest.raises(ValueError, match=r"firsttouch\.alocator"):
+        ArrayMemory.configured()
+    with (
+        dask.config.set({"firsttouch.huge": 5}),
+        pytest.raises(ValueError, match="settings of firsttouch: huge"),
+    ):
+        ArrayMemory.configured()

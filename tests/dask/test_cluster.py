@@ -1,0 +1,143 @@
+"""A real cluster: every worker that there is or will be is served, in all its threads, and says what it holds."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("distributed", reason="Dask's distributed is not installed")
+
+import firsttouch as ft
+from firsttouch.dask import ArrayMemory
+from tests.dask.work import MIB, cluster, everywhere, leave_idle
+
+POOL = "pool(pages(huge='thp'), max_idle=None, decay=1.0)"
+
+
+@pytest.fixture(name="client", scope="module")
+def _client() -> Iterator[Any]:
+    with cluster() as client:
+        yield client
+
+
+def until(holds: Any) -> None:
+    end = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_workers_that_run_are_served_also_twice(client: Any) -> None:
+    client.submit(int, 1).result()  # its threads run already
+    for _ in range(2):
+        client.register_plugin(ArrayMemory())
+        assert set(everywhere(client)) == {POOL}
+
+
+def test_workers_that_join_are_served_and_so_are_those_that_restart(client: Any) -> None:
+    client.register_plugin(ArrayMemory())
+    client.cluster.scale(2)
+    client.wait_for_workers(2)
+    assert len(everywhere(client)) == 10
+    assert set(everywhere(client)) == {POOL}
+    before = set(client.run(os.getpid).values())
+    os.kill(min(before), signal.SIGKILL)
+    until(lambda: len(before & set(client.run(os.getpid, on_error="ignore").values())) == 1)
+    client.wait_for_workers(2)
+    assert set(everywhere(client)) == {POOL}
+    client.cluster.scale(1)
+    until(lambda: len(client.scheduler_info()["workers"]) == 1)
+
+
+def test_a_worker_killed_in_the_middle_loses_no_result(client: Any) -> None:
+    da = pytest.importorskip("dask.array")
+    client.register_plugin(ArrayMemory())
+    x = da.ones((4000, 4000), chunks=(500, 500))
+    future = client.compute((x * 3 + x).map_blocks(slowly).sum())
+    until(lambda: any(client.processing().values()))
+    os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+    assert future.result(timeout=60) == 4.0 * 16_000_000
+
+
+def slowly(block: np.ndarray) -> np.ndarray:
+    time.sleep(0.01)
+    return block
+
+
+def test_trim_and_stats_are_about_what_serves(client: Any) -> None:
+    client.register_plugin(ArrayMemory("pool(max_idle='1 GiB', decay=None)"))
+    assert set(everywhere(client)) == {POOL.replace("None, decay=1.0", "1073741824, decay=None")}
+    assert client.submit(leave_idle, 64 * MIB).result() >= 64 * MIB
+    (stats,) = client.run(ft.stats).values()
+    assert stats.idle >= 64 * MIB
+    until(lambda: metric(client)["held"] >= 64 * MIB)
+    assert metric(client)["faults_avoided"] >= 0
+    assert sum(client.run(ft.trim).values()) >= 60 * MIB
+    until(lambda: metric(client)["held"] < 16 * MIB)
+
+
+def metric(client: Any) -> dict[str, int]:
+    (worker,) = client.scheduler_info()["workers"].values()
+    found: dict[str, int] = worker["metrics"].get("firsttouch", {"held": 0})
+    return found
+
+
+def test_a_budget_fails_the_task_and_not_the_worker(client: Any) -> None:
+    client.register_plugin(ArrayMemory(limit=0.25))
+    before = client.run(os.getpid)
+    with pytest.raises(MemoryError):
+        client.submit(np.ones, 300 * MIB, np.uint8).result()
+    (reason,) = client.run(lambda: str(ft.last_failure())).values()
+    assert f"{256 * MIB}" in reason
+    assert client.submit(len, client.submit(np.ones, 200 * MIB, np.uint8)).result() == 200 * MIB
+    assert client.run(os.getpid) == before
+    client.register_plugin(ArrayMemory(limit="auto"))
+    assert all(name.startswith("limited(") for name in everywhere(client))
+
+
+def test_it_ends_with_its_registration(client: Any) -> None:
+    client.register_plugin(ArrayMemory())
+    client.unregister_worker_plugin("firsttouch")
+    assert set(everywhere(client)) == {"numpy_default()"}
+
+
+def test_a_worker_without_a_limit_of_its_own() -> None:
+    with cluster(memory_limit=0) as client:
+        client.register_plugin(ArrayMemory(limit="auto"))
+        assert set(everywhere(client)) == {POOL}
+        client.register_plugin(ArrayMemory(limit="100 MiB"))
+        with pytest.raises(MemoryError):
+            client.submit(np.ones, 200 * MIB, np.uint8).result()
+        for limit, words in ((0.5, "it has none: give a size"), (1 << 50, "above what this machine has")):
+            with pytest.raises(RuntimeError, match=words):
+                client.register_plugin(ArrayMemory(limit=limit))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"allocator": "malloc()"}, "install() can't take malloc()"),
+        ({"allocator": "pool(max_idle='much')"}, "is not a size"),
+        ({"numa": 1023}, "numa=1023: this host has the nodes 0"),
+        ({"limit": "100 GiB"}, "is above the worker's own memory limit, 1 GiB"),
+    ],
+)
+def test_what_a_worker_refuses_names_it_and_it_goes_on(client: Any, arguments: dict[str, Any], words: str) -> None:
+    (address,) = client.scheduler_info()["workers"]
+    with pytest.raises(RuntimeError) as raised:
+        client.register_plugin(ArrayMemory(**arguments))
+    assert address in str(raised.value)
+    assert words in str(raised.value)
+    assert set(everywhere(client)) == {"numpy_default()"}
+
+
+def test_a_second_one_under_another_name_is_refused(client: Any) -> None:
+    client.register_plugin(ArrayMemory())
+    with pytest.raises(RuntimeError, match="registered under another name"):
+        client.register_plugin(ArrayMemory("mimalloc()"), name="other")
+    client.unregister_worker_plugin("other")
+    assert set(everywhere(client)) == {POOL}

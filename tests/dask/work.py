@@ -1,0 +1,47 @@
+"""What tests have workers do: functions that travel by name, and asking several things of a worker in one turn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+import firsttouch as ft
+
+MIB = 1 << 20
+
+
+@contextmanager
+def cluster(workers: int = 1, **options: Any) -> Iterator[Any]:
+    """A client of a cluster of its own, with two threads a worker and a fixed limit."""
+    from distributed import Client, LocalCluster
+
+    given = {"threads_per_worker": 2, "memory_limit": "1 GiB", "dashboard_address": ":0", "silence_logs": 50} | options
+    with LocalCluster(n_workers=workers, **given) as local, Client(local) as client:
+        yield client
+
+
+def serves(_: object = None) -> str:
+    """The allocator of an array made in this very thread."""
+    return repr(ft.get_allocator(np.empty(1_000_000)))
+
+
+def everywhere(client: Any) -> list[str]:
+    """The allocator of arrays in tasks of each worker, and in its event loop's thread."""
+    workers = list(client.scheduler_info()["workers"])
+    tasks = [client.submit(serves, number, workers=[name], pure=False) for name in workers for number in range(4)]
+    return [*client.gather(tasks), *client.run(serves).values()]
+
+
+def leave_idle(nbytes: int) -> int:
+    """Uses that much once; what the pool holds of it."""
+    np.ones(nbytes, np.uint8)
+    return ft.stats().idle
+
+
+def bindings() -> dict[str, Any]:
+    """The processors of each thread of this process."""
+    return {thread: sorted(os.sched_getaffinity(int(thread))) for thread in os.listdir("/proc/self/task")}

@@ -1,0 +1,44 @@
+"""A real notebook, executed in a kernel of its own."""
+
+import pytest
+
+from tests.neighbours.needs import needs
+from tests.programs import environment
+
+pytestmark = [needs("ipykernel"), needs("nbclient")]
+
+CELLS = [
+    "%load_ext firsttouch\nimport numpy as np",
+    "%firsttouch pool",
+    "%%firsttouch\nx = np.ones(1_000_000)\nx = x * 2 + 1",
+    "%firsttouch stats",
+    "x.sum()",
+    "%firsttouch off",
+]
+
+
+def test_a_notebook_runs_from_top_to_bottom(monkeypatch: pytest.MonkeyPatch) -> None:
+    import nbclient
+    import nbformat
+
+    for name, value in environment().items():
+        monkeypatch.setenv(name, value)
+    new = nbformat.v4
+    notebook = new.new_notebook(cells=[new.new_code_cell(text) for text in CELLS])
+    nbclient.NotebookClient(notebook, timeout=60, kernel_name="python3").execute()
+    outputs = [cell.outputs for cell in notebook.cells]
+    assert "serves NumPy's arrays" in outputs[1][0].text
+    assert "first touched" in outputs[2][0].data["text/html"]
+    assert "<table>" in outputs[3][0].data["text/html"]
+    assert outputs[4][0].data["text/plain"] == "np.float64(3000000.0)"
+    assert outputs[5][0].text == "NumPy's own memory serves NumPy's arrays\n"
+
+
+def test_a_failed_cell_stops_a_notebook() -> None:
+    import nbclient
+    import nbformat
+
+    new = nbformat.v4
+    notebook = new.new_notebook(cells=[new.new_code_cell(text) for text in (CELLS[0], "%%firsttouch\n1 / 0", "1")])
+    with pytest.raises(nbclient.exceptions.CellExecutionError):
+        nbclient.NotebookClient(notebook, timeout=60, kernel_name="python3").execute()

@@ -1,0 +1,1 @@
+"""What a block of code asks of memory, measured."""

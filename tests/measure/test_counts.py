@@ -1,0 +1,192 @@
+"""measure() counts the arrays made in a block, exactly, whoever serves them."""
+
+import contextlib
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from tests.probe import KIB, MIB
+
+pytestmark = pytest.mark.quick
+
+SERVED = {
+    "NumPy": None,
+    "pool": "pool()",
+    "limited": 'limited(pool(), "1 GiB")',
+    "pages": "pages()",
+    "malloc": "malloc()",
+    "tracked": "tracked(malloc())",
+}
+
+
+@pytest.fixture(params=SERVED, ids=list(SERVED))
+def _served(request: pytest.FixtureRequest) -> Iterator[None]:
+    expression = SERVED[request.param]
+    with contextlib.nullcontext() if expression is None else ft.use(expression):
+        yield
+
+
+@pytest.mark.usefixtures("_served")
+class TestWhoeverServes:
+    def test_what_came_and_went(self) -> None:
+        before = np.ones(2 * MIB, np.uint8)
+        with ft.measure() as m:
+            a = np.ones(3 * MIB, np.uint8)
+            del before
+            b = np.zeros(5 * MIB + 1, np.uint8)
+            assert (m.allocated, m.arrays, m.kept) == (8 * MIB + 1, 2, 8 * MIB + 1)
+            del a
+            c = np.empty(MIB, np.uint8)
+        assert (m.allocated, m.arrays, m.largest) == (9 * MIB + 1, 3, 5 * MIB + 1)
+        assert (m.peak, m.kept, m.kept_arrays) == (8 * MIB + 1, 6 * MIB + 1, 2)
+        del b, c
+        assert (m.peak, m.kept) == (8 * MIB + 1, 6 * MIB + 1)  # as it was at the end
+
+    def test_small_arrays_do_not_count(self) -> None:
+        with ft.measure() as m:
+            kept = [np.ones(16 * KIB - 1, np.uint8) for _ in range(10)]
+        assert (len(kept), m.arrays, m.peak) == (10, 0, 0)
+
+    def test_an_array_that_changes_its_size(self) -> None:
+        with ft.measure() as m:
+            a = np.ones(MIB, np.uint8)
+            a.resize(3 * MIB, refcheck=False)
+            assert (m.allocated, m.arrays, m.kept) == (3 * MIB, 1, 3 * MIB)
+            a.resize(2 * MIB, refcheck=False)
+            assert (m.allocated, m.kept, m.peak) == (3 * MIB, 2 * MIB, 3 * MIB)
+            a.resize(100, refcheck=False)
+            assert (m.kept, m.kept_arrays) == (0, 0)
+            a.resize(MIB, refcheck=False)
+            assert (m.kept, m.kept_arrays, m.arrays) == (MIB, 1, 2)
+            del a
+        assert (m.kept, m.kept_arrays, m.allocated) == (0, 0, 4 * MIB)
+
+    def test_blocks_nest_each_with_its_own_peak(self) -> None:
+        with ft.measure() as outer:
+            a = np.ones(4 * MIB, np.uint8)
+            with ft.measure() as first:
+                b = np.ones(MIB, np.uint8)
+                del a
+            with ft.measure() as second:
+                del b
+                c = np.ones(2 * MIB, np.uint8)
+        assert (outer.allocated, outer.peak, outer.kept) == (7 * MIB, 5 * MIB, 2 * MIB)
+        assert (first.allocated, first.peak, first.kept) == (MIB, MIB, MIB)
+        assert (second.allocated, second.peak, second.kept) == (2 * MIB, 2 * MIB, 2 * MIB)
+        del c
+
+    def test_our_constructors_count_too(self) -> None:
+        with ft.measure() as m:
+            arrays = [ft.zeros(MIB, np.uint8), ft.ones(MIB, np.uint8), ft.pool().empty(MIB, np.uint8)]
+        assert (len(arrays), m.arrays, m.allocated) == (3, 3, 3 * MIB)
+
+    def test_scratch_memory_counts_too(self) -> None:
+        with ft.measure() as m:
+            for _ in range(3):
+                with ft.scratch():
+                    x = np.ones(100 * KIB, np.uint8)
+                    del x
+        assert (m.arrays, m.peak, m.kept) == (3, 100 * KIB, 0)
+
+    def test_blocks_that_end_out_of_order(self) -> None:
+        first, second = ft.measure(), ft.measure()
+        one = first.__enter__()
+        a = np.ones(MIB, np.uint8)
+        two = second.__enter__()
+        b = np.ones(2 * MIB, np.uint8)
+        first.__exit__(None, None, None)
+        c = np.ones(4 * MIB, np.uint8)
+        second.__exit__(None, None, None)
+        assert (one.allocated, two.allocated) == (3 * MIB, 6 * MIB)
+        del a, b, c
+
+    def test_a_new_block_knows_nothing_of_arrays_of_an_old_one(self) -> None:
+        with ft.measure():
+            a = np.ones(3 * MIB, np.uint8)
+        with ft.measure() as m:
+            del a
+            b = np.ones(MIB, np.uint8)
+        assert (m.peak, m.kept, m.arrays) == (MIB, MIB, 1)
+        del b
+
+
+def test_an_exception_ends_the_block() -> None:
+    block = ft.measure()
+    with pytest.raises(ZeroDivisionError), block:
+        np.ones(MIB, np.uint8)[1 // 0]
+    with block as m:  # and it can be entered again
+        a = np.ones(MIB, np.uint8)
+    b = np.ones(MIB, np.uint8)
+    assert m.arrays == 1
+    del a, b
+
+
+def test_a_pool_says_what_it_recycled() -> None:
+    with ft.use(ft.pool()), ft.measure() as m:
+        for _ in range(5):
+            a = np.ones(256 * KIB, np.uint8)
+            del a
+    assert (m.first_touched, m.recycled, m.recycled_arrays) == (256 * KIB, 4 * 256 * KIB, 4)
+
+
+def test_every_outermost_block_begins_cold() -> None:
+    with ft.use(ft.pool()):
+        np.ones(MIB, np.uint8)
+        with ft.measure() as m:
+            np.ones(MIB, np.uint8)
+            with ft.measure() as inner:
+                np.ones(MIB, np.uint8)
+    assert (m.first_touched, m.recycled) == (MIB, MIB)
+    assert (inner.first_touched, inner.recycled) == (0, MIB)
+
+
+def test_adaptors_on_one_pool_count_it_once() -> None:
+    pool = ft.pool()
+    with ft.measure() as m:
+        for allocator in (pool, ft.tracked(pool), ft.limited(pool, "1 GiB")):
+            with ft.use(allocator):
+                np.ones(MIB, np.uint8)
+    assert (m.first_touched, m.recycled) == (MIB, 2 * MIB)
+
+
+def test_what_nobody_knows_is_none() -> None:
+    with ft.measure() as m:
+        with ft.use(ft.pool()):
+            np.ones(MIB, np.uint8)
+        with ft.use(ft.malloc()):
+            np.ones(MIB, np.uint8)
+    assert (m.allocated, m.first_touched, m.recycled, m.recycled_arrays) == (2 * MIB, None, None, None)
+    with pytest.raises(ValueError, match="not all arrays came from pools"):
+        m.assert_at_most(first_touched="1 MiB")
+
+
+def test_limits() -> None:
+    with ft.measure() as m:
+        a = np.ones(3 * MIB, np.uint8)
+    m.assert_at_most(peak="3 MiB", allocated=3 * MIB, arrays=1, kept="4 MiB")
+    with pytest.raises(AssertionError, match=r"3 MiB held at once \(peak\), where at most 2.50 MiB may be"):
+        m.assert_at_most(peak="2.5 MiB", arrays=5)
+    with pytest.raises(AssertionError, match=r"1 arrays made .* 3 MiB still held"):
+        m.assert_at_most(arrays=0, kept=1)
+    with pytest.raises(TypeError, match="no figure 'peek' to limit: there are allocated, arrays, peak"):
+        m.assert_at_most(peek="1 MiB")
+    with pytest.raises(ValueError, match="peak"):
+        m.assert_at_most(peak="one megabyte")
+    del a
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(ValueError, match="threads='mine': give 'all' or 'own'"):
+        ft.measure(threads="mine")  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        ft.measure(True)  # type: ignore[arg-type, call-arg]
+
+
+def test_it_says_what_it_found() -> None:
+    with ft.measure() as m:
+        a = np.ones(3 * MIB, np.uint8)
+    assert repr(m).startswith(f"Measured(allocated={3 * MIB}, arrays=1, peak={3 * MIB}")
+    assert "3 MiB held at once" in str(m)
+    assert m.as_dict()["kept"] == a.nbytes

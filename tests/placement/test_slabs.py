@@ -1,0 +1,119 @@
+"""Slabs along an axis at creation: how the axis lies is stated before there is memory, and it is so afterwards."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from firsttouch.placement import slabs
+from firsttouch.placement.axes import axis_of
+
+pytestmark = pytest.mark.quick
+
+BASE = np.arange(2 * 3 * 4, dtype=np.int16).reshape(2, 3, 4)
+#: Constructors and arguments whose shape and order are known before they run.
+KNOWN: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+    ("zeros", ((3, 4, 5),), {}),
+    ("empty", ((3, 4), np.float32, "F"), {}),
+    ("ones", (), {"shape": [3, 4], "order": "F", "dtype": "i2"}),
+    ("zeros", (7,), {}),
+    ("zeros", (np.int64(7),), {}),
+    ("zeros", ((3, 1, 5),), {"order": "f"}),
+    ("full", ((2, 3), np.float32(1.5)), {}),
+    ("full", ((2, 3), 7), {"dtype": complex, "order": "F"}),
+    ("empty_like", (BASE,), {}),
+    ("zeros_like", (BASE.transpose(1, 2, 0),), {}),
+    ("zeros_like", (np.asfortranarray(BASE), np.float64), {}),
+    ("ones_like", (BASE[:, ::2, ::-1],), {}),
+    ("ones_like", (BASE.swapaxes(0, 1),), {"order": "C"}),
+    ("ones_like", (BASE.swapaxes(0, 1),), {"order": "A"}),
+    ("full_like", (BASE.swapaxes(1, 2), 3), {"shape": (4, 5)}),
+    ("full_like", (BASE.swapaxes(1, 2), 3), {"dtype": float}),
+    ("full_like", (BASE,), {"fill_value": 3, "subok": False}),
+    ("array", (BASE.T,), {}),
+    ("array", (BASE.T, float), {"order": "C"}),
+    ("asarray", (BASE.swapaxes(0, 2),), {}),
+    ("copy", (BASE.swapaxes(0, 2),), {}),
+    ("copy", (BASE, "F"), {}),
+    ("eye", (5,), {}),
+    ("eye", (5, 3), {"order": "F", "dtype": "f4"}),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "named"), KNOWN, ids=str)
+def test_what_is_stated_beforehand_is_so(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+    plain = getattr(np, name)(*arguments, **named)
+    for axis in range(-plain.ndim, plain.ndim):
+        stated = slabs.expected(getattr(np, name), arguments, named, axis)
+        assert stated == (plain.nbytes, *axis_of(plain, axis))
+        made = getattr(ft, name)(*arguments, **named, allocator=ft.numa(f"blocked:{axis}", strict=True))
+        assert (made.shape, made.strides, made.dtype) == (plain.shape, plain.strides, plain.dtype)
+        if name != "empty" and name != "empty_like":
+            assert (made == plain).all()
+        receipt = ft.receipt(made)
+        assert receipt is not None
+        assert receipt.why_not == ()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda allocator: ft.array([[1, 2], [3, 4]], allocator=allocator),
+        lambda allocator: ft.zeros((2, 3), "2f8", allocator=allocator),
+        lambda allocator: ft.array(BASE, ndmin=5, allocator=allocator),
+    ],
+)
+def test_what_is_known_afterwards_is_put_right(call: Any) -> None:
+    made = call(ft.numa("blocked:1"))
+    receipt = ft.receipt(made)
+    assert receipt is not None
+    assert receipt.why_not == ()
+
+
+def test_arrays_without_that_axis_are_refused() -> None:
+    for allocator, shape in (("blocked:1", 7), ("blocked:2", (3, 4)), ("blocked:-3", (3, 4)), ("blocked:1", ())):
+        with pytest.raises(ValueError, match=rf"{allocator}: the array has \d ax[ie]s"):
+            ft.zeros(shape, allocator=ft.numa(allocator))
+    with pytest.raises(ValueError, match="blocked:1: the array has 1 axis"):
+        ft.arange(10, allocator=ft.numa("blocked:1"))
+    assert ft.numa("blocked:0").full((), 7) == 7
+    assert ft.numa("blocked:-1").zeros((0, 3)).shape == (0, 3)
+    with pytest.raises(ValueError, match="negative dimensions"):
+        ft.numa("blocked:1").zeros((3, -4))
+
+
+def test_where_bytes_alone_are_known_the_receipt_says_so() -> None:
+    for text, why_not in (
+        ("blocked:0", ()),
+        ("blocked:1", ("numa: here bytes are known and no axes, so the slabs are of bytes",)),
+    ):
+        with ft.use(ft.numa(text)):
+            receipt = ft.receipt(np.zeros((64, 1024)))
+            assert receipt is not None
+            assert receipt.why_not == why_not
+            ours = ft.receipt(ft.zeros((64, 1024)))
+            assert ours is not None
+            assert ours.why_not == ()
+    with ft.use(ft.numa("blocked:1", strict=True)), pytest.raises(MemoryError):
+        np.zeros((64, 1024))
+    failure = ft.last_failure()
+    assert failure is not None
+    assert "here bytes are known and no axes" in str(failure)
+
+
+def test_what_is_stated_ends_with_the_constructor() -> None:
+    allocator = ft.numa("blocked:1")
+    with pytest.raises(TypeError):
+        ft.full((2, 4096), object, dtype=float, allocator=allocator)  # fails after its memory was had
+    with ft.use(allocator):
+        receipt = ft.receipt(np.empty((2, 4096)))
+    assert receipt is not None
+    assert receipt.why_not
+
+
+def test_many_slabs_are_made_real_at_once() -> None:
+    made = ft.zeros((5000, 1024), allocator=ft.numa("blocked:1"))  # on one node that is one slab
+    receipt = ft.receipt(made)
+    assert receipt is not None
+    assert (receipt.populated, receipt.why_not) == (ft.highest_node() > 0, ())
