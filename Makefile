@@ -161,7 +161,7 @@ profilers: $(TEST)/made ## add the profilers that tests look for; what cannot be
 .PHONY: neighbours
 neighbours: $(TEST)/made ## add other people's packages that take our arrays; what cannot be had is left out
 	-@$(TEST)/$(PIP) --require-hashes -r requirements/neighbours.txt \
-	    || echo 'not all of JAX, PyArrow, pandas, xarray and Numba: their tests will be skipped' >&2
+	    || echo 'not all of JAX, PyArrow, pandas, xarray, Numba, Dask and IPython: their tests will be skipped' >&2
 
 # ---- Keeping house --------------------------------------------------------------------------------------------
 

@@ -24,8 +24,11 @@ NAMES = (
     "scratch_memory",
     "scratch_numba",
     "scratch_rust",
+    "dask",
+    "dask_memory",
     "advise",
     "trace",
+    "shared",
 )
 
 #: The classic experiments, which `firsttouch bench` runs too; some share their name with a comparison above.

@@ -15,7 +15,7 @@ from firsttouch.measuring.rounds import Call, Plan, collect
 from firsttouch.measuring.statistics import Verdict, median
 
 BAR = 0.8
-FOOTPRINT = 256 << 20
+FOOTPRINT = 128 << 20
 RESAMPLES = 2000
 
 
@@ -51,9 +51,9 @@ def run(quick: bool) -> Section:
     table = Table("", ["program", "NumPy's time", "estimated gain", "measured gain", "of the time"])
     estimates, gains = [], []
     for name in NAMES[:4] if quick else NAMES:
-        advised = estimated(name, 1 if quick else 3)
+        advised = estimated(name, 1 if quick else 2)
         call = Call("benchmarks.tasks.advise", "measure", {"name": name})
-        samples = collect([NUMPY, FIRSTTOUCH], call, Plan(2 if quick else 7, 1), FOOTPRINT)
+        samples = collect([NUMPY, FIRSTTOUCH], call, Plan(2 if quick else 5, 1), FOOTPRINT)
         plain, pooled = (samples.column(contender, "seconds") for contender in (NUMPY, FIRSTTOUCH))
         seconds, share = median(plain), median((plain - pooled) / plain)
         estimates.append(advised / seconds.value)

@@ -38,12 +38,12 @@ def run(quick: bool) -> Section:
                 seconds = median(samples.column(NUMPY, "seconds"))
                 each = median(samples.column(NUMPY, "seconds") / samples.column(NUMPY, "pages")).value
                 cells.append(f"{seconds.value * 1e3:.2f}, {each * 1e9:.1f}")
-                if size == GIB and not without:
+                if size == GIB and without in ("", "nodes by move_pages"):
                     slowest.append((seconds, label))
             table.rows.append([label, *cells])
     section.tables.append(table)
     found = max(slowest, key=lambda each: each[0].high, default=None)
-    bar = "ft.inspect of 1 GiB in less than 50 ms"
+    bar = "ft.inspect of 1 GiB in less than 50 ms, also on several nodes"
     if found is None:
         section.verdicts.append(Verdict(bar, "1 GiB was not asked for, or does not fit", "not measured"))
         return section

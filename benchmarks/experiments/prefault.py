@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-import numpy as np
-
 from firsttouch.measuring.contenders import NUMPY
 from firsttouch.measuring.report import Section, Table
 from firsttouch.measuring.rounds import Call, Plan, collect
@@ -13,7 +11,7 @@ from firsttouch.measuring.sizes import MIB, fitting, name
 from firsttouch.measuring.statistics import Matrix, against_best, judge, median
 
 #: Bytes; ways of the C program; generations and rounds.
-SIZES = ((512 * MIB, ("slabs", "chunks", "touch"), Plan(3, 5)), (4096 * MIB, ("slabs", "chunks"), Plan(2, 3)))
+SIZES = ((512 * MIB, ("slabs", "chunks", "touch"), Plan(3, 5)), (4096 * MIB, ("slabs", "chunks"), Plan(2, 2)))
 QUICK = ((64 * MIB, ("slabs", "chunks", "touch"), Plan(2, 2)),)
 WRITTEN = (64 * MIB, 256 * MIB, 1024 * MIB)
 
@@ -41,9 +39,7 @@ def _prefault(section: Section, quick: bool) -> None:
     processors = len(os.sched_getaffinity(0))
     best: dict[str, Matrix] = {}
     for size, tried, plan in [each for each in sizes if each[0] in kept]:
-        for huge, threads in ((False, 1), (False, processors), (True, 1), (True, processors)):
-            if not huge and threads > 1 and size > sizes[0][0]:
-                continue  # base pages by one thread say enough of the larger size
+        for huge, threads in ((False, 1), (True, 1), (True, processors)):
             arguments = {"nbytes": size, "huge": huge, "threads": threads, "ways": tried}
             call = Call("benchmarks.tasks.prefault", "measure", arguments)
             samples = collect([NUMPY], call, plan, size)
@@ -67,13 +63,11 @@ def _write(section: Section, quick: bool) -> None:
     threads = len(os.sched_getaffinity(0))
     for size in fitting((64 * MIB,) if quick else WRITTEN, 1)[0]:
         call = Call("benchmarks.tasks.prefault", "write", {"nbytes": size, "threads": threads})
-        samples = collect([NUMPY], call, Plan(2, 2) if quick else Plan(3, 5), size)
+        samples = collect([NUMPY], call, Plan(2, 2) if quick else Plan(3, 5 if size < WRITTEN[-1] else 3), size)
         section.raw[f"write {size}"] = samples.replies
         numpy = samples.column(NUMPY, "numpy")
         cells[name(size)] = samples.column(NUMPY, "ours") / numpy
-        populated = np.minimum(samples.column(NUMPY, "slabs"), samples.column(NUMPY, "chunks"))
-        columns = [cells[name(size)], populated / numpy]
-        columns += [samples.column(NUMPY, key) / numpy for key in ("lazy", "written")]
+        columns = [samples.column(NUMPY, key) / numpy for key in ("ours", "slabs", "lazy", "written")]
         table.rows.append(
             [name(size), f"{median(numpy).value * 1e3:,.1f} ms", *(str(median(each)) for each in columns)]
         )

@@ -69,6 +69,6 @@ def test_the_settings_of_dask() -> None:
         ArrayMemory.configured()
     with (
         dask.config.set({"firsttouch.huge": 5}),
-        pytest.raises(ValueError, match="Dask's settings of firsttouch: huge"),
+        pytest.raises(ValueError, match="settings of firsttouch: huge"),
     ):
         ArrayMemory.configured()

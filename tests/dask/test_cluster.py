@@ -50,7 +50,7 @@ def test_workers_that_join_are_served_and_so_are_those_that_restart(client: Any)
     client.wait_for_workers(2)
     assert set(everywhere(client)) == {POOL}
     client.cluster.scale(1)
-    until(lambda: len(client.scheduler_info(-1)["workers"]) == 1)
+    until(lambda: len(client.scheduler_info()["workers"]) == 1)
 
 
 def test_a_worker_killed_in_the_middle_loses_no_result(client: Any) -> None:
@@ -81,7 +81,7 @@ def test_trim_and_stats_are_about_what_serves(client: Any) -> None:
 
 
 def metric(client: Any) -> dict[str, int]:
-    (worker,) = client.scheduler_info(-1)["workers"].values()
+    (worker,) = client.scheduler_info()["workers"].values()
     found: dict[str, int] = worker["metrics"].get("firsttouch", {"held": 0})
     return found
 
@@ -105,6 +105,18 @@ def test_it_ends_with_its_registration(client: Any) -> None:
     assert set(everywhere(client)) == {"numpy_default()"}
 
 
+def test_a_worker_without_a_limit_of_its_own() -> None:
+    with cluster(memory_limit=0) as client:
+        client.register_plugin(ArrayMemory(limit="auto"))
+        assert set(everywhere(client)) == {POOL}
+        client.register_plugin(ArrayMemory(limit="100 MiB"))
+        with pytest.raises(MemoryError):
+            client.submit(np.ones, 200 * MIB, np.uint8).result()
+        for limit, words in ((0.5, "it has none: give a size"), (1 << 50, "above what this machine has")):
+            with pytest.raises(RuntimeError, match=words):
+                client.register_plugin(ArrayMemory(limit=limit))
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -115,7 +127,7 @@ def test_it_ends_with_its_registration(client: Any) -> None:
     ],
 )
 def test_what_a_worker_refuses_names_it_and_it_goes_on(client: Any, arguments: dict[str, Any], words: str) -> None:
-    (address,) = client.scheduler_info(-1)["workers"]
+    (address,) = client.scheduler_info()["workers"]
     with pytest.raises(RuntimeError) as raised:
         client.register_plugin(ArrayMemory(**arguments))
     assert address in str(raised.value)

@@ -34,15 +34,15 @@ def test_below_the_threshold_idle_memory_stays_and_near_it_goes_first() -> None:
         assert left < 16 * MIB
         assert read < 500 * MIB
         client.unregister_worker_plugin("firsttouch")
-        assert not any("get_process_memory" in vars for vars in client.run(of_monitor).values())
+        assert not any("get_process_memory" in found for found in client.run(of_monitor).values())
 
 
 def of_monitor(dask_worker: Any) -> list[str]:
     return list(vars(dask_worker.monitor))
 
 
-def test_a_worker_that_never_looks_is_looked_at() -> None:
-    # Without a nanny, which would end it at the third of its limit that is left to it here.
+def test_where_only_a_nanny_would_look() -> None:
+    # Without a nanny, which would end it at the third of its limit that is left to it here; its statistics see it.
     settings = {"spill": False, "pause": False, "target": False, "terminate": 0.3, "monitor-interval": "20 ms"}
     found = {f"distributed.worker.memory.{key}": value for key, value in settings.items()}
     with dask.config.set(found), cluster(processes=False) as client:

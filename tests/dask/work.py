@@ -19,7 +19,7 @@ def cluster(workers: int = 1, **options: Any) -> Iterator[Any]:
     """A client of a cluster of its own, with two threads a worker and a fixed limit."""
     from distributed import Client, LocalCluster
 
-    given = {"threads_per_worker": 2, "memory_limit": "1 GiB", "dashboard_address": None, "silence_logs": 50} | options
+    given = {"threads_per_worker": 2, "memory_limit": "1 GiB", "dashboard_address": ":0", "silence_logs": 50} | options
     with LocalCluster(n_workers=workers, **given) as local, Client(local) as client:
         yield client
 
@@ -31,7 +31,7 @@ def serves(_: object = None) -> str:
 
 def everywhere(client: Any) -> list[str]:
     """The allocator of arrays in tasks of each worker, and in its event loop's thread."""
-    workers = list(client.scheduler_info(-1)["workers"])
+    workers = list(client.scheduler_info()["workers"])
     tasks = [client.submit(serves, number, workers=[name], pure=False) for name in workers for number in range(4)]
     return [*client.gather(tasks), *client.run(serves).values()]
 

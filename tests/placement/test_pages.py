@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from tests.programs import run
+from tests.limits.cgroups import group
+from tests.programs import quiet, run, start
 
 pytestmark = pytest.mark.quick
 
@@ -126,6 +127,26 @@ def test_more_than_there_is_is_an_error_before_the_kernel_kills() -> None:
         ft.pages(lock=True).zeros(asked, np.uint8)
 
 
+def test_more_than_a_container_has_is_an_error_too() -> None:
+    program = """
+        import firsttouch as ft
+        for named in ({"populate": True}, {"lock": True}, {"huge": "thp", "populate": 2}):
+            try:
+                ft.pages(**named).zeros(512 << 20, "u1")
+            except MemoryError as error:
+                print(error)
+        print(ft.pages(populate=True).zeros(16 << 20, "u1").sum())
+        try:
+            ft.touch(ft.pages().zeros(512 << 20, "u1"))
+        except MemoryError as error:
+            print(error)
+        """
+    with group(limit=256 * MIB) as place:
+        lines = quiet(start(program, preexec_fn=place.enter)).splitlines()
+    assert [line for line in lines if "are available in this machine or its memory cgroup" not in line] == ["0"]
+    assert len(lines) == 5
+
+
 def test_locked_memory_beyond_the_limit_is_a_clear_error() -> None:
     program = """
         import ctypes, os, resource
@@ -174,6 +195,10 @@ def test_bad_arguments_are_named_with_what_would_do(named: dict[str, Any], error
 def test_policies_as_objects() -> None:
     assert repr(ft.numa(0)) == repr(ft.pages(numa="bind:0")) == repr(ft.pages(numa=ft.numa.bind([0])))
     texts = [ft.numa.interleave(), ft.numa.preferred(0), ft.numa.local(), ft.numa.blocked(), ft.numa.bind("all")]
+    assert str(ft.numa.blocked(-1)) == "blocked:-1"
+    for wrong in (True, 1.0, "x"):
+        with pytest.raises(TypeError, match="give an axis by its number"):
+            ft.numa.blocked(wrong)  # type: ignore[arg-type]
     assert list(map(str, texts)) == ["interleave:all", "preferred:0", "local", "blocked:0", "bind:all"]
     assert ft.numa.bind(0) == ft.Policy("bind:0")
     with pytest.raises(TypeError, match=r"did you mean firsttouch.numa\(\)"):

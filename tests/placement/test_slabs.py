@@ -59,13 +59,13 @@ def test_what_is_stated_beforehand_is_so(name: str, arguments: tuple[Any, ...], 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda allocator: ft.array([[1, 2], [3, 4]], allocator=allocator),
-        lambda allocator: ft.zeros((2, 3), "2f8", allocator=allocator),
-        lambda allocator: ft.array(BASE, ndmin=5, allocator=allocator),
+        lambda allocator: ft.array([[1] * 4096] * 4, allocator=allocator),
+        lambda allocator: ft.zeros((64, 64), "2f8", allocator=allocator),
+        lambda allocator: ft.array(np.ones((64, 64)), ndmin=5, allocator=allocator),
     ],
 )
 def test_what_is_known_afterwards_is_put_right(call: Any) -> None:
-    made = call(ft.numa("blocked:1"))
+    made = call(ft.numa("blocked:-1"))
     receipt = ft.receipt(made)
     assert receipt is not None
     assert receipt.why_not == ()

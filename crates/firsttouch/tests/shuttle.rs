@@ -10,7 +10,7 @@ mod common;
 use common::held::Held;
 use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Tracked};
 use firsttouch::memory::caretaker;
-use firsttouch::os::{Call, fail_after};
+use firsttouch::os::{Call, Pretence, fail_after, pretend};
 use firsttouch::sources::Pages;
 use firsttouch::{Allocator, Request};
 use shuttle::rand::{Rng, thread_rng};
@@ -143,6 +143,21 @@ fn three_threads_on_a_pool() {
 #[test]
 fn three_threads_in_unlikely_orders() {
     unlikely_schedules(1000, || play(Pool::new(options(true)), 3));
+}
+
+/// Made on a machine with two nodes, which have turns in every 64 KiB. A thread is on either at every step.
+fn on_two_nodes<T>(make: impl FnOnce() -> T) -> T {
+    pretend(Pretence { nodes: 2, node_of: |page| page >> 16 & 1 }, make)
+}
+
+#[test]
+fn three_threads_on_two_nodes() {
+    schedules(600, || play(on_two_nodes(|| Pool::new(options(true))), 3));
+}
+
+#[test]
+fn two_threads_on_a_pool_over_pages_on_two_nodes() {
+    schedules(300, || play(on_two_nodes(|| Pool::over(Pages::new(false), options(true))), 2));
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod common;
 use common::held::Held;
 use common::process::settles;
 use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Tracked};
+use firsttouch::os::{Pretence, pretend};
 use firsttouch::sources::{Aligned, Malloc, Pages};
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
@@ -91,6 +92,12 @@ fn a_pool() {
 #[test]
 fn a_pool_whose_memory_decays_at_once() {
     storm(&*Pool::new(Options { decay: Some(Duration::ZERO), huge: false, max_idle: Some(4 << 20) }), 2.0);
+}
+
+/// Nodes have turns in every 64 KiB, and threads are on that of whichever processor runs them.
+#[test]
+fn a_pool_on_two_nodes() {
+    storm(&*pretend(Pretence { nodes: 2, node_of: |page| page >> 16 & 1 }, || Pool::new(Options::default())), 2.0);
 }
 
 #[test]

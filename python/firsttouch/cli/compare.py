@@ -1,6 +1,7 @@
 """`firsttouch compare`: one program under several allocators, and which of them suits it."""
 
 import argparse
+import os
 import re
 import shutil
 import signal
@@ -41,17 +42,25 @@ _WITH_VALUE = ("--runs", "--warmup", "--prepare", "--budget", "--timeout", "--al
 
 def main(words: Sequence[str]) -> int:
     """Check everything that can be checked, compare, and show what was found."""
+    if not hasattr(os, "posix_spawnp"):
+        raise BadUsageError("compare: this system does not tell what a program used; Linux does")
     parser = _parser()
-    own, command, python = _split(parser, words)
-    given = parser.parse(own)
+    at = program.own(words, (*_WITH_VALUE, "-r", "-w", "-p"))
+    for word in words[:at]:
+        if parser.unknown(word) and (advice := program.hint(word, "compare")):
+            raise BadUsageError(f"compare: {advice}")
+    given = parser.parse(words[:at])
+    command, python = _command(words[at:])
     options = _options(given)
     out = output.checked("compare", given)
     if not command:
         raise BadUsageError("compare: which program? A script, -m module, -c code or -- command (try --help)")
     for expression in given.allocator:
         serving.tried_elsewhere("compare", expression)
-    signal.signal(signal.SIGTERM, _interrupt)
-    return _compare(given, options, out, command, python)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _interrupt)
+    return _compare(given, options, out, list(words), command, python)
 
 
 def _parser() -> Parser:
@@ -69,27 +78,22 @@ def _parser() -> Parser:
     return parser
 
 
-def _split(parser: Parser, words: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
-    """Our own words, the whole command, and what of it is the interpreter: none behind --."""
-    at = program.own(words, (*_WITH_VALUE, "-r", "-w", "-p"))
-    own, rest = list(words[:at]), list(words[at:])
-    for word in own:
-        if parser.unknown(word) and (advice := program.hint(word, "compare")):
-            raise BadUsageError(f"compare: {advice}")
-    if rest[:1] == ["--"]:
-        if rest[1:] and shutil.which(rest[1]) is None:
-            raise BadUsageError(f"compare: no command {rest[1]}; a Python script goes without --")
-        return own, rest[1:], []
-    _, found = program.split(rest, (), "compare")
+def _command(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The whole command, and what of it is the interpreter: none behind --."""
+    if words[:1] == ["--"]:
+        if words[1:] and shutil.which(words[1]) is None:
+            raise BadUsageError(f"compare: no command {words[1]}; a Python script goes without --")
+        return list(words[1:]), []
+    _, found = program.split(words, (), "compare")
     if found is None:
-        return own, [], []
+        return [], []
     if not found.can_start:
         if re.fullmatch("(ms|[smh]|min)", found.words[0]):
             raise BadUsageError(f"compare: no program {found.words[0]}; a time is one word, as in 5m")
         raise BadUsageError(f"compare: no program {found.words[0]} here")
     python = interpreter.command("compare")
     start_file.check(python, "compare")
-    return own, [*python, *found.words], python
+    return [*python, *found.words], python
 
 
 def _options(given: argparse.Namespace) -> dict[str, Any]:
@@ -124,9 +128,14 @@ def _interrupt(_number: int, _frame: object) -> NoReturn:
 
 
 def _compare(
-    given: argparse.Namespace, options: dict[str, Any], out: output.Output, command: list[str], python: list[str]
+    given: argparse.Namespace,
+    options: dict[str, Any],
+    out: output.Output,
+    words: list[str],
+    command: list[str],
+    python: list[str],
 ) -> int:
-    from firsttouch.cli.compare_shown import Teller, failure, show
+    from firsttouch.cli.compare_shown import Asked, Teller, failure, show
     from firsttouch.comparing import candidates, standard_input
     from firsttouch.comparing.comparison import Wish, compare
     from firsttouch.comparing.trial import DifferentError, FailedError, Trial
@@ -146,5 +155,5 @@ def _compare(
             teller.close()
             teller.interrupted()
             raise
-    show(outcome, out, command[len(python) :], python, absent)
+    show(outcome, out, Asked(words, command[len(python) :], python, absent))
     return 0

@@ -6,6 +6,8 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
+from io import TextIOWrapper
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -18,6 +20,16 @@ if TYPE_CHECKING:
     from firsttouch.comparing.schedule import Schedule
     from firsttouch.comparing.trial import DifferentError, FailedError
     from firsttouch.measuring.contenders import Contender
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The words of the command line, the program and its interpreter among them, and which libraries are absent."""
+
+    words: Sequence[str]
+    program: Sequence[str]
+    python: Sequence[str]
+    absent: Sequence[str]
 
 
 class Teller:
@@ -59,7 +71,7 @@ class Teller:
     def done(self, part: float) -> None:
         """So much of it is done."""
         self._part = part
-        self._bar.done(part)
+        self._bar.done(part, "comparing")
 
     def interrupted(self) -> None:
         """Half a table would mislead."""
@@ -74,11 +86,10 @@ def failure(error: FailedError | DifferentError, stdin: str) -> None:
     hint = ""
     if "EOF" in said and stdin == os.devnull:
         hint = "; its standard input is empty here: give it one, as in firsttouch compare script.py < input.txt"
-    brief = getattr(error, "brief", None)
-    speak.line(f"compare: {error if brief is None else f'the program {brief}'}{hint}; there is no comparison")
+    speak.line(f"compare: {error}{hint}; there is no comparison")
 
 
-def show(outcome: Outcome, out: Output, program: Sequence[str], python: Sequence[str], absent: Sequence[str]) -> None:
+def show(outcome: Outcome, out: Output, asked: Asked) -> None:
     """Print, write and draw whatever was asked for."""
     from rich.console import Console
 
@@ -88,10 +99,15 @@ def show(outcome: Outcome, out: Output, program: Sequence[str], python: Sequence
     from firsttouch.measuring.machine import describe
     from firsttouch.measuring.page import Page
 
+    wanted = out.json or out.html or not out.quiet
+    served = wanted and any(candidates.served(row.contender) and row.runs for row in outcome.rows)
     verdict, table = report.judged(outcome), report.table(outcome)
-    notes = report.notes(outcome, absent, importing.seconds())
+    notes = report.notes(outcome, asked.absent, importing.seconds() if served else None)
+    program, python = asked.program, asked.python
     hows = {row.contender.name: candidates.how(row.contender, program, python) for row in outcome.rows[2:]}
     if out.prints:
+        if isinstance(sys.stdout, TextIOWrapper):  # a terminal that knows ASCII alone
+            sys.stdout.reconfigure(errors="replace")
         console = Console(highlight=False, markup=False, width=None if os.isatty(1) else 120)
         if not out.quiet:
             show_table(table, console)
@@ -102,21 +118,21 @@ def show(outcome: Outcome, out: Output, program: Sequence[str], python: Sequence
             console.print(sentence, style="bold", soft_wrap=True)
         for name in verdict.faster[:1]:
             console.print(f"  {hows[name]}", soft_wrap=True)
-    words = shlex.join(program)
+    words = f"firsttouch compare {shlex.join(asked.words)}"
     out.save_json(
         lambda: (
-            {"command": [*python, *program], "machine": describe(), "notes": notes, "absent": absent}
+            {"command": [*python, *program], "machine": describe(), "notes": notes, "absent": asked.absent}
             | report.data(outcome)
         )
     )
     page = Page(
-        title=f"firsttouch compare {'' if python else '-- '}{words}",
+        title=words,
         when=f"{outcome.started}, {outcome.seconds:.0f} s on {os.uname().nodename}",
         lead=verdict.sentences,
         tables=[table],
         pictures=[picture(outcome)],
         notes=notes,
-        repeat={"The whole comparison": f"firsttouch compare {'' if python else '-- '}{words}"} | hows,
+        repeat={"All of it": words} | {f"Once, under {name}": how for name, how in hows.items()},
         machine=describe(),
     )
     out.save_html(page.html)

@@ -4,6 +4,7 @@ import argparse
 import importlib.util
 import json
 import os
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,10 +102,21 @@ def _file(command: str, option: str, name: str) -> str:
     if not name or (name == "-" and option != "--json"):
         raise BadUsageError(f"{command}: {option} needs the name of a file, not {name!r}")
     path = report_file.absolute(name, command, option)
-    why = None if path == "-" else report_file.obstacle(path)
+    why = None if path == "-" else report_file.obstacle(path) or _refused(path)
     if why:
         raise BadUsageError(f"{command}: {option} {name} cannot be written: {why}")
     return path
+
+
+def _refused(path: str) -> str | None:
+    """What the system says to a new file there: permissions do not tell of read-only or unreal file systems."""
+    if os.path.exists(path):
+        return None
+    try:
+        tempfile.TemporaryFile(dir=os.path.dirname(path)).close()
+    except OSError as error:
+        return speak.reason(error)
+    return None
 
 
 def _check_ending(command: str, name: str) -> None:

@@ -19,10 +19,11 @@ class Bar:
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             TimeElapsedColumn(),
-            TextColumn("of about"),
-            TimeRemainingColumn(elapsed_when_finished=True),
+            TimeRemainingColumn(),
+            TextColumn("left"),
             console=self.console,
             transient=True,
+            refresh_per_second=2,  # drawing takes time from what is measured
             disable=quiet or not self.console.is_terminal,
         )
         self._task = self._progress.add_task(what, total=None)
@@ -40,6 +41,6 @@ class Bar:
         """A line above the bar."""
         self.console.print(text, soft_wrap=True)
 
-    def done(self, part: float) -> None:
-        """So much is done, from 0 to 1."""
-        self._progress.update(self._task, total=1.0, completed=part)
+    def done(self, part: float, what: str | None = None) -> None:
+        """So much is done, from 0 to 1; `what` names what follows, where that is something else."""
+        self._progress.update(self._task, total=1.0, completed=part, description=what)

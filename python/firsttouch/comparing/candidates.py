@@ -11,7 +11,7 @@ from pathlib import Path
 from firsttouch.measuring.contenders import FOREIGN, TUNED_GLIBC, Contender, preloaded
 
 DEFAULT = Contender("NumPy's default")
-AGAIN = Contender("the default again")  # the A in A/A: what two equal contenders differ by
+AGAIN = Contender("the same again")  # the A in A/A: what two equal contenders differ by
 POOL = Contender("pool()", install=True)
 
 #: Beside the pool, where everything is wanted.

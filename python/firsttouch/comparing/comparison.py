@@ -90,7 +90,7 @@ def compare(trial: Trial, contenders: Sequence[Contender], wish: Wish, watcher: 
             watcher.done(done / total)
     shuffle, counting = random.Random(0), time.monotonic()
     rounds = 0
-    while not schedule.enough(plan, rounds, time.monotonic() - counting, _speedups(rows)):
+    while not schedule.enough(plan, rounds, time.monotonic() - counting, lambda: _speedups(rows)):
         for row in shuffle.sample(rows, len(rows)):
             run = _turn(trial, row)
             if run is not None:
@@ -114,7 +114,7 @@ def _turn(trial: Trial, row: Row, check: bool = False) -> Run | None:
         if row.contender in (candidates.DEFAULT, candidates.AGAIN) or isinstance(failed, PrepareError):
             raise
         last = failed.said.rpartition("\n")[2].strip()
-        row.failure, row.runs = f"{failed.brief}: {last}" if last else failed.brief, []
+        row.failure, row.runs = f"{failed}: {last}" if last else str(failed), []
         return None
     if service is not None:
         row.failure, row.remark = service.failure, service.remark
@@ -122,7 +122,5 @@ def _turn(trial: Trial, row: Row, check: bool = False) -> Run | None:
 
 
 def _speedups(rows: Sequence[Row]) -> list[Estimate]:
-    """Of everyone that is still there; empty before the first round, and where too few are done to matter."""
-    if len(rows[0].runs) < schedule.SETTLED_FROM:
-        return []
+    """Of everyone that is still there."""
     return [speedup(rows[0].runs, row.runs) for row in rows[1:] if row.failure is None]

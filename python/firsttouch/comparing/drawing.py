@@ -29,11 +29,11 @@ def picture(outcome: Outcome) -> Picture:
         axes.set_xlim(0, 1.04 * most * scale)
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.set_yticks([])
-        axes.set_xlabel(f"wall time of one run, {unit} (a dot each; earlier runs above later ones)")
+        axes.set_xlabel(f"wall time, {unit}")
         for side in ("top", "right", "left"):
             axes.spines[side].set_visible(False)
 
-    return Picture("runs", "Every run", draw, height=0.9 + 0.62 * len(rows))
+    return Picture("runs", "Every run: a dot each, later ones below earlier ones", draw, height=0.9 + 0.5 * len(rows))
 
 
 def _strip(axes: Axes, row: Row, at: int, scale: float) -> None:

@@ -7,41 +7,26 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from _firsttouch_start import units
 from firsttouch.comparing import candidates, verdict
 from firsttouch.comparing.comparison import Outcome, Row
 from firsttouch.comparing.figures import quartiles, speedup
 from firsttouch.measuring.report import Table
 
-_COLUMNS = (
-    "allocator",
-    "wall time",
-    "quartiles",
-    "speed-up",
-    "95 % interval",
-    "system time",
-    "page faults",
-    "peak memory",
-)
+_COLUMNS = ("allocator", "wall time", "speed-up (95 %)", "system time", "page faults", "peak memory")
 #: Memory beyond the default's that is worth a word: as a part of it, and in bytes.
 _MORE, _MUCH = 1.25, 32 << 20
 
 
 def judged(outcome: Outcome) -> verdict.Verdict:
     """What the figures allow to say."""
-    rows = outcome.others
-    default = outcome.default.runs
-    best = max(rows, key=lambda row: speedup(default, row.runs).value, default=None)
+    runs = {row.contender.name: row.runs for row in outcome.others}
     standings = [
-        verdict.Standing(
-            row.contender.name,
-            speedup(default, row.runs),
-            None if best in (None, row) else speedup(row.runs, best.runs),
-            candidates.served(row.contender),
-        )
-        for row in rows
+        verdict.Standing(row.contender.name, speedup(outcome.default.runs, row.runs), candidates.served(row.contender))
+        for row in outcome.others
     ]
-    return verdict.judge(outcome.noise, standings, outcome.rounds)
+    return verdict.judge(
+        outcome.noise, standings, outcome.rounds, lambda first, second: speedup(runs[second], runs[first])
+    )
 
 
 def table(outcome: Outcome) -> Table:
@@ -55,18 +40,17 @@ def _cells(row: Row, outcome: Outcome) -> Sequence[str]:
     if row.failure is not None:
         return name, "failed", *[""] * (len(_COLUMNS) - 2)
     low, wall, high = quartiles(row.runs, "wall")
-    against = ("1", "")
+    against = "1"
     if row is not outcome.default:
         ratio = speedup(outcome.default.runs, row.runs)
-        against = f"{ratio.value:.2f}", f"{ratio.low:.2f} to {ratio.high:.2f}"
+        against = f"{ratio.value:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
     return (
         name,
-        seconds(wall),
-        f"{seconds(low)} to {seconds(high)}",
-        *against,
+        f"{seconds(wall)} \u00b1 {50 * (high - low) / wall:.1f} %",
+        against,
         seconds(quartiles(row.runs, "system")[1]),
         f"{quartiles(row.runs, 'minor_faults')[1]:,.0f}",
-        units.size(quartiles(row.runs, "peak_bytes")[1]),
+        f"{quartiles(row.runs, 'peak_bytes')[1] / (1 << 20):,.0f} MiB",
     )
 
 
@@ -83,6 +67,7 @@ def notes(outcome: Outcome, absent: Sequence[str], importing: float | None) -> l
         said.append(f"{major:,} faults in all waited for the disk (major faults)")
     if importing is not None:
         said.append(f"the figures of firsttouch include its own import, {seconds(importing)} a process")
+    said.append("\u00b1 is half of what lies between the quartiles; the interval is a bootstrap of the rounds' ratios")
     said.append("peak memory is that of the largest process; times and faults are those of all that were waited for")
     return said + outcome.cautions
 

@@ -18,10 +18,10 @@ class Difference:
     reference: bytes | None
     other: bytes | None
 
-    def words(self, of_reference: str, of_other: str) -> str:
-        """Both lines, named after who wrote them, from shortly before the place where they part."""
+    def words(self, in_reference: str, in_other: str) -> str:
+        """Both lines, with where they stand, from shortly before the place where they part."""
         first, second = _shown(self.reference, self.other)
-        return f"line {self.line} is {first} under {of_reference} and {second} under {of_other}"
+        return f"line {self.line} is {first} {in_reference} and {second} {in_other}"
 
 
 def difference(reference: Path, other: Path) -> Difference | None:
@@ -38,19 +38,20 @@ def difference(reference: Path, other: Path) -> Difference | None:
     return None
 
 
-def _shown(*lines: bytes | None) -> list[str]:
-    if None in lines:
-        apart = 0
-    else:
-        pairs = zip(*(line or b"" for line in lines), strict=False)
-        apart = next((at for at, (one, two) in enumerate(pairs) if one != two), min(len(line or b"") for line in lines))
-    begin = max(0, apart - _SHOWN // 2)
-    return [_cut(line, begin) for line in lines]
+def _shown(first: bytes | None, second: bytes | None) -> tuple[str, str]:
+    if first is None or second is None:
+        return _cut(first, 0), _cut(second, 0)
+    apart = next((at for at, (one, two) in enumerate(zip(first, second, strict=False)) if one != two), None)
+    if apart is None and first.strip(b"\n") == second.strip(b"\n"):
+        ends = [" with a line's end" if line.endswith(b"\n") else " without one" for line in (first, second)]
+        return _cut(first, 0) + ends[0], _cut(second, 0) + ends[1]
+    begin = max(0, (min(len(first), len(second)) if apart is None else apart) - _SHOWN // 2)
+    return _cut(first, begin), _cut(second, begin)
 
 
 def _cut(line: bytes | None, begin: int) -> str:
     if line is None:
-        return "not there"
-    text = line.removesuffix(b"\n")[begin : begin + _SHOWN].decode("utf-8", "backslashreplace")
-    more = "..." if len(line.removesuffix(b"\n")) > begin + _SHOWN else ""
-    return repr(f"{'...' if begin else ''}{text}{more}")
+        return "missing"
+    text = line.removesuffix(b"\n")
+    shown = text[begin : begin + _SHOWN].decode("utf-8", "backslashreplace")
+    return repr(f"{'...' if begin else ''}{shown}{'...' if len(text) > begin + _SHOWN else ''}")

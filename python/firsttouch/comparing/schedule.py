@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from firsttouch.measuring.statistics import Estimate
@@ -12,6 +12,7 @@ DEFAULT_BUDGET = 60.0
 FEWEST, MOST = 5, 100
 #: From this many rounds on they may end early: every interval is then at most this wide, as a part of its figure.
 SETTLED_FROM, SETTLED = 10, 0.02
+_LOOK = 5
 #: Seconds that a run takes beside the program: the process that starts it, and looking at its output.
 BESIDE = 0.03
 
@@ -56,10 +57,15 @@ def plan(one_run: float, contenders: int, warmups: int, runs: int | None, budget
     return Schedule(rounds, before + rounds * turn, runs is not None, allowed)
 
 
-def enough(schedule: Schedule, done: int, spent: float, speedups: Iterable[Estimate]) -> bool:
-    """Whether another round is not needed, or not affordable any more; asked after each."""
+def enough(schedule: Schedule, done: int, spent: float, speedups: Callable[[], Iterable[Estimate]]) -> bool:
+    """Whether another round is not needed, or not affordable any more; asked after each.
+
+    `speedups` takes a while to tell, and is not asked every time.
+    """
     if schedule.fixed or done < FEWEST:
         return done >= schedule.rounds
     if done >= schedule.rounds or spent > 1.1 * schedule.budget:
         return True
-    return done >= SETTLED_FROM and all(each.high - each.low <= SETTLED * each.value for each in speedups)
+    if done < SETTLED_FROM or done % _LOOK:
+        return False
+    return all(each.high - each.low <= SETTLED * each.value for each in speedups())

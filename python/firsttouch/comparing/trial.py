@@ -19,11 +19,10 @@ _TAIL_LINES, _TAIL_BYTES = 15, 8192
 
 
 class FailedError(Exception):
-    """A run that did not end well: `brief` for a row of the table, and what it had said on standard error."""
+    """A run that did not end well: one sentence, and in `said` the end of what it wrote on standard error."""
 
-    def __init__(self, brief: str, said: str = "") -> None:
-        super().__init__(brief)
-        self.brief = brief
+    def __init__(self, sentence: str, said: str = "") -> None:
+        super().__init__(sentence)
         self.said = said
 
 
@@ -65,13 +64,12 @@ class Trial:
         """
         reports = self.folder / "reports"
         asked = check and candidates.served(contender)
+        shutil.rmtree(reports, ignore_errors=True)  # of a contender that failed
         if asked:
             reports.mkdir()
         run = self._once(contender, f"{reports}/%p.json" if asked else None)
         self._compare(contender)
-        service = told(reports) if asked else None
-        shutil.rmtree(reports, ignore_errors=True)
-        return run, service
+        return run, told(reports) if asked else None
 
     def _once(self, contender: Contender, report: str | None = None) -> Run:
         if self.prepare is not None:
@@ -81,11 +79,11 @@ class Trial:
         try:
             run = once(self.command, candidates.environment(contender, report), files, self.timeout)
         except NeverEndedError:
-            raise FailedError(f"did not end within {self.timeout:g} s (--timeout)", self._said()) from None
+            raise FailedError(f"the program did not end within {self.timeout:g} s (--timeout)", self._said()) from None
         except CannotStartError as error:
-            raise FailedError(f"could not be started: {error}") from None
+            raise FailedError(f"the program could not be started: {error}") from None
         if run.status != 0:
-            raise FailedError(run.ended, self._said())
+            raise FailedError(f"the program {run.ended}", self._said())
         return run
 
     def _prepare(self, words: str) -> None:
@@ -102,15 +100,14 @@ class Trial:
         found = difference(self._reference, out)
         if found is None:
             return
-        default = "the first run of NumPy's default"
         if contender not in (candidates.DEFAULT, candidates.AGAIN):
-            words = found.words(default, contender.name)
+            words = found.words(f"under {candidates.DEFAULT.name}", f"under {contender.name}")
             self._once(candidates.DEFAULT)
             again = difference(self._reference, out)
             if again is None:
                 raise DifferentError(f"the output is not the same: {words}; --ignore-output compares all the same")
             found = again
-        words = found.words(default, "the next")
+        words = found.words("in the first run", "in another, both under NumPy's default")
         raise DifferentError(
             f"the program does not print the same twice: {words}; where it prints times or random numbers,"
             " --ignore-output compares all the same"

@@ -1,14 +1,15 @@
 """What the figures allow to say, in a sentence or two; "no difference" is one of them.
 
-A contender is called faster, or slower, only where the whole 95 % interval of its speed-up lies beyond what the default
-shows against itself, and at least two per cent away from 1.
+A contender is called faster, or slower, only where the whole 95 % interval of its speed-up lies further from 1 than the
+noise, which the default shows against itself, and than two per cent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from firsttouch.measuring import cautions
 from firsttouch.measuring.statistics import Estimate
 
 LEAST = 0.02
@@ -18,11 +19,10 @@ FEWEST = 5
 
 @dataclass(frozen=True)
 class Standing:
-    """A contender beside the default; `lead` says how it does beside whichever is the fastest."""
+    """A contender beside the default; `ours` where firsttouch is inside."""
 
     name: str
     speedup: Estimate
-    lead: Estimate | None = None
     ours: bool = False
 
 
@@ -37,20 +37,24 @@ class Verdict:
 
 def margin(noise: Estimate) -> float:
     """What a speed-up has to differ from 1 by."""
-    return max(LEAST, noise.high - 1, 1 / noise.low - 1)
+    return max(LEAST, cautions.noise(noise))
 
 
-def judge(noise: Estimate, standings: Sequence[Standing], rounds: int) -> Verdict:
-    """Sentences for people, from the default's figure against itself and everyone's against the default."""
+def judge(noise: Estimate, standings: Sequence[Standing], rounds: int, lead: Callable[[str, str], Estimate]) -> Verdict:
+    """Sentences for people, from the default's figure against itself and everyone's against the default.
+
+    `lead` says how many times as fast the first of two contenders is as the second.
+    """
     if rounds < FEWEST:
-        return Verdict(
-            (f"{rounds} run{'s' * (rounds > 1)} of each cannot be told from chance: take {FEWEST} or more.",)
-        )
+        runs = "one run" if rounds == 1 else f"{rounds} runs"
+        return Verdict((f"No advice: {runs} of each cannot be told from chance; take {FEWEST} or more.",))
+    if not standings:
+        return Verdict(("No advice: no contender's runs all ended well.",))
     bar = 1 + margin(noise)
     ordered = sorted(standings, key=lambda one: -one.speedup.value)
     faster = [one for one in ordered if one.speedup.low > bar]
     slower = [one for one in reversed(ordered) if one.speedup.high < 1 / bar]
-    sentences = _faster(faster, bar) if faster else [_none(noise)]
+    sentences = _faster(ordered, faster, bar, lead) if faster else [_none(noise)]
     if slower:
         losses = ", ".join(_loss(one) for one in slower)
         sentences.append(f"Slower here: {losses} longer than NumPy's default.")
@@ -58,17 +62,24 @@ def judge(noise: Estimate, standings: Sequence[Standing], rounds: int) -> Verdic
 
 
 def _none(noise: Estimate) -> str:
-    size = 100 * margin(noise)
-    return f"No difference: nothing here is faster than NumPy's default by more than {size:.0f} %, which is the noise."
+    size = margin(noise)
+    if size == LEAST:
+        return f"No difference: nothing here is faster than NumPy's default by more than {100 * size:.0f} %."
+    return (
+        f"No difference beyond the noise, which is {100 * size:.0f} % here: nothing is faster than NumPy's default by"
+        " more. More runs, as with --budget 5m, tell finer differences."
+    )
 
 
-def _faster(faster: Sequence[Standing], bar: float) -> list[str]:
+def _faster(
+    ordered: Sequence[Standing], faster: Sequence[Standing], bar: float, lead: Callable[[str, str], Estimate]
+) -> list[str]:
     best, others = faster[0], faster[1:]
     said = [f"{best.name} is faster here: {_gain(best)} as fast as NumPy's default{_between(best)}."]
-    equal = [one for one in others if one.lead is None or one.lead.low <= bar]
+    equal = [one for one in ordered if one is not best and lead(best.name, one.name).low <= bar]
     if equal:
         names = _list([f"{one.name} ({_gain(one)})" for one in equal])
-        said.append(f"As good, as far as this noise lets see: {names}.")
+        said.append(f"Not clearly behind it: {names}.")
     if not any(one.ours for one in [best, *equal]):
         ours = [one for one in others if one.ours]
         said += [f"The best of firsttouch is {one.name}: {_gain(one)}{_between(one)}." for one in ours[:1]]

@@ -20,6 +20,8 @@ _MOST = 1024
 #: The node of this process, and what tells other workers of the host that it is taken: both until the process ends.
 _node: int | None = None
 _seat: socket.socket | None = None
+#: The processors that it had before.
+_processors: set[int] = set()
 
 
 def usable(wanted: str | tuple[int, ...]) -> list[int]:
@@ -28,7 +30,7 @@ def usable(wanted: str | tuple[int, ...]) -> list[int]:
     Raises :exc:`ValueError` for a node that the host lacks, or whose processors or memory the process may not use.
     """
     nodes = {node.number: node for node in firsttouch.topology().nodes}
-    processors, memory = os.sched_getaffinity(0), _memory_allowed()
+    processors, memory = _processors or os.sched_getaffinity(0), _memory_allowed()
     may = [
         number
         for number, node in nodes.items()
@@ -47,7 +49,7 @@ def bind(worker: Worker, nodes: list[int]) -> None:
     Raises :exc:`RuntimeError` where the process is not the worker's own, or where its tasks have threads already: a
     memory policy belongs to a thread, and threads inherit it only when they start.
     """
-    global _node, _seat
+    global _node, _seat, _processors
     if _node in nodes:
         return
     if _shares_its_process(worker):
@@ -59,9 +61,14 @@ def bind(worker: Worker, nodes: list[int]) -> None:
             "the threads of its tasks run already, and numa= can't reach their memory policy; until it is bound by "
             f"client.restart_workers([{worker.address!r}]) or client.restart(), its arrays are served where it is"
         )
-    _seat, node = _sit(nodes)
-    place = _firsttouch.run_on_node(node)  # this thread, the event loop's: whose children the tasks' threads will be
-    _node = node
+    seat, node = _sit(nodes)
+    before = os.sched_getaffinity(0)
+    try:
+        place = _firsttouch.run_on_node(node)  # this thread, the event loop's: the tasks' threads will be its children
+    except BaseException:
+        seat.close()
+        raise
+    _node, _seat, _processors = node, seat, before
     if place.why_not is not None:
         _logger.warning("numa=%d: the memory policy stays as it was: %s", node, place.why_not)
     processors = os.sched_getaffinity(0)

@@ -39,7 +39,9 @@ def budget(limit: str | float | None, worker: Worker) -> int | None:
         if memory is None:
             raise ValueError(f"limit={limit} is a part of the worker's memory limit, and it has none: give a size")
         return max(1, int(memory * limit))
-    whose, most = ("this machine has", MEMORY_LIMIT) if memory is None else ("the worker's own memory limit", memory)
+    whose, most = (
+        ("what this machine has", MEMORY_LIMIT) if memory is None else ("the worker's own memory limit", memory)
+    )
     if int(limit) > most:
         raise ValueError(f"limit={units.size(int(limit))} is above {whose}, {units.size(most)}")
     return int(limit)

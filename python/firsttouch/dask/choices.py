@@ -76,11 +76,13 @@ def _unmade(factory: Callable[..., Allocator]) -> Callable[..., str]:
 
 
 def _nodes(numa: object) -> str | tuple[int, ...] | None:
-    if numa is None or numa == "auto":
-        return numa  # type: ignore[return-value]
+    if numa is None:
+        return None
+    if numa == "auto":
+        return "auto"
     wanted = "'auto', a node's number or several, to deal out over the workers of a host"
     try:
-        given = list(numa) if isinstance(numa, Iterable) and not isinstance(numa, str) else [numa]
+        given: list[Any] = list(numa) if isinstance(numa, Iterable) and not isinstance(numa, str) else [numa]
         numbers = tuple(operator.index(number) for number in given if not isinstance(number, bool))
     except TypeError:
         raise TypeError(f"numa={numa!r:.40}: give {wanted}") from None
@@ -96,8 +98,10 @@ def _huge(huge: object) -> str | bool | None:
 
 
 def _limit(limit: object) -> str | float | None:
-    if limit is None or limit == "auto":
-        return limit  # type: ignore[return-value]
+    if limit is None:
+        return None
+    if limit == "auto":
+        return "auto"
     if isinstance(limit, float):
         if 0.0 < limit <= 1.0:
             return limit

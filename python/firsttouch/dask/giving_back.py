@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import dask.config
-from tornado.ioloop import PeriodicCallback
 
 import firsttouch
 from firsttouch import _firsttouch
@@ -23,9 +22,10 @@ _bounds: dict[Worker, int] = {}
 class GivesBack:
     """Stands before a worker's reading of its own memory, the one figure that Dask's decisions rest on.
 
-    Every 100 ms (``distributed.worker.memory.monitor-interval``) the memory manager asks it, and then spills or pauses.
-    Where the answer comes near a threshold, idle memory is given back first, and the answer is what is left. Between
-    two looks the pools themselves keep below it (``set_memory_bound``).
+    Every 100 ms (``distributed.worker.memory.monitor-interval``) the memory manager asks it, and then spills or pauses;
+    every 500 ms the worker's statistics do. Where the answer comes near a threshold, idle memory is given back first,
+    and the answer is what is left. Between two looks, and where only a nanny looks, the pools themselves keep below it
+    (``set_memory_bound``).
     """
 
     def __init__(self, worker: Worker) -> None:
@@ -33,10 +33,8 @@ class GivesBack:
         self._ask = worker.monitor.get_process_memory
         self._from = threshold(worker)
         self._on = self._from is not None
-        self._callback: Any = None
         if self._on:
             self._monitor.get_process_memory = self._memory
-            self._look_regularly()
             _bound(worker, self._from)
 
     def _memory(self) -> int:
@@ -46,19 +44,10 @@ class GivesBack:
         firsttouch.trim()
         return int(self._ask())
 
-    def _look_regularly(self) -> None:
-        """Where the worker itself never looks, but its nanny does."""
-        if "memory_monitor" in self._worker.periodic_callbacks:
-            return
-        self._callback = PeriodicCallback(self._memory, self._worker.memory_manager.memory_monitor_interval * 1000)
-        self._callback.start()
-
     def stop(self) -> None:
         """The worker reads its memory as before; whoever came in front of us meanwhile stays."""
         self._on = False
         _bound(self._worker, None)
-        if self._callback is not None:
-            self._callback.stop()
         if vars(self._monitor).get("get_process_memory") == self._memory:
             del self._monitor.get_process_memory
 

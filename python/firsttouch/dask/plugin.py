@@ -17,7 +17,7 @@ from firsttouch.own import AllocatorLike
 _ARGUMENTS = ("allocator", "numa", "huge", "limit")
 
 
-class ArrayMemory(WorkerPlugin):
+class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there for the types)
     """Arrays of a Dask worker on memory that is kept: ``client.register_plugin(ArrayMemory())``.
 
     It serves the worker's whole process, every thread of it, from the start of a worker or from now on. A worker that

@@ -11,5 +11,7 @@ async def dask_setup(server: object) -> None:
     """Serves a worker from its start on, as Dask's settings say; a later ``register_plugin`` replaces it."""
     if not isinstance(server, Worker):
         kind = type(server).__name__
-        raise TypeError(f"firsttouch.dask is a preload of workers (dask worker --preload, not of a {kind})")
+        raise TypeError(
+            f"firsttouch.dask is a preload for workers (dask worker --preload firsttouch.dask), and this is a {kind}"
+        )
     await server.plugin_add(plugin=ArrayMemory.configured())

@@ -41,6 +41,7 @@ class Question:
     """Layouts that are compared with one of them."""
 
     title: str
+    within: str
     base: str
     layouts: Mapping[str, At]
     operations: tuple[str, ...]
@@ -55,6 +56,7 @@ LINE = "all at a line"
 QUESTIONS = (
     Question(
         "alignment",
+        "cache line",
         LINE,
         {
             LINE: (0, 1024, 2048),
@@ -68,6 +70,7 @@ QUESTIONS = (
     ),
     Question(
         "page offset",
+        "page",
         "result 2048 bytes further",
         {
             "result at the same page offset": (0, 0, 0),
@@ -110,7 +113,11 @@ def drawn(question: Question, operation: str, cells: Cells) -> Picture:
         axes.set_ylabel(question.axis)
 
     name = f"{operation}-{question.title.replace(' ', '-')}"
-    return Picture(name, f"{operation.capitalize()} of float32 arrays by {question.title} (lower is faster)", draw)
+    return Picture(
+        name,
+        f"{operation.capitalize()} of float32 arrays, by where they begin in a {question.within} (lower is faster)",
+        draw,
+    )
 
 
 def wrapped(words: str) -> str:

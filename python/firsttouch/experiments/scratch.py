@@ -120,7 +120,7 @@ def against_heap(section: Section, language: str, samples: Samples, sizes: list[
         axes.axhline(1, color="black", linewidth=0.8)
         axes.set_ylabel("time / time with the temporary on the heap")
 
-    words = f"{language}: a temporary in scratch memory against the heap (1, lower is faster)"
+    words = f"{language}: a temporary in scratch memory against the heap (below 1 is faster)"
     section.pictures.append(Picture(f"{language.lower()}", words, draw))
 
 

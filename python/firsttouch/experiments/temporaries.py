@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 SIZES = (64 * KIB, 256 * KIB, 1 * MIB, 8 * MIB, 64 * MIB, 256 * MIB)
 QUICK = (256 * KIB, 8 * MIB)
+WINDOWS, SECONDS = (0, 1, 1, 0, 0, 1), 0.003  # plainly (0) and into warm memory (1), in turn
 LARGE, TOGETHER = 32 * MIB, 64 * MIB  # few rounds from there on; the most of each of several threads
 ARRAYS = 8  # of a thread: operands, results and temporaries
 Measured = dict[int, Samples]
@@ -56,12 +57,7 @@ def plan(size: int, quick: bool) -> Plan:
     """Fewer rounds where one takes seconds."""
     if quick:
         return Plan(2, 2)
-    return Plan(2, 1) if size > LARGE else Plan(3, 2)
-
-
-def windows(size: int) -> dict[str, object]:
-    """In which order the two ways (0 plainly, 1 into warm memory) are timed, and for how many seconds each time."""
-    return {"windows": (0, 1) if size > LARGE else (0, 1, 1, 0), "seconds": 0.005}
+    return Plan(2, 1) if size > LARGE else Plan(2, 3)
 
 
 def same_results(samples: Samples) -> None:
@@ -94,7 +90,7 @@ def run(settings: Settings) -> Section:
         sizes, notes = asked(settings, threads)
         measured: Measured = {}
         for number, size in enumerate(sizes):
-            arguments = {"nbytes": size, "threads": threads, **windows(size)}
+            arguments = {"nbytes": size, "threads": threads, "windows": WINDOWS, "seconds": SECONDS}
             call = Call("firsttouch.experiments.tasks.temporaries", "measure", arguments)
             samples = collect(everyone, call, plan(size, settings.quick), ARRAYS * threads * size)
             same_results(samples)

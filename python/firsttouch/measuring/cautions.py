@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from pathlib import Path
@@ -38,7 +39,7 @@ def _nearly_full() -> list[str]:
     limit, used = (read(cgroup_file(*names)) for names in _CGROUP)
     if not limit.isdigit() or not used.isdigit() or int(used) < FULL * int(limit):
         return []
-    return [f"the control group's memory is {int(used) / int(limit):.0%} full: pages are reclaimed meanwhile"]
+    return [f"the control group's memory is {100 * int(used) / int(limit):.0f} % full: pages are reclaimed meanwhile"]
 
 
 _CGROUP = ("memory.max", "memory.limit_in_bytes"), ("memory.current", "memory.usage_in_bytes")
@@ -71,8 +72,8 @@ class Watch:
             busy = f"the load average was {self._load:.1f} at the start, on {processors} processors"
             said.append(f"others were at work: {busy}")
         if spent["stolen"] > STOLEN * max(1, spent["total"]):
-            share = spent["stolen"] / spent["total"]
-            said.append(f"the host took {share:.0%} of the processors' time for others (steal)")
+            share = 100 * spent["stolen"] / spent["total"]
+            said.append(f"the host took {share:.0f} % of the processors' time for others (steal)")
         if spent["swapped"]:
             said.append(f"the machine swapped: {spent['swapped']:,} pages went in or out")
         if spent["throttled"]:
@@ -80,9 +81,12 @@ class Watch:
         return said
 
 
+def noise(ratio: Estimate) -> float:
+    """What two equal contenders differ by: their ratio's distance from 1, or half its interval if that is more."""
+    return max(ratio.value - 1, 1 / ratio.value - 1, math.sqrt(ratio.high / ratio.low) - 1)
+
+
 def of_equals(ratio: Estimate) -> list[str]:
-    """What a contender against itself tells of the noise."""
-    apart = max(ratio.high - 1, 1 - ratio.low)
-    if apart <= SPREAD:
-        return []
-    return [f"the machine is noisy: NumPy's default against itself was off by up to {apart:.0%}"]
+    """What a contender against itself tells."""
+    apart = noise(ratio)
+    return [f"the machine is noisy: two equal contenders differ by {100 * apart:.0f} %"] if apart > SPREAD else []

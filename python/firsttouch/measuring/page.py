@@ -38,7 +38,7 @@ class Page:
         if self.notes:
             parts += ["<h2>To be known</h2>", "<ul>", *(f"<li>{escape(note)}</li>" for note in self.notes), "</ul>"]
         if self.repeat:
-            parts.append("<h2>Again, and alone</h2>")
+            parts.append("<h2>How to repeat it</h2>")
         parts += [f"<p>{escape(what)}</p>\n<pre>{escape(how)}</pre>" for what, how in self.repeat.items()]
         parts += ["<h2>The machine</h2>", _facts(self.machine)] if self.machine else []
         template = Template(_TEMPLATE.read_text("utf-8"))

@@ -65,6 +65,8 @@ def svg(picture: Picture, width: float) -> str:
         FigureCanvasSVG(figure)
         picture.draw(figure.subplots())
         drawn = io.StringIO()
-        figure.savefig(drawn, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+        figure.savefig(
+            drawn, format="svg", transparent=True, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        )
     text = drawn.getvalue()
     return text[text.index("<svg") :].replace(_INK, "currentColor")

@@ -129,8 +129,9 @@ def receipt(a: np.ndarray) -> Receipt | None:
     """What was asked and granted for the memory of ``a``; ``None`` where it does not come from placed pages."""
     start, _ = _range("receipt()", a)
     owner = _owner(a)
-    if isinstance(owner.base, _firsttouch.SharedMapping):
-        found = owner.base.receipt()
+    base: object = owner.base
+    if isinstance(base, _firsttouch.SharedMapping):
+        found = base.receipt()
     else:
         allocator = _firsttouch.get_allocator(owner)
         found = None if allocator is None else _firsttouch.receipt_of(allocator, start)

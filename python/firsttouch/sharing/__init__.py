@@ -28,17 +28,17 @@ def shared(
 ) -> np.ndarray:
     """An array of zeros on memory that other processes of this host map too: what one writes, all see.
 
-    Pickled, it is a handle of a few hundred bytes, however it travels (``multiprocessing`` in all start methods, process
-    pools, joblib, a pipe): it arrives as an ordinary array on the same memory, and so do its views. An array that can't
-    be written arrives so. A forked child shares it as it is. Whoever has it may keep it; the memory goes when the last
-    process lets it go or dies, however it dies.
+    Pickled, it is a handle of a few hundred bytes, however it travels (``multiprocessing`` in all start methods,
+    process pools, joblib, a pipe): it arrives as an ordinary array on the same memory, and so do its views. An array
+    that can't be written arrives so. A forked child shares it as it is, and holds it until it ends. Whoever has it may
+    keep it; the memory goes when the last process lets it go or dies, however it dies.
 
     A handle can be opened as often as one likes while its sender holds the array; once, and for 60 seconds, after the
     sender has let it go. A process that ends waits up to 2 seconds for handles that are under way.
 
     ``shape``, ``dtype`` and ``order`` are as for :func:`firsttouch.zeros`; objects can't be shared. ``huge``, ``numa``,
-    ``populate`` and ``strict`` are as for :func:`firsttouch.pages`, and :func:`firsttouch.receipt` says what was granted;
-    transparent huge pages need ``/sys/kernel/mm/transparent_hugepage/shmem_enabled``.
+    ``populate`` and ``strict`` are as for :func:`firsttouch.pages`, and :func:`firsttouch.receipt` says what was
+    granted; transparent huge pages need ``/sys/kernel/mm/transparent_hugepage/shmem_enabled``.
 
     Raises :exc:`TypeError` or :exc:`ValueError` for arguments, :exc:`MemoryError` where there is no memory,
     :exc:`OSError` where the system allows no further memory file (each takes a file number in each process). A handle

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from firsttouch._firsttouch import SharedMapping
-from firsttouch.sharing import handles
+from firsttouch.sharing import handles, with_dask
 
 
 class SharedArray(np.ndarray):
@@ -19,7 +19,7 @@ class SharedArray(np.ndarray):
 
     __array_priority__ = -1.0
 
-    def __new__(cls, *args: object, **kwargs: object) -> SharedArray:
+    def __new__(cls, *_args: object, **_kwargs: object) -> SharedArray:
         """Not this way: the memory has to come from somewhere."""
         raise TypeError("make shared arrays with firsttouch.shared(shape, dtype), or firsttouch.share(array)")
 
@@ -35,6 +35,9 @@ class SharedArray(np.ndarray):
         if mapping is None:
             return np.asarray(self).__reduce_ex__(protocol)
         return handles.arrive, handles.made(mapping, self)
+
+
+with_dask.register(SharedArray)  # a worker of Dask loads this file to open what was sent
 
 
 def mapping_of(a: np.ndarray) -> SharedMapping | None:

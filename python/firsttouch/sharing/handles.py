@@ -54,8 +54,8 @@ def made(mapping: SharedMapping, a: np.ndarray) -> tuple[Any, ...]:
 
 
 def arrive(place: Where, words: Any, offset: int, shape: Any, strides: Any, dtype: Any, write: bool) -> np.ndarray:
-    """The array that a handle stands for."""
-    from firsttouch.sharing.arrays import on
+    """The array that a handle stands for; where it came from, it is again what it was, so that it can be sent on."""
+    from firsttouch.sharing.arrays import SharedArray, on
 
     token, process = words[:2]
     _check_place(place)
@@ -69,7 +69,7 @@ def arrive(place: Where, words: Any, offset: int, shape: Any, strides: Any, dtyp
         _firsttouch.shared_arrived(words)
     array = on(mapping, offset, shape, strides, dtype)
     array.flags.writeable = write
-    return array
+    return array.view(SharedArray) if process == os.getpid() else array
 
 
 def _check_place(place: Where) -> None:
@@ -93,8 +93,8 @@ def _refused(process: int, nbytes: int, why: str, code: int) -> Exception:
         return SharedArrayError("shared arrays are found by way of /proc, which is not mounted here")
     if why == "ended":
         return SharedArrayError(
-            f"process {process}, which sent this shared array, has ended before it was opened here: a handle is good as "
-            "long as its sender lives"
+            f"process {process}, which sent this shared array, has ended before it was opened here: a handle is good "
+            "as long as its sender lives"
         )
     if why == "dropped":
         return SharedArrayError(
@@ -108,7 +108,7 @@ def _refused(process: int, nbytes: int, why: str, code: int) -> Exception:
         )
     if code == errno.ENOMEM:
         return MemoryError(
-            f"{nbytes} bytes of shared memory can't be mapped here: RLIMIT_AS (ulimit -v) or vm.max_map_count is reached"
+            f"{nbytes} bytes of shared memory can't be mapped here: RLIMIT_AS (ulimit -v) leaves too little"
         )
     hint = ": each shared array takes a file number, see RLIMIT_NOFILE (ulimit -n)" if code == errno.EMFILE else ""
     return SharedArrayError(f"a shared array of process {process} can't be opened: {os.strerror(code)}{hint}")

@@ -61,8 +61,10 @@ pub(crate) struct Heap {
     /// The age that units freed now get; rises with the caretaker's ticks.
     epoch: AtomicU8,
     owner: OnceLock<Owner>,
-    /// The epoch in which pages were last seen to come from elsewhere, and rightly so; zero before.
+    /// The epochs in which pages were last seen to come from elsewhere, and rightly so, and in which there was room for
+    /// them at home; zero before.
     elsewhere: AtomicU8,
+    roomy: AtomicU8,
 }
 
 impl Heap {
@@ -93,6 +95,7 @@ impl Heap {
             epoch: AtomicU8::new(FIRST_EPOCH),
             owner: OnceLock::new(),
             elsewhere: AtomicU8::new(0),
+            roomy: AtomicU8::new(0),
         }
     }
 
@@ -177,9 +180,14 @@ impl Heap {
         self.elsewhere.load(Relaxed) == self.epoch()
     }
 
-    /// They are, until the epoch is over.
-    pub(crate) fn take_any(&self) {
-        self.elsewhere.store(self.epoch(), Relaxed);
+    /// Whether there is room at home, by `ask` once an epoch; where not, pages are as good as any until it is over.
+    pub(super) fn has_room(&self, ask: impl FnOnce() -> bool) -> bool {
+        let epoch = self.epoch();
+        if self.roomy.load(Relaxed) != epoch && !self.takes_any() {
+            let known = if ask() { &self.roomy } else { &self.elsewhere };
+            known.store(epoch, Relaxed);
+        }
+        self.roomy.load(Relaxed) == epoch
     }
 
     /// Holds all locks of the heap, in their order, around a fork. Whoever writes first after it copies pages to its own

@@ -121,6 +121,9 @@ fn run(heap: Heap, steps: &[Step]) {
                     heap.give(kind, span, heap.epoch());
                 }
             }
+            (16, Some((_, span))) => {
+                heap.empty_beside(span, a % 2 == 0, b % 2 == 0);
+            }
             _ => {
                 purge_oldest([&heap].into_iter(), b % (1 << 20));
             }
@@ -147,7 +150,7 @@ proptest! {
 
     #[test]
     fn records_are_true_after_every_step(
-        steps in prop::collection::vec((0u8..17, any::<usize>(), any::<usize>()), 1..120)
+        steps in prop::collection::vec((0u8..18, any::<usize>(), any::<usize>()), 1..120)
     ) {
         run(Heap::new(), &steps);
         run(Heap::at(1), &steps);

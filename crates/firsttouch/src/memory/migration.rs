@@ -1,11 +1,12 @@
 //! Pages that are there already: on which node, and onto another.
 
-pub use super::axis::Axis;
 use super::policy::Orders;
 use super::proofs;
 use super::receipt::Reason;
 use super::touch::GoOn;
 use crate::os::{self, Errno, Mode};
+
+pub use super::axis::Axis;
 
 /// Pages asked about at a time.
 const BATCH: usize = 8192;
@@ -88,9 +89,9 @@ pub fn migrate(
     axis: Option<Axis>,
     go_on: GoOn<'_>,
 ) -> Result<Migration, Errno> {
+    let orders = &Orders { axis: axis.or(orders.axis), ..*orders };
     let page = os::page_size();
     let (start, size) = whole_pages(range.0, range.1);
-    let orders = &Orders { axis: axis.or(orders.axis), ..*orders };
     proofs::doubt(start, size);
     let targets: Vec<usize> = orders.nodes.iter().collect();
     // A huge page goes as a whole, and page by page it would go to and fro.

@@ -5,6 +5,7 @@
 
 use super::ages::{CLEAN, FIRST_EPOCH, UNMAPPED, ticks_since};
 use super::heap::{Heap, Kind};
+use super::open::{mapped_run, unmapped_run};
 use super::region::{Region, Span};
 use super::segment::{Segment, State};
 use crate::layout::{round_down, round_up};
@@ -89,6 +90,23 @@ impl Heap {
         segment.give(start, len, dirty);
     }
 
+    /// Gives back what is free of the huge pages that a used span shares, below it and above; bytes that were dirty.
+    pub(super) fn empty_beside(&self, span: Span, below: bool, above: bool) -> usize {
+        let Span { segment, start, len, .. } = span;
+        let end = start + len;
+        let mut regions = self.regions();
+        let mut gone = 0;
+        if below && start > 0 && segment.state(start - 1) == State::Free {
+            let free = start - segment.record(start - 1).len.get();
+            gone += empty_part(segment, free, segment.huge_below(start).max(free), start);
+        }
+        if above && end < segment.top.get() && segment.state(end) == State::Free {
+            gone += empty_part(segment, end, end, segment.huge_above(end).min(end + segment.record(end).len.get()));
+        }
+        regions[usize::from(segment.huge)].dirty -= gone;
+        gone
+    }
+
     /// Takes up to [`BATCH`] runs of idle units out of the free spans.
     fn collect(&self, victims: Victims, budget: usize) -> [Option<Run>; BATCH] {
         let now = self.epoch();
@@ -137,6 +155,25 @@ impl Heap {
         }
         runs
     }
+}
+
+/// Gives back units of the free span at `span`; bytes that were dirty. The caller holds the heap's lock.
+fn empty_part(segment: &Segment, span: u32, from: u32, to: u32) -> usize {
+    let mut at = from;
+    while at < to {
+        let first = at + unmapped_run(segment.ages(at, to - at));
+        let run = mapped_run(segment.ages(first, to - first));
+        let bytes = (run as usize) << segment.unit_shift;
+        // SAFETY: the units are free and the lock is held, so nobody uses them (law 8).
+        if run > 0 && unsafe { os::discard(segment.address(first), bytes) }.is_ok() {
+            segment.empty(first, run, CLEAN);
+        }
+        at = first + run;
+    }
+    let (len, before) = segment.unlist(span);
+    let dirty = segment.count_dirty(span, len);
+    segment.list(span, len, dirty);
+    ((before - dirty) as usize) << segment.unit_shift
 }
 
 /// Gives back at least `bytes` of some heaps' free memory if there is as much, the longest idle first.

@@ -5,6 +5,7 @@
 
 use super::ages::{CLEAN, FIRST_EPOCH};
 use super::class;
+use super::heap::huge_page;
 use crate::allocator::Allocator;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -130,6 +131,18 @@ impl Segment {
     pub(crate) fn unit_of(&self, address: usize) -> Option<u32> {
         let unit = address.wrapping_sub(self.base) >> self.unit_shift;
         (unit < self.capacity as usize).then_some(unit as u32)
+    }
+
+    /// The last unit up to `unit` at which a huge page begins, or the first unit.
+    pub(super) fn huge_below(&self, unit: u32) -> u32 {
+        let into = (self.address(unit) % huge_page()) >> self.unit_shift;
+        unit.saturating_sub(into as u32)
+    }
+
+    /// The first unit from `unit` on at which a huge page begins.
+    pub(super) fn huge_above(&self, unit: u32) -> u32 {
+        let left = self.address(unit).next_multiple_of(huge_page()) - self.address(unit);
+        unit + (left >> self.unit_shift) as u32
     }
 
     #[inline]

@@ -4,7 +4,7 @@
 //! belong to whoever touches them next, and are asked about again.
 
 use super::ages::{CLEAN, FIRST_EPOCH};
-use super::heap::{Heap, huge_page};
+use super::heap::Heap;
 use super::homes::Homes;
 use super::region::Span;
 use super::segment::Segment;
@@ -44,25 +44,30 @@ fn found(homes: &Homes, home: u8, nodes: &[i32]) -> Found {
 /// The span is the caller's and nobody uses it yet.
 pub(crate) unsafe fn give_back(homes: &Homes, heap: &Heap, span: Span) -> Result<usize, Errno> {
     let segment = span.segment;
-    let (mut gone, mut room) = (0, None);
+    let mut gone = 0;
+    let (mut first, mut last) = (u32::MAX, 0);
     each_doubt(homes, span, |start, len, clean| {
         look(homes, segment, (start, len), clean, |start, len, found| match found {
             Found::Home if !clean => segment.prove(start, len),
-            Found::Away => {
-                if *room.get_or_insert_with(|| homes.has_room(segment.home, span.bytes())) {
-                    let size = (len as usize) << segment.unit_shift;
-                    // SAFETY: the caller's promise. Memory that is locked can't go; it stays where it is.
-                    if unsafe { os::discard(segment.address(start), size) }.is_ok() {
-                        segment.empty(start, len, CLEAN);
-                        gone += if clean { 0 } else { size };
-                    }
+            Found::Away if heap.has_room(|| homes.has_room(segment.home, span.bytes())) => {
+                let size = (len as usize) << segment.unit_shift;
+                // SAFETY: the caller's promise. Memory that is locked can't go; it stays where it is.
+                if unsafe { os::discard(segment.address(start), size) }.is_ok() {
+                    segment.empty(start, len, CLEAN);
+                    gone += if clean { 0 } else { size };
+                    (first, last) = (first.min(start), last.max(start + len));
                 }
             }
             _ => {}
         })
     })?;
-    if room == Some(false) {
-        heap.take_any();
+    if first < last && homes.may_reach(segment.huge) {
+        // The kernel may make huge pages whole again, on the node that most of one is on.
+        gone += heap.empty_beside(
+            span,
+            first < segment.huge_above(span.start),
+            last > segment.huge_below(span.start + span.len),
+        );
     }
     Ok(gone)
 }
@@ -80,7 +85,6 @@ fn each_doubt(
         true => None,
         false => Some(segment.ages(unit, 1)[0] < FIRST_EPOCH),
     };
-    let page = (huge_page() >> segment.unit_shift) as u32;
     let mut at = start;
     while at < end {
         let its = kind(at);
@@ -88,7 +92,7 @@ fn each_doubt(
         match its {
             Some(true) if homes.may_reach(segment.huge) => {
                 // Nobody reaches into a huge page that lies in clean units as a whole.
-                let (low, high) = (at.next_multiple_of(page), next - next % page);
+                let (low, high) = (segment.huge_above(at), segment.huge_below(next));
                 if low < high {
                     visit(at, low - at, true)?;
                     visit(high, next - high, true)?;

@@ -23,6 +23,8 @@ pub fn boot() -> bool {
     std::fs::write("/proc/sys/kernel/numa_balancing", "0").unwrap();
     // Base pages stay base pages, so that the tests can look at each.
     std::fs::write("/sys/kernel/mm/transparent_hugepage/enabled", "madvise").unwrap();
+    // Nor does anybody make huge pages of small ones, which lie on one node.
+    std::fs::write("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs", "3600000").unwrap();
     true
 }
 

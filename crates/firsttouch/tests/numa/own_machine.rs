@@ -137,3 +137,23 @@ pub fn swapped() {
     // SAFETY: as above.
     assert_eq!(unsafe { libc::swapoff(path.as_ptr()) }, 0);
 }
+
+/// So many pages that several threads ask for their nodes: the same as one by one.
+pub fn nodes_of_many_pages() {
+    const BYTES: usize = 140 << 20;
+    let pages = PlacedPages::new(Placement { policy: policy("interleave:all"), ..Placement::default() });
+    let held = Held::new(&*pages, BYTES);
+    let start = held.address();
+    write(start, BYTES - (5 << 12), 1); // the last five are not there
+    let (found, page) = (held.pages(), os::page_size());
+    let look = residency::look(std::slice::from_ref(&(start + 3 * page..start + BYTES)));
+    let mut at = 3;
+    let source = residency::nodes::each(&look.runs, |range, node| {
+        assert_eq!(range.start, start + at * page);
+        for _ in range.step_by(page) {
+            assert_eq!(found[at], node, "page {at}");
+            at += 1;
+        }
+    });
+    assert_eq!((source, at), (Ok("move_pages"), BYTES / page - 5));
+}

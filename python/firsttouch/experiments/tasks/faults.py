@@ -11,6 +11,11 @@ def faults() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 
+def thread_faults() -> int:
+    """Those of the calling thread."""
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+
+
 def identity() -> dict[str, float]:
     """The process's number, by which two of them are told apart."""
     return {"pid": os.getpid()}

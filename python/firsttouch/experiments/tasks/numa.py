@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import time
 from functools import cache
 from statistics import median as middle
@@ -12,6 +11,7 @@ import numpy as np
 
 import firsttouch as ft
 from firsttouch import _firsttouch
+from firsttouch.experiments.tasks.faults import thread_faults
 
 Bytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
 COPIES = (("b0", "a0"), ("b1", "a0"), ("b1", "a1"), ("b0", "a1"))  # target and source, in the slides' order
@@ -35,17 +35,12 @@ def fresh(node: int, nbytes: int) -> Bytes:
     return array
 
 
-def faults() -> int:
-    """Page faults of this thread so far, those that read no disk."""
-    return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
-
-
 def timed(target: Bytes, source: Bytes) -> tuple[float, int]:
     """Seconds and page faults of one copy."""
-    before, start = faults(), time.perf_counter()
+    before, start = thread_faults(), time.perf_counter()
     np.copyto(target, source)
     took = time.perf_counter() - start
-    return took, faults() - before
+    return took, thread_faults() - before
 
 
 def misplaced(array: Bytes, node: int) -> int:

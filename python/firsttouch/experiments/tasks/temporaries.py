@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import resource
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from statistics import fmean
+from statistics import median as middle
 from threading import Barrier
 from typing import Any
 
 import numpy as np
 
+from firsttouch.experiments.tasks.faults import thread_faults
 from firsttouch.measuring.forked import forked
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -80,21 +81,23 @@ def operands(nbytes: int, expression: Expression) -> list[Array]:
 class Spent:
     """By one way of evaluating, in one thread."""
 
-    seconds: float = 0.0
+    seconds: list[float] = field(default_factory=list[float])
+    """Of an evaluation, in each window."""
     turns: int = 0
     faults: int = 0
     result: float = 0.0
 
     def run(self, evaluate: Callable[[], Any], seconds: float) -> None:
-        """Evaluate at least once, and until the time is over; each result is dropped at once."""
-        before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+        """A window: evaluate at least once, and until the time is over; each result is dropped at once."""
+        before, turns = thread_faults(), 0
         start = now = time.perf_counter()
-        while now == start or now - start < seconds:
+        while not turns or now - start < seconds:
             evaluate()
-            self.turns += 1
+            turns += 1
             now = time.perf_counter()
-        self.seconds += now - start
-        self.faults += resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before
+        self.seconds.append((now - start) / turns)
+        self.turns += turns
+        self.faults += thread_faults() - before
 
 
 def one_thread(name: str, nbytes: int, windows: Sequence[int], seconds: float, together: Barrier) -> list[Spent]:
@@ -104,9 +107,7 @@ def one_thread(name: str, nbytes: int, windows: Sequence[int], seconds: float, t
     ways = (partial(expression.plain, a, b), partial(expression.warm, a, b, t, u))
     spent = [Spent(), Spent()]
     for way, note in zip(ways, spent, strict=True):
-        note.result = float(np.sum(way()))  # this evaluation is not counted, and where it is cheap another
-        if len(windows) > 2:
-            way()
+        note.result = float(np.sum(way()))  # this evaluation is not counted
     for kind in windows:
         together.wait()
         spent[kind].run(ways[kind], seconds)
@@ -123,7 +124,7 @@ def one(name: str, nbytes: int, threads: int, windows: Sequence[int], seconds: f
             done = [future.result() for future in [pool.submit(work) for _ in range(threads)]]
     reply: dict[str, float] = {}
     for way, spents in zip(("plain", "warm"), zip(*done, strict=True), strict=True):
-        reply[f"{name} {way}"] = fmean(spent.seconds / spent.turns for spent in spents)
+        reply[f"{name} {way}"] = fmean(middle(spent.seconds) for spent in spents)
         reply[f"{name} {way} faults"] = fmean(spent.faults / spent.turns for spent in spents)
         reply[f"{name} {way} result"] = spents[0].result
     return reply

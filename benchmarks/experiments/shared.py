@@ -1,0 +1,59 @@
+"""`ft.shared`: handing an array to another process, as it grows."""
+
+from __future__ import annotations
+
+from benchmarks.tasks.shared import WAYS
+from firsttouch.measuring.contenders import NUMPY
+from firsttouch.measuring.report import Section, Table
+from firsttouch.measuring.rounds import Call, Plan, collect
+from firsttouch.measuring.sizes import MIB, fitting, name
+from firsttouch.measuring.statistics import Estimate, Verdict, median
+
+GIB = 1024 * MIB
+SIZES = (MIB, 64 * MIB, GIB)
+#: A copy through a pipe takes seconds beyond this.
+LARGEST_PICKLED = 64 * MIB
+BAR = 1e-3
+
+
+def run(quick: bool) -> Section:
+    """Shared and pickled, through the same pipe, at every size."""
+    section = Section(
+        "shared",
+        "An array handed to another process",
+        "1 GiB is handed over in less than a millisecond, and its pages are there once. Milliseconds from sending an "
+        "array through a pipe until the other process has read its last byte and its answer is back; an "
+        "array of one byte, sent as always, shows what the pipe takes.",
+    )
+    sizes, notes = fitting((MIB, 16 * MIB) if quick else SIZES, 3)
+    section.notes += notes
+    table = Table("", ["array", *map(name, sizes)])
+    handed: Estimate | None = None
+    for way in WAYS:
+        cells = []
+        for size in sizes:
+            if way == "pickled" and size > LARGEST_PICKLED:
+                cells.append("not asked")
+                continue
+            call = Call("benchmarks.tasks.shared", "measure", {"nbytes": size, "way": way})
+            samples = collect([NUMPY], call, Plan.steady(quick))
+            section.raw[f"{way} {size}"] = samples.replies
+            seconds, empty = (median(samples.column(NUMPY, column)) for column in ("seconds", "empty"))
+            cells.append(f"{seconds.value * 1e3:.2f} (one byte: {empty.value * 1e3:.2f})")
+            if way == "shared":
+                real = float(samples.column(NUMPY, "real").max())
+                there = float(samples.column(NUMPY, "cached").min()) / size
+                section.notes.append(
+                    f"{name(size)}, as the other process inspects it before it touches anything: {there:.0%} of the "
+                    f"pages are there, and {real:.0f} bytes of it were touched there."
+                )
+                handed = seconds if size == GIB else handed
+        table.rows.append([way, *cells])
+    section.tables.append(table)
+    bar = "1 GiB handed over in less than 1 ms"
+    if handed is None:
+        section.verdicts.append(Verdict(bar, "1 GiB was not asked for, or does not fit", "not measured"))
+        return section
+    figure = f"{handed.value * 1e3:.2f} ms [{handed.low * 1e3:.2f}, {handed.high * 1e3:.2f}]"
+    section.verdicts.append(Verdict(bar, figure, "passed" if handed.high < BAR else "failed"))
+    return section

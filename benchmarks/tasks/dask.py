@@ -1,0 +1,135 @@
+"""A Dask cluster of real processes; which memory its workers have, the environment says, as one contender differs."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import os
+import signal
+import time
+from typing import Any
+
+import numpy as np
+
+from firsttouch.measuring import process
+
+#: Names the settings that a contender's cluster has.
+VARIABLE = "BENCHMARK_DASK"
+
+_ENVIRON = "distributed.nanny.pre-spawn-environ"
+SETTINGS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "raised": {f"{_ENVIRON}.MALLOC_TRIM_THRESHOLD_": 4 << 30},
+    "firsttouch": {"distributed.worker.preload": ["firsttouch.dask"]},
+}
+
+
+@contextlib.contextmanager
+def cluster(limit: str, settings: dict[str, Any]) -> Any:
+    """A client of one worker with two threads, as the environment says."""
+    import dask.config
+    from distributed import Client, LocalCluster
+
+    chosen = SETTINGS[os.environ.get(VARIABLE, "default")]
+    local = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": ":0", "silence_logs": 50}
+    with dask.config.set(settings | chosen), LocalCluster(memory_limit=limit, **local) as made, Client(made) as client:
+        yield client
+
+
+@functools.cache
+def operands(size: int, chunk: int) -> tuple[Any, Any]:
+    """Two arrays that lie in a worker's memory until this process ends."""
+    import dask.array as da
+    from distributed import wait
+
+    stack = contextlib.ExitStack()
+    atexit.register(stack.close)
+    client = stack.enter_context(cluster("8 GiB", {}))
+    a, b = client.persist([da.full((size, size), value, chunks=(chunk, chunk)) for value in (1.5, 2.5)])
+    wait([a, b])
+    return a, b
+
+
+def expression(size: int, chunk: int) -> dict[str, float]:
+    """Seconds of an elementwise expression, the first time left out."""
+    fresh = operands.cache_info().currsize == 0
+    a, b = operands(size, chunk)
+    wanted = ((a * b + a) / (b + 1.0) - a).sum()
+    if fresh:
+        wanted.compute()
+    start = time.perf_counter()
+    total = wanted.compute()
+    return {"seconds": time.perf_counter() - start, "result": float(total)}
+
+
+# ---- Near the memory limit.
+
+
+def spilling(client: Any) -> float:
+    """Two arrays of more than half the limit, and an expression that needs as much again: results go to disk."""
+    import dask.array as da
+
+    a, b = client.persist([da.random.default_rng(n).random((6000, 6000), chunks=(1000, 1000)) for n in (1, 2)])
+    total = 0.0
+    for _ in range(2):
+        e = (a * b + a) / (b + 1.0) - a
+        total += float((e + e.T).mean(axis=0).sum().compute())
+    return total
+
+
+def bursts(client: Any) -> float:
+    """Tasks that hold most of what Dask allows before it pauses a worker, in blocks of two sizes."""
+    return float(sum(client.gather(client.map(burst, range(10), nbytes=300 << 20))))
+
+
+def burst(number: int, nbytes: int) -> float:
+    """Eight blocks together, then ten that are a third as large."""
+    total = 0.0
+    for blocks, size in ((8, nbytes // 80), (10, nbytes // 240)):
+        held = [np.full(size, float(number + block)) for block in range(blocks)]
+        total += sum(float((block * 2.0 + 1.0).sum()) for block in held)
+    return total
+
+
+#: What runs near the limit, and Dask's settings for it: the bursts are about pausing, so nothing is spilled.
+NEAR = {"spilling": (spilling, {}), "bursts": (bursts, {"spill": False, "target": False})}
+
+
+def near_limit(workload: str) -> dict[str, float]:
+    """Peak resident bytes of a worker with 1 GiB, how often it was paused, and restarted."""
+    work, memory = NEAR[workload]
+    with cluster("1 GiB", {f"distributed.worker.memory.{key}": value for key, value in memory.items()}) as client:
+        client.run(process.reset_peak)
+        before = set(client.run(os.getpid).values())
+        start = time.perf_counter()
+        result = work(client)
+        seconds = time.perf_counter() - start
+        lines = [text for log in client.get_worker_logs().values() for _, text in log]
+        return {
+            "seconds": seconds,
+            "result": result,
+            "peak": max(client.run(process.peak).values()),
+            "paused": sum("Pausing worker" in line for line in lines),
+            "restarted": len(set(client.run(os.getpid).values()) - before),
+        }
+
+
+def slowly(block: np.ndarray) -> np.ndarray:
+    """The block, after a hundredth of a second."""
+    time.sleep(0.01)
+    return block
+
+
+def killed(size: int) -> dict[str, float]:
+    """A sum whose worker is killed on the way; what it came to, and what it should."""
+    import dask.array as da
+
+    with cluster("4 GiB", {}) as client:
+        x = da.ones((size, size), chunks=(500, 500))
+        future = client.compute((x * 3.0 + x).map_blocks(slowly).sum())
+        while not any(client.processing().values()):
+            time.sleep(0.01)
+        time.sleep(0.1)
+        os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+        return {"got": float(future.result(timeout=120)), "wanted": 4.0 * size * size}

@@ -1,0 +1,52 @@
+"""`firsttouch compare`, started as people start it, in an empty directory."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import programs
+
+Finished = subprocess.CompletedProcess[str]
+Compare = Callable[..., Finished]
+
+
+@pytest.fixture
+def compare(tmp_path: Path) -> Compare:
+    pytest.importorskip("rich", reason="firsttouch compare prints by rich")
+
+    def run(*words: object, **options: Any) -> Finished:
+        # Modules compiled anew in every run would be counted as time of the program.
+        variables = programs.environment()
+        variables.pop("PYTHONDONTWRITEBYTECODE")
+        settings: dict[str, Any] = {"stdin": subprocess.DEVNULL, "timeout": 200, "env": variables} | options
+        command = [sys.executable, "-m", "firsttouch", "compare", *map(str, words)]
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, **settings)
+
+    return run
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str, str], Path]:
+    def put(name: str, text: str) -> Path:
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return put
+
+
+def alive(marker: str) -> bool:
+    """Whether any process has the word on its command line."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if int(folder.name) != os.getpid() and marker.encode() in words:
+            return True
+    return False

@@ -1,0 +1,190 @@
+"""Programs that cannot be compared, and words that cannot be meant: a line each, and no half table."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests import programs
+
+from .conftest import Compare, Finished, alive
+
+Write = Callable[[str, str], Path]
+
+
+def stopped(done: Finished, *said: str) -> None:
+    assert (done.returncode, done.stdout) == (1, "")
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("firsttouch: compare: ")
+    assert last.endswith("there is no comparison")
+    for words in said:
+        assert words in done.stderr
+
+
+def test_a_program_that_fails_shows_its_error(compare: Compare) -> None:
+    done = compare("-c", "print('begun'); raise ValueError('no such thing')")
+    stopped(done, "ValueError: no such thing", "the program ended with status 1")
+
+
+def test_a_program_that_is_killed_names_the_signal(compare: Compare) -> None:
+    stopped(compare("-c", "import os; os.kill(os.getpid(), 9)"), "was ended by SIGKILL")
+
+
+def test_a_program_that_never_ends_is_ended(compare: Compare) -> None:
+    marker = f"marker-{os.getpid()}-timeout"
+    stopped(compare("--timeout", "0.5", "-c", "while True: pass", marker), "did not end within 0.5 s (--timeout)")
+    assert not alive(marker)
+
+
+def test_a_program_that_prints_times_is_told_from_one_that_differs(compare: Compare) -> None:
+    done = compare("-c", "import time; print('same'); print(time.time_ns())")
+    stopped(done, "does not print the same twice", "line 2 is", "--ignore-output")
+
+
+def test_a_program_that_changes_its_mind_late_is_not_blamed_on_an_allocator(compare: Compare) -> None:
+    code = "open('runs', 'a').write('.'); print(len(open('runs').read()) > 2)"
+    stopped(compare("-c", code), "does not print the same twice", "both under NumPy's default")
+
+
+def test_an_output_that_depends_on_the_allocator_stops(compare: Compare) -> None:
+    done = compare("-c", "import os; print('x', 'FIRSTTOUCH_RUN' in os.environ)")
+    stopped(done, "line 1 is 'x False' under NumPy's default and 'x True' under pool()", "--ignore-output")
+
+
+def test_ignored_output_may_differ(compare: Compare) -> None:
+    done = compare("--ignore-output", "--runs", 1, "-q", "-c", "import time; print(time.time_ns())")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("No advice: one run of each")
+
+
+def test_a_program_that_waits_for_a_person_gets_an_end(compare: Compare) -> None:
+    stopped(compare("-c", "input()"), "EOFError", "standard input is empty here")
+
+
+def test_standard_input_is_the_same_for_every_run(compare: Compare) -> None:
+    code = "import sys; text = sys.stdin.read(); assert text == 'some text', text"
+    done = compare("--runs", 1, "-q", "-c", code, stdin=None, input="some text")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_contender_that_fails_has_a_row_that_says_so(compare: Compare) -> None:
+    code = "import os, sys; sys.exit('not under this one' if 'FIRSTTOUCH_RUN' in os.environ else 0)"
+    done = compare("--runs", 1, "--allocator", "mimalloc", "-c", code)
+    assert done.returncode == 0
+    assert "mimalloc: the program ended with status 1" in done.stdout
+    assert "pool(): the program ended with status 1: not under this one" in done.stdout
+    assert "failed" in done.stdout
+
+
+def test_a_program_that_never_imports_numpy_is_told(compare: Compare) -> None:
+    assert "pool(): NumPy was never imported" in compare("--runs", 1, "-c", "pass").stdout
+
+
+def test_a_contender_that_never_ends_has_a_row_that_says_so(compare: Compare) -> None:
+    code = "import os, time; time.sleep(600 if 'FIRSTTOUCH_RUN' in os.environ else 0)"
+    done = compare("--runs", 1, "--timeout", 3, "-c", code)
+    assert "pool(): the program did not end within 3 s (--timeout)" in done.stdout
+
+
+def test_any_command_can_be_compared(compare: Compare, write: Write) -> None:
+    write("twice.sh", f"{sys.executable} -c 'import numpy; numpy.ones(10**6)'\n")
+    done = compare("--runs", 1, "--", "sh", "twice.sh")
+    assert done.returncode == 0, done.stderr
+    assert "no process said" not in done.stdout
+    assert "no process said that it was served" in compare("--runs", 1, "--", "true").stdout
+
+
+def test_what_prepare_does_is_done_before_every_run(compare: Compare, tmp_path: Path) -> None:
+    done = compare("--runs", 1, "-q", "--prepare", "echo >> runs; touch ready", "-c", "import os; os.remove('ready')")
+    assert done.returncode == 0, done.stderr
+    assert len((tmp_path / "runs").read_text().splitlines()) == 2 * 4
+    stopped(compare("--prepare", "echo lost >&2; false", "-c", "pass"), "lost", "--prepare", "ended with status 1")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interruption_ends_the_program_and_leaves_a_line(tmp_path: Path, number: signal.Signals) -> None:
+    pytest.importorskip("rich")
+    marker = f"marker-{os.getpid()}-{number.name}"
+    code = "open('begun', 'w').close()\nwhile True: pass"
+    begun = subprocess.Popen(
+        [sys.executable, "-m", "firsttouch", "compare", "-c", code, marker],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=programs.environment(),
+    )
+    until = time.monotonic() + 60
+    while not (tmp_path / "begun").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    begun.send_signal(number)
+    out, error = begun.communicate(timeout=60)
+    assert (begun.returncode, out) == (130, "")
+    assert error == "firsttouch: compare: interrupted at 0%; nothing is shown or written\n"
+    assert not alive(marker)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "which program?"),
+        (["-q"], "which program?"),
+        (["nope.py"], "no program nope.py here"),
+        (["--", "no-such-command"], "no command no-such-command"),
+        (["--run", "3", "s.py"], "did you mean --runs?"),
+        (["--runs", "0", "s.py"], "--runs takes a number"),
+        (["--runs", "s.py"], "--runs takes a number"),
+        (["--warmup", "0", "s.py"], "--warmup takes a number"),
+        (["--runs", "3", "--budget", "1m", "s.py"], "give one of them"),
+        (["--budget", "soon", "s.py"], "'soon' is no time"),
+        (["--budget", "5", "m", "s.py"], "a time is one word"),
+        (["--timeout", "-1", "s.py"], "--timeout"),
+        (["--allocator", "pol()", "s.py"], "did you mean pool?"),
+        (["--allocator", "malloc()", "s.py"], "--allocator: install() can't take malloc()"),
+        (["python", "s.py"], "leave out python"),
+        (["-X", "dev", "s.py"], "-X is python's"),
+        (["--plot", "no/such/x.png", "s.py"], "there is no directory"),
+        (["--html", "no/such/x.html", "s.py"], "there is no directory"),
+        (["--json", "/proc/x.json", "s.py"], "cannot be written"),
+        (["--html", "s.py"], "--html takes the name of a report"),
+        (["--plot", "x.foo", "s.py"], "no picture ends in .foo"),
+        (["--plot", "x", "s.py"], "the name has no ending"),
+        (["--html", ".", "s.py"], "is a directory"),
+        (["--json", "x", "--html", "x", "s.py"], "name the same file"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_mistake_gets_one_line_before_anything_runs(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("rich")
+    pytest.importorskip("matplotlib")
+    from firsttouch.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.py").write_text("open('it-ran', 'w')")
+    assert main(["compare", *words]) == 2
+    found = capfd.readouterr()
+    assert not (tmp_path / "it-ran").exists()
+    assert found.out == ""
+    assert found.err.startswith("firsttouch: compare: ")
+    assert found.err.count("\n") == 1
+    assert said in found.err
+
+
+def test_without_rich_one_line_says_what_to_install() -> None:
+    code = """
+        import sys
+        sys.modules["rich"] = None
+        from firsttouch.cli.main import main
+        sys.exit(main(["compare", "-c", "1"]))
+    """
+    done = programs.start(code, prologue="")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == 'firsttouch: compare needs rich: python -m pip install "firsttouch[measure]"\n'

@@ -1,0 +1,114 @@
+"""Explicit huge pages for real: a few are reserved for each test, where that is permitted, and given back after it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+
+MIB, GIB = 1 << 20, 1 << 30
+POOLS = Path("/sys/kernel/mm/hugepages")
+
+
+def pool(kib: int) -> Path:
+    return POOLS / f"hugepages-{kib}kB"
+
+
+def free(kib: int) -> int:
+    return int((pool(kib) / "free_hugepages").read_text())
+
+
+def reserved(kib: int, count: int) -> Iterator[None]:
+    number = pool(kib) / "nr_hugepages"
+    try:
+        before = number.read_text()
+        number.write_text(str(int(before) + count))
+    except OSError as why:
+        pytest.skip(f"huge pages can't be reserved here: {why}")
+    try:
+        if free(kib) < count:
+            pytest.skip(f"the kernel finds no room for {count} huge pages of {kib} KiB")
+        yield
+    finally:
+        number.write_text(before)
+
+
+@pytest.fixture
+def four() -> Iterator[None]:
+    """Four huge pages of 2 MiB."""
+    yield from reserved(2048, 4)
+
+
+@pytest.fixture
+def giant() -> Iterator[None]:
+    """One huge page of 1 GiB."""
+    yield from reserved(1 << 20, 1)
+
+
+@pytest.mark.usefixtures("four")
+def test_pages_of_2_mib_are_granted_and_go_back() -> None:
+    before = free(2048)
+    array = ft.pages("2M", strict=True).zeros(6 * MIB - 100, np.uint8)
+    receipt = ft.receipt(array)
+    assert receipt is not None
+    assert (receipt.huge, receipt.mapped, receipt.why_not) == ("2M", 6 * MIB, ())
+    assert array.ctypes.data % (2 * MIB) == 0
+    array[:] = 7
+    assert free(2048) == before - 3
+    found = ft.inspect(array)
+    assert (found.huge, found.small, found.absent) == (6 * MIB, 0, 0)
+    del array
+    assert free(2048) == before
+
+
+@pytest.mark.usefixtures("four")
+def test_the_first_that_can_be_had() -> None:
+    source = ft.pages(("1G", "2M", "thp"), populate=True)
+    first, second = source.ones(6 * MIB, np.uint8), source.ones(6 * MIB, np.uint8)
+    receipts = [ft.receipt(array) for array in (first, second)]
+    assert [receipt and receipt.huge for receipt in receipts] == ["2M", "thp"]
+    assert receipts[1] is not None
+    assert receipts[1].why_not[1] == "huge='2M': the kernel's pool has too few (/sys/kernel/mm/hugepages: nr_hugepages)"
+    with pytest.raises(MemoryError, match="strict=True asks: huge='2M': the kernel's pool has too few"):
+        ft.pages("2M", strict=True).zeros(6 * MIB, np.uint8)
+    assert first.sum() + second.sum() == 12 * MIB
+
+
+@pytest.mark.usefixtures("four")
+def test_what_would_waste_gets_small_pages() -> None:
+    for nbytes in (100, MIB, 2 * MIB - 1):
+        receipt = ft.receipt(ft.pages("2M", strict=True).zeros(nbytes, np.uint8))
+        assert receipt is not None
+        assert receipt.huge is None
+
+
+@pytest.mark.usefixtures("four")
+def test_on_a_node_they_are_real_at_once_and_pools_keep_them() -> None:
+    pool = ft.pool(ft.pages("2M", numa=0, strict=True))
+    array = pool.ones(4 * MIB, np.uint8)
+    address, left = array.ctypes.data, free(2048)
+    del array
+    assert pool.zeros(4 * MIB, np.uint8).ctypes.data == address
+    assert free(2048) == left
+
+
+@pytest.mark.usefixtures("giant")
+def test_pages_of_1_gib_are_granted() -> None:
+    array = ft.pages("1G", strict=True).zeros(GIB, np.uint8)
+    receipt = ft.receipt(array)
+    assert receipt is not None
+    assert (receipt.huge, receipt.mapped, array.ctypes.data % GIB) == ("1G", GIB, 0)
+
+
+def test_without_any_the_receipt_says_so() -> None:
+    if not pool(1 << 20).exists() or free(1 << 20):
+        pytest.skip("this machine has no huge pages of 1 GiB, or has free ones")
+    array = ft.pages("1G").zeros(GIB, np.uint8)
+    receipt = ft.receipt(array)
+    assert receipt is not None
+    assert (receipt.huge, len(receipt.why_not)) == (None, 1)
+    assert receipt.why_not[0].startswith("huge='1G': the kernel's pool has too few")
+    with pytest.raises(MemoryError, match="strict=True asks: huge='1G': the kernel's pool has too few"):
+        ft.pages("1G", strict=True).zeros(GIB, np.uint8)

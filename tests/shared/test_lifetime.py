@@ -1,0 +1,220 @@
+"""When shared memory goes, and what is said where it is gone."""
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from firsttouch.sharing import handles
+from tests.probe import MIB, wait_until
+from tests.programs import ask, run
+from tests.shared.work import memory_files
+
+
+def shmem() -> int:
+    """The machine's shared memory in bytes."""
+    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        if line.startswith("Shmem:"):
+            return int(line.split()[1]) * 1024
+    raise LookupError("Shmem")
+
+
+def test_dropped_memory_stays_until_it_has_arrived() -> None:
+    before = memory_files()
+    handle = pickle.dumps(ft.share(np.arange(5)))
+    assert memory_files() == before + 1
+    arrived = pickle.loads(handle)
+    assert arrived.tolist() == [0, 1, 2, 3, 4]
+    assert wait_until(lambda: memory_files() == before + 1)  # the array's own
+    del arrived
+    assert wait_until(lambda: memory_files() == before)
+    with pytest.raises(ft.SharedArrayError, match=r"holds this shared array no more: .* once, within 60 seconds"):
+        pickle.loads(handle)
+
+
+def test_every_handle_under_way_is_good_once() -> None:
+    before = memory_files()
+    a = ft.share(np.arange(5))
+    sent = [pickle.dumps(a[i:]) for i in range(3)]
+    assert pickle.loads(sent[1]).tolist() == [1, 2, 3, 4]
+    del a
+    assert pickle.loads(sent[0]).tolist() == [0, 1, 2, 3, 4]
+    assert wait_until(lambda: memory_files() == before + 1)
+    assert pickle.loads(sent[2]).tolist() == [2, 3, 4]
+    assert wait_until(lambda: memory_files() == before)
+
+
+def test_time_passes_for_handles_while_somebody_measures() -> None:
+    before = memory_files()
+    with ft.measure():
+        handle = pickle.dumps(ft.shared(5))
+        pickle.loads(handle)
+        assert wait_until(lambda: memory_files() == before)
+
+
+def test_memory_of_a_process_that_is_killed_goes() -> None:
+    """By numbers: files, and the machine's bytes. Others use shared memory too, so there is much of it."""
+    size = 256 * MIB
+    run(f"""
+        import multiprocessing, time
+        from tests.shared import work
+        from tests.shared.test_lifetime import shmem
+        context = multiprocessing.get_context("spawn")
+        start = shmem()
+
+        # Its only holder is killed: it is gone at once.
+        queue = context.Queue()
+        holder = context.Process(target=work.die_with, args=(queue, {size} // 8), daemon=True)
+        holder.start()
+        holder.join(60)
+        assert holder.exitcode == -9
+        assert probe.wait_until(lambda: shmem() < start + {size} // 2)
+        try: work.take(queue)
+        except ft.SharedArrayError as error: assert "has ended before" in str(error), error
+        else: raise AssertionError("it arrived")
+
+        # Its maker is killed, and we hold it.
+        # (A queue of its own each time: who is killed may hold its lock.)
+        queue, back = context.Queue(), context.Queue()
+        maker = context.Process(target=work.put_and_wait, args=(queue, {size} // 8, back), daemon=True)
+        maker.start()
+        a = work.take(queue)
+        maker.kill(); maker.join()
+        assert a.sum() == {size} // 8
+        assert shmem() > start + {size} // 2
+
+        # Another who has it is killed; we let it go.
+        queue = context.Queue()
+        other = context.Process(target=work.hold, args=(ft.share(a), queue), daemon=True)
+        other.start()
+        assert work.take(queue) == 1
+        other.kill(); other.join()
+        assert work.memory_files() == 1
+        del a
+        assert probe.wait_until(lambda: shmem() < start + {size} // 2), (start, shmem())
+        assert probe.wait_until(lambda: work.memory_files() == 0), work.links()
+    """)
+
+
+def test_a_process_does_not_wait_long_for_what_nobody_opens() -> None:
+    program = """
+        import json, pickle, time, atexit
+        began = time.monotonic()
+        atexit.register(lambda: print(json.dumps(time.monotonic() - began)))  # runs last
+        handle = pickle.dumps(ft.shared(10))
+        if {opened}: pickle.loads(handle)
+    """
+    assert ask(program.format(opened=True)) < 1.9
+    assert 1.9 < ask(program.format(opened=False)) < 30
+
+
+def test_another_host_and_another_container() -> None:
+    a = ft.shared(10)
+    reduced: Any = a.__reduce_ex__(5)
+    remake, (place, *rest) = reduced
+    boot, host, space = place
+    with pytest.raises(ft.SharedArrayError, match=r"memory of host 'far', and this is '.*numpy.array\(a\), a copy"):
+        remake(("00000000-another-boot", "far", space), *rest)
+    with pytest.raises(ft.SharedArrayError, match="before it was booted anew"):
+        remake(("00000000-another-boot", host, space), *rest)
+    with pytest.raises(ft.SharedArrayError, match="another container"):
+        remake((boot, host, space + 1), *rest)
+
+
+def test_a_number_that_means_something_else_is_noticed(tmp_path: Path) -> None:
+    a = ft.shared(10)
+    reduced: Any = a.__reduce_ex__(5)
+    remake, (place, words, *rest) = reduced
+    own = open(tmp_path / "file", "w")  # noqa: SIM115
+    handles.mapped.clear()
+    with pytest.raises(ft.SharedArrayError, match="holds this shared array no more"):
+        remake(place, (words[0], words[1], own.fileno(), *words[3:]), *rest)
+    with pytest.raises(ft.SharedArrayError, match="holds this shared array no more"):
+        remake(place, ("00" * 16, *words[1:]), *rest)
+    with pytest.raises(ft.SharedArrayError, match="has ended before"):
+        remake(place, (words[0], 2**22 + 5, *words[2:]), *rest)
+    # A ticket for a file that is none writes nowhere.
+    post, _, number = words[5]
+    remake(place, (*words[:5], (post, own.fileno(), number)), *rest)
+    own.close()
+    assert (tmp_path / "file").read_bytes() == b""
+
+
+def test_a_process_of_another_user() -> None:
+    found = ask("""
+        import json, os, pickle
+        if os.getuid() != 0:
+            print(json.dumps(None)); raise SystemExit
+        a = ft.shared(10)
+        handle = pickle.dumps(a)
+        from firsttouch.sharing import handles
+        handles.mapped.clear()
+        pid = os.fork()
+        if pid == 0:
+            os.setuid(65534)
+            try: pickle.loads(handle)
+            except ft.SharedArrayError as error:
+                print(json.dumps(str(error)), flush=True)
+            os._exit(0)
+        os.waitpid(pid, 0)
+        pickle.loads(handle)
+    """)
+    if found is None:
+        pytest.skip("needs root, to be somebody else")
+    assert "belongs to another user" in found
+
+
+def test_limits_of_the_process() -> None:
+    found = ask("""
+        import errno, json, pickle, resource
+        handle = pickle.dumps(kept := ft.shared(1 << 28, np.uint8))
+        from firsttouch.sharing import handles
+        found = []
+        def attempt(call):
+            try: call()
+            except Exception as error: found.append([type(error).__name__, str(error)])
+            else: found.append(["nothing", ""])
+        handles.mapped.clear()
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)
+        import os
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))), files[1]))
+        attempt(lambda: ft.shared(10))
+        attempt(lambda: pickle.loads(handle))
+        resource.setrlimit(resource.RLIMIT_NOFILE, files)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
+        attempt(lambda: ft.shared(1 << 21, np.uint8))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        space = probe.status("VmSize")
+        resource.setrlimit(resource.RLIMIT_AS, (space + (1 << 27), resource.RLIM_INFINITY))
+        attempt(lambda: ft.shared(1 << 28, np.uint8))
+        attempt(lambda: pickle.loads(handle))
+        attempt(lambda: ft.shared(10))
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        pickle.loads(handle)
+        print(json.dumps(found))
+    """)
+    kinds = [kind for kind, _ in found]
+    assert kinds == ["OSError", "SharedArrayError", "OSError", "MemoryError", "MemoryError", "nothing"], found
+    said = [text for _, text in found]
+    for text, limit in zip(said, ("NOFILE", "NOFILE", "RLIMIT_FSIZE", "RLIMIT_AS", "RLIMIT_AS"), strict=False):
+        assert limit in text, json.dumps(found)
+
+
+def test_a_child_of_a_fork_does_not_keep_what_its_parent_has_under_way() -> None:
+    run("""
+        import os, pickle, time
+        from tests.shared.work import memory_files
+        handle = pickle.dumps(ft.shared(10))
+        assert memory_files() == 1
+        pid = os.fork()
+        if pid == 0:
+            ok = probe.wait_until(lambda: memory_files() == 0)
+            os._exit(0 if ok else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert memory_files() == 1
+        pickle.loads(handle)
+    """)
