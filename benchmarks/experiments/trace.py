@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.tasks.trace import KERNELS, LOOPS, NAMES
+from benchmarks.kernels import NAMES as KERNELS
+from benchmarks.tasks.trace import LOOPS, NAMES
 from firsttouch.measuring.contenders import NUMPY
 from firsttouch.measuring.report import Section, Table
 from firsttouch.measuring.rounds import Call, Plan, collect

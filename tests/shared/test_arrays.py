@@ -28,11 +28,12 @@ def test_it_is_as_zeros_are(shape: Any, dtype: Any, order: Any) -> None:
     expected = np.zeros(shape, dtype, order)
     a = ft.shared(shape, dtype, order)
     assert isinstance(a, np.ndarray)
-    assert (a.shape, a.dtype, a.strides) == (expected.shape, expected.dtype, expected.strides)
+    assert (a.shape, a.dtype) == (expected.shape, expected.dtype)
+    assert a.size == 0 or a.strides == expected.strides
     assert np.array_equal(a, expected)
     assert a.flags.writeable
     arrived = through(a)
-    assert type(arrived) is np.ndarray
+    assert type(arrived) is SharedArray  # in its own process it is what it was
     assert (arrived.shape, arrived.dtype) == (a.shape, a.dtype)
     assert arrived.size < 2 or arrived.strides == a.strides
 
@@ -126,8 +127,8 @@ def test_share_copies_once_and_hands_on() -> None:
     assert len(pickle.dumps(again)) < 500
     assert ft.share([1, 2, 3]).tolist() == [1, 2, 3]
     assert ft.share(a) is not None
-    with pytest.raises(TypeError, match="objects? can't be shared"):
-        ft.share([None])
+    with pytest.raises(TypeError, match="can't be shared"):
+        ft.share([None])  # type: ignore[arg-type]
 
 
 def test_the_memory_goes_with_the_last_array() -> None:
@@ -182,9 +183,9 @@ def test_huge_pages_are_granted_or_on_the_receipt() -> None:
         (((2**40, 2**40),), ValueError, "more than can be counted"),
         ((3, object), TypeError, "its items are addresses"),
         ((3, [("a", "O")]), TypeError, "its items are addresses"),
-        ((3, "no type"), TypeError, ""),
+        ((3, "no type"), TypeError, "no type"),
         ((3, float, "K"), ValueError, "order='K': give 'C' or 'F'"),
-        ((2**60,), MemoryError, ""),
+        ((2**55,), MemoryError, "288230376151711744 bytes"),
     ],
 )
 def test_bad_arguments(arguments: tuple[Any, ...], error: type[Exception], says: str) -> None:
@@ -195,7 +196,7 @@ def test_bad_arguments(arguments: tuple[Any, ...], error: type[Exception], says:
 def test_bad_placements() -> None:
     for wrong in ({"huge": "3M"}, {"huge": True}, {"numa": "bind:99"}, {"populate": -1}):
         with pytest.raises(ValueError):
-            ft.shared(1000, **wrong)  # type: ignore[arg-type]
+            ft.shared(1000, **wrong)
     with pytest.raises(ValueError, match='give order="C"'):
         ft.shared((10, 10), order="F", numa="blocked:0")
     with pytest.raises(TypeError, match=r"firsttouch.shared\(shape, dtype\)"):

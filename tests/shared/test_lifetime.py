@@ -3,6 +3,7 @@
 import json
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def test_dropped_memory_stays_until_it_has_arrived() -> None:
     assert wait_until(lambda: memory_files() == before + 1)  # the array's own
     del arrived
     assert wait_until(lambda: memory_files() == before)
-    with pytest.raises(ft.SharedArrayError, match="holds this shared array no more: .* once, within 60 seconds"):
+    with pytest.raises(ft.SharedArrayError, match=r"holds this shared array no more: .* once, within 60 seconds"):
         pickle.loads(handle)
 
 
@@ -67,7 +68,7 @@ def test_memory_of_a_process_that_is_killed_goes() -> None:
 
         # Its only holder is killed: it is gone at once.
         queue = context.Queue()
-        holder = context.Process(target=work.die_with, args=(queue, {size} // 8))
+        holder = context.Process(target=work.die_with, args=(queue, {size} // 8), daemon=True)
         holder.start()
         holder.join(60)
         assert holder.exitcode == -9
@@ -77,8 +78,9 @@ def test_memory_of_a_process_that_is_killed_goes() -> None:
         else: raise AssertionError("it arrived")
 
         # Its maker is killed, and we hold it.
-        back = context.Queue()
-        maker = context.Process(target=work.put_and_wait, args=(queue, {size} // 8, back))
+        # (A queue of its own each time: who is killed may hold its lock.)
+        queue, back = context.Queue(), context.Queue()
+        maker = context.Process(target=work.put_and_wait, args=(queue, {size} // 8, back), daemon=True)
         maker.start()
         a = work.take(queue)
         maker.kill(); maker.join()
@@ -86,7 +88,8 @@ def test_memory_of_a_process_that_is_killed_goes() -> None:
         assert shmem() > start + {size} // 2
 
         # Another who has it is killed; we let it go.
-        other = context.Process(target=work.hold, args=(ft.share(a), queue))
+        queue = context.Queue()
+        other = context.Process(target=work.hold, args=(ft.share(a), queue), daemon=True)
         other.start()
         assert work.take(queue) == 1
         other.kill(); other.join()
@@ -111,7 +114,8 @@ def test_a_process_does_not_wait_long_for_what_nobody_opens() -> None:
 
 def test_another_host_and_another_container() -> None:
     a = ft.shared(10)
-    remake, (place, *rest) = a.__reduce_ex__(5)
+    reduced: Any = a.__reduce_ex__(5)
+    remake, (place, *rest) = reduced
     boot, host, space = place
     with pytest.raises(ft.SharedArrayError, match=r"memory of host 'far', and this is '.*numpy.array\(a\), a copy"):
         remake(("00000000-another-boot", "far", space), *rest)
@@ -123,7 +127,8 @@ def test_another_host_and_another_container() -> None:
 
 def test_a_number_that_means_something_else_is_noticed(tmp_path: Path) -> None:
     a = ft.shared(10)
-    remake, (place, words, *rest) = a.__reduce_ex__(5)
+    reduced: Any = a.__reduce_ex__(5)
+    remake, (place, words, *rest) = reduced
     own = open(tmp_path / "file", "w")  # noqa: SIM115
     handles.mapped.clear()
     with pytest.raises(ft.SharedArrayError, match="holds this shared array no more"):

@@ -117,6 +117,40 @@ def test_dask_without_a_cluster() -> None:
     """)
 
 
+def test_distributed_sends_handles() -> None:
+    pytest.importorskip("distributed", reason="needs distributed")
+    run("""
+        from distributed.protocol import deserialize, serialize
+        a = ft.share(np.arange(10**6))
+        header, frames = serialize(a[5:])
+        assert sum(map(len, frames)) < 1000, frames
+        arrived = deserialize(header, frames)
+        arrived[0] = -1
+        assert a[5] == -1
+        header, frames = serialize(np.asarray(a))  # an ordinary array goes as it always went
+        assert sum(memoryview(frame).nbytes for frame in frames) > 10**6
+    """)
+
+
+def test_a_cluster_of_dask_shares() -> None:
+    pytest.importorskip("distributed", reason="needs distributed")
+    run("""
+        from distributed import Client, LocalCluster
+        from tests.shared import work
+        if __name__ == "__main__":
+            with (
+                LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,
+                Client(cluster) as client,
+            ):
+                a = ft.shared(10**5)
+                client.submit(work.write, a, 5.0, pure=False).result()
+                assert a[0] == 5  # by way of the scheduler, which opens what it passes on
+                client.submit(work.write, client.scatter(a), 6.0, pure=False).result()
+                assert a[0] == 6
+                assert client.submit(work.made, 1000).result().sum() == 499_500
+    """)
+
+
 def test_a_forked_child_has_the_same_memory() -> None:
     run("""
         import os, pickle

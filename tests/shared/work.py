@@ -3,6 +3,7 @@
 import os
 import queue
 import signal
+import time
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ def die_with(into: Any, n: int) -> None:
 def hold(a: np.ndarray, into: Any) -> None:
     """Holds an array until it is killed."""
     into.put(float(a[0]))
-    signal.pause()
+    time.sleep(60)
 
 
 def take(into: Any) -> Any:
@@ -88,6 +89,6 @@ def take(into: Any) -> Any:
 
 
 def looked_at(a: np.ndarray) -> tuple[int, int]:
-    """What is behind an array that arrived: bytes that are there though this process touched none, and those touched."""
+    """Bytes of an array that are there though this process touched none of them, and of those that it touched."""
     found = ft.inspect(a)
     return found.cached or 0, found.real or 0

@@ -52,7 +52,7 @@ fn scratch_turns(py: Python<'_>, way: &str, items: usize, count: usize) -> PyRes
             Some(turns(count, || scope(&mut arena, x())))
         }
         "fixed buffer" => Some(
-            Arena::fixed(Upstream::default(), x().len() * size_of::<i64>() + 64)
+            Arena::fixed(Upstream::default(), size_of_val(x()) + 64)
                 .and_then(|mut arena| turns(count, || scope(&mut arena, x()))),
         ),
         "kept array" => {

@@ -20,6 +20,7 @@ from firsttouch.experiments import shuffled, sizes
 from firsttouch.experiments.kinds import KINDS
 from firsttouch.experiments.pictures.axes import by_size, legend_beside
 from firsttouch.experiments.settings import Settings
+from firsttouch.experiments.tasks.triad import STATES
 from firsttouch.experiments.words import digits, listed, percent
 from firsttouch.measuring.caches import caches
 from firsttouch.measuring.contenders import Contender
@@ -32,7 +33,7 @@ from firsttouch.measuring.statistics import Matrix, Verdict, geometric_mean
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ARRAYS = 4
+ARRAYS = 5  # that are real: four written ones, and the one that the never written arrays are added into
 FULL = tuple(mib * MIB for mib in (1, 8, 64, 256, 512))
 QUICK = (MIB, 64 * MIB, 256 * MIB)
 #: What never written arrays must gain at least for the trap to be worth a warning.
@@ -51,21 +52,19 @@ def run(settings: Settings) -> Section:
         "triad",
         "a = b + c * d on arrays that were never written",
         "how wrong is a bandwidth test that forgot to write its arrays? Two operations an item; the best of "
-        "several runs in one process, after one that makes a real; medians over fresh processes.",
+        "several runs in one process, where both states take turns, after one that makes a real; medians over "
+        "fresh processes.",
     )
     wanted, section.notes = sizes.chosen(settings, FULL, QUICK, ARRAYS)
-    rounds, seconds = (2, 0.05) if settings.quick else (3, 0.3)
-    cells = {
-        key: cell(*key, seconds)
-        for kind in KINDS
-        for size in wanted
-        for key in ((kind, size, False), (kind, size, True))
-    }
-    found = shuffled.by_key(shuffled.run(cells, rounds, settings.progress))
-    section.raw = {f"{kind}, {size}, {STATE[written]}": values for (kind, size, written), values in found.items()}
+    rounds, seconds = (2, 0.1) if settings.quick else (3, 0.5)
+    cells = {(kind, size): cell(kind, size, seconds) for kind in KINDS for size in wanted}
+    found: dict[Key, Values] = {}
+    for (kind, size), values in shuffled.by_key(shuffled.run(cells, rounds, settings.progress)).items():
+        section.raw[f"{kind}, {size}"] = values
+        found |= {(kind, size, written): [one[state] for one in values] for state, written in STATES.items()}
     section.tables.append(rates(wanted, found))
     cache = max(caches().values(), default=64 * MIB)
-    beyond = [size for size in wanted if size * ARRAYS > cache] or [max(wanted)]
+    beyond = [size for size in wanted if 4 * size > cache] or [max(wanted)]
     section.verdicts += [verdict(kind, beyond, found) for kind in KINDS]
     section.notes += [trap(max(wanted), found), same(found), explained(max(wanted), found)]
     title = "a = b + c * d in doubles: the same zeros, the same result"
@@ -73,12 +72,9 @@ def run(settings: Settings) -> Section:
     return section
 
 
-STATE = {False: "never written", True: "written"}
-
-
-def cell(kind: str, size: int, written: bool, seconds: float) -> shuffled.Cell:
-    """One process for one kind, size and state."""
-    arguments = {"nbytes": size, "allocator": KINDS[kind], "written": written, "seconds": seconds}
+def cell(kind: str, size: int, seconds: float) -> shuffled.Cell:
+    """One process for one kind and size."""
+    arguments = {"nbytes": size, "allocator": KINDS[kind], "seconds": seconds}
     return shuffled.Cell(FRESH, Call("firsttouch.experiments.tasks.triad", "measure", arguments), ARRAYS * size)
 
 
@@ -154,7 +150,7 @@ def explained(size: int, found: dict[Key, Values]) -> str:
     """How large the pages are that reads were given, by the faults it took to map them."""
     parts: list[str] = []
     for kind in KINDS:
-        mapped = ARRAYS * size / max(1.0, middle(found[kind, size, False], "faults"))
+        mapped = 4 * size / max(1.0, middle(found[kind, size, False], "faults"))
         huge = mapped > 64 << 10
         parts.append(f"{kind}: one fault for {mapped / 1024:,.0f} KiB" + (", the huge zero page" if huge else ""))
     return (
@@ -166,10 +162,10 @@ def explained(size: int, found: dict[Key, Values]) -> str:
 
 def draw(axes: Axes, wanted: list[int], found: dict[Key, Values]) -> None:
     """FLOP rates by size: never written in red, written in green, a line style for each kind of pages."""
-    for written, colour in ((False, "tab:red"), (True, "tab:green")):
+    for (state, written), colour in zip(STATES.items(), ("tab:red", "tab:green"), strict=True):
         for kind, style in zip(KINDS, ("-", "--", ":"), strict=True):
             speeds = [flops(size, middle(found[kind, size, written], "best")) / 1e6 for size in wanted]
-            axes.plot(wanted, speeds, style, color=colour, marker="o", label=f"{STATE[written]}, {kind}")
+            axes.plot(wanted, speeds, style, color=colour, marker="o", label=f"{state}, {kind}")
     axes.set(xscale="log", yscale="log", xlabel="each of the four arrays", ylabel="MFlop/s")
     by_size(axes, wanted)
     legend_beside(axes)

@@ -3,8 +3,6 @@
 import sys
 from collections.abc import Callable
 
-from firsttouch import _firsttouch
-
 _WIDTH = 40
 
 
@@ -21,6 +19,3 @@ def bar(nbytes: int) -> Callable[[int], None]:
             pass
 
     return draw
-
-
-_firsttouch.set_bar(bar)

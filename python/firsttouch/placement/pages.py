@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from firsttouch import _firsttouch, arguments
 from firsttouch._firsttouch import Allocator
+from firsttouch.placement.bar import bar
 from firsttouch.placement.policies import Nodes, Policy, PolicyLike, listed, policy
 
 Huge: TypeAlias = Literal[False] | str | Sequence[Literal[False] | str]
@@ -28,8 +29,10 @@ def placed(
     names = _page_sizes(huge)
     threads = _threads(populate)
     lock, strict = arguments.flag("lock", lock), arguments.flag("strict", strict)
-    if arguments.flag("progress", progress) and not threads:
-        raise ValueError("progress=True shows how far a prefault is: give populate=True, too")
+    if arguments.flag("progress", progress):
+        if not threads:
+            raise ValueError("progress=True shows how far a prefault is: give populate=True, too")
+        _firsttouch.set_bar(bar)
     chosen = None if numa is None else str(policy("numa", numa))
     if plain and not (threads or lock or strict or chosen) and names in ([], ["thp"]):
         return _firsttouch.pages("thp" if names else False)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from firsttouch._firsttouch import SharedMapping
-from firsttouch.sharing import handles
+from firsttouch.sharing import handles, with_dask
 
 
 class SharedArray(np.ndarray):
@@ -35,6 +35,9 @@ class SharedArray(np.ndarray):
         if mapping is None:
             return np.asarray(self).__reduce_ex__(protocol)
         return handles.arrive, handles.made(mapping, self)
+
+
+with_dask.register(SharedArray)  # a worker of Dask loads this file to open what was sent
 
 
 def mapping_of(a: np.ndarray) -> SharedMapping | None:

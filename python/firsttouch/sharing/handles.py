@@ -54,8 +54,8 @@ def made(mapping: SharedMapping, a: np.ndarray) -> tuple[Any, ...]:
 
 
 def arrive(place: Where, words: Any, offset: int, shape: Any, strides: Any, dtype: Any, write: bool) -> np.ndarray:
-    """The array that a handle stands for."""
-    from firsttouch.sharing.arrays import on
+    """The array that a handle stands for; where it came from, it is again what it was, so that it can be sent on."""
+    from firsttouch.sharing.arrays import SharedArray, on
 
     token, process = words[:2]
     _check_place(place)
@@ -69,7 +69,7 @@ def arrive(place: Where, words: Any, offset: int, shape: Any, strides: Any, dtyp
         _firsttouch.shared_arrived(words)
     array = on(mapping, offset, shape, strides, dtype)
     array.flags.writeable = write
-    return array
+    return array.view(SharedArray) if process == os.getpid() else array
 
 
 def _check_place(place: Where) -> None:

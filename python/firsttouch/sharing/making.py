@@ -11,6 +11,7 @@ import numpy as np
 from firsttouch import arguments
 from firsttouch._firsttouch import SharedMapping
 from firsttouch.placement.pages import placed
+from firsttouch.sharing import with_dask
 from firsttouch.sharing.arrays import SharedArray, mapping_of, on
 from firsttouch.sharing.handles import mapped
 
@@ -32,6 +33,7 @@ def zeros(shape: Any, dtype: Any, order: Any, huge: Any, numa: Any, populate: An
         raise ValueError('numa="blocked:0" makes slabs along axis 0 of arrays in C order: give order="C"')
     mapping = SharedMapping(nbytes, pages)
     mapped[mapping.token, True] = mapping
+    with_dask.register(SharedArray)
     array = on(mapping, 0, dims, None, kind)
     if order == "F":
         array = array.reshape(dims[::-1]).T

@@ -1,8 +1,9 @@
 """What a pool would gain for a program, told from one plain run of it: an estimate, in seconds and in words.
 
 Pages of large arrays that the kernel had to make real were counted one by one. Avoidable are those of arrays for
-which a pool would have had memory ready: freed by the program not long before, and not yet given back. Each has the
-price that this machine was measured to ask for it.
+which a pool would have had memory ready: freed by the program not long before, and not yet given back. What it would
+still take fresh comes on huge pages, where the system has them. Each page has the price that this machine was measured
+to ask for it.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ from firsttouch.tracing.prices import Prices
 #: From here on NumPy asks for huge pages (numpy/_core/src/multiarray/alloc.c), and from here on our pool does.
 _NUMPYS_HUGE, _OUR_HUGE = 4 << 20, 2 << 20
 _NEVER = 2**64 - 1
+#: Seconds of kernel time from which its count by ticks can be relied on.
+_TICKS = 0.25
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,7 @@ def summarize(file: str, prices: Prices, incomplete: bool = False) -> Summary:
     lines = []
     for each in found:
         seconds = prices.of(each["faults_small"], each["faults_huge"]) * bound
-        spared = prices.of(each["avoidable_small"], each["avoidable_huge"]) * bound
-        spared -= each["cleared_bytes"] * prices.clear
+        spared = seconds - _under_a_pool(each, prices) * bound
         lines.append(
             Line(
                 each["file"],
@@ -101,6 +102,15 @@ def summarize(file: str, prices: Prices, incomplete: bool = False) -> Summary:
     return Summary(facts, lines, small_blocks, small_bytes, prices)
 
 
+def _under_a_pool(each: Mapping[str, Any], prices: Prices) -> float:
+    """Seconds that a line's arrays would still cost: a pool's fresh memory is on huge pages, and it clears zeros."""
+    small = each["faults_small"] - each["avoidable_small"]
+    huge = each["faults_huge"] - each["avoidable_huge"]
+    if prices.huge_page and each["bytes"] >= _OUR_HUGE * each["count"]:
+        small, huge = 0.0, huge + small * prices.page / prices.huge_page
+    return prices.of(small, huge) + float(each["cleared_bytes"]) * prices.clear
+
+
 def _huge_from(facts: Mapping[str, str]) -> int:
     """Bytes from which a block was on huge pages, as far as the run's settings tell."""
     if facts.get("thp") not in ("always", "madvise"):
@@ -111,7 +121,12 @@ def _huge_from(facts: Mapping[str, str]) -> int:
 
 
 def _bound(facts: Mapping[str, Any], found: list[dict[str, Any]], prices: Prices) -> float:
-    """Faults never cost more than all the time that the program spent in the kernel, or where it was killed, ran."""
-    kernel = float(facts["facts"].get("kernel") or facts["seconds"])
+    """Faults never cost more than all the time that the program spent in the kernel.
+
+    That is counted in ticks: of a short run it says nothing, and the time of the whole run is the bound; of one that was
+    killed, the time of the trace.
+    """
+    kernel, wall = (float(facts["facts"].get(name) or 0) for name in ("kernel", "wall"))
+    most = kernel if kernel >= _TICKS else wall or float(facts["seconds"])
     estimated = sum(prices.of(each["faults_small"], each["faults_huge"]) for each in found)
-    return min(1.0, kernel / estimated) if kernel and estimated else 1.0
+    return min(1.0, most / estimated) if most and estimated else 1.0

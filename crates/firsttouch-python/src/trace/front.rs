@@ -85,18 +85,10 @@ fn gave(address: *mut c_void, size: usize, zeroed: bool) -> *mut c_void {
         if size < LARGE {
             recorder::allocated(address as usize, size, zeroed);
         } else {
-            gave_large(address as usize, size, zeroed);
+            recorder::allocated_large(address as usize, size, zeroed, lines::line());
         }
     }
     address
-}
-
-#[cold]
-fn gave_large(address: usize, size: usize, zeroed: bool) {
-    let page = firsttouch::os::page_size();
-    let pages = (address + size).div_ceil(page) - address / page;
-    let absent = recorder::large_pages(address, size).map_or(0, |there| pages as u64 - there.min(pages as u64));
-    recorder::allocated_large(address, size, zeroed, lines::line(), absent);
 }
 
 unsafe extern "C" fn malloc(ctx: *mut c_void, size: usize) -> *mut c_void {

@@ -2,6 +2,7 @@
 
 use super::ids::Stack;
 use crate::os;
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 /// The first mapping.
@@ -27,6 +28,14 @@ impl<T: Copy> Grown<T> {
         let bytes = length.checked_mul(size_of::<T>())?.max(1).next_multiple_of(os::page_size());
         let at = NonNull::new(os::map_anywhere(bytes).ok()? as *mut T)?;
         Some(Self { at, room: bytes / size_of::<T>(), length })
+    }
+
+    /// The items for good.
+    pub(super) fn leak(self) -> &'static mut [T] {
+        let mut kept = ManuallyDrop::new(self);
+        let (at, length) = (kept.items().as_mut_ptr(), kept.length);
+        // SAFETY: the mapping is never given back.
+        unsafe { std::slice::from_raw_parts_mut(at, length) }
     }
 
     pub(super) fn items(&mut self) -> &mut [T] {

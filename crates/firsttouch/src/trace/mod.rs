@@ -25,8 +25,8 @@ pub mod summary;
 mod tests;
 
 pub use encoder::Encoder;
-pub use event::{Event, Kind};
+pub use event::{Detail, Event, Kind};
 pub use format::TraceError;
 pub use output::Facts;
-pub use pages::{LARGE, large_pages};
+pub use pages::LARGE;
 pub use reader::{Reader, Totals};

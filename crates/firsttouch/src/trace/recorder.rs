@@ -16,11 +16,12 @@ use std::ffi::c_void;
 use std::fs::File;
 use std::io::{Error, ErrorKind};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Once, OnceLock};
 use std::time::{Duration, Instant};
 
-pub use super::pages::{LARGE, large_pages};
+pub use super::pages::LARGE;
+use super::pages::{large_pages, middle_is_there, pages_of, present};
 
 /// How long the thread sleeps: what a program that is killed may lose.
 const TICK: Duration = Duration::from_millis(20);
@@ -136,7 +137,7 @@ fn call() {
 /// The state, for an event that may wait: there is room, and the thread runs.
 #[inline]
 fn waiting() -> Option<Guard<'static, State>> {
-    if RING.used() > ROOM / 4 * 3 {
+    if RING.used_at_most() > ROOM / 4 * 3 && RING.used() > ROOM / 4 * 3 {
         wait_for_room();
     }
     let mut state = STATE.lock();
@@ -167,7 +168,7 @@ fn wait_for_room() {
 /// A word that never changes, to sleep on.
 static LOST_SLEEP: AtomicU32 = AtomicU32::new(0);
 
-/// A block was given. `line` is what [`line`] answered, of large blocks; `large_pages` of it are there already.
+/// A block below [`LARGE`] was given.
 #[inline]
 pub fn allocated(address: usize, size: usize, zeroed: bool) {
     if let Some(mut state) = waiting() {
@@ -175,12 +176,30 @@ pub fn allocated(address: usize, size: usize, zeroed: bool) {
     }
 }
 
-/// The same of a large block: `line` as [`line`] answered, and its pages that were not there yet.
-pub fn allocated_large(address: usize, size: usize, zeroed: bool, line: u32, absent: u64) {
+/// A block of [`LARGE`] or more was given; `line` as [`line`] answered. It looks at the block's pages.
+pub fn allocated_large(address: usize, size: usize, zeroed: bool, line: u32) {
+    let present = present(address, size);
+    let looked = if zeroed || present < pages_of(address, size) { address | usize::from(zeroed) } else { 0 };
+    LOOK[look_place(address)].store(looked, Relaxed);
     if let Some(mut state) = waiting() {
-        let detail = [line.into(), kind::DETAIL << 60 | absent & VALUE];
+        let detail = [line.into(), kind::DETAIL << 60 | present & VALUE];
         state.put(Some(detail), given(address, size, zeroed), true);
     }
+}
+
+/// Large blocks whose pages are looked at in the end, as far as they have different places: those that were not wholly
+/// there, and (odd) those that were to read zero, of which much may never be written.
+static LOOK: [AtomicUsize; 4096] = [const { AtomicUsize::new(0) }; 4096];
+
+fn look_place(address: usize) -> usize {
+    (address >> 12 ^ address >> 24) % LOOK.len()
+}
+
+/// Pages of a large block that is about to go, plus one; zero where it is taken for written as a whole.
+fn resident(address: usize, size: usize) -> u64 {
+    let noted = LOOK[look_place(address)].load(Relaxed);
+    let look = noted == address | 1 || noted == address && !middle_is_there(address, size);
+    if look { large_pages(address, size).map_or(0, |pages| pages + 1) } else { 0 }
 }
 
 #[inline]
@@ -189,15 +208,14 @@ fn given(address: usize, size: usize, zeroed: bool) -> Record {
     [address as u64, kind << 60 | size as u64 & VALUE]
 }
 
-/// A block will be given back right after this. `large` says that it may be a large one, which is looked at; it may be
-/// wrong about that.
+/// A block will be given back right after this. `size` may be wrong.
 #[inline]
 pub fn freeing(address: usize, size: usize) {
     if !is_on() {
         return;
     }
     let large = size >= LARGE;
-    let there = if large { large_pages(address, size).map_or(0, |pages| pages + 1) } else { 0 };
+    let there = if large { resident(address, size) } else { 0 };
     let mut state = STATE.lock();
     if is_on() {
         state.put(None, [address as u64, kind::FREE << 60 | there], large);

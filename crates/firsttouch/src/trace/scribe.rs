@@ -68,9 +68,7 @@ impl Scribe {
     /// As for [`Ring::take`].
     pub(super) unsafe fn drain(&mut self, ring: &Ring, now: u64) {
         // SAFETY: the caller's promise.
-        while let Some(record) = unsafe { ring.take() } {
-            self.take(record);
-        }
+        unsafe { ring.take(|record| self.take(record)) };
         self.micros = self.micros.max(now);
     }
 
@@ -121,10 +119,7 @@ impl Scribe {
             self.went(before, None); // its end was lost
         }
         let block = self.ids.take();
-        let detail = self.detail.take().map(|(site, absent)| {
-            let pages = span(address, size as usize).1 as u64;
-            Detail { site, present: pages.saturating_sub(absent), place: place(address) }
-        });
+        let detail = self.detail.take().map(|(site, present)| Detail { site, present, place: place(address) });
         self.starved |= !self.known.enter(Living { address, size, block, zeroed });
         self.encoder.totals.gave(size);
         self.write(Kind::Allocate { block, size, zeroed, detail });

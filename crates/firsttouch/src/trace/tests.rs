@@ -147,7 +147,7 @@ fn the_table_grows() {
 
 #[test]
 fn a_trace_cut_anywhere_is_refused() {
-    let steps: Vec<Step> = (0..60).map(|n| (n as u8, n, u64::from(n) << n % 40, n.into(), n)).collect();
+    let steps: Vec<Step> = (0..60).map(|n| (n as u8, n, u64::from(n) << (n % 40), n.into(), n)).collect();
     let bytes = encoded(&program(&steps), &facts());
     assert!(decoded(&bytes).is_ok());
     assert!(matches!(decoded(&[]), Err(TraceError::Empty)));

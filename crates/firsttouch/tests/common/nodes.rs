@@ -112,7 +112,7 @@ pub fn spread(machine: &dyn Machine, pool: &dyn Allocator) {
         let mut block = None;
         on(machine, 0, || block = Some(Kept::new(pool, size, false)));
         let block = block.unwrap();
-        let half = size / 2 & !4095;
+        let half = size / 2 / 4096 * 4096;
         on(machine, 1, || machine.write(block.address + half, size - half));
         on(machine, 0, || machine.write(block.address, half));
         if half > 0 && size < 2 * MIB {
@@ -128,16 +128,11 @@ pub fn spread(machine: &dyn Machine, pool: &dyn Allocator) {
 /// A block grows in place where its thread is, and nowhere else.
 pub fn grown(machine: &dyn Machine, pool: &dyn Allocator) {
     for size in [300_000, 2 * MIB + 70_000] {
-        let behind: Vec<_> = (0..8).map(|_| made(machine, pool, 0, size, false)).collect();
-        let mut last = None;
-        for (at, block) in behind.into_iter().enumerate() {
-            if at == 0 {
-                last = Some(block);
-            } else {
-                on(machine, 1, || machine.write(block.address, block.size));
-                on(machine, 1, || drop(block)); // joined at once with what lies beside it
-            }
-        }
+        let mut last = Some(made(machine, pool, 0, size, false));
+        let mut behind = Vec::new();
+        on(machine, 0, || behind.extend((0..8).map(|_| Kept::new(pool, size, false))));
+        on(machine, 1, || behind.iter().for_each(|block| machine.write(block.address, size)));
+        on(machine, 1, || behind.clear()); // joined at once with what lies beside it
         for node in [0, 1, 0] {
             let mut block = last.take().unwrap();
             let mut grew = false;

@@ -24,7 +24,9 @@ def triad(a: Array, b: Array, c: Array, d: Array, product: Array) -> None:
         np.add(b[part], here, out=a[part])
 
 
-STATES = ("absent", "zero_page", "real", "huge")
+PAGES = ("absent", "zero_page", "real", "huge")
+#: Whether zeros were written into the arrays first.
+STATES = {"never written": False, "written": True}
 
 
 def residency(arrays: list[Array]) -> dict[str, float]:
@@ -36,32 +38,44 @@ def residency(arrays: list[Array]) -> dict[str, float]:
     }
 
 
-def measure(nbytes: int, allocator: str, written: bool, seconds: float) -> dict[str, Any]:
-    """Seconds of the first run and of the best after it, and the residency before and after.
+class Arrays:
+    """Four arrays in one state, and what their runs took."""
 
-    `bits` counts items that are not +0.0. `faults` are those of all runs: with the bytes that they mapped they say how
-    large the pages are, the zero page included.
+    def __init__(self, nbytes: int, allocator: str, written: bool) -> None:
+        self.arrays: list[Array] = [ft.zeros(nbytes // 8, allocator=allocator) for _ in range(4)]
+        if written:
+            for array in self.arrays:
+                array.fill(0.0)
+        self.before = residency(self.arrays)
+        self.times: list[float] = []
+        self.faults = 0
+
+    def run(self, product: Array) -> None:
+        """Once."""
+        a, b, c, d = self.arrays
+        faulted, start = faults(), time.perf_counter()
+        triad(a, b, c, d, product)
+        self.times.append(time.perf_counter() - start)
+        self.faults += faults() - faulted
+
+    def found(self) -> dict[str, Any]:
+        """Seconds of the first run and of the best after it, the residency, and the items that are not +0.0."""
+        bits = sum(int(np.count_nonzero(array.view(np.uint64))) for array in self.arrays)
+        found = {"first": self.times[0], "best": min(self.times[1:]), "bits": bits, "faults": self.faults}
+        return found | {"before": self.before, "after": residency(self.arrays)}
+
+
+def measure(nbytes: int, allocator: str, seconds: float) -> dict[str, Any]:
+    """What `Arrays.found` says of both states, whose runs take turns: a noise meets both.
+
+    `faults` with the bytes that they mapped say how large the pages are, the zero page included.
     """
-    arrays = [ft.zeros(nbytes // 8, allocator=allocator) for _ in range(4)]
+    states = {state: Arrays(nbytes, allocator, written) for state, written in STATES.items()}
     product = np.zeros(BLOCK)
     product.fill(0.0)
-    if written:
-        for array in arrays:
-            array.fill(0.0)
-    before = residency(arrays)
-    times: list[float] = []
-    faulted, end = faults(), time.perf_counter() + seconds
-    while len(times) < 4 or time.perf_counter() < end:
-        start = time.perf_counter()
-        triad(arrays[0], arrays[1], arrays[2], arrays[3], product)
-        times.append(time.perf_counter() - start)
-    faulted, after = faults() - faulted, residency(arrays)
-    differing = sum(int(np.count_nonzero(array.view(np.uint64))) for array in arrays)
-    return {
-        "first": times[0],
-        "best": min(times[1:]),
-        "before": before,
-        "after": after,
-        "bits": differing,
-        "faults": faulted,
-    }
+    end, runs = time.perf_counter() + seconds, 0
+    while runs < 4 or time.perf_counter() < end:
+        for arrays in states.values():
+            arrays.run(product)
+        runs += 1
+    return {state: arrays.found() for state, arrays in states.items()}

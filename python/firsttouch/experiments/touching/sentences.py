@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from firsttouch.experiments.shuffled import Reply, order_effect
-from firsttouch.experiments.touching.cells import KINDS, WAYS, Key
+from firsttouch.experiments.touching.cells import COLUMNS, KINDS, WAYS, Key
 from firsttouch.experiments.words import listed, percent, rate, times
 from firsttouch.measuring.sizes import name
 
 Found = Mapping[Key, Mapping[str, Any]]
+#: The columns that asked for huge pages.
+HUGE = [column for column in (*KINDS, *COLUMNS) if "THP" in column or "pool" in column]
 #: New memory has to be cleared by the kernel and written: faster than one write of it cannot be, but for noise.
 NOISE = 1.25
 #: A memset writes one stream; a memcpy reads one and writes one, and fetches what it writes.
@@ -42,9 +44,9 @@ def answers(size: int, found: Found) -> list[str]:
 def doubts(found: Found) -> list[str]:
     """Huge pages that could not be had, work that was not done, and rates that cannot be."""
     said: list[str] = []
-    for kind in KINDS:
-        cells = [cell for (table, _, column), cell in found.items() if (table, column) == ("pages", kind)]
-        fallen = [cell for cell in cells if kind != "4 KiB" and cell["huge"] < 0.9 * cell["bytes"]]
+    for kind in HUGE:
+        cells = [cell for (_, _, column), cell in found.items() if column == kind]
+        fallen = [cell for cell in cells if cell["huge"] < 0.9 * cell["bytes"]]
         if fallen:
             reasons = sorted({reason for cell in fallen for reason in cell["why not"]})
             huge, whole = (sum(cell[which] for cell in cells) for which in ("huge", "bytes"))

@@ -3,6 +3,8 @@
 mod baton;
 mod player;
 mod survey;
+#[cfg(test)]
+mod tests;
 
 pub use survey::Survey;
 

@@ -88,7 +88,8 @@ impl<'a, R: Read> Player<'a, R> {
             let batch = std::mem::take(&mut self.batch);
             let mut next = None;
             while let Some(event) = batch.get(self.at) {
-                if me.is_some_and(|me| me != event.thread) {
+                let line = matches!(event.kind, Kind::Site { .. }); // it is of no thread
+                if !line && me.is_some_and(|me| me != event.thread) {
                     next = Some(Next::Thread(event.thread));
                     break;
                 }
@@ -109,7 +110,6 @@ impl<'a, R: Read> Player<'a, R> {
         self.at = 0;
         while self.batch.len() < BATCH {
             match self.reader.next() {
-                Ok(Some(Event { kind: Kind::Site { .. }, .. })) => self.played += 1,
                 Ok(Some(event)) => self.batch.push(event),
                 Ok(None) => break,
                 Err(TraceError::CutOff(_)) if !self.whole => break,
