@@ -23,6 +23,9 @@ def test_threads_of_the_clients_process_share_its_allocator_until_they_close() -
         client.register_plugin(ArrayMemory())
         assert {name[:5] for name in everywhere(client)} == {"pool("}
         assert repr(ft.get_allocator(np.empty(100_000))).startswith("pool(")
+        for newer in ("tracked(pool())", "pool()"):
+            client.register_plugin(ArrayMemory(newer))
+            assert {name.split("(")[0] for name in everywhere(client)} == {newer.split("(")[0]}
         with pytest.raises(RuntimeError, match="this one is not the worker's own"):
             client.register_plugin(ArrayMemory(numa="auto"))
     assert repr(ft.get_allocator(np.empty(100_000))).startswith("tracked(")

@@ -52,6 +52,13 @@ def test_a_line_installs_and_off_ends_it(shell: Any) -> None:
     assert not ft.is_installed()
 
 
+def test_comments_behind_the_words(shell: Any) -> None:
+    assert "pool(" in said(shell, "%firsttouch pool   # for all arrays")
+    assert "pool(" in said(shell, "%firsttouch        # what serves now; also: stats, trim, off")
+    assert "NumPy's own" in said(shell, "%firsttouch off   # no more")
+    assert "limited(" in said(shell, '%%firsttouch limited(pool(), "1 GiB")  # a budget\n1')
+
+
 def test_an_allocator_by_its_variable(shell: Any) -> None:
     shell.user_ns["mine"] = mine = ft.tracked(ft.pool())
     said(shell, "%firsttouch mine")

@@ -184,6 +184,14 @@ def test_bad_arguments() -> None:
         ft.measure(True)  # type: ignore[arg-type, call-arg]
 
 
+def test_an_end_without_a_beginning() -> None:
+    block = ft.measure()
+    with block:
+        pass
+    with pytest.raises(RuntimeError, match="was not entered, or has ended"):
+        block.__exit__(None, None, None)
+
+
 def test_it_says_what_it_found() -> None:
     with ft.measure() as m:
         a = np.ones(3 * MIB, np.uint8)

@@ -92,7 +92,7 @@ class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there
         if self._choices.numa is not None:
             binding.usable(self._choices.numa)
         expression = self._choices.expression(budget(self._choices.limit, worker))
-        serving.begin(worker, expression)
+        serving.begin(worker, expression, repr(self))
         undo.callback(serving.end, worker)
         undo.callback(GivesBack(worker).stop)
         worker.metrics[metric.NAME] = metric.measure

@@ -3,38 +3,48 @@
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING
 
 import firsttouch
 from firsttouch import process
 from firsttouch._firsttouch import Allocator
 
+if TYPE_CHECKING:
+    from distributed import Worker
+
 _lock = threading.Lock()
-_served: dict[object, str | None] = {}
+_served: dict[Worker, tuple[str | None, str]] = {}
 _before: Allocator | None = None
 
 
-def begin(owner: object, expression: str | None) -> None:
+def begin(owner: Worker, expression: str | None, asked: str) -> None:
     """Installs what ``expression`` makes, ``None`` the process's own pool, until every owner has ended.
+
+    ``asked`` is what the plugin was given: where that is new, the other workers of the cluster are about to get it too.
 
     Raises :exc:`RuntimeError` where another owner has installed something else, and what :func:`firsttouch.install`
     raises.
     """
     global _before
     with _lock:
-        for other in _served.values():
-            if other != expression:
+        others = [(other, *had) for other, had in _served.items() if had[0] != expression]
+        for other, had, was_asked in others:
+            if was_asked == asked or other.scheduler.address != owner.scheduler.address:
                 raise RuntimeError(
-                    f"another worker in its process is served by {other or 'pool()'} already, and a process has one "
+                    f"another worker in its process is served by {had or 'pool()'} already, and a process has one "
                     f"allocator: it can't have {expression or 'pool()'} too"
                 )
-        if not _served:
+        if others:
+            firsttouch.install(expression)
+        elif not _served:
             before = process.serving()
             firsttouch.install(expression)
             _before = before
-        _served[owner] = expression
+        for other in (owner, *(other for other, _, _ in others)):
+            _served[other] = expression, asked
 
 
-def end(owner: object) -> None:
+def end(owner: Worker) -> None:
     """After the last owner the process has again what it had before the first."""
     with _lock:
         if owner not in _served:

@@ -33,10 +33,11 @@ class FirsttouchMagics(Magics):  # type: ignore[misc] # (IPython's decorators an
 
         %%firsttouch [pool]  runs a cell with it, or with what serves already, and reports on the cell
         """
+        word = line.partition("#")[0].strip()  # no expression has a # in it
         if cell is None:
-            self._line(line.strip())
+            self._line(word)
         else:
-            self._cell(line.strip(), cell)
+            self._cell(word, cell)
 
     def _line(self, word: str) -> None:
         if word == "off":

@@ -33,8 +33,9 @@ def shared(
     that can't be written arrives so. A forked child shares it as it is, and holds it until it ends. Whoever has it may
     keep it; the memory goes when the last process lets it go or dies, however it dies.
 
-    A handle can be opened as often as one likes while its sender holds the array; once, and for 60 seconds, after the
-    sender has let it go. A process that ends waits up to 2 seconds for handles that are under way.
+    A handle can be opened as often as one likes while its sender holds the array. After the sender has let it go, one
+    that nobody has opened yet can be opened once, for 60 seconds. A process that ends waits up to 2 seconds for handles
+    that are under way.
 
     ``shape``, ``dtype`` and ``order`` are as for :func:`firsttouch.zeros`; objects can't be shared. ``huge``, ``numa``,
     ``populate`` and ``strict`` are as for :func:`firsttouch.pages`, and :func:`firsttouch.receipt` says what was

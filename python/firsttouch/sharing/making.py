@@ -42,6 +42,8 @@ def zeros(shape: Any, dtype: Any, order: Any, huge: Any, numa: Any, populate: An
 
 def share(a: Any) -> SharedArray:
     """See :func:`firsttouch.share`."""
+    if isinstance(a, np.ma.MaskedArray):
+        raise TypeError("a masked array is two arrays: share its .data and its .mask")
     array = np.asarray(a)
     if mapping_of(array) is not None:
         return array.view(SharedArray)
