@@ -29,9 +29,9 @@ class measure:
     """Measures what the arrays made in a block ask of memory; the figures are the :class:`Measured` it gives.
 
     Counted are arrays of 16 KiB and more (smaller ones stay with NumPy, on whose way nothing is counted) that NumPy or
-    this package allocates while the block runs, under whatever allocator is current but
-    :func:`firsttouch.numpy_default`, which is NumPy left alone, and not those of :func:`firsttouch.shared`: each thread's, or with
-    ``threads="own"`` only those that this thread asks for. Blocks nest and overlap, in threads and tasks: each counts
+    this package allocates while the block runs, under whatever allocator is current: each thread's, or with
+    ``threads="own"`` only those that this thread asks for. Not counted are :func:`firsttouch.numpy_default`'s, which is
+    NumPy left alone, and those of :func:`firsttouch.shared`. Blocks nest and overlap, in threads and tasks: each counts
     what happens while it is open, and its peak is that of its own arrays. Processes that it starts are not counted.
 
     Memory kept idle is given back when the outermost block begins, and does not decay while one is open. So figures

@@ -123,8 +123,8 @@ def _huge_from(facts: Mapping[str, str]) -> int:
 def _bound(facts: Mapping[str, Any], found: list[dict[str, Any]], prices: Prices) -> float:
     """Faults never cost more than all the time that the program spent in the kernel.
 
-    That is counted in ticks: of a short run it says nothing, and the time of the whole run is the bound; of one that was
-    killed, the time of the trace.
+    That is counted in ticks: of a short run it says nothing, and the time of the whole run is the bound; where it was
+    killed, that of the trace.
     """
     kernel, wall = (float(facts["facts"].get(name) or 0) for name in ("kernel", "wall"))
     most = kernel if kernel >= _TICKS else wall or float(facts["seconds"])
