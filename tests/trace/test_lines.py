@@ -1,7 +1,9 @@
 """Where large arrays come from, and what a pool would gain."""
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -118,6 +120,15 @@ def test_closed_output(firsttouch: Start, tmp_path: Path, words: str) -> None:
     call = f"{sys.executable} -m firsttouch {words} >&-"
     done = subprocess.run(["sh", "-c", call], cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+
+
+@pytest.mark.parametrize("command", ["advise", "trace --summary"])
+def test_a_program_that_is_killed_leaves_no_folder(tmp_path: Path, command: str) -> None:
+    code = "import os, signal, time; os.kill(os.getppid(), signal.SIGTERM); time.sleep(30); open('lived', 'w')"
+    words = [sys.executable, "-m", "firsttouch", *command.split(), "-c", code]
+    done = subprocess.run(words, cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path)}, timeout=25, check=False)
+    assert done.returncode == -signal.SIGTERM
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_sparse_zeros_cost_next_to_nothing(firsttouch: Start) -> None:

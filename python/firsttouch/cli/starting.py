@@ -54,7 +54,7 @@ def become(command: list[str], environment: Mapping[str, str]) -> NoReturn:
 def run_and_wait(command: list[str], settings: dict[str, Any], found: program.Program) -> int:
     """Let a child be the program, and wait for it; its status, as :func:`os.waitstatus_to_exitcode` has it.
 
-    Ctrl-C reaches the program, as it would without us; whoever waits stays.
+    Ctrl-C reaches the program, as it would without us; whoever waits stays. What is to end us is passed on to it.
     """
     child = os.fork()
     if child == 0:
@@ -62,11 +62,14 @@ def run_and_wait(command: list[str], settings: dict[str, Any], found: program.Pr
             become([*command, *found.words], environment(settings, found))
         finally:
             os._exit(2)
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    handlers: dict[int, Any] = {signal.SIGINT: signal.SIG_IGN}
+    handlers |= dict.fromkeys((signal.SIGTERM, signal.SIGHUP), lambda number, _: os.kill(child, number))
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def passed_on(status: int) -> int:

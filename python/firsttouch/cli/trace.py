@@ -57,9 +57,10 @@ def main(words: Sequence[str]) -> int:
         file = output_file.checked("trace", given.output)
         if rank.fields(file):
             raise BadUsageError("trace: --summary is of one process: leave %p and %r out, and sum the files up later")
-        return _both(given, found, file)
+        return starting.passed_on(_both(given, found, file))
     with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder:
-        return _both(given, found, os.path.join(folder, _DEFAULT))
+        status = _both(given, found, os.path.join(folder, _DEFAULT))
+    return starting.passed_on(status)  # a signal's is the end of us
 
 
 def _parser() -> Parser:
@@ -85,7 +86,7 @@ def _both(given: Any, found: Program, file: str) -> int:
     status = starting.run_and_wait(_command(), settings, found)
     if os.path.exists(file):
         _sum_up(given, file)
-    return starting.passed_on(status)
+    return status
 
 
 def _settings(given: Any, file: str) -> dict[str, Any]:
