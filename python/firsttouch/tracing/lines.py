@@ -84,7 +84,7 @@ def summarize(file: str, prices: Prices, incomplete: bool = False) -> Summary:
     bound = _bound(facts, found, prices)
     lines = []
     for each in found:
-        seconds = prices.of(each["faults_small"], each["faults_huge"]) * bound
+        seconds = _price(each, prices) * bound
         spared = seconds - _under_a_pool(each, prices) * bound
         lines.append(
             Line(
@@ -102,13 +102,19 @@ def summarize(file: str, prices: Prices, incomplete: bool = False) -> Summary:
     return Summary(facts, lines, small_blocks, small_bytes, prices)
 
 
+def _price(each: Mapping[str, Any], prices: Prices) -> float:
+    """Seconds in the kernel for a line's arrays."""
+    return prices.of(each["faults_small"], each["faults_huge"], each["faults_mapped"])
+
+
 def _under_a_pool(each: Mapping[str, Any], prices: Prices) -> float:
     """Seconds that a line's arrays would still cost: a pool's fresh memory is on huge pages, and it clears zeros."""
     small = each["faults_small"] - each["avoidable_small"]
     huge = each["faults_huge"] - each["avoidable_huge"]
     if prices.huge_page and each["bytes"] >= _OUR_HUGE * each["count"]:
         small, huge = 0.0, huge + small * prices.page / prices.huge_page
-    return prices.of(small, huge) + float(each["cleared_bytes"]) * prices.clear
+    mapped = each["faults_mapped"] - each["avoidable_mapped"]
+    return prices.of(small, huge, mapped) + float(each["cleared_bytes"]) * prices.clear
 
 
 def _huge_from(facts: Mapping[str, str]) -> int:
@@ -128,5 +134,5 @@ def _bound(facts: Mapping[str, Any], found: list[dict[str, Any]], prices: Prices
     """
     kernel, wall = (float(facts["facts"].get(name) or 0) for name in ("kernel", "wall"))
     most = kernel if kernel >= _TICKS else wall or float(facts["seconds"])
-    estimated = sum(prices.of(each["faults_small"], each["faults_huge"]) for each in found)
+    estimated = sum(_price(each, prices) for each in found)
     return min(1.0, most / estimated) if most and estimated else 1.0

@@ -15,21 +15,23 @@ import numpy as np
 
 _ROUNDS = 5
 _SMALL, _HUGE = 4 << 20, 16 << 20
+_MAPPINGS = 50
 
 
 @dataclass(frozen=True)
 class Prices:
-    """Seconds for a base page, a huge page, and a byte that a pool clears."""
+    """Seconds for a base page, a huge page, memory mapped and unmapped, and a byte that a pool clears."""
 
     small: float
     huge: float
+    mapped: float
     clear: float
     page: int
     huge_page: int
 
-    def of(self, small: float, huge: float) -> float:
-        """Seconds that so many faults take."""
-        return small * self.small + huge * self.huge
+    def of(self, small: float, huge: float, mapped: float) -> float:
+        """Seconds that so many faults and mappings take."""
+        return small * self.small + huge * self.huge + mapped * self.mapped
 
 
 def calibrate(huge_page: int) -> Prices:
@@ -39,7 +41,15 @@ def calibrate(huge_page: int) -> Prices:
     huge = small
     if huge_page:
         huge, _ = _per_byte(max(_HUGE // huge_page, 2) * huge_page, getattr(mmap, "MADV_HUGEPAGE", None), huge_page)
-    return Prices(small * page, huge * (huge_page or page), warm, page, huge_page)
+    return Prices(small * page, huge * (huge_page or page), _mapping(), warm, page, huge_page)
+
+
+def _mapping() -> float:
+    """Seconds that a mapping takes of which nothing is touched."""
+    begin = time.perf_counter()
+    for _ in range(_MAPPINGS):
+        mmap.mmap(-1, _SMALL, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+    return (time.perf_counter() - begin) / _MAPPINGS
 
 
 def _per_byte(size: int, advice: int | None, align: int) -> tuple[float, float]:

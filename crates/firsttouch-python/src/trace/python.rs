@@ -96,7 +96,8 @@ fn trace_replay<'py>(
 
 fn add(into: &Bound<'_, PyDict>, name: &str, faults: Faults) -> PyResult<()> {
     into.set_item(format!("{name}_small"), faults.small)?;
-    into.set_item(format!("{name}_huge"), faults.huge)
+    into.set_item(format!("{name}_huge"), faults.huge)?;
+    into.set_item(format!("{name}_mapped"), faults.mapped)
 }
 
 /// What each line of a traced program asked for: the lines that asked for large blocks, and counts of the small ones.

@@ -11,19 +11,22 @@ use std::io::Read;
 /// Zeroed blocks of this size or more are faulted in anew by a pool, too.
 const ZEROED_ANEW: u64 = 32 << 20;
 
-/// Pages that the kernel had to make real: of the base size, and huge ones.
+/// What the kernel had to do: pages to make real, of the base size and huge ones, and memory to map.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Faults {
     /// Base pages.
     pub small: f64,
     /// Huge pages.
     pub huge: f64,
+    /// Blocks of which nothing was there: they were mapped, and unmapped when they went.
+    pub mapped: f64,
 }
 
 impl Faults {
     fn add(&mut self, other: Self, part: f64) {
         self.small += other.small * part;
         self.huge += other.huge * part;
+        self.mapped += other.mapped * part;
     }
 }
 
@@ -194,7 +197,8 @@ impl Summary {
         let Some(detail) = living.large else { return };
         let pages = living.size.div_ceil(os::page_size() as u64);
         let faulted = resident.unwrap_or(pages).min(pages).saturating_sub(detail.present);
-        let faults = self.faults(living.size, pages, detail.place, faulted);
+        let mut faults = self.faults(living.size, pages, detail.place, faulted);
+        faults.mapped = f64::from(u8::from(detail.present == 0));
         let anew = living.zeroed && living.size >= ZEROED_ANEW;
         let part = if anew { 0.0 } else { living.recycled };
         let line = self.line(detail);
@@ -210,11 +214,11 @@ impl Summary {
     fn faults(&self, size: u64, pages: u64, place: u64, faulted: u64) -> Faults {
         let huge = os::huge_page_size().map_or(0, |huge| (huge / os::page_size()) as u64);
         if size < self.huge_from || huge < 2 || pages == 0 {
-            return Faults { small: faulted as f64, huge: 0.0 };
+            return Faults { small: faulted as f64, ..Faults::default() };
         }
         let edge = (huge - place % huge) % huge;
         let whole = pages.saturating_sub(edge) / huge;
         let on_huge = faulted as f64 * (whole * huge) as f64 / pages as f64;
-        Faults { small: faulted as f64 - on_huge, huge: on_huge / huge as f64 }
+        Faults { small: faulted as f64 - on_huge, huge: on_huge / huge as f64, ..Faults::default() }
     }
 }
