@@ -20,5 +20,9 @@ except ImportError as _error:
 
 from firsttouch.dask.plugin import ArrayMemory
 from firsttouch.dask.preloaded import dask_setup
+from firsttouch.sharing import with_dask as _with_dask
+from firsttouch.sharing.arrays import SharedArray as _SharedArray
+
+_with_dask.register(_SharedArray)  # made before distributed came, they would be copied
 
 __all__ = ["ArrayMemory", "dask_setup"]
