@@ -102,7 +102,7 @@ def answer(size: int, found: Found) -> str:
         for which, phase in (("fresh 1", "create"), ("fresh 1", "total"), ("fresh 5", "total"))
     )
     return (
-        f"**Creation looks {times(created)} faster** with {LAZY} than with {EAGER} ({name(size)}, fresh memory). "
+        f"**Creation looks {times(created)} as fast** with {LAZY} than with {EAGER} ({name(size)}, fresh memory). "
         f"Created, summed and written it is {used:.2f} times as fast, and {fifth:.2f} times where every fifth item is "
         "written: the time is spent at the first touch instead."
     )
@@ -121,7 +121,7 @@ def recycled(size: int, found: Found) -> str:
     """What changes where memory comes back from the C library."""
     created, used = (gain(size, "recycled 1", phase, found) for phase in ("create", "total"))
     return (
-        f"Where each array is freed before the next, creation is {times(created)} faster at {name(size)} and all three "
+        f"Where each array is freed before the next, creation is {times(created)} as fast at {name(size)} and all three "
         f"together {used:.2f} times: zeros on memory that was used have to be written, and nothing is left to be lazy "
         "about. Above 32 MiB glibc takes every array from the kernel, and nothing is recycled."
     )
@@ -143,7 +143,7 @@ def quickest(size: int, found: Found) -> str:
 
 def drawn(wanted: list[int], size: int, found: Found) -> list[Picture]:
     """What remains over the sizes; where the time goes, and how it is spread, at one of them."""
-    title = "np.zeros against np.empty with fill(0): how many times faster"
+    title = "np.zeros against np.empty with fill(0): how many times as fast"
     made = [Picture("remains", title, partial(pictures.remains, wanted=wanted, found=found))]
     for regime in REGIMES:
         title = f"Where the time goes: {name(size)}, {regime} memory, medians"
