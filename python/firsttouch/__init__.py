@@ -44,6 +44,7 @@ from firsttouch.allocators import (
     numpy_default,
     pages,
 )
+from firsttouch.gauge import Measured, measure
 from firsttouch.own import AllocatorLike, OwnAllocator
 from firsttouch.placement.policies import Policy
 from firsttouch.process import get_allocator, install, is_installed, last_failure, trim, uninstall
@@ -68,7 +69,6 @@ if _typing.TYPE_CHECKING:
         ones_like,
         zeros_like,
     )
-    from firsttouch.gauge import Measured, measure
     from firsttouch.placement.arrays import collapse, migrate, receipt, receipts, touch
     from firsttouch.placement.nodes import run_on, topology
     from firsttouch.sharing import SharedArrayError, share, shared

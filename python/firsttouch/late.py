@@ -29,7 +29,6 @@ NAMES = (
 MODULES = {
     name: f"firsttouch.{module}"
     for module, names in {
-        "gauge": "Measured measure",
         "placement.arrays": "collapse migrate receipt receipts touch",
         "placement.nodes": "run_on topology",
         "sharing": "SharedArrayError share shared",

@@ -46,8 +46,7 @@ def test_workers_that_join_are_served_and_so_are_those_that_restart(client: Any)
     assert set(everywhere(client)) == {POOL}
     before = set(client.run(os.getpid).values())
     os.kill(min(before), signal.SIGKILL)
-    until(lambda: len(before & set(client.run(os.getpid, on_error="ignore").values())) == 1)
-    client.wait_for_workers(2)
+    until(lambda: len((now := set(client.run(os.getpid, on_error="ignore").values())) - before) == 1 and len(now) == 2)
     assert set(everywhere(client)) == {POOL}
     client.cluster.scale(1)
     until(lambda: len(client.scheduler_info()["workers"]) == 1)
