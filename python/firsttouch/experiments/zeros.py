@@ -122,8 +122,8 @@ def recycled(size: int, found: Found) -> str:
     created, used = (gain(size, "recycled 1", phase, found) for phase in ("create", "total"))
     return (
         f"Where each array is freed before the next, creation is {times(created)} as fast at {name(size)} and all "
-        f"three together {used:.2f} times: zeros on memory that was used have to be written, and nothing is left to be lazy "
-        "about. Above 32 MiB glibc takes every array from the kernel, and nothing is recycled."
+        f"three together {used:.2f} times: zeros on memory that was used have to be written, and nothing is left to be "
+        "lazy about. Above 32 MiB glibc takes every array from the kernel, and nothing is recycled."
     )
 
 
