@@ -9,7 +9,7 @@ from typing import Any
 
 from _firsttouch_start import speak, units
 from firsttouch.cli import asked, interpreter, output_file, showing, start_file, starting
-from firsttouch.cli.parser import BadUsageError, Parser
+from firsttouch.cli.parser import Parser
 from firsttouch.cli.program import Program
 
 _USAGE = "firsttouch advise [options] script.py | -m module | -c code  [arguments of the program]"
@@ -34,11 +34,8 @@ def main(words: Sequence[str]) -> int:
     given, found = asked.parse(_parser(), words, ("--json", "--lines"))
     showing.needs_rich("advise", given.json)
     output_file.check_json("advise", given.json)
-    try:
-        command = interpreter.command()
-        start_file.check(command)
-    except BadUsageError as error:
-        raise BadUsageError(asked.of("advise", error)) from None
+    command = interpreter.command("advise")
+    start_file.check(command, "advise")
     from firsttouch.tracing import prices
 
     found_prices = prices.calibrate(prices.huge_page_size())

@@ -13,13 +13,10 @@ def parse(
 ) -> tuple[argparse.Namespace, program.Program]:
     """Our options, and the program behind them; its absence is a mistake."""
     command = parser.command
-    try:
-        own, found = program.split(words, with_value)
-    except BadUsageError as error:
-        raise BadUsageError(of(command, error)) from None
+    own, found = program.split(words, with_value, command)
     for word in own:
-        if parser.unknown(word) and (advice := program.hint(word)):
-            raise BadUsageError(of(command, f"{command}: {advice}"))
+        if parser.unknown(word) and (advice := program.hint(word, command)):
+            raise BadUsageError(f"{command}: {advice}")
     given = parser.parse(own)
     if found is None:
         raise BadUsageError(
@@ -28,14 +25,6 @@ def parse(
     if re.fullmatch("[KMGT]i?B?", found.words[0], re.IGNORECASE) and not found.can_start:
         raise BadUsageError(f'{command}: no program {found.words[0]}; a size with a space takes quotes, as in "4 GiB"')
     return given, found
-
-
-def of(command: str, error: object) -> str:
-    """The words of a check that all commands share, for the one that was used."""
-    text = str(error)
-    if text.startswith("run: "):
-        text = f"{command}: {text.removeprefix('run: ')}"
-    return text.replace("firsttouch run", f"firsttouch {command}")
 
 
 def lines(text: str) -> int:

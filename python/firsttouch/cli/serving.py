@@ -11,8 +11,8 @@ from firsttouch.cli.parser import BadUsageError
 _OF_POOL = ("max_idle", "decay")
 
 
-def checked(given: Any) -> str:
-    """The expression, if it makes an allocator that can serve a whole process."""
+def checked(given: Any, of: str = "run") -> str:
+    """The expression, if it makes an allocator that can serve a whole process; `of` is the command that asks."""
     for name in _OF_POOL:
         if getattr(given, name) is not None:
             option = f"--{name.replace('_', '-')}"
@@ -25,7 +25,7 @@ def checked(given: Any) -> str:
         if _firsttouch.BACKEND:
             _firsttouch.install(allocator)  # into this process, which ends here
     except (ValueError, TypeError, MemoryError, _firsttouch.UnsupportedError) as error:
-        raise BadUsageError(f"run: --allocator: {error}") from None
+        raise BadUsageError(f"{of}: --allocator: {error}") from None
     except ImportError:
         pass  # no NumPy here, which the program may never need
     return text

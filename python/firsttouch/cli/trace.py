@@ -93,19 +93,13 @@ def _settings(given: Any, file: str) -> dict[str, Any]:
     settings: dict[str, Any] = {"trace": file, "quiet": given.quiet}
     if given.allocator is not None:
         given.max_idle = given.decay = None
-        try:
-            settings["allocator"] = serving.checked(given)
-        except BadUsageError as error:
-            raise BadUsageError(asked.of("trace", error)) from None
+        settings["allocator"] = serving.checked(given, "trace")
     return settings
 
 
 def _command() -> list[str]:
-    try:
-        command = interpreter.command()
-        start_file.check(command)
-    except BadUsageError as error:
-        raise BadUsageError(asked.of("trace", error)) from None
+    command = interpreter.command("trace")
+    start_file.check(command, "trace")
     return command
 
 

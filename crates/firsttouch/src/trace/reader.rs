@@ -118,6 +118,17 @@ impl<R: Read> Reader<R> {
         &self.seen
     }
 
+    /// The next event; nothing behind the end mark, and with `incomplete` nothing where the file is cut off.
+    ///
+    /// # Errors
+    /// As for [`Self::next`].
+    pub fn next_of(&mut self, incomplete: bool) -> Result<Option<Event>, TraceError> {
+        match self.next() {
+            Err(TraceError::CutOff(_)) if incomplete => Ok(None),
+            found => found,
+        }
+    }
+
     /// The next event; nothing behind the end mark.
     ///
     /// # Errors

@@ -133,13 +133,7 @@ impl Summary {
             living: Vec::new(),
         };
         let mut now = 0;
-        loop {
-            let event = match reader.next() {
-                Ok(Some(event)) => event,
-                Ok(None) => break,
-                Err(TraceError::CutOff(_)) if incomplete => break,
-                Err(error) => return Err(error),
-            };
+        while let Some(event) = reader.next_of(incomplete)? {
             now = event.micros;
             match event.kind {
                 Kind::Site { file, line } => summary.lines.push(Line { file, line, ..Line::default() }),

@@ -109,12 +109,8 @@ impl<'a, R: Read> Player<'a, R> {
         self.batch.clear();
         self.at = 0;
         while self.batch.len() < BATCH {
-            match self.reader.next() {
-                Ok(Some(event)) => self.batch.push(event),
-                Ok(None) => break,
-                Err(TraceError::CutOff(_)) if !self.whole => break,
-                Err(error) => return Err(error),
-            }
+            let Some(event) = self.reader.next_of(!self.whole)? else { break };
+            self.batch.push(event);
         }
         Ok(!self.batch.is_empty())
     }

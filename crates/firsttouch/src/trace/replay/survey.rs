@@ -36,13 +36,7 @@ impl Survey {
         let mut survey = Self { facts: reader.facts().clone(), ..Self::default() };
         // By the number of a living block: its place in `zeroed`.
         let mut places: Vec<Option<usize>> = Vec::new();
-        loop {
-            let event = match reader.next() {
-                Ok(Some(event)) => event,
-                Ok(None) => break,
-                Err(TraceError::CutOff(_)) if incomplete => break,
-                Err(error) => return Err(error),
-            };
+        while let Some(event) = reader.next_of(incomplete)? {
             survey.micros = event.micros;
             match event.kind {
                 Kind::Allocate { block, zeroed, .. } => {
