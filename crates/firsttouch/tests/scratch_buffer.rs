@@ -227,6 +227,21 @@ fn a_limit_says_what_is_used_and_asked() {
     large.give_back(&*buffer);
 }
 
+/// The C library gives more than was asked for; a block grows into that only as far as the limit goes.
+#[test]
+fn what_an_upstream_adds_does_not_pass_the_limit() {
+    let (buffer, upstream) = growing(Options { chunk_size: 256, limit: Some(2000), ..Options::default() });
+    let mut first = Piece::bytes(&*buffer, Slot::OUTSIDE, 1030, 1);
+    let second = Piece::bytes(&*buffer, Slot::OUTSIDE, 900, 2);
+    assert!(first.resize(&*buffer, 1020, 3), "a block that stays can be smaller");
+    for size in (1020..2000).step_by(10) {
+        first.resize(&*buffer, size, size as u64);
+        assert!(buffer.capacity() <= 2000 && upstream.tally().live_bytes <= 2000, "{:?}", upstream.tally());
+    }
+    [first, second].into_iter().for_each(|piece| piece.give_back(&*buffer));
+    assert_eq!((upstream.tally().live_blocks, buffer.capacity()), (0, 0));
+}
+
 #[test]
 fn fixed_storage_is_used_to_the_last_gap() {
     let buffer = fixed(64 * KIB + 64, false, false);

@@ -100,7 +100,8 @@ fn a_buffer_with_a_limit_in_debug_mode() {
     let options = Options { chunk_size: 32 << 10, limit: Some(200_000), debug: true, site: None };
     let buffer = Buffer::growing(tracked.clone(), options).unwrap();
     storm(&*buffer);
-    assert!(tracked.tally().peak_bytes <= 200_000);
+    let peak = tracked.tally().peak_bytes;
+    assert!(peak <= 200_000, "{peak} bytes");
     assert_eq!(buffer.damage(), None);
 }
 

@@ -41,6 +41,7 @@ impl Buffer {
             upstream.allocate(request)
         });
         let listed = block.and_then(|block| {
+            let block = Block { size: block.size.min(size), ..block }; // what is beyond was not charged
             let note = Large { usable: block.size, place, site, released: false };
             list.enter(block.address, request.size, note).inspect_err(|_| {
                 // SAFETY: the block was just taken, and nobody knows it.
@@ -140,7 +141,9 @@ impl Buffer {
         // SAFETY: it is the upstream's; the rest is the caller's promise.
         let (done, usable) = unsafe {
             let done = upstream.resize_in_place(address, size);
-            (done, if done { upstream.usable_size(address).max(size) } else { old.usable })
+            // What is there beyond what was charged is not used: the limit would not know of it.
+            let usable = || upstream.usable_size(address).min(old.usable + more).max(size);
+            (done, if done { usable() } else { old.usable })
         };
         if done {
             large.set(address, Large { usable, ..old });
