@@ -6,6 +6,7 @@
 
 #![allow(unsafe_code)] // Safety: a ring of records between two threads, and blocks that a replay owns.
 
+mod calm;
 mod encoder;
 pub mod event;
 pub mod format;

@@ -4,6 +4,7 @@
 //! only a ring that is full all the same loses what it is told, which the trace says. The thread is joined before a fork,
 //! comes back with the next request, and uses no allocator. A forked child records nothing unless it begins anew.
 
+use super::calm::Calm;
 use super::output::Facts;
 use super::reader::Totals;
 use super::ring::{ROOM, Record, Ring, VALUE, kind};
@@ -178,14 +179,23 @@ pub fn allocated(address: usize, size: usize, zeroed: bool) {
 
 /// A block of [`LARGE`] or more was given; `line` as [`line`] answered. It looks at the block's pages.
 pub fn allocated_large(address: usize, size: usize, zeroed: bool, line: u32) {
-    let present = present(address, size);
-    let looked = if zeroed || present < pages_of(address, size) { address | usize::from(zeroed) } else { 0 };
+    let pages = pages_of(address, size);
+    let (present, looked) = if SPARED.spares(line, size) {
+        (pages, 0)
+    } else {
+        let present = present(address, size);
+        SPARED.saw(line, size, present == pages);
+        (present, if zeroed || present < pages { address | usize::from(zeroed) } else { 0 })
+    };
     LOOK[look_place(address)].store(looked, Relaxed);
     if let Some(mut state) = waiting() {
         let detail = [line.into(), kind::DETAIL << 60 | present & VALUE];
         state.put(Some(detail), given(address, size, zeroed), true);
     }
 }
+
+/// Blocks that need no look.
+static SPARED: Calm = Calm::new();
 
 /// Large blocks whose pages are looked at in the end, as far as they have different places: those that were not wholly
 /// there, and (odd) those that were to read zero, of which much may never be written.
@@ -297,6 +307,7 @@ pub fn begin(file: File, facts: &Facts) -> Result<(), Error> {
     *scribe = Some(Scribe::new(file, facts).ok_or(ErrorKind::OutOfMemory)?);
     BEGAN.store(clock(), Relaxed);
     LOST.store(0, Relaxed);
+    SPARED.forget();
     TRACE.fetch_add(1, Relaxed);
     (state.thread, state.threads, state.sites) = (0, 0, 0);
     ON.store(true, SeqCst);
