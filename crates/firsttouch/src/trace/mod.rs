@@ -13,6 +13,7 @@ pub mod format;
 mod grown;
 mod ids;
 mod known;
+mod looks;
 mod output;
 mod pages;
 mod pool_model;
