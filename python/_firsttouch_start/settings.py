@@ -16,8 +16,8 @@ def load() -> "dict[str, Any]":
     """
     text = os.environ.get(VARIABLE, "{}")
     try:
-        found = _parse(text)
-    except (ValueError, StopIteration):
+        found = parsed(text)
+    except ValueError:
         found = None
     if not isinstance(found, dict):
         raise ValueError(f"{VARIABLE} is {text!r}, which `firsttouch run` did not write")
@@ -32,12 +32,34 @@ class _AsTheyAre:
     parse_float, parse_int, parse_constant = float, int, float
 
 
-def _parse(text: str) -> object:
-    """Read JSON with json's own scanner: importing all of json would cost milliseconds here."""
+def parsed(text: str) -> object:
+    """Read JSON with json's own scanner: importing all of json would cost milliseconds here.
+
+    Raises ValueError where it is none.
+    """
     try:
         from _json import make_scanner
     except ImportError:
         from _firsttouch_start import library
 
         return library.borrow("json").loads(text)
-    return make_scanner(_AsTheyAre)(text, 0)[0]  # type: ignore[arg-type]
+    try:
+        return make_scanner(_AsTheyAre)(text, 0)[0]  # type: ignore[arg-type]
+    except StopIteration:
+        raise ValueError(f"{text!r} is no JSON") from None
+
+
+def text(options: "dict[str, Any]") -> str:
+    """Write the options, texts and numbers, as JSON; for the same reason without json."""
+    try:
+        from _json import encode_basestring_ascii as quoted
+    except ImportError:
+        from _firsttouch_start import library
+
+        return str(library.borrow("json").dumps(options))
+    words = {name: quoted(value) if isinstance(value, str) else _plain(value) for name, value in options.items()}
+    return f"{{{', '.join(f'{quoted(name)}: {word}' for name, word in words.items())}}}"
+
+
+def _plain(value: "float | bool | None") -> str:
+    return {"None": "null", "True": "true", "False": "false"}.get(repr(value), repr(value))

@@ -11,8 +11,6 @@ if "t" in getattr(_sys, "abiflags", ""):
         "firsttouch does not support free-threaded Python yet: use the ordinary build (python3.x without the t)"
     )
 
-import typing as _typing
-
 from firsttouch import late as _late
 from firsttouch import scratch as _scratch  # noqa: F401 (before the name is that of the context manager)
 from firsttouch import showing as _showing
@@ -32,28 +30,23 @@ from firsttouch._firsttouch import (
     scratch_from_table,
     zeros,
 )
-from firsttouch.adaptors import filled, guarded, limited, pool, tracked
-from firsttouch.allocators import (
-    aligned,
-    calloc,
-    from_functions,
-    jemalloc,
-    malloc,
-    mimalloc,
-    numa,
-    numpy_default,
-    pages,
-)
-from firsttouch.gauge import Measured, measure
-from firsttouch.own import AllocatorLike, OwnAllocator
-from firsttouch.placement.policies import Policy
-from firsttouch.process import get_allocator, install, is_installed, last_failure, trim, uninstall
-from firsttouch.reports import Failure, Stats, stats
-from firsttouch.scopes import use
-from firsttouch.scratch.default import default_buffer, using_buffer
-from firsttouch.scratch.errors import EscapeError, EscapeWarning
 
-if _typing.TYPE_CHECKING:
+TYPE_CHECKING = False  # typing would cost milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from firsttouch.adaptors import filled, guarded, limited, pool, tracked
+    from firsttouch.allocators import (
+        aligned,
+        calloc,
+        from_functions,
+        jemalloc,
+        malloc,
+        mimalloc,
+        numa,
+        numpy_default,
+        pages,
+    )
     from firsttouch.creation import (
         arange,
         array,
@@ -69,8 +62,16 @@ if _typing.TYPE_CHECKING:
         ones_like,
         zeros_like,
     )
+    from firsttouch.gauge import Measured, measure
+    from firsttouch.own import AllocatorLike, OwnAllocator
     from firsttouch.placement.arrays import collapse, migrate, receipt, receipts, touch
     from firsttouch.placement.nodes import run_on, topology
+    from firsttouch.placement.policies import Policy
+    from firsttouch.process import get_allocator, install, is_installed, last_failure, trim, uninstall
+    from firsttouch.reports import Failure, Stats, stats
+    from firsttouch.scopes import use
+    from firsttouch.scratch.default import default_buffer, using_buffer
+    from firsttouch.scratch.errors import EscapeError, EscapeWarning
     from firsttouch.sharing import SharedArrayError, share, shared
     from firsttouch.sight import (
         Inspection,
@@ -170,21 +171,21 @@ _late.attach()
 _showing.attach()
 
 
-def load_ipython_extension(shell: _typing.Any) -> None:
+def load_ipython_extension(shell: "Any") -> None:
     """``%load_ext firsttouch``: the magics ``%firsttouch`` and ``%%firsttouch``."""
     from firsttouch import notebook
 
     notebook.load(shell)
 
 
-def unload_ipython_extension(shell: _typing.Any) -> None:
+def unload_ipython_extension(shell: "Any") -> None:
     """``%unload_ext firsttouch``; what was installed stays."""
     from firsttouch import notebook
 
     notebook.unload(shell)
 
 
-if not _typing.TYPE_CHECKING:  # else any name would do
+if not TYPE_CHECKING:  # else any name would do
 
     def __getattr__(name: str) -> object:
         """What is loaded when it is first asked for. All constructors then stay, also at the interpreter's end."""

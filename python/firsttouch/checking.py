@@ -4,14 +4,14 @@ import functools
 from collections.abc import Callable
 from typing import ParamSpec
 
-from firsttouch import _firsttouch, expressions
+from firsttouch import _firsttouch, late
 from firsttouch._firsttouch import Allocator
 from firsttouch.own import OwnAllocator
 
 P = ParamSpec("P")
 
 FACTORIES: dict[str, Callable[..., Allocator]] = {}
-"""The factories by their names, which expressions know; filled where the factories are."""
+"""The factories by their names, which expressions know; filled where the factories are, as far as they are loaded."""
 
 _METHODS = ("allocate", "deallocate")
 _REMEMBERED = 64
@@ -23,12 +23,20 @@ def factory(function: Callable[P, Allocator]) -> Callable[P, Allocator]:
     return function
 
 
+def factories() -> dict[str, Callable[..., Allocator]]:
+    """All factories by their names."""
+    late.load_factories()
+    return FACTORIES
+
+
 def parse(text: str) -> Allocator:
     """A new allocator from its expression, as on the command line.
 
     Raises :exc:`ValueError` or :exc:`TypeError` that show the text and what is wrong with it.
     """
-    return expressions.parse(text, FACTORIES)
+    from firsttouch import expressions  # brings Python's own parser
+
+    return expressions.parse(text, factories())
 
 
 @functools.lru_cache(maxsize=_REMEMBERED)

@@ -1,10 +1,16 @@
-"""What is loaded when it is first asked for: `firsttouch run` starts without NumPy, and imports take time."""
+"""What is loaded when it is first asked for: `firsttouch run` starts without NumPy, and imports take time.
 
-import importlib
-from typing import Any
+That is nearly everything: what is native is there at once.
+"""
 
-from firsttouch import _firsttouch
+import sys
+
+from firsttouch import _firsttouch, forks
 from firsttouch._firsttouch import Allocator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 NAMES = (
     "arange",
@@ -24,13 +30,25 @@ NAMES = (
     "zeros_like",
 )
 
-#: Functions and classes that most programs never ask for, and the module of each. (None that a report at the end needs:
-#: making a dataclass then would have Python forget that Ctrl-C ended the program.)
+#: The modules that make allocators, which expressions know by their names.
+FACTORIES = ("adaptors", "allocators", "scratch.default")
+
+#: Functions and classes, by the module of each.
 MODULES = {
-    name: f"firsttouch.{module}"
+    name: module
     for module, names in {
+        "adaptors": "filled guarded limited pool tracked",
+        "allocators": "aligned calloc from_functions jemalloc malloc mimalloc numa numpy_default pages",
+        "gauge": "Measured measure",
+        "own": "AllocatorLike OwnAllocator",
         "placement.arrays": "collapse migrate receipt receipts touch",
         "placement.nodes": "run_on topology",
+        "placement.policies": "Policy",
+        "process": "get_allocator install is_installed last_failure trim uninstall",
+        "reports": "Failure Stats stats",
+        "scopes": "use",
+        "scratch.default": "default_buffer using_buffer",
+        "scratch.errors": "EscapeError EscapeWarning",
         "sharing": "SharedArrayError share shared",
         "sight": "Inspection NotBackedWarning PageSource PageState check_backed inspect is_backed pagemap plot_pagemap",
     }.items()
@@ -38,25 +56,37 @@ MODULES = {
 }
 
 
-def loaded(name: str) -> Any:
+def _module(name: str) -> "Any":
+    with forks.loading:
+        __import__(f"firsttouch.{name}")
+    return sys.modules[f"firsttouch.{name}"]
+
+
+def loaded(name: str) -> "Any":
     """One of them."""
-    return getattr(importlib.import_module(MODULES[name]), name)
+    return getattr(_module(MODULES[name]), name)
 
 
-def constructor(name: str) -> Any:
+def load_factories() -> None:
+    """Has every factory be known."""
+    for module in FACTORIES:
+        _module(module)
+
+
+def constructor(name: str) -> "Any":
     """The function of this name; NumPy is there afterwards, and the methods are."""
-    creation = importlib.import_module("firsttouch.creation")
+    creation = _module("creation")
     for method in NAMES:
         if isinstance(vars(Allocator).get(method), _Method):
             setattr(Allocator, method, creation.METHODS[method])
     return getattr(creation, name)
 
 
-def _empty(*arguments: Any, **named: Any) -> Any:
+def _empty(*arguments: "Any", **named: "Any") -> "Any":
     return constructor("empty")(*arguments, **named)
 
 
-def _zeros(*arguments: Any, **named: Any) -> Any:
+def _zeros(*arguments: "Any", **named: "Any") -> "Any":
     return constructor("zeros")(*arguments, **named)
 
 
@@ -66,7 +96,7 @@ class _Method:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def __get__(self, allocator: Allocator | None, kind: type[Allocator]) -> Any:
+    def __get__(self, allocator: "Allocator | None", kind: type[Allocator]) -> "Any":
         constructor(self._name)
         return getattr(kind if allocator is None else allocator, self._name)
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import contextvars
-import os
-import warnings
-from typing import TYPE_CHECKING
-
 from firsttouch import _firsttouch
-from firsttouch._firsttouch import Allocator
-from firsttouch.checking import checked
-from firsttouch.own import AllocatorLike
-from firsttouch.reports import Failure
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import numpy as np
+
+    from firsttouch._firsttouch import Allocator
+    from firsttouch.own import AllocatorLike
+    from firsttouch.reports import Failure
+
+
+def _checked(allocator: AllocatorLike | None, caller: str) -> Allocator | None:
+    if allocator is None:
+        return None
+    from firsttouch.checking import checked  # only for who names one: most programs take the process's own pool
+
+    return checked(allocator, caller)
 
 
 def install(allocator: AllocatorLike | None = None) -> None:
@@ -28,8 +32,10 @@ def install(allocator: AllocatorLike | None = None) -> None:
     not an allocator or its blocks could not be told from others by their address. Where the platform has no backend it
     warns, and NumPy goes on as before.
     """
-    chosen = None if allocator is None else checked(allocator, "install()")
+    chosen = _checked(allocator, "install()")
     if not _firsttouch.BACKEND:
+        import warnings
+
         message = "firsttouch has no backend for this platform: NumPy's arrays stay with NumPy's own allocator"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         return
@@ -48,6 +54,8 @@ def is_installed() -> bool:
 
 def serving() -> Allocator | None:
     """What :func:`install` put in force for every thread, without regard to a :func:`use` around the caller."""
+    import contextvars
+
     return contextvars.Context().run(_firsttouch.get_allocator) if is_installed() else None
 
 
@@ -64,15 +72,12 @@ def trim(allocator: AllocatorLike | None = None) -> int:
 
     ``None`` is the installed one, or the process's own pool.
     """
-    return _firsttouch.trim(None if allocator is None else checked(allocator, "trim()"))
+    return _firsttouch.trim(_checked(allocator, "trim()"))
 
 
 def last_failure() -> Failure | None:
     """Why the last request failed that firsttouch could not serve; ``None`` if none ever did."""
+    from firsttouch.reports import Failure
+
     found = _firsttouch.last_failure()
     return None if found is None else Failure(*found)
-
-
-if hasattr(os, "register_at_fork"):
-    # The caretaker thread ends before a fork and may come back once it is over.
-    os.register_at_fork(after_in_parent=_firsttouch.resume_later, after_in_child=_firsttouch.resume_later)

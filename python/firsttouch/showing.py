@@ -1,9 +1,11 @@
 """How notebooks and IPython show an allocator: its expression, and what each level of its stack holds."""
 
-from typing import Any
-
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _STEPS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -36,7 +38,7 @@ def state(allocator: Allocator) -> dict[str, str]:
     }
 
 
-def _tally(found: dict[str, Any]) -> dict[str, str]:
+def _tally(found: "dict[str, Any]") -> dict[str, str]:
     rows = {"in use": "live_bytes", "peak": "peak_bytes", "ever": "allocated_bytes"}
     counts = {"blocks": "live_blocks", "allocations": "allocations"}
     shown = {label: _size(found[name]) for label, name in rows.items()}
@@ -69,7 +71,7 @@ def _repr_html_(self: Allocator) -> str:
     return f"<table><caption><code>{html.escape(repr(self))}</code></caption>{''.join(rows)}</table>"
 
 
-def _repr_pretty_(self: Allocator, printer: Any, cycle: bool) -> None:  # noqa: ARG001
+def _repr_pretty_(self: Allocator, printer: "Any", cycle: bool) -> None:  # noqa: ARG001
     printer.text(repr(self))
     for level in levels(self):
         found = state(level)

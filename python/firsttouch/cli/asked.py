@@ -1,11 +1,18 @@
 """What was asked of a command that starts a program: its own options, and the program."""
 
-import argparse
-import re
-from collections.abc import Sequence
+from __future__ import annotations
 
 from firsttouch.cli import program
-from firsttouch.cli.parser import BadUsageError, Parser
+from firsttouch.cli.usage import BadUsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from firsttouch.cli.parser import Parser
+
+_UNITS = {f"{letter}{rest}" for letter in "KMGT" for rest in ("", "B", "I", "IB")}
 
 
 def parse(
@@ -17,19 +24,25 @@ def parse(
     for word in own:
         if parser.unknown(word) and (advice := program.hint(word, command)):
             raise BadUsageError(f"{command}: {advice}")
-    given = parser.parse(own)
+    return parser.parse(own), there(found, command)
+
+
+def there(found: program.Program | None, command: str) -> program.Program:
+    """The program, unless there is none, or it is what became of a size."""
     if found is None:
         raise BadUsageError(
             f"{command}: which program? A script, -m module or -c code (try firsttouch {command} --help)"
         )
-    if re.fullmatch("[KMGT]i?B?", found.words[0], re.IGNORECASE) and not found.can_start:
+    if found.words[0].upper() in _UNITS and not found.can_start:
         raise BadUsageError(f'{command}: no program {found.words[0]}; a size with a space takes quotes, as in "4 GiB"')
-    return given, found
+    return found
 
 
 def lines(text: str) -> int:
     """How many lines of a table to show."""
     found = int(text)
     if found < 1:
+        import argparse
+
         raise argparse.ArgumentTypeError(f"{found} lines: give 1 or more")
     return found

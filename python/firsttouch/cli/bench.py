@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from _firsttouch_start import speak
 from firsttouch.cli import output, serving
-from firsttouch.cli.parser import BadUsageError, Parser, guess
+from firsttouch.cli.parser import Parser
 from firsttouch.cli.progress import Bar
+from firsttouch.cli.usage import BadUsageError, guess
 
 if TYPE_CHECKING:
     from firsttouch.experiments.settings import Settings

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from firsttouch.cli import interpreter, output, program, serving, start_file
-from firsttouch.cli.parser import BadUsageError, Parser
+from firsttouch.cli.parser import Parser
+from firsttouch.cli.usage import BadUsageError
 
 if TYPE_CHECKING:
     pass

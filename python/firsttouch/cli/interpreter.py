@@ -1,9 +1,14 @@
 """The interpreter to start: this one, with the options that its caller gave it."""
 
-import sys
-from collections.abc import Sequence
+from __future__ import annotations
 
-from firsttouch.cli.parser import BadUsageError
+import sys
+
+from firsttouch.cli.usage import BadUsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 #: Options of python's whose value may be the word behind them.
 _WITH_VALUE = "WX"

@@ -1,13 +1,17 @@
 """`firsttouch COMMAND ...`: finds the command and lets it run."""
 
+from __future__ import annotations
+
 import importlib
 import os
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 
 from _firsttouch_start import speak
-from firsttouch.cli.parser import BadUsageError, guess
+from firsttouch.cli.usage import BadUsageError, guess
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 COMMANDS = {
     "run": "run a NumPy program on pooled memory, and report on it",
@@ -80,7 +84,7 @@ def _dispatch(words: list[str]) -> int:
         return 0
     if not command:
         raise BadUsageError(f"a command is missing: one of {', '.join(COMMANDS)} (try firsttouch --help)")
-    if command.endswith(".py") or Path(command).exists():
+    if command.endswith(".py") or os.path.exists(command):
         raise BadUsageError(f"{command!r} is no command; to run it: firsttouch run {command}")
     raise BadUsageError(f"no command {command!r}{guess(command, COMMANDS)} (try firsttouch --help)")
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from _firsttouch_start import speak
 from firsttouch.cli import report_file
-from firsttouch.cli.parser import BadUsageError, Parser
+from firsttouch.cli.parser import Parser
+from firsttouch.cli.usage import BadUsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -3,7 +3,7 @@
 import os
 
 from _firsttouch_start import rank
-from firsttouch.cli.parser import BadUsageError
+from firsttouch.cli.usage import BadUsageError
 
 #: How every trace begins (crates/firsttouch/src/trace/format.rs).
 MAGIC = b"\x89FTRC\r\n\x1a"

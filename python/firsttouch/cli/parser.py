@@ -1,19 +1,10 @@
 """An argparse that answers a mistake with one line, and guesses what was meant."""
 
 import argparse
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NoReturn
 
-
-class BadUsageError(Exception):
-    """What the user asked for cannot be done; the message is the one line to print."""
-
-
-def guess(word: str, known: Iterable[str]) -> str:
-    """Suggest the known word that is nearest, or nothing."""
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f" (did you mean {near[0]}?)" if near else ""
+from firsttouch.cli.usage import BadUsageError, guess
 
 
 class Parser(argparse.ArgumentParser):

@@ -1,23 +1,25 @@
 """Where our own options end and the program begins, and what kind of program it is."""
 
-import os
-import re
-import shutil
-import stat
-from collections.abc import Sequence
-from dataclasses import dataclass
+from __future__ import annotations
 
-from firsttouch.cli.parser import BadUsageError
+import os
+import stat
+
+from firsttouch.cli.usage import BadUsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 #: Letters of python's own options; they belong before `-m firsttouch run`.
 _OF_PYTHON = set("bBdEiIOPRsSuvWxX")
 
 
-@dataclass(frozen=True)
 class Program:
     """The words that python gets, from -m, -c or the script's name on."""
 
-    words: tuple[str, ...]
+    def __init__(self, words: tuple[str, ...]) -> None:
+        self.words = words
 
     @property
     def through_runpy(self) -> bool:
@@ -70,8 +72,13 @@ def _program(words: Sequence[str], of: str) -> Program | None:
 
 def _refuse_command(word: str, of: str) -> None:
     """Catch the name of a command where a script's is expected; python would find no such file."""
-    found = None if os.path.dirname(word) or os.path.exists(word) else shutil.which(word)
-    if found is None or word.startswith("-"):
+    if word.startswith("-") or os.path.dirname(word) or os.path.exists(word):
+        return
+    import re
+    import shutil
+
+    found = shutil.which(word)
+    if found is None:
         return
     if re.fullmatch(r"python[0-9.]*", word):
         raise BadUsageError(f"{of}: leave out {word}: it is started by itself, as in firsttouch {of} script.py")

@@ -6,7 +6,8 @@ from typing import Any
 
 from _firsttouch_start import units
 from firsttouch.cli import output_file, showing
-from firsttouch.cli.parser import BadUsageError, Parser
+from firsttouch.cli.parser import Parser
+from firsttouch.cli.usage import BadUsageError
 
 _USAGE = "firsttouch replay [options] trace.ft"
 

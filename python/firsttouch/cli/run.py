@@ -1,10 +1,18 @@
 """`firsttouch run`: put the options in the environment and become the real python."""
 
-from collections.abc import Sequence
-from typing import Any
+from __future__ import annotations
 
-from firsttouch.cli import asked, interpreter, report_file, serving, start_file, starting
-from firsttouch.cli.parser import BadUsageError, Parser
+from firsttouch.cli import asked, interpreter, program, report_file, serving, start_file, starting
+from firsttouch.cli.usage import BadUsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from firsttouch.cli.parser import Parser
+
+_WITH_VALUE = ("--json", "--allocator", "--max-idle", "--decay")
 
 _USAGE = "firsttouch run [options] script.py | -m module | -c code  [arguments of the program]"
 
@@ -31,15 +39,24 @@ options of firsttouch come before the program; all that follows it is the progra
 
 def main(words: Sequence[str]) -> int:
     """Check everything that can be checked, then exec; comes back only with an error."""
-    parser = _parser()
-    given, found = asked.parse(parser, words, ("--json", "--allocator", "--max-idle", "--decay"))
-    settings = _settings(given)
+    settings, found = _asked(words)
     command = interpreter.command()
     start_file.check(command)
     starting.become([*command, *found.words], starting.environment(settings, found))
 
 
+def _asked(words: Sequence[str]) -> tuple[dict[str, Any], program.Program]:
+    own = words[: program.own(words, _WITH_VALUE)]
+    if set(own) <= {"-q", "--quiet"}:  # almost always, and argparse takes as long as all the rest
+        _, found = program.split(words, _WITH_VALUE)
+        return ({"quiet": True} if own else {}), asked.there(found, "run")
+    given, program_ = asked.parse(_parser(), words, _WITH_VALUE)
+    return _settings(given), program_
+
+
 def _parser() -> Parser:
+    from firsttouch.cli.parser import Parser
+
     parser = Parser("run", _DESCRIPTION, _USAGE, _EXAMPLES)
     add = parser.add_argument
     add(

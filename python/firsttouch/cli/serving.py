@@ -1,11 +1,15 @@
 """The option --allocator: an expression that is parsed, and tried, before the program starts."""
 
-import subprocess
-import sys
-from collections.abc import Mapping
-from typing import Any
+from __future__ import annotations
 
-from firsttouch.cli.parser import BadUsageError
+import sys
+
+from firsttouch.cli.usage import BadUsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 #: Options of the process's own pool, which an expression has for itself.
 _OF_POOL = ("max_idle", "decay")
@@ -50,6 +54,8 @@ _TRIAL = "import sys, firsttouch; firsttouch.install(sys.argv[1])"
 
 def tried_elsewhere(command: str, expression: str) -> str:
     """The same for a command that goes on afterwards: another process tries it."""
+    import subprocess
+
     probe = subprocess.run(
         [sys.executable, "-P", "-c", _TRIAL, expression],
         stdin=subprocess.DEVNULL,

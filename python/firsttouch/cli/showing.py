@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from _firsttouch_start import units
-from firsttouch.cli.parser import BadUsageError
+from firsttouch.cli.usage import BadUsageError
 
 if TYPE_CHECKING:
     from rich.table import Table

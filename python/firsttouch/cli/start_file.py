@@ -1,13 +1,16 @@
 """Whether an interpreter started from here will run the line in firsttouch_start.pth."""
 
+from __future__ import annotations
+
 import os
 import site
-import subprocess
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 
-from firsttouch.cli.parser import BadUsageError
+from firsttouch.cli.usage import BadUsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _LINE = "_firsttouch_start"
 _PROBE = f"import sys; sys.exit({_LINE!r} not in sys.modules)"
@@ -33,13 +36,21 @@ def _site_folders() -> list[str]:
 
 def _stands_in(folder: str) -> bool:
     try:
-        return any(_LINE in file.read_text("utf-8") for file in Path(folder).glob("*firsttouch*.pth"))
+        names = [name for name in os.listdir(folder) if "firsttouch" in name and name.endswith(".pth")]
+        return any(_LINE in _text(os.path.join(folder, name)) for name in names)
     except (OSError, ValueError):
         return False
 
 
+def _text(file: str) -> str:
+    with open(file, encoding="utf-8") as text:
+        return text.read()
+
+
 def _runs(interpreter: Sequence[str]) -> bool:
     """Ask an interpreter: a sitecustomize may have added folders that only it knows."""
+    import subprocess
+
     environment = {**os.environ, "FIRSTTOUCH_RUN": "{}"}
     probe = subprocess.run(
         [*interpreter, "-c", _PROBE],

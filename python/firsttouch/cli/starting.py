@@ -1,16 +1,18 @@
 """Start the program: its options in the environment, in this very process or in a child of it."""
 
-import json
+from __future__ import annotations
+
 import os
-import signal
-import subprocess
-from collections.abc import Mapping
-from typing import Any, NoReturn
 
+from _firsttouch_start import VARIABLE
+from _firsttouch_start import settings as options
 from firsttouch.cli import program, report_file, serving
-from firsttouch.cli.parser import BadUsageError
+from firsttouch.cli.usage import BadUsageError
 
-VARIABLE = "FIRSTTOUCH_RUN"
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, NoReturn
 
 
 def environment(settings: dict[str, Any], found: program.Program) -> dict[str, str]:
@@ -20,7 +22,7 @@ def environment(settings: dict[str, Any], found: program.Program) -> dict[str, s
     if found.can_start:  # else python says so itself, and there is nothing to report
         settings = serving.without_rivals(_inherited(outer), settings) | settings
         settings |= {"pid": os.getpid(), "runpy": found.through_runpy}
-        environment[VARIABLE] = json.dumps(settings)
+        environment[VARIABLE] = options.text(settings)
         report_file.warn_early(settings.get("json"))
     return environment
 
@@ -32,7 +34,7 @@ def _inherited(outer: str) -> dict[str, Any]:
     report file that each process has for itself.
     """
     try:
-        settings = json.loads(outer or "{}")
+        settings = options.parsed(outer or "{}")
     except ValueError:
         return {}
     if not isinstance(settings, dict) or settings.get("pid") == os.getpid():
@@ -44,6 +46,8 @@ def _inherited(outer: str) -> dict[str, Any]:
 def become(command: list[str], environment: Mapping[str, str]) -> NoReturn:
     """Replace this process by the program."""
     if os.name == "nt":  # exec there starts another process and does not wait for it
+        import subprocess
+
         raise SystemExit(subprocess.call(command, env=environment))
     try:
         os.execve(command[0], command, environment)
@@ -56,6 +60,8 @@ def run_and_wait(command: list[str], settings: dict[str, Any], found: program.Pr
 
     Ctrl-C reaches the program, as it would without us; whoever waits stays. What is to end us is passed on to it.
     """
+    import signal
+
     child = os.fork()
     if child == 0:
         try:
@@ -75,6 +81,8 @@ def run_and_wait(command: list[str], settings: dict[str, Any], found: program.Pr
 def passed_on(status: int) -> int:
     """Our own exit status for a program's; one that a signal ended is passed on as that signal."""
     if status < 0:
+        import signal
+
         signal.signal(-status, signal.SIG_DFL) if -status not in (signal.SIGKILL, signal.SIGSTOP) else None
         os.kill(os.getpid(), -status)
     return status

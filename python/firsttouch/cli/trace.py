@@ -8,8 +8,9 @@ from typing import Any
 
 from _firsttouch_start import rank
 from firsttouch.cli import asked, interpreter, output_file, serving, showing, start_file, starting
-from firsttouch.cli.parser import BadUsageError, Parser
+from firsttouch.cli.parser import Parser
 from firsttouch.cli.program import Program
+from firsttouch.cli.usage import BadUsageError
 
 _USAGE = """firsttouch trace [options] script.py | -m module | -c code  [arguments of the program]
        firsttouch trace --summary trace.ft"""

@@ -10,7 +10,7 @@ from typing import Any
 
 from firsttouch import arguments, expressions
 from firsttouch._firsttouch import Allocator
-from firsttouch.checking import FACTORIES, checked
+from firsttouch.checking import checked, factories
 
 _CALLER = "ArrayMemory()"
 _HUGE = (True, False, "thp", "2M", "1G")
@@ -56,7 +56,7 @@ def _expression(allocator: object) -> str | None:
             f"{_CALLER} can't send {text} to other processes: allocators travel as their expression, "
             'as in "pool()" or "limited(pool(), \'4 GiB\')"'
         )
-    expressions.parse(text, {name: _unmade(factory) for name, factory in FACTORIES.items()})
+    expressions.parse(text, {name: _unmade(factory) for name, factory in factories().items()})
     return text
 
 

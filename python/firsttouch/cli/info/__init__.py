@@ -9,7 +9,8 @@ from typing import Any
 
 from _firsttouch_start import speak
 from firsttouch.cli.info import cgroup, hugepages, kernel, libc, limits, machine, numa, pages
-from firsttouch.cli.parser import BadUsageError, Parser
+from firsttouch.cli.parser import Parser
+from firsttouch.cli.usage import BadUsageError
 
 #: In the order of the text. Each has look(root), rows(found) and meaning(found).
 TOPICS: dict[str, ModuleType] = {
