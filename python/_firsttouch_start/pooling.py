@@ -92,6 +92,7 @@ def _install() -> None:
     chosen = {name: options[name] for name in ("max_idle", "decay") if name in options}
     try:
         if "allocator" in options:
+            __import__("firsttouch.checking")
             state.allocator = firsttouch.checking.parse(options["allocator"])
         elif chosen:
             state.allocator = firsttouch.pool(**chosen)

@@ -30,6 +30,8 @@ from firsttouch._firsttouch import (
     scratch_from_table,
     zeros,
 )
+from firsttouch.process import get_allocator, install, is_installed, last_failure, trim, uninstall
+from firsttouch.reports import Failure, Stats, stats
 
 TYPE_CHECKING = False  # typing would cost milliseconds
 if TYPE_CHECKING:
@@ -67,8 +69,6 @@ if TYPE_CHECKING:
     from firsttouch.placement.arrays import collapse, migrate, receipt, receipts, touch
     from firsttouch.placement.nodes import run_on, topology
     from firsttouch.placement.policies import Policy
-    from firsttouch.process import get_allocator, install, is_installed, last_failure, trim, uninstall
-    from firsttouch.reports import Failure, Stats, stats
     from firsttouch.scopes import use
     from firsttouch.scratch.default import default_buffer, using_buffer
     from firsttouch.scratch.errors import EscapeError, EscapeWarning

@@ -23,6 +23,6 @@ def _after() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    # The caretaker thread ends before a fork and may come back once it is over.
-    os.register_at_fork(after_in_parent=_firsttouch.resume_later, after_in_child=_firsttouch.resume_later)
     os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after)
+    # The caretaker's thread ends before a fork. It may come back with the next line of Python, so this stands last.
+    os.register_at_fork(after_in_parent=_firsttouch.resume_later, after_in_child=_firsttouch.resume_later)

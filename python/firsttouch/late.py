@@ -1,6 +1,6 @@
 """What is loaded when it is first asked for: `firsttouch run` starts without NumPy, and imports take time.
 
-That is nearly everything: what is native is there at once.
+That is most of it. What is native is there at once, and what a program needs that has run out of memory.
 """
 
 import sys
@@ -44,8 +44,6 @@ MODULES = {
         "placement.arrays": "collapse migrate receipt receipts touch",
         "placement.nodes": "run_on topology",
         "placement.policies": "Policy",
-        "process": "get_allocator install is_installed last_failure trim uninstall",
-        "reports": "Failure Stats stats",
         "scopes": "use",
         "scratch.default": "default_buffer using_buffer",
         "scratch.errors": "EscapeError EscapeWarning",

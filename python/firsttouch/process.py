@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from firsttouch import _firsttouch
+from firsttouch.reports import Failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,7 +11,6 @@ if TYPE_CHECKING:
 
     from firsttouch._firsttouch import Allocator
     from firsttouch.own import AllocatorLike
-    from firsttouch.reports import Failure
 
 
 def _checked(allocator: AllocatorLike | None, caller: str) -> Allocator | None:
@@ -77,7 +77,5 @@ def trim(allocator: AllocatorLike | None = None) -> int:
 
 def last_failure() -> Failure | None:
     """Why the last request failed that firsttouch could not serve; ``None`` if none ever did."""
-    from firsttouch.reports import Failure
-
     found = _firsttouch.last_failure()
     return None if found is None else Failure(*found)

@@ -1,14 +1,16 @@
 """What an allocator holds and did, and why a request failed."""
 
-from dataclasses import asdict, dataclass
+from __future__ import annotations
 
 from firsttouch import _firsttouch
-from firsttouch.checking import checked
-from firsttouch.own import AllocatorLike
+from firsttouch.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from firsttouch.own import AllocatorLike
 
 
-@dataclass(frozen=True)
-class Failure:
+class Failure(Record):
     """A request that could not be served. ``str()`` says what was asked, what there was, and which limit spoke."""
 
     asked: int
@@ -22,8 +24,7 @@ class Failure:
         return self.reason
 
 
-@dataclass(frozen=True)
-class Stats:
+class Stats(Record):
     """Counts of an allocator, in bytes unless said; the names are jemalloc's where it has them."""
 
     in_use: int
@@ -67,7 +68,7 @@ class Stats:
 
     def as_dict(self) -> dict[str, int]:
         """The counts as a dict, for JSON and tables."""
-        return asdict(self)
+        return dict(vars(self))
 
 
 def stats(allocator: AllocatorLike | None = None) -> Stats:
@@ -75,4 +76,9 @@ def stats(allocator: AllocatorLike | None = None) -> Stats:
 
     Zeros where it keeps no count.
     """
-    return Stats(**_firsttouch.stats(None if allocator is None else checked(allocator, "stats()")))
+    chosen = None
+    if allocator is not None:
+        from firsttouch.checking import checked
+
+        chosen = checked(allocator, "stats()")
+    return Stats(**_firsttouch.stats(chosen))
