@@ -1,6 +1,7 @@
 """What other processes do with shared arrays. Importable, as processes that are spawned need it."""
 
 import os
+import pickle
 import queue
 import signal
 import time
@@ -92,3 +93,30 @@ def looked_at(a: np.ndarray) -> tuple[int, int]:
     """Bytes of an array that are there though this process touched none of them, and of those that it touched."""
     found = ft.inspect(a)
     return found.cached or 0, found.real or 0
+
+
+class Lost:
+    """Is pickled as an array of a process that has ended."""
+
+    def __reduce__(self) -> Any:
+        reduced: Any = ft.shared(10).__reduce_ex__(5)
+        remake, (place, words, *rest) = reduced
+        remake(place, words, *rest)  # nothing is under way
+        return remake, (place, (words[0], 2**22 + 5, *words[2:]), *rest)
+
+
+def lost(_: object) -> Lost:
+    return Lost()
+
+
+def itself(a: object) -> object:
+    return a
+
+
+def unpickled(handle: bytes) -> str:
+    """What a task sees that opens a handle itself."""
+    try:
+        pickle.loads(handle)
+    except ft.SharedArrayError:
+        return "raised"
+    return "arrived"
