@@ -5,6 +5,7 @@ import pickle
 import queue
 import signal
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,21 @@ def made(n: int) -> np.ndarray:
     a = ft.shared(n)
     a[:] = np.arange(n)
     return a
+
+
+@dataclass
+class Within:
+    """Something that is pickled with an array in it."""
+
+    array: np.ndarray
+
+
+def made_within(n: int) -> Within:
+    return Within(made(n))
+
+
+def total_of(a: Any) -> float:
+    return float(getattr(a, "array", a).sum())
 
 
 def passed_on(a: np.ndarray) -> np.ndarray:
@@ -120,3 +136,24 @@ def unpickled(handle: bytes) -> str:
     except ft.SharedArrayError:
         return "raised"
     return "arrived"
+
+
+def lose_the_next() -> None:
+    """The next array that comes to this process belongs to one that has ended."""
+    from firsttouch.sharing import handles
+
+    module: Any = handles
+    arrived = module._arrived
+
+    def lost(*_: object) -> None:
+        module._arrived = arrived
+        raise ft.SharedArrayError("its process has ended")
+
+    module._arrived = lost
+
+
+def came_through(_: object = None) -> bool:
+    """Whether nothing waits to be lost any more."""
+    from firsttouch.sharing import handles
+
+    return handles._arrived.__module__ == handles.__name__

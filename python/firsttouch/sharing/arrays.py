@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from firsttouch._firsttouch import SharedMapping
-from firsttouch.sharing import handles, with_dask
+from firsttouch.sharing import callers, handles, with_dask
 
 
 class SharedArray(np.ndarray):
@@ -35,7 +35,7 @@ class SharedArray(np.ndarray):
         Where a worker of Dask spills, the data: the handle would be good as long as the memory, which is to go.
         """
         mapping = mapping_of(self)
-        if mapping is None or with_dask.goes_to_disk():
+        if mapping is None or callers.include("distributed.spill"):
             return np.asarray(self).__reduce_ex__(protocol)
         return handles.arrive, handles.made(mapping, self)
 

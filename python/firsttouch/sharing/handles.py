@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import SharedMapping
-from firsttouch.sharing import missing
-from firsttouch.sharing.errors import SharedArrayError
+from firsttouch.sharing import callers, missing
+from firsttouch.sharing.errors import LostOnTheWayError, SharedArrayError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,6 +64,8 @@ def arrive(place: Where, *what: Any) -> Any:
     except (SharedArrayError, MemoryError) as error:
         if missing.would_end_a_pool():
             return missing.Missing(error)
+        if isinstance(error, SharedArrayError) and callers.include("distributed.protocol.core"):
+            raise LostOnTheWayError(str(error)) from None
         raise
 
 

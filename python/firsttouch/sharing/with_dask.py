@@ -10,8 +10,6 @@ import numpy as np
 
 from firsttouch.sharing import handles
 
-_SPILL = "distributed.spill"
-
 
 def register(kind: type[np.ndarray]) -> None:
     """Lets handles travel, where `distributed` is loaded; it is never loaded for this."""
@@ -21,18 +19,6 @@ def register(kind: type[np.ndarray]) -> None:
     _known.append(kind)
     protocol.dask_serialize.register(kind)(_serialize)
     protocol.dask_deserialize.register(kind)(_deserialize)
-
-
-def goes_to_disk() -> bool:
-    """Whether a worker is spilling: what it reads again, perhaps much later, has to be the data and no handle."""
-    if _SPILL not in sys.modules:
-        return False
-    frame = sys._getframe(1)
-    while frame.f_back is not None:
-        frame = frame.f_back
-        if frame.f_globals.get("__name__") == _SPILL:
-            return True
-    return False
 
 
 _known: list[type[np.ndarray]] = []
