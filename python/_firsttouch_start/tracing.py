@@ -109,6 +109,7 @@ def _ending() -> "Pairs":
     spent, resident = measures.process(), measures.resident()
     facts = {name: f"{spent[name]:.6f}" for name in ("wall", "user", "kernel")}
     facts["minor_faults"] = str(int(spent["minor_faults"]))
+    facts["children"] = f"{measures.children():.6f}"
     peak, before = resident["peak"], _before.get("now")
     if peak is not None and before is not None:
         facts["resident_peak"] = str(peak)

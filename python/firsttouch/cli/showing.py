@@ -92,7 +92,8 @@ def summary(found: Summary, most: int, stream: TextIO | None) -> None:
     if found.lines:
         table(("line", "arrays", "bytes", "median lifetime", "kernel's share"), rows, stream)
         if len(found.lines) > most:
-            stream.write(f"{len(found.lines) - most} more lines; --lines {len(found.lines)} shows them all\n")
+            more = len(found.lines) - most
+            stream.write(f"{more} more line{'s' * (more > 1)}; --lines {len(found.lines)} shows them all\n")
         stream.write(
             f"in all {units.share(found.seconds, wall)} of the time in the kernel for arrays of 64 KiB or more"
             " (estimated from their page faults)\n"
