@@ -172,6 +172,6 @@ def _above(name: str, found: dict[str, int | None], limit: Size) -> str | None:
 
 
 def _figure(name: str, value: int | None) -> str:
-    if value is None:
-        return "?"
-    return f"{value:,} arrays" if name in COUNTS else units.size(value)
+    if name in COUNTS:
+        return "? arrays" if value is None else f"{value:,} array{'' if value == 1 else 's'}"
+    return "?" if value is None else units.size(value)

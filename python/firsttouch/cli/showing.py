@@ -45,13 +45,19 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], stream: TextIO 
     from rich.console import Console
     from rich.table import Table
 
+    from firsttouch.measuring.console import stacked, too_narrow
+
+    width = None if stream.isatty() else 160
+    console = Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+    if too_narrow(columns, rows, console.width):
+        stacked(columns, rows, console)
+        return
     shown: Table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for at, column in enumerate(columns):
         shown.add_column(column, justify="left" if at == 0 else "right", overflow="fold")
     for row in rows:
         shown.add_row(*row)
-    width = None if stream.isatty() else 160
-    Console(file=stream, width=width, highlight=False, markup=False, emoji=False).print(shown)
+    console.print(shown)
 
 
 def duration(seconds: float) -> str:
