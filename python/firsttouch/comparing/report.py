@@ -67,7 +67,7 @@ def notes(outcome: Outcome, absent: Sequence[str], importing: float | None) -> l
     said += [words for row in outcome.others if (words := _memory(row, outcome.default))]
     major = sum(run.major_faults for row in outcome.rows for run in row.runs)
     if major:
-        said.append(f"{major:,} faults in all waited for the disk (major faults)")
+        said.append(f"{major:,} fault{'s' * (major > 1)} in all waited for the disk (major faults)")
     if importing is not None:
         said.append(f"the figures of firsttouch include its own import, {seconds(importing)} a process")
     spread = "\u00b1 is half of what lies between the quartiles"
