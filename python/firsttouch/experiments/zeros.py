@@ -124,7 +124,7 @@ def recycled(size: int, found: Found) -> str:
     """What changes where memory comes back from the C library."""
     created, used = (gain(size, "recycled 1", phase, found) for phase in ("create", "total"))
     figures = f"creation is {times(created)} as fast at {name(size)} and all three together {used:.2f} times"
-    if size > MAPPED:
+    if size >= MAPPED:
         return (
             f"Where each array is freed before the next, {figures}: above 32 MiB glibc takes every array from the "
             "kernel, and nothing is recycled."
