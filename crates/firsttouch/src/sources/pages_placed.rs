@@ -2,10 +2,12 @@
 
 #![allow(unsafe_code)]
 
+use super::pages::CUT_MIN;
 use crate::allocator::{AllocError, Allocator, Block, Request};
 use crate::failure;
 use crate::memory::ledger::Ledger;
 use crate::memory::mapping;
+use crate::memory::page::{Page, page_bytes};
 use crate::memory::placement::Placement;
 use crate::memory::policy::Orders;
 use crate::memory::receipt::{Outcome, Receipt};
@@ -89,6 +91,22 @@ unsafe impl Allocator for PlacedPages {
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
         self.ledger.get(address).map_or(0, |receipt| receipt.bytes)
+    }
+
+    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
+        let Some(mut receipt) = self.ledger.get(address).filter(|receipt| size <= receipt.bytes) else { return false };
+        let page = if receipt.page == Page::Transparent { os::huge_page_size() } else { None };
+        let keep = size.max(1).next_multiple_of(page.unwrap_or(page_bytes(receipt.page)));
+        let cut = receipt.bytes.saturating_sub(keep);
+        // SAFETY: the end is whole pages of the block's own mapping, and nothing uses it any more (the caller).
+        if cut >= CUT_MIN.max(receipt.bytes / 8) && unsafe { os::unmap(address.as_ptr() as usize + keep, cut) }.is_ok()
+        {
+            receipt.bytes = keep;
+            self.bytes.fetch_sub(cut, Relaxed);
+        }
+        receipt.asked = size;
+        self.ledger.set(address, receipt);
+        true
     }
 
     fn stats(&self) -> Stats {
