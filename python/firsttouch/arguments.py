@@ -57,6 +57,15 @@ def flag(name: str, value: object) -> bool:
     raise TypeError(f"{name}={value!r:.40} is {_kind(value)}: give True or False")
 
 
+def threads(name: str, value: object, others: str) -> int:
+    """A number of threads; ``others`` says what else would do."""
+    wanted = f"{others} a number of threads from 1 to 1024"
+    number = _integer(name, value, wanted)
+    if not 1 <= number <= 1024:
+        raise ValueError(f"{name}={value!r:.40}: give {wanted}")
+    return number
+
+
 def one_of(name: str, value: object, words: Iterable[str]) -> str:
     """One of a few words."""
     known = tuple(words)

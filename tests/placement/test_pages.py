@@ -174,6 +174,7 @@ def test_locked_memory_beyond_the_limit_is_a_clear_error() -> None:
         ({"populate": -1}, ValueError, "populate=-1: give False, True, or a number of threads from 1 to 1024"),
         ({"populate": 0}, ValueError, "populate=0"),
         ({"populate": "yes"}, TypeError, "populate='yes'"),
+        ({"populate": 2.0}, TypeError, "populate=2.0 is a float: give False, True, or a number of threads"),
         ({"lock": 1}, TypeError, "lock=1 is an int"),
         ({"strict": None}, TypeError, "strict=None"),
         ({"numa": 99}, ValueError, "there is no node 99: this machine has node"),
@@ -196,6 +197,9 @@ def test_policies_as_objects() -> None:
     assert repr(ft.numa(0)) == repr(ft.pages(numa="bind:0")) == repr(ft.pages(numa=ft.numa.bind([0])))
     texts = [ft.numa.interleave(), ft.numa.preferred(0), ft.numa.local(), ft.numa.blocked(), ft.numa.bind("all")]
     assert str(ft.numa.blocked(-1)) == "blocked:-1"
+    for nodes in (None, ["0"], [0.0], [True]):
+        with pytest.raises(TypeError, match=re.escape(f"nodes={nodes!r}: give numbers of nodes")):
+            ft.numa.bind(nodes)  # type: ignore[arg-type]
     for wrong in (True, 1.0, "x"):
         with pytest.raises(TypeError, match="give an axis by its number"):
             ft.numa.blocked(wrong)  # type: ignore[arg-type]
