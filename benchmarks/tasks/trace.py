@@ -12,15 +12,15 @@ import numpy as np
 from benchmarks.kernels import NAMES as KERNELS
 from firsttouch import _firsttouch
 
-LOOPS = {"sums of 8 numbers": 8, "sums of 1,000 numbers": 1_000, "sums of 100,000 numbers": 100_000}
+LENGTHS = {8: 200_000, 1_000: 100_000, 9_000: 30_000, 15_000: 20_000, 100_000: 2_000}
+LOOPS = {f"sums of {length:,} numbers": length for length in LENGTHS}
 NAMES = (*LOOPS, *KERNELS)
-_REPEAT = {8: 200_000, 1_000: 100_000, 100_000: 2_000}
 
 
 def _loop(length: int) -> float:
     a = np.ones(length)
     start = time.perf_counter()
-    for _ in range(_REPEAT[length]):
+    for _ in range(LENGTHS[length]):
         a + a
     return time.perf_counter() - start
 

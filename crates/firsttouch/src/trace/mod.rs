@@ -6,12 +6,14 @@
 
 #![allow(unsafe_code)] // Safety: a ring of records between two threads, and blocks that a replay owns.
 
+mod calm;
 mod encoder;
 pub mod event;
 pub mod format;
 mod grown;
 mod ids;
 mod known;
+mod looks;
 mod output;
 mod pages;
 mod pool_model;

@@ -4,6 +4,7 @@
 //! only a ring that is full all the same loses what it is told, which the trace says. The thread is joined before a fork,
 //! comes back with the next request, and uses no allocator. A forked child records nothing unless it begins anew.
 
+use super::looks;
 use super::output::Facts;
 use super::reader::Totals;
 use super::ring::{ROOM, Record, Ring, VALUE, kind};
@@ -16,12 +17,11 @@ use std::ffi::c_void;
 use std::fs::File;
 use std::io::{Error, ErrorKind};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Once, OnceLock};
 use std::time::{Duration, Instant};
 
 pub use super::pages::LARGE;
-use super::pages::{large_pages, middle_is_there, pages_of, present};
 
 /// How long the thread sleeps: what a program that is killed may lose.
 const TICK: Duration = Duration::from_millis(20);
@@ -178,28 +178,11 @@ pub fn allocated(address: usize, size: usize, zeroed: bool) {
 
 /// A block of [`LARGE`] or more was given; `line` as [`line`] answered. It looks at the block's pages.
 pub fn allocated_large(address: usize, size: usize, zeroed: bool, line: u32) {
-    let present = present(address, size);
-    let looked = if zeroed || present < pages_of(address, size) { address | usize::from(zeroed) } else { 0 };
-    LOOK[look_place(address)].store(looked, Relaxed);
+    let present = looks::coming(address, size, zeroed, line);
     if let Some(mut state) = waiting() {
         let detail = [line.into(), kind::DETAIL << 60 | present & VALUE];
         state.put(Some(detail), given(address, size, zeroed), true);
     }
-}
-
-/// Large blocks whose pages are looked at in the end, as far as they have different places: those that were not wholly
-/// there, and (odd) those that were to read zero, of which much may never be written.
-static LOOK: [AtomicUsize; 4096] = [const { AtomicUsize::new(0) }; 4096];
-
-fn look_place(address: usize) -> usize {
-    (address >> 12 ^ address >> 24) % LOOK.len()
-}
-
-/// Pages of a large block that is about to go, plus one; zero where it is taken for written as a whole.
-fn resident(address: usize, size: usize) -> u64 {
-    let noted = LOOK[look_place(address)].load(Relaxed);
-    let look = noted == address | 1 || noted == address && !middle_is_there(address, size);
-    if look { large_pages(address, size).map_or(0, |pages| pages + 1) } else { 0 }
 }
 
 #[inline]
@@ -215,7 +198,7 @@ pub fn freeing(address: usize, size: usize) {
         return;
     }
     let large = size >= LARGE;
-    let there = if large { resident(address, size) } else { 0 };
+    let there = if large { looks::going(address, size).map_or(0, |pages| pages + 1) } else { 0 };
     let mut state = STATE.lock();
     if is_on() {
         state.put(None, [address as u64, kind::FREE << 60 | there], large);
@@ -297,6 +280,7 @@ pub fn begin(file: File, facts: &Facts) -> Result<(), Error> {
     *scribe = Some(Scribe::new(file, facts).ok_or(ErrorKind::OutOfMemory)?);
     BEGAN.store(clock(), Relaxed);
     LOST.store(0, Relaxed);
+    looks::forget();
     TRACE.fetch_add(1, Relaxed);
     (state.thread, state.threads, state.sites) = (0, 0, 0);
     ON.store(true, SeqCst);
