@@ -86,4 +86,5 @@ def _integer(name: str, value: object, wanted: str) -> int:
 
 def _kind(value: object) -> str:
     name = type(value).__name__
+    name = f"numpy.{name}" if type(value).__module__ == "numpy" else name  # it has a bool of its own
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"

@@ -176,6 +176,7 @@ def test_locked_memory_beyond_the_limit_is_a_clear_error() -> None:
         ({"populate": "yes"}, TypeError, "populate='yes'"),
         ({"populate": 2.0}, TypeError, "populate=2.0 is a float: give False, True, or a number of threads"),
         ({"lock": 1}, TypeError, "lock=1 is an int"),
+        ({"lock": np.True_}, TypeError, "lock=np.True_ is a numpy.bool: give True or False"),
         ({"strict": None}, TypeError, "strict=None"),
         ({"numa": 99}, ValueError, "there is no node 99: this machine has node"),
         ({"numa": -1}, ValueError, "numa=-1"),

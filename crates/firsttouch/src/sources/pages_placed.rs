@@ -97,14 +97,17 @@ unsafe impl Allocator for PlacedPages {
         let Some(mut receipt) = self.ledger.get(address).filter(|receipt| size <= receipt.bytes) else { return false };
         let page = if receipt.page == Page::Transparent { os::huge_page_size() } else { None };
         let keep = size.max(1).next_multiple_of(page.unwrap_or(page_bytes(receipt.page)));
-        let cut = receipt.bytes.saturating_sub(keep);
-        // SAFETY: the end is whole pages of the block's own mapping, and nothing uses it any more (the caller).
-        if cut >= CUT_MIN.max(receipt.bytes / 8) && unsafe { os::unmap(address.as_ptr() as usize + keep, cut) }.is_ok()
-        {
-            receipt.bytes = keep;
-            self.bytes.fetch_sub(cut, Relaxed);
-        }
+        let (whole, cut) = (receipt.bytes, receipt.bytes.saturating_sub(keep));
         receipt.asked = size;
+        if cut >= CUT_MIN.max(whole / 8) {
+            receipt.bytes = keep;
+            self.ledger.set(address, receipt); // first: once it is unmapped the end may be another block's
+            // SAFETY: the end is whole pages of the block's own mapping, and nothing uses it any more (the caller).
+            match unsafe { os::unmap(address.as_ptr() as usize + keep, cut) } {
+                Ok(()) => drop(self.bytes.fetch_sub(cut, Relaxed)),
+                Err(_) => receipt.bytes = whole,
+            }
+        }
         self.ledger.set(address, receipt);
         true
     }
