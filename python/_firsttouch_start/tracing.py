@@ -102,13 +102,14 @@ def end(options: "dict[str, Any]", main: bool) -> None:
     if lost:
         speak.line(f"{_begun}: {lost:,} events were lost, as the disk was too slow for them")
     if spoken:
-        speak.line(f"{_begun}: {events:,} events, {units.size(size)}")
+        speak.line(f"{_begun}: {events:,} event{'s' * (events != 1)}, {units.size(size)}")
 
 
 def _ending() -> "Pairs":
     spent, resident = measures.process(), measures.resident()
     facts = {name: f"{spent[name]:.6f}" for name in ("wall", "user", "kernel")}
     facts["minor_faults"] = str(int(spent["minor_faults"]))
+    facts["children"] = f"{measures.children():.6f}"
     peak, before = resident["peak"], _before.get("now")
     if peak is not None and before is not None:
         facts["resident_peak"] = str(peak)

@@ -57,6 +57,15 @@ def flag(name: str, value: object) -> bool:
     raise TypeError(f"{name}={value!r:.40} is {_kind(value)}: give True or False")
 
 
+def threads(name: str, value: object, others: str) -> int:
+    """A number of threads; ``others`` says what else would do."""
+    wanted = f"{others} a number of threads from 1 to 1024"
+    number = _integer(name, value, wanted)
+    if not 1 <= number <= 1024:
+        raise ValueError(f"{name}={value!r:.40}: give {wanted}")
+    return number
+
+
 def one_of(name: str, value: object, words: Iterable[str]) -> str:
     """One of a few words."""
     known = tuple(words)
@@ -77,4 +86,5 @@ def _integer(name: str, value: object, wanted: str) -> int:
 
 def _kind(value: object) -> str:
     name = type(value).__name__
+    name = f"numpy.{name}" if type(value).__module__ == "numpy" else name  # it has a bool of its own
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"

@@ -116,7 +116,10 @@ class Measured:
 
     @property
     def recycled(self) -> int | None:
-        """Memory served that a pool had kept; ``None`` where not all of it came from pools."""
+        """Memory served that a pool had kept; ``None`` where not all of it came from pools, or not only for us.
+
+        That is where ``threads="own"`` and other threads ask the same pool: it counts for all of them.
+        """
         return self.as_dict()["recycled"]
 
     @property
@@ -156,8 +159,8 @@ def known(name: str, found: dict[str, int | None]) -> int:
     value = found[name]
     if value is None:
         raise ValueError(
-            f"{name} is not known, as not all arrays came from pools: put firsttouch.use(firsttouch.pool()) around the "
-            "code, or install() a pool before it"
+            f"{name} is not known, as not all arrays came from pools, or other threads used them too: put "
+            "firsttouch.use(firsttouch.pool()) around the code, or install() a pool before it"
         )
     return value
 
@@ -172,6 +175,6 @@ def _above(name: str, found: dict[str, int | None], limit: Size) -> str | None:
 
 
 def _figure(name: str, value: int | None) -> str:
-    if value is None:
-        return "?"
-    return f"{value:,} arrays" if name in COUNTS else units.size(value)
+    if name in COUNTS:
+        return "? arrays" if value is None else f"{value:,} array{'' if value == 1 else 's'}"
+    return "?" if value is None else units.size(value)

@@ -41,6 +41,12 @@ def test_the_noise_is_also_what_equals_are_off_by() -> None:
     assert round(margin(Estimate(1.25, 1.24, 1.26)), 2) == 0.25
 
 
+def test_a_loss_is_no_absence_of_a_difference() -> None:
+    found = judge(QUIET, [standing("pool()", 0.8, 0.78, 0.82, ours=True)], 20)
+    assert found.sentences[0] == "Nothing here is faster than NumPy's default by more than 2 %."
+    assert found.sentences[1].startswith("Slower here: pool() takes 25 %")
+
+
 def test_a_gain_is_named_with_its_interval() -> None:
     found = judge(QUIET, [standing("pool()", 1.62, 1.55, 1.7, ours=True)], 20)
     assert found.faster == ("pool()",)

@@ -168,7 +168,7 @@ def test_limits() -> None:
     m.assert_at_most(peak="3 MiB", allocated=3 * MIB, arrays=1, kept="4 MiB")
     with pytest.raises(AssertionError, match=r"3 MiB held at once \(peak\), where at most 2.50 MiB may be"):
         m.assert_at_most(peak="2.5 MiB", arrays=5)
-    with pytest.raises(AssertionError, match=r"1 arrays made .* 3 MiB still held"):
+    with pytest.raises(AssertionError, match=r"1 array made .* 3 MiB still held"):
         m.assert_at_most(arrays=0, kept=1)
     with pytest.raises(TypeError, match="no figure 'peek' to limit: there are allocated, arrays, peak"):
         m.assert_at_most(peek="1 MiB")

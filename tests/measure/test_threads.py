@@ -28,6 +28,23 @@ def test_all_threads_count_or_one() -> None:
     assert (own.allocated, own.kept, own.peak) == (MIB, 0, MIB)
 
 
+def test_what_a_pool_recycled_for_other_threads_is_not_this_ones() -> None:
+    def work() -> None:
+        with ft.use(pool):
+            for _ in range(20):
+                np.empty(MIB, np.uint8)
+
+    pool = ft.pool()
+    with ft.use(pool), ft.measure(threads="own") as own:
+        for _ in range(3):
+            a = np.empty(MIB, np.uint8)
+            del a
+        assert own.recycled_arrays == 2
+        _in_thread(work)
+    assert own.arrays == 3
+    assert {own.recycled, own.recycled_arrays, own.first_touched} == {None}
+
+
 def test_many_threads_add_up() -> None:
     def work() -> None:
         for turn in range(200):

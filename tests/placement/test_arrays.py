@@ -1,5 +1,6 @@
 """Touching, collapsing and moving arrays that exist; one node is enough for these, several are in tests/numa."""
 
+import os
 import signal
 import threading
 import time
@@ -32,6 +33,22 @@ def test_touched_pages_are_there_and_unchanged(pattern: Any, threads: Any) -> No
     assert (done.nbytes, done.threads) == (array.nbytes, threads or done.threads)
     assert array.sum() == 15
     assert not array[0]
+
+
+def test_numbers_of_threads_are_numpys_too() -> None:
+    assert ft.touch(lazy(MIB), np.int64(2)).threads == 2  # type: ignore[arg-type]
+    assert ft.pages(populate=np.int64(2)).zeros(9).sum() == 0  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"threads=2\.0 is a float: give None, or a number of threads"):
+        ft.touch(lazy(MIB), 2.0)  # type: ignore[arg-type]
+
+
+def test_a_file_that_was_cut_short_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(bytes(MIB))
+    array = np.memmap(file)
+    os.truncate(file, 5000)
+    with pytest.raises((MemoryError, OSError), match="a mapped file is shorter now than it was"):
+        ft.touch(array)
 
 
 def test_views_are_touched_from_their_first_to_their_last_byte() -> None:
@@ -78,9 +95,12 @@ def test_others_may_write_meanwhile() -> None:
 
 def test_bad_threads_and_patterns() -> None:
     array = lazy(4096)
-    for threads in (0, -1, True, 1.5, 2000):
+    for threads in (0, -1, 2000):
         with pytest.raises(ValueError, match="threads="):
-            ft.touch(array, threads)  # type: ignore[arg-type]
+            ft.touch(array, threads)
+    for wrong in (True, 1.5, "all"):
+        with pytest.raises(TypeError, match="threads="):
+            ft.touch(array, wrong)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="'dynamic' or 'static'"):
         ft.touch(array, pattern="random")  # type: ignore[arg-type]
 

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from typing import Any
 
 import pytest
 
@@ -47,6 +48,12 @@ def test_a_block_on_a_node_restores_what_was() -> None:
 def test_nodes_that_are_not_there(node: int) -> None:
     with pytest.raises(ValueError, match="node"), ft.run_on(node):
         pass
+
+
+@pytest.mark.parametrize("node", ["0", 0.0, None])
+def test_what_is_no_number_of_a_node(node: Any) -> None:
+    with pytest.raises(TypeError, match=r"run_on\(\) takes a node's number, not"):
+        ft.run_on(node)
 
 
 def test_a_block_ends_in_its_own_thread() -> None:

@@ -121,9 +121,9 @@ def test_strict_raises_instead_of_falling_back() -> None:
 def test_more_than_there_is_is_an_error_before_the_kernel_kills() -> None:
     total = int(Path("/proc/meminfo").read_text().split()[1]) * 1024
     asked = int(total * 0.99) & ~4095
-    with pytest.raises(MemoryError, match=r"are to be real at once \(populate=\), and \d+ are available"):
+    with pytest.raises(MemoryError, match=r"real at once \(populate=\), with about \d+ for .*, and \d+ are available"):
         ft.pages(populate=True).zeros(asked, np.uint8)
-    with pytest.raises(MemoryError, match=r"are to be real at once \(lock=True\), and \d+ are available"):
+    with pytest.raises(MemoryError, match=r"real at once \(lock=True\), with about \d+ for .*, and \d+ are available"):
         ft.pages(lock=True).zeros(asked, np.uint8)
 
 
@@ -174,7 +174,9 @@ def test_locked_memory_beyond_the_limit_is_a_clear_error() -> None:
         ({"populate": -1}, ValueError, "populate=-1: give False, True, or a number of threads from 1 to 1024"),
         ({"populate": 0}, ValueError, "populate=0"),
         ({"populate": "yes"}, TypeError, "populate='yes'"),
+        ({"populate": 2.0}, TypeError, "populate=2.0 is a float: give False, True, or a number of threads"),
         ({"lock": 1}, TypeError, "lock=1 is an int"),
+        ({"lock": np.True_}, TypeError, "lock=np.True_ is a numpy.bool: give True or False"),
         ({"strict": None}, TypeError, "strict=None"),
         ({"numa": 99}, ValueError, "there is no node 99: this machine has node"),
         ({"numa": -1}, ValueError, "numa=-1"),
@@ -196,6 +198,9 @@ def test_policies_as_objects() -> None:
     assert repr(ft.numa(0)) == repr(ft.pages(numa="bind:0")) == repr(ft.pages(numa=ft.numa.bind([0])))
     texts = [ft.numa.interleave(), ft.numa.preferred(0), ft.numa.local(), ft.numa.blocked(), ft.numa.bind("all")]
     assert str(ft.numa.blocked(-1)) == "blocked:-1"
+    for nodes in (None, ["0"], [0.0], [True]):
+        with pytest.raises(TypeError, match=re.escape(f"nodes={nodes!r}: give numbers of nodes")):
+            ft.numa.bind(nodes)  # type: ignore[arg-type]
     for wrong in (True, 1.0, "x"):
         with pytest.raises(TypeError, match="give an axis by its number"):
             ft.numa.blocked(wrong)  # type: ignore[arg-type]

@@ -110,3 +110,13 @@ def test_no_number_and_no_text_is_no_policy() -> None:
         ft.pool(numa=True)
     with pytest.raises(TypeError, match=r"numa=1\.5 is a float"):
         ft.ScratchBuffer(numa=1.5)
+
+
+def test_what_a_pool_will_use_again_is_not_bound_elsewhere() -> None:
+    pool, pages = ft.pool(ft.pages(numa="bind:0")), ft.pages(numa="bind:0")
+    for allocator, policy in ((pool, "bind:0"), (ft.tracked(pages), "interleave:0"), (pages, "interleave:0")):
+        array = allocator.zeros(4 << 20, np.uint8)
+        ft.migrate(array, "interleave:all")
+        receipt = ft.receipt(array)
+        assert receipt is not None
+        assert receipt.numa == policy

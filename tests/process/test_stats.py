@@ -30,9 +30,9 @@ def test_the_fields_are_numbers_that_json_can_hold() -> None:
 
 def test_the_fields_do_not_change() -> None:
     found = ft.stats()
-    with pytest.raises(AttributeError, match="Stats.idle can't be changed"):
+    with pytest.raises(AttributeError, match=r"Stats\.idle can't be changed"):
         found.idle = 3  # type: ignore[misc]
-    with pytest.raises(AttributeError, match="Stats.idle can't be deleted"):
+    with pytest.raises(AttributeError, match=r"Stats\.idle can't be deleted"):
         del found.idle
     with pytest.raises(TypeError, match="Stats takes in_use, active, "):
         ft.Stats(1, 2, 3)  # type: ignore[call-arg]

@@ -21,7 +21,9 @@ def through(a: np.ndarray, protocol: int = pickle.HIGHEST_PROTOCOL) -> Any:
     return pickle.loads(pickle.dumps(a, protocol))
 
 
-@pytest.mark.parametrize("dtype", [float, np.float32, np.uint8, "U3", "S", [("a", "i4"), ("b", "f8")], "M8[ns]", bool])
+@pytest.mark.parametrize(
+    "dtype", [float, np.float32, np.uint8, "U3", "S", [("a", "i4"), ("b", "f8")], "M8[ns]", bool, "(3,2)f4"]
+)
 @pytest.mark.parametrize("shape", [0, 7, (), (3, 0), (5, 6), [2, 3, 4], np.int64(4)])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_it_is_as_zeros_are(shape: Any, dtype: Any, order: Any) -> None:

@@ -1,5 +1,7 @@
 """ft.pagemap: each page, who said so, and where it lies."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -56,6 +58,18 @@ def test_a_moment_stays_as_it_was() -> None:
     before = ft.pagemap(array)
     array[:] = 1
     assert (before.tolist(), ft.pagemap(array).tolist()) == ([ABSENT, ABSENT], [SMALL, SMALL])
+
+
+def test_it_is_pickled_with_all_that_is_known() -> None:
+    array = np.zeros(10**6)
+    array[: 10**5] = 1
+    moment = ft.pagemap(array)
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        kept = pickle.loads(pickle.dumps(moment, protocol))
+        assert kept.counts() == moment.counts()
+        for name in ("addresses", "sources", "nodes"):
+            assert np.array_equal(getattr(kept, name), getattr(moment, name))
+    assert pickle.loads(pickle.dumps(moment.reshape(-1, 1))).shape == (moment.size, 1)
 
 
 def test_empty() -> None:

@@ -67,3 +67,15 @@ def test_workers_without_files_of_their_own(firsttouch: Start, tmp_path: Path) -
     assert done.stdout == f"{20 * (1 << 15)}.0\n", done.stderr
     assert [file.name for file in tmp_path.glob("*.ft")] == ["t.ft"]
     assert _firsttouch.trace_survey(str(tmp_path / "t.ft"), False)["allocated_bytes"] < 1 << 18
+
+
+def test_advice_says_that_children_were_not_looked_at(firsttouch: Start, tmp_path: Path) -> None:
+    work = "import numpy as np\nfor _ in range(50): a = np.ones(1 << 20)\n"
+    (tmp_path / "parent.py").write_text(
+        f"import numpy, subprocess, sys\nsubprocess.run([sys.executable, '-c', {work!r}], check=True)\n"
+    )
+    (tmp_path / "alone.py").write_text(work)
+    said = firsttouch("advise", "parent.py").stderr
+    assert "its child processes, which took " in said
+    assert "not looked at" in said
+    assert "child" not in firsttouch("advise", "alone.py").stderr

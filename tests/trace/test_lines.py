@@ -107,10 +107,16 @@ def test_no_advice_where_the_record_was_lost(firsttouch: Start) -> None:
     assert shares or "as far as was recorded, no array had 64 KiB or more" in done.stdout
 
 
+def test_a_trace_that_is_not_kept_is_not_named(firsttouch: Start) -> None:
+    done = firsttouch("trace", "--summary", "-c", "import numpy as np; a = np.ones(1 << 20)")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "8 MiB" in done.stdout
+
+
 def test_one_line_shown_is_not_none(firsttouch: Start) -> None:
     code = "import numpy as np\na = np.ones(1 << 20)\nb = np.ones(1 << 20)"
     said = firsttouch("trace", "--summary", "--lines", "1", "-c", code).stdout
-    assert "1 more lines" in said
+    assert "1 more line; --lines 2 shows them all" in said
     assert "no array" not in said
 
 

@@ -205,6 +205,13 @@ pub fn explain(error: AllocError, reason: String) {
     *LAST.lock() = Some(Last { error, note: Some(reason.into()) });
 }
 
+/// Keeps an upstream's `error` as the last failure, with the reason that the upstream gave for it.
+pub fn pass_on(error: AllocError) {
+    let mut last = LAST.lock();
+    let note = last.take().filter(|last| last.error.limit == error.limit).and_then(|last| last.note);
+    *last = Some(Last { error, note });
+}
+
 /// The last failure of the process.
 pub fn last() -> Option<AllocError> {
     LAST.lock().as_ref().map(|last| last.error)

@@ -6,6 +6,9 @@ mod common;
 use common::nodes::{self, Machine};
 use firsttouch::Allocator;
 use firsttouch::adaptors::{Limited, Options, Pool};
+use firsttouch::memory::migration::migrate;
+use firsttouch::memory::policy::{Outer, Policy};
+use firsttouch::memory::topology::Topology;
 use firsttouch::os::{Pretence, huge_page_size, nodes_of, page_size, pretend, pretend_on};
 use firsttouch::sources::Pages;
 use std::cell::Cell;
@@ -94,6 +97,17 @@ fn what_was_spread_comes_home() {
 #[test]
 fn what_grows_grows_at_home() {
     nodes::grown(&Pretended, &*two(|| Pool::new(FOREVER)));
+}
+
+#[test]
+fn what_was_moved_away_comes_home() {
+    let orders = Policy::parse("local").unwrap().within(&Outer::now(Topology::read().with_memory())).unwrap();
+    let go = |address, size| {
+        migrate((address, size), &orders, None, &mut |_| true).unwrap();
+        let mut nodes = NODES.lock().unwrap();
+        nodes.extend(pages(address, size).step_by(page_size()).map(|page| (page, 1)));
+    };
+    each(|machine, pool| nodes::moved(machine, pool, &go));
 }
 
 #[test]

@@ -179,3 +179,19 @@ fn a_child_has_the_same_budget() {
         assert_eq!(limited.used(), 700_000);
     });
 }
+
+/// Whoever keeps blocks uses all of them: 36,864 bytes stand behind each block of 33,000.
+#[test]
+fn what_an_upstream_adds_is_not_handed_on() {
+    for upstream in upstreams() {
+        let limited = Limited::new(upstream, 4 * 33_000);
+        let pool = Pool::over(limited.clone(), Options { decay: None, ..Options::default() });
+        let first: Vec<_> = (0..4).map(|seed| Held::filled(&*pool, 33_000, seed)).collect();
+        assert!(first.iter().all(|block| block.usable() == 33_000));
+        first.into_iter().for_each(Held::give_back);
+        let more: Vec<_> = (0..3).map(|seed| Held::filled(&*pool, 36_864, seed)).collect();
+        assert!(limited.used() >= 3 * 36_864);
+        refused(&*pool, 36_864);
+        more.into_iter().for_each(Held::give_back);
+    }
+}

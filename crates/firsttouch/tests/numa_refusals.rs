@@ -5,11 +5,15 @@
 mod common;
 
 use common::alone::alone;
+use firsttouch::adaptors::{Guarded, GuardedOptions, Options, Pool};
 use firsttouch::allocator::{Allocator, Limit, Request};
+use firsttouch::failure::last_reason;
 use firsttouch::memory::placement::{Page, Placement, Populate};
 use firsttouch::memory::receipt::{Outcome, Reason, sums};
 use firsttouch::os::{Call, fail_after, headroom};
-use firsttouch::sources::PlacedPages;
+use firsttouch::scratch::{self, Buffer, Scope};
+use firsttouch::sources::{Malloc, PlacedPages};
+use std::sync::Arc;
 
 const SIZE: usize = 8 << 20;
 
@@ -72,4 +76,23 @@ fn more_than_is_available_is_an_error_before_anything_is_touched() {
     assert_eq!((receipt.populate, receipt.threads), (Outcome::Granted, 2));
     // SAFETY: it came from there, and goes back once.
     unsafe { pages.deallocate(fits.address) };
+}
+
+#[test]
+fn who_stands_on_it_keeps_the_reason() {
+    alone("who_stands_on_it_keeps_the_reason", || {
+        let pages = || PlacedPages::new(Placement { populate: Populate::Best, ..Placement::default() });
+        let buffer = Buffer::growing(pages(), scratch::Options::default()).unwrap();
+        let above: [Arc<dyn Allocator>; 3] = [
+            Pool::over(pages(), Options::default()),
+            Guarded::new(pages(), GuardedOptions::default()),
+            Scope::outside(buffer, Arc::new(Malloc)),
+        ];
+        for allocator in above {
+            let error = allocator.allocate(Request::bytes(headroom() + (256 << 20))).unwrap_err();
+            assert!(matches!(error.limit, Limit::Available { .. }));
+            let reason = last_reason().unwrap();
+            assert!(reason.contains("(populate=)"), "{}: {reason}", allocator.expression());
+        }
+    });
 }

@@ -66,7 +66,9 @@ class Teller:
         self._bar.say(f"One run takes {seconds(one_run)}; in turn NumPy's default, twice, and {names}.")
         early = "" if plan.fixed else ", fewer if the figures settle before"
         over = f" That is more than the {_duration(plan.budget)} allowed; --runs takes fewer." if plan.over else ""
-        self._bar.say(f"{plan.rounds} runs of each, about {_duration(plan.expected)}{early}.{over}")
+        self._bar.say(
+            f"{plan.rounds} run{'s' * (plan.rounds > 1)} of each, about {_duration(plan.expected)}{early}.{over}"
+        )
 
     def done(self, part: float) -> None:
         """So much of it is done."""

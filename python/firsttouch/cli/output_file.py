@@ -11,6 +11,8 @@ MAGIC = b"\x89FTRC\r\n\x1a"
 
 def checked(command: str, name: str) -> str:
     """The full name of a file that can be written, whatever directory the program goes to."""
+    if not name:
+        raise BadUsageError(f"{command}: -o needs the name of a file, not ''")
     if name.endswith(".py"):  # a forgotten file name must not cost the user a program
         raise BadUsageError(f"{command}: -o takes the name of a file to write, and {name} is a program")
     path = os.path.abspath(name)
@@ -20,6 +22,8 @@ def checked(command: str, name: str) -> str:
 
 def check_json(command: str, name: str | None) -> None:
     """The same for --json, whose - is standard output."""
+    if name == "":
+        raise BadUsageError(f"{command}: --json needs the name of a file, not ''")
     if name not in (None, "-"):
         if str(name).endswith(".py"):
             raise BadUsageError(f"{command}: --json takes the name of a file to write, and {name} is a program")
@@ -41,8 +45,21 @@ def _check(command: str, path: str) -> None:
 
 def is_trace(name: str) -> bool:
     """Whether this is a trace to be read, and no program: by its name, or by how it begins."""
-    if name.endswith(".ft"):
-        return True
+    return name.endswith(".ft") or _begins_as_one(name)
+
+
+def refuse_trace(command: str, name: str) -> None:
+    """Refuse a trace where a program is expected: python would call it a script in a wrong encoding."""
+    if _begins_as_one(name):
+        raise BadUsageError(
+            f"{command}: {name} is a trace and no program: firsttouch trace --summary {name} sums it up,"
+            f" firsttouch replay {name} plays it"
+        )
+
+
+def _begins_as_one(name: str) -> bool:
+    if not os.path.isfile(name):  # reading a pipe would empty it
+        return False
     try:
         with open(name, "rb") as file:
             return file.read(len(MAGIC)) == MAGIC
@@ -54,6 +71,8 @@ def check_trace(command: str, name: str) -> None:
     """Refuse what can't be read as a file at all."""
     if os.path.isdir(name):
         raise BadUsageError(f"{command}: {name} is a directory, not a trace")
+    if not name:
+        raise BadUsageError(f"{command}: the name of a trace is missing")
     if not os.path.exists(name):
         raise BadUsageError(f"{command}: there is no file {name}; firsttouch trace -o {name} script.py writes one")
     if not os.path.isfile(name):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
+from firsttouch.cli import output_file
 from firsttouch.cli.usage import BadUsageError
 
 TYPE_CHECKING = False
@@ -67,6 +68,8 @@ def _program(words: Sequence[str], of: str) -> Program | None:
         raise BadUsageError(f"{of}: {words[0]} needs {what} behind it")
     if words:
         _refuse_command(words[0], of)
+        if of != "trace":  # whose --summary takes one
+            output_file.refuse_trace(of, words[0])
     return Program(tuple(words)) if words else None
 
 
@@ -82,7 +85,19 @@ def _refuse_command(word: str, of: str) -> None:
         return
     if re.fullmatch(r"python[0-9.]*", word):
         raise BadUsageError(f"{of}: leave out {word}: it is started by itself, as in firsttouch {of} script.py")
+    if _is_binary(found):
+        way = " (firsttouch compare -- takes any command)" if of == "compare" else ""
+        raise BadUsageError(f"{of}: no file {word} here; the command of that name, {found}, is no Python program{way}")
     raise BadUsageError(f"{of}: no file {word} here; the command of that name is {found}: firsttouch {of} {found}")
+
+
+def _is_binary(path: str) -> bool:
+    """Whether it is machine code; what can't be read may be anything."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"\x7fELF"
+    except OSError:
+        return False
 
 
 def hint(word: str, of: str = "run") -> str:

@@ -45,13 +45,19 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], stream: TextIO 
     from rich.console import Console
     from rich.table import Table
 
+    from firsttouch.measuring.console import stacked, too_narrow
+
+    width = None if stream.isatty() else 160
+    console = Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+    if too_narrow(columns, rows, console.width):
+        stacked(columns, rows, console)
+        return
     shown: Table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for at, column in enumerate(columns):
         shown.add_column(column, justify="left" if at == 0 else "right", overflow="fold")
     for row in rows:
         shown.add_row(*row)
-    width = None if stream.isatty() else 160
-    Console(file=stream, width=width, highlight=False, markup=False, emoji=False).print(shown)
+    console.print(shown)
 
 
 def duration(seconds: float) -> str:
@@ -92,7 +98,8 @@ def summary(found: Summary, most: int, stream: TextIO | None) -> None:
     if found.lines:
         table(("line", "arrays", "bytes", "median lifetime", "kernel's share"), rows, stream)
         if len(found.lines) > most:
-            stream.write(f"{len(found.lines) - most} more lines; --lines {len(found.lines)} shows them all\n")
+            more = len(found.lines) - most
+            stream.write(f"{more} more line{'s' * (more > 1)}; --lines {len(found.lines)} shows them all\n")
         stream.write(
             f"in all {units.share(found.seconds, wall)} of the time in the kernel for arrays of 64 KiB or more"
             " (estimated from their page faults)\n"

@@ -45,7 +45,8 @@ def main(words: Sequence[str]) -> int:
     if given.json is not None and not given.summary:
         raise BadUsageError("trace: --json is of --summary: the trace itself is for firsttouch replay")
     if not given.summary:
-        file = output_file.checked("trace", given.output or _DEFAULT)
+        output_file.refuse_trace("trace", found.words[0])
+        file = output_file.checked("trace", _DEFAULT if given.output is None else given.output)
         return _record(given, found, file)
     showing.needs_rich("trace", given.json)
     output_file.check_json("trace", given.json)
@@ -59,6 +60,7 @@ def main(words: Sequence[str]) -> int:
         if rank.fields(file):
             raise BadUsageError("trace: --summary is of one process: leave %p and %r out, and sum the files up later")
         return starting.passed_on(_both(given, found, file))
+    given.quiet = True  # of a file that is not kept nothing is said
     with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder:
         status = _both(given, found, os.path.join(folder, _DEFAULT))
     return starting.passed_on(status)  # a signal's is the end of us

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from firsttouch.comparing.runs import Run
-from firsttouch.measuring.statistics import Estimate, Matrix, median
+from firsttouch.measuring.statistics import Estimate, Matrix, around_median, median
 
 
 def column(runs: Sequence[Run], name: str) -> Matrix:
@@ -16,9 +16,14 @@ def column(runs: Sequence[Run], name: str) -> Matrix:
 
 
 def speedup(default: Sequence[Run], other: Sequence[Run]) -> Estimate:
-    """How many times as fast `other` is: the median of the rounds' ratios, with its 95 % bootstrap interval."""
+    """How many times as fast `other` is: the median of the rounds' ratios, with its 95 % bootstrap interval.
+
+    Of few rounds the bootstrap's is too narrow (of seven, it missed the truth in 14 of 100 cases), so it is widened to
+    that of the order statistics.
+    """
     ratios = column(default, "wall") / column(other, "wall")
-    return median(ratios[:, np.newaxis])
+    found, (low, high) = median(ratios[:, np.newaxis]), around_median(ratios)
+    return Estimate(found.value, min(found.low, low), max(found.high, high))
 
 
 def quartiles(runs: Sequence[Run], name: str) -> tuple[float, float, float]:

@@ -44,9 +44,12 @@ def _cells(row: Row, outcome: Outcome) -> Sequence[str]:
     if row is not outcome.default:
         ratio = speedup(outcome.default.runs, row.runs)
         against = f"{ratio.value:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
+        if outcome.rounds < verdict.FEWEST:
+            against = f"{ratio.value:.2f}"
+    spread = f" \u00b1 {50 * (high - low) / wall:.1f} %" if outcome.rounds > 1 else ""
     return (
         name,
-        f"{seconds(wall)} \u00b1 {50 * (high - low) / wall:.1f} %",
+        f"{seconds(wall)}{spread}",
         against,
         seconds(quartiles(row.runs, "system")[1]),
         f"{quartiles(row.runs, 'minor_faults')[1]:,.0f}",
@@ -64,10 +67,14 @@ def notes(outcome: Outcome, absent: Sequence[str], importing: float | None) -> l
     said += [words for row in outcome.others if (words := _memory(row, outcome.default))]
     major = sum(run.major_faults for row in outcome.rows for run in row.runs)
     if major:
-        said.append(f"{major:,} faults in all waited for the disk (major faults)")
+        said.append(f"{major:,} fault{'s' * (major > 1)} in all waited for the disk (major faults)")
     if importing is not None:
         said.append(f"the figures of firsttouch include its own import, {seconds(importing)} a process")
-    said.append("\u00b1 is half of what lies between the quartiles; the interval is a bootstrap of the rounds' ratios")
+    spread = "\u00b1 is half of what lies between the quartiles"
+    if outcome.rounds >= verdict.FEWEST:
+        said.append(f"{spread}; the interval is a bootstrap of the rounds' ratios, widened where they are few")
+    elif outcome.rounds > 1:
+        said.append(f"{spread}; fewer than {verdict.FEWEST} rounds allow no interval")
     said.append("peak memory is that of the largest process; times and faults are those of all that were waited for")
     return said + outcome.cautions
 

@@ -54,15 +54,17 @@ def judge(noise: Estimate, standings: Sequence[Standing], rounds: int, lead: Cal
     ordered = sorted(standings, key=lambda one: -one.speedup.value)
     faster = [one for one in ordered if one.speedup.low > bar]
     slower = [one for one in reversed(ordered) if one.speedup.high < 1 / bar]
-    sentences = _faster(ordered, faster, bar, lead) if faster else [_none(noise)]
+    sentences = _faster(ordered, faster, bar, lead) if faster else [_none(noise, bool(slower))]
     if slower:
         losses = ", ".join(_loss(one) for one in slower)
         sentences.append(f"Slower here: {losses} longer than NumPy's default.")
     return Verdict(tuple(sentences), tuple(one.name for one in faster), tuple(one.name for one in slower))
 
 
-def _none(noise: Estimate) -> str:
+def _none(noise: Estimate, slower: bool) -> str:
     size = margin(noise)
+    if slower:  # which is a difference
+        return f"Nothing here is faster than NumPy's default by more than {100 * size:.0f} %."
     if size == LEAST:
         return f"No difference: nothing here is faster than NumPy's default by more than {100 * size:.0f} %."
     return (

@@ -32,6 +32,8 @@ FULL = (4 * KIB, 64 * KIB, MIB, 8 * MIB, 64 * MIB, 512 * MIB)
 QUICK = (4 * KIB, 8 * MIB, 64 * MIB)
 ORIGINAL = 8 * MIB
 LAZY, EAGER = "np.zeros", "np.empty + fill(0)"
+#: From this ratio on creation looks quicker; glibc's calloc maps what is larger than its highest threshold.
+LOOKS, MAPPED = 1.1, 32 * MIB
 #: By way and size: by "fresh 1" (all items written), "fresh 5", "recycled 1" and "recycled 5": by phase.
 Found = dict[tuple[str, int], dict[str, dict[str, Any]]]
 
@@ -101,11 +103,12 @@ def answer(size: int, found: Found) -> str:
         gain(size, which, phase, found)
         for which, phase in (("fresh 1", "create"), ("fresh 1", "total"), ("fresh 5", "total"))
     )
-    return (
-        f"**Creation looks {times(created)} as fast** with {LAZY} than with {EAGER} ({name(size)}, fresh memory). "
-        f"Created, summed and written it is {used:.2f} times as fast, and {fifth:.2f} times where every fifth item is "
-        "written: the time is spent at the first touch instead."
-    )
+    both = f"with {LAZY} as with {EAGER} ({name(size)}, fresh memory)"
+    rest = f"Created, summed and written it is {used:.2f} times as fast, and {fifth:.2f} times where a fifth is"
+    if created < LOOKS:
+        return f"**Nothing is gained by being lazy here**: creation is {times(created)} as fast {both}. {rest} written."
+    moved = ": the time is spent at the first touch instead" if used < created else ""
+    return f"**Creation looks {times(created)} as fast** {both}. {rest} written{moved}."
 
 
 def over_sizes(wanted: list[int], found: Found) -> str:
@@ -120,10 +123,16 @@ def over_sizes(wanted: list[int], found: Found) -> str:
 def recycled(size: int, found: Found) -> str:
     """What changes where memory comes back from the C library."""
     created, used = (gain(size, "recycled 1", phase, found) for phase in ("create", "total"))
+    figures = f"creation is {times(created)} as fast at {name(size)} and all three together {used:.2f} times"
+    if size >= MAPPED:
+        return (
+            f"Where each array is freed before the next, {figures}: above 32 MiB glibc takes every array from the "
+            "kernel, and nothing is recycled."
+        )
     return (
-        f"Where each array is freed before the next, creation is {times(created)} as fast at {name(size)} and all "
-        f"three together {used:.2f} times: zeros on memory that was used have to be written, and nothing is left to be "
-        "lazy about. Above 32 MiB glibc takes every array from the kernel, and nothing is recycled."
+        f"Where each array is freed before the next, {figures}: zeros on memory that was used have to be written, and "
+        "nothing is left to be lazy about. Above 32 MiB glibc takes every array from the kernel, and nothing is "
+        "recycled."
     )
 
 

@@ -89,4 +89,4 @@ def noise(ratio: Estimate) -> float:
 def of_equals(ratio: Estimate) -> list[str]:
     """What a contender against itself tells."""
     apart = noise(ratio)
-    return [f"the machine is noisy: two equal contenders differ by {100 * apart:.0f} %"] if apart > SPREAD else []
+    return [f"the machine is noisy: two equal contenders may seem {100 * apart:.0f} % apart"] if apart > SPREAD else []

@@ -29,7 +29,12 @@ def mitigations(folder: Path = _CPU / "vulnerabilities") -> str:
     words = [f"{kind}: {', '.join(names)}" for kind, names in found.items() if names]
     if not words and not unaffected:
         return MISSING
-    return "; ".join([*words, f"not affected by {unaffected} others" if words else "not affected by any known"])
+    return "; ".join(
+        [
+            *words,
+            f"not affected by {unaffected} other{'s' * (unaffected != 1)}" if words else "not affected by any known",
+        ]
+    )
 
 
 def sizes_of_thp(folder: Path = _THP) -> str:

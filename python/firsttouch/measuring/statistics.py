@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -44,6 +45,30 @@ def interval(value: float, resampled: Matrix) -> Estimate:
 def median(ratios: Matrix) -> Estimate:
     """The median with its interval."""
     return interval(float(np.median(ratios)), resampled_medians(ratios, np.random.default_rng(0)))
+
+
+def around_median(figures: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """A 95 % interval of independent figures' median that supposes nothing of how they are spread.
+
+    Between order statistics, interpolated as by Hettmansperger and Sheather (Statistics & Probability Letters 4, 1986);
+    of five figures or fewer it is all of them, which of five covers 93.75 %.
+    """
+    ordered = np.sort(figures)
+    count, wanted = len(ordered), 0.95
+
+    def covered(depth: int) -> float:
+        return 1 - 2 * sum(math.comb(count, below) for below in range(depth)) / float(2**count)
+
+    depth = 1
+    while depth + 1 <= count // 2 and covered(depth + 1) >= wanted:
+        depth += 1
+    if covered(depth) <= wanted:
+        return float(ordered[0]), float(ordered[-1])
+    part = (covered(depth) - wanted) / (covered(depth) - covered(depth + 1))
+    share = (count - depth) * part / (depth + (count - 2 * depth) * part)
+    low = (1 - share) * ordered[depth - 1] + share * ordered[depth]
+    high = (1 - share) * ordered[-depth] + share * ordered[-depth - 1]
+    return float(low), float(high)
 
 
 def geometric_mean(cells: Sequence[Matrix]) -> Estimate:

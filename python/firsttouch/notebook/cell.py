@@ -68,14 +68,18 @@ def _arrays(before: firsttouch.Stats, after: firsttouch.Stats) -> list[tuple[str
     served = after.allocations - before.allocations
     if not served:
         return [("large arrays", f"none of {units.size(after.small_limit)} or more, or this allocator keeps no count")]
-    recycled = units.share(after.recycled - before.recycled, served)
     touched = after.first_touched_bytes - before.first_touched_bytes
     again = after.recycled_bytes - before.recycled_bytes
+    so_far = f", at most {units.size(after.peak_in_use)} so far" if after.peak_in_use else ""
+    in_use = ("in use", f"{units.size(after.in_use)} now{so_far}")
+    if not touched + again:
+        return [("large arrays", f"{served:,}; this allocator does not tell which memory was fresh"), in_use]
+    recycled = units.share(after.recycled - before.recycled, served)
     return [
         ("large arrays", f"{served:,}, {recycled} on recycled memory"),
         ("first touched", units.size(touched)),
         ("recycled", units.size(again)),
-        ("in use", f"{units.size(after.in_use)} now, at most {units.size(after.peak_in_use)} so far"),
+        in_use,
     ]
 
 

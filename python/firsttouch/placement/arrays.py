@@ -91,8 +91,7 @@ def touch(
     """
     start, nbytes = _range("touch()", a)
     arguments.one_of("pattern", pattern, ("dynamic", "static"))
-    if threads is not None and (type(threads) is not int or not 1 <= threads <= 1024):
-        raise ValueError(f"threads={threads!r:.40}: give None, or a number from 1 to 1024")
+    threads = None if threads is None else arguments.threads("threads", threads, "None, or")
     shown = bar(nbytes) if arguments.flag("progress", progress) and nbytes else None
     done = _firsttouch.touch_range(start, nbytes, a.flags.writeable, threads, pattern == "static", shown)
     if shown is not None:

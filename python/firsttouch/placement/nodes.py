@@ -63,7 +63,10 @@ class run_on:
     """
 
     def __init__(self, node: int) -> None:
-        number = -1 if isinstance(node, bool) else operator.index(node)
+        try:
+            number = -1 if isinstance(node, bool) else operator.index(node)
+        except TypeError:
+            raise TypeError(f"run_on() takes a node's number, not {type(node).__name__}: {node!r:.40}") from None
         if not 0 <= number < 1024:
             raise ValueError(f"node={node!r}: this machine's nodes are 0 to {highest_node()}")
         self._node = number

@@ -67,10 +67,7 @@ def _page_sizes(huge: object) -> list[str]:
 def _threads(populate: object) -> int:
     if isinstance(populate, bool):
         return -1 if populate else 0
-    if isinstance(populate, int) and 1 <= populate <= 1024:
-        return populate
-    wrong = ValueError if isinstance(populate, int) else TypeError
-    raise wrong(f"populate={populate!r:.40}: give False, True, or a number of threads from 1 to 1024")
+    return arguments.threads("populate", populate, "False, True, or")
 
 
 class Numa:

@@ -57,9 +57,12 @@ def listed(nodes: Nodes) -> str:
     """Nodes as the text of a policy has them."""
     if isinstance(nodes, str):
         return nodes
-    if isinstance(nodes, Iterable):
-        return ",".join(str(_number(node)) for node in nodes)
-    return str(_number(nodes))
+    try:
+        if isinstance(nodes, Iterable):
+            return ",".join(str(_number(node)) for node in nodes)
+        return str(_number(nodes))
+    except TypeError:
+        raise TypeError(f'nodes={nodes!r:.60}: give numbers of nodes, like 1 or [0, 1], or text like "0-1"') from None
 
 
 def _number(value: object) -> int:

@@ -78,8 +78,8 @@ class Tracked(Forking):
         kept = sorted(self._bytes.items(), key=lambda entry: (-entry[1], entry[0]))
         lines = [(size(held), str(self._outlived[key]), key[1], key[0]) for key, held in kept[:_OUTLIVED]]
         terminalreporter.write_line(table(("held", "arrays", "asked for at", "test"), lines))
-        if len(kept) > _OUTLIVED:
-            terminalreporter.write_line(f"and {len(kept) - _OUTLIVED} more lines")
+        if (more := len(kept) - _OUTLIVED) > 0:
+            terminalreporter.write_line(f"and {more} more line{'s' * (more > 1)}")
 
 
 def _place(file: str | None, line: int) -> str:

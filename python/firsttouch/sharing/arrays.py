@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from firsttouch._firsttouch import SharedMapping
-from firsttouch.sharing import handles, with_dask
+from firsttouch.sharing import callers, handles, with_dask
 
 
 class SharedArray(np.ndarray):
@@ -30,9 +30,12 @@ class SharedArray(np.ndarray):
         return array[()] if return_scalar else np.asarray(array)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """A handle, whatever the protocol: nothing is copied, in the pickle or beside it."""
+        """A handle, whatever the protocol: nothing is copied, in the pickle or beside it.
+
+        Where a worker of Dask spills, the data: the handle would be good as long as the memory, which is to go.
+        """
         mapping = mapping_of(self)
-        if mapping is None:
+        if mapping is None or callers.include("distributed.spill"):
             return np.asarray(self).__reduce_ex__(protocol)
         return handles.arrive, handles.made(mapping, self)
 

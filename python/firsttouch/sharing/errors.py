@@ -6,3 +6,7 @@ class SharedArrayError(RuntimeError):
 
     No :exc:`OSError`, at which the workers of ``multiprocessing.Pool`` would end without a word.
     """
+
+
+class LostOnTheWayError(SharedArrayError, ConnectionError):
+    """The same between workers of Dask, which ask again, or compute again, only where a connection failed."""

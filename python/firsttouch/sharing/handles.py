@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import SharedMapping
-from firsttouch.sharing.errors import SharedArrayError
+from firsttouch.sharing import callers, missing
+from firsttouch.sharing.errors import LostOnTheWayError, SharedArrayError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,8 +54,22 @@ def made(mapping: SharedMapping, a: np.ndarray) -> tuple[Any, ...]:
     return where(), words, offset, a.shape, a.strides, a.dtype, bool(a.flags.writeable)
 
 
-def arrive(place: Where, words: Any, offset: int, shape: Any, strides: Any, dtype: Any, write: bool) -> np.ndarray:
-    """The array that a handle stands for; where it came from, it is again what it was, so that it can be sent on."""
+def arrive(place: Where, *what: Any) -> Any:
+    """The array that a handle stands for; where it came from, it is again what it was, so that it can be sent on.
+
+    Raises :exc:`SharedArrayError` or :exc:`MemoryError`; where that would end a pool, what arrives raises it when used.
+    """
+    try:
+        return _arrived(place, *what)
+    except (SharedArrayError, MemoryError) as error:
+        if missing.would_end_a_pool():
+            return missing.Missing(error)
+        if isinstance(error, SharedArrayError) and callers.include("distributed.protocol.core"):
+            raise LostOnTheWayError(str(error)) from None
+        raise
+
+
+def _arrived(place: Where, words: Any, offset: int, shape: Any, strides: Any, dtype: Any, write: bool) -> np.ndarray:
     from firsttouch.sharing.arrays import SharedArray, on
 
     token, process = words[:2]

@@ -20,11 +20,12 @@ _MOST = 2**63 - 1
 
 def zeros(shape: Any, dtype: Any, order: Any, huge: Any, numa: Any, populate: Any, strict: Any) -> SharedArray:
     """See :func:`firsttouch.shared`."""
-    kind = np.empty(0, dtype).dtype  # texts without a length get one
+    model = np.empty(0, dtype)  # texts without a length get one, and subarrays become axes
+    kind = model.dtype
     if kind.hasobject:
         raise TypeError(f"an array of {kind} can't be shared: its items are addresses, which mean nothing elsewhere")
     arguments.one_of("order", order, ("C", "F"))
-    dims = _dims(shape)
+    dims = (*_dims(shape), *model.shape[1:])
     nbytes = math.prod(dims) * kind.itemsize
     if nbytes > _MOST:
         raise ValueError(f"an array of shape {dims} and {kind} would have {nbytes} bytes, more than can be counted")

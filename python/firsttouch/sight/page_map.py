@@ -45,8 +45,21 @@ class PageMap(np.ndarray[tuple[int], np.dtype[np.uint8]]):
         """Sums and comparisons are plain arrays and numbers."""
         return array[()] if return_scalar else np.asarray(array)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """A moment may be kept in a file, or drawn by another process."""
+        if not hasattr(self, "sources"):  # a part of one
+            return np.asarray(self).__reduce_ex__(protocol)
+        return _kept, (np.asarray(self), self.sources, self.nodes, self.page_size, self._ranges)
+
     def __getitem__(self, key: Any) -> Any:
         return np.asarray(self)[key]
+
+
+def _kept(found: Any, sources: Any, nodes: Any, page_size: int, ranges: Any) -> PageMap:
+    """What was pickled."""
+    made: PageMap = found.view(PageMap)
+    made.sources, made.nodes, made.page_size, made._ranges = sources, nodes, page_size, ranges
+    return made
 
 
 def states(array: np.ndarray, function: str) -> npt.NDArray[np.uint8]:

@@ -16,6 +16,8 @@ from firsttouch.tracing.lines import Line, Summary
 
 #: Shares of the time below which there is nothing, and little, to gain.
 _NOTHING, _LITTLE = 0.01, 0.05
+#: Processor time of child processes, as a part of the time, from which on they are worth a word.
+_CHILDREN = 0.1
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,21 @@ class Advice:
         """The part of the time that would be spared."""
         return min(1.0, self.seconds / self.wall) if self.wall > 0 else 0.0
 
+    @property
+    def children(self) -> float:
+        """Seconds of processor time of child processes, whose arrays nobody counted."""
+        return float(self.summary.facts["facts"].get("children") or 0)
+
     def words(self, program: str) -> str:
-        """One sentence."""
+        """A sentence, and where child processes did much of the work another."""
+        if self.children <= _CHILDREN * self.wall:
+            return self._judgement(program)
+        return (
+            f"{self._judgement(program)}; its child processes, which took {self.children:.2g} s of processor time, were"
+            " not looked at: firsttouch compare measures all of them"
+        )
+
+    def _judgement(self, program: str) -> str:
         if not self.summary.lines:
             return "nothing to gain: the program made no array of 64 KiB or more"
         part = f"about {units.share(self.share, 1)} of the time"

@@ -3,7 +3,8 @@
 use super::making::policy;
 use super::waiting::interruptible;
 use crate::allocator::PyAllocator;
-use crate::stacks::find;
+use firsttouch::adaptors::{Filled, Limited, Tracked};
+use firsttouch::allocator::Allocator;
 use firsttouch::memory::collapse;
 use firsttouch::memory::migration::{self, Axis};
 use firsttouch::memory::policy::{Orders, Outer};
@@ -12,12 +13,21 @@ use firsttouch::memory::topology::Topology;
 use firsttouch::sources::PlacedPages;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
+use std::any::Any;
+use std::sync::Arc;
 
 /// Bytes of a range that are on huge pages after this, and why the others are not.
 #[pyfunction]
 fn collapse_range(address: usize, nbytes: usize) -> PyResult<(usize, Option<String>)> {
     let (huge, why_not) = interruptible(None, &mut |go_on| collapse::collapse((address, nbytes), go_on))?;
     Ok((huge, why_not.map(|reason| reason.to_string())))
+}
+
+/// The placed pages whose blocks go back to them as they are freed: what a pool keeps will be somebody else's.
+fn whose(native: &Arc<dyn Allocator>) -> Option<&PlacedPages> {
+    let any: &dyn Any = native.as_ref();
+    let passes = any.is::<Tracked>() || any.is::<Limited>() || any.is::<Filled>();
+    any.downcast_ref().or_else(|| native.upstream().filter(|_| passes).and_then(whose))
 }
 
 /// Moves pages to where a policy says, slabs along an axis of `items` items `stride` bytes apart. Bytes that moved, that
@@ -35,7 +45,7 @@ fn migrate_range(
     let orders = policy(numa)?.within(&Outer::now(Topology::read().with_memory())).map_err(refused)?;
     let orders = Orders { axis: axis.map(|(stride, items)| Axis { stride, items }), ..orders };
     // Pages that are not there yet follow, where the block is a mapping of its own.
-    if let Some(pages) = allocator.and_then(PyAllocator::native).and_then(find::<PlacedPages>)
+    if let Some(pages) = allocator.and_then(PyAllocator::native).and_then(whose)
         && pages.receipt(address).is_some_and(|(start, receipt)| (start, receipt.asked) == (address, nbytes))
     {
         let _ = pages.rebind(address, &orders); // the pages that are there tell whether it worked

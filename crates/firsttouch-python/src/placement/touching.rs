@@ -48,11 +48,13 @@ fn touch_range(
     };
     let done = interruptible(progress, &mut run)?;
     done.map(|done| (done.threads, done.by_kernel)).map_err(|error| match Reason::of(error) {
-        Reason::Errno(code) if code == os::Errno::BAD_ADDRESS.0 || code == os::Errno::NO_MEMORY.0 => {
-            PyMemoryError::new_err(format!(
-                "{nbytes} bytes could not be made real: there is no memory for them (errno {code})"
-            ))
-        }
+        Reason::Errno(code) if code == os::Errno::BAD_ADDRESS.0 => PyMemoryError::new_err(format!(
+            "{nbytes} bytes could not be made real: a mapped file is shorter now than it was, or its file system or the \
+             pool of huge pages is full (errno {code})"
+        )),
+        Reason::Errno(code) if code == os::Errno::NO_MEMORY.0 => PyMemoryError::new_err(format!(
+            "{nbytes} bytes could not be made real: there is no memory for them, or some of it is not mapped (errno {code})"
+        )),
         reason => PyOSError::new_err(format!("{nbytes} bytes could not be made real: {reason}")),
     })
 }

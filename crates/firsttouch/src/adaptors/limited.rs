@@ -50,6 +50,11 @@ impl Limited {
     }
 }
 
+/// A block without what the upstream adds to it: that was not charged, and whoever keeps blocks would use it.
+fn exact(block: Block, request: Request) -> Block {
+    Block { size: request.size, ..block }
+}
+
 // SAFETY: the upstream keeps the promises.
 unsafe impl Allocator for Limited {
     fn expression(&self) -> String {
@@ -60,7 +65,7 @@ unsafe impl Allocator for Limited {
         request.check().inspect_err(|&error| failure::remember(error))?;
         self.charge(request.size, request.size)?;
         let block = list::allocate(&*self.upstream, &self.ledger, request, request.size);
-        block.inspect_err(|_| self.refund(request.size))
+        block.map(|block| exact(block, request)).inspect_err(|_| self.refund(request.size))
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
@@ -72,7 +77,7 @@ unsafe impl Allocator for Limited {
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
         // SAFETY: the caller's promise.
-        unsafe { self.upstream.usable_size(address) }
+        self.ledger.get(address).unwrap_or_else(|| unsafe { self.upstream.usable_size(address) })
     }
 
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
@@ -107,7 +112,7 @@ unsafe impl Allocator for Limited {
                 (Err(_), true) => asked,
             };
             self.refund(asked + more - counted);
-            result
+            result.map(|block| if listed { exact(block, request) } else { block })
         }
     }
 

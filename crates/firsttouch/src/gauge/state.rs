@@ -38,7 +38,7 @@ pub(super) struct Open {
     pub seen: Vec<Arc<dyn Allocator>>,
     /// The pools at their bottom, and what they had done before.
     pub pools: Vec<(Arc<dyn Allocator>, Stats)>,
-    /// Whether somebody was asked who keeps no count of what is recycled.
+    /// Whether somebody was asked who keeps no count of what is recycled, or a pool also by threads that don't count.
     pub others: bool,
 }
 
@@ -72,9 +72,14 @@ impl State {
         self.regions.iter_mut().filter(move |region| region.thread.is_none_or(|only| only == by))
     }
 
-    /// Whether all regions that this concerns have met an allocator.
+    /// Whether all regions that this concerns have met an allocator. Regions of other threads alone, which met it, too,
+    /// can't tell from now on what it recycled for them.
     pub(super) fn knows(&mut self, allocator: Option<&Arc<dyn Allocator>>) -> bool {
-        self.of_thread(thread()).all(|region| region.knows(allocator))
+        let by = thread();
+        for region in self.regions.iter_mut().filter(|region| region.thread.is_some_and(|only| only != by)) {
+            region.others |= region.knows(allocator);
+        }
+        self.of_thread(by).all(|region| region.knows(allocator))
     }
 
     /// Notes an allocator, with the pool at its bottom and what that had done before.

@@ -1,5 +1,6 @@
 //! Small pages into huge ones, now.
 
+use super::proofs;
 use super::receipt::Reason;
 use super::touch::GoOn;
 use crate::os::{self, Errno};
@@ -15,6 +16,7 @@ pub fn collapse(range: (usize, usize), go_on: GoOn<'_>) -> (usize, Option<Reason
         return (0, Some(Reason::Small));
     }
     let (mut huge, mut why_not) = (0, None);
+    proofs::doubt(start, end - start); // a huge page is made where most of its small ones were
     for address in (start..end).step_by(page) {
         match (0..TRIES).find_map(|_| {
             os::collapse(address, page).map_or_else(|e| (e != Errno::AGAIN).then_some(Err(e)), |()| Some(Ok(())))

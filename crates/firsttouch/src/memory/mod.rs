@@ -23,7 +23,7 @@ pub(crate) mod mapping;
 pub mod migration;
 mod open;
 mod orders;
-mod page;
+pub(crate) mod page;
 pub mod placement;
 pub mod policy;
 pub(crate) mod proofs;

@@ -4,7 +4,10 @@
 
 use super::address_map;
 use super::segment::Segment;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// How often somebody moved pages.
+static MOVES: AtomicU32 = AtomicU32::new(0);
 
 /// Bytes of the bits of `units`.
 pub(super) const fn bytes(units: usize) -> usize {
@@ -52,8 +55,14 @@ impl Segment {
     }
 }
 
+/// How often somebody moved pages, for who keeps blocks that lie in no segment.
+pub(crate) fn moves() -> u32 {
+    MOVES.load(Relaxed)
+}
+
 /// Pages of somebody's block may have moved to another node.
 pub(crate) fn doubt(address: usize, size: usize) {
+    MOVES.fetch_add(1, Relaxed);
     let Some((segment, first)) = address_map::find(address) else { return };
     let last = segment.unit_of(address + size.max(1) - 1).unwrap_or(first).min(segment.top.get().saturating_sub(1));
     segment.doubt(first, (last + 1).saturating_sub(first));

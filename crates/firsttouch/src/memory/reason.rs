@@ -32,6 +32,8 @@ pub enum Reason {
     Unsupported,
     /// Somebody interrupted it.
     Interrupted,
+    /// The process may not lock so much.
+    LockLimit,
     /// The kernel's error.
     Errno(i32),
 }
@@ -68,12 +70,13 @@ impl Reason {
             Self::Axis => 11,
             Self::Unsupported => 12,
             Self::Interrupted => 13,
-            Self::Errno(_) => 14,
+            Self::LockLimit => 14,
+            Self::Errno(_) => 15,
         }
     }
 
     /// Every one, in that order.
-    pub(super) const ALL: [Self; 14] = [
+    pub(super) const ALL: [Self; 15] = [
         Self::Small,
         Self::Waste,
         Self::Alignment,
@@ -87,6 +90,7 @@ impl Reason {
         Self::Axis,
         Self::Unsupported,
         Self::Interrupted,
+        Self::LockLimit,
         Self::Errno(0),
     ];
 }
@@ -109,6 +113,7 @@ impl fmt::Display for Reason {
             Self::Axis => write!(f, "here bytes are known and no axes, so the slabs are of bytes"),
             Self::Unsupported => write!(f, "the kernel can't"),
             Self::Interrupted => write!(f, "it was interrupted"),
+            Self::LockLimit => write!(f, "RLIMIT_MEMLOCK does not allow so much (ulimit -l)"),
             Self::Errno(0) => write!(f, "the kernel refused"),
             Self::Errno(code) => write!(f, "the kernel refused: {}", std::io::Error::from_raw_os_error(*code)),
         }

@@ -65,8 +65,11 @@ impl Topology {
     fn single(read: &dyn Fn(&str) -> Option<String>) -> Self {
         let processors = read("/sys/devices/system/cpu/online").and_then(|text| Processors::parse(&text));
         let processors = processors.unwrap_or_else(|| (0..os::processors()).collect());
-        let memory = read("/proc/meminfo").and_then(|text| memory_of(&text));
-        let node = Node { number: 0, processors, memory, distances: vec![10] };
+        let memory = read("/proc/meminfo").and_then(|text| memory_of(&text)).unwrap_or_else(|| {
+            let free = os::headroom();
+            NodeMemory { total: os::memory_total(), free, available: free }
+        });
+        let node = Node { number: 0, processors, memory: Some(memory), distances: vec![10] };
         Self { nodes: vec![node], possible: Nodes::one(0) }
     }
 
@@ -168,5 +171,6 @@ mod tests {
     fn where_the_kernel_shows_no_nodes_there_is_one() {
         let found = Topology::read_by(&|_| None);
         assert_eq!((found.nodes.len(), found.highest(), found.nodes[0].processors.is_empty()), (1, 0, false));
+        assert_eq!((found.lacks(0), found.nodes[0].memory.unwrap().total), (None, crate::os::memory_total()));
     }
 }

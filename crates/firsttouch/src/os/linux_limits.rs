@@ -96,9 +96,21 @@ pub fn why_refused(size: usize, error: Errno) -> Limit {
     }
 }
 
+/// Bytes of the machine's memory, and of what nobody uses: where there is no /proc.
+fn machine() -> (usize, usize) {
+    // SAFETY: numbers may be zero, and the kernel writes one sysinfo.
+    unsafe {
+        let mut info: libc::sysinfo = std::mem::zeroed();
+        match libc::sysinfo(&mut info) {
+            0 => (info.totalram as usize * info.mem_unit as usize, info.freeram as usize * info.mem_unit as usize),
+            _ => (usize::MAX, usize::MAX),
+        }
+    }
+}
+
 /// Bytes of memory in the machine or, where it is less, that the container may use.
 pub fn memory_total() -> usize {
-    let total = meminfo("MemTotal").unwrap_or(usize::MAX);
+    let total = meminfo("MemTotal").unwrap_or_else(|| machine().0);
     cgroup().map_or(total, |(limit, _)| total.min(limit))
 }
 
@@ -113,7 +125,7 @@ pub fn resident() -> usize {
 /// Bytes that the machine and the container can still give: the smaller of MemAvailable and what the memory cgroup's
 /// limit leaves.
 pub fn headroom() -> usize {
-    let free = meminfo("MemAvailable").unwrap_or(usize::MAX);
+    let free = meminfo("MemAvailable").unwrap_or_else(|| machine().1);
     cgroup().map_or(free, |(limit, used)| free.min(limit.saturating_sub(used)))
 }
 

@@ -65,6 +65,16 @@ unsafe impl Allocator for Aligned {
         }
     }
 
+    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
+        // SAFETY: as for `deallocate`.
+        unsafe {
+            match address_map::find(address.as_ptr() as usize) {
+                Some(_) => self.pages.resize_in_place(address, size),
+                None => size <= usable(address.as_ptr().cast()),
+            }
+        }
+    }
+
     fn trim(&self) -> usize {
         self.pages.trim()
     }

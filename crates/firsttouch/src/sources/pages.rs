@@ -12,6 +12,10 @@ use crate::stats::Stats;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::Arc;
 
+/// A shrinking block gives its end back if that is at least this large, and an eighth of the block: what is less may grow
+/// again where it stands.
+pub(super) const CUT_MIN: usize = 1 << 20;
+
 /// See the module. With `huge`, blocks of at least a huge page are aligned to it and ask for it.
 pub struct Pages {
     huge: bool,
@@ -76,6 +80,21 @@ unsafe impl Allocator for Pages {
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
         heap::span_at(address.as_ptr() as usize).map_or(0, |(_, span)| span.bytes())
+    }
+
+    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
+        let Some((kind, span)) = heap::span_at(address.as_ptr() as usize) else { return false };
+        if size > span.bytes() {
+            return false;
+        }
+        let page = if kind == Kind::Huge { heap::huge_page() } else { os::page_size() };
+        let keep = size.max(1).next_multiple_of(page);
+        if span.bytes().saturating_sub(keep) >= CUT_MIN.max(span.bytes() / 8) {
+            self.heap.shrink(kind, span, (keep >> span.segment.unit_shift) as u32);
+            self.heap.purge(0, usize::MAX);
+        }
+        span.segment.set_asked(span.start, size);
+        true
     }
 
     fn trim(&self) -> usize {

@@ -2,10 +2,12 @@
 
 #![allow(unsafe_code)]
 
+use super::pages::CUT_MIN;
 use crate::allocator::{AllocError, Allocator, Block, Request};
 use crate::failure;
 use crate::memory::ledger::Ledger;
 use crate::memory::mapping;
+use crate::memory::page::{Page, page_bytes};
 use crate::memory::placement::Placement;
 use crate::memory::policy::Orders;
 use crate::memory::receipt::{Outcome, Receipt};
@@ -89,6 +91,25 @@ unsafe impl Allocator for PlacedPages {
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
         self.ledger.get(address).map_or(0, |receipt| receipt.bytes)
+    }
+
+    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
+        let Some(mut receipt) = self.ledger.get(address).filter(|receipt| size <= receipt.bytes) else { return false };
+        let page = if receipt.page == Page::Transparent { os::huge_page_size() } else { None };
+        let keep = size.max(1).next_multiple_of(page.unwrap_or(page_bytes(receipt.page)));
+        let (whole, cut) = (receipt.bytes, receipt.bytes.saturating_sub(keep));
+        receipt.asked = size;
+        if cut >= CUT_MIN.max(whole / 8) {
+            receipt.bytes = keep;
+            self.ledger.set(address, receipt); // first: once it is unmapped the end may be another block's
+            // SAFETY: the end is whole pages of the block's own mapping, and nothing uses it any more (the caller).
+            match unsafe { os::unmap(address.as_ptr() as usize + keep, cut) } {
+                Ok(()) => drop(self.bytes.fetch_sub(cut, Relaxed)),
+                Err(_) => receipt.bytes = whole,
+            }
+        }
+        self.ledger.set(address, receipt);
+        true
     }
 
     fn stats(&self) -> Stats {

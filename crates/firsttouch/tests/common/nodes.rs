@@ -154,6 +154,22 @@ pub fn grown(machine: &dyn Machine, pool: &dyn Allocator) {
     }
 }
 
+/// What somebody moves to the other node by `go`, and who frees it, is looked at before it is used again.
+pub fn moved(machine: &dyn Machine, pool: &dyn Allocator, go: &dyn Fn(usize, usize)) {
+    for size in SIZES {
+        let turn = || made(machine, pool, 0, size, false);
+        for _ in 0..2 {
+            let block = turn();
+            on(machine, 0, || drop(block)); // seen at home as it is taken again
+        }
+        let block = turn();
+        go(block.address, size);
+        on(machine, 0, || drop(block));
+        let block = turn();
+        on(machine, 0, || drop(block));
+    }
+}
+
 /// A program of random steps on random nodes, some of them for zeros.
 pub fn by_chance(machine: &dyn Machine, pool: &dyn Allocator, (seed, steps, zeros): (u64, usize, bool)) {
     let mut dice = seed;

@@ -118,7 +118,7 @@ unsafe impl Allocator for Guarded {
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         let refused = |error| {
-            failure::remember(error);
+            failure::pass_on(error);
             error
         };
         request.check().map_err(refused)?;

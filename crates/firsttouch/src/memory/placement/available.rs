@@ -21,15 +21,19 @@ pub(super) fn enough(size: usize, orders: Option<&Orders>, receipt: &Receipt, wh
     let bound = orders.filter(|orders| orders.mode == os::Mode::Bind && orders.nodes != with_memory());
     let nodes = bound.map_or(usize::MAX, |orders| Topology::read().available_on(&orders.nodes));
     let available = machine.min(nodes);
-    if size + size / 256 <= available {
-        return Ok(()); // the kernel's tables are about as much more
+    let tables = size / 256; // about
+    if size + tables <= available {
+        return Ok(());
     }
     let error = AllocError::new(receipt.asked, Limit::Available { available });
     let whose = match bound {
         Some(orders) if nodes < machine => format!("on nodes {}", orders.nodes),
         _ => "in this machine or its memory cgroup".into(),
     };
-    let reason = format!("{size} bytes are to be real at once ({what}), and {available} are available {whose}");
+    let reason = format!(
+        "{size} bytes are to be real at once ({what}), with about {tables} for the kernel's tables, and {available} are \
+         available {whose}"
+    );
     failure::explain(error, reason);
     Err(error)
 }

@@ -9,11 +9,11 @@ use crate::os;
 /// # Errors
 /// Where the limit does not allow it.
 pub(super) fn lock((address, size): (usize, usize), receipt: &mut Receipt) -> Result<(), AllocError> {
-    let Err(error) = os::lock(address, size) else {
+    if os::lock(address, size).is_ok() {
         receipt.lock = Outcome::Granted;
         return Ok(());
-    };
-    receipt.lock = Outcome::Refused(Reason::of(error));
+    }
+    receipt.lock = Outcome::Refused(Reason::LockLimit);
     let limit = os::lock_limit().unwrap_or(usize::MAX);
     let failed = AllocError::new(receipt.asked, Limit::Locked { limit });
     failure::explain(

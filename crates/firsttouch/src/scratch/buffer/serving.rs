@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[cold]
 fn remembered(refused: Refused) -> Refused {
     if let Refused::Failed(error) = refused {
-        failure::remember(error);
+        failure::pass_on(error);
     }
     refused
 }

@@ -122,7 +122,7 @@ impl<'a, R: Read> Player<'a, R> {
                 let address = self.target.allocate(size, zeroed);
                 self.refused += u64::from(address.is_null());
                 let there = if zeroed { self.zeroed.next().copied().unwrap_or(UNKNOWN) } else { UNKNOWN };
-                let end = if there == UNKNOWN { size } else { size.min(there as usize * os::page_size()) };
+                let end = if there == UNKNOWN { size } else { size.min(end_of(address as usize, there as usize)) };
                 let (at, none) = (block as usize, Block { address: null_mut(), size: 0 });
                 self.blocks.resize(self.blocks.len().max(at + 1), none);
                 self.blocks[at] = Block { address, size };
@@ -183,4 +183,11 @@ impl<'a, R: Read> Player<'a, R> {
         (0..self.blocks.len()).for_each(|at| self.free(at));
         Outcome { seconds: self.spent.as_secs_f64(), events: self.played, refused: self.refused, peak_in_use }
     }
+}
+
+/// Where the first `pages` pages end of a block that may begin within one: a byte more would be a page more, and where
+/// pages are huge two MiB.
+fn end_of(address: usize, pages: usize) -> usize {
+    let page = os::page_size();
+    (pages * page).saturating_sub(address % page)
 }

@@ -5,6 +5,7 @@ use super::shelf::Idle;
 use crate::allocator::Allocator;
 use crate::memory::homes::Homes;
 use crate::memory::policy::Policy;
+use crate::memory::proofs;
 use crate::memory::strays::{self, Found};
 use crate::sources::PlacedPages;
 use std::any::Any;
@@ -25,9 +26,11 @@ impl Over {
 
     /// Whether an idle block may serve its home: its pages are there, or it is somebody else who decided that.
     pub(super) fn is_at_home(&self, homes: &Homes, idle: &mut Idle) -> bool {
-        let (forks, epoch) = (self.forks.load(Relaxed), self.epoch.load(Relaxed).wrapping_add(1));
+        // A fork copies pages, and a move leaves none where it was.
+        let now = self.forks.load(Relaxed).wrapping_add(proofs::moves()).max(1);
+        let epoch = self.epoch.load(Relaxed).wrapping_add(1);
         let takes_any = || self.untold.load(Relaxed) || self.elsewhere.load(Relaxed) == epoch;
-        if idle.seen == forks || takes_any() {
+        if idle.seen == now || takes_any() {
             return true;
         }
         let look = || match homes.policy_leads(idle.home)? {
@@ -35,7 +38,7 @@ impl Over {
             false => Ok(Found::Absent),
         };
         match look() {
-            Ok(Found::Home) => idle.seen = forks,
+            Ok(Found::Home) => idle.seen = now,
             Ok(Found::Absent) => {}
             Ok(Found::Away) if homes.has_room(idle.home, idle.size) => return false,
             Ok(Found::Away) => self.elsewhere.store(epoch, Relaxed),

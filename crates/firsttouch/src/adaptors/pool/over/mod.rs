@@ -189,7 +189,7 @@ unsafe impl Allocator for Over {
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         let refused = |error| {
             self.state.lock().counts.failures += 1;
-            failure::remember(error);
+            failure::pass_on(error);
             error
         };
         request.check().map_err(refused)?;

@@ -1,0 +1,32 @@
+"""Tables stay readable where there is no room for their columns."""
+
+import io
+
+import pytest
+
+from firsttouch.measuring.report import Table
+
+pytest.importorskip("rich")
+
+TABLE = Table("Medians", ("allocator", "wall time", "speed-up (95 %)"), [("NumPy's default", "391 ms ± 3.1 %", "1")])
+
+
+def shown(width: int) -> str:
+    from rich.console import Console
+
+    from firsttouch.measuring.console import show
+
+    stream = io.StringIO()
+    show(TABLE, Console(file=stream, width=width, highlight=False, markup=False))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("width", [10, 30, 200])
+def test_no_figure_is_torn(width: int) -> None:
+    assert "391 ms ± 3.1 %" in shown(width)
+    assert "NumPy's default" in shown(width)
+
+
+def test_each_row_is_a_block_where_it_is_narrow() -> None:
+    assert "  wall time        391 ms ± 3.1 %\n  speed-up (95 %)  1\n" in shown(20)
+    assert "─" in shown(200)

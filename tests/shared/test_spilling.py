@@ -1,0 +1,56 @@
+"""A worker of Dask that spills reads its data again, however long that takes: a handle would have ended by then."""
+
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("distributed", reason="Dask's distributed is not installed")
+
+from distributed.protocol import deserialize, serialize
+from distributed.spill import SpillBuffer
+
+import firsttouch as ft
+import firsttouch.dask
+from tests.shared.work import memory_files
+
+
+@dataclass
+class Holder:
+    """Anything that has an array in it, and is pickled as a whole."""
+
+    array: np.ndarray
+
+    def __sizeof__(self) -> int:
+        return self.array.nbytes
+
+
+@pytest.mark.parametrize("wrap", [lambda a: a, lambda a: [a], lambda a: {"a": a}, Holder, lambda a: a[::2]])
+def test_what_is_spilled_is_data(tmp_path: Path, wrap: Callable[[np.ndarray], Any]) -> None:
+    buffer: Any = SpillBuffer(str(tmp_path), target=1000)
+    before = memory_files()
+    buffer["key"] = wrap(ft.share(np.arange(10_000)))
+    assert len(buffer.slow) == 1
+    assert memory_files() == before  # no ticket is out, and nothing waits for one
+    found = buffer["key"]
+    array = {list: lambda: found[0], dict: lambda: found["a"], Holder: lambda: found.array}.get(
+        type(found), lambda: found
+    )()
+    assert type(array) is np.ndarray
+    assert array.flags.writeable
+    assert array[-1] in (9_998, 9_999)
+
+
+def test_what_is_sent_is_a_handle_or_the_frames_of_any_array() -> None:
+    a = ft.share(np.arange(100_000))
+    _, frames = serialize(a)
+    assert sum(map(len, frames)) < 1000
+    copied = a.copy()
+    header, frames = serialize(copied)
+    assert any(np.shares_memory(np.frombuffer(frame, np.uint8), copied) for frame in frames if len(frame))
+    assert np.array_equal(deserialize(header, frames), a)
+    pickle.loads(pickle.dumps(a))
