@@ -76,6 +76,16 @@ def test_a_child_that_ends_as_soon_as_it_has_sent(context: Any) -> None:
         assert pool.apply(work.total, (ft.share(arrived),)) == 499_500
 
 
+def test_what_is_pickled_while_its_process_ends(context: Any) -> None:
+    queue = context.Queue()
+    child = context.Process(target=work.put_behind, args=(queue, 1000))
+    child.start()
+    assert isinstance(work.take(queue), work.Slow)
+    arrived = work.take(queue)
+    child.join(60)
+    assert (child.exitcode, arrived.sum()) == (0, 499_500)
+
+
 def test_an_argument_of_a_process(context: Any) -> None:
     a = ft.shared(10)
     child = context.Process(target=work.write, args=(a, 8.0))

@@ -73,6 +73,20 @@ def put(into: Any, n: int) -> None:
     into.put(made(n))
 
 
+class Slow:
+    """Takes its time to be pickled."""
+
+    def __reduce__(self) -> Any:
+        time.sleep(0.5)
+        return Slow, ()
+
+
+def put_behind(into: Any, n: int) -> None:
+    """The same behind something that holds up the thread which pickles; the process ends meanwhile."""
+    into.put(Slow())
+    into.put(made(n))
+
+
 def put_and_wait(into: Any, n: int, wait: Any) -> None:
     """Hands an array over and lets it go; ends when it is told."""
     a = made(n)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import errno
 import os
-import sys
 import weakref
 from functools import cache
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import SharedMapping
-from firsttouch.sharing import callers, missing
+from firsttouch.sharing import callers, lingering, missing  # noqa: F401 (lingering begins here)
 from firsttouch.sharing.errors import LostOnTheWayError, SharedArrayError
 
 if TYPE_CHECKING:
@@ -24,12 +22,6 @@ Where = tuple[str, str, int]
 
 #: What this process maps: by the memory's name, and whether it may be written. The same memory is mapped once.
 mapped: weakref.WeakValueDictionary[tuple[str, bool], SharedMapping] = weakref.WeakValueDictionary()
-
-#: Seconds that a process which ends waits for handles under way.
-_LINGER = 2.0
-
-_ends = 0
-"""The process that waits at its end: a forked child forgets what was to be done then."""
 
 
 @cache
@@ -49,7 +41,6 @@ def where() -> Where:
 def made(mapping: SharedMapping, a: np.ndarray) -> tuple[Any, ...]:
     """What :func:`arrive` needs."""
     words = mapping.handle()
-    _wait_at_the_end()
     offset = a.__array_interface__["data"][0] - mapping.address if a.size else 0
     return where(), words, offset, a.shape, a.strides, a.dtype, bool(a.flags.writeable)
 
@@ -127,19 +118,3 @@ def _refused(process: int, nbytes: int, why: str, code: int) -> Exception:
         )
     hint = ": each shared array takes a file number, see RLIMIT_NOFILE (ulimit -n)" if code == errno.EMFILE else ""
     return SharedArrayError(f"a shared array of process {process} can't be opened: {os.strerror(code)}{hint}")
-
-
-def _wait_at_the_end() -> None:
-    """Lets this process wait, when it ends, for handles that nobody has opened yet."""
-    global _ends
-    if _ends == os.getpid():
-        return
-    _ends = os.getpid()
-    atexit.register(_linger)
-    util = sys.modules.get("multiprocessing.util")
-    if util is not None:  # its children end without atexit; queues are flushed at -5
-        util.Finalize(None, _linger, exitpriority=-100)
-
-
-def _linger() -> None:
-    _firsttouch.shared_linger(_LINGER)
