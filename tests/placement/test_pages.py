@@ -151,13 +151,14 @@ def test_locked_memory_beyond_the_limit_is_a_clear_error() -> None:
     program = """
         import ctypes, os, resource
         import firsttouch as ft
+        locked, receipt = ft.pages(lock=True), ft.receipt
         resource.setrlimit(resource.RLIMIT_MEMLOCK, (1 << 20, 1 << 20))
         if os.getuid() == 0:  # root may lock whatever it likes
             os.setgid(65534), os.setuid(65534)
-        small = ft.pages(lock=True).zeros(1 << 16, "u1")
-        assert ft.receipt(small).locked
+        small = locked.zeros(1 << 16, "u1")
+        assert receipt(small).locked
         try:
-            ft.pages(lock=True).zeros(4 << 20, "u1")
+            locked.zeros(4 << 20, "u1")
         except MemoryError as error:
             print(error)
         """
