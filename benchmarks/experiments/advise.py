@@ -51,9 +51,9 @@ def run(quick: bool) -> Section:
     table = Table("", ["program", "NumPy's time", "estimated gain", "measured gain", "of the time"])
     estimates, gains = [], []
     for name in NAMES[:4] if quick else NAMES:
-        advised = estimated(name, 1 if quick else 2)
+        advised = estimated(name, 1 if quick else 3)
         call = Call("benchmarks.tasks.advise", "measure", {"name": name})
-        samples = collect([NUMPY, FIRSTTOUCH], call, Plan(2 if quick else 5, 1), FOOTPRINT)
+        samples = collect([NUMPY, FIRSTTOUCH], call, Plan(2 if quick else 12, 1), FOOTPRINT)
         plain, pooled = (samples.column(contender, "processor") for contender in (NUMPY, FIRSTTOUCH))
         seconds, share = median(plain), median((plain - pooled) / plain)
         estimates.append(advised / seconds.value)

@@ -198,7 +198,8 @@ impl Summary {
         let line = self.line(detail);
         line.lifetimes.note(now - living.since);
         line.faults.add(faults, 1.0);
-        line.avoidable.add(faults, part);
+        line.avoidable.add(Faults { mapped: 0.0, ..faults }, part);
+        line.avoidable.mapped += if anew { 0.0 } else { faults.mapped }; // a pool maps memory for many blocks at once
         if living.zeroed {
             line.cleared += part * (faulted * os::page_size() as u64) as f64;
         }
