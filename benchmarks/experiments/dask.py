@@ -32,7 +32,7 @@ def run(quick: bool) -> Section:
         return section
     everyone = (DEFAULT, RAISED, PRELOAD, AGAIN)
     call = Call("benchmarks.tasks.dask", "expression", {"size": size, "chunk": 500})
-    samples = collect(everyone, call, Plan(1, 2) if quick else Plan(2, 4), 0)
+    samples = collect(everyone, call, Plan(1, 2) if quick else Plan(4, 6), 0)
     section.raw["expression"] = samples.replies
     table = Table("", ["cluster", "seconds", "firsttouch.dask / it"])
     for who in everyone:
