@@ -87,9 +87,7 @@ def _pool_totals() -> "dict[str, int]":
     firsttouch: Any = sys.modules.get("firsttouch")
     if not state.installed or firsttouch is None:
         return {}
-    totals: dict[str, int] = firsttouch._firsttouch.stats(
-        state.allocator
-    )  # as it is: a class would be built at the very end
+    totals: dict[str, int] = firsttouch.stats(state.allocator).as_dict()
     return totals
 
 

@@ -50,11 +50,10 @@ def collect(main: bool) -> "dict[str, Any]":
 
 def _last_failure() -> "dict[str, Any] | None":
     firsttouch: Any = sys.modules.get("firsttouch")
-    failure = firsttouch._firsttouch.last_failure() if state.installed and firsttouch else None
+    failure = firsttouch.last_failure() if state.installed and firsttouch else None
     if failure is None:
         return None
-    asked, limit, reason = failure
-    return {"text": reason, "asked": asked, "limit": limit, "reason": reason}
+    return {"text": str(failure), "asked": failure.asked, "limit": failure.limit, "reason": failure.reason}
 
 
 def _remarks(found: "dict[str, Any]") -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from firsttouch import _firsttouch
+from firsttouch.choosing import chosen
 from firsttouch.reports import Failure
 
 TYPE_CHECKING = False
@@ -11,14 +12,6 @@ if TYPE_CHECKING:
 
     from firsttouch._firsttouch import Allocator
     from firsttouch.own import AllocatorLike
-
-
-def _checked(allocator: AllocatorLike | None, caller: str) -> Allocator | None:
-    if allocator is None:
-        return None
-    from firsttouch.checking import checked  # only for who names one: most programs take the process's own pool
-
-    return checked(allocator, caller)
 
 
 def install(allocator: AllocatorLike | None = None) -> None:
@@ -32,14 +25,14 @@ def install(allocator: AllocatorLike | None = None) -> None:
     not an allocator or its blocks could not be told from others by their address. Where the platform has no backend it
     warns, and NumPy goes on as before.
     """
-    chosen = _checked(allocator, "install()")
+    named = chosen(allocator, "install()")
     if not _firsttouch.BACKEND:
         import warnings
 
         message = "firsttouch has no backend for this platform: NumPy's arrays stay with NumPy's own allocator"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         return
-    _firsttouch.install(chosen)
+    _firsttouch.install(named)
 
 
 def uninstall() -> None:
@@ -72,7 +65,7 @@ def trim(allocator: AllocatorLike | None = None) -> int:
 
     ``None`` is the installed one, or the process's own pool.
     """
-    return _firsttouch.trim(_checked(allocator, "trim()"))
+    return _firsttouch.trim(chosen(allocator, "trim()"))
 
 
 def last_failure() -> Failure | None:

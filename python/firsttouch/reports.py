@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from firsttouch import _firsttouch
+from firsttouch.choosing import chosen
 from firsttouch.record import Record
 
 TYPE_CHECKING = False
@@ -76,9 +77,4 @@ def stats(allocator: AllocatorLike | None = None) -> Stats:
 
     Zeros where it keeps no count.
     """
-    chosen = None
-    if allocator is not None:
-        from firsttouch.checking import checked
-
-        chosen = checked(allocator, "stats()")
-    return Stats(**_firsttouch.stats(chosen))
+    return Stats(**_firsttouch.stats(chosen(allocator, "stats()")))

@@ -48,10 +48,10 @@ def main(words: Sequence[str]) -> int:
 def _asked(words: Sequence[str]) -> tuple[dict[str, Any], program.Program]:
     own = words[: program.own(words, _WITH_VALUE)]
     if set(own) <= {"-q", "--quiet"}:  # almost always, and argparse takes as long as all the rest
-        _, found = program.split(words, _WITH_VALUE)
-        return ({"quiet": True} if own else {}), asked.there(found, "run")
-    given, program_ = asked.parse(_parser(), words, _WITH_VALUE)
-    return _settings(given), program_
+        _, behind = program.split(words, _WITH_VALUE)
+        return ({"quiet": True} if own else {}), asked.there(behind, "run")
+    given, found = asked.parse(_parser(), words, _WITH_VALUE)
+    return _settings(given), found
 
 
 def _parser() -> Parser:
