@@ -8,8 +8,10 @@ tuples of these.
 import ast
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
+
+from firsttouch.spelling import nearest
 
 T = TypeVar("T")
 
@@ -24,14 +26,6 @@ def parse(text: str, factories: Mapping[str, Callable[..., T]]) -> T:
     exist, and :exc:`TypeError` or :exc:`ValueError` where a factory does not take what it is given.
     """
     return _Reader(text.strip(), factories).read()
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """``" (did you mean pool?)"``, or nothing where no known word is near."""
-    import difflib  # only for who misspells
-
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f" (did you mean {near[0]}?)" if near else ""
 
 
 class _Reader(Generic[T]):

@@ -11,7 +11,8 @@ from _firsttouch_start import speak
 from firsttouch.cli import output, serving
 from firsttouch.cli.parser import Parser
 from firsttouch.cli.progress import Bar
-from firsttouch.cli.usage import BadUsageError, guess
+from firsttouch.cli.usage import BadUsageError
+from firsttouch.spelling import nearest
 
 if TYPE_CHECKING:
     from firsttouch.experiments.settings import Settings
@@ -92,7 +93,7 @@ def _names(given: argparse.Namespace) -> list[str]:
     names = given.names or (["all"] if given.quick or given.sizes else [])
     for name in names:
         if name != "all" and name not in NAMES:
-            near = guess(name, [*NAMES, "all"]) or f": there are {', '.join(NAMES)}"
+            near = nearest(name, [*NAMES, "all"]) or f": there are {', '.join(NAMES)}"
             raise BadUsageError(f"bench: no experiment {name!r}{near}")
     return list(NAMES) if "all" in names else list(dict.fromkeys(names))
 

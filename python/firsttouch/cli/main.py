@@ -7,7 +7,8 @@ import os
 import sys
 
 from _firsttouch_start import speak
-from firsttouch.cli.usage import BadUsageError, guess
+from firsttouch.cli.usage import BadUsageError
+from firsttouch.spelling import nearest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def _dispatch(words: list[str]) -> int:
         raise BadUsageError(f"a command is missing: one of {', '.join(COMMANDS)} (try firsttouch --help)")
     if command.endswith(".py") or os.path.exists(command):
         raise BadUsageError(f"{command!r} is no command; to run it: firsttouch run {command}")
-    raise BadUsageError(f"no command {command!r}{guess(command, COMMANDS)} (try firsttouch --help)")
+    raise BadUsageError(f"no command {command!r}{nearest(command, COMMANDS)} (try firsttouch --help)")
 
 
 def _help() -> str:

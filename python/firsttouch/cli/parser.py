@@ -4,7 +4,8 @@ import argparse
 from collections.abc import Sequence
 from typing import NoReturn
 
-from firsttouch.cli.usage import BadUsageError, guess
+from firsttouch.cli.usage import BadUsageError
+from firsttouch.spelling import nearest
 
 
 class Parser(argparse.ArgumentParser):
@@ -36,5 +37,5 @@ class Parser(argparse.ArgumentParser):
             word = left[0].partition("=")[0]
             known = [name for action in self._actions for name in action.option_strings]
             what = "no option" if word.startswith("-") else "one argument too many:"
-            self.error(f"{what} {word}{guess(word, known)}")
+            self.error(f"{what} {word}{nearest(word, known)}")
         return found
