@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -30,6 +32,22 @@ class Call:
 TOUCH = "firsttouch.measuring.process", "touch"
 
 
+@contextmanager
+def _ctrl_c_waits() -> Iterator[None]:
+    """In the main thread, Ctrl-C comes at the end of the block."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        signal.raise_signal(signal.SIGINT)
+
+
 class Worker:
     """One contender's process."""
 
@@ -40,14 +58,19 @@ class Worker:
         self.name = contender.name
         self._preload = contender.environment.get("LD_PRELOAD", "")
         self._hello: dict[str, Any] = {}
-        self._process = subprocess.Popen(
-            command,
-            env=contender.full_environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            process_group=0,  # Ctrl-C reaches the command alone, which then ends its workers
-        )
+        try:
+            with _ctrl_c_waits():  # or it may be there, and nobody know of it
+                self._process = subprocess.Popen(
+                    command,
+                    env=contender.full_environment(),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    process_group=0,  # Ctrl-C reaches the command alone, which then ends its workers
+                )
+        except KeyboardInterrupt as interrupt:
+            self.__exit__(KeyboardInterrupt, interrupt, None)
+            raise
 
     def __enter__(self) -> Self:
         return self

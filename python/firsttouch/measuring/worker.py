@@ -59,4 +59,7 @@ def serve(install: bool, expression: str | None = None) -> None:
 
 
 if __name__ == "__main__":
-    serve("--install" in sys.argv[1:], sys.argv[2] if len(sys.argv) > 2 else None)
+    try:
+        serve("--install" in sys.argv[1:], sys.argv[2] if len(sys.argv) > 2 else None)
+    except BrokenPipeError:  # whoever asked has gone, by Ctrl-C; at its end Python would try the pipe once more
+        os._exit(1)
