@@ -9,7 +9,7 @@ use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
 extern "C" fn resume(_: *mut c_void) -> c_int {
-    firsttouch::memory::caretaker::resume();
+    firsttouch::heap::caretaker::resume();
     0
 }
 

@@ -8,7 +8,7 @@
 use crate::allocator::PyAllocator;
 use firsttouch::allocator::{AllocError, Allocator, Block, Limit, Request};
 use firsttouch::failure;
-use firsttouch::memory::ledger::Ledger;
+use firsttouch::heap::ledger::Ledger;
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;

@@ -6,7 +6,7 @@
 #![allow(unsafe_code)] // Safety: what is listed here is never dropped.
 
 use firsttouch::allocator::Allocator;
-use firsttouch::memory::address_map;
+use firsttouch::vm::address_map;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Release};

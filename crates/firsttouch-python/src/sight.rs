@@ -1,8 +1,8 @@
 //! What stands behind an array, for Python to dress.
 
 use crate::numpy_api::NumPy;
-use firsttouch::memory::residency::{Look, footprint, look, nodes, summed};
 use firsttouch::os::{self, Call, page_size};
+use firsttouch::residency::{Look, footprint, look, nodes, summed};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyDict};

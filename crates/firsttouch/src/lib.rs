@@ -1,7 +1,7 @@
 //! The memory behind arrays.
 //!
 //! The floors, from the bottom: [`layout`] and [`allocator`] say what is asked and what is given; [`os`] is the only
-//! place that names a system call; [`memory`] makes what the system gives safe to hold; [`sources`] bring memory in;
+//! place that names a system call; [`vm`], [`heap`], [`numa`], [`pages`], [`residency`] and [`shared`] make what the system gives safe to hold; [`sources`] bring memory in;
 //! [`adaptors`] stand on another allocator; an [`arena`] is scratch memory for Rust; [`scratch`] memory is used again when
 //! its scope ends; a [`gauge`] counts what is asked for, and a [`trace`] records it. An arrow never runs back up, and
 //! nothing here knows of Python.
@@ -11,14 +11,21 @@ pub mod allocator;
 pub mod arena;
 pub mod failure;
 pub mod gauge;
+pub mod heap;
 pub mod layout;
-pub mod memory;
+pub mod numa;
 pub mod os;
+pub mod pages;
+mod reason;
+pub mod residency;
 pub mod scratch;
+pub mod shared;
 pub mod size;
 pub mod sources;
 pub mod stats;
+mod sync;
 pub mod trace;
+pub mod vm;
 
 pub use allocator::{AllocError, Allocator, Block, Request};
 pub use stats::Stats;

@@ -2,7 +2,7 @@
 
 use super::{handler, malloc, resize};
 use crate::owners;
-use firsttouch::memory::address_map;
+use firsttouch::vm::address_map;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 

@@ -3,7 +3,7 @@
 use super::watched::reallocate;
 use super::{handler, malloc};
 use firsttouch::gauge;
-use firsttouch::memory::address_map;
+use firsttouch::vm::address_map;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 

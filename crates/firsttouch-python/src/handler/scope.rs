@@ -3,8 +3,8 @@
 use super::watched::reallocate;
 use super::{Handler, handler, malloc};
 use firsttouch::gauge;
-use firsttouch::memory::address_map;
 use firsttouch::scratch::Scope;
+use firsttouch::vm::address_map;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 

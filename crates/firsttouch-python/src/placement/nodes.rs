@@ -1,6 +1,6 @@
 //! What there is of nodes.
 
-use firsttouch::memory::topology::Topology;
+use firsttouch::numa::topology::Topology;
 use firsttouch::os;
 use pyo3::prelude::*;
 
@@ -9,7 +9,7 @@ type NodeRow = (usize, Vec<usize>, Option<(usize, usize, usize)>, Vec<usize>);
 /// Nodes that are online: number, processors, memory (total, free, available), distances.
 #[pyfunction]
 fn numa_nodes() -> Vec<NodeRow> {
-    let row = |node: &firsttouch::memory::topology::Node| {
+    let row = |node: &firsttouch::numa::topology::Node| {
         let memory = node.memory.map(|memory| (memory.total, memory.free, memory.available));
         (node.number, node.processors.iter().collect(), memory, node.distances.clone())
     };

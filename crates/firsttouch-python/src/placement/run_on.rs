@@ -1,6 +1,6 @@
 //! The current thread on one node, for a block of code.
 
-use firsttouch::memory::run_on::{self, Before};
+use firsttouch::numa::run_on::{self, Before};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use std::thread::{self, ThreadId};

@@ -1,10 +1,10 @@
 //! Touching what exists.
 
 use super::waiting::interruptible;
-use firsttouch::memory::migration;
-use firsttouch::memory::receipt::Reason;
-use firsttouch::memory::touch::{self, Job, Pattern, Way};
 use firsttouch::os;
+use firsttouch::pages::migration;
+use firsttouch::pages::receipt::Reason;
+use firsttouch::pages::touch::{self, Job, Pattern, Way};
 use pyo3::exceptions::{PyMemoryError, PyOSError};
 use pyo3::prelude::*;
 

@@ -8,7 +8,7 @@ use crate::install::process_pool;
 use crate::sites;
 use crate::stacks::find;
 use firsttouch::allocator::Allocator;
-use firsttouch::memory::policy::Policy;
+use firsttouch::numa::policy::Policy;
 use firsttouch::os;
 use firsttouch::scratch::{Buffer, Options};
 use firsttouch::sources::PlacedPages;

@@ -14,8 +14,8 @@ pub use region::{Counts, Recycling, Region};
 pub use state::Living;
 
 use crate::allocator::Allocator;
-use crate::memory::caretaker::{self, Ward};
-use crate::memory::lock::Lock;
+use crate::heap::caretaker::{self, Ward};
+use crate::sync::lock::Lock;
 use state::State;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Once};

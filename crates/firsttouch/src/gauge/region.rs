@@ -3,7 +3,7 @@
 use super::state::Open;
 use super::{OPEN, STATE, set_up};
 use crate::allocator::Allocator;
-use crate::memory::caretaker;
+use crate::heap::caretaker;
 use crate::scratch::thread;
 use crate::stats::Stats;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use super::LEAST;
 use super::region::Counts;
 use crate::allocator::Allocator;
-use crate::memory::ledger::Part;
+use crate::heap::ledger::Part;
 use crate::scratch::thread;
 use crate::stats::Stats;
 use std::collections::HashMap;

@@ -18,13 +18,14 @@ mod zero;
 
 use crate::allocator::{AllocError, Allocator, Block, Request};
 use crate::failure;
+use crate::heap::caretaker;
+use crate::heap::heap::{self, Kind};
 use crate::layout::round_up;
-use crate::memory::heap::{self, Kind};
-use crate::memory::homes::Homes;
-use crate::memory::lock::Lock;
-use crate::memory::{address_map, caretaker};
+use crate::numa::homes::Homes;
 use crate::os;
 use crate::stats::Stats;
+use crate::sync::lock::Lock;
+use crate::vm::address_map;
 use heaps::Heaps;
 use meter::Meter;
 use shard::{Recent, Shard};

@@ -3,7 +3,7 @@
 use super::super::care::idle_limit;
 use super::Over;
 use crate::allocator::Allocator;
-use crate::memory::caretaker::{self, Ward};
+use crate::heap::caretaker::{self, Ward};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl Over {
