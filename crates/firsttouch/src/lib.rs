@@ -3,14 +3,13 @@
 //! The floors, from the bottom: [`layout`] and [`allocator`] say what is asked and what is given; [`os`] is the only
 //! place that names a system call; [`vm`], [`heap`], [`numa`], [`pages`], [`residency`] and [`shared`] make what the system gives safe to hold; [`sources`] bring memory in;
 //! [`adaptors`] stand on another allocator; an [`arena`] is scratch memory for Rust; [`scratch`] memory is used again when
-//! its scope ends; a [`gauge`] counts what is asked for, and a [`trace`] records it. An arrow never runs back up, and
+//! its scope ends. An arrow never runs back up, and
 //! nothing here knows of Python.
 
 pub mod adaptors;
 pub mod allocator;
 pub mod arena;
 pub mod failure;
-pub mod gauge;
 pub mod heap;
 pub mod layout;
 pub mod numa;
@@ -23,8 +22,8 @@ pub mod shared;
 pub mod size;
 pub mod sources;
 pub mod stats;
-mod sync;
-pub mod trace;
+#[doc(hidden)]
+pub mod sync;
 pub mod vm;
 
 pub use allocator::{AllocError, Allocator, Block, Request};

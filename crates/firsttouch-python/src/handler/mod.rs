@@ -15,9 +15,9 @@ use crate::allocator::has_slabs;
 use crate::guarded_by_gil::GuardedByGil;
 use crate::numpy_api::{Functions, RawAllocator, RawHandler};
 use firsttouch::allocator::{Allocator, Request};
-use firsttouch::gauge;
 use firsttouch::scratch::Scope;
 use firsttouch::vm::address_map;
+use firsttouch_trace::profile;
 use front::{free_front, free_owned, realloc_front};
 use own::{free_mixed, free_own, realloc_mixed, realloc_own};
 use pyo3::prelude::*;
@@ -319,7 +319,7 @@ unsafe extern "C" fn serve_zeroed(ctx: *mut c_void, count: usize, size: usize) -
 }
 
 fn allocate(handler: &Handler, request: Request) -> *mut c_void {
-    if gauge::is_open() && handler.kind != Kind::Front {
+    if profile::is_open() && handler.kind != Kind::Front {
         return watched::allocate(handler, request); // the front tells of its blocks itself
     }
     give(handler, request)

@@ -2,8 +2,8 @@
 
 use super::watched::reallocate;
 use super::{handler, malloc};
-use firsttouch::gauge;
 use firsttouch::vm::address_map;
+use firsttouch_trace::profile;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
@@ -35,7 +35,7 @@ pub(super) unsafe extern "C" fn free_own(ctx: *mut c_void, pointer: *mut c_void,
     // SAFETY: as for `free_front`.
     unsafe {
         if let Some(address) = NonNull::new(pointer.cast()) {
-            gauge::goes(pointer as usize);
+            profile::on_free(pointer as usize);
             handler(ctx).allocator().deallocate(address);
         }
     }

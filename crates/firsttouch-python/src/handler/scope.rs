@@ -2,9 +2,9 @@
 
 use super::watched::reallocate;
 use super::{Handler, handler, malloc};
-use firsttouch::gauge;
 use firsttouch::scratch::Scope;
 use firsttouch::vm::address_map;
+use firsttouch_trace::profile;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
@@ -22,7 +22,7 @@ pub(super) unsafe extern "C" fn free_scope(ctx: *mut c_void, pointer: *mut c_voi
     // SAFETY: NumPy gives back a block that the scope or the next handler gave, and passes the handler's own context.
     unsafe {
         let handler = handler(ctx);
-        gauge::goes(pointer as usize);
+        profile::on_free(pointer as usize);
         if asked(handler, pointer).is_none_or(|(scope, address)| !scope.try_deallocate(address)) {
             (handler.next.free)(handler.next.ctx, pointer, size);
         }

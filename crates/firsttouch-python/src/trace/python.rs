@@ -3,9 +3,9 @@
 use super::target::Played;
 use super::{front, lines};
 use crate::allocator::PyAllocator;
-use firsttouch::trace::replay::{Options, Survey, Touch, replay};
-use firsttouch::trace::summary::{Faults, Summary};
-use firsttouch::trace::{Facts, TraceError, recorder};
+use firsttouch_trace::replay::{Options, Survey, Touch, replay};
+use firsttouch_trace::summary::{Faults, Summary};
+use firsttouch_trace::{Facts, TraceError, recorder};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -18,7 +18,7 @@ use std::time::Duration;
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 /// Somebody whose idle memory is looked after.
-pub(crate) trait Ward: Sync {
+pub trait Ward: Sync {
     /// A tick has passed.
     fn tick(&self);
     /// Whether ticks age what it keeps: they pause while somebody measures.
@@ -63,7 +63,7 @@ static TASK: AtomicU32 = AtomicU32::new(0);
 ///
 /// # Safety
 /// The ward lives until [`leave`].
-pub(crate) unsafe fn enter(ward: *const dyn Ward) {
+pub unsafe fn enter(ward: *const dyn Ward) {
     static FORKS: Once = Once::new();
     FORKS.call_once(|| os::at_fork(before_fork, after_fork, after_fork));
     // SAFETY: the caller's promise.
@@ -71,13 +71,13 @@ pub(crate) unsafe fn enter(ward: *const dyn Ward) {
 }
 
 /// Looks after `ward` no more.
-pub(crate) fn leave(ward: *const dyn Ward) {
+pub fn leave(ward: *const dyn Ward) {
     CARE.lock().wards.retain(|&other| !std::ptr::addr_eq(other, ward));
 }
 
 /// Makes sure that the thread runs; whether it does. Where it can't be had, pools tick as they are used.
 #[inline]
-pub(crate) fn ensure() -> bool {
+pub fn ensure() -> bool {
     RUNS.load(SeqCst) != 0 || start()
 }
 
@@ -101,7 +101,7 @@ fn start() -> bool {
 
 /// Lets time stand still for idle memory, or pass again: while somebody measures, what is recycled must not depend on
 /// the clock. Bounds on idle memory hold all the same, as requests see to them.
-pub(crate) fn rest(rests: bool) {
+pub fn rest(rests: bool) {
     RESTS.store(rests, Relaxed);
 }
 

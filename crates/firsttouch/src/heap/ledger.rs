@@ -15,7 +15,7 @@ const PARTS: usize = 16;
 
 /// Addresses are spread already; a product moves their middle bits up, where the table looks.
 #[derive(Default)]
-pub(crate) struct Spread(u64);
+pub struct Spread(u64);
 
 impl Hasher for Spread {
     fn finish(&self) -> u64 {
@@ -32,7 +32,8 @@ impl Hasher for Spread {
     }
 }
 
-pub(crate) type Part<T> = HashMap<usize, T, BuildHasherDefault<Spread>>;
+/// One shard of a [`Ledger`], by address.
+pub type Part<T> = HashMap<usize, T, BuildHasherDefault<Spread>>;
 
 #[repr(align(64))]
 struct Apart<T>(Lock<Part<T>>);

@@ -16,13 +16,13 @@ const FIRST: Duration = Duration::from_micros(20);
 const LAST: Duration = Duration::from_millis(1);
 
 /// A word that nobody is woken by.
-pub(crate) struct Brief(AtomicU32);
+pub struct Brief(AtomicU32);
 
 /// A value that one thread at a time may use.
-pub(crate) type BriefLock<T> = Lock<T, Brief>;
+pub type BriefLock<T> = Lock<T, Brief>;
 
 /// The right to use a [`BriefLock`]'s value until it is dropped.
-pub(crate) type Guard<'a, T> = lock::Guard<'a, T, Brief>;
+pub type Guard<'a, T> = lock::Guard<'a, T, Brief>;
 
 impl Brief {
     #[cold]

@@ -13,18 +13,20 @@ const HELD: u32 = 1;
 const WANTED: u32 = 2; // held, and somebody sleeps on it
 
 /// The word behind a lock: how it is taken and given up.
-pub(crate) trait Word {
+pub trait Word {
     /// A word that nobody holds.
     #[allow(clippy::declare_interior_mutable_const)] // each lock is made with one of its own
     const FREE: Self;
+    /// Takes it, after waiting for its holder.
     fn lock(&self);
     /// Takes it, if nobody holds it; whether that was so.
     fn try_lock(&self) -> bool;
+    /// Gives it up.
     fn unlock(&self);
 }
 
 /// A word that wakes who sleeps on it.
-pub(crate) struct Futex(AtomicU32);
+pub struct Futex(AtomicU32);
 
 #[cfg(not(shuttle))]
 impl Futex {
@@ -95,7 +97,7 @@ impl Word for Futex {
 }
 
 /// A value that one thread at a time may use.
-pub(crate) struct Lock<T, W: Word = Futex> {
+pub struct Lock<T, W: Word = Futex> {
     word: W,
     value: UnsafeCell<T>,
 }
@@ -106,27 +108,29 @@ unsafe impl<T: Send, W: Word + Sync> Sync for Lock<T, W> {}
 unsafe impl<T: Send, W: Word + Send> Send for Lock<T, W> {}
 
 /// The right to use a [`Lock`]'s value until it is dropped.
-pub(crate) struct Guard<'a, T, W: Word = Futex>(&'a Lock<T, W>);
+pub struct Guard<'a, T, W: Word = Futex>(&'a Lock<T, W>);
 
 impl<T, W: Word> Lock<T, W> {
-    pub(crate) const fn new(value: T) -> Self {
+    /// A lock that nobody holds.
+    pub const fn new(value: T) -> Self {
         Self { word: W::FREE, value: UnsafeCell::new(value) }
     }
 
+    /// The right to use the value, after waiting for its holder.
     #[inline]
-    pub(crate) fn lock(&self) -> Guard<'_, T, W> {
+    pub fn lock(&self) -> Guard<'_, T, W> {
         self.word.lock();
         Guard(self)
     }
 
     /// The value, if nobody else uses it now.
     #[inline]
-    pub(crate) fn try_lock(&self) -> Option<Guard<'_, T, W>> {
+    pub fn try_lock(&self) -> Option<Guard<'_, T, W>> {
         self.word.try_lock().then(|| Guard(self)) // lazily: a guard that is dropped unlocks
     }
 
     /// Takes the lock and keeps it, until [`Lock::release`].
-    pub(crate) fn hold(&self) {
+    pub fn hold(&self) {
         self.word.lock();
     }
 
@@ -135,7 +139,7 @@ impl<T, W: Word> Lock<T, W> {
     /// # Safety
     /// The lock is held by `hold`, and no other reference to the value lives.
     #[allow(clippy::mut_from_ref)] // what a guard would do
-    pub(crate) unsafe fn held(&self) -> &mut T {
+    pub unsafe fn held(&self) -> &mut T {
         // SAFETY: the caller's promise.
         unsafe { &mut *self.value.get() }
     }
@@ -144,7 +148,7 @@ impl<T, W: Word> Lock<T, W> {
     ///
     /// # Safety
     /// The lock is held by `hold`.
-    pub(crate) unsafe fn release(&self) {
+    pub unsafe fn release(&self) {
         self.word.unlock();
     }
 }

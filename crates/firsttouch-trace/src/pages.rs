@@ -1,6 +1,6 @@
 //! Which pages of a large block are there: asked when it is given and when it goes, so that its faults are known.
 
-use crate::os;
+use firsttouch::os;
 
 /// From this many bytes on a block's pages, its line and its exact times are recorded.
 pub const LARGE: usize = 64 << 10;

@@ -2,10 +2,10 @@
 
 use super::survey::{Survey, UNKNOWN};
 use super::{Options, Outcome, Target, Touch};
-use crate::os;
-use crate::trace::event::{Event, Kind};
-use crate::trace::format::TraceError;
-use crate::trace::reader::Reader;
+use crate::event::{Event, Kind};
+use crate::format::TraceError;
+use crate::reader::Reader;
+use firsttouch::os;
 use std::io::Read;
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};

@@ -1,10 +1,10 @@
 //! The gauge: regions that nest, overlap and end in any order count their own blocks.
 
-#![allow(unsafe_code)] // Safety: blocks go back as they came.
+#![allow(unsafe_code)] // Safety: blocks go back as they on_alloc.
 
 use firsttouch::adaptors::{Options, Pool, Tracked};
 use firsttouch::allocator::{Allocator, Request};
-use firsttouch::gauge::{self, Region};
+use firsttouch_trace::profile::{self, Region};
 use std::sync::{Arc, Mutex};
 
 /// Regions are the process's: one test at a time.
@@ -20,35 +20,35 @@ fn counts(region: &Region) -> (u64, usize, usize) {
 #[test]
 fn a_region_counts_from_its_opening_to_its_end() {
     let _alone = ALONE.lock();
-    gauge::came(1 << 20, 64 * KIB); // nobody measures
+    profile::on_alloc(1 << 20, 64 * KIB); // nobody measures
     let outer = Region::open(false, || ());
-    gauge::came(2 << 20, 64 * KIB);
+    profile::on_alloc(2 << 20, 64 * KIB);
     let inner = Region::open(false, || ());
-    gauge::came(3 << 20, 32 * KIB);
-    gauge::came(4 << 20, 8 * KIB); // too small
-    gauge::goes(1 << 20);
-    gauge::goes(2 << 20);
-    gauge::goes(4 << 20);
+    profile::on_alloc(3 << 20, 32 * KIB);
+    profile::on_alloc(4 << 20, 8 * KIB); // too small
+    profile::on_free(1 << 20);
+    profile::on_free(2 << 20);
+    profile::on_free(4 << 20);
     assert_eq!(counts(&outer), (96 << 10, 32 * KIB, 96 * KIB));
     assert_eq!(counts(&inner), (32 << 10, 32 * KIB, 32 * KIB));
     drop(outer);
     let later = Region::open(false, || unreachable!("one is open"));
-    gauge::goes(3 << 20);
+    profile::on_free(3 << 20);
     assert_eq!(counts(&later), (0, 0, 0));
     assert_eq!(counts(&inner), (32 << 10, 0, 32 * KIB));
-    assert!(gauge::is_open());
+    assert!(profile::is_open());
     drop((inner, later));
-    assert!(!gauge::is_open());
+    assert!(!profile::is_open());
 }
 
 #[test]
 fn a_block_that_changes_its_size_is_the_same_block() {
     let _alone = ALONE.lock();
     let region = Region::open(false, || ());
-    gauge::came(1 << 20, 64 * KIB);
+    profile::on_alloc(1 << 20, 64 * KIB);
     for (from, to, size) in [(1, 2, 128), (2, 2, 32), (2, 3, 4), (3, 4, 64)] {
-        let before = gauge::resizing(from << 20);
-        gauge::resized(before, to << 20, size * KIB);
+        let before = profile::resizing(from << 20);
+        profile::resized(before, to << 20, size * KIB);
     }
     let (found, _) = region.close();
     assert_eq!((found.blocks, found.live_blocks), (2, 1)); // it was small for a while
@@ -60,10 +60,10 @@ fn a_block_that_changes_its_size_is_the_same_block() {
 fn threads_count_for_those_who_count_them() {
     let _alone = ALONE.lock();
     let (all, own) = (Region::open(false, || ()), Region::open(true, || ()));
-    gauge::came(1 << 20, 64 * KIB);
+    profile::on_alloc(1 << 20, 64 * KIB);
     std::thread::spawn(|| {
-        gauge::came(2 << 20, 32 * KIB);
-        gauge::goes(1 << 20);
+        profile::on_alloc(2 << 20, 32 * KIB);
+        profile::on_free(1 << 20);
     })
     .join()
     .unwrap();
@@ -78,13 +78,13 @@ fn pools_tell_what_they_recycled_whatever_stands_on_them() {
     let stack: Arc<dyn Allocator> = Tracked::new(pool.clone(), None);
     let region = Region::open(false, || ());
     for allocator in [&pool, &stack, &pool] {
-        gauge::asking(Some(allocator), 64 * KIB);
+        profile::on_request(Some(allocator), 64 * KIB);
         let block = allocator.allocate(Request::bytes(64 * KIB)).unwrap();
         // SAFETY: it was just given.
         unsafe { allocator.deallocate(block.address) };
     }
     let recycling = region.look().1.unwrap();
     assert_eq!((recycling.first_touched, recycling.recycled, recycling.recycled_blocks), (64 << 10, 128 << 10, 2));
-    gauge::asking(None, 64 * KIB);
+    profile::on_request(None, 64 * KIB);
     assert_eq!(region.look().1, None);
 }

@@ -1,6 +1,6 @@
 //! What a pool would have had ready: memory that went idle not long before, the warmest first.
 //!
-//! A model of [`Pool`](crate::adaptors::Pool) in bytes alone: it joins and splits what is idle as if that always fitted.
+//! A model of [`Pool`](firsttouch::adaptors::Pool) in bytes alone: it joins and splits what is idle as if that always fitted.
 //! What is idle decays after a second, and all that is held stays within a tenth (and 2 MiB) of the most that was active.
 
 use std::collections::VecDeque;

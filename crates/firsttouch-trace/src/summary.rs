@@ -4,8 +4,8 @@ use super::event::{Detail, Kind};
 use super::format::TraceError;
 use super::pool_model::PoolModel;
 use super::reader::Reader;
-use crate::adaptors::SMALL_LIMIT;
-use crate::os;
+use firsttouch::adaptors::SMALL_LIMIT;
+use firsttouch::os;
 use std::io::Read;
 
 /// Zeroed blocks of this size or more are faulted in anew by a pool, too.

@@ -2,7 +2,7 @@
 
 use crate::allocator::PyAllocator;
 use crate::install::watch;
-use firsttouch::gauge;
+use firsttouch_trace::profile::{self, Region};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -12,7 +12,7 @@ static WATCHING: AtomicUsize = AtomicUsize::new(0);
 
 /// A region of the run in which arrays are counted, until it is closed.
 #[pyclass(module = "firsttouch._firsttouch")]
-struct GaugeRegion(Option<gauge::Region>);
+struct GaugeRegion(Option<Region>);
 
 #[pymethods]
 impl GaugeRegion {
@@ -27,7 +27,7 @@ impl GaugeRegion {
                 native.trim();
             });
         };
-        Ok(Self(Some(py.detach(|| gauge::Region::open(only_this_thread, trim)))))
+        Ok(Self(Some(py.detach(|| Region::open(only_this_thread, trim)))))
     }
 
     /// What was counted so far; what pools recycled is left out where others served, too.
@@ -37,7 +37,7 @@ impl GaugeRegion {
 
     /// The same, and it ends.
     fn close<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let found = self.0.as_ref().map(gauge::Region::look);
+        let found = self.0.as_ref().map(Region::look);
         self.end(py);
         found.map(|found| dict(py, found)).transpose()
     }
@@ -57,7 +57,7 @@ impl Drop for GaugeRegion {
     }
 }
 
-fn dict(py: Python<'_>, found: (gauge::Counts, Option<gauge::Recycling>)) -> PyResult<Bound<'_, PyDict>> {
+fn dict(py: Python<'_>, found: (profile::Counts, Option<profile::Recycling>)) -> PyResult<Bound<'_, PyDict>> {
     let (counts, pools) = found;
     let dict = PyDict::new(py);
     dict.set_item("allocated", counts.allocated)?;
@@ -73,6 +73,6 @@ fn dict(py: Python<'_>, found: (gauge::Counts, Option<gauge::Recycling>)) -> PyR
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("GAUGE_LEAST", gauge::LEAST)?;
+    module.add("GAUGE_LEAST", profile::MIN_SIZE)?;
     module.add_class::<GaugeRegion>()
 }

@@ -1,10 +1,10 @@
 //! What is played is what was written, by every thread in its turn.
 
 use super::{Options, Survey, Target, Touch, replay};
-use crate::trace::event::{Event, Kind};
-use crate::trace::format::{SEED, TraceError, hashed};
-use crate::trace::summary::Summary;
-use crate::trace::{Detail, Encoder};
+use crate::event::{Event, Kind};
+use crate::format::{SEED, TraceError, hashed};
+use crate::summary::Summary;
+use crate::{Detail, Encoder};
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::thread::{self, ThreadId};
@@ -157,7 +157,7 @@ fn a_trace_that_is_cut_off_is_played_as_far_as_it_goes() {
 #[test]
 fn what_a_pool_would_have_spared() {
     const SIZE: u64 = 10 << 20;
-    let pages = SIZE / crate::os::page_size() as u64;
+    let pages = SIZE / firsttouch::os::page_size() as u64;
     let detail = |site| Some(Detail { site, present: 0, place: 0 });
     let large = |site| Kind::Allocate { block: 0, size: SIZE, zeroed: false, detail: detail(site) };
     let gone = |resident| Kind::Free { block: 0, resident };

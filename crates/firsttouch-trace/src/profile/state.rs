@@ -1,11 +1,11 @@
-//! Open regions, and the living blocks that came while any was open.
+//! Open regions, and the living blocks that on_alloc while any was open.
 
-use super::LEAST;
+use super::MIN_SIZE;
 use super::region::Counts;
-use crate::allocator::Allocator;
-use crate::heap::ledger::Part;
-use crate::scratch::thread;
-use crate::stats::Stats;
+use firsttouch::allocator::Allocator;
+use firsttouch::heap::ledger::Part;
+use firsttouch::stats::Stats;
+use firsttouch::sync::thread;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug)]
 pub struct Living {
     size: usize,
-    /// The opening that was last when it came: it belongs to the regions that were open then.
+    /// The opening that was last when it on_alloc: it belongs to the regions that were open then.
     born: u64,
     /// The thread that asked.
     by: u64,
@@ -97,13 +97,13 @@ impl State {
         }
     }
 
-    pub(super) fn came(&mut self, address: usize, size: usize) {
+    pub(super) fn on_alloc(&mut self, address: usize, size: usize) {
         let living = Living { size, born: self.last, by: thread() };
-        self.regions.iter_mut().filter(|region| region.has(living)).for_each(|region| region.counts.came(size));
+        self.regions.iter_mut().filter(|region| region.has(living)).for_each(|region| region.counts.on_alloc(size));
         self.put(address, living);
     }
 
-    pub(super) fn goes(&mut self, address: usize) {
+    pub(super) fn on_free(&mut self, address: usize) {
         let Some(living) = self.blocks.remove(&address) else { return };
         self.regions.iter_mut().filter(|region| region.has(living)).for_each(|region| region.counts.went(living.size));
     }
@@ -114,13 +114,13 @@ impl State {
 
     pub(super) fn resized(&mut self, before: Option<Living>, address: usize, size: usize) {
         let Some(living) = before else {
-            if size >= LEAST {
-                self.came(address, size); // it was small, or came before the regions
+            if size >= MIN_SIZE {
+                self.on_alloc(address, size); // it was small, or on_alloc before the regions
             }
             return;
         };
         let concerned = self.regions.iter_mut().filter(|region| region.has(living));
-        if size < LEAST {
+        if size < MIN_SIZE {
             return concerned.for_each(|region| region.counts.went(living.size));
         }
         concerned.for_each(|region| region.counts.changed(living.size, size));

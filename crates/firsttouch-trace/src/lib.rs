@@ -1,8 +1,8 @@
-//! What a program asked for, written down and played again: the record of a run.
+//! The tools' half of the core: traces of what a program allocates, and profiles of regions of a run.
 //!
-//! A [`recorder`] is told of every request; a [`scribe`](recorder) thread of its own turns that into the compact form
-//! of [`format`], which a [`Reader`] reads. A [`replay`] runs a trace against any memory; a [`summary`] says which lines
-//! of a program asked for what, and what a pool would have spared.
+//! A [`recorder`] is told of every request; its writer thread encodes them in the compact [`format`] that a [`Reader`]
+//! decodes. A [`replay`] runs a trace against any memory, a [`summary`] attributes requests and page faults to the lines
+//! of a program. A [`profile`] counts what is allocated while a region is open.
 
 #![allow(unsafe_code)] // Safety: a ring of records between two threads, and blocks that a replay owns.
 
@@ -17,6 +17,7 @@ mod looks;
 mod output;
 mod pages;
 mod pool_model;
+pub mod profile;
 mod reader;
 pub mod recorder;
 pub mod replay;

@@ -1,7 +1,7 @@
 //! A list on memory of the system's own, for a thread that uses no allocator (glibc would reserve a heap for it).
 
 use super::ids::Stack;
-use crate::os;
+use firsttouch::os;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 

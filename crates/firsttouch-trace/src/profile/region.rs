@@ -1,18 +1,18 @@
-//! One region: from its opening until it is closed, what blocks came and went in it.
+//! One region: from its opening until it is closed, what blocks on_alloc and went in it.
 
 use super::state::Open;
 use super::{OPEN, STATE, set_up};
-use crate::allocator::Allocator;
-use crate::heap::caretaker;
-use crate::scratch::thread;
-use crate::stats::Stats;
+use firsttouch::allocator::Allocator;
+use firsttouch::heap::caretaker;
+use firsttouch::stats::Stats;
+use firsttouch::sync::thread;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What was asked for in a region: blocks of at least [`super::LEAST`] bytes, in bytes as asked for.
+/// What was asked for in a region: blocks of at least [`super::MIN_SIZE`] bytes, in bytes as asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Bytes of all blocks that came, with those that blocks grew by.
+    /// Bytes of all blocks that on_alloc, with those that blocks grew by.
     pub allocated: u64,
     /// Number of these.
     pub blocks: u64,
@@ -27,7 +27,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub(super) fn came(&mut self, size: usize) {
+    pub(super) fn on_alloc(&mut self, size: usize) {
         self.blocks += 1;
         self.live_blocks += 1;
         self.changed(0, size);

@@ -4,7 +4,7 @@
 use super::Outcome;
 use super::player::{Next, Player};
 use super::survey::Survey;
-use crate::trace::format::TraceError;
+use crate::format::TraceError;
 use std::io::Read;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope};

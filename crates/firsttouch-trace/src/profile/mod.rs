@@ -1,7 +1,7 @@
 //! Regions of a program's run, and what was asked for while they were open: blocks of their own, exactly, each with the
 //! peak that its blocks alone make.
 //!
-//! Whoever hands blocks out tells of each as it comes, changes and goes, and asks [`is_open`] first, which is one load
+//! Whoever hands blocks out tells of each as it comes, changes and on_free, and asks [`is_open`] first, which is one load
 //! where nobody measures. One lock for all of it: contention spoils nothing that is measured here. While a region is
 //! open the caretaker rests, so that what is recycled does not depend on how long the program took.
 
@@ -13,16 +13,16 @@ mod state;
 pub use region::{Counts, Recycling, Region};
 pub use state::Living;
 
-use crate::allocator::Allocator;
-use crate::heap::caretaker::{self, Ward};
-use crate::sync::lock::Lock;
+use firsttouch::allocator::Allocator;
+use firsttouch::heap::caretaker::{self, Ward};
+use firsttouch::sync::lock::Lock;
 use state::State;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Once};
 
 /// Blocks below this many bytes are not counted: they stay with the program's own small allocator, on whose way nobody
 /// counts anything.
-pub const LEAST: usize = crate::adaptors::SMALL_LIMIT;
+pub const MIN_SIZE: usize = firsttouch::adaptors::SMALL_LIMIT;
 
 /// Regions that are open.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
@@ -35,8 +35,8 @@ pub fn is_open() -> bool {
 }
 
 /// `allocator` is about to be asked for a block of `size` bytes; nothing where nobody keeps count of what it recycles.
-pub fn asking(allocator: Option<&Arc<dyn Allocator>>, size: usize) {
-    if size < LEAST || !is_open() || STATE.lock().knows(allocator) {
+pub fn on_request(allocator: Option<&Arc<dyn Allocator>>, size: usize) {
+    if size < MIN_SIZE || !is_open() || STATE.lock().knows(allocator) {
         return;
     }
     // Outside the lock: an allocator may take its own. Who looks twice finds the same, as it was not asked yet.
@@ -45,17 +45,17 @@ pub fn asking(allocator: Option<&Arc<dyn Allocator>>, size: usize) {
 }
 
 /// A block of `size` bytes was handed out.
-pub fn came(address: usize, size: usize) {
-    if size >= LEAST && is_open() {
-        STATE.lock().came(address, size);
+pub fn on_alloc(address: usize, size: usize) {
+    if size >= MIN_SIZE && is_open() {
+        STATE.lock().on_alloc(address, size);
     }
 }
 
 /// A block is given back: to be told before somebody else may get its address.
 #[inline]
-pub fn goes(address: usize) {
+pub fn on_free(address: usize) {
     if is_open() {
-        STATE.lock().goes(address);
+        STATE.lock().on_free(address);
     }
 }
 

@@ -1,9 +1,9 @@
 //! A first reading of a whole trace: whether it is one, and what is known only later on.
 
-use crate::trace::event::Kind;
-use crate::trace::format::TraceError;
-use crate::trace::output::Facts;
-use crate::trace::reader::{Reader, Totals};
+use crate::event::Kind;
+use crate::format::TraceError;
+use crate::output::Facts;
+use crate::reader::{Reader, Totals};
 use std::io::Read;
 
 /// What is not known of a zeroed block's pages.
