@@ -13,7 +13,7 @@
 
 #![allow(unsafe_code)] // Safety: memory is handed out from one static; each function says what it rests on.
 
-use firsttouch::arena::table::ScratchTable;
+use firsttouch::arena::ScratchTable;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -70,11 +70,10 @@ pub extern "C" fn firsttouch_scratch_table() -> *const ScratchTable {
 
 #[test]
 fn the_table_works() {
-    use firsttouch::arena::Scratch;
-    use firsttouch::arena::table::Table;
+    use firsttouch::arena::{Scratch, TableScratch};
     let address = firsttouch_scratch_table().expose_provenance();
     // SAFETY: the table is there, and its functions keep their promises.
-    let scratch = unsafe { Table::at(address) }.unwrap();
+    let scratch = unsafe { TableScratch::from_address(address) }.unwrap();
     let outer = scratch.mark();
     scratch.allocate(1, 1).unwrap();
     for _ in 0..100 {

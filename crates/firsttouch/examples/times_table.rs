@@ -3,17 +3,17 @@
 //! The table lives in a scope, and each row is computed in a scope of its own inside it: all rows use the same memory.
 //! When the outer scope ends nothing is in use, and nothing had to be freed.
 
-use firsttouch::arena::{Arena, Error};
+use firsttouch::arena::{Arena, ArenaError};
 
 /// The table of `rows` by `columns` as text, each number as wide as the largest.
-fn times_table(arena: &mut Arena, rows: usize, columns: usize) -> Result<String, Error> {
+fn times_table(arena: &mut Arena, rows: usize, columns: usize) -> Result<String, ArenaError> {
     arena.scope(|s| {
         let table = s.alloc_slice::<u64>(rows * columns)?;
         for row in 0..rows {
             s.scope(|inner| {
                 let numbers = inner.alloc_slice_with(columns, |column| ((row + 1) * (column + 1)) as u64)?;
                 table[row * columns..][..columns].copy_from_slice(numbers);
-                Ok::<_, Error>(())
+                Ok::<_, ArenaError>(())
             })?;
         }
         let width = table.last().map_or(0, |largest| largest.to_string().len());
