@@ -2,7 +2,7 @@
 
 use crate::numpy_api::NumPy;
 use firsttouch::os::{self, Call, page_size};
-use firsttouch::residency::{Look, footprint, look, nodes, summed};
+use firsttouch::residency::{Residency, footprint, query, summarize, visit_nodes};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyDict};
@@ -27,7 +27,7 @@ fn pages_of(array: &Bound<'_, PyAny>, function: &str) -> PyResult<(usize, Vec<Ra
 #[pyfunction]
 fn inspect<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     let (address, ranges) = pages_of(array, "inspect")?;
-    let found = py.detach(|| summed(&look(&ranges)));
+    let found = py.detach(|| summarize(&query(&ranges)));
     let dict = PyDict::new(py);
     dict.set_item("address", address)?;
     dict.set_item("page_size", page_size())?;
@@ -50,7 +50,7 @@ struct Each {
     nodes: Vec<u8>,
 }
 
-fn each(found: &Look, with_nodes: bool) -> Each {
+fn each(found: &Residency, with_nodes: bool) -> Each {
     let count = |range: &Range<usize>| range.len() / page_size();
     let mut each = Each { states: Vec::new(), sources: Vec::new(), nodes: Vec::new() };
     for run in found.runs.iter() {
@@ -64,7 +64,7 @@ fn each(found: &Look, with_nodes: bool) -> Each {
     let mut runs = found.runs.iter();
     let (mut run, mut before) = (runs.next(), 0);
     // Where the kernel tells none, none is known.
-    let _ = nodes::each(&found.runs, |pages, node| {
+    let _ = visit_nodes(&found.runs, |pages, node| {
         while let Some(at) = run.filter(|at| at.range.end <= pages.start) {
             before += count(&at.range);
             run = runs.next();
@@ -86,7 +86,7 @@ type Pages<'py> =
 #[pyfunction]
 fn pagemap<'py>(py: Python<'py>, array: &Bound<'py, PyAny>, nodes: bool, function: &str) -> PyResult<Pages<'py>> {
     let (_, ranges) = pages_of(array, function)?;
-    let found = py.detach(|| each(&look(&ranges), nodes));
+    let found = py.detach(|| each(&query(&ranges), nodes));
     let words: Vec<u8> =
         ranges.iter().flat_map(|range| [range.start, range.end]).flat_map(usize::to_ne_bytes).collect();
     let bytes = |bytes: &[u8]| PyByteArray::new(py, bytes);
