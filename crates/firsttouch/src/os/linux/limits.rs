@@ -1,14 +1,15 @@
-//! Linux: what this machine, this container and this process allow. Nothing here uses the global allocator, so that
-//! the helper thread may ask.
+//! The limits of the machine, the container and the process. Nothing here uses the global allocator, so that the background
+//! purger may call it.
 
-use super::{Errno, page_size};
+use super::process::page_size;
 use crate::failure::Limit;
+use crate::os::types::Errno;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The content of a small file of the kernel's, or nothing.
+/// Reads a small file of the kernel.
 fn read<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a str> {
-    // SAFETY: the path is a C string and the kernel writes at most the buffer's length.
+    // SAFETY: the path is a C string and the kernel writes at most the length of the buffer.
     let length = unsafe {
         let file = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         if file < 0 {
@@ -29,7 +30,7 @@ fn read_number(path: &CStr) -> Option<usize> {
     number(read(path, &mut [0; 64])?)
 }
 
-/// A line of /proc/meminfo, in bytes.
+/// Returns a value of /proc/meminfo in bytes.
 fn meminfo(name: &str) -> Option<usize> {
     let mut buffer = [0; 4096];
     let text = read(c"/proc/meminfo", &mut buffer)?;
@@ -37,7 +38,7 @@ fn meminfo(name: &str) -> Option<usize> {
     number(line).map(|kib| kib << 10)
 }
 
-/// Bytes of the huge page that transparent huge pages use, or nothing where there are none.
+/// Returns the size of a transparent huge page in bytes, or `None` if the kernel has none.
 pub fn huge_page_size() -> Option<usize> {
     static SIZE: AtomicUsize = AtomicUsize::new(1);
     if SIZE.load(Relaxed) == 1 {
@@ -47,7 +48,7 @@ pub fn huge_page_size() -> Option<usize> {
     Some(SIZE.load(Relaxed)).filter(|&size| size > 0)
 }
 
-/// The bound on this process's address space now, in bytes, if there is one.
+/// Returns the current limit on the address space of the process in bytes, if any.
 pub fn address_space_limit() -> Option<usize> {
     rlimit(libc::RLIMIT_AS)
 }
@@ -59,7 +60,7 @@ fn rlimit(which: libc::__rlimit_resource_t) -> Option<usize> {
     (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur as usize)
 }
 
-/// Which limit explains that `size` bytes were refused with `error`.
+/// Returns the limit that explains why `size` bytes were refused with `error`.
 pub fn why_refused(size: usize, error: Errno) -> Limit {
     if error.0 == libc::EAGAIN {
         return Limit::Locked { limit: rlimit(libc::RLIMIT_MEMLOCK).unwrap_or(0) };
@@ -68,7 +69,7 @@ pub fn why_refused(size: usize, error: Errno) -> Limit {
         return Limit::Errno(error.0);
     }
     let used = read(c"/proc/self/statm", &mut [0; 128]).and_then(number).map_or(0, |pages| pages * page_size());
-    // Whole huge pages were asked for, and records of a hundredth at most.
+    // The request is rounded to huge pages, and needs records of at most a hundredth.
     let about = size.saturating_add(size / 100 + (4 << 20));
     if let Some(limit) = rlimit(libc::RLIMIT_AS)
         && used.saturating_add(about) > limit
@@ -96,9 +97,9 @@ pub fn why_refused(size: usize, error: Errno) -> Limit {
     }
 }
 
-/// Bytes of the machine's memory, and of what nobody uses: where there is no /proc.
+/// Returns the total and the free memory of the machine in bytes, where there is no /proc.
 fn machine() -> (usize, usize) {
-    // SAFETY: numbers may be zero, and the kernel writes one sysinfo.
+    // SAFETY: a sysinfo of zero bytes is valid, and the kernel writes one.
     unsafe {
         let mut info: libc::sysinfo = std::mem::zeroed();
         match libc::sysinfo(&mut info) {
@@ -108,13 +109,13 @@ fn machine() -> (usize, usize) {
     }
 }
 
-/// Bytes of memory in the machine or, where it is less, that the container may use.
+/// Returns the memory of the machine or, if smaller, the limit of the container, in bytes.
 pub fn memory_total() -> usize {
     let total = meminfo("MemTotal").unwrap_or_else(|| machine().0);
     cgroup().map_or(total, |(limit, _)| total.min(limit))
 }
 
-/// Bytes of this process that are in memory.
+/// Returns the resident memory of the process in bytes.
 pub fn resident() -> usize {
     let mut buffer = [0; 128];
     let pages =
@@ -122,15 +123,14 @@ pub fn resident() -> usize {
     pages.map_or(0, |pages: usize| pages * page_size())
 }
 
-/// Bytes that the machine and the container can still give: the smaller of MemAvailable and what the memory cgroup's
-/// limit leaves.
+/// Returns the available memory in bytes: the smaller of MemAvailable and what the memory cgroup has left.
 pub fn headroom() -> usize {
     let free = meminfo("MemAvailable").unwrap_or_else(|| machine().1);
     cgroup().map_or(free, |(limit, used)| free.min(limit.saturating_sub(used)))
 }
 
-/// The memory cgroup's limit and use in bytes, where there is a limit. Inside a container its own group is mounted at
-/// the top; outside, /proc/self/cgroup names it.
+/// Returns the tightest limit of the memory cgroups, and its use, in bytes. Inside a container its own cgroup is mounted at
+/// the root; outside, /proc/self/cgroup names it.
 fn cgroup() -> Option<(usize, usize)> {
     let mut buffer = [0; 4096];
     let groups = read(c"/proc/self/cgroup", &mut buffer)?;
@@ -169,7 +169,7 @@ fn group_bounds(root: &str, group: &str) -> Option<(usize, usize)> {
     let first = |names: [&str; 2]| names.iter().find_map(|name| read_joined(&[root, group, "/", name]));
     let limit = first(["memory.max", "memory.limit_in_bytes"])?;
     let used = first(["memory.current", "memory.usage_in_bytes"])?;
-    let cache = inactive_file(root, group).unwrap_or(0); // the kernel gives it up before it runs out
+    let cache = inactive_file(root, group).unwrap_or(0); // reclaimed before the group runs out of memory
     (limit < usize::MAX >> 2).then_some((limit, used.saturating_sub(cache)))
 }
 

@@ -1,6 +1,6 @@
-//! Memory faults on Linux: somebody may note what happened, then things take their course.
+//! Reports the first memory fault of the process, then lets the signal take its course.
 
-use super::{Errno, Fault};
+use crate::os::types::{Errno, Fault};
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr::{null, null_mut};
@@ -8,76 +8,79 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 const SIGNALS: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
-/// Seconds after which a process ends that could not say what happened.
-const PATIENCE: u32 = 5;
+/// Seconds after which the process is ended if the report does not return.
+const TIMEOUT: u32 = 5;
 
-static NOTE: OnceLock<fn(&Fault)> = OnceLock::new();
-/// What the signals did before.
+static REPORT: OnceLock<fn(&Fault)> = OnceLock::new();
+/// The previous signal actions.
 static BEFORE: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
 static SEEN: AtomicBool = AtomicBool::new(false);
 
-/// From now on the first memory fault of this process is given to `note`, in a signal's handler; after that the signal
-/// does what it did before. May be called once; calls after that change nothing.
-pub fn watch_faults(note: fn(&Fault)) -> Result<(), Errno> {
-    if NOTE.set(note).is_err() {
+/// Calls `report` on the first memory fault of the process, from a signal handler; the signal then takes its previous
+/// action. Only the first call has an effect.
+///
+/// # Errors
+/// If the handler cannot be installed.
+pub fn watch_faults(report: fn(&Fault)) -> Result<(), Errno> {
+    if REPORT.set(report).is_err() {
         return Ok(());
     }
     let mut before = [const { MaybeUninit::<libc::sigaction>::uninit() }; 2];
     for (signal, old) in SIGNALS.into_iter().zip(&mut before) {
-        // SAFETY: `old` has room for what the call fills.
+        // SAFETY: the call fills `old`.
         if unsafe { libc::sigaction(signal, null(), old.as_mut_ptr()) } != 0 {
-            return Err(super::linux::errno());
+            return Err(Errno::last());
         }
     }
     // SAFETY: both were filled.
     let _ = BEFORE.set(before.map(|old| unsafe { old.assume_init() }));
-    // SAFETY: all zero is a valid action.
+    // SAFETY: an action of zero bytes is valid.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = on_fault as *const () as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
     for signal in SIGNALS {
-        // SAFETY: the handler may run at any time.
+        // SAFETY: the handler is async-signal-safe.
         if unsafe { libc::sigaction(signal, &action, null_mut()) } != 0 {
-            return Err(super::linux::errno());
+            return Err(Errno::last());
         }
     }
     Ok(())
 }
 
-/// The instruction runs again when this returns, and the signal then does what it did before.
+/// Restores the previous actions. When it returns, the instruction runs and faults again.
 extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
     let before = BEFORE.get();
     for (at, signal) in SIGNALS.into_iter().enumerate() {
         let old = before.map_or(null(), |before| &raw const before[at]);
-        // SAFETY: what stood there before may stand there again; sigaction may be called in a handler.
+        // SAFETY: these are the previous actions; sigaction is async-signal-safe.
         unsafe { libc::sigaction(signal, old, null_mut()) };
     }
-    // SAFETY: the kernel gave it, for as long as the handler runs.
+    // SAFETY: the kernel passed it, valid while the handler runs.
     if unsafe { (*info).si_code } <= 0 {
-        // Somebody sent the signal; no instruction will cause it again.
-        // SAFETY: raise may be called in a handler.
+        // Sent by a process: no instruction will raise it again.
+        // SAFETY: raise is async-signal-safe.
         unsafe { libc::raise(signal) };
         return;
     }
     if SEEN.swap(true, Relaxed) {
         return;
     }
-    // SAFETY: both may be called in a handler. Should `note` never return, the alarm ends the process.
+    // SAFETY: both are async-signal-safe. If `report` never returns, the alarm ends the process.
     unsafe {
         libc::signal(libc::SIGALRM, libc::SIG_DFL);
-        libc::alarm(PATIENCE);
+        libc::alarm(TIMEOUT);
     }
-    if let Some(note) = NOTE.get() {
-        // SAFETY: the kernel gave both, for as long as the handler runs; both signals carry an address.
+    if let Some(report) = REPORT.get() {
+        // SAFETY: the kernel passed both, valid while the handler runs; both signals carry an address.
         let (address, wrote) = unsafe { ((*info).si_addr() as usize, wrote(context)) };
-        note(&Fault { signal, address, wrote });
+        report(&Fault { signal, address, wrote });
     }
 }
 
-/// Whether the instruction wrote, where the processor says so.
+/// Returns whether the instruction wrote, if the processor tells.
 ///
 /// # Safety
-/// `context` is what the kernel gave a handler.
+/// `context` is the argument of a signal handler.
 #[cfg(target_arch = "x86_64")]
 unsafe fn wrote(context: *mut c_void) -> Option<bool> {
     // SAFETY: the caller's promise; bit 1 of a page fault's error code stands for a write.
@@ -90,8 +93,8 @@ unsafe fn wrote(_context: *mut c_void) -> Option<bool> {
     None
 }
 
-/// Writes at the beginning of a file; may be called in a signal's handler.
+/// Writes at the beginning of a file. Async-signal-safe.
 pub fn write_at_start(file: i32, bytes: &[u8]) {
-    // SAFETY: the bytes are there; a file that is not open is an error, which nobody could hear of.
+    // SAFETY: the bytes are valid; an error could not be reported.
     unsafe { libc::pwrite(file, bytes.as_ptr().cast(), bytes.len(), 0) };
 }

@@ -1,22 +1,15 @@
-//! Linux. Mapping, unmapping and discarding go through libc's symbols, so that the hooks of MPI and of profilers see
-//! them.
+//! Memory mappings, threads and forks.
 
-use super::{Call, Errno, injected};
+use crate::os::inject::{Call, injected};
+use crate::os::types::Errno;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-/// There is a backend.
-pub const BACKEND: bool = true;
-
-pub(super) fn errno() -> Errno {
-    Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(0))
-}
-
 fn check(result: i32) -> Result<(), Errno> {
-    if result == 0 { Ok(()) } else { Err(errno()) }
+    if result == 0 { Ok(()) } else { Err(Errno::last()) }
 }
 
 fn map(hint: usize, size: usize, flags: i32) -> Result<usize, Errno> {
@@ -24,31 +17,40 @@ fn map(hint: usize, size: usize, flags: i32) -> Result<usize, Errno> {
         return Err(Errno::NO_MEMORY);
     }
     let flags = flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: without MAP_FIXED a new mapping replaces nothing.
+    // SAFETY: without MAP_FIXED, a new mapping replaces no other.
     let at = unsafe { libc::mmap(hint as *mut c_void, size, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
-    if at == libc::MAP_FAILED { Err(errno()) } else { Ok(at as usize) }
+    if at == libc::MAP_FAILED { Err(Errno::last()) } else { Ok(at as usize) }
 }
 
-/// mmap(2) of `size` bytes exactly at `address`, or an error. Kernels before 4.17 take the address for a hint.
+/// Maps `size` bytes at exactly `address` (mmap(2)).
+///
+/// # Errors
+/// If the range is in use, or the kernel refuses. Kernels before 4.17 treat the address as a hint.
 pub fn map_at(address: usize, size: usize) -> Result<usize, Errno> {
     let at = map(address, size, libc::MAP_FIXED_NOREPLACE)?;
     if at == address {
         return Ok(at);
     }
-    // SAFETY: the mapping was made here and nobody knows it.
+    // SAFETY: the mapping was made here, and has no other user.
     unsafe { libc::munmap(at as *mut c_void, size) };
     Err(Errno::EXISTS)
 }
 
-/// mmap(2) of `size` bytes wherever the kernel likes.
+/// Maps `size` bytes at an address of the kernel's choice (mmap(2)).
+///
+/// # Errors
+/// If the kernel refuses.
 pub fn map_anywhere(size: usize) -> Result<usize, Errno> {
     map(0, size, 0)
 }
 
-/// munmap(2).
+/// Unmaps a range (munmap(2)).
+///
+/// # Errors
+/// If the kernel refuses, as it may when a mapping would be split.
 ///
 /// # Safety
-/// The range was mapped by this module and nothing uses it any more.
+/// The range was mapped by this module, and is not used afterwards.
 pub unsafe fn unmap(address: usize, size: usize) -> Result<(), Errno> {
     if injected(Call::Unmap) {
         return Err(Errno::NO_MEMORY);
@@ -57,10 +59,13 @@ pub unsafe fn unmap(address: usize, size: usize) -> Result<(), Errno> {
     check(unsafe { libc::munmap(address as *mut c_void, size) })
 }
 
-/// madvise(2) with MADV_DONTNEED: the range reads zero afterwards. Fails on locked memory.
+/// Discards the content of a range, which reads zero afterwards (madvise(2) with `MADV_DONTNEED`).
+///
+/// # Errors
+/// If the memory is locked, or the kernel refuses.
 ///
 /// # Safety
-/// The range was mapped by this module and nothing relies on its content.
+/// The range was mapped by this module, and its content is not needed.
 pub unsafe fn discard(address: usize, size: usize) -> Result<(), Errno> {
     if injected(Call::Discard) {
         return Err(Errno(libc::EINVAL));
@@ -69,10 +74,13 @@ pub unsafe fn discard(address: usize, size: usize) -> Result<(), Errno> {
     check(unsafe { libc::madvise(address as *mut c_void, size, libc::MADV_DONTNEED) })
 }
 
-/// mprotect(2): whole pages nobody can touch, or as usual again. Fails where there are too many mappings.
+/// Makes whole pages inaccessible, or accessible again (mprotect(2)).
+///
+/// # Errors
+/// If there are too many mappings, or the kernel refuses.
 ///
 /// # Safety
-/// The range is the caller's, mapped as usual, and nobody uses it while it is inaccessible.
+/// The range belongs to the caller, was mapped by this module, and is not used while it is inaccessible.
 pub unsafe fn protect(address: usize, size: usize, accessible: bool) -> Result<(), Errno> {
     if injected(Call::Protect) {
         return Err(Errno::NO_MEMORY);
@@ -82,7 +90,10 @@ pub unsafe fn protect(address: usize, size: usize, accessible: bool) -> Result<(
     check(unsafe { libc::mprotect(address as *mut c_void, size, access) })
 }
 
-/// madvise(2) with MADV_HUGEPAGE.
+/// Asks for transparent huge pages (madvise(2) with `MADV_HUGEPAGE`).
+///
+/// # Errors
+/// If the kernel refuses.
 pub fn advise_huge(address: usize, size: usize) -> Result<(), Errno> {
     if injected(Call::AdviseHuge) {
         return Err(Errno(libc::EINVAL));
@@ -91,14 +102,17 @@ pub fn advise_huge(address: usize, size: usize) -> Result<(), Errno> {
     check(unsafe { libc::madvise(address as *mut c_void, size, libc::MADV_HUGEPAGE) })
 }
 
-/// mincore(2) over at most 4096 pages: how many are there. Swapped pages may be missing from the count.
+/// Returns the number of resident pages of a range of at most 4096 (mincore(2)). Swapped pages may not be counted.
+///
+/// # Errors
+/// If the range is too large, or the kernel refuses.
 pub fn resident_pages(address: usize, size: usize) -> Result<usize, Errno> {
     let pages = size.div_ceil(page_size());
     let mut seen = MaybeUninit::<[u8; 4096]>::uninit();
     if pages > 4096 || injected(Call::Resident) {
         return Err(Errno(libc::EINVAL));
     }
-    // SAFETY: the kernel writes one byte for each page, at most 4096 of them, and initialises all it is asked for.
+    // SAFETY: the kernel writes one byte for each page, at most 4096.
     unsafe {
         check(libc::mincore(address as *mut c_void, size, seen.as_mut_ptr().cast()))?;
         let seen = std::slice::from_raw_parts(seen.as_ptr().cast::<u8>(), pages);
@@ -106,7 +120,7 @@ pub fn resident_pages(address: usize, size: usize) -> Result<usize, Errno> {
     }
 }
 
-/// Bytes of a base page.
+/// Returns the size of a base page in bytes.
 #[inline]
 pub fn page_size() -> usize {
     static SIZE: AtomicUsize = AtomicUsize::new(0);
@@ -121,20 +135,20 @@ pub fn page_size() -> usize {
     }
 }
 
-/// Processors configured.
+/// Returns the number of configured processors.
 pub fn processors() -> usize {
     // SAFETY: sysconf has no preconditions.
     (unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).max(1) as usize
 }
 
-/// The processor that runs this thread now.
+/// Returns the processor that runs this thread.
 #[inline]
 pub fn current_processor() -> usize {
-    // SAFETY: sched_getcpu has no preconditions; it answers -1 where it can't know.
+    // SAFETY: sched_getcpu has no preconditions; it returns -1 on failure.
     (unsafe { libc::sched_getcpu() }).max(0) as usize
 }
 
-/// futex(2): sleeps while `word` is `value`, at most for `timeout`.
+/// Sleeps while `word` is `value`, for at most `timeout` (futex(2)). May return spuriously.
 pub fn wait(word: &AtomicU32, value: u32, timeout: Option<Duration>) {
     let spec = timeout.map(|t| libc::timespec { tv_sec: t.as_secs() as _, tv_nsec: t.subsec_nanos() as _ });
     let spec_pointer = spec.as_ref().map_or(null(), std::ptr::from_ref);
@@ -143,7 +157,7 @@ pub fn wait(word: &AtomicU32, value: u32, timeout: Option<Duration>) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), op, value, spec_pointer) };
 }
 
-/// futex(2): wakes one sleeper.
+/// Wakes one thread that sleeps on `word` (futex(2)).
 pub fn wake(word: &AtomicU32) {
     // SAFETY: the kernel uses the address only as a key.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
@@ -152,14 +166,17 @@ pub fn wake(word: &AtomicU32) {
 /// A thread started by [`spawn`].
 pub struct Thread(libc::pthread_t, i32, &'static AtomicU32);
 
-/// Starts a thread that runs `body` with all signals blocked, on a small stack. `body` must not use the global
-/// allocator: glibc would reserve a heap of 64 MiB of address space for the thread. `task` is where it notes its number.
+/// Starts a thread that runs `body` with all signals blocked, on a small stack. `body` must not use the global allocator,
+/// since glibc would reserve an arena of 64 MiB of address space for the thread; it must call [`name_thread`] with `task`.
+///
+/// # Errors
+/// If no thread can be created.
 pub fn spawn(body: extern "C" fn(*mut c_void) -> *mut c_void, task: &'static AtomicU32) -> Result<Thread, Errno> {
     if injected(Call::Spawn) {
         return Err(Errno(libc::EAGAIN));
     }
-    const STACK: usize = 256 << 10; // static TLS of the program's libraries lies on it too
-    // SAFETY: the attributes and signal sets are initialised before they are used and live on this stack; `body` takes
+    const STACK: usize = 256 << 10; // it also holds the static TLS of the program's libraries
+    // SAFETY: the attributes and signal sets are initialized before they are used and live on this stack; `body` takes
     // no argument.
     unsafe {
         let mut attributes = MaybeUninit::uninit();
@@ -178,7 +195,7 @@ pub fn spawn(body: extern "C" fn(*mut c_void) -> *mut c_void, task: &'static Ato
     }
 }
 
-/// To be called first by the body of a spawned thread: its name, and its number for [`Thread::join`].
+/// Sets the name of the calling thread, and stores its number for [`Thread::join`]. A spawned thread calls this first.
 pub fn name_thread(name: &std::ffi::CStr, task: &AtomicU32) {
     // SAFETY: the name is a C string; gettid has no preconditions.
     unsafe {
@@ -188,10 +205,10 @@ pub fn name_thread(name: &std::ffi::CStr, task: &AtomicU32) {
 }
 
 impl Thread {
-    /// Waits until the thread has ended and the kernel no longer counts it. In a forked child there is nothing to do.
+    /// Waits until the thread has ended and the kernel no longer counts it. Does nothing in a forked child.
     pub fn join(self) {
-        // SAFETY: the thread was made by `spawn` in this process and is joined once; tgkill with signal 0 only asks
-        // whether it is still counted (Python counts threads right after a fork and warns).
+        // SAFETY: the thread was created by `spawn` in this process, and is joined once. tgkill with signal 0 only tests
+        // whether it still exists: Python counts threads right after a fork, and warns.
         unsafe {
             let process = libc::getpid();
             if process != self.1 {
@@ -209,16 +226,16 @@ impl Thread {
     }
 }
 
-/// pthread_atfork(3): `prepare` before every fork, `parent` and `child` after it.
+/// Registers functions to be called before every fork, and after it in the parent and in the child (pthread_atfork(3)).
 pub fn at_fork(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
-    // SAFETY: the three functions live as long as the program; the library is never unloaded.
+    // SAFETY: the library is never unloaded, so the functions stay callable.
     unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
 }
 
-/// A seed that differs between runs where the system randomises addresses.
+/// Returns a seed that differs between runs, or 0 if there is no entropy.
 pub fn seed() -> usize {
     let mut bytes = [0u8; size_of::<usize>()];
-    // SAFETY: the kernel writes at most the buffer's length. Without entropy the seed stays what it is: zero.
+    // SAFETY: the kernel writes at most the length of the buffer.
     unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), libc::GRND_NONBLOCK) };
     usize::from_ne_bytes(bytes)
 }
