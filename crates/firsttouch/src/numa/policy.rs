@@ -4,7 +4,7 @@
 pub use crate::numa::orders::Orders;
 use crate::numa::topology::Topology;
 use crate::os::{self, Mode, Nodes};
-use crate::pages::receipt::Reason;
+use crate::reason::Reason;
 use std::fmt;
 
 /// The nodes of a policy.

@@ -1,7 +1,7 @@
 use super::{Orders, Outer, Policy};
 use crate::numa::axis::Axis;
 use crate::os::{Mode, Nodes};
-use crate::pages::receipt::Reason;
+use crate::reason::Reason;
 
 fn nodes(text: &str) -> Nodes {
     Nodes::parse(text).unwrap()

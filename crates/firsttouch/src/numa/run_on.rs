@@ -2,7 +2,7 @@
 
 use crate::numa::topology::Topology;
 use crate::os::{self, Nodes, Processors, ThreadPolicy};
-use crate::pages::receipt::Reason;
+use crate::reason::Reason;
 
 /// The affinity and the policy to restore.
 #[derive(Clone, Copy, Debug)]
