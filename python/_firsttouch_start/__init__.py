@@ -1,6 +1,8 @@
 """What the line in firsttouch_start.pth calls, in every interpreter that finds FIRSTTOUCH_RUN set.
 
 It runs before the program, so it imports next to nothing, prints nothing and raises nothing.
+
+PYTEST_DONT_REWRITE: pytest rewrites the packages of a plugin, and warns where they are loaded already.
 """
 
 import os

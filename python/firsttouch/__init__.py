@@ -2,6 +2,8 @@
 
 The quickest way is the command line: ``firsttouch run script.py``. In a program: :func:`install` for the whole
 process, :func:`use` for a block of code. Libraries do not call :func:`install`; :func:`is_installed` tells them.
+
+PYTEST_DONT_REWRITE: pytest rewrites the packages of a plugin, and warns where they are loaded already.
 """
 
 import sys as _sys
