@@ -119,12 +119,16 @@ def test_an_interruption_ends_the_program_and_leaves_a_line(tmp_path: Path, numb
         text=True,
         cwd=tmp_path,
         env=programs.environment(),
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # under nohup it would be ignored
     )
-    until = time.monotonic() + 60
-    while not (tmp_path / "begun").exists() and time.monotonic() < until:
-        time.sleep(0.02)
-    begun.send_signal(number)
-    out, error = begun.communicate(timeout=60)
+    try:
+        until = time.monotonic() + 60
+        while not (tmp_path / "begun").exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        begun.send_signal(number)
+        out, error = begun.communicate(timeout=60)
+    finally:
+        begun.kill()
     assert (begun.returncode, out) == (130, "")
     assert error == "firsttouch: compare: interrupted at 0%; nothing is shown or written\n"
     assert not alive(marker)

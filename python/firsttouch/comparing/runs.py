@@ -7,14 +7,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-_STARTER = Path(__file__).with_name("starter.py")
-_GRACE = 1.0
+from firsttouch.measuring.starter import ending_with_us
+
+#: Seconds; the starter gives what it ends one of them.
+_PATIENCE = 5.0
 
 
 class CannotStartError(Exception):
@@ -70,7 +69,7 @@ def once(command: Sequence[str], environment: Mapping[str, str], files: Files, t
     """
     order = {"command": list(command), "environment": dict(environment), **vars(files)}
     with subprocess.Popen(
-        [sys.executable, "-I", "-S", str(_STARTER)],
+        ending_with_us([]),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -84,6 +83,8 @@ def once(command: Sequence[str], environment: Mapping[str, str], files: Files, t
         except BaseException:
             _end(starter)
             raise
+    if not answer:  # somebody ended the starter, which had no time to end the others
+        _end_group(starter)
     found = json.loads(answer or '{"error": "the process that starts it was killed"}')
     if "error" in found:
         raise CannotStartError(found["error"])
@@ -91,12 +92,14 @@ def once(command: Sequence[str], environment: Mapping[str, str], files: Files, t
 
 
 def _end(starter: subprocess.Popen[str]) -> None:
-    """Ask the whole group to end, then make it."""
+    """Have the starter end its group."""
+    starter.terminate()
+    try:
+        starter.wait(_PATIENCE)
+    except subprocess.TimeoutExpired:
+        _end_group(starter)
+
+
+def _end_group(starter: subprocess.Popen[str]) -> None:
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(starter.pid, signal.SIGTERM)
-        starter.wait()
-        until = time.monotonic() + _GRACE
-        while time.monotonic() < until:
-            os.killpg(starter.pid, 0)  # raises once nobody of the group is left
-            time.sleep(0.01)
         os.killpg(starter.pid, signal.SIGKILL)

@@ -14,6 +14,7 @@ from firsttouch.comparing.inside import Service, told
 from firsttouch.comparing.runs import CannotStartError, Files, NeverEndedError, Run, once
 from firsttouch.comparing.sameness import difference
 from firsttouch.measuring.contenders import Contender
+from firsttouch.measuring.starter import ending_with_us
 
 _TAIL_LINES, _TAIL_BYTES = 15, 8192
 
@@ -87,8 +88,10 @@ class Trial:
         return run
 
     def _prepare(self, words: str) -> None:
+        # On the terminal's own session, where sudo still knows the user.
+        command = ending_with_us(["/bin/sh", "-c", words])
         done = subprocess.run(
-            words, shell=True, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
         )
         if done.returncode != 0:
             raise PrepareError(f"--prepare {words!r} ended with status {done.returncode}", done.stderr)

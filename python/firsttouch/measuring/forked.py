@@ -7,13 +7,17 @@ import os
 import traceback
 from collections.abc import Callable
 
+from firsttouch.measuring.starter import end_with
+
 
 def forked(function: Callable[[], dict[str, float]]) -> dict[str, float]:
     """Call it in a child, which ends. Raises :exc:`RuntimeError` with the child's traceback, or what ended it."""
     read, write = os.pipe()
+    parent = os.getpid()
     child = os.fork()
     if child == 0:
         try:
+            end_with(parent)
             message = {"value": function()}
         except BaseException:  # nothing of the parent's may run on here
             message = {"error": traceback.format_exc()}  # type: ignore[dict-item]

@@ -17,6 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from firsttouch.measuring.contenders import Contender
+from firsttouch.measuring.starter import ending_with_us
 from firsttouch.measuring.statistics import Matrix
 
 
@@ -61,7 +62,7 @@ class Worker:
         try:
             with _ctrl_c_waits():  # or it may be there, and nobody know of it
                 self._process = subprocess.Popen(
-                    command,
+                    ending_with_us(command),
                     env=contender.full_environment(),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,

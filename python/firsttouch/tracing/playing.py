@@ -9,6 +9,8 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from firsttouch.measuring.starter import ending_with_us
+
 
 @dataclass(frozen=True)
 class How:
@@ -32,7 +34,7 @@ def play(trace: str, allocator: str, how: How) -> dict[str, Any]:
     request = {"trace": os.path.abspath(trace), "allocator": allocator, **asdict(how)}
     words = [sys.executable, "-m", "firsttouch.tracing.player", json.dumps(request)]
     environment = {name: text for name, text in os.environ.items() if name != "FIRSTTOUCH_RUN"}
-    done = subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(ending_with_us(words), env=environment, stdout=subprocess.PIPE, text=True, check=False)
     try:
         answer: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
