@@ -29,7 +29,7 @@ fn a_handle_has_to_fit_its_file() {
 fn what_became_of_a_handle_is_told() {
     let opened = new(100).handle().expect("a handle");
     assert!(Shared::open(&opened, true).is_ok());
-    let again = || refused(&opened) == Refused::Dropped(Fate::Opened);
+    let again = || Shared::open(&opened, true).err() == Some(Refused::Dropped(Fate::Opened));
     assert!((0..1000).any(|_| again() || (std::thread::sleep(std::time::Duration::from_millis(10)), false).1));
 
     let limit = os::file_limit().map_or(4096, |limit| (limit / 4).min(4096));
