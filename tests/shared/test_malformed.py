@@ -89,7 +89,7 @@ def test_damaged_pickles_never_crash() -> None:
         chance = random.Random(3)
         a = ft.shared((20, 30))
         reduced = a.__reduce_ex__(5)
-        class Safe(pickle.Unpickler):
+        class Safe(pickle._Unpickler):  # in C, a damaged memo index clears gigabytes
             def find_class(self, module, name):
                 if (module, name) in {("firsttouch.sharing.handles", "arrive"), ("numpy", "dtype")}:
                     return super().find_class(module, name)
@@ -97,7 +97,7 @@ def test_damaged_pickles_never_crash() -> None:
         import io
         good = pickle.dumps(a, 5)
         kinds = set()
-        for turn in range(4_000):
+        for turn in range(1_500):
             bad = bytearray(good)
             for _ in range(chance.randint(1, 4)):
                 bad[chance.randrange(len(bad))] = chance.randrange(256)
@@ -105,7 +105,7 @@ def test_damaged_pickles_never_crash() -> None:
             if turn % 2: handles.mapped.clear()
             try:
                 found = Safe(io.BytesIO(bytes(bad))).load()
-                if isinstance(found, np.ndarray) and found.size: found.sum(), found.flat[-1]
+                if isinstance(found, np.ndarray) and found.size: found.flat[0], found.flat[-1]
             except ft.SharedArrayError: kinds.add("shared")
             except Exception as error: kinds.add(type(error).__name__)
         pickle.loads(good)
