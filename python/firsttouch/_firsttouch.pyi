@@ -82,7 +82,7 @@ __all__ = [
     "set_memory_bound",
     "set_small_limit",
     "shared_arrived",
-    "shared_linger",
+    "shared_wait_until_opened",
     "slab_axis",
     "stats",
     "take_error",
@@ -377,7 +377,7 @@ class SharedMapping:
     def __array_interface__(self) -> dict[str, typing.Any]: ...
 
 def shared_arrived(words: _Handle) -> None: ...
-def shared_linger(seconds: float) -> bool: ...
+def shared_wait_until_opened(seconds: float) -> bool: ...
 
 @typing.final
 class GaugeRegion:

@@ -5,7 +5,7 @@ use crate::placement::receipt_dict;
 use crate::stacks::find;
 use firsttouch::failure;
 use firsttouch::memory::placement::Placement;
-use firsttouch::memory::shared::{Handle, NotMade, Refused, Shared, Ticket, linger};
+use firsttouch::memory::shared::{Fate, Handle, NotMade, Refused, Shared, Ticket, wait_until_opened};
 use firsttouch::sources::PlacedPages;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -16,11 +16,11 @@ use std::time::Duration;
 #[pyclass(module = "firsttouch._firsttouch", frozen, weakref)]
 struct SharedMapping(Shared);
 
-/// Name, process, file, bytes, page, and the ticket: file of proofs, its number, its own.
+/// Name, process, file, bytes, page, and the ticket: name of its table, the file of that, its own number.
 type Words = (String, u32, i32, usize, usize, (String, i32, u64));
 
-fn handle((token, process, file, size, page, (post, proofs, number)): Words) -> Handle {
-    Handle { token, process, file, size, page, ticket: Ticket { post, file: proofs, number } }
+fn handle((token, process, file, size, page, (table, tables, number)): Words) -> Handle {
+    Handle { token, process, file, size, page, ticket: Ticket { table, file: tables, number } }
 }
 
 #[pymethods]
@@ -36,13 +36,15 @@ impl SharedMapping {
         py.detach(|| Shared::new(nbytes, &placement)).map(Self).map_err(|error| refused(nbytes, &placement, error))
     }
 
-    /// What another process shares; nothing, and why not: `ended`, `dropped`, `not permitted`, or the kernel's error.
+    /// What another process shares; nothing, and why not: `ended`, `dropped` and other words for that,
+    /// `not permitted`, `invalid`, or the kernel's error.
     #[staticmethod]
     fn open(words: Words, write: bool) -> (Option<Self>, &'static str, i32) {
         match Shared::open(&handle(words), write) {
             Ok(shared) => (Some(Self(shared)), "", 0),
             Err(Refused::Ended) => (None, "ended", 0),
-            Err(Refused::Dropped) => (None, "dropped", 0),
+            Err(Refused::Dropped(fate)) => (None, word(fate), 0),
+            Err(Refused::Invalid) => (None, "invalid", 0),
             Err(Refused::NotPermitted) => (None, "not permitted", 0),
             Err(Refused::Errno(error)) => (None, "", error.0),
         }
@@ -53,7 +55,7 @@ impl SharedMapping {
         let made = self.0.handle();
         let Handle { token, process, file, size, page, ticket } =
             made.map_err(|error| PyOSError::new_err((error.0, format!("no handle can be made: {}", words(error.0)))))?;
-        Ok((token, process, file, size, page, (ticket.post, ticket.file, ticket.number)))
+        Ok((token, process, file, size, page, (ticket.table, ticket.file, ticket.number)))
     }
 
     #[getter]
@@ -93,6 +95,16 @@ impl SharedMapping {
     }
 }
 
+fn word(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Unknown => "dropped",
+        Fate::Opened => "opened",
+        Fate::Expired => "expired",
+        Fate::FileLimit => "file limit",
+        Fate::MemoryLimit => "memory limit",
+    }
+}
+
 fn words(code: i32) -> String {
     std::io::Error::from_raw_os_error(code).to_string()
 }
@@ -122,14 +134,14 @@ fn shared_arrived(words: Words) {
     handle.ticket.give_back(handle.process);
 }
 
-/// Waits until no handle of this process is under way, at most so many seconds; whether that was reached.
+/// Waits until no handle of this process is in flight, at most so many seconds; whether that was reached.
 #[pyfunction]
-fn shared_linger(py: Python<'_>, seconds: f64) -> bool {
-    py.detach(|| linger(Duration::from_secs_f64(seconds)))
+fn shared_wait_until_opened(py: Python<'_>, seconds: f64) -> bool {
+    py.detach(|| wait_until_opened(Duration::from_secs_f64(seconds)))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<SharedMapping>()?;
     module.add_function(wrap_pyfunction!(shared_arrived, module)?)?;
-    module.add_function(wrap_pyfunction!(shared_linger, module)?)
+    module.add_function(wrap_pyfunction!(shared_wait_until_opened, module)?)
 }

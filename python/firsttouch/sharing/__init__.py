@@ -34,8 +34,9 @@ def shared(
     keep it; the memory goes when the last process lets it go or dies, however it dies.
 
     A handle can be opened as often as one likes while its sender holds the array. After the sender has let it go, one
-    that nobody has opened yet can be opened once, for 60 seconds. A process that ends waits up to 2 seconds for handles
-    that are under way.
+    that nobody has opened yet can be opened once, for 60 seconds. Such arrays may take a quarter of the sender's file
+    descriptors (``RLIMIT_NOFILE``) and, beyond 64 MiB and the newest, a sixteenth of the memory or a quarter of what is
+    free, whichever is less; the oldest goes first. A process that ends waits up to 2 seconds for handles in flight.
 
     ``shape``, ``dtype`` and ``order`` are as for :func:`firsttouch.zeros`; objects can't be shared. ``huge``, ``numa``,
     ``populate`` and ``strict`` are as for :func:`firsttouch.pages`, and :func:`firsttouch.receipt` says what was

@@ -9,7 +9,6 @@ use crate::sites;
 use crate::stacks::find;
 use firsttouch::allocator::Allocator;
 use firsttouch::memory::policy::Policy;
-use firsttouch::os;
 use firsttouch::scratch::{Buffer, Options};
 use firsttouch::sources::PlacedPages;
 use pyo3::exceptions::{PyMemoryError, PyValueError};
@@ -79,7 +78,7 @@ impl ScratchBuffer {
 /// Scratch memory of one size: what does not fit is a `MemoryError` that says what is used and asked.
 ///
 /// `nbytes_or_array`: bytes, or writable memory in one piece to use: an array, a memory map, shared memory. It is kept
-/// until the last array on it is gone; in a forked child a buffer on shared memory serves no more. `debug`: as for
+/// until the last array on it is gone, and no other `FixedBuffer` may overlap it meanwhile; in a forked child a buffer on shared memory serves no more. `debug`: as for
 /// `ScratchBuffer`. `numa`: where memory that is not given comes from.
 #[pyclass(module = "firsttouch", extends = PyBuffer, frozen, weakref)]
 pub struct FixedBuffer {
@@ -116,8 +115,7 @@ impl FixedBuffer {
             Some(_) => chosen("FixedBuffer", "storage", nbytes_or_array, numa)?,
         };
         let policy = find::<PlacedPages>(&pool).and_then(|pages| pages.placement().policy);
-        let Storage { address, size, keep } = storage(pool, nbytes_or_array)?;
-        let shared = os::is_shared(address.as_ptr() as usize);
+        let Storage { address, size, shared, keep } = storage(pool, nbytes_or_array)?;
         // SAFETY: the memory is writable, `keep` keeps it, and nobody else is expected to use it meanwhile.
         #[allow(unsafe_code)]
         let buffer = unsafe { Buffer::fixed(address, size, shared, debug, options(DEFAULT, None, debug).site, keep) };

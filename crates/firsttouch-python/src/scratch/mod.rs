@@ -5,6 +5,7 @@ mod buffers;
 mod entering;
 mod home;
 mod known;
+mod lent;
 mod manager;
 mod outcome;
 mod own;

@@ -52,6 +52,11 @@ pub fn address_space_limit() -> Option<usize> {
     rlimit(libc::RLIMIT_AS)
 }
 
+/// The bound on this process's file descriptors now, if there is one.
+pub fn file_limit() -> Option<usize> {
+    rlimit(libc::RLIMIT_NOFILE)
+}
+
 fn rlimit(which: libc::__rlimit_resource_t) -> Option<usize> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel writes one rlimit.

@@ -89,6 +89,17 @@ pub fn write_file_at(file: &File, bytes: &[u8], offset: usize) -> Result<(), Err
     std::os::unix::fs::FileExt::write_all_at(file, bytes, offset as u64).map_err(|error| system(&error))
 }
 
+/// pread(2).
+pub fn read_file_at(file: &File, bytes: &mut [u8], offset: usize) -> Result<(), Errno> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset as u64).map_err(|error| system(&error))
+}
+
+/// Bytes of a file: what may be mapped of it without a fault.
+pub fn file_size(file: &File) -> Result<usize, Errno> {
+    let size = file.metadata().map_err(|error| system(&error))?.len();
+    usize::try_from(size).map_err(|_| Errno::INVALID)
+}
+
 /// Whether shared memory that asks for transparent huge pages may get them.
 pub fn transparent_huge_pages_shared() -> bool {
     let says = super::system_file("/sys/kernel/mm/transparent_hugepage/shmem_enabled");

@@ -18,8 +18,9 @@
 //! - [`headroom`]: bytes that the machine or the container can still give. [`address_space_limit`]: the process's bound.
 //!   [`resident`]: what it has.
 //! - [`memory_file`], [`open_memory_file`], [`map_file`]: memory that other processes can map; [`file_name`] and
-//!   [`file_number`] find it there.
-//! - [`is_shared`]: whether forked children would write to the same memory.
+//!   [`file_number`] find it there, and [`file_size`] bounds what may be mapped. [`file_limit`]: how many a process may
+//!   have open.
+//! - [`is_shared`]: whether forked children would write to the same memory; [`shared_parts`]: which memory that is.
 //! - [`map_huge`], [`populate`], [`collapse`], [`lock`], [`bind`], [`move_pages`]: page size, prefault and NUMA node of a
 //!   range; [`thread_policy`], [`prefer_node`], [`thread_processors`], [`run_on_processors`]: of a thread;
 //!   [`allowed_nodes`], [`current_node`], [`free_memory_of`], [`explicit_huge_pages`], [`free_huge_pages`], [`transparent_huge_pages`],
@@ -80,6 +81,15 @@ pub struct Fault {
     pub address: usize,
     /// Whether it wrote, where that can be known.
     pub wrote: Option<bool>,
+}
+
+/// A part of a range that lies in memory which several mappings can share: of the same file, the same bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedPart {
+    /// The file: its device and its number there, as the kernel writes them.
+    pub file: String,
+    /// Bytes of the file.
+    pub bytes: std::ops::Range<u64>,
 }
 
 /// A memory policy's mode, as the kernel knows it.
@@ -150,6 +160,8 @@ impl Errno {
     pub const AGAIN: Self = Self(11);
     /// A bad address, or no page of one's own is there: what [`nodes_of`] says of the zero page (EFAULT).
     pub const BAD_ADDRESS: Self = Self(14);
+    /// The process has no file descriptor left (EMFILE).
+    pub const NO_DESCRIPTOR: Self = Self(24);
     /// Not permitted, by the rights of a file (EACCES).
     pub const NO_ACCESS: Self = Self(13);
     /// Somebody holds it (EBUSY).

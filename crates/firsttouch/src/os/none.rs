@@ -120,6 +120,11 @@ pub fn address_space_limit() -> Option<usize> {
     None
 }
 
+/// Not known.
+pub fn file_limit() -> Option<usize> {
+    None
+}
+
 /// There is no backend.
 pub fn why_refused(_size: usize, _error: Errno) -> Limit {
     Limit::Unsupported
@@ -144,6 +149,12 @@ pub fn headroom() -> usize {
 pub fn is_shared(_address: usize) -> bool {
     false
 }
+
+/// Not known.
+pub fn shared_parts(_range: std::ops::Range<usize>) -> Vec<SharedPart> {
+    Vec::new()
+}
+
 /// Refuses.
 pub fn map_huge(_size: usize, _page: usize) -> Result<usize, Errno> {
     Err(Errno::UNSUPPORTED)
@@ -342,6 +353,16 @@ pub fn process_exists(_process: u32) -> bool {
 
 /// Refuses.
 pub fn map_file(_file: &File, _size: usize, _align: usize, _write: bool) -> Result<usize, Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
+pub fn read_file_at(_file: &File, _bytes: &mut [u8], _offset: usize) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Refuses.
+pub fn file_size(_file: &File) -> Result<usize, Errno> {
     Err(Errno::UNSUPPORTED)
 }
 
