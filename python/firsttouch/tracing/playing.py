@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from firsttouch.measuring.interpreter import helper
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ def play(trace: str, allocator: str, how: How) -> dict[str, Any]:
     ``fragmentation`` the peak held over the peak in use.
     """
     request = {"trace": os.path.abspath(trace), "allocator": allocator, **asdict(how)}
-    words = [sys.executable, "-m", "firsttouch.tracing.player", json.dumps(request)]
+    words = helper("-m", "firsttouch.tracing.player", json.dumps(request))
     environment = {name: text for name, text in os.environ.items() if name != "FIRSTTOUCH_RUN"}
     done = subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     try:
