@@ -1,4 +1,4 @@
-"""What stands in the current folder is not run by us, and an isolated interpreter takes no orders from its environment."""
+"""Modules in the current folder are not run by us, and isolated interpreters ignore FIRSTTOUCH_RUN."""
 
 import json
 import os
@@ -15,9 +15,11 @@ Write = Callable[[str, str], Path]
 
 #: What our processes import; `-P` is what the `firsttouch` command itself is started with, in effect.
 NAMES = ("json", "numpy", "resource", "rich", "subprocess", "tempfile", "traceback", "firsttouch")
-PLANTED = (
-    "import os\nopen(os.path.join(os.path.dirname(__file__), 'ran'), 'a').write(__name__ + '\\n')\nraise SystemExit\n"
-)
+PLANTED = """
+import os
+open(os.path.join(os.path.dirname(__file__), "ran"), "a").write(__name__)
+raise SystemExit
+"""
 
 
 @pytest.fixture

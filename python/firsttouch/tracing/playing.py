@@ -33,7 +33,8 @@ def play(trace: str, allocator: str, how: How) -> dict[str, Any]:
     request = {"trace": os.path.abspath(trace), "allocator": allocator, **asdict(how)}
     words = helper("-m", "firsttouch.tracing.player", json.dumps(request))
     environment = {name: text for name, text in os.environ.items() if name != "FIRSTTOUCH_RUN"}
-    done = subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    # In a group of its own Ctrl-C reaches the command alone, which then ends it.
+    done = subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True, check=False, process_group=0)
     try:
         answer: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
