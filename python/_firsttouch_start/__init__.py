@@ -6,16 +6,24 @@ PYTEST_DONT_REWRITE: pytest rewrites the packages of a plugin, and warns where t
 """
 
 import os
+import sys
 
 VARIABLE = "FIRSTTOUCH_RUN"
 
 _begun = False
 
 
+def _trusted() -> bool:
+    """Whether this interpreter obeys its environment: not under -I or -E, nor with more rights than its caller."""
+    if sys.flags.ignore_environment:
+        return False
+    return not hasattr(os, "getuid") or (os.getuid(), os.getgid()) == (os.geteuid(), os.getegid())
+
+
 def begin() -> None:
     """Watch for NumPy's first import, and for the end of the process."""
     global _begun
-    if _begun:  # the .pth file may stand in two site directories
+    if _begun or not _trusted():  # the .pth file may stand in two site directories
         return
     _begun = True
     try:

@@ -52,7 +52,10 @@ def tracked(upstream: AllocatorLike | None = None, *, lines: bool = False) -> Al
 
 @factory
 def limited(upstream: AllocatorLike | None = None, budget: Size | None = None) -> Allocator:
-    """At most ``budget`` bytes at a time; a request beyond it is a :exc:`MemoryError` that says what is in use.
+    """At most ``budget`` bytes at a time; a request beyond it is a :exc:`MemoryError`.
+
+    The error of our own constructors says what is in use and what was asked. Where NumPy asks, under ``use()``,
+    ``install()`` or ``firsttouch run``, the error is NumPy's, and :func:`last_failure` says the rest.
 
     ``upstream``: ``None`` is ``pool()``. Bytes count as asked for; what a pool keeps idle does not. ``budget`` is a
     number or text like ``"4 GiB"``, above 0. Budgets nest.

@@ -132,6 +132,7 @@ class Measured:
 
         >>> m.assert_at_most(peak="48 MiB", arrays=12)
         """
+        __tracebackhide__ = True  # pytest shows the line that set the limits
         found = self.as_dict()
         above = [line for name, limit in checked(limits).items() if (line := _above(name, found, limit))]
         if above:
@@ -147,6 +148,7 @@ class Measured:
 
 def checked(limits: dict[str, Size]) -> dict[str, Size]:
     """The limits as they are, where each names a figure and is a size."""
+    __tracebackhide__ = True
     for name, limit in limits.items():
         if name not in _WORDS:
             raise TypeError(f"there is no figure {name!r} to limit: there are {', '.join(_WORDS)}")
@@ -156,6 +158,7 @@ def checked(limits: dict[str, Size]) -> dict[str, Size]:
 
 def known(name: str, found: dict[str, int | None]) -> int:
     """A figure that somebody relies on."""
+    __tracebackhide__ = True
     value = found[name]
     if value is None:
         raise ValueError(
@@ -167,6 +170,7 @@ def known(name: str, found: dict[str, int | None]) -> int:
 
 def _above(name: str, found: dict[str, int | None], limit: Size) -> str | None:
     """What to say where a figure is above its limit."""
+    __tracebackhide__ = True
     allowed = arguments.size(name, limit)
     value = known(name, found)
     if value <= allowed:

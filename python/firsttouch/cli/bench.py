@@ -60,8 +60,7 @@ def main(words: Sequence[str]) -> int:
             speak.write(sys.__stderr__, f"firsttouch: bench: {name} failed: {error}\n")
             continue
         except KeyboardInterrupt:
-            speak.line(f"bench: interrupted in {name}; no file is written")
-            raise
+            raise KeyboardInterrupt(f"interrupted in {name}; no file is written") from None
         if out.prints:
             bench_shown.show(sections[-1], out.quiet)
     if sections:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from firsttouch.cli.output import Output
-from firsttouch.measuring.console import plain
+from firsttouch.measuring.console import plain, say
 from firsttouch.measuring.console import show as show_table
 from firsttouch.measuring.machine import describe
 from firsttouch.measuring.page import Page
@@ -28,7 +28,7 @@ def show(section: Section, quiet: bool) -> None:
         for table in section.tables:
             show_table(table, console)
     for sentence in sentences(section):
-        console.print(f"- {sentence}", soft_wrap=True)
+        say(sentence, console, "- ")
     console.print()
 
 

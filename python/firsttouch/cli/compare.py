@@ -8,14 +8,11 @@ import signal
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from firsttouch.cli import interpreter, output, program, serving, start_file
 from firsttouch.cli.parser import Parser
 from firsttouch.cli.usage import BadUsageError
-
-if TYPE_CHECKING:
-    pass
 
 _USAGE = "firsttouch compare [options] script.py | -m module | -c code | -- command  [arguments of the program]"
 
@@ -51,6 +48,7 @@ def main(words: Sequence[str]) -> int:
         if parser.unknown(word) and (advice := program.hint(word, "compare")):
             raise BadUsageError(f"compare: {advice}")
     given = parser.parse(words[:at])
+    output.need("compare", "numpy")
     command, python = _command(words[at:])
     options = _options(given)
     out = output.checked("compare", given)
@@ -154,7 +152,6 @@ def _compare(
             return 1
         except KeyboardInterrupt:
             teller.close()
-            teller.interrupted()
-            raise
+            raise KeyboardInterrupt(teller.interrupted()) from None
     show(outcome, out, Asked(words, command[len(python) :], python, absent))
     return 0

@@ -65,7 +65,8 @@ class Teller:
         names = ", ".join(contender.name for contender in contenders[2:])
         self._bar.say(f"One run takes {seconds(one_run)}; in turn NumPy's default, twice, and {names}.")
         early = "" if plan.fixed else ", fewer if the figures settle before"
-        over = f" That is more than the {_duration(plan.budget)} allowed; --runs takes fewer." if plan.over else ""
+        fewest = f" That is more than the {_duration(plan.budget)} allowed, but fewer runs allow no advice."
+        over = fewest if plan.over else ""
         self._bar.say(
             f"{plan.rounds} run{'s' * (plan.rounds > 1)} of each, about {_duration(plan.expected)}{early}.{over}"
         )
@@ -75,9 +76,9 @@ class Teller:
         self._part = part
         self._bar.done(part, "comparing")
 
-    def interrupted(self) -> None:
+    def interrupted(self) -> str:
         """Half a table would mislead."""
-        speak.line(f"compare: interrupted at {self._part:.0%}; nothing is shown or written")
+        return f"interrupted at {self._part:.0%}; nothing is shown or written"
 
 
 def failure(error: FailedError | DifferentError, stdin: str) -> None:
@@ -97,6 +98,7 @@ def show(outcome: Outcome, out: Output, asked: Asked) -> None:
 
     from firsttouch.comparing import candidates, importing, report
     from firsttouch.comparing.drawing import picture
+    from firsttouch.measuring.console import say
     from firsttouch.measuring.console import show as show_table
     from firsttouch.measuring.machine import describe
     from firsttouch.measuring.page import Page
@@ -114,10 +116,10 @@ def show(outcome: Outcome, out: Output, asked: Asked) -> None:
         if not out.quiet:
             show_table(table, console)
             for note in notes:
-                console.print(f"- {note}", soft_wrap=True)
+                say(note, console, "- ")
             console.print()
         for sentence in verdict.sentences:
-            console.print(sentence, style="bold", soft_wrap=True)
+            say(sentence, console, style="bold")
         for name in verdict.faster[:1]:
             console.print(f"  {hows[name]}", soft_wrap=True)
     words = f"firsttouch compare {shlex.join(asked.words)}"

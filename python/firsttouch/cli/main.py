@@ -57,10 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _silence()
         return 1
     except OSError as error:
-        speak.line(f"could not write: {speak.reason(error)}")
+        speak.line(f"{error.filename or 'cannot write to standard output'}: {speak.reason(error)}")
         _silence()
         return 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        speak.line(f"{words[0]}: {str(interrupt) or 'interrupted'}")
         return 130
 
 

@@ -4,7 +4,6 @@ import argparse
 import importlib.util
 import json
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +64,7 @@ class Output:
         try:
             do(Path(name))
         except OSError as error:  # what was there at the start may be gone, or the disk full
-            raise BadUsageError(f"{self.command}: could not write {name}: {speak.reason(error)}") from None
+            raise BadUsageError(f"{self.command}: cannot write {name}: {speak.reason(error)}") from None
 
 
 def add(parser: Parser, html: bool = True) -> None:
@@ -81,7 +80,7 @@ def add(parser: Parser, html: bool = True) -> None:
 def checked(command: str, given: argparse.Namespace) -> Output:
     """The options' values; a file that could not be written, or a library that is missing, stops here."""
     pages = getattr(given, "html", None)
-    need(command, "rich", *(["matplotlib"] if given.plot or pages else []))
+    need(command, "numpy", "rich", *(["matplotlib"] if given.plot or pages else []))
     named = {"--json": given.json, "--html": pages, "--plot": given.plot}
     files = {option: _file(command, option, name) for option, name in named.items() if name is not None}
     for option, file in files.items():
@@ -96,28 +95,17 @@ def need(command: str, *modules: str) -> None:
     """Say in one line which of these libraries is not there, and what brings it."""
     for module in modules:
         if importlib.util.find_spec(module) is None:
-            raise BadUsageError(f'{command} needs {module}: python -m pip install "firsttouch[measure]"')
+            brings = module if module == "numpy" else '"firsttouch[measure]"'
+            raise BadUsageError(f"{command} needs {module}: python -m pip install {brings}")
 
 
 def _file(command: str, option: str, name: str) -> str:
     if not name or (name == "-" and option != "--json"):
         raise BadUsageError(f"{command}: {option} needs the name of a file, not {name!r}")
     path = report_file.absolute(name, command, option)
-    why = None if path == "-" else report_file.obstacle(path) or _refused(path)
-    if why:
-        raise BadUsageError(f"{command}: {option} {name} cannot be written: {why}")
+    if path != "-":
+        report_file.refuse(command, name, path)
     return path
-
-
-def _refused(path: str) -> str | None:
-    """What the system says to a new file there: permissions do not tell of read-only or unreal file systems."""
-    if os.path.exists(path):
-        return None
-    try:
-        tempfile.TemporaryFile(dir=os.path.dirname(path)).close()
-    except OSError as error:
-        return speak.reason(error)
-    return None
 
 
 def _check_ending(command: str, name: str) -> None:

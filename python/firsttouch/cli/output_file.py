@@ -3,6 +3,7 @@
 import os
 
 from _firsttouch_start import rank
+from firsttouch.cli import report_file
 from firsttouch.cli.usage import BadUsageError
 
 #: How every trace begins (crates/firsttouch/src/trace/format.rs).
@@ -11,36 +12,17 @@ MAGIC = b"\x89FTRC\r\n\x1a"
 
 def checked(command: str, name: str) -> str:
     """The full name of a file that can be written, whatever directory the program goes to."""
-    if not name:
-        raise BadUsageError(f"{command}: -o needs the name of a file, not ''")
-    if name.endswith(".py"):  # a forgotten file name must not cost the user a program
-        raise BadUsageError(f"{command}: -o takes the name of a file to write, and {name} is a program")
-    path = os.path.abspath(name)
-    _check(command, rank.fill(path))
+    path = report_file.absolute(name, command, "-o")
+    if path == "-":
+        path = os.path.abspath(name)
+    report_file.refuse(command, name, rank.fill(path))
     return path
 
 
 def check_json(command: str, name: str | None) -> None:
     """The same for --json, whose - is standard output."""
-    if name == "":
-        raise BadUsageError(f"{command}: --json needs the name of a file, not ''")
-    if name not in (None, "-"):
-        if str(name).endswith(".py"):
-            raise BadUsageError(f"{command}: --json takes the name of a file to write, and {name} is a program")
-        _check(command, os.path.abspath(str(name)))
-
-
-def _check(command: str, path: str) -> None:
-    folder = os.path.dirname(path)
-    if not os.path.isdir(folder):
-        why = f"there is no directory {folder}"
-    elif os.path.isdir(path):
-        why = "it is a directory"
-    elif not os.access(path if os.path.exists(path) else folder, os.W_OK):
-        why = "no permission"
-    else:
-        return
-    raise BadUsageError(f"{command}: {path} can't be written: {why}")
+    if name is not None and (path := report_file.absolute(name, command)) != "-":
+        report_file.refuse(command, name, path)
 
 
 def is_trace(name: str) -> bool:
@@ -74,8 +56,8 @@ def check_trace(command: str, name: str) -> None:
     if not name:
         raise BadUsageError(f"{command}: the name of a trace is missing")
     if not os.path.exists(name):
-        raise BadUsageError(f"{command}: there is no file {name}; firsttouch trace -o {name} script.py writes one")
+        raise BadUsageError(f"{command}: no such file: {name}; firsttouch trace -o {name} script.py writes one")
     if not os.path.isfile(name):
         raise BadUsageError(f"{command}: {name} is no regular file: a trace is read more than once")
     if not os.access(name, os.R_OK):
-        raise BadUsageError(f"{command}: no permission to read {name}")
+        raise BadUsageError(f"{command}: cannot read {name}: permission denied")

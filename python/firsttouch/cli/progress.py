@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
+from firsttouch.measuring.console import say
+
 
 class Bar:
     """Draws nothing where standard error is no terminal, or where it is to be quiet."""
@@ -39,7 +41,7 @@ class Bar:
 
     def say(self, text: str) -> None:
         """A line above the bar."""
-        self.console.print(text, soft_wrap=True)
+        say(text, self.console)
 
     def done(self, part: float, what: str | None = None) -> None:
         """So much is done, from 0 to 1; `what` names what follows, where that is something else."""

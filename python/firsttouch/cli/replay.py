@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from _firsttouch_start import units
-from firsttouch.cli import output_file, showing
+from firsttouch.cli import output, output_file, showing
 from firsttouch.cli.parser import Parser
 from firsttouch.cli.usage import BadUsageError
 
@@ -40,6 +40,7 @@ def main(words: Sequence[str]) -> int:
         parser.error("which trace? (try firsttouch replay --help)")
     allocators = given.allocator or list(_DEFAULT)
     showing.needs_rich("replay", given.json)
+    output.need("replay", "numpy")
     output_file.check_json("replay", given.json)
     output_file.check_trace("replay", given.trace)
     _check_allocators(allocators)

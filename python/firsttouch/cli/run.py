@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from _firsttouch_start import rank
 from firsttouch.cli import asked, interpreter, program, report_file, serving, start_file, starting
 from firsttouch.cli.usage import BadUsageError
 
@@ -91,7 +92,9 @@ def _settings(given: Any) -> dict[str, Any]:
     if given.quiet:
         settings["quiet"] = True
     if given.json is not None:
-        settings["json"] = report_file.absolute(given.json)
+        settings["json"] = path = report_file.absolute(given.json)
+        if path != "-":
+            report_file.refuse("run", given.json, rank.fill(path))
     if given.allocator is not None:
         settings["allocator"] = serving.checked(given)
     if given.max_idle is not None:

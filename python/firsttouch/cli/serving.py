@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from firsttouch.cli.usage import BadUsageError
 
 TYPE_CHECKING = False
@@ -56,8 +54,10 @@ def tried_elsewhere(command: str, expression: str) -> str:
     """The same for a command that goes on afterwards: another process tries it."""
     import subprocess
 
+    from firsttouch.measuring.interpreter import helper
+
     probe = subprocess.run(
-        [sys.executable, "-P", "-c", _TRIAL, expression],
+        helper("-c", _TRIAL, expression),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

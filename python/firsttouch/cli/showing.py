@@ -11,8 +11,6 @@ from _firsttouch_start import units
 from firsttouch.cli.usage import BadUsageError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from firsttouch.tracing.lines import Summary
 
 
@@ -41,23 +39,13 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], stream: TextIO 
     """Words to the left, figures to the right; as wide as it needs to be where nobody looks at it."""
     if stream is None:  # closed
         return
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
 
-    from firsttouch.measuring.console import stacked, too_narrow
+    from firsttouch.measuring.console import grid
 
     width = None if stream.isatty() else 160
-    console = Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
-    if too_narrow(columns, rows, console.width):
-        stacked(columns, rows, console)
-        return
-    shown: Table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for at, column in enumerate(columns):
-        shown.add_column(column, justify="left" if at == 0 else "right", overflow="fold")
-    for row in rows:
-        shown.add_row(*row)
-    console.print(shown)
+    out = Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+    grid(None, columns, rows, out)
 
 
 def duration(seconds: float) -> str:

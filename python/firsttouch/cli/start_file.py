@@ -20,6 +20,9 @@ def check(interpreter: Sequence[str], of: str = "run") -> None:
     """Refuse, with what to do, where the program would start without us; `of` is the command that asks."""
     if sys.flags.no_site:
         raise BadUsageError(f"{of}: python -S skips the file that starts firsttouch; leave -S out")
+    if sys.flags.ignore_environment:
+        option = "-I" if sys.flags.isolated else "-E"
+        raise BadUsageError(f"{of}: python {option} ignores the variable that starts firsttouch; leave {option} out")
     if not any(_stands_in(folder) for folder in _site_folders()) and not _runs(interpreter):
         raise BadUsageError(
             f"{of}: no firsttouch_start.pth in this Python's site-packages, so programs would start without"
@@ -53,7 +56,7 @@ def _runs(interpreter: Sequence[str]) -> bool:
 
     environment = {**os.environ, "FIRSTTOUCH_RUN": "{}"}
     probe = subprocess.run(
-        [*interpreter, "-c", _PROBE],
+        [*interpreter, "-P", "-c", _PROBE],
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

@@ -23,7 +23,6 @@ def environment(settings: dict[str, Any], found: program.Program) -> dict[str, s
         settings = serving.without_rivals(_inherited(outer), settings) | settings
         settings |= {"pid": os.getpid(), "runpy": found.through_runpy}
         environment[VARIABLE] = options.text(settings)
-        report_file.warn_early(settings.get("json"))
     return environment
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from statistics import median
+
+from firsttouch.measuring.interpreter import helper
 
 _PROBE = "import numpy, time; t = time.perf_counter(); import firsttouch; print(time.perf_counter() - t)"
 _TIMES = 3
@@ -15,7 +16,7 @@ def seconds() -> float | None:
     took: list[float] = []
     for _ in range(_TIMES):
         probe = subprocess.run(
-            [sys.executable, "-P", "-c", _PROBE], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+            helper("-c", _PROBE), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
         )
         if probe.returncode != 0:
             return None

@@ -117,7 +117,9 @@ class Trial:
         )
 
     def _said(self) -> str:
-        """The end of what the last run wrote on standard error."""
+        """The end of what the last run wrote on standard error; nothing where it was ended before it began."""
+        if not (self.folder / "err").exists():
+            return ""
         with (self.folder / "err").open("rb") as file:
             file.seek(0, os.SEEK_END)
             file.seek(max(0, file.tell() - _TAIL_BYTES))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
-
-from firsttouch.measuring.report import Table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from firsttouch.measuring.report import Table
 
-#: Words of a cell up to this length are not broken.
-WHOLE = 20
+
+#: Blanks between two columns, and the lines of some boxes.
+_BESIDE = 3
 
 
 def plain(text: str) -> str:
@@ -25,14 +26,37 @@ def _is_words(cell: str) -> bool:
     return 2 * sum(character.isalpha() for character in cell) > len(cell)
 
 
-def too_narrow(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> bool:
-    """Whether some figure would be torn into more than two lines, or within a word of its own."""
-    least = [min(WHOLE, max((len(row[0]) for row in rows), default=0))]
-    for at, column in enumerate(columns[1:], 1):
-        words = [word for cell in [column, *(row[at] for row in rows)] for word in cell.split()]
-        needed = [len(word) for word in words] + [(len(row[at]) + 1) // 2 for row in rows]
-        least.append(min(WHOLE, max(needed, default=0)))
-    return width < sum(least) + 3 * len(least)
+def _widest(rows: Sequence[Sequence[str]], at: int) -> int:
+    return max((len(row[at]) for row in rows), default=0)
+
+
+def headings(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str] | None:
+    """The columns' headings for a table of this width, between words in several lines where there is no room for one.
+
+    None where even so some cell would have to be broken.
+    """
+    widest = [_widest(rows, at) for at in range(len(columns))]
+    room = width - _BESIDE * len(columns)
+    if sum(max(cells, len(column)) for cells, column in zip(widest, columns, strict=True)) <= room:
+        return list(columns)
+    broken = [
+        "\n".join(textwrap.wrap(column, max(1, cells), break_long_words=False))
+        for cells, column in zip(widest, columns, strict=True)
+    ]
+    needed = [max(cells, *map(len, text.split("\n"))) for cells, text in zip(widest, broken, strict=True)]
+    return broken if sum(needed) <= room else None
+
+
+def say(text: str, console: Console, head: str = "", style: str | None = None) -> None:
+    """Print a sentence behind ``head``, on a terminal in lines that end between words and stand below its beginning."""
+    if console.is_terminal:
+        room = max(console.width, len(head) + 20)
+        text = textwrap.fill(
+            text, room, initial_indent=head, subsequent_indent=" " * len(head),
+            break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
+        head = ""
+    console.print(f"{head}{text}", style=style, soft_wrap=True)
 
 
 def stacked(columns: Sequence[str], rows: Sequence[Sequence[str]], console: Console) -> None:
@@ -46,20 +70,25 @@ def stacked(columns: Sequence[str], rows: Sequence[Sequence[str]], console: Cons
 
 
 def show(table: Table, console: Console) -> None:
+    """Print a table of a report."""
+    grid(plain(table.title) or None, table.columns, table.rows, console)
+
+
+def grid(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[str]], console: Console) -> None:
     """Print a table: columns of words to the left, columns of figures to the right."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table as RichTable
 
-    title = plain(table.title) or None
-    if too_narrow(table.columns, table.rows, console.width):
-        console.print(title or "", style="bold", soft_wrap=True)
-        stacked(table.columns, table.rows, console)
+    shown_as = headings(columns, rows, console.width)
+    if shown_as is None:
+        if title:
+            console.print(title, style="bold", soft_wrap=True)
+        stacked(columns, rows, console)
         return
     shown = RichTable(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
-    for at, column in enumerate(table.columns):
-        words = at == 0 or any(_is_words(row[at]) for row in table.rows)
-        short = max((len(row[at]) for row in table.rows), default=0) <= WHOLE
-        shown.add_column(column, justify="left" if words else "right", overflow="fold", no_wrap=words and short)
-    for row in table.rows:
+    for at, heading in enumerate(shown_as):
+        words = at == 0 or any(_is_words(row[at]) for row in rows)
+        shown.add_column(heading, justify="left" if words else "right", no_wrap=True)
+    for row in rows:
         shown.add_row(*row)
     console.print(shown)

@@ -17,6 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from firsttouch.measuring.contenders import Contender
+from firsttouch.measuring.interpreter import helper
 from firsttouch.measuring.starter import ending_with_us
 from firsttouch.measuring.statistics import Matrix
 
@@ -53,7 +54,7 @@ class Worker:
     """One contender's process."""
 
     def __init__(self, contender: Contender) -> None:
-        command = [sys.executable, "-P", "-m", "firsttouch.measuring.worker"]
+        command = helper("-m", "firsttouch.measuring.worker")
         if contender.install:
             command += ["--install"] if contender.install is True else ["--install", contender.install]
         self.name = contender.name

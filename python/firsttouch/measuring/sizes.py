@@ -16,7 +16,7 @@ def name(nbytes: int) -> str:
     """A size as people write it."""
     for unit, word in ((1 << 30, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
         if nbytes >= unit:
-            return f"{nbytes / unit:g} {word}"
+            return f"{f'{nbytes / unit:,.6f}'.rstrip('0').rstrip('.')} {word}"
     return f"{nbytes} B"
 
 

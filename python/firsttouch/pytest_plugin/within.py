@@ -13,6 +13,7 @@ class within(measure):
     """:class:`firsttouch.measure` with limits that hold at the end of the block, if that came to its end."""
 
     def __init__(self, *, threads: Literal["all", "own"] = "all", **limits: Size) -> None:
+        __tracebackhide__ = True
         super().__init__(threads=threads)
         self._limits = checked(limits)
         self._last: Measured | None = None

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from firsttouch.measuring.interpreter import helper
 from firsttouch.measuring.starter import ending_with_us
 
 
@@ -32,9 +32,11 @@ def play(trace: str, allocator: str, how: How) -> dict[str, Any]:
     ``fragmentation`` the peak held over the peak in use.
     """
     request = {"trace": os.path.abspath(trace), "allocator": allocator, **asdict(how)}
-    words = [sys.executable, "-m", "firsttouch.tracing.player", json.dumps(request)]
+    words = helper("-m", "firsttouch.tracing.player", json.dumps(request))
     environment = {name: text for name, text in os.environ.items() if name != "FIRSTTOUCH_RUN"}
-    done = subprocess.run(ending_with_us(words), env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    words = ending_with_us(words)
+    # In a group of its own Ctrl-C reaches the command alone, which then ends it.
+    done = subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True, check=False, process_group=0)
     try:
         answer: dict[str, Any] = json.loads(done.stdout)
     except ValueError:

@@ -1,6 +1,7 @@
 """`firsttouch info`: what this machine gives to arrays, and what that means, a file per topic."""
 
 import json
+import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from _firsttouch_start import speak
+from firsttouch.cli import output_file
 from firsttouch.cli.info import cgroup, hugepages, kernel, libc, limits, machine, numa, pages
 from firsttouch.cli.parser import Parser
 from firsttouch.cli.usage import BadUsageError
@@ -23,6 +25,8 @@ TOPICS: dict[str, ModuleType] = {
     "cgroup": cgroup,
     "limits": limits,
 }
+
+_OF_SYS = "much of the pages, huge pages and NUMA nodes"
 
 _DESCRIPTION = """\
 Show what this machine and this process's surroundings give to arrays: page sizes, huge pages,
@@ -44,6 +48,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--json", metavar="FILE", help="write it as JSON instead; - for standard output")
     parser.add_argument("-q", "--quiet", action="store_true", help="only what it means")
     given = parser.parse(words)
+    output_file.check_json("info", given.json)
     found = look()
     if given.json:
         _save(found, given.json)
@@ -55,10 +60,26 @@ def main(words: Sequence[str]) -> int:
 def look(root: Path = Path("/")) -> dict[str, Any]:
     """Gather every topic; what this machine does not tell is None."""
     found: dict[str, Any] = {name.replace(" ", "_"): topic.look(root) for name, topic in TOPICS.items()}
-    found["meaning"] = []
+    found["meaning"] = _unseen(root)
     for name, topic in TOPICS.items():
         found["meaning"] += topic.meaning(found[name.replace(" ", "_")])
     return found
+
+
+def _unseen(root: Path) -> list[str]:
+    """Say where the kernel tells nothing: what is not known must not read as if all were well."""
+    return [
+        f"/{folder} is not there or closed to this process: {lacks} is not known"
+        for folder, lacks in (("proc", "much of the memory, the limits and the kernel's settings"), ("sys", _OF_SYS))
+        if sys.platform == "linux" and not _readable(root / folder)
+    ]
+
+
+def _readable(folder: Path) -> bool:
+    try:
+        return any(folder.iterdir())
+    except OSError:
+        return False
 
 
 def text(found: dict[str, Any], quiet: bool = False) -> str:
@@ -85,4 +106,4 @@ def _save(found: dict[str, Any], name: str) -> None:
     try:
         Path(name).write_text(content, encoding="utf-8")
     except OSError as error:
-        raise BadUsageError(f"info: could not write {name}: {speak.reason(error)}") from None
+        raise BadUsageError(f"info: cannot write {name}: {speak.reason(error)}") from None

@@ -17,6 +17,7 @@ def look(root: Path) -> dict[str, Any]:
         "page_bytes": os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else None,
         "huge_page_bytes": files.number(folder / "hpage_pmd_size"),
         "thp": files.chosen(folder / "enabled"),
+        "shown": folder.parent.is_dir(),
         "defrag": files.chosen(folder / "defrag"),
         "zero_page": files.number(folder / "use_zero_page"),
         "khugepaged_defrag": files.number(folder / "khugepaged/defrag"),
@@ -59,7 +60,7 @@ def _mthp_text(sizes: dict[str, str] | None) -> str:
 def meaning(found: dict[str, Any]) -> list[str]:
     """Say what stands out."""
     mode, said = found["thp"], []
-    if mode is None:
+    if mode is None and found["shown"]:
         said.append("the kernel shows no transparent huge pages: large arrays are made of small pages")
     elif mode == "never":
         said.append(

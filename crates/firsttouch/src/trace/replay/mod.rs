@@ -17,6 +17,12 @@ use std::io::Read;
 /// # Safety
 /// As malloc(3): a block that is given has the size asked for, and overlaps no living one.
 pub unsafe trait Target: Sync {
+    /// Calls `turn`, which plays one thread's turn: all calls of the other functions happen in there. Memory whose functions
+    /// need more of the calling thread than that it exists, such as an interpreter's lock, provides it around the call.
+    fn attached(&self, turn: &mut dyn FnMut()) {
+        turn();
+    }
+
     /// A block, or null.
     fn allocate(&self, size: usize, zeroed: bool) -> *mut u8;
 

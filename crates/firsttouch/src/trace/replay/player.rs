@@ -80,6 +80,12 @@ impl<'a, R: Read> Player<'a, R> {
 
     /// Plays what is of thread `me`, up to another's event.
     pub(super) fn run(&mut self, me: Option<u32>) -> Result<Next, TraceError> {
+        let mut next = Ok(Next::End);
+        self.target.attached(&mut || next = self.turn(me));
+        next
+    }
+
+    fn turn(&mut self, me: Option<u32>) -> Result<Next, TraceError> {
         loop {
             if self.at == self.batch.len() && !self.read()? {
                 return Ok(Next::End);
@@ -180,7 +186,7 @@ impl<'a, R: Read> Player<'a, R> {
     /// Gives back what still lives.
     pub(super) fn finish(mut self) -> Outcome {
         let peak_in_use = self.reader.seen().peak_in_use;
-        (0..self.blocks.len()).for_each(|at| self.free(at));
+        self.target.attached(&mut || (0..self.blocks.len()).for_each(|at| self.free(at)));
         Outcome { seconds: self.spent.as_secs_f64(), events: self.played, refused: self.refused, peak_in_use }
     }
 }

@@ -5,6 +5,7 @@ use crate::trace::event::{Event, Kind};
 use crate::trace::format::{SEED, TraceError, hashed};
 use crate::trace::summary::Summary;
 use crate::trace::{Detail, Encoder};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::thread::{self, ThreadId};
@@ -21,14 +22,25 @@ struct Noting {
 
 const REFUSED: usize = 7777;
 
+thread_local! {
+    static ATTACHED: Cell<bool> = const { Cell::new(false) };
+}
+
 impl Noting {
     fn note(&self, what: char, size: usize) {
+        assert!(ATTACHED.get(), "called outside a turn");
         self.asked.lock().unwrap().push((what, size, thread::current().id()));
     }
 }
 
 // SAFETY: every block is a boxed slice of its own.
 unsafe impl Target for Noting {
+    fn attached(&self, turn: &mut dyn FnMut()) {
+        assert!(!ATTACHED.replace(true), "a turn within a turn");
+        turn();
+        ATTACHED.set(false);
+    }
+
     fn allocate(&self, size: usize, zeroed: bool) -> *mut u8 {
         self.note(if zeroed { 'z' } else { 'a' }, size);
         if size == REFUSED {
