@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from firsttouch import arguments
+from firsttouch import _firsttouch, arguments
 from firsttouch._firsttouch import SharedMapping
 from firsttouch.placement.pages import placed
 from firsttouch.sharing import with_dask
@@ -30,7 +30,7 @@ def zeros(shape: Any, dtype: Any, order: Any, huge: Any, numa: Any, populate: An
     if nbytes > _MOST:
         raise ValueError(f"an array of shape {dims} and {kind} would have {nbytes} bytes, more than can be counted")
     pages = placed(huge, populate, False, numa, strict, plain=False)
-    if order == "F" and "'blocked:0'" in repr(pages):
+    if order == "F" and _firsttouch.slab_axis(pages) == 0:
         raise ValueError('numa="blocked:0" makes slabs along axis 0 of arrays in C order: give order="C"')
     mapping = SharedMapping(nbytes, pages)
     mapped[mapping.token, True] = mapping
