@@ -3,8 +3,8 @@
 mod adaptors;
 mod allocator;
 mod bundled;
-mod callbacks;
 mod c_library;
+mod callbacks;
 mod capsules;
 mod class;
 mod contexts;

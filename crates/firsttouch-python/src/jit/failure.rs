@@ -47,8 +47,7 @@ impl Failure {
 impl Told {
     /// The exception.
     pub fn error(self, py: Python<'_>) -> PyErr {
-        let made =
-            || given(py, "jit_errors")?.get_item(self.code)?.call1((self.text.0,));
+        let made = || given(py, "jit_errors")?.get_item(self.code)?.call1((self.text.0,));
         made().map_or_else(|error| error, PyErr::from_value)
     }
 }
