@@ -38,8 +38,8 @@ def arrays_are(on: Callable[..., np.ndarray], shared_array: type[np.ndarray]) ->
 def where() -> Where:
     """The host, and what process numbers mean there."""
     try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            boot = file.read().strip()
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:  # as text its codec would be imported
+            boot = file.read().decode().strip()
     except OSError:
         boot = ""
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,8 @@ def zeros(shape: Any, dtype: Any, order: Any, huge: Any, numa: Any, populate: An
 
 def share(a: Any) -> SharedArray:
     """See :func:`firsttouch.share`."""
-    if isinstance(a, np.ma.MaskedArray):
+    masked = sys.modules.get("numpy.ma")  # NumPy loads it late, and who has such an array has loaded it
+    if masked is not None and isinstance(a, masked.MaskedArray):
         raise TypeError("a masked array is two arrays: share its .data and its .mask")
     array = np.asarray(a)
     if mapping_of(array) is not None:
