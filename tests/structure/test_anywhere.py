@@ -68,7 +68,7 @@ USES = {
     "scratch": "scoped(), decorated(), escaping()",
     "scratch_from_table": "refused(lambda: ft.scratch_from_table('x'))",
     "share": "ft.share(A), pickle.dumps(ft.share(A))",
-    "shared": "pickle.loads(pickle.dumps(ft.shared(10)))",
+    "shared": "refused(lambda: pickle.loads(pickle.dumps(ft.shared(10))))",
     "stats": "ft.stats()",
     "topology": "str(ft.topology())",
     "touch": "ft.touch(A)",
@@ -81,7 +81,7 @@ USES = {
 }
 
 PRELUDE = """
-import asyncio, os, pickle, signal, sys, threading, time, warnings
+import asyncio, ctypes, os, pickle, signal, sys, threading, time, warnings
 import numpy as np
 import firsttouch as ft
 
@@ -91,8 +91,8 @@ warnings.simplefilter("ignore")
 class Own:
     def __init__(self): self.kept = {}
     def allocate(self, nbytes, alignment, zeroed):
-        memory = np.zeros(nbytes + alignment, "u1")
-        address = -(-memory.ctypes.data // alignment) * alignment
+        memory = ctypes.create_string_buffer(nbytes + alignment)
+        address = -(-ctypes.addressof(memory) // alignment) * alignment
         self.kept[address] = memory
         return address
     def deallocate(self, address, nbytes): self.kept.pop(address)
