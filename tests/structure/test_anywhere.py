@@ -130,7 +130,7 @@ def used():
 def buffered():
     with ft.using_buffer(ft.ScratchBuffer(numa=None)): decorated()
 
-USE = lambda: {use}
+USE = lambda: ({use})
 """
 
 
