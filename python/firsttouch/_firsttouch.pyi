@@ -37,6 +37,7 @@ __all__ = [
     "from_functions",
     "get_allocator",
     "guarded",
+    "has_expression",
     "highest_node",
     "home_buffer",
     "home_enter",
@@ -44,12 +45,15 @@ __all__ = [
     "home_leave",
     "inspect",
     "install",
+    "is_foreign",
     "is_installed",
+    "is_tracked",
     "jemalloc",
     "jit_failure",
     "jit_setup",
     "last_failure",
     "leave",
+    "level",
     "limited",
     "living",
     "malloc",
@@ -72,13 +76,13 @@ __all__ = [
     "receipt_of",
     "receipt_sums",
     "refuse_sources",
+    "register",
     "resume_later",
     "run_on_node",
     "scratch",
     "scratch_from_table",
     "scratch_turns",
     "set_bar",
-    "set_long",
     "set_memory_bound",
     "set_small_limit",
     "shared_arrived",
@@ -427,7 +431,7 @@ def zeros(
     like: object = None,
     allocator: object = None,
 ) -> npt.NDArray[typing.Any]: ...
-def set_long(empty: typing.Callable[..., typing.Any], zeros: typing.Callable[..., typing.Any]) -> None: ...
+def register(**functions: typing.Any) -> None: ...
 def take_error() -> BaseException | None: ...
 def deliver() -> None: ...
 def get_allocator(array: np.ndarray | None = None) -> Allocator | None: ...
@@ -447,6 +451,10 @@ def living(allocator: Allocator) -> list[tuple[int, int, str | None, int]]: ...
 def tally(allocator: Allocator) -> dict[str, typing.Any]: ...
 def overruns(allocator: Allocator) -> list[tuple[int, int, int]]: ...
 def upstream(allocator: Allocator) -> Allocator | None: ...
+def level(allocator: Allocator) -> str: ...
+def is_tracked(allocator: Allocator) -> bool: ...
+def is_foreign(allocator: Allocator) -> bool: ...
+def has_expression(allocator: Allocator) -> bool: ...
 def page_size_name(text: str) -> str: ...
 def policy_name(text: str) -> str: ...
 def policy_of(allocator: Allocator) -> str | None: ...

@@ -4,14 +4,14 @@ import functools
 from collections.abc import Callable
 from typing import ParamSpec
 
-from firsttouch import _firsttouch, late
+from firsttouch import _firsttouch, expressions
 from firsttouch._firsttouch import Allocator
-from firsttouch.own import OwnAllocator
+from firsttouch.own import AllocatorLike, OwnAllocator
 
 P = ParamSpec("P")
 
 FACTORIES: dict[str, Callable[..., Allocator]] = {}
-"""The factories by their names, which expressions know; filled where the factories are, as far as they are loaded."""
+"""The factories by their names, which expressions know; filled where the factories are."""
 
 _METHODS = ("allocate", "deallocate")
 _REMEMBERED = 64
@@ -23,20 +23,12 @@ def factory(function: Callable[P, Allocator]) -> Callable[P, Allocator]:
     return function
 
 
-def factories() -> dict[str, Callable[..., Allocator]]:
-    """All factories by their names."""
-    late.load_factories()
-    return FACTORIES
-
-
 def parse(text: str) -> Allocator:
     """A new allocator from its expression, as on the command line.
 
     Raises :exc:`ValueError` or :exc:`TypeError` that show the text and what is wrong with it.
     """
-    from firsttouch import expressions  # brings Python's own parser
-
-    return expressions.parse(text, factories())
+    return expressions.parse(text, FACTORIES)
 
 
 @functools.lru_cache(maxsize=_REMEMBERED)
@@ -73,3 +65,8 @@ def checked(allocator: object, caller: str) -> Allocator:
     raise TypeError(
         f"{caller} takes an allocator, like firsttouch.pool(), not {type(allocator).__name__}: {allocator!r:.80}"
     )
+
+
+def chosen(allocator: AllocatorLike | None, caller: str) -> Allocator | None:
+    """The one that is named; ``None`` is the process's own."""
+    return None if allocator is None else checked(allocator, caller)

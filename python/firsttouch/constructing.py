@@ -58,7 +58,7 @@ def made(constructor: Constructor, arguments: tuple[Any, ...], named: Mapping[st
 def _current() -> Allocator | None:
     """The current allocator where it is one of firsttouch's; else NumPy's own functions do what is right."""
     found = _firsttouch.current()
-    return None if found == _NUMPYS or repr(found).startswith("<") else found
+    return None if found == _NUMPYS or _firsttouch.is_foreign(found) else found
 
 
 def satisfying(constructor: Constructor, arguments: tuple[Any, ...], named: dict[str, Any], allocator: object) -> Any:

@@ -1,4 +1,4 @@
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, SupportsIndex, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -23,6 +23,8 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+METHODS: dict[str, Callable[..., Any]]
 
 _S = TypeVar("_S", bound=np.generic)
 _A = TypeVar("_A", bound=np.ndarray[Any, Any])

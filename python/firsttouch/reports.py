@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from firsttouch import _firsttouch
-from firsttouch.choosing import chosen
-from firsttouch.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from firsttouch.own import AllocatorLike
+from firsttouch.checking import chosen
+from firsttouch.own import AllocatorLike
 
 
-class Failure(Record):
+class Failure(NamedTuple):
     """A request that could not be served. ``str()`` says what was asked, what there was, and which limit spoke."""
 
     asked: int
@@ -25,7 +23,7 @@ class Failure(Record):
         return self.reason
 
 
-class Stats(Record):
+class Stats(NamedTuple):
     """Counts of an allocator, in bytes unless said; the names are jemalloc's where it has them."""
 
     in_use: int
@@ -69,7 +67,7 @@ class Stats(Record):
 
     def as_dict(self) -> dict[str, int]:
         """The counts as a dict, for JSON and tables."""
-        return dict(vars(self))
+        return self._asdict()
 
 
 def stats(allocator: AllocatorLike | None = None) -> Stats:

@@ -1,11 +1,10 @@
 """How notebooks and IPython show an allocator: its expression, and what each level of its stack holds."""
 
+import html
+from typing import Any
+
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _STEPS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -26,7 +25,7 @@ def levels(allocator: Allocator) -> list[Allocator]:
 
 def state(allocator: Allocator) -> dict[str, str]:
     """What one level holds and did, in words; empty where it keeps no count."""
-    if repr(allocator).startswith("tracked("):
+    if _firsttouch.is_tracked(allocator):
         return _tally(_firsttouch.tally(allocator))
     found = _firsttouch.stats(allocator)
     if not found["allocations"] and not found["failures"]:
@@ -38,7 +37,7 @@ def state(allocator: Allocator) -> dict[str, str]:
     }
 
 
-def _tally(found: "dict[str, Any]") -> dict[str, str]:
+def _tally(found: dict[str, Any]) -> dict[str, str]:
     rows = {"in use": "live_bytes", "peak": "peak_bytes", "ever": "allocated_bytes"}
     counts = {"blocks": "live_blocks", "allocations": "allocations"}
     shown = {label: _size(found[name]) for label, name in rows.items()}
@@ -54,15 +53,11 @@ def _size(amount: int) -> str:
 
 def _name(level: Allocator) -> str:
     """The level's own part of the expression: its name, and its options without the upstream."""
-    below, whole = _firsttouch.upstream(level), repr(level)
-    if below is None:
-        return whole
-    return whole.replace(f"{below!r}, ", "", 1).replace(repr(below), "", 1)
+    return repr(level) if _firsttouch.upstream(level) is None else _firsttouch.level(level)
 
 
-def _repr_html_(self: Allocator) -> str:
-    import html
-
+def html_of(self: Allocator) -> str:
+    """A table for notebooks."""
     rows = []
     for level in levels(self):
         found = state(level) or {"state": "no count is kept, or nothing was asked yet"}
@@ -71,7 +66,8 @@ def _repr_html_(self: Allocator) -> str:
     return f"<table><caption><code>{html.escape(repr(self))}</code></caption>{''.join(rows)}</table>"
 
 
-def _repr_pretty_(self: Allocator, printer: "Any", cycle: bool) -> None:  # noqa: ARG001
+def pretty(self: Allocator, printer: Any, cycle: bool) -> None:  # noqa: ARG001
+    """Lines for IPython; the plain `repr` stays the expression."""
     printer.text(repr(self))
     for level in levels(self):
         found = state(level)
@@ -82,9 +78,3 @@ def _repr_pretty_(self: Allocator, printer: "Any", cycle: bool) -> None:  # noqa
         for label, text in found.items():
             printer.break_()
             printer.text(f"    {label:12} {text}")
-
-
-def attach() -> None:
-    """Gives allocators what IPython asks for; their plain `repr` stays the expression."""
-    for method in (_repr_html_, _repr_pretty_):
-        setattr(Allocator, method.__name__, method)

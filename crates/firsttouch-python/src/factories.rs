@@ -2,6 +2,7 @@
 
 use crate::allocator::PyAllocator;
 use crate::install::process_pool;
+use crate::stacks::kind;
 use firsttouch::adaptors::{Options, Pool};
 use firsttouch::allocator::Allocator;
 use firsttouch::size;
@@ -79,10 +80,9 @@ fn pool(
     let mut over = None;
     if let Some(upstream) = upstream {
         // Pages it takes itself: then it can split blocks, join them, and give back parts.
-        match upstream.expression().as_str() {
-            "pages(huge='thp')" => {}
-            "pages(huge=False)" => options.huge = false,
-            _ => over = Some(stands_on("pool", upstream)?),
+        match upstream.native().and_then(kind::<Pages>) {
+            Some(pages) => options.huge = pages.huge(),
+            None => over = Some(stands_on("pool", upstream)?),
         }
     }
     options.max_idle = max_idle.map(|value| bytes("max_idle", value)).transpose()?;

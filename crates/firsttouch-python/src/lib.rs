@@ -4,6 +4,7 @@ mod adaptors;
 mod allocator;
 mod bundled;
 mod c_library;
+mod callbacks;
 mod capsules;
 mod class;
 mod contexts;
@@ -58,6 +59,7 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("UnsupportedError", module.py().get_type::<UnsupportedError>())?;
     module.add_class::<allocator::PyAllocator>()?;
     module.add_function(wrap_pyfunction!(parse_size, module)?)?;
+    callbacks::register_functions(module)?;
     factories::register(module)?;
     adaptors::register(module)?;
     bundled::register(module)?;

@@ -4,7 +4,7 @@
 
 use crate::install::installed;
 use crate::owners;
-use firsttouch::allocator::{AllocError, Allocator, Block, Request};
+use firsttouch::allocator::{AllocError, Allocator, Block, Description, Request};
 use firsttouch::sources::Malloc;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
@@ -23,8 +23,8 @@ fn owner(address: NonNull<u8>) -> &'static dyn Allocator {
 
 // SAFETY: see the head of the file. What was ever installed is never dropped.
 unsafe impl Allocator for Plain {
-    fn expression(&self) -> String {
-        installed().map_or_else(|| "numpy_default()".into(), |allocator| allocator.expression())
+    fn describe(&self) -> Description {
+        installed().map_or_else(|| Description::of("numpy_default"), |allocator| allocator.describe())
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {

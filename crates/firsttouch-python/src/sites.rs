@@ -33,12 +33,18 @@ fn libraries(py: Python<'_>) -> &'static [String] {
     static FOUND: PyOnceLock<Vec<String>> = PyOnceLock::new();
     FOUND.get_or_init(py, || {
         let folder = |name: &str| -> PyResult<String> {
-            let file: String = py.import(name)?.getattr("__file__")?.extract()?;
+            let modules = py.import("sys")?.getattr("modules")?; // both are loaded, or being loaded, by now
+            let file: String = modules.get_item(name)?.getattr("__file__")?.extract()?;
             Ok(file.trim_end_matches("__init__.py").to_owned())
         };
         let folders = ["numpy", "firsttouch"].into_iter().filter_map(|name| folder(name).ok());
         folders.chain(["<frozen importlib".to_owned()]).collect()
     })
+}
+
+/// Finds out now what the first line asked for would need.
+pub fn look_up(py: Python<'_>) {
+    libraries(py);
 }
 
 fn is_library(code: &Bound<'_, PyAny>) -> bool {

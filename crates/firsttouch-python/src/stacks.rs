@@ -10,10 +10,15 @@ use pyo3::types::PyDict;
 use std::any::Any;
 use std::sync::Arc;
 
+/// An allocator as what it is, where it is of that type.
+pub fn kind<T: Any>(native: &Arc<dyn Allocator>) -> Option<&T> {
+    let any: &dyn Any = native.as_ref();
+    any.downcast_ref()
+}
+
 /// The outermost allocator of one type in a stack.
 pub fn find<T: Any>(native: &Arc<dyn Allocator>) -> Option<&T> {
-    let any: &dyn Any = native.as_ref();
-    any.downcast_ref::<T>().or_else(|| native.upstream().and_then(find))
+    kind(native).or_else(|| native.upstream().and_then(find))
 }
 
 fn found<'a, T: Any>(allocator: &'a PyAllocator, name: &str) -> PyResult<&'a T> {
@@ -64,9 +69,38 @@ fn upstream(allocator: &PyAllocator) -> Option<PyAllocator> {
     allocator.native().and_then(|native| native.upstream()).cloned().map(PyAllocator::ours)
 }
 
+/// The allocator's own part of its expression, without the one it stands on.
+#[pyfunction]
+fn level(allocator: &PyAllocator) -> String {
+    allocator.native().map_or_else(|| allocator.expression(), |native| native.describe().level().to_string())
+}
+
+/// Whether an allocator is `tracked` itself.
+#[pyfunction]
+fn is_tracked(allocator: &PyAllocator) -> bool {
+    allocator.native().and_then(kind::<Tracked>).is_some()
+}
+
+/// Whether it stands for another library's memory handler.
+#[pyfunction]
+fn is_foreign(allocator: &PyAllocator) -> bool {
+    allocator.is_foreign()
+}
+
+/// Whether an expression makes such an allocator, in this process or another.
+#[pyfunction]
+fn has_expression(allocator: &PyAllocator) -> bool {
+    let told = |native: &Arc<dyn Allocator>| native.describe().is_expression();
+    allocator.native().map_or(!allocator.is_foreign(), told)
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tally, module)?)?;
     module.add_function(wrap_pyfunction!(living, module)?)?;
     module.add_function(wrap_pyfunction!(overruns, module)?)?;
+    module.add_function(wrap_pyfunction!(level, module)?)?;
+    module.add_function(wrap_pyfunction!(is_tracked, module)?)?;
+    module.add_function(wrap_pyfunction!(is_foreign, module)?)?;
+    module.add_function(wrap_pyfunction!(has_expression, module)?)?;
     module.add_function(wrap_pyfunction!(upstream, module)?)
 }

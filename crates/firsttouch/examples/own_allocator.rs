@@ -6,7 +6,7 @@
 #![allow(unsafe_code)] // Safety: all memory comes from the allocator below, which keeps the laws.
 
 use firsttouch::adaptors::{Options, Pool};
-use firsttouch::allocator::{AllocError, Allocator, Block, Limit, Request};
+use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
@@ -33,8 +33,8 @@ impl Counted {
 // SAFETY: every block is the upstream's, handed on as it came; giving back counts and calls the upstream, which neither
 // fails nor panics.
 unsafe impl Allocator for Counted {
-    fn expression(&self) -> String {
-        format!("counted({}, {})", self.upstream.expression(), self.largest)
+    fn describe(&self) -> Description {
+        Description::of("counted").with(self.upstream.describe()).with(self.largest)
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {

@@ -6,6 +6,7 @@ use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+pub use crate::description::Description;
 pub use crate::failure::{AllocError, Limit};
 use crate::layout::{DEFAULT_ALIGN, LayoutError, MAX_SIZE, checked_align};
 use crate::stats::Stats;
@@ -70,8 +71,13 @@ pub struct Block {
 /// block; a zeroed request reads zero; a block stays valid until it is given back, whatever else happens; any thread
 /// may give a block back; giving back never fails and never panics.
 pub unsafe trait Allocator: Any + Send + Sync {
-    /// The expression that makes this allocator, defaults shown.
-    fn expression(&self) -> String;
+    /// What this allocator is: its name, its options, and the allocator it stands on.
+    fn describe(&self) -> Description;
+
+    /// The expression that makes this allocator, defaults shown. For people: nothing may be decided by it.
+    fn expression(&self) -> String {
+        self.describe().to_string()
+    }
 
     /// Serves a request.
     ///

@@ -9,6 +9,7 @@
 pub mod adaptors;
 pub mod allocator;
 pub mod arena;
+pub mod description;
 pub mod failure;
 pub mod gauge;
 pub mod layout;
@@ -20,5 +21,5 @@ pub mod sources;
 pub mod stats;
 pub mod trace;
 
-pub use allocator::{AllocError, Allocator, Block, Request};
+pub use allocator::{AllocError, Allocator, Block, Description, Request};
 pub use stats::Stats;

@@ -5,7 +5,7 @@ mod common;
 use common::held::Held;
 use firsttouch::adaptors::{Filled, Limited, Options, Pool};
 use firsttouch::sources::{Aligned, Calloc, Malloc, Pages};
-use firsttouch::{AllocError, Allocator, Block, Request, Stats};
+use firsttouch::{AllocError, Allocator, Block, Description, Request, Stats};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 
@@ -81,8 +81,8 @@ struct Witness {
 #[allow(unsafe_code)] // Safety: everything is the upstream's; a block is read before it goes back.
 // SAFETY: as above.
 unsafe impl Allocator for Witness {
-    fn expression(&self) -> String {
-        "witness()".into()
+    fn describe(&self) -> Description {
+        Description::of("witness")
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {

@@ -9,7 +9,7 @@ mod scratch_common;
 use common::alone::alone;
 use firsttouch::Request;
 use firsttouch::adaptors::{self, Pool, Tracked};
-use firsttouch::allocator::{AllocError, Allocator, Block, Limit};
+use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit};
 use firsttouch::os::{Call, fail_after};
 use firsttouch::scratch::{Backing, Buffer, Options, Refused, Slot};
 use firsttouch::sources::{Malloc, Pages};
@@ -27,8 +27,8 @@ struct Failing {
 
 // SAFETY: requests are passed on or refused.
 unsafe impl Allocator for Failing {
-    fn expression(&self) -> String {
-        "failing()".into()
+    fn describe(&self) -> Description {
+        Description::of("failing")
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {

@@ -80,9 +80,9 @@ def _dispatch(words: list[str]) -> int:
         print(_help(), end="")
         return 0
     if command in ("-V", "--version"):
-        import firsttouch
+        from firsttouch._firsttouch import __version__
 
-        print(f"firsttouch {firsttouch.__version__}")
+        print(f"firsttouch {__version__}")
         return 0
     if not command:
         raise BadUsageError(f"a command is missing: one of {', '.join(COMMANDS)} (try firsttouch --help)")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
+
+import numpy as np
 
 from firsttouch import _firsttouch, arguments
 from firsttouch.placement.axes import axis_of
 from firsttouch.placement.bar import bar
 from firsttouch.placement.policies import PolicyLike, policy
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 class Touched(NamedTuple):
@@ -144,8 +143,6 @@ def receipts() -> list[ReceiptSum]:
 
 def _range(caller: str, a: object) -> tuple[int, int]:
     """The address of the first byte and the bytes up to the last."""
-    import numpy as np
-
     if not isinstance(a, np.ndarray):
         raise TypeError(f"{caller} takes a NumPy array, not {type(a).__name__}: {a!r:.60}")
     if a.size == 0:
@@ -156,8 +153,6 @@ def _range(caller: str, a: object) -> tuple[int, int]:
 
 def _owner(a: np.ndarray) -> np.ndarray:
     """The array whose memory it is."""
-    import numpy as np
-
     while isinstance(a.base, np.ndarray):
         a = a.base
     return a

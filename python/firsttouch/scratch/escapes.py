@@ -1,15 +1,15 @@
 """What is said about arrays that outlive their scope."""
 
+import os
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from firsttouch.scratch import holders
 from firsttouch.scratch.errors import EscapeError, EscapeWarning
 
-_PACKAGE = str(Path(__file__).parents[1])
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))
 _SHOWN = 5
 _KEEPING = "They stay valid, and keep their memory from being used again"
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
+from firsttouch.placement.pages import Huge
+from firsttouch.placement.policies import PolicyLike
+from firsttouch.sharing import making
 from firsttouch.sharing.errors import SharedArrayError
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
-
-    from firsttouch.placement.pages import Huge
-    from firsttouch.placement.policies import PolicyLike
 
 __all__ = ["SharedArrayError", "share", "shared"]
 
@@ -46,8 +47,6 @@ def shared(
     :exc:`OSError` where the system allows no further memory file (each takes a file number in each process). A handle
     that can't be opened is a :exc:`firsttouch.SharedArrayError`.
     """
-    from firsttouch.sharing import making
-
     return making.zeros(shape, dtype, order, huge, numa, populate, strict)
 
 
@@ -58,6 +57,4 @@ def share(a: npt.ArrayLike) -> np.ndarray:
 
     Raises as :func:`shared`.
     """
-    from firsttouch.sharing import making
-
     return making.share(a)

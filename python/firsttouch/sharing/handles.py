@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import weakref
+from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from firsttouch import _firsttouch
@@ -27,11 +27,22 @@ Where = tuple[str, str, int]
 mapped: weakref.WeakValueDictionary[tuple[str, bool], SharedMapping] = weakref.WeakValueDictionary()
 
 
+#: How an array on a mapping is made, and the class whose pickles are handles, which knows this module.
+_arrays: tuple[Callable[..., np.ndarray], type[np.ndarray]] | None = None
+
+
+def arrays_are(on: Callable[..., np.ndarray], shared_array: type[np.ndarray]) -> None:
+    """Says what arrives: called once, where the class is made."""
+    global _arrays
+    _arrays = on, shared_array
+
+
 @cache
 def where() -> Where:
     """The host, and what process numbers mean there."""
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:  # as text its codec would be imported
+            boot = file.read().decode().strip()
     except OSError:
         boot = ""
     try:
@@ -66,8 +77,6 @@ def arrive(place: Where, *what: Any) -> Any:
 
 
 def _arrived(place: Where, words: Any, offset: int, shape: Any, strides: Any, dtype: Any, write: bool) -> np.ndarray:
-    from firsttouch.sharing.arrays import SharedArray, on
-
     token, process = words[:2]
     _check_place(place)
     if dtype.hasobject:
@@ -80,9 +89,11 @@ def _arrived(place: Where, words: Any, offset: int, shape: Any, strides: Any, dt
         mapped[token, write] = mapping
     else:
         _firsttouch.shared_arrived(words)
+    assert _arrays is not None
+    on, shared_array = _arrays
     array = on(mapping, offset, shape, strides, dtype)
     array.flags.writeable = write
-    return array.view(SharedArray) if process == os.getpid() else array
+    return array.view(shared_array) if process == os.getpid() else array
 
 
 def _check_place(place: Where) -> None:

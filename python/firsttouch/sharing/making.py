@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from typing import Any
 
 import numpy as np
 
-from firsttouch import arguments
+from firsttouch import _firsttouch, arguments
 from firsttouch._firsttouch import SharedMapping
 from firsttouch.placement.pages import placed
 from firsttouch.sharing import with_dask
@@ -30,7 +31,7 @@ def zeros(shape: Any, dtype: Any, order: Any, huge: Any, numa: Any, populate: An
     if nbytes > _MOST:
         raise ValueError(f"an array of shape {dims} and {kind} would have {nbytes} bytes, more than can be counted")
     pages = placed(huge, populate, False, numa, strict, plain=False)
-    if order == "F" and "'blocked:0'" in repr(pages):
+    if order == "F" and _firsttouch.slab_axis(pages) == 0:
         raise ValueError('numa="blocked:0" makes slabs along axis 0 of arrays in C order: give order="C"')
     mapping = SharedMapping(nbytes, pages)
     mapped[mapping.token, True] = mapping
@@ -43,7 +44,8 @@ def zeros(shape: Any, dtype: Any, order: Any, huge: Any, numa: Any, populate: An
 
 def share(a: Any) -> SharedArray:
     """See :func:`firsttouch.share`."""
-    if isinstance(a, np.ma.MaskedArray):
+    masked = sys.modules.get("numpy.ma")  # NumPy loads it late, and who has such an array has loaded it
+    if masked is not None and isinstance(a, masked.MaskedArray):
         raise TypeError("a masked array is two arrays: share its .data and its .mask")
     array = np.asarray(a)
     if mapping_of(array) is not None:

@@ -6,7 +6,8 @@ Nothing here touches a page that it asks about, and nothing needs privileges.
 from firsttouch.sight.backing import NotBackedWarning, check_backed, is_backed
 from firsttouch.sight.drawing import plot_pagemap
 from firsttouch.sight.inspection import Inspection, inspect
-from firsttouch.sight.states import PageSource, PageState, pagemap
+from firsttouch.sight.page_map import pagemap
+from firsttouch.sight.states import PageSource, PageState
 
 __all__ = [
     "Inspection",

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import mmap
 import warnings
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from _firsttouch_start import units
 from firsttouch._firsttouch import UnsupportedError
+from firsttouch.sight.page_map import states
 from firsttouch.sight.states import PageState
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
 
@@ -99,12 +102,8 @@ class check_backed:
 
 
 def _states(array: np.ndarray, function: str) -> npt.NDArray[np.uint8]:
-    from firsttouch.sight.page_map import states
-
     return states(array, function)
 
 
 def _page_size() -> Any:
-    import mmap
-
     return mmap.PAGESIZE

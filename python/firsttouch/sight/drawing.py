@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from _firsttouch_start import units
-from firsttouch.sight.states import PageState, pagemap
-
-if TYPE_CHECKING:
-    import numpy as np
+from firsttouch.sight.page_map import PageMap, pagemap
+from firsttouch.sight.states import PageState
+from firsttouch.sight.strips import image
 
 #: From the bottom of a strip to its top: what is real fills it like a level. Colours that all eyes can tell apart.
 LOOKS = {
@@ -40,9 +41,6 @@ def plot_pagemap(*moments: np.ndarray, labels: Sequence[str] | None = None, ax: 
     >>> a[: len(a) // 2] = 1
     >>> ft.plot_pagemap(before, a)
     """
-    from firsttouch.sight.page_map import PageMap
-    from firsttouch.sight.strips import image
-
     if not moments:
         raise ValueError("plot_pagemap() needs an array, or what pagemap() returned")
     maps = [moment if isinstance(moment, PageMap) else pagemap(moment) for moment in moments]

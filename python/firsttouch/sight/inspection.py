@@ -3,67 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from firsttouch import _firsttouch
-from firsttouch._firsttouch import Allocator
-from firsttouch.placement.arrays import Receipt, receipt
+from firsttouch.placement.arrays import receipt
 from firsttouch.sight import words
-
-if TYPE_CHECKING:
-    import numpy as np
+from firsttouch.sight.figures import Figures
 
 
 @dataclass(frozen=True, repr=False)
-class Inspection:
+class Inspection(Figures):
     """What is behind an array. Sizes are bytes of the whole pages that its elements lie on.
 
     A figure is ``None`` where nobody could tell it: it is never guessed. ``sources`` says for each figure who told it,
     or why it isn't known. ``print`` it for a table; notebooks show one by themselves.
     """
-
-    dtype: str
-    """The elements' type."""
-    shape: tuple[int, ...]
-    """As the array's."""
-    nbytes: int
-    """Bytes of all elements."""
-    address: int
-    """Of the first element."""
-    alignment: int
-    """The largest power of two that divides the address; 0 for an address of 0."""
-    offset: int
-    """Bytes from the beginning of its page to the address."""
-    page_size: int
-    """Bytes of a base page."""
-    pages: int
-    """Number of base pages that elements lie on."""
-    allocator: Allocator | None
-    """Who made the memory; ``None`` where NumPy did not allocate it (a memory map, another library's buffer)."""
-    shared: bool
-    """Whether processes share it: who writes to it writes to the same memory (:func:`firsttouch.shared`, a file)."""
-    receipt: Receipt | None
-    """What was asked for and granted; ``None`` where the memory does not come from placed pages."""
-    absent: int | None
-    """Not there yet: the first touch makes them."""
-    zero_page: int | None
-    """The kernel's zero page, which all share: read before they were written."""
-    small: int | None
-    """Memory, mapped by base pages."""
-    huge: int | None
-    """Memory, mapped by huge pages."""
-    real: int | None
-    """Memory of the array's own: ``small`` and ``huge`` together, known also where their sizes are not."""
-    swapped: int | None
-    """In swap."""
-    cached: int | None
-    """In the page cache (a file, shared memory), but not touched by this process."""
-    locked: int | None
-    """In memory and locked there (mlock); counted above, too."""
-    nodes: dict[int, int] | None
-    """Bytes of real pages on each NUMA node that has any; -1 is those of which the kernel names none just now."""
-    sources: dict[str, str]
-    """For each figure from ``absent`` to ``nodes``: who told it."""
 
     def as_dict(self) -> dict[str, Any]:
         """All of it in plain types, for JSON and tables; the allocator as its expression."""

@@ -1,4 +1,4 @@
-"""The array that :func:`firsttouch.pagemap` returns. NumPy is needed to say what it is, so this comes in late."""
+"""The array that :func:`firsttouch.pagemap` returns."""
 
 from __future__ import annotations
 
@@ -67,9 +67,22 @@ def states(array: np.ndarray, function: str) -> npt.NDArray[np.uint8]:
     return np.frombuffer(_firsttouch.pagemap(array, False, function)[0], np.uint8)
 
 
-def look(array: np.ndarray) -> PageMap:
-    """Everything about each page of ``array``."""
-    found, sources, nodes, ranges, page_size = _firsttouch.pagemap(array, True, "pagemap")
+def pagemap(a: np.ndarray) -> PageMap:
+    """The state of each page that elements of ``a`` lie on, as an array of uint8; compare it with :class:`PageState`.
+
+    The array is a :class:`~firsttouch.sight.page_map.PageMap`, which also has, page by page, ``sources`` (who said
+    so), ``nodes`` (the NUMA node, or -1 where the page is not real or nobody tells) and ``addresses``. Pages come in
+    the order of their addresses, whatever the strides; pages that a view skips are left out. No page is touched.
+
+    Swapped-out pages of shared memory count as not there: the kernel doesn't tell them apart.
+
+    Raises :exc:`TypeError` where ``a`` is not a NumPy array.
+
+    >>> a = np.zeros(10**6)
+    >>> (ft.pagemap(a) == ft.PageState.ABSENT).mean()
+    0.99
+    """
+    found, sources, nodes, ranges, page_size = _firsttouch.pagemap(a, True, "pagemap")
     made = np.frombuffer(found, np.uint8).view(PageMap)
     made.sources = np.frombuffer(sources, np.uint8)
     made.nodes = np.frombuffer(nodes, np.int16)

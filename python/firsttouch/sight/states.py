@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from firsttouch.sight.page_map import PageMap
 
 
 class PageState(IntEnum):
@@ -49,23 +43,3 @@ class PageSource(IntEnum):
     """The system call."""
     SMAPS = 5
     """``/proc/self/smaps``, which counts huge pages in whole mappings."""
-
-
-def pagemap(a: np.ndarray) -> PageMap:
-    """The state of each page that elements of ``a`` lie on, as an array of uint8; compare it with :class:`PageState`.
-
-    The array is a :class:`~firsttouch.sight.page_map.PageMap`, which also has, page by page, ``sources`` (who said
-    so), ``nodes`` (the NUMA node, or -1 where the page is not real or nobody tells) and ``addresses``. Pages come in
-    the order of their addresses, whatever the strides; pages that a view skips are left out. No page is touched.
-
-    Swapped-out pages of shared memory count as not there: the kernel doesn't tell them apart.
-
-    Raises :exc:`TypeError` where ``a`` is not a NumPy array.
-
-    >>> a = np.zeros(10**6)
-    >>> (ft.pagemap(a) == ft.PageState.ABSENT).mean()
-    0.99
-    """
-    from firsttouch.sight.page_map import look
-
-    return look(a)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING
 
 from _firsttouch_start import units
-
-if TYPE_CHECKING:
-    from firsttouch.placement.arrays import Receipt
-    from firsttouch.sight.inspection import Inspection
+from firsttouch.placement.arrays import Receipt
+from firsttouch.sight.figures import Figures
 
 #: Figures in the order of the text; the last three are left out where they are zero.
 FIGURES = {
@@ -23,7 +20,7 @@ FIGURES = {
 }
 
 
-def head(found: Inspection) -> dict[str, str]:
+def head(found: Figures) -> dict[str, str]:
     """What is known without looking at pages."""
     begin = f"{units.size(found.offset)} into its page" if found.offset else "at the start of a page"
     rows = {
@@ -52,7 +49,7 @@ def _receipt(receipt: Receipt) -> dict[str, str]:
     return rows | ({"why not": "; ".join(receipt.why_not)} if receipt.why_not else {})
 
 
-def figures(found: Inspection) -> list[tuple[str, str, str, str]]:
+def figures(found: Figures) -> list[tuple[str, str, str, str]]:
     """Name, size, share of all pages, and source of each figure."""
     total = found.pages * found.page_size
     rows = []
@@ -80,13 +77,13 @@ def _share(size: int | None, total: int) -> str:
     return units.share(size, total) if size else ""
 
 
-def title(found: Inspection) -> str:
+def title(found: Figures) -> str:
     """The array in a line."""
     shape = " x ".join(f"{count:,}" for count in found.shape) or "a single element"
     return f"array of {found.dtype}, {shape}: {units.size(found.nbytes)}"
 
 
-def text(found: Inspection) -> str:
+def text(found: Figures) -> str:
     """Lines for a terminal."""
     lines = [title(found), *(f"  {label:17} {value}" for label, value in head(found).items())]
     for label, size, share, source in figures(found):
@@ -94,7 +91,7 @@ def text(found: Inspection) -> str:
     return "\n".join(lines)
 
 
-def table(found: Inspection) -> str:
+def table(found: Figures) -> str:
     """A table for a notebook."""
     left, right = 'style="text-align:left"', 'style="text-align:right"'
     rows = [

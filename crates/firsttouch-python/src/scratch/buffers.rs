@@ -3,6 +3,7 @@
 use super::buffer::PyBuffer;
 use super::storage::{self, Storage};
 use crate::allocator::PyAllocator;
+use crate::callbacks;
 use crate::factories::{bytes, stands_on};
 use crate::install::process_pool;
 use crate::sites;
@@ -32,7 +33,7 @@ fn chosen(
     numa: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Arc<dyn Allocator>> {
     let Some(any) = given.or(numa) else { return Ok(process_pool().clone()) };
-    let found = any.py().import("firsttouch.placement.pools")?.getattr(function)?.call1((given, numa))?;
+    let found = callbacks::given(any.py(), function)?.call1((given, numa))?;
     stands_on(buffer, found.cast::<PyAllocator>()?.get())
 }
 
@@ -123,10 +124,10 @@ impl FixedBuffer {
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {
-        let buffer = slf.as_super().get().backing().expression();
+        let buffer = slf.as_super().get().backing().describe();
         match slf.get().policy {
-            None => buffer,
-            Some(policy) => format!("{}, numa='{policy}')", buffer.trim_end_matches(')')),
+            None => buffer.to_string(),
+            Some(policy) => buffer.named("numa", policy.to_string()).to_string(),
         }
     }
 }

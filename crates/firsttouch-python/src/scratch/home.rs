@@ -35,17 +35,23 @@ impl Home {
         Py::new(py, Self { own: GuardedByGil::default(), kinds: PyDict::new(py).unbind() })
     }
 
-    fn of_task<'py>(task: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
-        let py = task.py();
+    /// The homes of tasks: made before a call needs it.
+    fn tasks(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
         let tasks = TASKS.get_or_try_init(py, || {
             PyResult::Ok(py.import("weakref")?.getattr("WeakKeyDictionary")?.call0()?.unbind())
         })?;
-        let found = tasks.bind(py).call_method1("get", (task,))?;
+        Ok(tasks.bind(py))
+    }
+
+    fn of_task<'py>(task: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
+        let py = task.py();
+        let tasks = Self::tasks(py)?;
+        let found = tasks.call_method1("get", (task,))?;
         if !found.is_none() {
             return Ok(found.cast_into::<Self>()?);
         }
         let home = Self::new(py)?.into_bound(py);
-        tasks.bind(py).set_item(task, &home)?;
+        tasks.set_item(task, &home)?;
         Ok(home)
     }
 
@@ -86,6 +92,11 @@ impl Home {
         let place = if debug { &mut own.debug } else { &mut own.plain };
         Ok(place.get_or_insert(made).bind(py).clone())
     }
+}
+
+/// Makes what the first task would have made.
+pub fn look_up(py: Python<'_>) -> PyResult<()> {
+    Home::tasks(py).map(drop)
 }
 
 /// The default buffer of this thread or task.

@@ -6,6 +6,7 @@ use super::home::Home;
 use super::outcome;
 use super::result::{self, Choice};
 use super::scope::PyScope;
+use crate::callbacks::{self, given};
 use crate::guarded_by_gil::GuardedByGil;
 use crate::numpy_api::NumPy;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -63,7 +64,7 @@ impl Scratch {
             entered: GuardedByGil::default(),
         };
         let made = Py::new(py, made)?;
-        decorating(py)?.call_method1("dress", (&made, function))?;
+        given(py, "dress")?.call1((&made, function))?;
         Ok(made)
     }
 }
@@ -80,10 +81,6 @@ impl Drop for Scratch {
             }
         });
     }
-}
-
-fn decorating(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
-    py.import("firsttouch.scratch.decorating")
 }
 
 #[pymethods]
@@ -103,7 +100,7 @@ impl Scratch {
         let buffer = match given.cast::<PyBuffer>() {
             Ok(buffer) => buffer.clone(),
             Err(_) => {
-                let found = decorating(py)?.call_method1("buffer_or_function", (given,))?;
+                let found = callbacks::given(py, "buffer_or_function")?.call1((given,))?;
                 match found.cast_into::<PyBuffer>() {
                     Ok(buffer) => buffer,
                     Err(_) => return made.decorated(given),
@@ -161,7 +158,7 @@ impl Scratch {
                 return Err(PyTypeError::new_err("scratch(...) decorates one function, or opens a `with` block"));
             }
             let function = args.get_item(0)?;
-            decorating(py)?.call_method1("function", (&function,))?;
+            given(py, "function")?.call1((&function,))?;
             return Ok(self.decorated(&function)?.into_bound(py).into_any());
         };
         let entered = self.enter(py)?;

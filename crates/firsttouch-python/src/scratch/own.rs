@@ -2,8 +2,9 @@
 
 use super::buffer::PyBuffer;
 use super::known::{self, Key};
+use crate::callbacks::given;
 use crate::guarded_by_gil::GuardedByGil;
-use crate::own::{as_address, keep_error};
+use crate::own::{Depth, as_address, interrupt, keep_error};
 use firsttouch::allocator::{AllocError, Limit};
 use firsttouch::arena::Scratch;
 use firsttouch::arena::table::Table;
@@ -42,6 +43,7 @@ const NONE: u64 = 0;
 
 impl Own {
     fn ask(&self, py: Python<'_>, size: usize, align: usize) -> PyResult<usize> {
+        let _depth = Depth::enter(&self.name)?;
         let answer = self.object.bind(py).call_method1("allocate", (size, align))?;
         let call = || format!("{}.allocate({size}, {align})", self.name);
         let address = if answer.is_none() { 0 } else { as_address(&answer, &call)? };
@@ -67,6 +69,7 @@ unsafe impl Scratch for Own {
         let asked = Python::try_attach(|py| {
             self.ask(py, size, align).map_err(|raised| {
                 failure::explain(error, format!("{size} bytes could not be had: {}: {raised}", self.name));
+                interrupt(py, &raised);
                 keep_error(raised);
                 error
             })
@@ -130,7 +133,7 @@ fn own_buffer(object: &Bound<'_, PyAny>) -> PyResult<Py<PyBuffer>> {
 /// Raises `ValueError` where no table can stand at `address`.
 #[pyfunction]
 fn scratch_from_table(py: Python<'_>, address: &Bound<'_, PyAny>) -> PyResult<Py<PyBuffer>> {
-    let checked = py.import("firsttouch.arguments")?.getattr("address")?.call1(("address", address))?;
+    let checked = given(py, "address")?.call1(("address", address))?;
     let address: usize = checked.extract()?;
     // SAFETY: that a table stands there and keeps its promises is the caller's word, as with any address of C's.
     #[allow(unsafe_code)]

@@ -1,5 +1,6 @@
 //! Who runs now: a thread or, in it, an asyncio task.
 
+use crate::callbacks::given;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -64,7 +65,7 @@ impl Who {
             let name = task.bind(py).call_method0("get_name").and_then(|name| name.extract::<String>());
             return Ok(format!("the task {:?}", name.unwrap_or_default()));
         }
-        for thread in py.import("threading")?.call_method0("enumerate")?.try_iter()? {
+        for thread in given(py, "threads")?.call0()?.try_iter()? {
             let thread = thread?;
             if thread.getattr("ident")?.extract::<Option<u64>>()? == Some(self.thread) {
                 return Ok(format!("the thread {:?}", thread.getattr("name")?.extract::<String>()?));

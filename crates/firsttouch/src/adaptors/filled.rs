@@ -3,7 +3,7 @@
 #![allow(unsafe_code)] // Safety: only bytes that nobody uses are written: of blocks just taken, or on their way back.
 
 use super::list;
-use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::failure;
 use crate::memory::ledger::Ledger;
 use std::ptr::NonNull;
@@ -38,15 +38,13 @@ unsafe fn fill(address: NonNull<u8>, from: usize, to: usize, pattern: Option<u8>
     }
 }
 
-fn shown(pattern: Option<u8>) -> String {
-    pattern.map_or("None".into(), |byte| byte.to_string())
-}
-
 // SAFETY: the upstream keeps the promises; zeroed requests are not written, and others no longer called zero.
 unsafe impl Allocator for Filled {
-    fn expression(&self) -> String {
-        let (upstream, allocate, free) = (self.upstream.expression(), shown(self.on_allocate), shown(self.on_free));
-        format!("filled({upstream}, on_allocate={allocate}, on_free={free})")
+    fn describe(&self) -> Description {
+        Description::of("filled")
+            .with(self.upstream.describe())
+            .named("on_allocate", self.on_allocate.map(usize::from))
+            .named("on_free", self.on_free.map(usize::from))
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {

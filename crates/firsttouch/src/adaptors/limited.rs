@@ -3,7 +3,7 @@
 #![allow(unsafe_code)] // Safety: requests are passed on as they are, and so are the promises.
 
 use super::list;
-use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::failure;
 use crate::memory::ledger::Ledger;
 use std::ptr::NonNull;
@@ -57,8 +57,8 @@ fn exact(block: Block, request: Request) -> Block {
 
 // SAFETY: the upstream keeps the promises.
 unsafe impl Allocator for Limited {
-    fn expression(&self) -> String {
-        format!("limited({}, {})", self.upstream.expression(), self.budget)
+    fn describe(&self) -> Description {
+        Description::of("limited").with(self.upstream.describe()).with(self.budget)
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {

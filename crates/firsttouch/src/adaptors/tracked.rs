@@ -3,7 +3,7 @@
 #![allow(unsafe_code)] // Safety: requests are passed on as they are, and so are the promises.
 
 use super::list;
-use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::memory::ledger::Ledger;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -115,9 +115,8 @@ impl Tracked {
 
 // SAFETY: the upstream keeps the promises.
 unsafe impl Allocator for Tracked {
-    fn expression(&self) -> String {
-        let lines = if self.site.is_some() { "True" } else { "False" };
-        format!("tracked({}, lines={lines})", self.upstream.expression())
+    fn describe(&self) -> Description {
+        Description::of("tracked").with(self.upstream.describe()).named("lines", self.site.is_some())
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {

@@ -2,6 +2,7 @@
 
 use super::state::Open;
 use super::{OPEN, STATE, set_up};
+use crate::adaptors::is_pool;
 use crate::allocator::Allocator;
 use crate::memory::caretaker;
 use crate::scratch::thread;
@@ -72,7 +73,7 @@ impl Recycling {
 pub(super) fn pool_of(allocator: &Arc<dyn Allocator>) -> Option<&Arc<dyn Allocator>> {
     let mut at = Some(allocator);
     while let Some(each) = at {
-        if each.expression().starts_with("pool(") {
+        if is_pool(each.as_ref()) {
             return Some(each);
         }
         at = each.upstream();

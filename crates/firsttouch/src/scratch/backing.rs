@@ -1,6 +1,6 @@
 //! What scopes take their memory from.
 
-use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -172,6 +172,11 @@ pub unsafe trait Backing: Send + Sync {
     /// Whether all its blocks lie in firsttouch's segments.
     fn in_segments(&self) -> bool;
 
-    /// The expression that makes it, defaults shown.
-    fn expression(&self) -> String;
+    /// What it is.
+    fn describe(&self) -> Description;
+
+    /// The expression that makes it, defaults shown; for people.
+    fn expression(&self) -> String {
+        self.describe().to_string()
+    }
 }

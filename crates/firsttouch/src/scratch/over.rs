@@ -3,7 +3,7 @@
 
 use super::backing::{Backing, Closed, Refused, Slot, Survivor};
 use super::levels::Levels;
-use crate::allocator::{AllocError, Block, Limit, Request};
+use crate::allocator::{AllocError, Block, Description, Limit, Request};
 use crate::arena::Scratch;
 use crate::failure;
 use crate::memory::caretaker::{self, Ward};
@@ -176,8 +176,8 @@ unsafe impl Backing for Over {
         false
     }
 
-    fn expression(&self) -> String {
-        self.expression.clone()
+    fn describe(&self) -> Description {
+        Description::opaque(self.expression.clone())
     }
 }
 

@@ -3,7 +3,7 @@
 use super::malloc::{free, memalign};
 use super::pages::Pages;
 use super::usable::usable;
-use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::layout::{LayoutError, checked_align};
 use crate::memory::address_map;
 use crate::os;
@@ -32,8 +32,8 @@ impl Aligned {
 
 // SAFETY: both upstreams keep the promises, and an address knows which of them it came from (law 4).
 unsafe impl Allocator for Aligned {
-    fn expression(&self) -> String {
-        format!("aligned({})", self.align)
+    fn describe(&self) -> Description {
+        Description::of("aligned").with(self.align)
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {

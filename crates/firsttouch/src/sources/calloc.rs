@@ -1,7 +1,7 @@
 //! The C library's `calloc`: every block reads zero, lazily where it is large, also where nobody asked for zeros.
 
 use super::usable::usable;
-use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::failure;
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -22,8 +22,8 @@ unsafe fn beginning(address: NonNull<u8>) -> *mut c_void {
 
 // SAFETY: calloc and free keep the promises, and the word before a block belongs to it.
 unsafe impl Allocator for Calloc {
-    fn expression(&self) -> String {
-        "calloc()".into()
+    fn describe(&self) -> Description {
+        Description::of("calloc")
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {

@@ -5,7 +5,8 @@
 
 #![allow(unsafe_code)]
 
-use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
+use crate::description::Value;
 use crate::failure;
 use crate::memory::ledger::Ledger;
 use std::ffi::c_void;
@@ -134,13 +135,14 @@ impl Functions {
 // SAFETY: blocks lie in what the functions gave, at their alignment, and the functions keep the rest of the promises;
 // what they did not zero is zeroed here (law 2).
 unsafe impl Allocator for Functions {
-    fn expression(&self) -> String {
+    fn describe(&self) -> Description {
         let FunctionsTable { malloc, free, calloc, realloc, context } = self.table;
-        let given = |address: Option<usize>| address.map_or("None".into(), |address| format!("{address:#x}"));
-        let (calloc, realloc) = (given(calloc.map(|f| f as usize)), given(realloc.map(|f| f as usize)));
-        let (malloc, free, context) = (malloc as usize, free as usize, context as usize);
-        let arguments = format!("malloc={malloc:#x}, free={free:#x}, calloc={calloc}, realloc={realloc}");
-        format!("from_functions({arguments}, context={context:#x})")
+        Description::of("from_functions")
+            .named("malloc", Value::Address(malloc as usize))
+            .named("free", Value::Address(free as usize))
+            .named("calloc", calloc.map(|f| Value::Address(f as usize)))
+            .named("realloc", realloc.map(|f| Value::Address(f as usize)))
+            .named("context", Value::Address(context as usize))
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {

@@ -162,7 +162,7 @@ fn flags(request: Request) -> c_int {
 
 // SAFETY: jemalloc keeps the laws; all its arenas have our hooks, so all its blocks lie in our segments.
 unsafe impl Library for Je {
-    const EXPRESSION: &str = "jemalloc()";
+    const NAME: &str = "jemalloc";
     const UNIT: usize = 4096;
     const MAX_ALIGN: usize = 2 << 20;
 

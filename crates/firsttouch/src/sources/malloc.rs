@@ -2,7 +2,7 @@
 
 use super::small_blocks;
 use super::usable::usable;
-use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::failure;
 use crate::layout::DEFAULT_ALIGN;
 use std::ptr::{NonNull, null_mut};
@@ -52,8 +52,8 @@ pub(super) unsafe fn free(address: NonNull<u8>) {
 
 // SAFETY: posix_memalign and free keep the promises.
 unsafe impl Allocator for Malloc {
-    fn expression(&self) -> String {
-        "malloc()".into()
+    fn describe(&self) -> Description {
+        Description::of("malloc")
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {

@@ -111,7 +111,7 @@ fn add_arena(home: &'static Mimalloc, bytes: usize) -> Result<(), Errno> {
 
 // SAFETY: mimalloc keeps the laws; all its blocks lie in arenas that `add_arena` gave it, as it may not ask the system.
 unsafe impl Library for Mi {
-    const EXPRESSION: &str = "mimalloc()";
+    const NAME: &str = "mimalloc";
     const UNIT: usize = SLICE;
     const MAX_ALIGN: usize = SLICE;
 

@@ -2,7 +2,8 @@
 
 #![allow(unsafe_code)]
 
-use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Request};
+use crate::description::Value;
 use crate::failure;
 use crate::layout::round_up;
 use crate::memory::caretaker::{self, Ward};
@@ -35,6 +36,17 @@ impl Pages {
         pages
     }
 
+    /// Whether large blocks ask for huge pages.
+    pub fn huge(&self) -> bool {
+        self.huge
+    }
+
+    /// What such a source is.
+    pub(crate) fn description(huge: bool) -> Description {
+        let huge = if huge { Value::from("thp") } else { Value::Flag(false) };
+        Description::of("pages").named("huge", huge)
+    }
+
     fn failed(&self, error: AllocError) -> AllocError {
         failure::remember(error);
         error
@@ -43,8 +55,8 @@ impl Pages {
 
 // SAFETY: spans are whole pages of their own; fresh pages read zero.
 unsafe impl Allocator for Pages {
-    fn expression(&self) -> String {
-        format!("pages(huge={})", if self.huge { "'thp'" } else { "False" })
+    fn describe(&self) -> Description {
+        Self::description(self.huge)
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::pages::CUT_MIN;
-use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::failure;
 use crate::memory::ledger::Ledger;
 use crate::memory::mapping;
@@ -59,8 +59,8 @@ impl PlacedPages {
 
 // SAFETY: every block is a mapping of its own, that reads zero and stays until it is given back.
 unsafe impl Allocator for PlacedPages {
-    fn expression(&self) -> String {
-        format!("pages({})", self.placement)
+    fn describe(&self) -> Description {
+        Description { arguments: Some(self.placement.arguments()), ..Description::of("pages") }
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {

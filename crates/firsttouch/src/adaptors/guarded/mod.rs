@@ -12,7 +12,7 @@ mod near;
 mod room;
 mod take;
 
-use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::failure;
 use crate::memory::caretaker::{self, Ward};
 use crate::memory::ledger::Ledger;
@@ -111,9 +111,9 @@ impl Guarded {
 
 // SAFETY: a block's pages are the upstream's block, so they are nobody else's, and stay so until the block is freed.
 unsafe impl Allocator for Guarded {
-    fn expression(&self) -> String {
+    fn describe(&self) -> Description {
         let side = if self.options.side == Side::After { "after" } else { "before" };
-        format!("guarded({}, side='{side}', keep={})", self.upstream.expression(), self.options.keep)
+        Description::of("guarded").with(self.upstream.describe()).named("side", side).named("keep", self.options.keep)
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {

@@ -16,7 +16,8 @@ mod shard;
 mod take;
 mod zero;
 
-use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Request};
+use crate::description::Value;
 use crate::failure;
 use crate::layout::round_up;
 use crate::memory::heap::{self, Kind};
@@ -24,10 +25,12 @@ use crate::memory::homes::Homes;
 use crate::memory::lock::Lock;
 use crate::memory::{address_map, caretaker};
 use crate::os;
+use crate::sources::Pages;
 use crate::stats::Stats;
 use heaps::Heaps;
 use meter::Meter;
 use shard::{Recent, Shard};
+use std::any::Any;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -65,15 +68,20 @@ impl Default for Options {
 }
 
 impl Options {
-    fn expression(&self, upstream: &str) -> String {
-        let max_idle = self.max_idle.map_or("None".into(), |bytes| bytes.to_string());
-        let decay = self.decay.map_or("None".into(), |decay| format!("{:?}", decay.as_secs_f64()));
-        format!("pool({upstream}, max_idle={max_idle}, decay={decay})")
+    fn describe(&self, upstream: Description) -> Description {
+        let decay = self.decay.map_or(Value::None, |decay| Value::Seconds(decay.as_secs_f64()));
+        Description::of("pool").with(upstream).named("max_idle", self.max_idle).named("decay", decay)
     }
 }
 
 #[repr(align(128))] // two cache lines: neighbours are fetched together
 struct Padded(Lock<Shard>);
+
+/// Whether an allocator is a pool, on whatever memory.
+pub fn is_pool(allocator: &dyn Allocator) -> bool {
+    let kind: &dyn Any = allocator;
+    kind.is::<Pool>() || kind.is::<over::Over>()
+}
 
 /// See the module.
 pub struct Pool {
@@ -129,8 +137,8 @@ impl Pool {
 // SAFETY: spans are whole pages, so blocks are aligned and never overlap; they stay until given back (law 8); zeroed
 // requests are made zero below (law 2); a free takes a shard's lock and perhaps the heap's, and calls nobody (law 5).
 unsafe impl Allocator for Pool {
-    fn expression(&self) -> String {
-        self.options.expression(if self.options.huge { "pages(huge='thp')" } else { "pages(huge=False)" })
+    fn describe(&self) -> Description {
+        self.options.describe(Pages::description(self.options.huge))
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {

@@ -5,7 +5,7 @@ use super::super::space::granules;
 use super::large::Large;
 use super::state::Wish;
 use super::{Buffer, Chunks, Source, Storage};
-use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::failure;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -191,17 +191,16 @@ unsafe impl Backing for Buffer {
         matches!(&self.source, Source::Chunks(Chunks { upstream, .. }) if upstream.in_segments())
     }
 
-    fn expression(&self) -> String {
-        let flag = |is| if is { "True" } else { "False" };
+    fn describe(&self) -> Description {
         match &self.source {
-            Source::Chunks(Chunks { upstream, options, .. }) => format!(
-                "ScratchBuffer({}, upstream={}, limit={}, debug={})",
-                options.chunk_size,
-                upstream.expression(),
-                options.limit.map_or("None".into(), |bytes| bytes.to_string()),
-                flag(options.debug)
-            ),
-            Source::Storage(Storage { size, debug, .. }) => format!("FixedBuffer({size}, debug={})", flag(*debug)),
+            Source::Chunks(Chunks { upstream, options, .. }) => Description::of("ScratchBuffer")
+                .with(options.chunk_size)
+                .named("upstream", upstream.describe())
+                .named("limit", options.limit)
+                .named("debug", options.debug),
+            Source::Storage(Storage { size, debug, .. }) => {
+                Description::of("FixedBuffer").with(*size).named("debug", *debug)
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ mod idle;
 mod library;
 mod pages;
 
-use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::failure;
 use crate::memory::caretaker;
 use crate::memory::heap::{self, Heap};
@@ -142,8 +142,8 @@ impl<L: Library> Embedded<L> {
 // SAFETY: the other allocator keeps the promises (see `Library`), on memory of ours; spans of its own are whole pages,
 // fresh ones read zero, and an address knows which of the two it is (law 4).
 unsafe impl<L: Library> Allocator for Embedded<L> {
-    fn expression(&self) -> String {
-        L::EXPRESSION.into()
+    fn describe(&self) -> Description {
+        Description::of(L::NAME)
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {

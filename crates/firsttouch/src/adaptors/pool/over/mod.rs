@@ -10,7 +10,7 @@ mod state;
 
 use super::care::Clock;
 use super::{Options, Pool, SMALL_LIMIT};
-use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::failure;
 use crate::memory::caretaker;
 use crate::memory::homes::Homes;
@@ -38,7 +38,7 @@ struct Living {
 }
 
 /// See the module.
-struct Over {
+pub(super) struct Over {
     upstream: Arc<dyn Allocator>,
     options: Options,
     max_idle: usize,
@@ -178,8 +178,8 @@ fn pointer(address: usize) -> NonNull<u8> {
 
 // SAFETY: blocks are the upstream's, handed out whole, and to one at a time: they leave the shelf first.
 unsafe impl Allocator for Over {
-    fn expression(&self) -> String {
-        self.options.expression(&self.upstream.expression())
+    fn describe(&self) -> Description {
+        self.options.describe(self.upstream.describe())
     }
 
     fn upstream(&self) -> Option<&Arc<dyn Allocator>> {

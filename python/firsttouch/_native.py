@@ -1,0 +1,43 @@
+"""What the native module is given, once: the functions of Python that it calls, and the methods written in Python.
+
+It imports none of our modules itself.
+"""
+
+import os
+import threading
+
+from firsttouch import _firsttouch, creation, showing
+from firsttouch._firsttouch import Allocator, Buffer
+from firsttouch.arguments import address
+from firsttouch.placement import pools
+from firsttouch.scratch import compiled, copying, decorating, outcome
+
+
+def _attach(kind: type, name: str, value: object) -> None:
+    if not hasattr(kind, name):
+        setattr(kind, name, value)
+
+
+_firsttouch.register(
+    empty=creation.empty,
+    zeros=creation.zeros,
+    address=address,
+    buffer_upstream=pools.buffer_upstream,
+    storage=pools.storage,
+    buffer_or_function=decorating.buffer_or_function,
+    function=decorating.function,
+    dress=decorating.dress,
+    copied=copying.copied,
+    note=outcome.note,
+    report=outcome.report,
+    main_thread=threading.main_thread,
+    threads=threading.enumerate,
+)
+for _name, _method in creation.METHODS.items():
+    _attach(Allocator, _name, _method)
+_attach(Allocator, "_repr_html_", showing.html_of)
+_attach(Allocator, "_repr_pretty_", showing.pretty)
+_attach(Buffer, "_numba_type_", property(compiled.numba_type))
+
+if hasattr(os, "register_at_fork"):  # the caretaker's thread ended before the fork
+    os.register_at_fork(after_in_parent=_firsttouch.resume_later, after_in_child=_firsttouch.resume_later)
