@@ -24,5 +24,7 @@ def _after() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after)
+    # Functions that run Python can't be called while the interpreter forks: what is idle over them goes back before.
+    os.register_at_fork(before=_firsttouch.cool)
     # The caretaker's thread ends before a fork. It may come back with the next line of Python, so this stands last.
     os.register_at_fork(after_in_parent=_firsttouch.resume_later, after_in_child=_firsttouch.resume_later)

@@ -5,12 +5,12 @@
 //! looks whether they came back.
 
 use super::find;
-use crate::memory::caretaker::{self, Ward};
+use crate::memory::caretaker::{self, Errand, Ward};
 use crate::memory::lock::Lock;
 use crate::os::{self, Errno};
 use std::fs::File;
-use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 /// How long a handle is good for after its memory was dropped.
@@ -192,9 +192,11 @@ pub fn linger(most: Duration) -> bool {
 struct Keeper;
 
 impl Ward for Keeper {
-    fn tick(&self) {
-        let State { post: Some(post), kept, .. } = &mut *STATE.lock() else { return };
-        kept.iter_mut().filter(|kept| !kept.waits(post)).for_each(|kept| kept.file = None);
+    fn tick(&self) -> Option<Arc<dyn Errand>> {
+        if let State { post: Some(post), kept, .. } = &mut *STATE.lock() {
+            kept.iter_mut().filter(|kept| !kept.waits(post)).for_each(|kept| kept.file = None);
+        }
+        None
     }
 
     fn ages(&self) -> bool {
@@ -204,8 +206,6 @@ impl Ward for Keeper {
     fn rests(&self) -> bool {
         STATE.lock().kept.iter().all(|kept| kept.file.is_none())
     }
-
-    fn cool(&self) {}
 
     fn hold(&self) {
         STATE.hold();
