@@ -39,5 +39,8 @@ _attach(Allocator, "_repr_html_", showing.html_of)
 _attach(Allocator, "_repr_pretty_", showing.pretty)
 _attach(Buffer, "_numba_type_", property(compiled.numba_type))
 
-if hasattr(os, "register_at_fork"):  # the caretaker's thread ended before the fork
+if hasattr(os, "register_at_fork"):
+    # Functions that run Python can't be called while the interpreter forks: what is idle over them goes back before.
+    os.register_at_fork(before=_firsttouch.cool)
+    # The caretaker's thread ended before the fork.
     os.register_at_fork(after_in_parent=_firsttouch.resume_later, after_in_child=_firsttouch.resume_later)

@@ -186,7 +186,7 @@ impl Own {
     /// Calls `allocate` and checks what it returned.
     fn ask(&self, py: Python<'_>, request: Request) -> PyResult<usize> {
         let Object { object, name } = self.object.as_ref();
-        let Request { size, align, zeroed } = request;
+        let (size, align, zeroed) = (request.size(), request.align(), request.is_zeroed());
         let _depth = Depth::enter(name)?;
         let given = object.bind(py).call_method1("allocate", (size, align, zeroed))?;
         let call = || format!("{name}.allocate({size}, {align}, {})", if zeroed { "True" } else { "False" });
@@ -208,8 +208,8 @@ impl Own {
     }
 
     fn refused(&self, py: Python<'_>, request: Request, error: PyErr) -> AllocError {
-        let failed = AllocError::new(request.size, Limit::Upstream);
-        failure::explain(failed, format!("{} bytes could not be had: {}: {error}", request.size, self.object.name));
+        let failed = AllocError::new(request.size(), Limit::Upstream);
+        failure::explain(failed, format!("{} bytes could not be had: {}: {error}", request.size(), self.object.name));
         interrupt(py, &error);
         keep_error(error.clone_ref(py));
         failed
@@ -228,12 +228,12 @@ unsafe impl Allocator for Own {
             deliver(py);
             let address = self.ask(py, request).map_err(|error| self.refused(py, request, error))?;
             let address = NonNull::new(with_exposed_provenance_mut::<u8>(address));
-            let address = address.ok_or_else(|| AllocError::new(request.size, Limit::Upstream))?;
-            self.ledger.enter(address, request.size, request.size)?;
-            Ok(Block { address, size: request.size, zeroed: request.zeroed })
+            let address = address.ok_or_else(|| AllocError::new(request.size(), Limit::Upstream))?;
+            self.ledger.enter(address, request.size(), request.size())?;
+            Ok(Block { address, size: request.size(), zeroed: request.is_zeroed() })
         });
         attached.unwrap_or_else(|| {
-            let error = AllocError::new(request.size, Limit::Upstream);
+            let error = AllocError::new(request.size(), Limit::Upstream);
             failure::explain(error, format!("{}: the interpreter is shutting down", self.object.name));
             Err(error)
         })

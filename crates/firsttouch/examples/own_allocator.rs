@@ -26,7 +26,7 @@ impl Counted {
 
     fn check(&self, request: Request) -> Result<(), AllocError> {
         let limit = Limit::Budget { allowed: self.largest, used: 0 };
-        if request.size > self.largest { Err(AllocError::new(request.size, limit)) } else { Ok(()) }
+        if request.size() > self.largest { Err(AllocError::new(request.size(), limit)) } else { Ok(()) }
     }
 }
 
@@ -64,6 +64,10 @@ unsafe impl Allocator for Counted {
 
     fn trim(&self) -> usize {
         self.upstream.trim()
+    }
+
+    fn calls_out(&self) -> bool {
+        self.upstream.calls_out()
     }
 
     fn in_segments(&self) -> bool {

@@ -33,7 +33,7 @@ unsafe impl Allocator for Failing {
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         if self.pass.fetch_sub(1, Relaxed) <= 0 && self.fail.fetch_sub(1, Relaxed) > 0 {
-            return Err(AllocError::new(request.size, Limit::Upstream));
+            return Err(AllocError::new(request.size(), Limit::Upstream));
         }
         self.upstream.allocate(request)
     }
@@ -53,7 +53,7 @@ unsafe impl Allocator for Failing {
 fn program(backing: &dyn Backing) -> usize {
     let mut refused = 0;
     let mut take = |slot, size, seed| {
-        let piece = Piece::new(backing, slot, Request { zeroed: seed % 3 == 0, ..Request::bytes(size) }, seed);
+        let piece = Piece::new(backing, slot, Request::bytes(size).with_zeroed(seed % 3 == 0), seed);
         if let Err(Refused::Failed(error)) = &piece {
             assert_eq!(error.asked, size);
             refused += 1;

@@ -37,8 +37,8 @@ pub(super) unsafe extern "C" fn calloc_watched(ctx: *mut c_void, count: usize, s
 
 /// For all handlers but the front.
 pub(super) fn allocate(handler: &Handler, request: Request) -> *mut c_void {
-    gauge::asking(Some(handler.allocator()), request.size);
-    told(give(handler, request), request.size)
+    gauge::asking(Some(handler.allocator()), request.size());
+    told(give(handler, request), request.size())
 }
 
 /// The same for a block that changes its size.

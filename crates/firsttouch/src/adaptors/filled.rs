@@ -49,12 +49,12 @@ unsafe impl Allocator for Filled {
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         request.check().inspect_err(|&error| failure::remember(error))?;
-        let block = list::allocate(&*self.upstream, &self.ledger, request, request.size)?;
+        let block = list::allocate(&*self.upstream, &self.ledger, request, request.size())?;
         self.ledger.set(block.address, block.size);
-        let from = if request.zeroed { request.size } else { 0 };
+        let from = if request.is_zeroed() { request.size() } else { 0 };
         // SAFETY: the block was just taken, and nobody uses it yet.
         unsafe { fill(block.address, from, block.size, self.on_allocate) };
-        Ok(Block { zeroed: block.zeroed && (request.zeroed || self.on_allocate.is_none()), ..block })
+        Ok(Block { zeroed: block.zeroed && (request.is_zeroed() || self.on_allocate.is_none()), ..block })
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
@@ -93,13 +93,13 @@ unsafe impl Allocator for Filled {
         unsafe {
             let Some(usable) = self.ledger.get(address) else { return self.upstream.reallocate(address, request) };
             if self.on_free.is_none() {
-                let notes = (usable, request.size);
+                let notes = (usable, request.size());
                 let block = list::reallocate(&*self.upstream, &self.ledger, address, request, notes).0?;
-                fill(block.address, usable, request.size, self.on_allocate);
-                return Ok(Block { size: request.size, ..block });
+                fill(block.address, usable, request.size(), self.on_allocate);
+                return Ok(Block { size: request.size(), ..block });
             }
-            if self.resize_in_place(address, request.size) {
-                return Ok(Block { address, size: request.size, zeroed: false });
+            if request.suits(address) && self.resize_in_place(address, request.size()) {
+                return Ok(Block { address, size: request.size(), zeroed: false });
             }
             list::move_away(self, address, request)
         }
@@ -115,5 +115,9 @@ unsafe impl Allocator for Filled {
 
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {
         Some(self.ledger.get(address).is_some())
+    }
+
+    fn calls_out(&self) -> bool {
+        self.upstream.calls_out()
     }
 }

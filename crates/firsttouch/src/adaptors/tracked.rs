@@ -120,11 +120,11 @@ unsafe impl Allocator for Tracked {
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
-        let note = Noted { asked: request.size, site: self.site.map_or(0, |site| site()) };
+        let note = Noted { asked: request.size(), site: self.site.map_or(0, |site| site()) };
         let block = list::allocate(&*self.upstream, &self.ledger, request, note)?;
         self.blocks.fetch_add(1, Relaxed);
-        self.sizes[request.size.max(1).ilog2() as usize].fetch_add(1, Relaxed);
-        self.grew(request.size);
+        self.sizes[request.size().max(1).ilog2() as usize].fetch_add(1, Relaxed);
+        self.grew(request.size());
         Ok(block)
     }
 
@@ -155,11 +155,11 @@ unsafe impl Allocator for Tracked {
         // SAFETY: the caller's promise.
         unsafe {
             let Some(note) = self.ledger.get(address) else { return self.upstream.reallocate(address, request) };
-            let notes = (note, Noted { asked: request.size, ..note });
+            let notes = (note, Noted { asked: request.size(), ..note });
             let (result, listed) = list::reallocate(&*self.upstream, &self.ledger, address, request, notes);
             match &result {
                 _ if !listed => self.went(note.asked),
-                Ok(_) => self.changed(note.asked, request.size),
+                Ok(_) => self.changed(note.asked, request.size()),
                 Err(_) => {}
             }
             result
@@ -172,5 +172,9 @@ unsafe impl Allocator for Tracked {
 
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {
         Some(self.ledger.get(address).is_some())
+    }
+
+    fn calls_out(&self) -> bool {
+        self.upstream.calls_out()
     }
 }

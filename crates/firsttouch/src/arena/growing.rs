@@ -5,7 +5,7 @@ use super::chunks::{CHUNK_ALIGN, Chunk};
 use super::error::Error;
 use super::options::Options;
 use super::upstream::Upstream;
-use crate::allocator::{AllocError, Block, Limit, Request};
+use crate::allocator::{AllocError, Block, Limit};
 use crate::failure;
 use crate::layout::{DEFAULT_ALIGN, MAX_SIZE, checked_align, round_up};
 use std::num::NonZero;
@@ -14,6 +14,14 @@ use std::ptr::NonNull;
 /// A chunk's end that is at most this part of it is given up rather than gone back to: a loop that asks for more than
 /// it in every turn would go to the next chunk and back in every turn.
 const GIVEN_UP: usize = 4;
+
+/// What is asked of an arena: bytes that are not zero, at any alignment.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted {
+    pub size: usize,
+    pub align: usize,
+    pub zeroed: bool,
+}
 
 impl Bump<'_> {
     /// Serves what the current chunk could not.
@@ -25,7 +33,7 @@ impl Bump<'_> {
             let address = NonZero::new(align).map_or(NonNull::dangling(), NonNull::without_provenance);
             return Ok(Block { address, size, zeroed: true });
         }
-        let request = Request { size, align, zeroed };
+        let request = Wanted { size, align, zeroed };
         let refused = match &self.supply {
             _ if request.size > MAX_SIZE - align => AllocError::new(size, Limit::Size),
             Supply::Growing { upstream, options } => match self.serve(request, upstream, options) {
@@ -46,15 +54,15 @@ impl Bump<'_> {
     /// Before a request fails all that is idle goes back (law 7).
     #[cold]
     #[inline(never)]
-    fn serve_again(&self, request: Request, upstream: &Upstream, options: &Options) -> Result<Block, AllocError> {
+    fn serve_again(&self, request: Wanted, upstream: &Upstream, options: &Options) -> Result<Block, AllocError> {
         self.give_back_idle(0); // what is in use stays
         self.serve(request, upstream, options)
     }
 
     /// Goes to a chunk that has room, or takes a block for this request alone.
     #[inline(always)]
-    fn serve(&self, request: Request, upstream: &Upstream, options: &Options) -> Result<Block, AllocError> {
-        let Request { size, align, .. } = request;
+    fn serve(&self, request: Wanted, upstream: &Upstream, options: &Options) -> Result<Block, AllocError> {
+        let Wanted { size, align, .. } = request;
         let too_large = AllocError::new(size, Limit::Size);
         let need =
             round_up(size, DEFAULT_ALIGN).and_then(|bytes| bytes.checked_add(align.max(CHUNK_ALIGN) - CHUNK_ALIGN));

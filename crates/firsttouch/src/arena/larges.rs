@@ -1,9 +1,10 @@
 //! Blocks of their own, for requests that would leave much of a chunk unused. They stay in the list when an arena goes
 //! back, so that the next round, which often asks for the same sizes in the same order, finds them.
 
+use super::growing::Wanted;
 use super::list::List;
 use super::upstream::Upstream;
-use crate::allocator::{AllocError, Block, Request};
+use crate::allocator::{AllocError, Block};
 use std::ptr::NonNull;
 
 #[derive(Clone, Copy)]
@@ -26,8 +27,8 @@ impl Larges {
     }
 
     /// The block at `index` for a request: the one that is there, if it fits, or a new one in its place.
-    pub(super) fn take(&mut self, index: usize, request: Request, upstream: &Upstream) -> Result<Block, AllocError> {
-        let Request { size, align, zeroed } = request;
+    pub(super) fn take(&mut self, index: usize, request: Wanted, upstream: &Upstream) -> Result<Block, AllocError> {
+        let Wanted { size, align, zeroed } = request;
         if let Some(large) = self.0.get_mut(index) {
             let aligned = large.address.as_ptr().addr().is_multiple_of(align);
             if aligned && large.size >= size && large.size / 2 <= size.saturating_add(SPARE) {

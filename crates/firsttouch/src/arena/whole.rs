@@ -83,9 +83,9 @@ impl<'a> Arena<'a> {
         let upstream = upstream.into();
         let request = Request::bytes(size);
         request.check()?;
-        let block = upstream.take(request.size, request.align, false)?;
+        let block = upstream.take(request.size(), request.align(), false)?;
         // SAFETY: the block is ours until it goes back to its owner, and has that size.
-        Ok(Self::of(unsafe { Bump::fixed(block.address, request.size, Some(upstream)) }, request.size))
+        Ok(Self::of(unsafe { Bump::fixed(block.address, request.size(), Some(upstream)) }, request.size()))
     }
 
     /// An arena in memory that somebody else has. It refuses more, and says what is used.

@@ -75,14 +75,6 @@ struct Forks;
 
 /// The state is at rest around forks; there is nothing else to look after.
 impl Ward for Forks {
-    fn tick(&self) {}
-
-    fn rests(&self) -> bool {
-        true
-    }
-
-    fn cool(&self) {}
-
     fn hold(&self) {
         STATE.hold();
     }

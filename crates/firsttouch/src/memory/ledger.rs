@@ -108,14 +108,6 @@ impl<T: Copy + Send + 'static> Ledger<T> {
 }
 
 impl<T: Copy + Send + 'static> Ward for Ledger<T> {
-    fn tick(&self) {}
-
-    fn rests(&self) -> bool {
-        true
-    }
-
-    fn cool(&self) {}
-
     fn hold(&self) {
         self.parts.iter().for_each(|part| part.0.hold());
     }

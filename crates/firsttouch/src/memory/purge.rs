@@ -10,6 +10,7 @@ use super::region::{Region, Span};
 use super::segment::{Segment, State};
 use crate::layout::{round_down, round_up};
 use crate::os;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Runs given back between two holds of the heap's lock.
 const BATCH: usize = 64;
@@ -18,6 +19,28 @@ const BATCH: usize = 64;
 const UNMAP: usize = 1 << 20;
 /// Where address space runs short, clean memory is unmapped from this many bytes on.
 const UNMAP_CLEAN: usize = 64 << 10;
+
+/// Whether the process has as many mappings as it may have. What is unmapped then can't be mapped again, not even for
+/// smaller requests, so pages are discarded and their mappings stay.
+static MAPPINGS_SHORT: AtomicBool = AtomicBool::new(false);
+
+/// The system refused memory: looks whether that is for the number of mappings.
+pub(crate) fn look_at_mappings() {
+    MAPPINGS_SHORT.store(os::mappings_are_short(), Relaxed);
+}
+
+/// The system mapped memory.
+pub(super) fn mapped() {
+    if MAPPINGS_SHORT.load(Relaxed) {
+        MAPPINGS_SHORT.store(false, Relaxed);
+    }
+}
+
+/// Whether mappings are to be kept.
+pub(super) fn keeps_mappings() -> bool {
+    MAPPINGS_SHORT.load(Relaxed)
+}
+
 /// What is given back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Victims {
@@ -44,7 +67,7 @@ impl Heap {
 
     /// Unmaps free memory that is mapped and clean, as address space has run short; bytes of it.
     pub(crate) fn unmap_clean(&self) -> usize {
-        self.purge_victims(Victims::Clean, usize::MAX)
+        if keeps_mappings() { 0 } else { self.purge_victims(Victims::Clean, usize::MAX) }
     }
 
     fn purge_victims(&self, victims: Victims, budget: usize) -> usize {
@@ -229,7 +252,7 @@ fn run_of(
 /// Gives the units back to the system; what their age is then, or nothing where the system refused.
 fn give_back(run: &Run, victims: Victims) -> Option<u8> {
     let (address, size) = (run.segment.address(run.start), (run.len as usize) << run.segment.unit_shift);
-    let may_unmap = run.segment.open_by_need;
+    let may_unmap = run.segment.open_by_need && !keeps_mappings();
     // SAFETY: the units are used by nobody but us: they were free, and were carved out under the lock (law 8).
     unsafe {
         if victims == Victims::Clean {

@@ -3,6 +3,7 @@
 use super::ages::UNMAPPED;
 use super::claim;
 use super::open;
+use super::purge;
 use super::records;
 use super::region::{MAX_SEGMENTS, Region};
 use super::segment::Segment;
@@ -62,6 +63,9 @@ impl Region {
     /// Lowers segments' tops below large free clean spans, and gives back the memory of their records.
     pub(crate) fn lower_tops(&mut self) {
         const LEAST: usize = 16 << 20;
+        if purge::keeps_mappings() {
+            return;
+        }
         let step = (self.shape.extent >> self.shape.unit_shift) as u32;
         for index in 0..self.count {
             let Some(segment) = self.segments[index].filter(|segment| segment.open_by_need) else { continue };

@@ -101,6 +101,26 @@ pub fn why_refused(size: usize, error: Errno) -> Limit {
     }
 }
 
+/// Whether the process has about as many mappings as it may have.
+pub fn mappings_are_short() -> bool {
+    const NEAR: usize = 16;
+    let Some(limit) = read_number(c"/proc/sys/vm/max_map_count") else { return false };
+    let mut lines = 0;
+    // SAFETY: the path ends in a zero byte, and the kernel writes at most the buffer's length.
+    unsafe {
+        let file = libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        if file < 0 {
+            return false;
+        }
+        let mut part = [0u8; 4096];
+        while let Ok(read @ 1..) = usize::try_from(libc::read(file, part.as_mut_ptr().cast(), part.len())) {
+            lines += part[..read].iter().filter(|&&byte| byte == b'\n').count();
+        }
+        libc::close(file);
+    }
+    lines + NEAR >= limit
+}
+
 /// Bytes of the machine's memory, and of what nobody uses: where there is no /proc.
 fn machine() -> (usize, usize) {
     // SAFETY: numbers may be zero, and the kernel writes one sysinfo.

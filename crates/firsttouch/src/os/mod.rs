@@ -14,7 +14,8 @@
 //! - [`page_size`], [`huge_page_size`], [`processors`], [`current_processor`].
 //! - [`wait`], [`wake`]: sleep on a word while it has a value; wake who sleeps on it.
 //! - [`spawn`], [`Thread::join`]: a thread that blocks all signals and needs no allocator.
-//! - [`at_fork`]: run code around every fork. [`why_refused`]: which limit explains a refusal.
+//! - [`at_fork`]: run code around every fork. [`why_refused`]: which limit explains a refusal;
+//!   [`mappings_are_short`]: whether it is the number of mappings.
 //! - [`headroom`]: bytes that the machine or the container can still give. [`address_space_limit`]: the process's bound.
 //!   [`resident`]: what it has.
 //! - [`memory_file`], [`open_memory_file`], [`map_file`]: memory that other processes can map; [`file_name`] and

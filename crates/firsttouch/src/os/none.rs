@@ -126,6 +126,10 @@ pub fn file_limit() -> Option<usize> {
 }
 
 /// There is no backend.
+pub fn mappings_are_short() -> bool {
+    false
+}
+
 pub fn why_refused(_size: usize, _error: Errno) -> Limit {
     Limit::Unsupported
 }

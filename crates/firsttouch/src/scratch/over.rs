@@ -76,21 +76,21 @@ impl Over {
     fn taken(&self, slot: Slot, request: Request) -> Result<Block, Refused> {
         request.check()?;
         let turn = self.turn().ok_or(Refused::Crowded)?;
-        if !self.levels.lock().make_room().map_err(|()| AllocError::new(request.size, Limit::Upstream))? {
+        if !self.levels.lock().make_room().map_err(|()| AllocError::new(request.size(), Limit::Upstream))? {
             return Err(Refused::Crowded);
         }
-        let address = turn.scratch().allocate(request.size, request.align);
+        let address = turn.scratch().allocate(request.size(), request.align());
         // Where ended scopes hold something up others may help; else the memory is full.
         let address = address.map_err(|error| match self.levels.lock().holds_up() {
             true => Refused::Crowded,
             false => error.into(),
         })?;
-        if !self.levels.lock().came(slot, address.as_ptr() as usize, request.size) {
-            let error = AllocError::new(request.size, Limit::Upstream);
+        if !self.levels.lock().came(slot, address.as_ptr() as usize, request.size()) {
+            let error = AllocError::new(request.size(), Limit::Upstream);
             failure::explain(error, format!("{} gave an address at which an array lives", self.expression));
             return Err(error.into());
         }
-        Ok(Block { address, size: request.size, zeroed: request.zeroed })
+        Ok(Block { address, size: request.size(), zeroed: request.is_zeroed() })
     }
 }
 
@@ -121,9 +121,9 @@ unsafe impl Backing for Over {
                 failure::remember(*error);
             }
         })?;
-        if request.zeroed {
+        if request.is_zeroed() {
             // SAFETY: the block was just taken, and nobody uses it yet.
-            unsafe { block.address.write_bytes(0, request.size) };
+            unsafe { block.address.write_bytes(0, request.size()) };
         }
         Ok(block)
     }
@@ -182,14 +182,6 @@ unsafe impl Backing for Over {
 }
 
 impl Ward for Over {
-    fn tick(&self) {}
-
-    fn rests(&self) -> bool {
-        true
-    }
-
-    fn cool(&self) {}
-
     fn hold(&self) {
         self.levels.hold();
     }

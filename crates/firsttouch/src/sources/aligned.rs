@@ -37,8 +37,8 @@ unsafe impl Allocator for Aligned {
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
-        let request = Request { align: request.align.max(self.align), ..request };
-        if request.size >= PAGES_MIN || request.align > os::page_size() {
+        let request = request.aligned(request.align().max(self.align)).unwrap_or(request); // both were checked
+        if request.size() >= PAGES_MIN || request.align() > os::page_size() {
             self.pages.allocate(request)
         } else {
             memalign(request)
@@ -85,5 +85,9 @@ unsafe impl Allocator for Aligned {
 
     fn stats(&self) -> Stats {
         self.pages.stats()
+    }
+
+    fn calls_out(&self) -> bool {
+        false
     }
 }

@@ -30,16 +30,16 @@ unsafe impl Allocator for Calloc {
         request.check().inspect_err(|&error| failure::remember(error))?;
         // SAFETY: the sum does not wrap: `check` left room for the alignment, which is at least 64.
         unsafe {
-            let raw = libc::calloc(1, request.size + request.align);
+            let raw = libc::calloc(1, request.size() + request.align());
             if raw.is_null() {
-                let error = AllocError::new(request.size, Limit::Upstream);
+                let error = AllocError::new(request.size(), Limit::Upstream);
                 failure::remember(error);
                 return Err(error);
             }
-            let skip = WORD + (raw.cast::<u8>().add(WORD)).align_offset(request.align);
+            let skip = WORD + (raw.cast::<u8>().add(WORD)).align_offset(request.align());
             let address = raw.cast::<u8>().add(skip);
             address.cast::<*mut c_void>().sub(1).write(raw);
-            Ok(Block { address: NonNull::new_unchecked(address), size: request.size, zeroed: true })
+            Ok(Block { address: NonNull::new_unchecked(address), size: request.size(), zeroed: true })
         }
     }
 
@@ -54,5 +54,9 @@ unsafe impl Allocator for Calloc {
             let raw = beginning(address);
             usable(raw) - (address.as_ptr() as usize - raw as usize)
         }
+    }
+
+    fn calls_out(&self) -> bool {
+        false
     }
 }

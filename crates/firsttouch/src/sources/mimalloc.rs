@@ -157,7 +157,7 @@ unsafe impl Library for Mi {
     }
 
     fn allocate(request: Request) -> *mut u8 {
-        let Request { size, align, zeroed } = request;
+        let (size, align, zeroed) = (request.size(), request.align(), request.is_zeroed());
         let _ = LEAVES.try_with(|_| ());
         // SAFETY: the alignment is a power of two.
         unsafe {

@@ -61,7 +61,7 @@ unsafe impl Allocator for Pages {
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         request.check().map_err(|error| self.failed(error))?;
-        let Request { size, align, .. } = request;
+        let (size, align) = (request.size(), request.align());
         let (kind, page) = match heap::huge_page() {
             page if self.huge && size >= page => (Kind::Huge, page),
             _ => (Kind::Small, os::page_size()),
@@ -77,11 +77,11 @@ unsafe impl Allocator for Pages {
         span.segment.set_asked(span.start, size);
         // SAFETY: spans lie in mapped memory, never at zero.
         let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(span.address())) };
-        if request.zeroed && span.dirty > 0 {
+        if request.is_zeroed() && span.dirty > 0 {
             // SAFETY: the span was just taken; it is dirty where the system once refused to take pages back.
             unsafe { address.write_bytes(0, size) };
         }
-        Ok(Block { address, size: span.bytes(), zeroed: request.zeroed || span.dirty == 0 })
+        Ok(Block { address, size: span.bytes(), zeroed: request.is_zeroed() || span.dirty == 0 })
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
@@ -123,17 +123,13 @@ unsafe impl Allocator for Pages {
     fn in_segments(&self) -> bool {
         true
     }
+
+    fn calls_out(&self) -> bool {
+        false
+    }
 }
 
 impl Ward for Pages {
-    fn tick(&self) {}
-
-    fn rests(&self) -> bool {
-        true // nothing is kept
-    }
-
-    fn cool(&self) {}
-
     fn hold(&self) {
         self.heap.hold();
     }

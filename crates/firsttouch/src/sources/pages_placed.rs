@@ -65,10 +65,10 @@ unsafe impl Allocator for PlacedPages {
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         request.check().inspect_err(|&error| failure::remember(error))?;
-        let placed = self.placement.map(request.size, request.align)?;
+        let placed = self.placement.map(request.size(), request.align())?;
         // SAFETY: a mapping never lies at zero.
         let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut::<u8>(placed.address)) };
-        self.ledger.enter(address, request.size, placed.receipt).inspect_err(|&error| {
+        self.ledger.enter(address, request.size(), placed.receipt).inspect_err(|&error| {
             failure::remember(error);
             // SAFETY: it was just mapped, and nobody knows it.
             let _ = unsafe { os::unmap(placed.address, placed.size) };
@@ -119,5 +119,9 @@ unsafe impl Allocator for PlacedPages {
 
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {
         Some(self.ledger.get(address).is_some())
+    }
+
+    fn calls_out(&self) -> bool {
+        false
     }
 }

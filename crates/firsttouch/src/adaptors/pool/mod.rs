@@ -72,6 +72,12 @@ impl Options {
         let decay = self.decay.map_or(Value::None, |decay| Value::Seconds(decay.as_secs_f64()));
         Description::of("pool").with(upstream).named("max_idle", self.max_idle).named("decay", decay)
     }
+
+    /// Whether nothing is said about what may stay idle: then a pool keeps near the most that was ever active.
+    fn is_automatic(&self) -> bool {
+        let Self { max_idle, decay, .. } = Self::default();
+        (self.max_idle, self.decay) == (max_idle, decay)
+    }
 }
 
 #[repr(align(128))] // two cache lines: neighbours are fetched together
@@ -146,7 +152,7 @@ unsafe impl Allocator for Pool {
             self.meter.failures.fetch_add(1, Relaxed);
             failure::remember(error);
         })?;
-        let kind = self.kind(request.size, request.zeroed);
+        let kind = self.kind(request.size(), request.is_zeroed());
         let recent = self.take_recent(kind, request);
         let mut told = recent.is_none(); // whether its ages, and so its dirty bytes, are true
         let mut span = match recent {
@@ -159,21 +165,21 @@ unsafe impl Allocator for Pool {
             // SAFETY: the span was just taken and is nobody else's.
             (span, told) = unsafe { self.bring_home(homes, span, request, told) };
         }
-        if request.zeroed {
+        if request.is_zeroed() {
             // SAFETY: the span was just taken and is nobody else's.
             unsafe {
                 if !told || span.dirty == span.bytes() {
                     let page = if kind == Kind::Huge { heap::huge_page() } else { os::page_size() };
-                    let again = zero::recycled(span, request.size, page);
+                    let again = zero::recycled(span, request.size(), page);
                     if again > 0 {
                         self.touched(kind, again);
                     }
                 } else if span.dirty > 0 {
-                    zero::dirty_units(span, request.size);
+                    zero::dirty_units(span, request.size());
                 }
             }
         }
-        let zeroed = request.zeroed || (told && span.dirty == 0);
+        let zeroed = request.is_zeroed() || (told && span.dirty == 0);
         // SAFETY: spans lie in mapped memory, never at zero.
         let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(span.address())) };
         Ok(Block { address, size: span.bytes(), zeroed })
@@ -244,6 +250,10 @@ unsafe impl Allocator for Pool {
 
     fn small_limit(&self) -> usize {
         SMALL_LIMIT
+    }
+
+    fn calls_out(&self) -> bool {
+        false
     }
 }
 

@@ -4,12 +4,12 @@
 //! are bounded; the oldest goes first. The caretaker looks which tickets came back.
 
 use super::tickets::{Fate, PLACES, Ticket, TicketTable};
-use crate::memory::caretaker::{self, Ward};
+use crate::memory::caretaker::{self, Errand, Ward};
 use crate::memory::lock::Lock;
 use crate::os::{self, Errno};
 use std::collections::VecDeque;
 use std::fs::File;
-use std::sync::Once;
+use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 /// How long a handle is good for after its memory was dropped.
@@ -218,8 +218,9 @@ pub fn wait_until_opened(most: Duration) -> bool {
 struct Keeper;
 
 impl Ward for Keeper {
-    fn tick(&self) {
+    fn tick(&self) -> Option<Arc<dyn Errand>> {
         STATE.lock().close();
+        None
     }
 
     fn ages(&self) -> bool {
@@ -229,8 +230,6 @@ impl Ward for Keeper {
     fn rests(&self) -> bool {
         STATE.lock().dropped.iter().all(|dropped| dropped.file.is_none())
     }
-
-    fn cool(&self) {}
 
     fn hold(&self) {
         STATE.hold();

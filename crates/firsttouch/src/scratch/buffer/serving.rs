@@ -46,25 +46,25 @@ unsafe impl Backing for Buffer {
         }
         let site = self.site();
         if let Source::Chunks(from) = &self.source
-            && request.size.max(request.align) > from.sizes.bumped
+            && request.size().max(request.align()) > from.sizes.bumped
         {
             return self.take_large(from, slot, request, site).map_err(remembered);
         }
-        let Some(need) = granules(request.size) else {
-            return Err(remembered(AllocError::new(request.size, Limit::Size).into()));
+        let Some(need) = granules(request.size()) else {
+            return Err(remembered(AllocError::new(request.size(), Limit::Size).into()));
         };
         // Field by field: a copy of the whole request would wait for the caller's stores.
-        let taken = self.state.lock().take(slot, need, request.align, site);
+        let taken = self.state.lock().take(slot, need, request.align(), site);
         let taken = match taken {
             Some(taken) => taken,
             None => self.serve_otherwise(Wish { slot, request, need, site }).map_err(remembered)?,
         };
-        let dirty = taken.dirty.min(request.size);
-        if request.zeroed && dirty > 0 {
+        let dirty = taken.dirty.min(request.size());
+        if request.is_zeroed() && dirty > 0 {
             // SAFETY: the block was just taken, and nobody uses it yet.
             unsafe { taken.address.write_bytes(0, dirty) };
         }
-        Ok(Block { address: taken.address, size: taken.size, zeroed: request.zeroed || dirty == 0 })
+        Ok(Block { address: taken.address, size: taken.size, zeroed: request.is_zeroed() || dirty == 0 })
     }
 
     #[inline]

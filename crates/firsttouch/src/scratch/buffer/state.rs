@@ -64,7 +64,7 @@ impl State {
 
     /// The same for a request as a whole. `thoroughly`: every hole is looked at.
     pub(super) fn serve(&mut self, wish: Wish, thoroughly: bool) -> Option<Taken> {
-        self.take_one(wish.slot, wish.need, wish.request.align, wish.site, thoroughly)
+        self.take_one(wish.slot, wish.need, wish.request.align(), wish.site, thoroughly)
     }
 
     #[inline]
