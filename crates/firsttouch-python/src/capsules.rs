@@ -5,7 +5,7 @@
 use crate::allocator::PyAllocator;
 use crate::c_library;
 use crate::handler::{Charge, Handler, Kind};
-use crate::install::{behind, next, small_limit};
+use crate::install::{behind, next, small_limit, take_back};
 use crate::numpy_api::{CAPSULE, handler_in};
 use crate::open_scope;
 use crate::owners;
@@ -25,11 +25,13 @@ unsafe extern "C" fn drop_handler(capsule: *mut ffi::PyObject) {
         let pointer = ffi::PyCapsule_GetPointer(capsule, CAPSULE.as_ptr());
         if !pointer.is_null() {
             drop(Box::from_raw(pointer.cast::<Handler>()));
+            firsttouch::owners::sweep();
         }
     }
 }
 
 fn around(py: Python<'_>, handler: Box<Handler>) -> PyResult<Bound<'_, PyAny>> {
+    take_back(py);
     let handler = Box::into_raw(handler);
     // SAFETY: the handler's first field is what NumPy expects; the destructor frees the box.
     unsafe {

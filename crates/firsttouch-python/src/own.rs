@@ -248,6 +248,14 @@ unsafe impl Allocator for Own {
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
         self.ledger.get(address).unwrap_or(0)
     }
+
+    fn owns(&self, address: NonNull<u8>) -> Option<bool> {
+        Some(self.ledger.get(address).is_some())
+    }
+
+    fn must_stay(&self) -> bool {
+        self.ledger.any()
+    }
 }
 
 /// Whether Python code is at the bottom of a stack: then its blocks can't be given back without the GIL.

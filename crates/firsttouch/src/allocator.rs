@@ -190,6 +190,12 @@ pub unsafe trait Allocator: Any + Send + Sync {
         None
     }
 
+    /// Whether blocks live that nobody could take back once this allocator is gone. Those of adaptors that pass blocks on
+    /// as they are go to the upstream.
+    fn must_stay(&self) -> bool {
+        self.upstream().is_some_and(|upstream| upstream.must_stay())
+    }
+
     /// Whether memory at `address` that somebody else brought in is as good as this allocator's own.
     fn accepts(&self, _address: usize) -> bool {
         false

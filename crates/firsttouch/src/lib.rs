@@ -15,6 +15,7 @@ pub mod gauge;
 pub mod layout;
 pub mod memory;
 pub mod os;
+pub mod owners;
 pub mod scratch;
 pub mod size;
 pub mod sources;

@@ -117,6 +117,12 @@ pub(crate) unsafe fn enter(ward: *const dyn Ward) {
     care.wards.push(Entry { number, ward: unsafe { &*ward } });
 }
 
+/// The same for one that never leaves.
+pub(crate) fn enter_static(ward: &'static dyn Ward) {
+    // SAFETY: it stays where it is.
+    unsafe { enter(ward) }
+}
+
 /// Looks after `ward` no more.
 pub(crate) fn leave(ward: *const dyn Ward) {
     CARE.lock().wards.retain(|other| !std::ptr::addr_eq(other.ward, ward));

@@ -3,6 +3,7 @@
 //! It lies apart from the blocks (law 4), in parts with a lock each. Taking a block off allocates nothing (law 5). It is
 //! held around forks, so that a child can go on at once (law 6).
 
+use super::address_map;
 use super::caretaker::{self, Ward};
 use super::lock::Lock;
 use crate::allocator::{AllocError, Limit};
@@ -63,6 +64,7 @@ impl<T: Copy + Send + 'static> Ledger<T> {
     /// [`Limit::Upstream`], for `asked` bytes.
     pub fn enter(&self, address: NonNull<u8>, asked: usize, note: T) -> Result<(), AllocError> {
         let address = address.as_ptr() as usize;
+        address_map::note_outside(address);
         let mut part = self.part(address).lock();
         part.try_reserve(1).map_err(|_| AllocError::new(asked, Limit::Upstream))?;
         part.insert(address, note);
@@ -77,6 +79,11 @@ impl<T: Copy + Send + 'static> Ledger<T> {
         const SPARE: usize = 64; // others may enter blocks meanwhile
         let full = |part: &Apart<T>| part.0.lock().try_reserve(SPARE).is_err();
         if self.parts.iter().any(full) { Err(AllocError::new(asked, Limit::Upstream)) } else { Ok(()) }
+    }
+
+    /// Whether any block is on the list.
+    pub fn any(&self) -> bool {
+        self.parts.iter().any(|part| !part.0.lock().is_empty())
     }
 
     /// Takes a block off the list; what was noted of it.

@@ -1,7 +1,7 @@
 //! For tests: a system that fails, as any call of the contract can be made to, and a machine with several nodes.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 /// A call that can be made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,19 @@ pub fn fail_after(calls: &[Call], pass: i64, fail: i64) {
     PASS.store(pass, Relaxed);
     FAIL.store(fail, Relaxed);
     CALLS.store(calls.iter().fold(0, |set, &call| set | call as u32), Relaxed);
+}
+
+static SLOTS: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Lets segments claim no more than so many slots of the address space from now on; without any they lie among everybody's
+/// memory, as in an address space of 39 bits. For tests only.
+pub fn shrink_slots(count: usize) {
+    SLOTS.store(count, Relaxed);
+}
+
+/// The most slots that may be claimed.
+pub fn claimable_slots() -> usize {
+    SLOTS.load(Relaxed)
 }
 
 /// Whether `call` is to fail now.

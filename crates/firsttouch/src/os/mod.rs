@@ -71,7 +71,10 @@ pub use none::*;
 mod bits;
 mod inject;
 pub use bits::{Bits, Nodes, Processors};
-pub use inject::{Call, Pretence, fail_after, injected, pretence, pretend, pretend_on, pretended_processor};
+pub use inject::{
+    Call, Pretence, claimable_slots, fail_after, injected, pretence, pretend, pretend_on, pretended_processor,
+    shrink_slots,
+};
 
 /// An access to memory that is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use super::levels::Levels;
 use crate::allocator::{AllocError, Block, Description, Limit, Request};
 use crate::arena::Scratch;
 use crate::failure;
+use crate::memory::address_map;
 use crate::memory::caretaker::{self, Ward};
 use crate::memory::lock::Lock;
 use std::cell::UnsafeCell;
@@ -90,6 +91,7 @@ impl Over {
             failure::explain(error, format!("{} gave an address at which an array lives", self.expression));
             return Err(error.into());
         }
+        address_map::note_outside(address.as_ptr() as usize);
         Ok(Block { address, size: request.size(), zeroed: request.is_zeroed() })
     }
 }

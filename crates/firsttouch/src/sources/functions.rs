@@ -198,6 +198,10 @@ unsafe impl Allocator for Functions {
         Ok(Block { zeroed: false, ..block })
     }
 
+    fn must_stay(&self) -> bool {
+        self.living.any()
+    }
+
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {
         Some(self.note(address).is_some())
     }

@@ -102,7 +102,7 @@ unsafe impl Allocator for Pages {
         let page = if kind == Kind::Huge { heap::huge_page() } else { os::page_size() };
         let keep = size.max(1).next_multiple_of(page);
         if span.bytes().saturating_sub(keep) >= CUT_MIN.max(span.bytes() / 8) {
-            self.heap.shrink(kind, span, (keep >> span.segment.unit_shift) as u32);
+            self.heap.shrink(kind, span, (keep >> span.segment.unit_shift()) as u32);
             self.heap.purge(0, usize::MAX);
         }
         span.segment.set_asked(span.start, size);

@@ -117,6 +117,10 @@ unsafe impl Allocator for PlacedPages {
         Stats { active: bytes, in_use: bytes, mapped: bytes, ..Stats::default() }
     }
 
+    fn must_stay(&self) -> bool {
+        self.ledger.any()
+    }
+
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {
         Some(self.ledger.get(address).is_some())
     }

@@ -210,6 +210,10 @@ unsafe impl Allocator for Guarded {
         Some(&self.upstream)
     }
 
+    fn must_stay(&self) -> bool {
+        self.ledger.any()
+    }
+
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {
         Some(self.ledger.get(address).is_some())
     }

@@ -208,7 +208,7 @@ unsafe impl Allocator for Pool {
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
         address_map::find(address.as_ptr() as usize)
-            .map_or(0, |(segment, start)| (segment.span_len(start) as usize) << segment.unit_shift)
+            .map_or(0, |(segment, start)| (segment.span_len(start) as usize) << segment.unit_shift())
     }
 
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
@@ -224,7 +224,7 @@ unsafe impl Allocator for Pool {
             change = (need - span.bytes()) as isize;
             self.touched(kind, fresh);
         } else if span.bytes() - need >= CUT_MIN.max(span.bytes() / 8) {
-            self.heaps.of(span).shrink(kind, span, (need >> span.segment.unit_shift).max(1) as u32);
+            self.heaps.of(span).shrink(kind, span, (need >> span.segment.unit_shift()).max(1) as u32);
             change = need.max(span.segment.unit()) as isize - span.bytes() as isize;
         }
         span.segment.set_asked(span.start, size);
