@@ -6,10 +6,10 @@ use crate::allocator::PyAllocator;
 use crate::capsules;
 use crate::handler::Kind;
 use crate::install::{behind, installed};
+use crate::memory_out::PyTypeError;
 use crate::numpy_api::{NumPy, OWNDATA, RawHandler, handler_in};
 use crate::owners;
 use crate::scratch::nearest_open;
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use std::ptr::NonNull;
 

@@ -9,6 +9,7 @@ use crate::allocator::PyAllocator;
 use crate::capsules;
 use crate::dtypes::{Known, known};
 use crate::install::serving;
+use crate::memory_out::Dict;
 use crate::numpy_api::{Functions, NumPy};
 use crate::placement;
 use crate::traces;
@@ -16,7 +17,7 @@ use firsttouch::layout::array_bytes;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::PyString;
 use std::ffi::c_void;
 
 /// The long ways, given by Python.
@@ -149,14 +150,14 @@ fn made<'py>(
 
 fn long<'py>(py: Python<'py>, a: &Arguments<'_, 'py>, zeroed: bool) -> PyResult<Bound<'py, PyAny>> {
     let named = [("dtype", a.dtype), ("order", a.order), ("device", a.device), ("like", a.like)];
-    let kwargs = PyDict::new(py);
+    let kwargs = Dict::new(py)?;
     for (name, value) in named.into_iter().chain([("allocator", a.allocator)]) {
         if let Some(value) = value {
-            kwargs.set_item(name, value)?;
+            kwargs.set_item(name, value.clone())?;
         }
     }
-    let [empty, zeros] = LONG.get(py).ok_or_else(|| pyo3::exceptions::PyRuntimeError::new_err("not set up"))?;
-    (if zeroed { zeros } else { empty }).bind(py).call((a.shape,), Some(&kwargs))
+    let [empty, zeros] = LONG.get(py).ok_or_else(|| crate::memory_out::PyRuntimeError::new_err("not set up"))?;
+    (if zeroed { zeros } else { empty }).bind(py).call((a.shape,), Some(&kwargs.done()))
 }
 
 /// An array of zeros or of anything.

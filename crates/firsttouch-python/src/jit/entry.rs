@@ -5,8 +5,8 @@
 use super::calls::thread;
 use super::cursor::Cursor;
 use super::frame::Frame;
+use crate::memory_out::{PyMemoryError, PyRuntimeError};
 use firsttouch::scratch::Backing;
-use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 use std::cell::UnsafeCell;
 use std::sync::Arc;

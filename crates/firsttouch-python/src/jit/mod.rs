@@ -18,8 +18,8 @@ mod rewind;
 mod runtime;
 mod team;
 
+use crate::memory_out::PyRuntimeError;
 use crate::scratch::PyBuffer;
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

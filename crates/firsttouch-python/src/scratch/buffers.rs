@@ -5,6 +5,7 @@ use super::storage::{self, Storage};
 use crate::allocator::PyAllocator;
 use crate::factories::{bytes, stands_on};
 use crate::install::process_pool;
+use crate::memory_out::{self, Given, Name, PyMemoryError, PyValueError};
 use crate::sites;
 use crate::stacks::find;
 use firsttouch::allocator::Allocator;
@@ -12,7 +13,6 @@ use firsttouch::memory::policy::Policy;
 use firsttouch::os;
 use firsttouch::scratch::{Buffer, Options};
 use firsttouch::sources::PlacedPages;
-use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ fn chosen(
     numa: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Arc<dyn Allocator>> {
     let Some(any) = given.or(numa) else { return Ok(process_pool().clone()) };
-    let found = any.py().import("firsttouch.placement.pools")?.getattr(function)?.call1((given, numa))?;
+    let found = any.py().import(Name("firsttouch.placement.pools"))?.getattr(function)?.call1((given, numa))?;
     stands_on(buffer, found.cast::<PyAllocator>()?.get())
 }
 
@@ -48,11 +48,16 @@ pub struct ScratchBuffer;
 
 /// The default buffer of a thread or a task.
 pub fn default(py: Python<'_>, debug: bool) -> PyResult<Py<PyBuffer>> {
-    let made = Py::new(py, growing(process_pool().clone(), options(DEFAULT, None, debug))?)?;
+    let made = Py::new(py, growing(py, process_pool().clone(), options(DEFAULT, None, debug))?)?;
     Ok(made.into_bound(py).into_super().unbind())
 }
 
-fn growing(upstream: Arc<dyn Allocator>, options: Options) -> PyResult<PyClassInitializer<ScratchBuffer>> {
+fn growing(
+    py: Python<'_>,
+    upstream: Arc<dyn Allocator>,
+    options: Options,
+) -> PyResult<PyClassInitializer<ScratchBuffer>> {
+    memory_out::check(py)?;
     let debug = options.debug;
     let buffer = Buffer::growing(upstream, options).map_err(|bad| PyValueError::new_err(bad.to_string()))?;
     Ok(PyBuffer::new(buffer, debug).add_subclass(ScratchBuffer))
@@ -64,6 +69,7 @@ impl ScratchBuffer {
     #[pyo3(signature = (chunk_size=None, upstream=None, limit=None, debug=false, *, numa=None))]
     #[pyo3(text_signature = "(chunk_size='1 MiB', upstream=None, limit=None, debug=False, *, numa=None)")]
     fn new(
+        py: Python<'_>,
         chunk_size: Option<&Bound<'_, PyAny>>,
         upstream: Option<&Bound<'_, PyAny>>,
         limit: Option<&Bound<'_, PyAny>>,
@@ -72,7 +78,7 @@ impl ScratchBuffer {
     ) -> PyResult<PyClassInitializer<Self>> {
         let chunk_size = chunk_size.map_or(Ok(DEFAULT), |given| bytes("chunk_size", given))?;
         let limit = limit.map(|given| bytes("limit", given)).transpose()?;
-        growing(chosen("ScratchBuffer", "buffer_upstream", upstream, numa)?, options(chunk_size, limit, debug))
+        growing(py, chosen("ScratchBuffer", "buffer_upstream", upstream, numa)?, options(chunk_size, limit, debug))
     }
 }
 
@@ -87,12 +93,15 @@ pub struct FixedBuffer {
 }
 
 fn storage(pool: Arc<dyn Allocator>, given: Option<&Bound<'_, PyAny>>) -> PyResult<Storage> {
-    let is_size =
-        |given: &&Bound<'_, PyAny>| given.is_instance_of::<PyString>() || given.hasattr("__index__").unwrap_or(false);
+    let is_size = |given: &&Bound<'_, PyAny>| {
+        given.is_instance_of::<PyString>() || given.hasattr(Name("__index__")).unwrap_or(false)
+    };
     let size = match given {
         None => DEFAULT,
         // Arrays have __index__, too.
-        Some(given) if is_size(&given) && !given.hasattr("__array_interface__")? => bytes("nbytes_or_array", given)?,
+        Some(given) if is_size(&given) && !given.hasattr(Name("__array_interface__"))? => {
+            bytes("nbytes_or_array", given)?
+        }
         Some(lender) => return storage::lent(lender),
     };
     if size == 0 {
@@ -107,10 +116,12 @@ impl FixedBuffer {
     #[pyo3(signature = (nbytes_or_array=None, debug=false, *, numa=None))]
     #[pyo3(text_signature = "(nbytes_or_array='1 MiB', debug=False, *, numa=None)")]
     fn new(
+        py: Python<'_>,
         nbytes_or_array: Option<&Bound<'_, PyAny>>,
         debug: bool,
         numa: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyClassInitializer<Self>> {
+        memory_out::check(py)?;
         let pool = match numa {
             None => process_pool().clone(),
             Some(_) => chosen("FixedBuffer", "storage", nbytes_or_array, numa)?,
@@ -124,11 +135,11 @@ impl FixedBuffer {
         Ok(PyBuffer::new(buffer, debug).add_subclass(Self { policy }))
     }
 
-    fn __repr__(slf: &Bound<'_, Self>) -> String {
+    fn __repr__(slf: &Bound<'_, Self>) -> Given<String> {
         let buffer = slf.as_super().get().backing().expression();
-        match slf.get().policy {
+        Given(match slf.get().policy {
             None => buffer,
             Some(policy) => format!("{}, numa='{policy}')", buffer.trim_end_matches(')')),
-        }
+        })
     }
 }

@@ -4,7 +4,7 @@ use super::buffer::PyBuffer;
 use super::buffers;
 use super::who;
 use crate::guarded_by_gil::GuardedByGil;
-use pyo3::exceptions::PyRuntimeError;
+use crate::memory_out::{Dict, Name, PyRuntimeError};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -32,15 +32,15 @@ pub struct Home {
 
 impl Home {
     fn new(py: Python<'_>) -> PyResult<Py<Self>> {
-        Py::new(py, Self { own: GuardedByGil::default(), kinds: PyDict::new(py).unbind() })
+        Py::new(py, Self { own: GuardedByGil::default(), kinds: Dict::new(py)?.done().unbind() })
     }
 
     fn of_task<'py>(task: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
         let py = task.py();
         let tasks = TASKS.get_or_try_init(py, || {
-            PyResult::Ok(py.import("weakref")?.getattr("WeakKeyDictionary")?.call0()?.unbind())
+            PyResult::Ok(py.import(Name("weakref"))?.getattr(Name("WeakKeyDictionary"))?.call0()?.unbind())
         })?;
-        let found = tasks.bind(py).call_method1("get", (task,))?;
+        let found = tasks.bind(py).call_method1(Name("get"), (task,))?;
         if !found.is_none() {
             return Ok(found.cast_into::<Self>()?);
         }

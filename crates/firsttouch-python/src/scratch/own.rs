@@ -3,13 +3,13 @@
 use super::buffer::PyBuffer;
 use super::known::{self, Key};
 use crate::guarded_by_gil::GuardedByGil;
+use crate::memory_out::{Name, PyMemoryError, PyValueError};
 use crate::own::{as_address, keep_error};
 use firsttouch::allocator::{AllocError, Limit};
 use firsttouch::arena::Scratch;
 use firsttouch::arena::table::Table;
 use firsttouch::failure;
 use firsttouch::scratch::Over;
-use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ const NONE: u64 = 0;
 
 impl Own {
     fn ask(&self, py: Python<'_>, size: usize, align: usize) -> PyResult<usize> {
-        let answer = self.object.bind(py).call_method1("allocate", (size, align))?;
+        let answer = self.object.bind(py).call_method1(Name("allocate"), (size, align))?;
         let call = || format!("{}.allocate({size}, {align})", self.name);
         let address = if answer.is_none() { 0 } else { as_address(&answer, &call)? };
         if address == 0 {
@@ -76,7 +76,7 @@ unsafe impl Scratch for Own {
     }
 
     fn mark(&self) -> u64 {
-        let marked = Python::try_attach(|py| match self.object.bind(py).call_method0("mark") {
+        let marked = Python::try_attach(|py| match self.object.bind(py).call_method0(Name("mark")) {
             Ok(mark) => {
                 let mut marks = self.marks.borrow(py);
                 marks.0 += 1;
@@ -100,7 +100,7 @@ unsafe impl Scratch for Own {
             let gone = self.marks.borrow(py).1.split_off(&mark);
             let Some((_, mark)) = gone.first_key_value() else { return };
             let pending = PyErr::take(py); // an array may end while an exception is on its way
-            if let Err(error) = self.object.bind(py).call_method1("rewind", (mark,)) {
+            if let Err(error) = self.object.bind(py).call_method1(Name("rewind"), (mark,)) {
                 raise_later(error);
             }
             if let Some(error) = pending {
@@ -130,7 +130,7 @@ fn own_buffer(object: &Bound<'_, PyAny>) -> PyResult<Py<PyBuffer>> {
 /// Raises `ValueError` where no table can stand at `address`.
 #[pyfunction]
 fn scratch_from_table(py: Python<'_>, address: &Bound<'_, PyAny>) -> PyResult<Py<PyBuffer>> {
-    let checked = py.import("firsttouch.arguments")?.getattr("address")?.call1(("address", address))?;
+    let checked = py.import(Name("firsttouch.arguments"))?.getattr(Name("address"))?.call1(("address", address))?;
     let address: usize = checked.extract()?;
     // SAFETY: that a table stands there and keeps its promises is the caller's word, as with any address of C's.
     #[allow(unsafe_code)]

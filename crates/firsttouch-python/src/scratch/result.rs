@@ -3,9 +3,9 @@
 use super::entering::Entered;
 use super::outcome;
 use super::own;
+use crate::memory_out::{Name, PyValueError};
 use crate::numpy_api::{NumPy, OWNDATA, WRITEABLE};
 use firsttouch::scratch::{Backing, Hold, Scope, Slot};
-use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -143,7 +143,8 @@ fn copied<'py>(
         }
     }
     let kwargs = kwargs.map_or_else(|| PyDict::new(py), Clone::clone);
-    py.import("firsttouch.scratch.copying")?.call_method1("copied", (returned, args, kwargs, Py::new(py, owned)?))
+    py.import(Name("firsttouch.scratch.copying"))?
+        .call_method1(Name("copied"), (returned, args, kwargs, Py::new(py, owned)?))
 }
 
 /// Where the blocks that a call leaves behind are to be found, if anyone wants to know.
@@ -188,14 +189,14 @@ pub fn settled<'py>(
             let raised = error.value(py).clone().into_any();
             outcome::explain(&raised)?;
             if let Err(other) = own::raised() {
-                raised.call_method1("add_note", (format!("and its scope could not end: {other}"),))?;
+                raised.call_method1(Name("add_note"), (format!("and its scope could not end: {other}"),))?;
             }
             if let Some(left) = left.filter(|_| closed.survivors > 0) {
                 let survivors = left.listed(py)?;
                 if let Some(traceback) = error.traceback(py) {
-                    raised.setattr("__traceback__", traceback)?; // before Python 3.12 it is not there yet
+                    raised.setattr(Name("__traceback__"), traceback)?; // before Python 3.12 it is not there yet
                 }
-                py.import("firsttouch.scratch.outcome")?.call_method1("note", (&raised, survivors))?;
+                py.import(Name("firsttouch.scratch.outcome"))?.call_method1(Name("note"), (&raised, survivors))?;
             }
             return Err(error);
         }
@@ -204,8 +205,8 @@ pub fn settled<'py>(
     outcome::damage(py, closed.damage)?;
     if let Some(left) = left.filter(|_| closed.survivors > 0) {
         let word = if choice.escape == Escape::Warn { "warn" } else { "raise" };
-        py.import("gc")?.call_method0("collect")?;
-        let report = py.import("firsttouch.scratch.outcome")?.getattr("report")?;
+        py.import(Name("gc"))?.call_method0(Name("collect"))?;
+        let report = py.import(Name("firsttouch.scratch.outcome"))?.getattr(Name("report"))?;
         report.call1((function, left.listed(py)?, word, left.backing.expression(), &value))?;
     }
     Ok(value)
