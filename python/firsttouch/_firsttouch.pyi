@@ -33,6 +33,7 @@ __all__ = [
     "enter",
     "enter_direct",
     "expect_axis",
+    "fail_allocation",
     "filled",
     "from_functions",
     "get_allocator",
@@ -77,6 +78,7 @@ __all__ = [
     "receipt_sums",
     "refuse_sources",
     "register",
+    "reserve_used",
     "resume_later",
     "run_on_node",
     "scratch",
@@ -362,6 +364,8 @@ def home_leave(home: object, buffer: Buffer) -> None: ...
 def parse_size(text: str) -> int: ...
 def cool() -> None: ...
 def resume_later() -> None: ...
+def fail_allocation(n: int, onwards: bool) -> bool: ...
+def reserve_used() -> int: ...
 
 _Handle: typing.TypeAlias = tuple[str, int, int, int, int, tuple[str, int, int]]
 

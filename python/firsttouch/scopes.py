@@ -38,15 +38,21 @@ class use:
 
     def __enter__(self) -> Allocator:
         before = _firsttouch.enter(self._allocator)
-        _entered.set((*_entered.get(), (self, before)))
+        try:
+            _entered.set((*_entered.get(), (self, before)))
+        except MemoryError:
+            _firsttouch.leave(before)
+            raise
         return self._allocator
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         entered = _entered.get()
-        at = next((at for at in reversed(range(len(entered))) if entered[at][0] is self), None)
-        if at is None:
+        at = len(entered) - 1  # no generator: CPython 3.13.0 crashes where it has no memory for one
+        while at >= 0 and entered[at][0] is not self:
+            at -= 1
+        if at < 0:
             return  # entered in another context, which this one can't reach; here there is nothing to put back
         before, inner = entered[at][1], entered[at + 1 :]
         if inner:

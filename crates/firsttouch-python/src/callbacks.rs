@@ -2,10 +2,10 @@
 //! import in the middle of a call would be a lock, a file, and code that runs at a moment that nobody chose.
 
 use crate::dtypes;
+use crate::memory_out::{Name, PyRuntimeError};
 use crate::numpy_api::NumPy;
 use crate::scratch;
 use crate::sites;
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
@@ -13,9 +13,9 @@ use pyo3::types::PyDict;
 static GIVEN: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
 
 /// What was given under this name.
-pub fn given<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+pub fn given<'py>(py: Python<'py>, name: &'static str) -> PyResult<Bound<'py, PyAny>> {
     let all = GIVEN.get(py).map(|all| all.bind(py));
-    let found = all.map(|all| all.get_item(name)).transpose()?.flatten();
+    let found = all.map(|all| all.get_item(Name(name))).transpose()?.flatten();
     found.ok_or_else(|| PyRuntimeError::new_err(format!("the package has not given {name}() to its native module yet")))
 }
 

@@ -6,13 +6,13 @@ use crate::allocator::PyAllocator;
 use crate::capsules;
 use crate::handler::Kind;
 use crate::install::{behind, installed};
+use crate::memory_out::PyTypeError;
 use crate::numpy_api::{NumPy, OWNDATA, RawHandler, handler_in};
 use crate::plain::plain;
 use crate::scratch::nearest_open;
 use firsttouch::memory::address_map;
 use firsttouch::owners::{self, Keeper, Owner};
 use firsttouch::scratch::Scope;
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use std::ptr::NonNull;
 

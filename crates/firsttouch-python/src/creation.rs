@@ -10,6 +10,7 @@ use crate::callbacks::given;
 use crate::capsules;
 use crate::dtypes::{Known, known};
 use crate::install::serving;
+use crate::memory_out::Dict;
 use crate::numpy_api::{Functions, NumPy};
 use crate::own;
 use crate::placement;
@@ -17,7 +18,7 @@ use crate::traces;
 use firsttouch::layout::array_bytes;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::PyString;
 use std::ffi::c_void;
 
 /// Dimensions that the short way takes.
@@ -151,13 +152,13 @@ fn made<'py>(
 
 fn long<'py>(py: Python<'py>, a: &Arguments<'_, 'py>, zeroed: bool) -> PyResult<Bound<'py, PyAny>> {
     let named = [("dtype", a.dtype), ("order", a.order), ("device", a.device), ("like", a.like)];
-    let kwargs = PyDict::new(py);
+    let kwargs = Dict::new(py)?;
     for (name, value) in named.into_iter().chain([("allocator", a.allocator)]) {
         if let Some(value) = value {
-            kwargs.set_item(name, value)?;
+            kwargs.set_item(name, value.clone())?;
         }
     }
-    given(py, if zeroed { "zeros" } else { "empty" })?.call((a.shape,), Some(&kwargs))
+    given(py, if zeroed { "zeros" } else { "empty" })?.call((a.shape,), Some(&kwargs.done()))
 }
 
 /// An array of zeros or of anything.

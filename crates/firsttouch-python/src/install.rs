@@ -5,13 +5,13 @@
 use crate::UnsupportedError;
 use crate::allocator::PyAllocator;
 use crate::handler::{Handler, Kind, NUMPY_NAME, is_front};
+use crate::memory_out::{self, PyTypeError};
 use crate::numpy_api::{Functions, NumPy, RawHandler, handler_in};
 use crate::own::stands_on_python;
 use crate::owners;
 use crate::trace;
 use firsttouch::adaptors::{Options, Pool, SMALL_LIMIT};
 use firsttouch::allocator::Allocator;
-use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -86,6 +86,7 @@ pub fn next(py: Python<'_>) -> PyResult<Functions> {
 #[pyfunction]
 #[pyo3(signature = (allocator=None))]
 fn install(py: Python<'_>, allocator: Option<&PyAllocator>) -> PyResult<()> {
+    memory_out::check(py)?;
     let chosen = match allocator {
         None => process_pool().clone(),
         Some(wrapped) => wrapped.native().cloned().ok_or_else(|| {

@@ -7,10 +7,11 @@
 
 use crate::allocator::PyAllocator;
 use crate::callbacks::given;
+use crate::memory_out::{self, Name, PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
 use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use firsttouch::failure;
 use firsttouch::memory::ledger::Ledger;
-use pyo3::exceptions::{PyException, PyMemoryError, PyRecursionError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyRecursionError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
@@ -159,7 +160,8 @@ fn deliver(py: Python<'_>) {
         }
         for Returned { to, address, nbytes } in waiting {
             let object = to.object.bind(py);
-            if let Err(error) = object.call_method1("deallocate", (address, nbytes)) {
+            let told = memory_out::arguments(py, (address, nbytes));
+            if let Err(error) = told.and_then(|told| object.call_method1(Name("deallocate"), told)) {
                 error.write_unraisable(py, Some(object));
             }
         }
@@ -173,7 +175,13 @@ extern "C" fn deliver_later(_: *mut c_void) -> c_int {
 }
 
 fn give_back(returned: Returned) {
-    RETURNED.lock().unwrap_or_else(PoisonError::into_inner).push(returned);
+    {
+        let mut waiting = RETURNED.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.try_reserve(1).is_err() {
+            return; // a free can't fail: where there is no memory to note the block, it is lost
+        }
+        waiting.push(returned);
+    }
     if !ASKED.swap(true, SeqCst) {
         // SAFETY: may be called from any thread; where the queue is full, the next request delivers.
         if unsafe { ffi::Py_AddPendingCall(Some(deliver_later), null_mut()) } != 0 {
@@ -188,7 +196,8 @@ impl Own {
         let Object { object, name } = self.object.as_ref();
         let (size, align, zeroed) = (request.size(), request.align(), request.is_zeroed());
         let _depth = Depth::enter(name)?;
-        let given = object.bind(py).call_method1("allocate", (size, align, zeroed))?;
+        let arguments = memory_out::arguments(py, (size, align, zeroed))?;
+        let given = object.bind(py).call_method1(Name("allocate"), arguments)?;
         let call = || format!("{name}.allocate({size}, {align}, {})", if zeroed { "True" } else { "False" });
         if given.is_none() {
             return Err(PyMemoryError::new_err(format!("{} returned None: it has no memory", call())));
@@ -267,6 +276,7 @@ pub fn stands_on_python(allocator: &Arc<dyn Allocator>) -> bool {
 /// An allocator from an object with `allocate` and `deallocate`.
 #[pyfunction]
 fn own(candidate: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
+    memory_out::check(candidate.py())?;
     for method in ["allocate", "deallocate"] {
         if !candidate.getattr_opt(method)?.is_some_and(|found| found.is_callable()) {
             return Err(PyTypeError::new_err(format!(

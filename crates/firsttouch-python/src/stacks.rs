@@ -1,10 +1,10 @@
 //! What the adaptors of a stack know: the tally of `tracked`, the overruns that `guarded` found, each level by itself.
 
 use crate::allocator::PyAllocator;
+use crate::memory_out::{self, Dict, Given, PyTypeError};
 use crate::sites;
 use firsttouch::adaptors::{Guarded, Tracked};
 use firsttouch::allocator::Allocator;
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::any::Any;
@@ -31,14 +31,14 @@ fn found<'a, T: Any>(allocator: &'a PyAllocator, name: &str) -> PyResult<&'a T> 
 #[pyfunction]
 fn tally<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyDict>> {
     let tally = found::<Tracked>(allocator, "tracked")?.tally();
-    let dict = PyDict::new(py);
+    let dict = Dict::new(py)?;
     dict.set_item("live_blocks", tally.live_blocks)?;
     dict.set_item("live_bytes", tally.live_bytes)?;
     dict.set_item("peak_bytes", tally.peak_bytes)?;
     dict.set_item("allocations", tally.allocations)?;
     dict.set_item("allocated_bytes", tally.allocated_bytes)?;
     dict.set_item("histogram", tally.sizes.to_vec())?;
-    Ok(dict)
+    Ok(dict.done())
 }
 
 /// Address, bytes, file and line.
@@ -46,21 +46,21 @@ type Place = (usize, usize, Option<String>, i32);
 
 /// Living blocks of the outermost `tracked`: address, bytes, and file and line where they are noted.
 #[pyfunction]
-fn living(py: Python<'_>, allocator: &PyAllocator) -> PyResult<Vec<Place>> {
-    let living = found::<Tracked>(allocator, "tracked")?.living();
+fn living(py: Python<'_>, allocator: &PyAllocator) -> PyResult<Given<Vec<Place>>> {
+    let living = found::<Tracked>(allocator, "tracked")?.living().map_err(|_| memory_out::out_of_memory(py))?;
     let each = living.into_iter().map(|block| {
         let place = sites::place(py, block.site)?;
         let (file, line) = place.map_or((None, 0), |(file, line)| (Some(file), line));
         Ok((block.address, block.asked, file, line))
     });
-    each.collect()
+    each.collect::<PyResult<_>>().map(Given)
 }
 
 /// Writes beyond arrays that the outermost `guarded` found in its canaries: address, bytes asked, and where it was hit.
 #[pyfunction]
-fn overruns(allocator: &PyAllocator) -> PyResult<Vec<(usize, usize, usize)>> {
+fn overruns(allocator: &PyAllocator) -> PyResult<Given<Vec<(usize, usize, usize)>>> {
     let hits = found::<Guarded>(allocator, "guarded")?.check();
-    Ok(hits.into_iter().map(|hit| (hit.address, hit.asked, hit.at)).collect())
+    Ok(Given(hits.into_iter().map(|hit| (hit.address, hit.asked, hit.at)).collect()))
 }
 
 /// The allocator that an adaptor stands on.

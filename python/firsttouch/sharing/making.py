@@ -61,6 +61,6 @@ def _dims(shape: Any) -> tuple[int, ...]:
         dims = tuple(map(operator.index, shape)) if np.iterable(shape) else (operator.index(shape),)
     except TypeError:
         raise TypeError(f"shape={shape!r:.60}: give a number or a tuple of numbers") from None
-    if any(count < 0 for count in dims):
+    if min(dims, default=0) < 0:  # no generator: CPython 3.13.0 crashes where it has no memory for one
         raise ValueError(f"shape={dims}: negative dimensions are not allowed")
     return dims

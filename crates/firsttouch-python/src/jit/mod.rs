@@ -18,7 +18,7 @@ mod rewind;
 mod runtime;
 mod team;
 
-use pyo3::exceptions::PyRuntimeError;
+use crate::memory_out::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

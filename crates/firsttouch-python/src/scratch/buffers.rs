@@ -6,13 +6,13 @@ use crate::allocator::PyAllocator;
 use crate::callbacks;
 use crate::factories::{bytes, stands_on};
 use crate::install::process_pool;
+use crate::memory_out::{self, Given, Name, PyMemoryError, PyValueError};
 use crate::sites;
 use crate::stacks::find;
 use firsttouch::allocator::Allocator;
 use firsttouch::memory::policy::Policy;
 use firsttouch::scratch::{Buffer, Options};
 use firsttouch::sources::PlacedPages;
-use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ fn options(chunk_size: usize, limit: Option<usize>, debug: bool) -> Options {
 /// What a buffer stands on, by the words of Python's part: `function` of its module takes what was given, and `numa=`.
 fn chosen(
     buffer: &str,
-    function: &str,
+    function: &'static str,
     given: Option<&Bound<'_, PyAny>>,
     numa: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Arc<dyn Allocator>> {
@@ -48,11 +48,16 @@ pub struct ScratchBuffer;
 
 /// The default buffer of a thread or a task.
 pub fn default(py: Python<'_>, debug: bool) -> PyResult<Py<PyBuffer>> {
-    let made = Py::new(py, growing(process_pool().clone(), options(DEFAULT, None, debug))?)?;
+    let made = Py::new(py, growing(py, process_pool().clone(), options(DEFAULT, None, debug))?)?;
     Ok(made.into_bound(py).into_super().unbind())
 }
 
-fn growing(upstream: Arc<dyn Allocator>, options: Options) -> PyResult<PyClassInitializer<ScratchBuffer>> {
+fn growing(
+    py: Python<'_>,
+    upstream: Arc<dyn Allocator>,
+    options: Options,
+) -> PyResult<PyClassInitializer<ScratchBuffer>> {
+    memory_out::check(py)?;
     let debug = options.debug;
     let buffer = Buffer::growing(upstream, options).map_err(|bad| PyValueError::new_err(bad.to_string()))?;
     Ok(PyBuffer::new(buffer, debug).add_subclass(ScratchBuffer))
@@ -64,6 +69,7 @@ impl ScratchBuffer {
     #[pyo3(signature = (chunk_size=None, upstream=None, limit=None, debug=false, *, numa=None))]
     #[pyo3(text_signature = "(chunk_size='1 MiB', upstream=None, limit=None, debug=False, *, numa=None)")]
     fn new(
+        py: Python<'_>,
         chunk_size: Option<&Bound<'_, PyAny>>,
         upstream: Option<&Bound<'_, PyAny>>,
         limit: Option<&Bound<'_, PyAny>>,
@@ -72,7 +78,7 @@ impl ScratchBuffer {
     ) -> PyResult<PyClassInitializer<Self>> {
         let chunk_size = chunk_size.map_or(Ok(DEFAULT), |given| bytes("chunk_size", given))?;
         let limit = limit.map(|given| bytes("limit", given)).transpose()?;
-        growing(chosen("ScratchBuffer", "buffer_upstream", upstream, numa)?, options(chunk_size, limit, debug))
+        growing(py, chosen("ScratchBuffer", "buffer_upstream", upstream, numa)?, options(chunk_size, limit, debug))
     }
 }
 
@@ -87,12 +93,15 @@ pub struct FixedBuffer {
 }
 
 fn storage(pool: Arc<dyn Allocator>, given: Option<&Bound<'_, PyAny>>) -> PyResult<Storage> {
-    let is_size =
-        |given: &&Bound<'_, PyAny>| given.is_instance_of::<PyString>() || given.hasattr("__index__").unwrap_or(false);
+    let is_size = |given: &&Bound<'_, PyAny>| {
+        given.is_instance_of::<PyString>() || given.hasattr(Name("__index__")).unwrap_or(false)
+    };
     let size = match given {
         None => DEFAULT,
         // Arrays have __index__, too.
-        Some(given) if is_size(&given) && !given.hasattr("__array_interface__")? => bytes("nbytes_or_array", given)?,
+        Some(given) if is_size(&given) && !given.hasattr(Name("__array_interface__"))? => {
+            bytes("nbytes_or_array", given)?
+        }
         Some(lender) => return storage::lent(lender),
     };
     if size == 0 {
@@ -107,10 +116,12 @@ impl FixedBuffer {
     #[pyo3(signature = (nbytes_or_array=None, debug=false, *, numa=None))]
     #[pyo3(text_signature = "(nbytes_or_array='1 MiB', debug=False, *, numa=None)")]
     fn new(
+        py: Python<'_>,
         nbytes_or_array: Option<&Bound<'_, PyAny>>,
         debug: bool,
         numa: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyClassInitializer<Self>> {
+        memory_out::check(py)?;
         let pool = match numa {
             None => process_pool().clone(),
             Some(_) => chosen("FixedBuffer", "storage", nbytes_or_array, numa)?,
@@ -123,11 +134,11 @@ impl FixedBuffer {
         Ok(PyBuffer::new(buffer, debug).add_subclass(Self { policy }))
     }
 
-    fn __repr__(slf: &Bound<'_, Self>) -> String {
+    fn __repr__(slf: &Bound<'_, Self>) -> Given<String> {
         let buffer = slf.as_super().get().backing().describe();
-        match slf.get().policy {
+        Given(match slf.get().policy {
             None => buffer.to_string(),
             Some(policy) => buffer.named("numa", policy.to_string()).to_string(),
-        }
+        })
     }
 }

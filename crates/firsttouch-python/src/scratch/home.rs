@@ -4,7 +4,7 @@ use super::buffer::PyBuffer;
 use super::buffers;
 use super::who;
 use crate::guarded_by_gil::GuardedByGil;
-use pyo3::exceptions::PyRuntimeError;
+use crate::memory_out::{Dict, Name, PyRuntimeError};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -32,13 +32,13 @@ pub struct Home {
 
 impl Home {
     fn new(py: Python<'_>) -> PyResult<Py<Self>> {
-        Py::new(py, Self { own: GuardedByGil::default(), kinds: PyDict::new(py).unbind() })
+        Py::new(py, Self { own: GuardedByGil::default(), kinds: Dict::new(py)?.done().unbind() })
     }
 
     /// The homes of tasks: made before a call needs it.
     fn tasks(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
         let tasks = TASKS.get_or_try_init(py, || {
-            PyResult::Ok(py.import("weakref")?.getattr("WeakKeyDictionary")?.call0()?.unbind())
+            PyResult::Ok(py.import(Name("weakref"))?.getattr(Name("WeakKeyDictionary"))?.call0()?.unbind())
         })?;
         Ok(tasks.bind(py))
     }
@@ -46,7 +46,7 @@ impl Home {
     fn of_task<'py>(task: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
         let py = task.py();
         let tasks = Self::tasks(py)?;
-        let found = tasks.call_method1("get", (task,))?;
+        let found = tasks.call_method1(Name("get"), (task,))?;
         if !found.is_none() {
             return Ok(found.cast_into::<Self>()?);
         }

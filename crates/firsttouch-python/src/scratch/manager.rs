@@ -8,8 +8,8 @@ use super::result::{self, Choice};
 use super::scope::PyScope;
 use crate::callbacks::{self, given};
 use crate::guarded_by_gil::GuardedByGil;
+use crate::memory_out::{Given, Name, PyTypeError, PyValueError};
 use crate::numpy_api::NumPy;
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -173,7 +173,7 @@ impl Scratch {
         _owner: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let Some(instance) = instance else { return Ok(slf.clone().into_any()) };
-        slf.py().import("types")?.getattr("MethodType")?.call1((slf, instance))
+        slf.py().import(Name("types"))?.getattr(Name("MethodType"))?.call1((slf, instance))
     }
 
     // The function may know what it was decorated to, as by recursion in a closure; it breaks such a cycle itself.
@@ -185,16 +185,16 @@ impl Scratch {
     /// Pickles a decorated function as Python does: by its name.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         match &slf.get().function {
-            Some(_) => slf.getattr("__qualname__"),
+            Some(_) => slf.getattr(Name("__qualname__")),
             None => Err(PyTypeError::new_err("a scratch() that decorates nothing can't be pickled")),
         }
     }
 
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(match (&self.function, &self.buffer) {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<Given<String>> {
+        Ok(Given(match (&self.function, &self.buffer) {
             (Some(function), _) => format!("<scratch {}>", function.bind(py).repr()?),
             (None, Some(buffer)) => format!("scratch({})", buffer.bind(py).repr()?),
             (None, None) => "scratch()".into(),
-        })
+        }))
     }
 }

@@ -4,13 +4,13 @@ use super::buffer::PyBuffer;
 use super::known::{self, Key};
 use crate::callbacks::given;
 use crate::guarded_by_gil::GuardedByGil;
+use crate::memory_out::{Name, PyMemoryError, PyValueError};
 use crate::own::{Depth, as_address, interrupt, keep_error};
 use firsttouch::allocator::{AllocError, Limit};
 use firsttouch::arena::Scratch;
 use firsttouch::arena::table::Table;
 use firsttouch::failure;
 use firsttouch::scratch::Over;
-use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ const NONE: u64 = 0;
 impl Own {
     fn ask(&self, py: Python<'_>, size: usize, align: usize) -> PyResult<usize> {
         let _depth = Depth::enter(&self.name)?;
-        let answer = self.object.bind(py).call_method1("allocate", (size, align))?;
+        let answer = self.object.bind(py).call_method1(Name("allocate"), (size, align))?;
         let call = || format!("{}.allocate({size}, {align})", self.name);
         let address = if answer.is_none() { 0 } else { as_address(&answer, &call)? };
         if address == 0 {
@@ -79,7 +79,7 @@ unsafe impl Scratch for Own {
     }
 
     fn mark(&self) -> u64 {
-        let marked = Python::try_attach(|py| match self.object.bind(py).call_method0("mark") {
+        let marked = Python::try_attach(|py| match self.object.bind(py).call_method0(Name("mark")) {
             Ok(mark) => {
                 let mut marks = self.marks.borrow(py);
                 marks.0 += 1;
@@ -103,7 +103,7 @@ unsafe impl Scratch for Own {
             let gone = self.marks.borrow(py).1.split_off(&mark);
             let Some((_, mark)) = gone.first_key_value() else { return };
             let pending = PyErr::take(py); // an array may end while an exception is on its way
-            if let Err(error) = self.object.bind(py).call_method1("rewind", (mark,)) {
+            if let Err(error) = self.object.bind(py).call_method1(Name("rewind"), (mark,)) {
                 raise_later(error);
             }
             if let Some(error) = pending {

@@ -4,9 +4,9 @@ use super::entering::Entered;
 use super::outcome;
 use super::own;
 use crate::callbacks::given;
+use crate::memory_out::{Name, PyValueError};
 use crate::numpy_api::{NumPy, OWNDATA, WRITEABLE};
 use firsttouch::scratch::{Backing, Hold, Scope, Slot};
-use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -196,12 +196,12 @@ pub fn settled<'py>(
             let raised = error.value(py).clone().into_any();
             outcome::explain(&raised)?;
             if let Err(other) = own::raised() {
-                raised.call_method1("add_note", (format!("and its scope could not end: {other}"),))?;
+                raised.call_method1(Name("add_note"), (format!("and its scope could not end: {other}"),))?;
             }
             if let Some(left) = left.filter(|_| closed.survivors > 0) {
                 let survivors = left.listed(py)?;
                 if let Some(traceback) = error.traceback(py) {
-                    raised.setattr("__traceback__", traceback)?; // before Python 3.12 it is not there yet
+                    raised.setattr(Name("__traceback__"), traceback)?; // before Python 3.12 it is not there yet
                 }
                 given(py, "note")?.call1((&raised, survivors))?;
             }
@@ -212,7 +212,7 @@ pub fn settled<'py>(
     outcome::damage(py, closed.damage)?;
     if let Some(left) = left.filter(|_| closed.survivors > 0) {
         let word = if choice.escape == Escape::Warn { "warn" } else { "raise" };
-        py.import("gc")?.call_method0("collect")?;
+        py.import(Name("gc"))?.call_method0(Name("collect"))?;
         given(py, "report")?.call1((function, left.listed(py)?, word, left.backing.expression(), &value))?;
     }
     Ok(value)

@@ -3,9 +3,9 @@
 #![allow(unsafe_code)] // Safety: Python's buffer protocol, whose view is kept for as long as the memory is used.
 
 use super::lent as loans;
+use crate::memory_out::{PyTypeError, PyValueError};
 use firsttouch::allocator::{AllocError, Allocator, Request};
 use firsttouch::os;
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ffi::CStr;

@@ -3,10 +3,10 @@
 use super::target::Played;
 use super::{front, lines};
 use crate::allocator::PyAllocator;
+use crate::memory_out::{PyOSError, PyValueError};
 use firsttouch::trace::replay::{Options, Survey, Touch, replay};
 use firsttouch::trace::summary::{Faults, Summary};
 use firsttouch::trace::{Facts, TraceError, recorder};
-use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::fs::File;

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)] // Safety: requests are passed on as they are, and so are the promises.
 
 use super::list;
-use crate::allocator::{AllocError, Allocator, Block, Description, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::memory::ledger::Ledger;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -84,10 +84,17 @@ impl Tracked {
     }
 
     /// All living blocks, in no order.
-    pub fn living(&self) -> Vec<Living> {
-        let mut living = Vec::new();
-        self.ledger.each(|address, Noted { asked, site }| living.push(Living { address, asked, site }));
-        living
+    ///
+    /// # Errors
+    /// [`Limit::Upstream`] where there is no memory for the list.
+    pub fn living(&self) -> Result<Vec<Living>, AllocError> {
+        let mut living: Vec<Living> = Vec::new();
+        let mut missing = 0;
+        self.ledger.each(|address, Noted { asked, site }| match living.try_reserve(1) {
+            Ok(()) => living.push(Living { address, asked, site }),
+            Err(_) => missing += size_of::<Living>(),
+        });
+        if missing == 0 { Ok(living) } else { Err(AllocError::new(missing, Limit::Upstream)) }
     }
 
     fn grew(&self, more: usize) {

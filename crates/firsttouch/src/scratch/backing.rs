@@ -60,6 +60,15 @@ pub struct Survivor {
     pub site: u64,
 }
 
+impl Survivor {
+    /// Adds it to a list, as far as there is memory for that: a list that ends early still says that arrays live on.
+    pub(crate) fn join(self, list: &mut Vec<Self>) {
+        if list.try_reserve(1).is_ok() {
+            list.push(self);
+        }
+    }
+}
+
 /// Somebody wrote to freed memory; found in debug mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damage {

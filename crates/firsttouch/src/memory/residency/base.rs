@@ -13,7 +13,8 @@ const AT_ONCE: usize = 4096;
 pub fn look(ranges: &[Range<usize>]) -> (Runs, Source, Option<PageTable>) {
     let table = PageTable::open().ok();
     if let Some(open) = &table
-        && let Ok(runs) = over(&near(ranges), |range, runs| scan(open, range, runs))
+        && let Some(near) = near(ranges)
+        && let Ok(runs) = over(&near, |range, runs| scan(open, range, runs))
     {
         return (runs.inside(ranges), Source::Scan, table);
     }
@@ -50,15 +51,16 @@ fn over(
 }
 
 /// Ranges with what lies between where that is little: looking at more pages is cheaper than more calls.
-fn near(ranges: &[Range<usize>]) -> Vec<Range<usize>> {
+fn near(ranges: &[Range<usize>]) -> Option<Vec<Range<usize>>> {
     let mut found: Vec<Range<usize>> = Vec::new();
+    found.try_reserve_exact(ranges.len()).ok()?;
     for range in ranges {
         match found.last_mut() {
             Some(last) if range.start - last.end < 64 * page_size() => last.end = range.end,
             _ => found.push(range.clone()),
         }
     }
-    found
+    Some(found)
 }
 
 fn scan(table: &PageTable, range: Range<usize>, runs: &mut Runs) -> Result<(), Errno> {

@@ -67,7 +67,11 @@ pub struct Run {
 
 /// Runs in the order of their addresses; neighbours differ.
 #[derive(Clone, Debug, Default)]
-pub struct Runs(Vec<Run>);
+pub struct Runs {
+    list: Vec<Run>,
+    /// There was no memory for some of them.
+    cut: bool,
+}
 
 impl Runs {
     /// Adds a run behind all others.
@@ -76,23 +80,31 @@ impl Runs {
         if range.is_empty() {
             return;
         }
-        match self.0.last_mut() {
-            Some(last) if last.range.end == range.start && last.state == state && last.source == source => {
-                last.range.end = range.end;
-            }
-            _ => self.0.push(Run { range, state, source }),
+        if let Some(last) = self.list.last_mut()
+            && (last.range.end, last.state, last.source) == (range.start, state, source)
+        {
+            last.range.end = range.end;
+        } else if self.list.try_reserve(1).is_ok() {
+            self.list.push(Run { range, state, source });
+        } else {
+            self.cut = true;
         }
+    }
+
+    /// Whether there was memory for all of them. What is not complete says nothing.
+    pub fn is_complete(&self) -> bool {
+        !self.cut
     }
 
     /// The runs.
     pub fn iter(&self) -> std::slice::Iter<'_, Run> {
-        self.0.iter()
+        self.list.iter()
     }
 
     /// Bytes of the pages in each state.
     pub fn bytes(&self) -> [usize; State::COUNT] {
         let mut bytes = [0; State::COUNT];
-        for run in &self.0 {
+        for run in &self.list {
             bytes[run.state as usize] += run.range.len();
         }
         bytes
@@ -100,16 +112,16 @@ impl Runs {
 
     /// Whether any page is in a state.
     pub fn has(&self, state: State) -> bool {
-        self.0.iter().any(|run| run.state == state)
+        self.list.iter().any(|run| run.state == state)
     }
 
     /// Lets `say` replace every run in one of `states` by runs that cover the same pages.
     pub fn refine(&mut self, states: &[State], mut say: impl FnMut(&Run, &mut Self)) {
-        if !self.0.iter().any(|run| states.contains(&run.state)) {
+        if !self.list.iter().any(|run| states.contains(&run.state)) {
             return;
         }
-        let mut refined = Self(Vec::with_capacity(self.0.len()));
-        for run in std::mem::take(&mut self.0) {
+        let mut refined = Self { list: Vec::new(), cut: self.cut };
+        for run in std::mem::take(&mut self.list) {
             if states.contains(&run.state) {
                 say(&run, &mut refined);
             } else {
@@ -122,8 +134,8 @@ impl Runs {
     /// What of the runs lies in `ranges`, which are in order and apart.
     pub fn inside(self, ranges: &[Range<usize>]) -> Self {
         let mut left = ranges.iter().peekable();
-        let mut found = Self::default();
-        for run in self.0 {
+        let mut found = Self { list: Vec::new(), cut: self.cut };
+        for run in self.list {
             while let Some(range) = left.peek() {
                 let (start, end) = (run.range.start.max(range.start), run.range.end.min(range.end));
                 found.push(start..end.max(start), run.state, run.source);

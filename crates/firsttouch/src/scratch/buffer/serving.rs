@@ -118,7 +118,7 @@ unsafe impl Backing for Buffer {
         if let (Source::Chunks(Chunks { large, .. }), Some(place)) = (&self.source, place) {
             large.each(|address, large| {
                 if large.place == place && !large.released {
-                    list.push(Survivor { address, size: large.usable, site: large.site });
+                    Survivor { address, size: large.usable, site: large.site }.join(&mut list);
                 }
             });
         }

@@ -138,7 +138,7 @@ impl State {
         for space in self.spaces.iter().filter(|space| space.blocks > 0) {
             space.walk(|address, size, owner| {
                 if owner.slot == place {
-                    list.push(Survivor { address, size, site: owner.site });
+                    Survivor { address, size, site: owner.site }.join(list);
                 }
                 list.len() < blocks
             });
