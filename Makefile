@@ -132,7 +132,7 @@ types: $(TEST)/installed
 
 .PHONY: test-rust
 test-rust: | tools
-	$(call step,cargo test (debug),cargo test $(CARGO_FLAGS) --package firsttouch)
+	$(call step,cargo test (debug),cargo test $(CARGO_FLAGS) --package firsttouch --package firsttouch-trace)
 	$(call step,the library that a Python test loads,cargo build $(CARGO_FLAGS) --package firsttouch --example own_scratch)
 	$(call step,cargo test (a part in release),cargo test $(CARGO_FLAGS) --package firsttouch --release --lib --test contract --test model --test threads)
 	$(call step,the schedules of a model checker,RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle \

@@ -2,7 +2,7 @@
 
 use crate::stacks::find;
 use firsttouch::allocator::Allocator;
-use firsttouch::memory::policy::Policy;
+use firsttouch::numa::policy::Policy;
 use firsttouch::owners;
 use firsttouch::sources::PlacedPages;
 use pyo3::prelude::*;

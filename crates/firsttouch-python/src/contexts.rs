@@ -10,9 +10,9 @@ use crate::memory_out::PyTypeError;
 use crate::numpy_api::{NumPy, OWNDATA, RawHandler, handler_in};
 use crate::plain::plain;
 use crate::scratch::nearest_open;
-use firsttouch::memory::address_map;
 use firsttouch::owners::{self, Keeper, Owner};
 use firsttouch::scratch::Scope;
+use firsttouch::vm::address_map;
 use pyo3::prelude::*;
 use std::ptr::NonNull;
 

@@ -9,7 +9,7 @@ use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
 extern "C" fn resume(_: *mut c_void) -> c_int {
-    firsttouch::memory::caretaker::resume();
+    firsttouch::heap::caretaker::resume();
     0
 }
 
@@ -24,7 +24,7 @@ fn resume_later() {
 /// Gives back what is idle over upstreams that may run Python, before the interpreter takes its locks for a fork.
 #[pyfunction]
 fn cool(py: Python<'_>) {
-    py.detach(firsttouch::memory::caretaker::cool);
+    py.detach(firsttouch::heap::caretaker::cool);
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

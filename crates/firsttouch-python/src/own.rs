@@ -10,7 +10,7 @@ use crate::callbacks::given;
 use crate::memory_out::{self, Name, PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
 use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use firsttouch::failure;
-use firsttouch::memory::ledger::Ledger;
+use firsttouch::heap::ledger::Ledger;
 use pyo3::exceptions::{PyException, PyRecursionError};
 use pyo3::ffi;
 use pyo3::prelude::*;

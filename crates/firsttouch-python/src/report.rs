@@ -5,7 +5,7 @@ use crate::install::{installed, process_pool, small_limit};
 use crate::memory_out::{Dict, Given};
 use firsttouch::allocator::Allocator;
 use firsttouch::failure;
-use firsttouch::memory::bound;
+use firsttouch::heap::bound;
 use firsttouch::stats::Stats;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -5,8 +5,8 @@ use crate::memory_out::{self, Dict, Given, PyMemoryError, PyOSError, PyValueErro
 use crate::placement::receipt_dict;
 use crate::stacks::find;
 use firsttouch::failure;
-use firsttouch::memory::placement::Placement;
-use firsttouch::memory::shared::{Fate, Handle, NotMade, Refused, Shared, Ticket, wait_until_opened};
+use firsttouch::pages::placement::Placement;
+use firsttouch::shared::{Fate, Handle, NotMade, Refused, Shared, Ticket, wait_until_opened};
 use firsttouch::sources::PlacedPages;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

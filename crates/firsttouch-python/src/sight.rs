@@ -2,8 +2,8 @@
 
 use crate::memory_out::{self, Dict, Given, Name, PyTypeError, PyValueError};
 use crate::numpy_api::NumPy;
-use firsttouch::memory::residency::{Look, footprint, look, nodes, summed};
 use firsttouch::os::{self, Call, page_size};
+use firsttouch::residency::{Look, footprint, look, nodes, summed};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyDict};
 use std::collections::TryReserveError;

@@ -1,6 +1,6 @@
 //! Why memory could not be had, and the last time that happened.
 
-use crate::memory::lock::Lock;
+use crate::sync::lock::Lock;
 use std::fmt;
 
 /// The limit that spoke.

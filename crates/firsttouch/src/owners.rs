@@ -6,10 +6,10 @@
 //! nothing more where no keeper stands on its memory.
 
 use crate::allocator::Allocator;
-use crate::memory::address_map::{self, Holder};
-use crate::memory::caretaker::{self, Ward};
-use crate::memory::lock::Lock;
+use crate::heap::caretaker::{self, Ward};
 use crate::scratch::Backing;
+use crate::sync::lock::Lock;
+use crate::vm::address_map::{self, Holder};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::sync::{Arc, Once};

@@ -10,9 +10,9 @@ use common::mapped::foreign;
 use common::pattern;
 use common::process::address_space;
 use firsttouch::adaptors::{Options, Pool};
-use firsttouch::memory::address_map;
 use firsttouch::os::{Call, fail_after};
 use firsttouch::sources::Pages;
+use firsttouch::vm::address_map;
 use firsttouch::{Allocator, Request};
 use std::os::unix::process::CommandExt;
 

@@ -6,7 +6,7 @@ use common::held::Held;
 use common::process::{resident, within};
 use firsttouch::Allocator;
 use firsttouch::adaptors::{Options, Pool};
-use firsttouch::memory::bound;
+use firsttouch::heap::bound;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -7,7 +7,7 @@ use common::alone::alone;
 use common::held::{Held, check_apart};
 use common::process::{settles, threads_called, within};
 use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Options, Pool, Tracked};
-use firsttouch::memory::caretaker;
+use firsttouch::heap::caretaker;
 use firsttouch::os::{Call, fail_after, injected};
 use firsttouch::sources::{Aligned, Pages};
 use firsttouch::{Allocator, Request};
@@ -217,7 +217,7 @@ fn dropped_while_nothing_can_be_unmapped() {
                 fail_after(&[Call::Unmap, Call::Discard], pass, FOREVER);
                 drop(allocator);
                 fail_after(&[], 0, 0);
-                assert!(addresses.iter().all(|&at| firsttouch::memory::address_map::owner(at).is_none()));
+                assert!(addresses.iter().all(|&at| firsttouch::vm::address_map::owner(at).is_none()));
             }
         }
         allocators().iter().for_each(|allocator| recovers(&**allocator, program(&**allocator)));

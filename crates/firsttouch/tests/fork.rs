@@ -7,7 +7,7 @@ use common::forked::fork;
 use common::held::Held;
 use common::process::{resident, settles, threads_called, within};
 use firsttouch::adaptors::{Options, Pool};
-use firsttouch::memory::caretaker;
+use firsttouch::heap::caretaker;
 use firsttouch::sources::{Aligned, Pages};
 use firsttouch::{Allocator, Request};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

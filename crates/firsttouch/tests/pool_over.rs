@@ -8,7 +8,7 @@ use common::held::Held;
 use common::process::{settles, threads_called, within};
 use common::reentrant::Reentrant;
 use firsttouch::adaptors::{Limited, Options, Pool, Tracked};
-use firsttouch::memory::caretaker;
+use firsttouch::heap::caretaker;
 use firsttouch::sources::Malloc;
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;

@@ -6,8 +6,8 @@ mod common;
 
 use common::alone::alone;
 use common::pages::{advise, mixed, only_states, range, small_pages};
-use firsttouch::memory::residency::{State, footprint, look, summed};
 use firsttouch::os::{Call, fail_after, page_size};
+use firsttouch::residency::{State, footprint, look, summed};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;

@@ -4,8 +4,8 @@ mod common;
 
 use common::alone::alone;
 use common::pages::{advise, huge_pages, mixed, only_states, range, read, small_pages, states};
-use firsttouch::memory::residency::{Source, State, look, summed};
 use firsttouch::os::{Call, fail_after, huge_page_size, page_size};
+use firsttouch::residency::{Source, State, look, summed};
 
 const SOURCES: [Call; 6] =
     [Call::OpenPages, Call::ScanPages, Call::ReadPages, Call::NodesOfPages, Call::Resident, Call::ReadMappings];

@@ -1,8 +1,8 @@
 //! Shared memory: handles are checked before they are mapped, and what is dropped in flight is bounded.
 
-use firsttouch::memory::placement::Placement;
-use firsttouch::memory::shared::{Fate, Handle, Refused, Shared};
 use firsttouch::os;
+use firsttouch::pages::placement::Placement;
+use firsttouch::shared::{Fate, Handle, Refused, Shared};
 
 fn new(size: usize) -> Shared {
     Shared::new(size, &Placement::default()).expect("memory")

@@ -4,7 +4,7 @@ mod common;
 
 use common::held::Held;
 use firsttouch::Allocator;
-use firsttouch::memory::placement::{Page, Placement, Populate};
+use firsttouch::pages::placement::{Page, Placement, Populate};
 use firsttouch::sources::{Aligned, Pages, PlacedPages};
 use std::sync::Arc;
 

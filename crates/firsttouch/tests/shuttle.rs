@@ -9,7 +9,7 @@ mod common;
 
 use common::held::Held;
 use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Tracked};
-use firsttouch::memory::caretaker;
+use firsttouch::heap::caretaker;
 use firsttouch::os::{Call, Pretence, fail_after, pretend};
 use firsttouch::sources::Pages;
 use firsttouch::{Allocator, Request};

@@ -6,9 +6,9 @@
 use super::watched::{reallocate, told_of as told};
 use super::{Handler, Kind, handler, malloc};
 use firsttouch::allocator::Request;
-use firsttouch::gauge;
-use firsttouch::memory::address_map;
 use firsttouch::owners::{self, Keeper, Owner};
+use firsttouch::vm::address_map;
+use firsttouch_trace::profile;
 use std::ffi::c_void;
 use std::ptr::{NonNull, null_mut};
 
@@ -31,7 +31,7 @@ pub(super) unsafe extern "C" fn free_owned(ctx: *mut c_void, pointer: *mut c_voi
         let handler = handler(ctx);
         let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return };
         if handler.kind != Kind::Front {
-            gauge::goes(pointer as usize);
+            profile::on_free(pointer as usize);
         }
         if handler.scope.as_ref().is_some_and(|scope| scope.try_deallocate(address)) {
             return;

@@ -14,8 +14,8 @@ use crate::numpy_api::{Functions, RawAllocator, RawHandler};
 use crate::owners;
 use back::{free, free_owned, realloc};
 use firsttouch::allocator::{Allocator, Request};
-use firsttouch::gauge;
 use firsttouch::scratch::Scope;
+use firsttouch_trace::profile;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use std::cell::UnsafeCell;
@@ -290,7 +290,7 @@ unsafe extern "C" fn serve_zeroed(ctx: *mut c_void, count: usize, size: usize) -
 }
 
 fn allocate(handler: &Handler, request: Request) -> *mut c_void {
-    if gauge::is_open() && handler.kind != Kind::Front {
+    if profile::is_open() && handler.kind != Kind::Front {
         return watched::allocate(handler, request); // the front tells of its blocks itself
     }
     give(handler, request)

@@ -6,7 +6,7 @@
 use super::back::{free, realloc};
 use super::{Handler, Kind, calloc, give, guarded, handler, malloc, resize};
 use firsttouch::allocator::{Allocator, Request};
-use firsttouch::gauge;
+use firsttouch_trace::profile;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Says who is asked; without an allocator of ours in charge it is NumPy.
 fn asking(handler: &Handler, size: usize) {
     let ours = size >= handler.small.load(Relaxed);
-    gauge::asking(ours.then(|| handler.allocator()), size);
+    profile::on_request(ours.then(|| handler.allocator()), size);
 }
 
 pub(super) unsafe extern "C" fn malloc_watched(ctx: *mut c_void, size: usize) -> *mut c_void {
@@ -37,7 +37,7 @@ pub(super) unsafe extern "C" fn calloc_watched(ctx: *mut c_void, count: usize, s
 
 /// For all handlers but the front.
 pub(super) fn allocate(handler: &Handler, request: Request) -> *mut c_void {
-    gauge::asking(Some(handler.allocator()), request.size());
+    profile::on_request(Some(handler.allocator()), request.size());
     told(give(handler, request), request.size())
 }
 
@@ -62,19 +62,19 @@ pub(super) fn told_of(
     size: usize,
     resize: impl FnOnce() -> *mut c_void,
 ) -> *mut c_void {
-    if !gauge::is_open() || handler.kind == Kind::Front {
+    if !profile::is_open() || handler.kind == Kind::Front {
         return guarded(resize);
     }
-    gauge::asking(Some(handler.allocator()), size);
+    profile::on_request(Some(handler.allocator()), size);
     moving(address.as_ptr() as usize, size, || guarded(resize))
 }
 
 fn moving(old: usize, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
-    let before = gauge::resizing(old);
+    let before = profile::resizing(old);
     let moved = resize();
     match before {
-        before if !moved.is_null() => gauge::resized(before, moved as usize, size),
-        Some(living) => gauge::resized(before, old, living.size()),
+        before if !moved.is_null() => profile::resized(before, moved as usize, size),
+        Some(living) => profile::resized(before, old, living.size()),
         None => {}
     }
     moved
@@ -82,7 +82,7 @@ fn moving(old: usize, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut
 
 fn told(block: *mut c_void, size: usize) -> *mut c_void {
     if !block.is_null() {
-        gauge::came(block as usize, size);
+        profile::on_alloc(block as usize, size);
     }
     block
 }
@@ -101,7 +101,7 @@ pub(super) unsafe extern "C" fn realloc_watched(ctx: *mut c_void, pointer: *mut 
 pub(super) unsafe extern "C" fn free_watched(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
     // SAFETY: as above.
     unsafe {
-        gauge::goes(pointer as usize);
+        profile::on_free(pointer as usize);
         free(ctx, pointer, size);
     }
 }

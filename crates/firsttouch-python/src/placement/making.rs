@@ -3,10 +3,10 @@
 use crate::allocator::PyAllocator;
 use crate::memory_out::{self, Given, PyValueError};
 use crate::stacks::find;
-use firsttouch::memory::axis::{self, Axis};
-use firsttouch::memory::placement::{Page, Placement, Populate};
-use firsttouch::memory::policy::Policy;
-use firsttouch::memory::topology::Topology;
+use firsttouch::numa::axis::{self, Axis};
+use firsttouch::numa::policy::Policy;
+use firsttouch::numa::topology::Topology;
+use firsttouch::pages::placement::{Page, Placement, Populate};
 use firsttouch::sources::PlacedPages;
 use pyo3::prelude::*;
 

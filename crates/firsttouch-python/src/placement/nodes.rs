@@ -1,7 +1,7 @@
 //! What there is of nodes.
 
 use crate::memory_out::Given;
-use firsttouch::memory::topology::Topology;
+use firsttouch::numa::topology::Topology;
 use firsttouch::os;
 use pyo3::prelude::*;
 
@@ -10,7 +10,7 @@ type NodeRow = (usize, Vec<usize>, Option<(usize, usize, usize)>, Vec<usize>);
 /// Nodes that are online: number, processors, memory (total, free, available), distances.
 #[pyfunction]
 fn numa_nodes() -> Given<Vec<NodeRow>> {
-    let row = |node: &firsttouch::memory::topology::Node| {
+    let row = |node: &firsttouch::numa::topology::Node| {
         let memory = node.memory.map(|memory| (memory.total, memory.free, memory.available));
         (node.number, node.processors.iter().collect(), memory, node.distances.clone())
     };

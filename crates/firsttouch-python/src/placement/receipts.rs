@@ -3,9 +3,9 @@
 use crate::allocator::PyAllocator;
 use crate::memory_out::{Dict, Given};
 use crate::stacks::find;
-use firsttouch::memory::placement::{Page, Placement};
-use firsttouch::memory::receipt::{self, Receipt};
 use firsttouch::os;
+use firsttouch::pages::placement::{Page, Placement};
+use firsttouch::pages::receipt::{self, Receipt};
 use firsttouch::sources::PlacedPages;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -2,10 +2,10 @@
 
 use super::waiting::interruptible;
 use crate::memory_out::{Given, PyMemoryError, PyOSError};
-use firsttouch::memory::migration;
-use firsttouch::memory::receipt::Reason;
-use firsttouch::memory::touch::{self, Job, Pattern, Way};
 use firsttouch::os;
+use firsttouch::pages::migration;
+use firsttouch::pages::receipt::Reason;
+use firsttouch::pages::touch::{self, Job, Pattern, Way};
 use pyo3::prelude::*;
 
 /// Makes the pages of a range real, as by a write or by a read; threads that worked, and whether the kernel did it.

@@ -6,7 +6,7 @@
 
 #![allow(unsafe_code)] // Safety: an exception waits in a list until the interpreter calls for it.
 
-use firsttouch::memory::touch::{self, GoOn};
+use firsttouch::pages::touch::{self, GoOn};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -10,7 +10,7 @@ use crate::memory_out::{self, Given, Name, PyMemoryError, PyValueError};
 use crate::sites;
 use crate::stacks::find;
 use firsttouch::allocator::Allocator;
-use firsttouch::memory::policy::Policy;
+use firsttouch::numa::policy::Policy;
 use firsttouch::scratch::{Buffer, Options};
 use firsttouch::sources::PlacedPages;
 use pyo3::prelude::*;

@@ -6,7 +6,7 @@ use super::lines;
 use crate::handler::{NUMPY_NAME, names};
 use crate::install::{behind, behind_now};
 use crate::numpy_api::{NumPy, RawAllocator, RawHandler};
-use firsttouch::trace::recorder::{self, LARGE};
+use firsttouch_trace::recorder::{self, LARGE};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ffi::c_void;

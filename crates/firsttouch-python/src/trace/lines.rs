@@ -1,7 +1,7 @@
 //! The program's lines by the numbers that the trace gives them.
 
 use crate::sites;
-use firsttouch::trace::recorder;
+use firsttouch_trace::recorder;
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

@@ -7,7 +7,7 @@ use crate::handler::{Handler, Kind};
 use crate::install::{behind_now, next};
 use crate::numpy_api::Functions;
 use crate::owners;
-use firsttouch::trace::replay::Target;
+use firsttouch_trace::replay::Target;
 use pyo3::prelude::*;
 
 /// A handler's functions, and the handler where it is not the process's.

@@ -5,7 +5,7 @@
 use super::list;
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::failure;
-use crate::memory::ledger::Ledger;
+use crate::heap::ledger::Ledger;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

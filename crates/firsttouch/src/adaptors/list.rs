@@ -4,7 +4,7 @@
 
 use crate::allocator::{AllocError, Allocator, Block, Request};
 use crate::failure;
-use crate::memory::ledger::Ledger;
+use crate::heap::ledger::Ledger;
 use std::ptr::NonNull;
 
 /// A block from `upstream` that stands on the list. Where the list has no room for it nothing was taken.

@@ -20,5 +20,4 @@ pub use backing::{Backing, Closed, Damage, Hold, Refused, Slot, Survivor};
 pub use buffer::{BadOptions, Buffer, Options};
 pub use over::Over;
 pub use owner::Owner;
-pub(crate) use owner::thread;
 pub use scope::Scope;

@@ -1,8 +1,9 @@
 //! Whom a scope belongs to: one thread of one process.
 
 use crate::os;
+use crate::sync::thread;
 use std::sync::Once;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Counts forks, so that a child is told from its parent without a system call.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
@@ -11,15 +12,6 @@ extern "C" fn nothing() {}
 
 extern "C" fn another_process() {
     PROCESS.fetch_add(1, Relaxed);
-}
-
-/// The number of this thread; no two threads of a process ever share one, and none is zero.
-pub(crate) fn thread() -> u64 {
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    thread_local! {
-        static OWN: u64 = LAST.fetch_add(1, Relaxed) + 1;
-    }
-    OWN.with(|&number| number)
 }
 
 /// See the module.

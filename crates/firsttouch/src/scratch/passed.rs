@@ -2,7 +2,7 @@
 
 use crate::allocator::{AllocError, Allocator, Block, Request};
 use crate::failure;
-use crate::memory::ledger::Ledger;
+use crate::heap::ledger::Ledger;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release};
 use std::sync::{Arc, OnceLock};

@@ -8,7 +8,7 @@ use super::backing::{Backing, Closed, Hold, Refused, Slot};
 use super::owner::Owner;
 use super::passed::Passed;
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
-use crate::memory::lock::Lock;
+use crate::sync::lock::Lock;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::sync::{Arc, OnceLock};

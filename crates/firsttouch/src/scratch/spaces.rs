@@ -2,7 +2,7 @@
 
 use super::backing::Damage;
 use super::space::{Owner, Space, Taken};
-use crate::memory::address_map;
+use crate::vm::address_map;
 
 struct Entry {
     start: usize,

@@ -5,9 +5,9 @@ use super::pages::Pages;
 use super::usable::usable;
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::layout::{LayoutError, checked_align};
-use crate::memory::address_map;
 use crate::os;
 use crate::stats::Stats;
+use crate::vm::address_map;
 use std::ptr::NonNull;
 use std::sync::Arc;
 

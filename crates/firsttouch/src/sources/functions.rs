@@ -8,7 +8,7 @@
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::description::Value;
 use crate::failure;
-use crate::memory::ledger::Ledger;
+use crate::heap::ledger::Ledger;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Arc;

@@ -111,7 +111,7 @@ unsafe extern "C" fn merge(
     _: bool,
     _: c_uint,
 ) -> bool {
-    let segment = |at: *mut c_void| crate::memory::address_map::find(at as usize).map(|(segment, _)| segment.base());
+    let segment = |at: *mut c_void| crate::vm::address_map::find(at as usize).map(|(segment, _)| segment.base());
     segment(low) != segment(high)
 }
 

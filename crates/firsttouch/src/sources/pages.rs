@@ -5,9 +5,9 @@
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::description::Value;
 use crate::failure;
+use crate::heap::caretaker::{self, Ward};
+use crate::heap::heap::{self, Heap, Kind};
 use crate::layout::round_up;
-use crate::memory::caretaker::{self, Ward};
-use crate::memory::heap::{self, Heap, Kind};
 use crate::os;
 use crate::stats::Stats;
 use std::ptr::{NonNull, with_exposed_provenance_mut};

@@ -3,8 +3,8 @@
 #![allow(unsafe_code)] // Safety: advice changes where pages lie, never what they hold.
 
 use super::mapped::foreign;
-use firsttouch::memory::residency::{Source, State, look};
 use firsttouch::os::{huge_page_size, page_size};
+use firsttouch::residency::{Source, State, look};
 use std::hint::black_box;
 use std::ops::Range;
 

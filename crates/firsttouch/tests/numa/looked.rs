@@ -1,9 +1,9 @@
 //! What residency says on several nodes, and on a kernel that may lack its best source.
 
 use super::view::{Held, SIZE, numbers, source, write};
-use firsttouch::memory::migration::nodes_of;
-use firsttouch::memory::residency::{Look, State, look, nodes, summed};
 use firsttouch::os::{huge_page_size, page_size};
+use firsttouch::pages::migration::nodes_of;
+use firsttouch::residency::{Look, State, look, nodes, summed};
 use firsttouch::sources::Pages;
 use std::collections::BTreeMap;
 

@@ -1,10 +1,10 @@
 //! Pages that go to another node.
 
 use super::view::{Held, SIZE, all_on, nodes, numbers, policy, source, write};
-use firsttouch::memory::migration::{Axis, Migration, migrate, nodes_of};
-use firsttouch::memory::placement::{Page, Placement, Populate};
-use firsttouch::memory::policy::{Orders, Outer};
+use firsttouch::numa::policy::{Orders, Outer};
 use firsttouch::os;
+use firsttouch::pages::migration::{Axis, Migration, migrate, nodes_of};
+use firsttouch::pages::placement::{Page, Placement, Populate};
 use firsttouch::sources::{Malloc, Pages, PlacedPages};
 
 const HUGE: usize = 2 << 20;

@@ -2,11 +2,11 @@
 
 use super::view::{Held, SIZE, all_on, in_a_thread, nodes, numbers, policy, source};
 use firsttouch::allocator::{Allocator, Limit, Request};
-use firsttouch::memory::placement::Placement;
-use firsttouch::memory::policy::Policy;
-use firsttouch::memory::receipt::{Outcome, Reason};
-use firsttouch::memory::run_on;
-use firsttouch::memory::topology::Topology;
+use firsttouch::numa::policy::Policy;
+use firsttouch::numa::run_on;
+use firsttouch::numa::topology::Topology;
+use firsttouch::pages::placement::Placement;
+use firsttouch::pages::receipt::{Outcome, Reason};
 use firsttouch::sources::PlacedPages;
 use std::fs::{create_dir_all, write};
 

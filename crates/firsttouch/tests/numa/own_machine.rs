@@ -2,11 +2,11 @@
 
 use super::view::{Held, nodes, numbers, policy, write};
 use firsttouch::allocator::{Allocator, Limit, Request};
-use firsttouch::memory::axis::{self, Axis};
-use firsttouch::memory::placement::{Page, Placement, Populate};
-use firsttouch::memory::receipt::{Outcome, Reason};
-use firsttouch::memory::residency;
+use firsttouch::numa::axis::{self, Axis};
 use firsttouch::os;
+use firsttouch::pages::placement::{Page, Placement, Populate};
+use firsttouch::pages::receipt::{Outcome, Reason};
+use firsttouch::residency;
 use firsttouch::sources::PlacedPages;
 use std::ffi::CString;
 use std::os::fd::AsRawFd;

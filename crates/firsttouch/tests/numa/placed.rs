@@ -2,10 +2,10 @@
 
 use super::view::{Held, SIZE, all_on, in_a_thread, nodes, numbers, policy, source};
 use firsttouch::allocator::{Allocator, Limit, Request};
-use firsttouch::memory::placement::{Page, Placement, Populate};
-use firsttouch::memory::receipt::{Outcome, Reason};
-use firsttouch::memory::run_on;
+use firsttouch::numa::run_on;
 use firsttouch::os;
+use firsttouch::pages::placement::{Page, Placement, Populate};
+use firsttouch::pages::receipt::{Outcome, Reason};
 use firsttouch::sources::PlacedPages;
 
 const HUGE: usize = 2 << 20;

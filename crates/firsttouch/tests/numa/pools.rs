@@ -5,10 +5,10 @@ use super::outside::refuse;
 use super::view::{in_a_thread, numbers, source, write};
 use firsttouch::Allocator;
 use firsttouch::adaptors::{Limited, Options, Pool};
-use firsttouch::memory::migration::{migrate, nodes_of};
-use firsttouch::memory::policy::{Outer, Policy};
-use firsttouch::memory::topology::Topology;
+use firsttouch::numa::policy::{Outer, Policy};
+use firsttouch::numa::topology::Topology;
 use firsttouch::os::{self, page_size};
+use firsttouch::pages::migration::{migrate, nodes_of};
 use firsttouch::sources::Pages;
 use std::sync::{Arc, LazyLock};
 

@@ -2,8 +2,8 @@
 
 use super::view::{Held, SIZE, all_on, in_a_thread, numbers, source};
 use firsttouch::adaptors::{Options, Pool};
-use firsttouch::memory::run_on;
-use firsttouch::memory::topology::Topology;
+use firsttouch::numa::run_on;
+use firsttouch::numa::topology::Topology;
 use firsttouch::os;
 use firsttouch::sources::Pages;
 

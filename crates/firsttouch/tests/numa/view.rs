@@ -1,11 +1,11 @@
 //! What tests look at: nodes, and the node of every page.
 
 use firsttouch::allocator::{Allocator, Block, Request};
-use firsttouch::memory::migration::nodes_of;
-use firsttouch::memory::placement::Placement;
-use firsttouch::memory::policy::Policy;
-use firsttouch::memory::topology::Topology;
+use firsttouch::numa::policy::Policy;
+use firsttouch::numa::topology::Topology;
 use firsttouch::os::{self, Nodes};
+use firsttouch::pages::migration::nodes_of;
+use firsttouch::pages::placement::Placement;
 use firsttouch::sources::PlacedPages;
 use std::sync::Arc;
 

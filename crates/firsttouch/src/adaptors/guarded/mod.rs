@@ -14,11 +14,11 @@ mod take;
 
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::failure;
-use crate::memory::caretaker::{self, Ward};
-use crate::memory::ledger::Ledger;
-use crate::memory::lock::Lock;
+use crate::heap::caretaker::{self, Ward};
+use crate::heap::ledger::Ledger;
 use crate::os;
 use crate::stats::Stats;
+use crate::sync::lock::Lock;
 use kept::Kept;
 pub use near::Near;
 use room::Room;

@@ -4,7 +4,7 @@ use super::canary;
 use super::room::{Plan, Room};
 use super::{Guarded, Overrun};
 use crate::allocator::{AllocError, Limit, Request};
-use crate::memory::heap::{self, Kind};
+use crate::heap::heap::{self, Kind};
 use crate::os;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 

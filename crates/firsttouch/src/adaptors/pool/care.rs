@@ -2,9 +2,9 @@
 
 use super::{Lock, Padded, Pool, Shard, os};
 use crate::allocator::Allocator;
-use crate::memory::ages::ticks_since;
-use crate::memory::bound;
-use crate::memory::caretaker::{Errand, TICK, Ward};
+use crate::heap::ages::ticks_since;
+use crate::heap::bound;
+use crate::heap::caretaker::{Errand, TICK, Ward};
 use crate::stats::Stats;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};

@@ -1,10 +1,10 @@
 //! A pool's heaps: one, or one for each home on machines with several nodes.
 
 use crate::allocator::Allocator;
-use crate::memory::heap::{Heap, Held};
-use crate::memory::homes::{Homes, Place};
-use crate::memory::purge;
-use crate::memory::region::Span;
+use crate::heap::heap::{Heap, Held};
+use crate::heap::purge;
+use crate::heap::region::Span;
+use crate::numa::homes::{Homes, Place};
 
 pub(super) struct Heaps {
     first: Heap,

@@ -2,10 +2,10 @@
 
 use super::{Pool, zero};
 use crate::allocator::Request;
-use crate::memory::heap::{self, Kind};
-use crate::memory::homes::Homes;
-use crate::memory::region::Span;
-use crate::memory::strays;
+use crate::heap::heap::{self, Kind};
+use crate::heap::region::Span;
+use crate::heap::strays;
+use crate::numa::homes::Homes;
 use crate::os;
 use std::sync::atomic::Ordering::Relaxed;
 

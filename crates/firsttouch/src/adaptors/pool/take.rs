@@ -5,16 +5,16 @@ use super::zero::RENEW_MIN;
 use super::{HUGE_MIN, HUGE_MIN_ZEROED, Pool, SHARD_MAX};
 use crate::allocator::{AllocError, Allocator, Request};
 use crate::failure;
+use crate::heap::caretaker;
+use crate::heap::heap::{self, Heap, Kind};
+use crate::heap::purge;
+use crate::heap::region::Span;
 use crate::layout::round_up;
-use crate::memory::caretaker;
-use crate::memory::heap::{self, Heap, Kind};
-use crate::memory::homes::Place;
-use crate::memory::lock::Lock;
-use crate::memory::purge;
-use crate::memory::region::Span;
+use crate::numa::homes::Place;
 #[cfg(not(shuttle))]
 use crate::os;
 use crate::os::Errno;
+use crate::sync::lock::Lock;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl Pool {

@@ -1,8 +1,8 @@
 //! Making recycled memory zero, the cheapest way that keeps what is sparse sparse.
 
+use crate::heap::ages::CLEAN;
+use crate::heap::region::Span;
 use crate::layout::{round_down, round_up};
-use crate::memory::ages::CLEAN;
-use crate::memory::region::Span;
 use crate::os;
 
 /// Below this a plain memset always wins.

@@ -7,8 +7,8 @@ use super::super::space::Space;
 use super::options::Sizes;
 use super::state::State;
 use super::{Buffer, Chunks, Source, Storage};
-use crate::memory::brief_lock::Guard;
-use crate::memory::caretaker::{self, Errand, Ward};
+use crate::heap::caretaker::{self, Errand, Ward};
+use crate::sync::brief_lock::Guard;
 use std::sync::Arc;
 
 /// Ticks of the caretaker that a chunk stays unused before it goes.

@@ -6,7 +6,7 @@ use super::options::Sizes;
 use super::state::{State, Wish};
 use super::{Buffer, Chunks, Source};
 use crate::allocator::{AllocError, Limit, Request};
-use crate::memory::caretaker;
+use crate::heap::caretaker;
 
 /// Chunks begin at a page, as most upstreams' do anyway.
 const CHUNK_ALIGN: usize = 4096;

@@ -7,7 +7,7 @@ use super::options::Sizes;
 use super::state::State;
 use super::{Buffer, Chunks, Source};
 use crate::allocator::{AllocError, Block, Limit, Request};
-use crate::memory::brief_lock::Guard;
+use crate::sync::brief_lock::Guard;
 use std::ptr::NonNull;
 
 /// What is noted of a living large block.

@@ -2,7 +2,7 @@
 
 use super::Space;
 use super::record::{NONE, Record};
-use crate::memory::class;
+use crate::heap::class;
 
 /// How many holes of a class are looked at for a better fit.
 const LOOK: usize = 8;

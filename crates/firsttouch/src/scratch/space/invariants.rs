@@ -2,7 +2,7 @@
 
 use super::record::{GRANULE, NONE, Owner};
 use super::{Space, granules};
-use crate::memory::class;
+use crate::heap::class;
 use proptest::prelude::*;
 use std::ptr::NonNull;
 

@@ -1,8 +1,8 @@
 //! The gate that every call into another's allocator passes: what is out is counted there, and a fork waits until
 //! nobody is behind it. One lock for each processor, so threads seldom meet.
 
-use crate::memory::lock::{Guard, Lock};
 use crate::os;
+use crate::sync::lock::{Guard, Lock};
 use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 
 /// Bytes that a processor may have counted before it tells.

@@ -5,7 +5,7 @@
 
 use super::{Embedded, Library};
 use crate::allocator::Allocator;
-use crate::memory::caretaker::{Errand, Ward};
+use crate::heap::caretaker::{Errand, Ward};
 use crate::os;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};

@@ -10,12 +10,12 @@ mod pages;
 
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::failure;
-use crate::memory::caretaker;
-use crate::memory::heap::{self, Heap};
-use crate::memory::lock::Lock;
-use crate::memory::reserve::Reserve;
+use crate::heap::caretaker;
+use crate::heap::heap::{self, Heap};
+use crate::heap::reserve::Reserve;
 use crate::os::Errno;
 use crate::stats::Stats;
+use crate::sync::lock::Lock;
 use gate::Gate;
 pub use library::Library;
 use std::marker::PhantomData;

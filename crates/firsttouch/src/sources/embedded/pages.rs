@@ -2,9 +2,9 @@
 
 use super::{Embedded, Library};
 use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::heap::heap::{self, Kind};
 use crate::layout::round_up;
-use crate::memory::address_map;
-use crate::memory::heap::{self, Kind};
+use crate::vm::address_map;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 
 impl<L: Library> Embedded<L> {

@@ -3,7 +3,7 @@
 use super::super::care::idle_limit;
 use super::Over;
 use crate::allocator::Allocator;
-use crate::memory::caretaker::{self, Errand, Ward};
+use crate::heap::caretaker::{self, Errand, Ward};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 

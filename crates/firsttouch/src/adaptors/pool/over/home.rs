@@ -3,10 +3,10 @@
 use super::Over;
 use super::shelf::Idle;
 use crate::allocator::Allocator;
-use crate::memory::homes::Homes;
-use crate::memory::policy::Policy;
-use crate::memory::proofs;
-use crate::memory::strays::{self, Found};
+use crate::heap::proofs;
+use crate::heap::strays::{self, Found};
+use crate::numa::homes::Homes;
+use crate::numa::policy::Policy;
 use crate::sources::PlacedPages;
 use std::any::Any;
 use std::sync::atomic::Ordering::Relaxed;

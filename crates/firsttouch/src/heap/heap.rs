@@ -1,0 +1,247 @@
+//! A heap: the spans of one allocator, in a region for base pages and one for huge pages.
+
+use crate::allocator::{AllocError, Allocator};
+use crate::heap::ages::{FIRST_EPOCH, next_epoch};
+use crate::heap::free_lists::Side;
+use crate::heap::region::{Region, Shape, Span};
+use crate::os::{self, Errno};
+use crate::sync::lock::{Guard, Lock};
+use crate::vm::address_map;
+use crate::vm::claim;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+/// Which region serves a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Units of a base page.
+    Small = 0,
+    /// Units of 64 KiB on memory that is advised huge.
+    Huge = 1,
+}
+
+/// Bytes of a unit in the region for huge pages, as a power of two: fine enough that arrays share huge pages.
+const HUGE_UNIT_SHIFT: u32 = 16;
+/// Bytes opened at a time where pages are small.
+const SMALL_EXTENT: usize = 1 << 20;
+
+struct Owner(*const dyn Allocator);
+// SAFETY: every allocator may be used from any thread.
+unsafe impl Send for Owner {}
+// SAFETY: as above.
+unsafe impl Sync for Owner {}
+
+/// Bytes of the page that the region for huge pages asks for.
+pub(crate) fn huge_page() -> usize {
+    os::huge_page_size().unwrap_or(2 << 20).max(1 << HUGE_UNIT_SHIFT)
+}
+
+/// What a heap holds, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Held {
+    /// Handed out.
+    pub out: usize,
+    /// Free and dirty.
+    pub dirty: usize,
+    /// Mapped.
+    pub mapped: usize,
+}
+
+impl std::ops::Add for Held {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { out: self.out + other.out, dirty: self.dirty + other.dirty, mapped: self.mapped + other.mapped }
+    }
+}
+
+pub(crate) struct Heap {
+    pub(crate) regions: Lock<[Region; 2]>,
+    /// Held while memory is given back, so that nothing is half given back at a fork. Taken before `regions`.
+    pub(crate) purging: Lock<()>,
+    /// The age that units freed now get; rises with the caretaker's ticks.
+    epoch: AtomicU8,
+    owner: OnceLock<Owner>,
+    /// The epochs in which pages were last seen to come from elsewhere, and rightly so, and in which there was room for
+    /// them at home; zero before.
+    elsewhere: AtomicU8,
+    roomy: AtomicU8,
+}
+
+impl Heap {
+    pub(crate) fn new() -> Self {
+        Self::of(None)
+    }
+
+    /// One whose memory is to be at `home`.
+    pub(crate) fn at(home: u8) -> Self {
+        Self::of(Some(home))
+    }
+
+    fn of(home: Option<u8>) -> Self {
+        let page = os::page_size();
+        let small =
+            Shape { unit_shift: page.trailing_zeros(), extent: SMALL_EXTENT.max(page), page, huge: false, home };
+        let huge_page = huge_page();
+        let huge = Shape {
+            unit_shift: HUGE_UNIT_SHIFT.max(page.trailing_zeros()),
+            extent: huge_page,
+            page: huge_page,
+            huge: true,
+            home,
+        };
+        Self {
+            regions: Lock::new([Region::new(small), Region::new(huge)]),
+            purging: Lock::new(()),
+            epoch: AtomicU8::new(FIRST_EPOCH),
+            owner: OnceLock::new(),
+            elsewhere: AtomicU8::new(0),
+            roomy: AtomicU8::new(0),
+        }
+    }
+
+    /// Says whose blocks these are; must precede the first [`Heap::grow`].
+    ///
+    /// # Safety
+    /// The allocator stays where it is until [`Heap::close`].
+    pub(crate) unsafe fn set_owner(&self, owner: *const dyn Allocator) {
+        let _ = self.owner.set(Owner(owner));
+    }
+
+    pub(crate) fn regions(&self) -> Guard<'_, [Region; 2]> {
+        self.regions.lock()
+    }
+
+    /// A span, from new address space where nothing free fits.
+    pub(crate) fn take_or_grow(
+        &self,
+        kind: Kind,
+        bytes: usize,
+        align: usize,
+        dirty_first: bool,
+    ) -> Result<Span, Errno> {
+        let sides = if dirty_first { [Side::Dirty, Side::Clean] } else { [Side::Clean, Side::Dirty] };
+        let owner = self.owner.get().ok_or(Errno::UNSUPPORTED)?.0;
+        let mut regions = self.regions.lock();
+        let region = &mut regions[kind as usize];
+        loop {
+            if let Some(span) = region.take(bytes, align, &sides)? {
+                return Ok(span);
+            }
+            region.grow(bytes, align, owner)?;
+        }
+    }
+
+    /// A span from what is free and at least partly dirty.
+    pub(crate) fn take_dirty(&self, kind: Kind, bytes: usize, align: usize) -> Result<Option<Span>, Errno> {
+        self.regions.lock()[kind as usize].take(bytes, align, &[Side::Dirty])
+    }
+
+    /// Takes a span back that was freed in `epoch`.
+    pub(crate) fn give(&self, kind: Kind, span: Span, epoch: u8) {
+        self.regions.lock()[kind as usize].give(span, epoch);
+    }
+
+    /// Takes back all but the first `keep` units of a used span.
+    pub(crate) fn shrink(&self, kind: Kind, span: Span, keep: u32) {
+        let epoch = self.epoch();
+        let mut regions = self.regions.lock();
+        span.segment.cut(span.start, keep);
+        regions[kind as usize].give(Span { start: span.start + keep, len: span.len - keep, ..span }, epoch);
+    }
+
+    /// Lengthens a used span to `bytes` where it stands; bytes of the addition that are dirty and that are clean.
+    pub(crate) fn extend(&self, kind: Kind, span: Span, bytes: usize) -> Option<(usize, usize)> {
+        self.regions.lock()[kind as usize].extend(span, bytes)
+    }
+
+    /// Lets go of address space and records that idle memory at the segments' tops no longer needs.
+    pub(crate) fn lower_tops(&self) {
+        self.regions.lock().iter_mut().for_each(Region::lower_tops);
+    }
+
+    pub(crate) fn held(&self) -> Held {
+        let regions = self.regions.lock();
+        let sum = |field: fn(&Region) -> usize| regions.iter().map(field).sum();
+        Held { out: sum(|r| r.out), dirty: sum(|r| r.dirty), mapped: sum(|r| r.mapped) }
+    }
+
+    #[inline]
+    pub(crate) fn epoch(&self) -> u8 {
+        self.epoch.load(Relaxed)
+    }
+
+    /// Lets the epoch pass on.
+    pub(crate) fn tick(&self) {
+        self.epoch.store(next_epoch(self.epoch()), Relaxed);
+    }
+
+    /// Whether pages that are not at home are as good as any for now.
+    pub(crate) fn takes_any(&self) -> bool {
+        self.elsewhere.load(Relaxed) == self.epoch()
+    }
+
+    /// Whether there is room at home, by `ask` once an epoch; where not, pages are as good as any until it is over.
+    pub(crate) fn has_room(&self, ask: impl FnOnce() -> bool) -> bool {
+        let epoch = self.epoch();
+        if self.roomy.load(Relaxed) != epoch && !self.takes_any() {
+            let known = if ask() { &self.roomy } else { &self.elsewhere };
+            known.store(epoch, Relaxed);
+        }
+        self.roomy.load(Relaxed) == epoch
+    }
+
+    /// Holds all locks of the heap, in their order, around a fork. Whoever writes first after it copies pages to its own
+    /// node.
+    pub(crate) fn hold(&self) {
+        self.purging.hold();
+        self.regions.hold();
+        // SAFETY: the lock was taken on the line above.
+        let regions = unsafe { self.regions.held() };
+        for segment in regions.iter().flat_map(Region::segments) {
+            segment.doubt(0, segment.top.get());
+        }
+    }
+
+    /// Ends [`Heap::hold`].
+    ///
+    /// # Safety
+    /// The locks are held by `hold`.
+    pub(crate) unsafe fn release(&self) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.regions.release();
+            self.purging.release();
+        }
+    }
+
+    /// Closes all segments, if no block lives in them; otherwise they stay for ever (law 8), without an owner.
+    ///
+    /// # Safety
+    /// The heap is not used any more.
+    pub(crate) unsafe fn close(&self) {
+        let regions = self.regions.lock();
+        let alive = regions.iter().any(|region| region.out > 0);
+        for segment in regions.iter().flat_map(Region::segments) {
+            if alive {
+                claim::orphan(segment);
+                continue;
+            }
+            // SAFETY: no block lives in it, and the caller promises that none will.
+            unsafe { claim::close(segment) };
+        }
+    }
+}
+
+/// The span of the living block at `address` and its kind.
+pub(crate) fn span_at(address: usize) -> Option<(Kind, Span)> {
+    let (segment, start) = address_map::find(address)?;
+    let kind = if segment.huge { Kind::Huge } else { Kind::Small };
+    Some((kind, Span { segment, start, len: segment.span_len(start), dirty: 0 }))
+}
+
+/// The error for `asked` bytes that the system refused with `error`.
+#[cold]
+pub(crate) fn refused(asked: usize, error: Errno) -> AllocError {
+    AllocError::new(asked, os::why_refused(asked, error))
+}

@@ -1,0 +1,158 @@
+//! What must hold of a heap's records after every step, checked over random programs.
+
+use crate::allocator::Allocator;
+use crate::heap::ages::{FIRST_EPOCH, UNMAPPED};
+use crate::heap::class;
+use crate::heap::free_lists::Side;
+use crate::heap::heap::{Heap, Kind, huge_page};
+use crate::heap::purge::purge_oldest;
+use crate::heap::region::{Region, Span};
+use crate::heap::segment::{NONE, Segment, State};
+use crate::sources::Malloc;
+use proptest::prelude::*;
+
+/// Spans fill the segment without a gap, no two free ones touch, and each says the truth at both of its ends.
+/// Bytes used, dirty and mapped.
+fn check_spans(segment: &Segment) -> (usize, usize, usize) {
+    let (mut used, mut dirty, mut free) = (0, 0, Vec::new());
+    let mut unit = 0;
+    let mut before = State::Used;
+    segment.walk(|start, len, state| {
+        assert_eq!(start, unit);
+        assert!(len > 0 && start + len <= segment.top.get());
+        assert_eq!((segment.record(start + len - 1).len.get(), segment.state(start + len - 1)), (len, state));
+        assert!(state == State::Used || before == State::Used, "free spans at {start} were not joined");
+        if state == State::Free {
+            assert_eq!(segment.dirty_units(start), segment.count_dirty(start, len), "dirty units at {start}");
+            free.push((start, len));
+            dirty += segment.count_dirty(start, len);
+            let empty = (start..start + len).filter(|&unit| segment.ages(unit, 1)[0] < FIRST_EPOCH);
+            let mut proven = empty.filter(|&unit| !segment.proofs.is_null() && segment.is_proven(unit, 1));
+            assert_eq!(proven.next(), None, "proven, and not there");
+        } else {
+            assert!(segment.ages(start, len).iter().all(|&age| age != UNMAPPED), "used and not mapped");
+            used += len;
+        }
+        (unit, before) = (start + len, state);
+        true
+    });
+    assert_eq!(unit, segment.top.get());
+    check_lists(segment, &mut free);
+    let mapped = segment.ages(0, segment.top.get()).iter().filter(|&&age| age != UNMAPPED).count();
+    ((used as usize) << segment.unit_shift(), (dirty as usize) << segment.unit_shift(), mapped << segment.unit_shift())
+}
+
+/// Every free span stands in the list of its class and side, once, and nothing else does.
+fn check_lists(segment: &Segment, free: &mut Vec<(u32, u32)>) {
+    for side in [Side::Clean, Side::Dirty] {
+        let lists = segment.lists[side as usize].get();
+        for class in 0..class::COUNT {
+            let head = lists.heads[class];
+            assert_eq!(lists.filled[class / 64] & 1 << (class % 64) != 0, head != NONE, "class {class}");
+            let (mut at, mut previous) = (head, NONE);
+            while at != NONE {
+                let record = segment.record(at);
+                let len = record.len.get();
+                assert_eq!((class::of(len), record.prev.get()), (class, previous));
+                assert_eq!(segment.dirty_units(at) > 0, side == Side::Dirty);
+                let found = free.iter().position(|&span| span == (at, len));
+                free.swap_remove(found.unwrap_or_else(|| panic!("{at} is listed and not free")));
+                (previous, at) = (at, record.next.get());
+            }
+        }
+    }
+    assert_eq!(free, &[], "free spans that no list knows");
+}
+
+fn check(heap: &Heap) {
+    for region in heap.regions().iter() {
+        let sum = region.segments().map(check_spans).fold((0, 0, 0), |a, b| (a.0 + b.0, a.1 + b.1, a.2 + b.2));
+        let Region { out, dirty, mapped, .. } = *region;
+        assert_eq!(sum, (out, dirty, mapped), "used, dirty, mapped");
+    }
+}
+
+/// What a step is and its two numbers.
+type Step = (u8, usize, usize);
+
+fn run(heap: Heap, steps: &[Step]) {
+    static OWNER: Malloc = Malloc;
+    // SAFETY: the owner is static.
+    unsafe { heap.set_owner(&raw const OWNER as *const dyn Allocator) };
+    let mut spans: Vec<(Kind, Span)> = Vec::new();
+    for &(step, a, b) in steps {
+        let at = a % spans.len().max(1);
+        match (step, spans.get(at).copied()) {
+            (0..=5, _) | (_, None) => {
+                let kind = if step % 2 == 0 { Kind::Small } else { Kind::Huge };
+                let (bytes, align) = (1 + a % (3 << (12 + b % 11)), 1 << (6 + b % 17));
+                let span = heap.take_or_grow(kind, bytes, align, step < 3).unwrap();
+                assert!(span.bytes() >= bytes && span.address().is_multiple_of(align));
+                assert_eq!(
+                    span.dirty,
+                    (span.segment.count_dirty(span.start, span.len) as usize) << span.segment.unit_shift()
+                );
+                span.segment.prove(span.start, 1 + b as u32 % span.len);
+                spans.push((kind, span));
+            }
+            (6..=10, Some((kind, span))) => {
+                spans.swap_remove(at);
+                heap.give(kind, span, heap.epoch());
+            }
+            (11, Some((kind, span))) if span.len > 1 => {
+                let keep = 1 + b as u32 % (span.len - 1);
+                heap.shrink(kind, span, keep);
+                spans[at].1.len = keep;
+            }
+            (12, Some((kind, span))) => {
+                let bytes = span.bytes() + b % (4 << 20);
+                if heap.extend(kind, span, bytes).is_some() {
+                    spans[at].1.len = bytes.div_ceil(span.segment.unit()) as u32;
+                }
+            }
+            (13, _) => heap.tick(),
+            (14, _) => drop((heap.purge((a % 3) as u8, b % (8 << 20)), heap.unmap_clean(), heap.lower_tops())),
+            (15, Some((kind, span))) => {
+                spans.swap_remove(at);
+                let page = if kind == Kind::Huge { huge_page() } else { 1 };
+                if span.address().is_multiple_of(page) && span.bytes().is_multiple_of(page) {
+                    heap.give_back(kind, span);
+                } else {
+                    heap.give(kind, span, heap.epoch());
+                }
+            }
+            (16, Some((_, span))) => {
+                heap.empty_beside(span, a % 2 == 0, b % 2 == 0);
+            }
+            _ => {
+                purge_oldest([&heap].into_iter(), b % (1 << 20));
+            }
+        }
+        check(&heap);
+    }
+    for (kind, span) in spans {
+        heap.give(kind, span, FIRST_EPOCH);
+    }
+    heap.purge(0, usize::MAX);
+    check(&heap);
+    let held = heap.held();
+    assert_eq!((held.out, held.dirty), (0, 0));
+    heap.unmap_clean();
+    check(&heap);
+    // Only what is not worth a hole is still mapped.
+    assert!(heap.held().mapped <= (steps.len() + 1) * (64 << 10), "{:?}", heap.held());
+    // SAFETY: the heap is not used any more.
+    unsafe { heap.close() };
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn records_are_true_after_every_step(
+        steps in prop::collection::vec((0u8..18, any::<usize>(), any::<usize>()), 1..120)
+    ) {
+        run(Heap::new(), &steps);
+        run(Heap::at(1), &steps);
+    }
+}

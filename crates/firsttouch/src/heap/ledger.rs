@@ -1,0 +1,133 @@
+//! A list of living blocks by address, for allocators that stand on others: what was asked for, and what they note.
+//!
+//! It lies apart from the blocks (law 4), in parts with a lock each. Taking a block off allocates nothing (law 5). It is
+//! held around forks, so that a child can go on at once (law 6).
+
+use crate::allocator::{AllocError, Limit};
+use crate::heap::caretaker::{self, Ward};
+use crate::sync::lock::Lock;
+use crate::vm::address_map;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+const PARTS: usize = 16;
+
+/// Addresses are spread already; a product moves their middle bits up, where the table looks.
+#[derive(Default)]
+pub struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_usize(byte.into()));
+    }
+
+    fn write_usize(&mut self, n: usize) {
+        self.0 = (self.0 ^ n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 ^= self.0 >> 32;
+    }
+}
+
+/// One shard of a [`Ledger`], by address.
+pub type Part<T> = HashMap<usize, T, BuildHasherDefault<Spread>>;
+
+#[repr(align(64))]
+struct Apart<T>(Lock<Part<T>>);
+
+/// See the module. `T` is what is noted of each block.
+pub struct Ledger<T: Copy + Send + 'static> {
+    parts: [Apart<T>; PARTS],
+}
+
+impl<T: Copy + Send + 'static> Ledger<T> {
+    /// An empty list.
+    pub fn new() -> Arc<Self> {
+        let ledger = Arc::new(Self { parts: std::array::from_fn(|_| Apart(Lock::new(Part::default()))) });
+        let address: *const Self = Arc::as_ptr(&ledger);
+        // SAFETY: the list stays where it is until it is dropped, which leaves the caretaker.
+        unsafe { caretaker::enter(address) };
+        ledger
+    }
+
+    fn part(&self, address: usize) -> &Lock<Part<T>> {
+        // Pages, and blocks inside a page, go to different parts.
+        &self.parts[((address >> 6) ^ (address >> 12)) % PARTS].0
+    }
+
+    /// Enters a block. Where there is no memory for that, nothing changes.
+    ///
+    /// # Errors
+    /// [`Limit::Upstream`], for `asked` bytes.
+    pub fn enter(&self, address: NonNull<u8>, asked: usize, note: T) -> Result<(), AllocError> {
+        let address = address.as_ptr() as usize;
+        address_map::note_outside(address);
+        let mut part = self.part(address).lock();
+        part.try_reserve(1).map_err(|_| AllocError::new(asked, Limit::Upstream))?;
+        part.insert(address, note);
+        Ok(())
+    }
+
+    /// Makes room for whatever block is entered next, where its address is not known beforehand.
+    ///
+    /// # Errors
+    /// [`Limit::Upstream`], for `asked` bytes.
+    pub fn make_room(&self, asked: usize) -> Result<(), AllocError> {
+        const SPARE: usize = 64; // others may enter blocks meanwhile
+        let full = |part: &Apart<T>| part.0.lock().try_reserve(SPARE).is_err();
+        if self.parts.iter().any(full) { Err(AllocError::new(asked, Limit::Upstream)) } else { Ok(()) }
+    }
+
+    /// Whether any block is on the list.
+    pub fn any(&self) -> bool {
+        self.parts.iter().any(|part| !part.0.lock().is_empty())
+    }
+
+    /// Takes a block off the list; what was noted of it.
+    pub fn leave(&self, address: NonNull<u8>) -> Option<T> {
+        let address = address.as_ptr() as usize;
+        self.part(address).lock().remove(&address)
+    }
+
+    /// What is noted of a block.
+    pub fn get(&self, address: NonNull<u8>) -> Option<T> {
+        let address = address.as_ptr() as usize;
+        self.part(address).lock().get(&address).copied()
+    }
+
+    /// Changes what is noted of a block on the list.
+    pub fn set(&self, address: NonNull<u8>, note: T) {
+        let address = address.as_ptr() as usize;
+        if let Some(old) = self.part(address).lock().get_mut(&address) {
+            *old = note;
+        }
+    }
+
+    /// Calls `each` with every block on the list. Others may come and go meanwhile.
+    pub fn each(&self, mut each: impl FnMut(usize, T)) {
+        for part in &self.parts {
+            part.0.lock().iter().for_each(|(&address, &note)| each(address, note));
+        }
+    }
+}
+
+impl<T: Copy + Send + 'static> Ward for Ledger<T> {
+    fn hold(&self) {
+        self.parts.iter().for_each(|part| part.0.hold());
+    }
+
+    unsafe fn release(&self) {
+        // SAFETY: `hold` took them all.
+        self.parts.iter().for_each(|part| unsafe { part.0.release() });
+    }
+}
+
+impl<T: Copy + Send + 'static> Drop for Ledger<T> {
+    fn drop(&mut self) {
+        caretaker::leave(std::ptr::from_ref(self));
+    }
+}

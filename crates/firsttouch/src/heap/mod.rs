@@ -1,0 +1,25 @@
+//! Heaps: segments cut into spans of units, their free lists, and giving idle memory back to the operating system.
+
+#![allow(unsafe_code)] // Safety: records lie outside the memory they describe, and each field names the lock it needs.
+
+pub(crate) mod ages;
+pub mod bound;
+pub mod caretaker;
+pub(crate) mod class;
+pub(crate) mod free_lists;
+#[expect(clippy::module_inception)]
+pub(crate) mod heap;
+#[cfg(test)]
+mod invariants;
+pub mod ledger;
+pub(crate) mod open;
+pub(crate) mod proofs;
+pub(crate) mod purge;
+pub(crate) mod records;
+pub(crate) mod region;
+#[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
+pub(crate) mod reserve;
+pub(crate) mod segment;
+pub(crate) mod spans;
+pub(crate) mod strays;
+pub(crate) mod top;

@@ -1,0 +1,289 @@
+//! Giving idle memory back to the system.
+//!
+//! Victims are taken out of the free spans under the heap's lock, given back without it, and joined again under it; a
+//! lock of their own keeps purges apart and away from forks.
+
+use crate::heap::ages::{CLEAN, FIRST_EPOCH, UNMAPPED, ticks_since};
+use crate::heap::heap::{Heap, Kind};
+use crate::heap::open::{mapped_run, unmapped_run};
+use crate::heap::region::{Region, Span};
+use crate::heap::segment::{Segment, State};
+use crate::layout::{round_down, round_up};
+use crate::os;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Runs given back between two holds of the heap's lock.
+const BATCH: usize = 64;
+/// From this many bytes on memory is unmapped: it then costs no address space, and locked memory can go too. Below,
+/// holes would cost mappings, so the pages are discarded and the mapping stays.
+const UNMAP: usize = 1 << 20;
+/// Where address space runs short, clean memory is unmapped from this many bytes on.
+const UNMAP_CLEAN: usize = 64 << 10;
+
+/// Whether the process has as many mappings as it may have. What is unmapped then can't be mapped again, not even for
+/// smaller requests, so pages are discarded and their mappings stay.
+static MAPPINGS_SHORT: AtomicBool = AtomicBool::new(false);
+
+/// The system refused memory: looks whether that is for the number of mappings.
+pub(crate) fn look_at_mappings() {
+    MAPPINGS_SHORT.store(os::mappings_are_short(), Relaxed);
+}
+
+/// The system mapped memory.
+pub(crate) fn mapped() {
+    if MAPPINGS_SHORT.load(Relaxed) {
+        MAPPINGS_SHORT.store(false, Relaxed);
+    }
+}
+
+/// Whether mappings are to be kept.
+pub(crate) fn keeps_mappings() -> bool {
+    MAPPINGS_SHORT.load(Relaxed)
+}
+
+/// What is given back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Victims {
+    /// Dirty memory that has been idle for so many ticks.
+    Idle(u8),
+    /// Clean memory: address space is wanted.
+    Clean,
+}
+
+#[derive(Clone, Copy)]
+struct Run {
+    region: usize,
+    segment: &'static Segment,
+    start: u32,
+    len: u32,
+}
+
+impl Heap {
+    /// Gives back free memory that has been idle for at least `min_ticks`, until `budget` bytes have gone; bytes given
+    /// back.
+    pub(crate) fn purge(&self, min_ticks: u8, budget: usize) -> usize {
+        self.purge_victims(Victims::Idle(min_ticks), budget)
+    }
+
+    /// Unmaps free memory that is mapped and clean, as address space has run short; bytes of it.
+    pub(crate) fn unmap_clean(&self) -> usize {
+        if keeps_mappings() { 0 } else { self.purge_victims(Victims::Clean, usize::MAX) }
+    }
+
+    fn purge_victims(&self, victims: Victims, budget: usize) -> usize {
+        let _purging = self.purging.lock();
+        let mut gone = 0;
+        while gone < budget {
+            let runs = self.collect(victims, budget - gone);
+            let mut now = 0;
+            let mut ages = [None; BATCH];
+            for (run, age) in runs.iter().flatten().zip(&mut ages) {
+                *age = give_back(run, victims);
+            }
+            let mut regions = self.regions();
+            for (run, age) in runs.iter().flatten().zip(ages) {
+                now += settle(&mut regions[run.region], run, age);
+            }
+            drop(regions);
+            gone += now;
+            if now == 0 {
+                break;
+            }
+        }
+        gone
+    }
+
+    /// Takes a used span and gives its pages back at once.
+    pub(crate) fn give_back(&self, kind: Kind, span: Span) {
+        let _purging = self.purging.lock();
+        let Span { segment, start, len, .. } = span;
+        let age = give_back(&Run { region: kind as usize, segment, start, len }, Victims::Idle(0));
+        let mut regions = self.regions();
+        let region = &mut regions[kind as usize];
+        region.out -= span.bytes();
+        if age == Some(UNMAPPED) {
+            region.mapped -= span.bytes(); // all of a used span is mapped
+        }
+        let dirty = if age.is_none() { len } else { 0 };
+        region.dirty += (dirty as usize) << segment.unit_shift();
+        match age {
+            Some(age) => segment.empty(start, len, age),
+            None => segment.ages(start, len).fill(FIRST_EPOCH),
+        }
+        segment.give(start, len, dirty);
+    }
+
+    /// Gives back what is free of the huge pages that a used span shares, below it and above; bytes that were dirty.
+    pub(crate) fn empty_beside(&self, span: Span, below: bool, above: bool) -> usize {
+        let Span { segment, start, len, .. } = span;
+        let end = start + len;
+        let mut regions = self.regions();
+        let mut gone = 0;
+        if below && start > 0 && segment.state(start - 1) == State::Free {
+            let free = start - segment.record(start - 1).len.get();
+            gone += empty_part(segment, free, segment.huge_below(start).max(free), start);
+        }
+        if above && end < segment.top.get() && segment.state(end) == State::Free {
+            gone += empty_part(segment, end, end, segment.huge_above(end).min(end + segment.record(end).len.get()));
+        }
+        regions[usize::from(segment.huge)].dirty -= gone;
+        gone
+    }
+
+    /// Takes up to [`BATCH`] runs of idle units out of the free spans.
+    fn collect(&self, victims: Victims, budget: usize) -> [Option<Run>; BATCH] {
+        let now = self.epoch();
+        let mut runs = [None; BATCH];
+        let (mut count, mut bytes) = (0, 0);
+        let mut regions = self.regions();
+        for index in [1, 0] {
+            let region = &mut regions[index];
+            if region.dirty == 0 && victims != Victims::Clean {
+                continue;
+            }
+            let page_units = (region.shape.page >> region.shape.unit_shift).max(1) as u32;
+            for at in 0..region.count {
+                let Some(segment) = region.segments[at] else { continue };
+                if victims == Victims::Clean && !segment.open_by_need {
+                    continue;
+                }
+                let mut given = 0;
+                segment.walk(|span, len, state| {
+                    let (mut span, end) = (span, span + len);
+                    let mut look = state == State::Free && (segment.dirty_units(span) > 0 || victims == Victims::Clean);
+                    while look && span < end && count < BATCH && bytes < budget {
+                        let run = match victims {
+                            Victims::Idle(min_ticks) => idle_run(segment, span, end - span, page_units, now, min_ticks),
+                            Victims::Clean => clean_run(segment, span, end - span, page_units),
+                        };
+                        look = run.is_some();
+                        if let Some((start, len)) = run {
+                            let room = (budget - bytes).div_ceil(segment.unit()).min(len as usize) as u32;
+                            let len = room.next_multiple_of(page_units).min(len);
+                            segment.carve(span, start, len);
+                            runs[count] = Some(Run { region: index, segment, start, len });
+                            count += 1;
+                            bytes += (len as usize) << segment.unit_shift();
+                            given += segment.count_dirty(start, len) as usize;
+                            span = start + len; // what is behind is a free span of its own now
+                        }
+                    }
+                    count < BATCH && bytes < budget
+                });
+                region.dirty -= given << segment.unit_shift();
+                if count == BATCH || bytes >= budget {
+                    return runs;
+                }
+            }
+        }
+        runs
+    }
+}
+
+/// Gives back units of the free span at `span`; bytes that were dirty. The caller holds the heap's lock.
+fn empty_part(segment: &Segment, span: u32, from: u32, to: u32) -> usize {
+    let mut at = from;
+    while at < to {
+        let first = at + unmapped_run(segment.ages(at, to - at));
+        let run = mapped_run(segment.ages(first, to - first));
+        let bytes = (run as usize) << segment.unit_shift();
+        // SAFETY: the units are free and the lock is held, so nobody uses them (law 8).
+        if run > 0 && unsafe { os::discard(segment.address(first), bytes) }.is_ok() {
+            segment.empty(first, run, CLEAN);
+        }
+        at = first + run;
+    }
+    let (len, before) = segment.unlist(span);
+    let dirty = segment.count_dirty(span, len);
+    segment.list(span, len, dirty);
+    ((before - dirty) as usize) << segment.unit_shift()
+}
+
+/// Gives back at least `bytes` of some heaps' free memory if there is as much, the longest idle first.
+pub(crate) fn purge_oldest<'a>(heaps: impl Iterator<Item = &'a Heap> + Clone, bytes: usize) -> usize {
+    let mut gone = 0;
+    for min_ticks in [30, 10, 5, 3, 2, 1, 0] {
+        for heap in heaps.clone() {
+            if gone < bytes {
+                gone += heap.purge(min_ticks, bytes - gone);
+            }
+        }
+    }
+    gone
+}
+
+/// The first run of units, in whole pages, that are all free, none younger than `min_ticks`, and some dirty.
+fn idle_run(segment: &Segment, span: u32, len: u32, page: u32, now: u8, min_ticks: u8) -> Option<(u32, u32)> {
+    let old = |age: u8| age < FIRST_EPOCH || ticks_since(age, now) >= min_ticks;
+    let victim = |units: &[u8]| units.iter().all(|&age| old(age)) && units.iter().any(|&age| age >= FIRST_EPOCH);
+    run_of(segment, span, len, page, 1, victim)
+}
+
+/// The first run of clean units, in whole pages, that is worth being unmapped.
+fn clean_run(segment: &Segment, span: u32, len: u32, page: u32) -> Option<(u32, u32)> {
+    let least = (UNMAP_CLEAN >> segment.unit_shift()).max(1) as u32;
+    run_of(segment, span, len, page, least, |units| units.iter().all(|&age| age == CLEAN))
+}
+
+/// The first run of at least `least` units, in whole pages, all of which are victims.
+fn run_of(
+    segment: &Segment,
+    span: u32,
+    len: u32,
+    page: u32,
+    least: u32,
+    victim: impl Fn(&[u8]) -> bool,
+) -> Option<(u32, u32)> {
+    let first_page = round_up(span as usize, page as usize)? - span as usize;
+    let whole = round_down(len as usize + span as usize, page as usize).checked_sub(span as usize)?;
+    let mut pages = segment.ages(span, len).get(first_page..whole)?.chunks_exact(page as usize);
+    let mut at = span + first_page as u32;
+    loop {
+        at += pages.position(&victim)? as u32 * page;
+        let more = pages.by_ref().take_while(|units| victim(units)).count() as u32;
+        let run = (1 + more) * page;
+        if run >= least {
+            return Some((at, run));
+        }
+        at += run + page; // the page that ended the run
+    }
+}
+
+/// Gives the units back to the system; what their age is then, or nothing where the system refused.
+fn give_back(run: &Run, victims: Victims) -> Option<u8> {
+    let (address, size) = (run.segment.address(run.start), (run.len as usize) << run.segment.unit_shift());
+    let may_unmap = run.segment.open_by_need && !keeps_mappings();
+    // SAFETY: the units are used by nobody but us: they were free, and were carved out under the lock (law 8).
+    unsafe {
+        if victims == Victims::Clean {
+            return os::unmap(address, size).is_ok().then_some(UNMAPPED);
+        }
+        if may_unmap && size >= UNMAP && os::unmap(address, size).is_ok() {
+            return Some(UNMAPPED);
+        }
+        if os::discard(address, size).is_ok() {
+            return Some(CLEAN);
+        }
+        // Locked memory can't be discarded, but it can be unmapped.
+        (may_unmap && os::unmap(address, size).is_ok()).then_some(UNMAPPED)
+    }
+}
+
+/// Makes the units free again; bytes that went.
+fn settle(region: &mut Region, run: &Run, age: Option<u8>) -> usize {
+    let segment = run.segment;
+    let size = (run.len as usize) << segment.unit_shift();
+    let dirty = segment.count_dirty(run.start, run.len);
+    let Some(age) = age else {
+        region.dirty += (dirty as usize) << segment.unit_shift();
+        segment.give(run.start, run.len, dirty);
+        return 0;
+    };
+    if age == UNMAPPED {
+        let mapped = segment.ages(run.start, run.len).iter().filter(|&&age| age != UNMAPPED).count();
+        region.mapped -= mapped << segment.unit_shift();
+    }
+    segment.empty(run.start, run.len, age);
+    segment.give(run.start, run.len, 0);
+    size
+}

@@ -1,0 +1,124 @@
+//! A region: segments whose units are treated alike, and what is mapped behind them. Guarded by the heap's lock.
+
+use crate::heap::free_lists::Side;
+use crate::heap::segment::{NONE, Segment};
+use crate::os::Errno;
+
+pub(crate) const MAX_SEGMENTS: usize = 256;
+
+/// How the pages of a region are meant to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Bytes of a unit, as a power of two.
+    pub unit_shift: u32,
+    /// Bytes that are opened at a time; a multiple of the unit.
+    pub extent: usize,
+    /// Bytes of the huge page to ask for; what is given back is a multiple of it. The base page where none is asked.
+    pub page: usize,
+    /// Whether huge pages are asked for.
+    pub huge: bool,
+    /// The home of its memory, on machines with several.
+    pub home: Option<u8>,
+}
+
+/// Used units, and what was known when they were taken.
+#[derive(Clone, Copy)]
+pub(crate) struct Span {
+    pub segment: &'static Segment,
+    pub start: u32,
+    pub len: u32,
+    /// Bytes of it that are dirty; the rest reads zero.
+    pub dirty: usize,
+}
+
+impl Span {
+    pub(crate) fn address(&self) -> usize {
+        self.segment.address(self.start)
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        (self.len as usize) << self.segment.unit_shift()
+    }
+}
+
+pub(crate) struct Region {
+    pub shape: Shape,
+    pub segments: [Option<&'static Segment>; MAX_SEGMENTS],
+    pub count: usize,
+    /// Bytes handed out.
+    pub out: usize,
+    /// Bytes that are free and dirty.
+    pub dirty: usize,
+    /// Bytes that are mapped.
+    pub mapped: usize,
+}
+
+impl Region {
+    pub(crate) fn new(shape: Shape) -> Self {
+        Self { shape, segments: [None; MAX_SEGMENTS], count: 0, out: 0, dirty: 0, mapped: 0 }
+    }
+
+    pub(crate) fn segments(&self) -> impl Iterator<Item = &'static Segment> + '_ {
+        self.segments[..self.count].iter().copied().flatten()
+    }
+
+    /// A span of at least `bytes`, from what is free. Opening what is not mapped may fail.
+    pub(crate) fn take(&mut self, bytes: usize, align: usize, sides: &[Side]) -> Result<Option<Span>, Errno> {
+        let Some(len) = self.units(bytes) else { return Ok(None) };
+        for index in 0..self.count {
+            let Some(segment) = self.segments[index] else { continue };
+            while let Some((start, dirty)) = segment.take(len, align, sides) {
+                let mapped = dirty == len;
+                match if mapped { Ok(()) } else { self.open(segment, start, len) } {
+                    Ok(()) => {
+                        let dirty = (dirty as usize) << self.shape.unit_shift;
+                        let span = Span { segment, start, len, dirty };
+                        self.out += span.bytes();
+                        self.dirty -= dirty;
+                        return Ok(Some(span));
+                    }
+                    // Somebody else's mapping lies in our claim.
+                    Err(Errno::EXISTS) => segment.keep_out(start, len),
+                    Err(error) => {
+                        segment.give(start, len, dirty);
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    pub(crate) fn units(&self, bytes: usize) -> Option<u32> {
+        let units = bytes.div_ceil(1 << self.shape.unit_shift);
+        u32::try_from(units).ok().filter(|&units| units < NONE >> 3)
+    }
+
+    /// Takes a span back; all of it is dirty from now, freed in `epoch`.
+    pub(crate) fn give(&mut self, span: Span, epoch: u8) {
+        span.segment.ages(span.start, span.len).fill(epoch);
+        self.out -= span.bytes();
+        self.dirty += span.bytes();
+        span.segment.give(span.start, span.len, span.len);
+    }
+
+    /// Lengthens a used span to `bytes` where it stands; bytes of the addition that were dirty and that were clean.
+    pub(crate) fn extend(&mut self, span: Span, bytes: usize) -> Option<(usize, usize)> {
+        let Span { segment, start, len: old, .. } = span;
+        let len = self.units(bytes)?;
+        let end = start + old;
+        if end == segment.top.get() || segment.free_at_top().is_some_and(|(at, free)| at == end && free < len - old) {
+            self.raise_top(segment, len - old).ok()?;
+        }
+        let dirty = segment.extend(start, len)?;
+        if self.open_above(segment, end, end, len - old).is_err() {
+            segment.cut(start, old);
+            segment.give(end, len - old, dirty);
+            return None;
+        }
+        let (added, dirty) = (((len - old) as usize) << segment.unit_shift(), (dirty as usize) << segment.unit_shift());
+        self.out += added;
+        self.dirty -= dirty;
+        Some((dirty, added - dirty))
+    }
+}

@@ -1,0 +1,213 @@
+//! Address space for allocators that keep their own books: it is claimed in large pieces that cost nothing, given out
+//! once, and opened and closed by need.
+//!
+//! What a unit is stands in its age, as in a heap. Whoever opens or closes units owns them, so no lock is needed for
+//! that: nothing of ours is held while the other allocator is in the middle of its own work.
+
+use crate::allocator::Allocator;
+use crate::heap::ages::{CLEAN, FIRST_EPOCH, UNMAPPED};
+use crate::heap::open::{mapped_run, unmapped_run};
+use crate::heap::records;
+use crate::heap::region::Shape;
+use crate::heap::segment::Segment;
+use crate::os::{self, Errno};
+use crate::sync::lock::Lock;
+use crate::vm::address_map;
+use crate::vm::claim;
+use std::ptr::with_exposed_provenance_mut;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed};
+
+/// From this many bytes on memory asks for huge pages, as NumPy does for its own.
+const HUGE_MIN: usize = 4 << 20;
+/// From this many bytes on memory is unmapped when it is closed; below, holes would cost mappings.
+const UNMAP: usize = 1 << 20;
+
+/// The last piece that was claimed, and how many of its units were given out.
+struct Last {
+    segment: &'static Segment,
+    used: u32,
+}
+
+pub(crate) struct Reserve {
+    shape: Shape,
+    last: Lock<Option<Last>>,
+    /// Bytes that may be in use: opened and not closed since.
+    open: AtomicUsize,
+    /// Bytes that are mapped.
+    mapped: AtomicUsize,
+    /// Bytes that were given back to the system.
+    closed: AtomicUsize,
+    /// The number of the last error; zero where there was none.
+    refused: AtomicI32,
+    /// Whether something was opened since somebody asked.
+    opened: AtomicBool,
+}
+
+// SAFETY: claimed segments live for ever; a unit's age is used by whoever owns the unit (see the module).
+unsafe impl Sync for Reserve {}
+// SAFETY: as above.
+unsafe impl Send for Reserve {}
+
+impl Reserve {
+    /// An empty one, with units of a power of two of at least a page.
+    pub(crate) fn new(unit: usize) -> Self {
+        let unit = unit.max(os::page_size());
+        let shape = Shape { unit_shift: unit.trailing_zeros(), extent: unit, page: unit, huge: false, home: None };
+        Self {
+            shape,
+            last: Lock::new(None),
+            open: AtomicUsize::new(0),
+            mapped: AtomicUsize::new(0),
+            closed: AtomicUsize::new(0),
+            refused: AtomicI32::new(0),
+            opened: AtomicBool::new(false),
+        }
+    }
+
+    /// Gives out address space of whole units for ever. Nothing is behind it before it is opened.
+    pub(crate) fn take(&self, bytes: usize, align: usize, owner: *const dyn Allocator) -> Result<usize, Errno> {
+        let units = u32::try_from(bytes.div_ceil(1 << self.shape.unit_shift)).map_err(|_| Errno::NO_MEMORY)?;
+        let mut last = self.last.lock();
+        if let Some(at) = last.as_mut().and_then(|last| self.take_from(last, units, align)) {
+            return Ok(at);
+        }
+        let extra = u32::try_from(align >> self.shape.unit_shift).map_err(|_| Errno::NO_MEMORY)?;
+        let wanted = units.checked_add(extra).ok_or(Errno::NO_MEMORY)?;
+        let segment = claim::segment(self.shape, wanted, 0, owner)?;
+        if !segment.growable.get() {
+            self.mapped.fetch_add((segment.top.get() as usize) << self.shape.unit_shift, Relaxed);
+        }
+        let last = last.insert(Last { segment, used: 0 });
+        self.take_from(last, units, align).ok_or(Errno::NO_MEMORY)
+    }
+
+    fn take_from(&self, last: &mut Last, units: u32, align: usize) -> Option<usize> {
+        let Last { segment, used } = *last;
+        let start = segment.address(used);
+        let skip = ((start.next_multiple_of(align.max(1)) - start) >> self.shape.unit_shift) as u32;
+        let end = used.checked_add(skip)?.checked_add(units).filter(|&end| end <= segment.capacity())?;
+        if segment.growable.get() {
+            records::open_array(segment.ages as usize, &segment.ages_open, end as usize).ok()?;
+        }
+        last.used = end;
+        Some(segment.address(used + skip))
+    }
+
+    fn units(&self, at: usize, bytes: usize) -> Option<(&'static Segment, u32, u32)> {
+        let (segment, first) = address_map::find(at)?;
+        let end = segment.unit_of((at + bytes).checked_sub(1)?)? + 1;
+        Some((segment, first, end))
+    }
+
+    /// Puts memory behind the units that hold the range; whether all of it reads zero. Where that can't be, nothing
+    /// changes. The range belongs to the caller.
+    pub(crate) fn open(&self, at: usize, bytes: usize) -> Result<bool, Errno> {
+        let (segment, first, end) = self.units(at, bytes).ok_or(Errno::UNSUPPORTED)?;
+        let mut unit = first;
+        while unit < end {
+            let run = unmapped_run(segment.ages(unit, end - unit));
+            if run > 0 {
+                self.map(segment, unit, run).inspect_err(|error| self.refused.store(error.0, Relaxed))?;
+            }
+            unit += run;
+            unit += mapped_run(segment.ages(unit, end - unit));
+        }
+        let ages = segment.ages(first, end - first);
+        let clean = ages.iter().filter(|&&age| age == CLEAN).count();
+        let zero = clean == ages.len();
+        ages.fill(FIRST_EPOCH);
+        self.open.fetch_add(clean << self.shape.unit_shift, Relaxed);
+        self.opened.store(true, Relaxed);
+        Ok(zero)
+    }
+
+    fn map(&self, segment: &Segment, unit: u32, run: u32) -> Result<(), Errno> {
+        let (at, size) = (segment.address(unit), (run as usize) << self.shape.unit_shift);
+        os::map_at(at, size)?;
+        if size >= HUGE_MIN {
+            let _ = os::advise_huge(at, size); // without it the pages are small, nothing else
+        }
+        segment.ages(unit, run).fill(CLEAN);
+        self.mapped.fetch_add(size, Relaxed);
+        Ok(())
+    }
+
+    /// Takes away what is behind the units that lie in the range: opened again, they read zero. The range belongs to
+    /// the caller, who uses it no more.
+    pub(crate) fn close(&self, at: usize, bytes: usize) {
+        let Some((segment, first, end)) = self.units(at, bytes) else { return };
+        let mut unit = first;
+        while unit < end {
+            unit += unmapped_run(segment.ages(unit, end - unit));
+            let run = mapped_run(segment.ages(unit, end - unit));
+            if run > 0 {
+                self.give_back(segment, unit, run);
+            }
+            unit += run;
+        }
+    }
+
+    fn give_back(&self, segment: &Segment, unit: u32, run: u32) {
+        let (at, size) = (segment.address(unit), (run as usize) << self.shape.unit_shift);
+        let open = segment.ages(unit, run).iter().filter(|&&age| age == FIRST_EPOCH).count() << self.shape.unit_shift;
+        // SAFETY: the range is the caller's, who uses it no more (law 8); it was mapped by us.
+        let unmap = || segment.open_by_need && unsafe { os::unmap(at, size) }.is_ok();
+        // SAFETY: as above.
+        let discard = || unsafe { os::discard(at, size) }.is_ok();
+        let unmapped = size >= UNMAP && unmap();
+        let gone = unmapped || open == 0 || discard();
+        let unmapped = unmapped || !gone && unmap();
+        if !gone && !unmapped {
+            // SAFETY: as above. Locked memory that can't go is cleared, since zeros are promised (law 2).
+            unsafe { with_exposed_provenance_mut::<u8>(at).write_bytes(0, size) };
+        }
+        if unmapped {
+            self.mapped.fetch_sub(size, Relaxed);
+        }
+        if gone || unmapped {
+            self.closed.fetch_add(open, Relaxed);
+        }
+        segment.ages(unit, run).fill(if unmapped { UNMAPPED } else { CLEAN });
+        self.open.fetch_sub(open, Relaxed);
+    }
+
+    /// Whether address space costs nothing before it is opened.
+    #[cfg(feature = "mimalloc")]
+    pub(crate) fn is_claimed(&self) -> bool {
+        self.last.lock().as_ref().is_some_and(|last| last.segment.growable.get())
+    }
+
+    /// Bytes that are open, and that are mapped.
+    pub(crate) fn held(&self) -> (usize, usize) {
+        (self.open.load(Relaxed), self.mapped.load(Relaxed))
+    }
+
+    /// Bytes that were given back to the system.
+    pub(crate) fn closed(&self) -> usize {
+        self.closed.load(Relaxed)
+    }
+
+    /// Why the last opening was refused, since this was asked last.
+    pub(crate) fn take_refusal(&self) -> Option<Errno> {
+        Some(self.refused.swap(0, Relaxed)).filter(|&number| number != 0).map(Errno)
+    }
+
+    /// Whether something was opened since this was asked last.
+    pub(crate) fn was_opened(&self) -> bool {
+        self.opened.load(Relaxed) && self.opened.swap(false, Relaxed)
+    }
+
+    /// Holds the lock around a fork.
+    pub(crate) fn hold(&self) {
+        self.last.hold();
+    }
+
+    /// Ends [`Reserve::hold`].
+    ///
+    /// # Safety
+    /// The lock is held by `hold`.
+    pub(crate) unsafe fn release(&self) {
+        // SAFETY: the caller's promise.
+        unsafe { self.last.release() }
+    }
+}

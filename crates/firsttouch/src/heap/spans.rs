@@ -1,0 +1,152 @@
+//! Spans of units: split when taken, joined with both neighbours when given back. Only bookkeeping: what is behind the
+//! units is the region's business. The caller holds the heap's lock.
+
+use crate::heap::ages::UNMAPPED;
+use crate::heap::free_lists::Side;
+use crate::heap::segment::{Segment, State};
+
+impl Segment {
+    fn mark_used(&self, start: u32, len: u32) {
+        self.record(start + len - 1).set(len, State::Used as u32, 0, 0);
+        self.record(start).set(len, State::Used as u32, 0, 0);
+    }
+
+    /// Takes `len` units that begin at a multiple of `align` bytes out of one free span, from the first of
+    /// `sides` that has one; the unit where they begin and how many of them are dirty.
+    pub(crate) fn take(&self, len: u32, align: usize, sides: &[Side]) -> Option<(u32, u32)> {
+        let extra = (align >> self.unit_shift()).saturating_sub(1) as u32;
+        let wanted = len.checked_add(extra)?;
+        let found = sides.iter().find_map(|&side| self.find(side, wanted))?;
+        let (total, dirty) = self.unlist(found);
+        let dirty_of = |start, len| match dirty {
+            0 => 0,
+            all if all == total => len,
+            _ => self.count_dirty(start, len),
+        };
+        let padding = self.address(found).next_multiple_of(align) - self.address(found);
+        let mut skip = (padding >> self.unit_shift()) as u32;
+        if extra == 0 && (0 < dirty && dirty < total) {
+            // Partly dirty: from the end that is more of what is wanted.
+            let (low, high) = (dirty_of(found, len), dirty_of(found + total - len, len));
+            let from_above = if sides[0] == Side::Dirty { high > low } else { high < low };
+            skip = if from_above { total - len } else { 0 };
+        }
+        let start = found + skip;
+        let behind = total - skip - len;
+        let (its, before) = (dirty_of(start, len), dirty_of(found, skip));
+        if skip > 0 {
+            self.list(found, skip, before);
+        }
+        if behind > 0 {
+            self.list(start + len, behind, dirty - before - its);
+        }
+        self.mark_used(start, len);
+        Some((start, its))
+    }
+
+    /// Gives the used units back, `dirty` of them dirty, and joins them with their free neighbours.
+    pub(crate) fn give(&self, start: u32, len: u32, dirty: u32) {
+        let (mut start, mut len, mut dirty) = (start, len, dirty);
+        let end = start + len;
+        if end < self.top.get() && self.state(end) == State::Free {
+            let (more, its) = self.unlist(end);
+            len += more;
+            dirty += its;
+        }
+        if start > 0 && self.state(start - 1) == State::Free {
+            let (more, its) = self.unlist(start - self.record(start - 1).len.get());
+            start -= more;
+            len += more;
+            dirty += its;
+        }
+        self.list(start, len, dirty);
+    }
+
+    /// Where the free span begins that ends before `unit`; `unit` where none does.
+    pub(crate) fn free_before(&self, unit: u32) -> u32 {
+        if unit > 0 && self.state(unit - 1) == State::Free { unit - self.record(unit - 1).len.get() } else { unit }
+    }
+
+    /// Where the free span ends that begins at `unit`; `unit` where none does.
+    pub(crate) fn free_behind(&self, unit: u32) -> u32 {
+        if unit < self.top.get() && self.state(unit) == State::Free { unit + self.record(unit).len.get() } else { unit }
+    }
+
+    /// Cuts the used span at `start` after `keep` units; the rest is a used span of its own.
+    pub(crate) fn cut(&self, start: u32, keep: u32) {
+        let (len, asked) = (self.span_len(start), self.asked(start));
+        self.mark_used(start + keep, len - keep);
+        self.mark_used(start, keep);
+        self.set_asked(start, asked);
+    }
+
+    /// Keeps the units of a used span that are not mapped used for ever; the rest is free again.
+    pub(crate) fn keep_out(&self, start: u32, len: u32) {
+        let (mut at, end) = (start, start + len);
+        while at < end {
+            let ages = self.ages(at, end - at);
+            let mapped = ages[0] != UNMAPPED;
+            let run = ages.iter().take_while(|&&age| (age != UNMAPPED) == mapped).count() as u32;
+            if at + run < end {
+                self.cut(at, run);
+            }
+            if mapped {
+                self.give(at, run, self.count_dirty(at, run));
+            }
+            at += run;
+        }
+    }
+
+    /// Lengthens the used span at `start` to `len` units by the free units behind it; how many of those are dirty.
+    pub(crate) fn extend(&self, start: u32, len: u32) -> Option<u32> {
+        let (old, asked) = (self.span_len(start), self.asked(start));
+        let end = start + old;
+        let more = len - old;
+        if end >= self.top.get() || self.state(end) != State::Free || self.record(end).len.get() < more {
+            return None;
+        }
+        let (free, _) = self.unlist(end);
+        if free > more {
+            self.list(end + more, free - more, self.count_dirty(end + more, free - more));
+        }
+        self.mark_used(start, len);
+        self.set_asked(start, asked);
+        Some(self.count_dirty(end, more))
+    }
+
+    /// Takes a part of the free span at `start` out of it, as a used span of its own; the rest stays free.
+    pub(crate) fn carve(&self, span: u32, start: u32, len: u32) {
+        let (total, _) = self.unlist(span);
+        let behind = span + total - start - len;
+        if start > span {
+            self.list(span, start - span, self.count_dirty(span, start - span));
+        }
+        if behind > 0 {
+            self.list(start + len, behind, self.count_dirty(start + len, behind));
+        }
+        self.mark_used(start, len);
+    }
+
+    /// The free span that ends where the opened units end, if there is one.
+    pub(crate) fn free_at_top(&self) -> Option<(u32, u32)> {
+        let top = self.top.get();
+        if top == 0 || self.state(top - 1) != State::Free {
+            return None;
+        }
+        let len = self.record(top - 1).len.get();
+        Some((top - len, len))
+    }
+
+    /// Calls `visit` with every span in order of address, while it answers `true`. It may carve the span it sees.
+    pub(crate) fn walk(&self, mut visit: impl FnMut(u32, u32, State) -> bool) {
+        let mut unit = 0;
+        while unit < self.top.get() {
+            let len = self.record(unit).len.get();
+            debug_assert!(len > 0);
+            if !visit(unit, len, self.state(unit)) {
+                return;
+            }
+            unit += len;
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Strays: pages of idle memory that are not at home, because another node touched them first.
+//!
+//! The kernel is asked once for each unit; what it saw at home is proven, until its pages go. Pages that are not there yet
+//! belong to whoever touches them next, and are asked about again.
+
+use crate::heap::ages::{CLEAN, FIRST_EPOCH};
+use crate::heap::heap::Heap;
+use crate::heap::region::Span;
+use crate::heap::segment::Segment;
+use crate::numa::homes::Homes;
+use crate::os::{self, Errno};
+
+/// Pages asked about at a time.
+const AT_ONCE: usize = 512;
+
+/// What the pages of some memory are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// All there, and at home.
+    Home,
+    /// Some are elsewhere.
+    Away,
+    /// Some are not there.
+    Absent,
+}
+
+fn found(homes: &Homes, home: u8, nodes: &[i32]) -> Found {
+    if nodes.iter().any(|&node| homes.is_away(home, node)) {
+        Found::Away
+    } else if nodes.iter().all(|&node| node >= 0) {
+        Found::Home
+    } else {
+        Found::Absent
+    }
+}
+
+/// Gives back what lies elsewhere of a span whose ages are true; bytes of it, which read zero. Where the home has no room
+/// it stays, and `heap` takes what there is.
+///
+/// # Errors
+/// Where the system does not tell the nodes of pages.
+///
+/// # Safety
+/// The span is the caller's and nobody uses it yet.
+pub(crate) unsafe fn give_back(homes: &Homes, heap: &Heap, span: Span) -> Result<usize, Errno> {
+    let segment = span.segment;
+    let mut gone = 0;
+    let (mut first, mut last) = (u32::MAX, 0);
+    each_doubt(homes, span, |start, len, clean| {
+        look(homes, segment, (start, len), clean, |start, len, found| match found {
+            Found::Home if !clean => segment.prove(start, len),
+            Found::Away if heap.has_room(|| homes.has_room(segment.home, span.bytes())) => {
+                let size = (len as usize) << segment.unit_shift();
+                // SAFETY: the caller's promise. Memory that is locked can't go; it stays where it is.
+                if unsafe { os::discard(segment.address(start), size) }.is_ok() {
+                    segment.empty(start, len, CLEAN);
+                    gone += if clean { 0 } else { size };
+                    (first, last) = (first.min(start), last.max(start + len));
+                }
+            }
+            _ => {}
+        })
+    })?;
+    if first < last && homes.may_reach(segment.huge) {
+        // The kernel may make huge pages whole again, on the node that most of one is on.
+        gone += heap.empty_beside(
+            span,
+            first < segment.huge_above(span.start),
+            last > segment.huge_below(span.start + span.len),
+        );
+    }
+    Ok(gone)
+}
+
+/// Calls `visit` with runs of units that are not proven, and whether they are clean. Clean ones have pages only where a
+/// neighbour's huge page reaches into them.
+fn each_doubt(
+    homes: &Homes,
+    span: Span,
+    mut visit: impl FnMut(u32, u32, bool) -> Result<(), Errno>,
+) -> Result<(), Errno> {
+    let Span { segment, start, len, .. } = span;
+    let end = start + len;
+    let kind = |unit: u32| match segment.is_proven(unit, 1) {
+        true => None,
+        false => Some(segment.ages(unit, 1)[0] < FIRST_EPOCH),
+    };
+    let mut at = start;
+    while at < end {
+        let its = kind(at);
+        let next = (at + 1..end).find(|&unit| kind(unit) != its).unwrap_or(end);
+        match its {
+            Some(true) if homes.may_reach(segment.huge) => {
+                // Nobody reaches into a huge page that lies in clean units as a whole.
+                let (low, high) = (segment.huge_above(at), segment.huge_below(next));
+                if low < high {
+                    visit(at, low - at, true)?;
+                    visit(high, next - high, true)?;
+                } else {
+                    visit(at, next - at, true)?;
+                }
+            }
+            Some(false) => visit(at, next - at, false)?,
+            _ => {}
+        }
+        at = next;
+    }
+    Ok(())
+}
+
+/// Asks about the pages of some units, of clean ones about the first and the last, and tells what was found in runs.
+fn look(
+    homes: &Homes,
+    segment: &Segment,
+    (start, len): (u32, u32),
+    clean: bool,
+    mut tell: impl FnMut(u32, u32, Found),
+) -> Result<(), Errno> {
+    let page = os::page_size();
+    let pages = segment.unit() / page;
+    let (each, step) = if clean && pages > 1 { (2, pages - 1) } else { (pages, 1) };
+    let (mut addresses, mut nodes) = ([0; AT_ONCE], [0; AT_ONCE]);
+    let mut run: Option<(u32, Found)> = None;
+    for from in (start..start + len).step_by(AT_ONCE / each) {
+        let units = ((AT_ONCE / each) as u32).min(start + len - from);
+        let count = units as usize * each;
+        for (at, address) in addresses[..count].iter_mut().enumerate() {
+            *address = segment.address(from + (at / each) as u32) + at % each * step * page;
+        }
+        homes.nodes_of(&addresses[..count], &mut nodes[..count])?;
+        for (unit, nodes) in (from..).zip(nodes[..count].chunks(each)) {
+            let now = found(homes, segment.home, nodes);
+            match run {
+                Some((first, before)) if before != now => {
+                    tell(first, unit - first, before);
+                    run = Some((unit, now));
+                }
+                None => run = Some((unit, now)),
+                _ => {}
+            }
+        }
+    }
+    if let Some((first, before)) = run {
+        tell(first, start + len - first, before);
+    }
+    Ok(())
+}
+
+/// What the whole pages of a block of anybody's are.
+///
+/// # Errors
+/// Where the system does not tell the nodes of pages.
+pub(crate) fn in_block(homes: &Homes, home: u8, address: usize, size: usize) -> Result<Found, Errno> {
+    let page = os::page_size();
+    let (first, end) = (address.next_multiple_of(page), (address + size) & !(page - 1));
+    let (mut addresses, mut nodes) = ([0; AT_ONCE], [0; AT_ONCE]);
+    let mut sum = Found::Home;
+    for from in (first..end.max(first)).step_by(AT_ONCE * page) {
+        let count = ((end - from) / page).min(AT_ONCE);
+        addresses[..count].iter_mut().enumerate().for_each(|(at, address)| *address = from + at * page);
+        homes.nodes_of(&addresses[..count], &mut nodes[..count])?;
+        match found(homes, home, &nodes[..count]) {
+            Found::Home => {}
+            Found::Absent => sum = Found::Absent,
+            Found::Away => return Ok(Found::Away),
+        }
+    }
+    Ok(sum)
+}

@@ -1,0 +1,117 @@
+//! Where a segment's opened units end: raised when nothing free fits, lowered again when the end lies idle.
+
+use crate::allocator::Allocator;
+use crate::heap::ages::UNMAPPED;
+use crate::heap::open;
+use crate::heap::purge;
+use crate::heap::records;
+use crate::heap::region::{MAX_SEGMENTS, Region};
+use crate::heap::segment::Segment;
+use crate::os::{self, Errno};
+use crate::vm::claim;
+
+/// From this many bytes on the system is asked beforehand whether it has them.
+const PROBE_MIN: usize = 1 << 30;
+
+impl Region {
+    /// Makes room for a span of `bytes`: more units at a segment's top, or another segment.
+    pub(crate) fn grow(&mut self, bytes: usize, align: usize, owner: *const dyn Allocator) -> Result<(), Errno> {
+        probe(bytes)?;
+        let units = self.units(bytes.checked_add(align).ok_or(Errno::NO_MEMORY)?).ok_or(Errno::NO_MEMORY)?;
+        for segment in self.segments() {
+            if segment.growable.get() && self.raise_top(segment, units).is_ok() {
+                return Ok(());
+            }
+        }
+        if self.count == MAX_SEGMENTS {
+            return Err(Errno::NO_MEMORY);
+        }
+        let segment = claim::segment(self.shape, units, self.mapped, owner)?;
+        self.segments[self.count] = Some(segment);
+        self.count += 1;
+        if segment.growable.get() {
+            return self.raise_top(segment, units);
+        }
+        self.mapped += (segment.top.get() as usize) << segment.unit_shift();
+        if self.shape.huge {
+            let _ = os::advise_huge(segment.base(), (segment.top.get() as usize) << segment.unit_shift());
+        }
+        Ok(())
+    }
+
+    pub(crate) fn raise_top(&self, segment: &'static Segment, units: u32) -> Result<(), Errno> {
+        let step = (self.shape.extent >> self.shape.unit_shift) as u32;
+        let top = segment.top.get();
+        let spare = segment.free_at_top().map_or(0, |(_, len)| len);
+        let wanted = top.checked_add(units.saturating_sub(spare)).ok_or(Errno::NO_MEMORY)?;
+        let raised = wanted.checked_next_multiple_of(step).ok_or(Errno::NO_MEMORY)?;
+        if raised > segment.capacity() {
+            return Err(Errno::NO_MEMORY);
+        }
+        if raised > top {
+            records::open(segment, raised)?;
+            segment.top.set(raised);
+            segment.give(top, raised - top, 0); // fresh ages are UNMAPPED, which is zero
+        } else if let Some((start, _)) = segment.free_at_top() {
+            // It stood so deep in its list that it was not looked at.
+            let (len, dirty) = segment.unlist(start);
+            segment.list(start, len, dirty);
+        }
+        Ok(())
+    }
+
+    /// Lowers segments' tops below large free clean spans, and gives back the memory of their records.
+    pub(crate) fn lower_tops(&mut self) {
+        const LEAST: usize = 16 << 20;
+        if purge::keeps_mappings() {
+            return;
+        }
+        let step = (self.shape.extent >> self.shape.unit_shift) as u32;
+        for index in 0..self.count {
+            let Some(segment) = self.segments[index].filter(|segment| segment.open_by_need) else { continue };
+            let Some((start, len)) = segment.free_at_top() else { continue };
+            let (top, lowered) = (start + len, start.next_multiple_of(step));
+            let bytes = (top.saturating_sub(lowered) as usize) << segment.unit_shift();
+            if segment.dirty_units(start) > 0 || bytes == 0 || (bytes < LEAST && lowered > 0) {
+                continue;
+            }
+            if !self.unmap_free(segment, lowered, top) {
+                continue;
+            }
+            segment.unlist(start);
+            segment.top.set(lowered);
+            if lowered > start {
+                segment.list(start, lowered - start, 0);
+            }
+            records::empty(segment, lowered);
+        }
+    }
+
+    /// Unmaps what is mapped of the free clean units from `at` to `end`, and only that: somebody else may have settled in
+    /// a hole. Whether all of it went.
+    fn unmap_free(&mut self, segment: &'static Segment, mut at: u32, end: u32) -> bool {
+        while at < end {
+            let from = at + open::unmapped_run(segment.ages(at, end - at));
+            let run = open::mapped_run(segment.ages(from, end - from));
+            let bytes = (run as usize) << segment.unit_shift();
+            // SAFETY: the units are free and clean, and the lock is held, so nobody uses them (law 8).
+            if run > 0 && unsafe { os::unmap(segment.address(from), bytes) }.is_err() {
+                return false;
+            }
+            segment.empty(from, run, UNMAPPED);
+            self.mapped -= bytes;
+            at = from + run;
+        }
+        true
+    }
+}
+
+/// Whether the system would map so much at all: records for it would cost a thousandth of it.
+fn probe(bytes: usize) -> Result<(), Errno> {
+    if bytes >= PROBE_MIN {
+        let at = os::map_anywhere(bytes)?;
+        // SAFETY: it was mapped on the line above and nobody knows it.
+        unsafe { os::unmap(at, bytes)? };
+    }
+    Ok(())
+}

@@ -1,0 +1,221 @@
+//! Homes: the nodes whose memory is nearest to a processor, on machines with several.
+//!
+//! A node with memory is a home. Processors of a node without have the nearest that has some; where several are equally
+//! near, these are one home together, as only the kernel knows which it takes. Nodes without processors are nobody's home.
+
+use crate::numa::topology::{Node, Topology};
+use crate::os::{self, Errno, Nodes, Pretence};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// Shards of all homes together.
+const SHARDS: usize = 64;
+const UNKNOWN: u32 = u32::MAX;
+
+/// Where a processor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub home: u8,
+    /// Of the pool's shards, each of which serves one home.
+    pub shard: usize,
+}
+
+/// See the module.
+pub(crate) struct Homes {
+    nodes: Vec<Nodes>,
+    /// The nodes of all homes.
+    all: Nodes,
+    shards_each: usize,
+    /// The place of each processor in 16 bits each, the home above; those offline are not known yet.
+    places: Box<[AtomicU32]>,
+    /// Whether pages that nobody advised may be huge, and so reach into memory that was not handed out.
+    huge_everywhere: bool,
+    pretence: Option<Pretence>,
+}
+
+impl Homes {
+    /// The machine's; nothing where all its memory is equally near, or the kernel does not tell.
+    pub(crate) fn of_the_machine() -> Option<&'static Self> {
+        static HOMES: OnceLock<Option<Homes>> = OnceLock::new();
+        if let Some(pretence) = os::pretence() {
+            return Some(Box::leak(Box::new(Self::pretended(pretence))));
+        }
+        HOMES.get_or_init(|| os::only_node().is_none().then(|| Self::read(&Topology::read()))?).as_ref()
+    }
+
+    fn read(machine: &Topology) -> Option<Self> {
+        let with_memory = machine.with_memory();
+        let may = os::allowed_nodes().map_or(with_memory, |allowed| allowed.and(&with_memory));
+        let mut nodes: Vec<Nodes> = Vec::new();
+        for node in machine.nodes.iter().filter(|node| !node.processors.is_empty()) {
+            let near = nearest(machine, &may, node);
+            if !near.is_empty() && !nodes.contains(&near) && nodes.len() < usize::from(u8::MAX) {
+                nodes.push(near);
+            }
+        }
+        let huge = os::system_file("/sys/kernel/mm/transparent_hugepage/enabled");
+        let homes = Self::new(nodes, os::processors(), huge.is_some_and(|text| text.contains("[always]")), None);
+        homes.learn(machine);
+        (homes.nodes.len() > 1).then_some(homes)
+    }
+
+    fn pretended(pretence: Pretence) -> Self {
+        let nodes: Vec<Nodes> = (0..pretence.nodes).map(Nodes::one).collect();
+        let homes = Self::new(nodes, pretence.nodes.max(os::processors()), true, Some(pretence));
+        (0..homes.places.len()).for_each(|processor| homes.put(processor, processor % pretence.nodes, 0));
+        homes
+    }
+
+    fn new(nodes: Vec<Nodes>, processors: usize, huge_everywhere: bool, pretence: Option<Pretence>) -> Self {
+        let all = nodes.iter().flat_map(|home| home.iter().collect::<Vec<_>>()).collect();
+        let shards_each = (SHARDS.min(processors) / nodes.len().max(1)).max(1);
+        let places = (0..processors).map(|_| AtomicU32::new(UNKNOWN)).collect();
+        Self { nodes, all, shards_each, places, huge_everywhere, pretence }
+    }
+
+    fn put(&self, processor: usize, home: usize, rank: usize) {
+        let shard = home * self.shards_each + rank % self.shards_each;
+        if let Some(place) = self.places.get(processor) {
+            place.store((home as u32) << 16 | shard as u32, Relaxed);
+        }
+    }
+
+    /// Enters the processors that the machine has now.
+    fn learn(&self, machine: &Topology) {
+        for node in &machine.nodes {
+            let near = nearest(machine, &self.all, node);
+            let equal = self.nodes.iter().position(|home| *home == near);
+            let home = equal.or_else(|| self.nodes.iter().position(|home| !home.and(&near).is_empty()));
+            for (rank, processor) in node.processors.iter().enumerate() {
+                self.put(processor, home.unwrap_or(0), rank);
+            }
+        }
+    }
+
+    /// The place of the processor that runs this thread.
+    #[inline]
+    pub(crate) fn here(&self) -> Place {
+        let processor = if self.pretence.is_some() { os::pretended_processor() } else { os::current_processor() };
+        match self.places.get(processor).map_or(UNKNOWN, |place| place.load(Relaxed)) {
+            UNKNOWN => Place { home: 0, shard: 0 },
+            place => Place { home: (place >> 16) as u8, shard: (place & 0xffff) as usize },
+        }
+    }
+
+    /// The same, after a look where a processor is that was offline before.
+    pub(crate) fn look_here(&self) -> Place {
+        let processor = os::current_processor();
+        if self.places.get(processor).is_some_and(|place| place.load(Relaxed) == UNKNOWN) {
+            self.put(processor, 0, 0); // for good, where the kernel does not tell
+            self.learn(&Topology::read());
+        }
+        self.here()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(crate) fn shards(&self) -> usize {
+        self.nodes.len() * self.shards_each
+    }
+
+    /// The home that a shard serves.
+    pub(crate) fn of_shard(&self, shard: usize) -> u8 {
+        (shard / self.shards_each) as u8
+    }
+
+    /// Whether pages of memory that was not handed out may be there, as a neighbour's huge page reaches into it.
+    pub(crate) fn may_reach(&self, huge: bool) -> bool {
+        huge || self.huge_everywhere
+    }
+
+    /// Whether a page on `node` is away from `home`. Where no home is, as on nodes that came online later, it is not.
+    pub(crate) fn is_away(&self, home: u8, node: i32) -> bool {
+        let node = usize::try_from(node).unwrap_or(usize::MAX);
+        self.all.contains(node) && !self.nodes[usize::from(home)].contains(node)
+    }
+
+    /// Whether what this thread touches at `home` comes from there: no other policy was chosen for it.
+    ///
+    /// # Errors
+    /// Where the system does not tell.
+    pub(crate) fn policy_leads(&self, home: u8) -> Result<bool, Errno> {
+        if self.pretence.is_some() {
+            return Ok(true);
+        }
+        Ok(os::thread_policy()?.leads_to(&self.nodes[usize::from(home)]))
+    }
+
+    /// Whether `bytes` more could come from `home`: the thread's cpuset has it, and it has some left.
+    pub(crate) fn has_room(&self, home: u8, bytes: usize) -> bool {
+        if self.pretence.is_some() {
+            return true;
+        }
+        let nodes = &self.nodes[usize::from(home)];
+        let allowed = os::allowed_nodes().map_or(*nodes, |allowed| allowed.and(nodes));
+        allowed.iter().any(|node| os::free_memory_of(node).is_none_or(|(free, kept)| free > kept + bytes))
+    }
+
+    /// [`os::nodes_of`], or what is pretended of pages that are there.
+    pub(crate) fn nodes_of(&self, pages: &[usize], nodes: &mut [i32]) -> Result<(), Errno> {
+        os::nodes_of(pages, nodes)?;
+        if let Some(pretence) = self.pretence {
+            let there = pages.iter().zip(nodes).filter(|(_, node)| **node >= 0);
+            there.for_each(|(&page, node)| *node = (pretence.node_of)(page) as i32);
+        }
+        Ok(())
+    }
+}
+
+/// The nodes of `may` that are nearest to one.
+fn nearest(machine: &Topology, may: &Nodes, node: &Node) -> Nodes {
+    if may.contains(node.number) {
+        return Nodes::one(node.number);
+    }
+    let others = || machine.nodes.iter().zip(&node.distances).filter(|(other, _)| may.contains(other.number));
+    let Some(least) = others().map(|(_, &distance)| distance).min() else { return *may };
+    others().filter(|(_, distance)| **distance == least).map(|(other, _)| other.number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numa::topology::NodeMemory;
+
+    fn machine(distances: [[usize; 3]; 3], with_memory: &[usize]) -> Topology {
+        let memory = NodeMemory { total: 1, free: 1, available: 1 };
+        let node = |number: usize| Node {
+            number,
+            processors: [2 * number, 2 * number + 1].into_iter().collect(),
+            memory: with_memory.contains(&number).then_some(memory),
+            distances: distances[number].to_vec(),
+        };
+        Topology { nodes: (0..3).map(node).collect(), possible: Nodes::parse("0-2").unwrap() }
+    }
+
+    #[test]
+    fn a_node_without_memory_has_the_nearest_that_has_some() {
+        let near = |distances: [usize; 3]| {
+            let machine = machine([[10, 20, 20], [20, 10, 20], distances], &[0, 1]);
+            nearest(&machine, &machine.with_memory(), &machine.nodes[2]).to_string()
+        };
+        assert_eq!(
+            (near([20, 30, 10]), near([30, 20, 10]), near([20, 20, 10])),
+            ("0".into(), "1".into(), "0-1".into())
+        );
+    }
+
+    #[test]
+    fn each_shard_serves_one_home() {
+        let machine = machine([[10, 20, 20], [20, 10, 20], [20, 20, 10]], &[0, 2]);
+        let homes = Homes::new(vec![Nodes::one(0), Nodes::one(2), Nodes::parse("0,2").unwrap()], 8, false, None);
+        homes.learn(&machine);
+        let places: Vec<u32> = homes.places.iter().map(|place| place.load(Relaxed)).collect();
+        let home = |processor: usize| homes.of_shard(places[processor] as usize & 0xffff);
+        assert_eq!((0..6).map(home).collect::<Vec<_>>(), [0, 0, 2, 2, 1, 1]);
+        assert_eq!((0..6).map(|at| places[at] >> 16).collect::<Vec<_>>(), [0, 0, 2, 2, 1, 1]);
+        assert_eq!((places[6], homes.shards()), (UNKNOWN, 6));
+        assert!(homes.is_away(0, 2) && !homes.is_away(0, 1) && !homes.is_away(2, 0) && !homes.is_away(0, -2));
+    }
+}

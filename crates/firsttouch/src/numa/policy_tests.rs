@@ -1,0 +1,116 @@
+use super::{Orders, Outer, Policy};
+use crate::numa::axis::Axis;
+use crate::os::{Mode, Nodes};
+use crate::pages::receipt::Reason;
+
+fn nodes(text: &str) -> Nodes {
+    Nodes::parse(text).unwrap()
+}
+
+fn outer(allowed: &str, bounds: Option<&str>) -> Outer {
+    Outer { with_memory: nodes("0-3"), allowed: nodes(allowed), bounds: bounds.map(nodes) }
+}
+
+fn orders(text: &str, outer: &Outer) -> Result<Orders, Reason> {
+    Policy::parse(text).unwrap().within(outer)
+}
+
+#[test]
+fn policies_are_read_and_written_alike() {
+    for text in
+        ["bind:0-1", "bind:all", "preferred:1", "interleave:all", "interleave:0,2", "local", "blocked:0", "blocked:-1"]
+    {
+        assert_eq!(Policy::parse(text).unwrap().to_string(), text);
+    }
+    assert_eq!(Policy::parse(" 1 ").unwrap().to_string(), "bind:1");
+    assert_eq!(Policy::parse("Interleave: 0-1").unwrap().to_string(), "interleave:0-1");
+}
+
+#[test]
+fn what_is_no_policy_is_refused_with_what_is() {
+    for text in [
+        "",
+        "bnid:0",
+        "bind",
+        "bind:",
+        "bind:x",
+        "bind:1-0",
+        "bind:-1",
+        "-1",
+        "preferred",
+        "preferred:0-1",
+        "local:1",
+        "blocked",
+        "blocked:x",
+        "blocked:--1",
+        "blocked:+1",
+        "interleave",
+        "1024",
+        "99999999999999999999",
+        "1.5",
+        "+1",
+        "default",
+    ] {
+        let message = Policy::parse(text).expect_err(text);
+        assert!(message.contains(&format!("{text:?}")) && message.contains("\"bind:0-1\""), "{message}");
+    }
+}
+
+#[test]
+fn what_was_decided_outside_is_never_widened() {
+    let free = outer("0-3", None);
+    assert_eq!(orders("bind:1-2", &free).unwrap().nodes, nodes("1-2"));
+    assert_eq!(orders("interleave:all", &free).unwrap().nodes, nodes("0-3"));
+    assert_eq!(orders("local", &free).unwrap().mode, Mode::Local);
+
+    let cpuset = outer("0-1", None);
+    assert_eq!(orders("bind:2", &cpuset), Err(Reason::Cpuset));
+    let clipped = orders("bind:1-2", &cpuset).unwrap();
+    assert_eq!((clipped.nodes, clipped.clipped), (nodes("1"), true));
+    assert_eq!(orders("interleave:all", &cpuset).unwrap().nodes, nodes("0-1"));
+
+    let numactl = outer("0-3", Some("0,3"));
+    assert_eq!(orders("bind:1", &numactl), Err(Reason::OuterPolicy));
+    assert_eq!(orders("preferred:0", &numactl), Err(Reason::OuterPolicy));
+    let local = orders("local", &numactl).unwrap();
+    assert_eq!((local.mode, local.nodes), (Mode::Bind, nodes("0,3")));
+    assert_eq!(orders("blocked:0", &numactl).unwrap().nodes, nodes("0,3"));
+}
+
+#[test]
+fn slabs_cover_everything_and_end_at_pages() {
+    let four = orders("blocked:0", &outer("0-3", None)).unwrap();
+    for (size, page) in [(4096, 4096), (8192, 4096), (1 << 20, 4096), ((1 << 20) + 4096, 4096), (5 << 21, 2 << 20)] {
+        let ranges = four.ranges(size, page);
+        let mut at = 0;
+        for &(from, len, node) in &ranges {
+            assert_eq!((from, from % page, node.len()), (at, 0, 1));
+            at += len;
+        }
+        assert_eq!(at, size);
+    }
+    assert_eq!(four.ranges(1 << 20, 4096).len(), 4);
+    assert_eq!(orders("bind:1", &outer("0-3", None)).unwrap().ranges(8192, 4096), [(0, 8192, nodes("1"))]);
+}
+
+#[test]
+fn slabs_along_an_inner_axis_return_in_every_row() {
+    let two = orders("blocked:1", &outer("0-1", None)).unwrap();
+    let rows = Orders { axis: Some(Axis { stride: 4096, items: 6 }), ..two };
+    let lengths: Vec<_> = rows.ranges(4 * 6 * 4096, 4096).iter().map(|&(_, len, node)| (len / 4096, node)).collect();
+    assert_eq!(lengths, [(3, nodes("0")), (3, nodes("1"))].repeat(4));
+    for page in 0..24 {
+        assert_eq!(rows.target(page * 4096 + 100, 24 * 4096), Some(page % 6 / 3));
+    }
+    // Items smaller than a page: a page lies where its first byte belongs.
+    let small = Orders { axis: Some(Axis { stride: 8, items: 1024 }), ..two };
+    let ranges = small.ranges(4 * 8192, 4096);
+    assert_eq!(ranges.len(), 8);
+    assert!(
+        ranges
+            .iter()
+            .all(|&(from, len, node)| len == 4096 && small.target(from, 32768) == Some(node.iter().next().unwrap()))
+    );
+    let tiny = Orders { axis: Some(Axis { stride: 1, items: 2 }), ..two };
+    assert_eq!(tiny.ranges(8192, 4096), [(0, 8192, nodes("0"))]);
+}

@@ -1,0 +1,161 @@
+//! Pages that are there already: on which node, and onto another.
+
+use crate::heap::proofs;
+use crate::numa::policy::Orders;
+use crate::os::{self, Errno, Mode};
+use crate::pages::receipt::Reason;
+use crate::pages::touch::GoOn;
+
+pub use crate::numa::axis::Axis;
+
+/// Pages asked about at a time.
+const BATCH: usize = 8192;
+/// A page that somebody holds for a moment is tried so often.
+const TRIES: usize = 3;
+
+/// Bytes, by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Migration {
+    /// Went to their node.
+    pub moved: usize,
+    /// Were there before.
+    pub stayed: usize,
+    /// Are not real yet, or the kernel's page of zeros.
+    pub absent: usize,
+    /// Could not be moved.
+    pub failed: usize,
+    /// Why the last of these could not.
+    pub why_not: Option<Reason>,
+}
+
+/// The whole pages that some bytes lie on.
+pub fn whole_pages(address: usize, size: usize) -> (usize, usize) {
+    let page = os::page_size();
+    let start = address & !(page - 1);
+    (start, if size == 0 { 0 } else { (address + size).next_multiple_of(page) - start })
+}
+
+/// Bytes of whole pages that are not there yet; all where the kernel does not tell.
+pub fn missing(address: usize, size: usize) -> usize {
+    const PAGES: usize = 4096;
+    let (page, mut there) = (os::page_size(), 0);
+    for from in (0..size).step_by(PAGES * page) {
+        there += os::resident_pages(address + from, (PAGES * page).min(size - from)).unwrap_or(0) * page;
+    }
+    size.saturating_sub(there)
+}
+
+/// The node of every page in a range; an error of the kernel's as a negative number: -2 (ENOENT) and -14 (EFAULT) say
+/// that nothing of our own is there.
+///
+/// # Errors
+/// Where the kernel or the container does not tell.
+pub fn nodes_of(address: usize, size: usize) -> Result<Vec<i32>, Errno> {
+    let page = os::page_size();
+    let mut nodes = Vec::new();
+    nodes.try_reserve_exact(size.div_ceil(page)).map_err(|_| Errno::NO_MEMORY)?;
+    nodes.resize(size.div_ceil(page), 0);
+    for (at, part) in nodes.chunks_mut(BATCH).enumerate() {
+        let pages: Vec<usize> = (0..part.len()).map(|n| address + (at * BATCH + n) * page).collect();
+        os::move_pages(&pages, None, part)?;
+        if part.contains(&-Errno::NOTHING_THERE.0) && wake_hidden(&pages, part) {
+            os::move_pages(&pages, None, part)?;
+        }
+    }
+    Ok(nodes)
+}
+
+/// Makes the kernel see pages that it hides from itself: Linux 6.1 to 6.5 say of a page that AutoNUMA has unmapped, to
+/// see who uses it, that it is not there. Populating what is there already makes nothing real. Whether there were any.
+fn wake_hidden(pages: &[usize], nodes: &[i32]) -> bool {
+    let page = os::page_size();
+    let seen = nodes.iter().filter(|&&node| node >= 0).count();
+    let there: usize = pages.chunks(4096).map(|run| os::resident_pages(run[0], run.len() * page).unwrap_or(0)).sum();
+    if there <= seen {
+        return false;
+    }
+    let missing = pages.iter().zip(nodes).filter(|&(_, &node)| node == -Errno::NOTHING_THERE.0);
+    for (&address, _) in missing.filter(|&(&address, _)| os::resident_pages(address, page) == Ok(1)) {
+        let _ = os::populate(address, page, false);
+    }
+    true
+}
+
+/// Moves the pages of a range to where `orders` say; slabs follow `axis`, or the bytes where there is none.
+///
+/// # Errors
+/// Where the kernel or the container does not let anybody move, or `go_on` says no.
+pub fn migrate(
+    range: (usize, usize),
+    orders: &Orders,
+    axis: Option<Axis>,
+    go_on: GoOn<'_>,
+) -> Result<Migration, Errno> {
+    let orders = &Orders { axis: axis.or(orders.axis), ..*orders };
+    let page = os::page_size();
+    let (start, size) = whole_pages(range.0, range.1);
+    proofs::doubt(start, size);
+    let targets: Vec<usize> = orders.nodes.iter().collect();
+    // A huge page goes as a whole, and page by page it would go to and fro.
+    let spread = orders.slabs || orders.mode == Mode::Interleave;
+    let unit = if spread && has_huge_pages(start, start + size) { os::huge_page_size().unwrap_or(page) } else { page };
+    let mut sum = Migration::default();
+    for from in (0..size).step_by(BATCH * page) {
+        let (first, len) = (start + from, (BATCH * page).min(size - from));
+        let before = nodes_of(first, len)?;
+        for tries in 1..=TRIES {
+            let mut left: Vec<(usize, i32)> = Vec::new();
+            for (at, node) in nodes_of(first, len)?.into_iter().enumerate().filter(|&(_, node)| node >= 0) {
+                let address = first + at * page;
+                let offset = (address - address % unit).saturating_sub(range.0);
+                let to = match (orders.slabs, orders.mode) {
+                    (true, _) => orders.target(offset, range.1),
+                    (_, Mode::Interleave) => targets.get(address / unit % targets.len()).copied(),
+                    (_, Mode::Local) => Some(os::current_node()),
+                    _ => None,
+                };
+                if to.is_some_and(|to| to as i32 != node) || !orders.nodes.contains(node as usize) {
+                    left.push((address, to.unwrap_or(targets[address / unit % targets.len()]) as i32));
+                }
+            }
+            if left.is_empty() {
+                break;
+            }
+            let (pages, nodes): (Vec<usize>, Vec<i32>) = left.into_iter().unzip();
+            let mut status = vec![0; pages.len()];
+            os::move_pages(&pages, Some(&nodes), &mut status)?;
+            let mut found = vec![0; pages.len()];
+            os::move_pages(&pages, None, &mut found)?;
+            let stuck: Vec<i32> = (0..pages.len()).filter(|&at| found[at] != nodes[at]).map(|at| status[at]).collect();
+            if stuck.is_empty() {
+                break;
+            }
+            if tries == TRIES {
+                sum.failed += stuck.len() * page;
+                sum.why_not = stuck.last().map(|&status| Reason::of(Errno(-status.min(0))));
+            }
+        }
+        let after = nodes_of(first, len)?;
+        sum.absent += after.iter().filter(|&&node| node < 0).count() * page;
+        sum.moved += before.iter().zip(&after).filter(|&(a, b)| a != b && *b >= 0).count() * page;
+        if !go_on(from) {
+            return Err(Errno::INTERRUPTED);
+        }
+    }
+    sum.stayed = size.saturating_sub(sum.absent + sum.moved + sum.failed);
+    Ok(sum)
+}
+
+/// Whether some of the mappings between two addresses stand on transparent huge pages.
+fn has_huge_pages(start: usize, end: usize) -> bool {
+    let text = os::system_file("/proc/self/smaps").unwrap_or_default();
+    let mut ours = false;
+    text.lines().any(|line| {
+        let hex = |text: &str| usize::from_str_radix(text, 16).ok();
+        let range = line.split(' ').next().and_then(|word| word.split_once('-'));
+        if let Some((Some(from), Some(to))) = range.map(|(from, to)| (hex(from), hex(to))) {
+            ours = from < end && start < to;
+        }
+        ours && line.strip_prefix("AnonHugePages:").is_some_and(|rest| rest.trim() != "0 kB")
+    })
+}

@@ -1,0 +1,39 @@
+//! What is available: of the machine, of its memory cgroup, on the nodes.
+
+use super::nodes::with_memory;
+use crate::failure::{self, AllocError, Limit};
+use crate::numa::policy::Orders;
+use crate::numa::topology::Topology;
+use crate::os;
+use crate::pages::page::Page;
+use crate::pages::receipt::Receipt;
+
+/// Looking at what is available pays from so many bytes on.
+pub(super) const LOOK: usize = 4 << 20;
+
+/// The error where fewer than `size` bytes are available, before the kernel has to kill somebody.
+pub(super) fn enough(size: usize, orders: Option<&Orders>, receipt: &Receipt, what: &str) -> Result<(), AllocError> {
+    if matches!(receipt.page, Page::Explicit(_)) || size < LOOK {
+        return Ok(()); // reserved already, or not worth the look
+    }
+    let machine = os::headroom();
+    // A look at one node is worth it only where there are others.
+    let bound = orders.filter(|orders| orders.mode == os::Mode::Bind && orders.nodes != with_memory());
+    let nodes = bound.map_or(usize::MAX, |orders| Topology::read().available_on(&orders.nodes));
+    let available = machine.min(nodes);
+    let tables = size / 256; // about
+    if size + tables <= available {
+        return Ok(());
+    }
+    let error = AllocError::new(receipt.asked, Limit::Available { available });
+    let whose = match bound {
+        Some(orders) if nodes < machine => format!("on nodes {}", orders.nodes),
+        _ => "in this machine or its memory cgroup".into(),
+    };
+    let reason = format!(
+        "{size} bytes are to be real at once ({what}), with about {tables} for the kernel's tables, and {available} are \
+         available {whose}"
+    );
+    failure::explain(error, reason);
+    Err(error)
+}

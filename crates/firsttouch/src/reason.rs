@@ -1,0 +1,133 @@
+//! Why something that was asked for is not so, in words.
+
+use crate::os::Errno;
+use std::fmt;
+
+/// Why something was not granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The block is smaller than one such page.
+    Small,
+    /// Whole pages would be much larger than the block.
+    Waste,
+    /// The block is to begin at a multiple of more than such a page.
+    Alignment,
+    /// The pool of explicit huge pages has too few.
+    Pool,
+    /// The nodes have too few such pages.
+    Node,
+    /// Transparent huge pages are off.
+    Off,
+    /// Transparent huge pages are off for shared memory.
+    OffShared,
+    /// The system does not permit it.
+    NotPermitted,
+    /// The thread's memory policy does not allow these nodes.
+    OuterPolicy,
+    /// The cpuset does not allow these nodes.
+    Cpuset,
+    /// Nobody said how the array's axes lie.
+    Axis,
+    /// The kernel lacks it.
+    Unsupported,
+    /// Somebody interrupted it.
+    Interrupted,
+    /// The process may not lock so much.
+    LockLimit,
+    /// The kernel's error.
+    Errno(i32),
+}
+
+impl Reason {
+    /// What an error of the kernel's stands for.
+    pub fn of(error: Errno) -> Self {
+        match error {
+            Errno::NOT_PERMITTED => Self::NotPermitted,
+            Errno::NO_CALL | Errno::UNSUPPORTED => Self::Unsupported,
+            Errno::INTERRUPTED => Self::Interrupted,
+            Errno(code) => Self::Errno(code),
+        }
+    }
+
+    /// Whether the system refused. What does not suit a small block is no refusal.
+    pub fn is_refusal(&self) -> bool {
+        !matches!(self, Self::Small | Self::Waste)
+    }
+
+    /// Its place among all, from 1.
+    pub(crate) fn index(&self) -> usize {
+        match self {
+            Self::Small => 1,
+            Self::Waste => 2,
+            Self::Alignment => 3,
+            Self::Pool => 4,
+            Self::Node => 5,
+            Self::Off => 6,
+            Self::OffShared => 7,
+            Self::NotPermitted => 8,
+            Self::OuterPolicy => 9,
+            Self::Cpuset => 10,
+            Self::Axis => 11,
+            Self::Unsupported => 12,
+            Self::Interrupted => 13,
+            Self::LockLimit => 14,
+            Self::Errno(_) => 15,
+        }
+    }
+
+    /// Every one, in that order.
+    pub(crate) const ALL: [Self; 15] = [
+        Self::Small,
+        Self::Waste,
+        Self::Alignment,
+        Self::Pool,
+        Self::Node,
+        Self::Off,
+        Self::OffShared,
+        Self::NotPermitted,
+        Self::OuterPolicy,
+        Self::Cpuset,
+        Self::Axis,
+        Self::Unsupported,
+        Self::Interrupted,
+        Self::LockLimit,
+        Self::Errno(0),
+    ];
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Small => write!(f, "the block is smaller than one such page"),
+            Self::Waste => write!(f, "whole pages would be more than an eighth larger than the block"),
+            Self::Alignment => write!(f, "the block begins at a multiple of more than such a page"),
+            Self::Pool => write!(f, "the kernel's pool has too few (/sys/kernel/mm/hugepages: nr_hugepages)"),
+            Self::Node => write!(f, "the nodes asked for have too few of them free"),
+            Self::Off => write!(f, "/sys/kernel/mm/transparent_hugepage/enabled says never"),
+            Self::OffShared => {
+                write!(f, "/sys/kernel/mm/transparent_hugepage/shmem_enabled gives shared memory none")
+            }
+            Self::NotPermitted => write!(f, "the system does not permit it (EPERM, as containers do by seccomp)"),
+            Self::OuterPolicy => write!(f, "the memory policy that the process was started with keeps to other nodes"),
+            Self::Cpuset => write!(f, "the cpuset leaves other nodes only"),
+            Self::Axis => write!(f, "here bytes are known and no axes, so the slabs are of bytes"),
+            Self::Unsupported => write!(f, "the kernel can't"),
+            Self::Interrupted => write!(f, "it was interrupted"),
+            Self::LockLimit => write!(f, "RLIMIT_MEMLOCK does not allow so much (ulimit -l)"),
+            Self::Errno(0) => write!(f, "the kernel refused"),
+            Self::Errno(code) => write!(f, "the kernel refused: {}", std::io::Error::from_raw_os_error(*code)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Reason;
+
+    #[test]
+    fn reasons_have_their_places() {
+        for (at, reason) in Reason::ALL.iter().enumerate() {
+            assert_eq!(reason.index(), at + 1);
+        }
+    }
+}
