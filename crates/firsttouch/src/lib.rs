@@ -9,6 +9,7 @@
 pub mod adaptors;
 pub mod allocator;
 pub mod arena;
+pub mod expression;
 pub mod failure;
 pub mod heap;
 pub mod layout;
