@@ -9,7 +9,7 @@ def main() -> int:
     """Run the command line: what the script ``firsttouch`` calls."""
     global _started
     _started = True
-    from firsttouch.cli.main import main
+    from firsttouch.tools.cli.main import main
 
     return main()
 

@@ -40,13 +40,13 @@ else:  # `firsttouch run` only starts a program: it may end without NumPy, whose
 
 def load_ipython_extension(shell: "Any") -> None:
     """``%load_ext firsttouch``: the magics ``%firsttouch`` and ``%%firsttouch``."""
-    from firsttouch import notebook
+    from firsttouch import ipython
 
-    notebook.load(shell)
+    ipython.load(shell)
 
 
 def unload_ipython_extension(shell: "Any") -> None:
     """``%unload_ext firsttouch``; what was installed stays."""
-    from firsttouch import notebook
+    from firsttouch import ipython
 
-    notebook.unload(shell)
+    ipython.unload(shell)

@@ -6,6 +6,6 @@ import sys
 if not sys.flags.safe_path:
     del sys.path[0]
 
-from firsttouch.cli.main import main
+from firsttouch.tools.cli.main import main
 
 raise SystemExit(main())

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import disjoint_base
 
-from firsttouch.scratch.kinds import OwnScratch
+from firsttouch.buffers.kinds import OwnScratch
 
 __all__ = [
     "BACKEND",
@@ -25,6 +25,7 @@ __all__ = [
     "aligned",
     "calloc",
     "collapse_range",
+    "cool",
     "current",
     "current_node",
     "default_pool",
@@ -107,7 +108,6 @@ __all__ = [
     "upstream",
     "watch_faults",
     "zeros",
-    "cool",
 ]
 
 _Shape: typing.TypeAlias = typing.SupportsIndex | typing.Sequence[typing.SupportsIndex]

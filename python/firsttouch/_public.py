@@ -6,7 +6,6 @@ and a file that a program cannot read any more once it has given up its rights. 
 neighbours (matplotlib, Numba, IPython), which whoever names them has asked for.
 """
 
-from firsttouch import _native as _native
 from firsttouch._firsttouch import (
     Allocator,
     Buffer,
@@ -23,6 +22,8 @@ from firsttouch._firsttouch import (
     scratch_from_table,
     zeros,
 )
+from firsttouch._internal import registration as _registration  # noqa: F401 (it registers when it is imported)
+from firsttouch._internal.reports import Failure, Stats, stats
 from firsttouch.adaptors import filled, guarded, limited, pool, tracked
 from firsttouch.allocators import (
     aligned,
@@ -35,7 +36,7 @@ from firsttouch.allocators import (
     numpy_default,
     pages,
 )
-from firsttouch.creation import (
+from firsttouch.arrays import (
     arange,
     array,
     asarray,
@@ -50,18 +51,11 @@ from firsttouch.creation import (
     ones_like,
     zeros_like,
 )
-from firsttouch.gauge import Measured, measure
-from firsttouch.own import AllocatorLike, OwnAllocator
-from firsttouch.placement.arrays import collapse, migrate, receipt, receipts, touch
-from firsttouch.placement.nodes import run_on, topology
-from firsttouch.placement.policies import Policy
-from firsttouch.process import get_allocator, install, is_installed, last_failure, trim, uninstall
-from firsttouch.reports import Failure, Stats, stats
-from firsttouch.scopes import use
-from firsttouch.scratch.default import default_buffer, using_buffer
-from firsttouch.scratch.errors import EscapeError, EscapeWarning
-from firsttouch.sharing import SharedArrayError, share, shared
-from firsttouch.sight import (
+from firsttouch.buffers.default import default_buffer, using_buffer
+from firsttouch.buffers.errors import EscapeError, EscapeWarning
+from firsttouch.context import use
+from firsttouch.custom import AllocatorLike, OwnAllocator
+from firsttouch.inspection import (
     Inspection,
     NotBackedWarning,
     PageSource,
@@ -72,6 +66,12 @@ from firsttouch.sight import (
     pagemap,
     plot_pagemap,
 )
+from firsttouch.placement.arrays import collapse, migrate, receipt, receipts, touch
+from firsttouch.placement.nodes import run_on, topology
+from firsttouch.placement.policies import Policy
+from firsttouch.process import get_allocator, install, is_installed, last_failure, trim, uninstall
+from firsttouch.profiling import Measured, measure
+from firsttouch.sharing import SharedArrayError, share, shared
 
 __all__ = [
     "Allocator",

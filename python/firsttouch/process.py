@@ -9,9 +9,9 @@ import numpy as np
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
-from firsttouch.checking import chosen
-from firsttouch.own import AllocatorLike
-from firsttouch.reports import Failure
+from firsttouch._internal.reports import Failure
+from firsttouch._internal.resolve import chosen
+from firsttouch.custom import AllocatorLike
 
 
 def install(allocator: AllocatorLike | None = None) -> None:

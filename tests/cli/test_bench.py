@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from firsttouch.experiments import NAMES
+from firsttouch.tools.bench import NAMES
 
 from .conftest import Start, clean_environment
 
@@ -82,7 +82,7 @@ def test_quiet_is_the_answer_in_words(firsttouch: Start) -> None:
 WITHOUT_RICH = """
 import sys
 sys.modules["rich"] = None
-from firsttouch.cli.main import main
+from firsttouch.tools.cli.main import main
 sys.exit(main(["bench", "refill"]))
 """
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from firsttouch.cli import info
-from firsttouch.cli.info import cgroup, hugepages, kernel, libc, numa, pages
+from firsttouch.tools.cli import info
+from firsttouch.tools.cli.info import cgroup, hugepages, kernel, libc, numa, pages
 
 Tree = Callable[[dict[str, str]], Path]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from firsttouch.cli import info
-from firsttouch.measuring import sizes
+from firsttouch.tools.cli import info
+from firsttouch.tools.measuring import sizes
 
 from .conftest import Start, clean_environment
 
@@ -21,7 +21,7 @@ Write = Callable[[str, str], Path]
 WITHOUT = """
 import sys
 sys.modules["numpy"] = None
-from firsttouch.cli.main import main
+from firsttouch.tools.cli.main import main
 raise SystemExit(main())
 """
 
@@ -70,7 +70,7 @@ def test_an_unmounted_proc_is_no_good_news(tmp_path: Path) -> None:
 
 def test_sentences_are_not_broken_within_words() -> None:
     rich = pytest.importorskip("rich.console")
-    from firsttouch.measuring.console import say
+    from firsttouch.tools.measuring.console import say
 
     stream = io.StringIO()
     console = rich.Console(file=stream, width=40, highlight=False, markup=False, force_terminal=True, color_system=None)

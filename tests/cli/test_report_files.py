@@ -52,7 +52,7 @@ def test_place_that_is_not_there_is_refused_before_the_program_runs(
 
 
 def test_a_read_only_file_system_is_called_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from firsttouch.cli import report_file
+    from firsttouch.tools.cli import report_file
 
     usual = os.statvfs(tmp_path)
     monkeypatch.setattr(os, "access", lambda *_: False)

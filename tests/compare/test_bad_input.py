@@ -169,7 +169,7 @@ def test_a_mistake_gets_one_line_before_anything_runs(
 ) -> None:
     pytest.importorskip("rich")
     pytest.importorskip("matplotlib")
-    from firsttouch.cli.main import main
+    from firsttouch.tools.cli.main import main
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.py").write_text("open('it-ran', 'w')")
@@ -186,7 +186,7 @@ def test_without_rich_one_line_says_what_to_install() -> None:
     code = """
         import sys
         sys.modules["rich"] = None
-        from firsttouch.cli.main import main
+        from firsttouch.tools.cli.main import main
         sys.exit(main(["compare", "-c", "1"]))
     """
     done = programs.start(code, prologue="")

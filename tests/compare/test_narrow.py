@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from firsttouch.measuring.report import Table
+from firsttouch.tools.measuring.report import Table
 
 pytest.importorskip("rich")
 
@@ -14,7 +14,7 @@ TABLE = Table("Medians", ("allocator", "wall time", "speed-up (95 %)"), [("NumPy
 def shown(width: int) -> str:
     from rich.console import Console
 
-    from firsttouch.measuring.console import show
+    from firsttouch.tools.measuring.console import show
 
     stream = io.StringIO()
     show(TABLE, Console(file=stream, width=width, highlight=False, markup=False))
@@ -46,7 +46,7 @@ WIDE = Table(
 def test_no_cell_is_broken_at_any_width(width: int) -> None:
     from rich.console import Console
 
-    from firsttouch.measuring.console import show
+    from firsttouch.tools.measuring.console import show
 
     stream = io.StringIO()
     show(WIDE, Console(file=stream, width=width, highlight=False, markup=False))

@@ -26,15 +26,15 @@ while True: pass
 SHELL = f'"{sys.executable}" spin.py MARKER & wait'
 
 WORKER = """
-from firsttouch.measuring.contenders import NUMPY
-from firsttouch.measuring.rounds import Call, Worker
+from firsttouch.tools.measuring.contenders import NUMPY
+from firsttouch.tools.measuring.rounds import Call, Worker
 with Worker(NUMPY) as worker:
     worker.ask(Call("runpy", "run_path", {"path_name": "spin.py"}))
 """
 
 FORKED = """
 import runpy
-from firsttouch.measuring.forked import forked
+from firsttouch.tools.measuring.forked import forked
 forked(lambda: runpy.run_path("spin.py"))
 """
 

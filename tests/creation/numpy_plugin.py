@@ -21,9 +21,9 @@ __all__ = ["pytest_collectreport", "pytest_runtest_logreport", "pytest_sessionfi
 
 if WAY != "plain":
     import firsttouch
-    from firsttouch import _firsttouch, creation
+    from firsttouch import _firsttouch, arrays
 
-    for name in creation.__all__:
+    for name in arrays.__all__:
         setattr(np, name, getattr(firsttouch, name))
     serving = firsttouch.malloc() if WAY == "current" else _firsttouch.default_pool()
     if WAY == "current":
@@ -34,5 +34,5 @@ if WAY != "plain":
 def pytest_sessionfinish() -> Iterator[None]:
     if WAY != "plain":
         assert firsttouch.get_allocator() == serving
-        assert all(getattr(np, name) is getattr(firsttouch, name) for name in creation.__all__)
+        assert all(getattr(np, name) is getattr(firsttouch, name) for name in arrays.__all__)
     return (yield from write_outcomes())

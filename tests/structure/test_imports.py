@@ -7,25 +7,13 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[2] / "python" / "firsttouch"
 
 #: What stands behind the command line and the plugins, where programs of users do not come by.
-TOOLS = (
-    "cli",
-    "comparing",
-    "experiments",
-    "measuring",
-    "tracing",
-    "dask",
-    "numba",
-    "notebook",
-    "pytest_plugin",
-    "asv",
-    "__main__",
-)
+TOOLS = ("tools", "dask", "numba", "ipython", "pytest_plugin", "asv", "__main__")
 
 #: Heavy neighbours, which are loaded for whoever asks for them: (the file that imports, what it imports).
 LAZY = {
     ("firsttouch", "firsttouch._public"),  # the command line's own process, see there
-    ("firsttouch", "firsttouch.notebook"),  # brings IPython
-    ("firsttouch.scratch.compiled", "firsttouch.numba"),  # brings Numba
+    ("firsttouch", "firsttouch.ipython"),  # brings IPython
+    ("firsttouch.buffers.compiled", "firsttouch.numba"),  # brings Numba
 }
 
 

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from firsttouch import _firsttouch, arguments, expressions
+from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
-from firsttouch.checking import FACTORIES, checked
+from firsttouch._internal import expressions
+from firsttouch._internal import validation as arguments
+from firsttouch._internal.resolve import FACTORIES, checked
 
 _CALLER = "ArrayMemory()"
 _HUGE = (True, False, "thp", "2M", "1G")

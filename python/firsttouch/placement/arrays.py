@@ -7,7 +7,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from firsttouch import _firsttouch, arguments
+from firsttouch import _firsttouch
+from firsttouch._internal import validation as arguments
 from firsttouch.placement.axes import axis_of
 from firsttouch.placement.bar import bar
 from firsttouch.placement.policies import PolicyLike, policy

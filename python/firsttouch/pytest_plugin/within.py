@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Literal
 
-from firsttouch.arguments import Size
-from firsttouch.gauge import Measured, checked, measure
+from firsttouch._internal.validation import Size
+from firsttouch.profiling import Measured, checked, measure
 
 
 class within(measure):

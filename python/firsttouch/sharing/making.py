@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from firsttouch import _firsttouch, arguments
+from firsttouch import _firsttouch
 from firsttouch._firsttouch import SharedMapping
+from firsttouch._internal import validation
 from firsttouch.placement.pages import placed
 from firsttouch.sharing import with_dask
 from firsttouch.sharing.arrays import SharedArray, mapping_of, on
@@ -25,7 +26,7 @@ def zeros(shape: Any, dtype: Any, order: Any, huge: Any, numa: Any, populate: An
     kind = model.dtype
     if kind.hasobject:
         raise TypeError(f"an array of {kind} can't be shared: its items are addresses, which mean nothing elsewhere")
-    arguments.one_of("order", order, ("C", "F"))
+    validation.one_of("order", order, ("C", "F"))
     dims = (*_dims(shape), *model.shape[1:])
     nbytes = math.prod(dims) * kind.itemsize
     if nbytes > _MOST:
