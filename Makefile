@@ -3,6 +3,7 @@
 #   PYTHON=/path/to/python3   the Python to use (default: the newest one found, see .ci/find-python)
 #   PYTEST_ARGS="-k pool"     more options for pytest (-n 0: in one process)
 #   LOCK=oldest               the lock that `make test-quick` uses: oldest (NumPy 2.0) or test (the newest)
+#   SELECT=quick              which marks `make test-quick` runs
 #   ROUNDS=9                  counted runs of each in `make demo`
 
 SHELL := /bin/sh
@@ -12,6 +13,7 @@ SHELL := /bin/sh
 
 PYTEST_ARGS ?=
 LOCK ?= oldest
+SELECT ?= quick
 ROUNDS ?= 5
 TEST := .venv-test
 QUICK := .venv-quick-$(LOCK)
@@ -147,8 +149,15 @@ $(TEST)/numpy-suite-passed: $(TEST)/installed $(suite_files)
 
 .PHONY: test-quick
 test-quick: $(QUICK)/installed ## the quick tests on another Python (PYTHON=) and NumPy (LOCK=)
-	$(call tests,quick tests with requirements/$(LOCK).txt,$(call in,$(QUICK)) -m pytest -n auto --dist loadfile -m quick \
+	$(call tests,quick tests with requirements/$(LOCK).txt,$(call in,$(QUICK)) -m pytest -n auto --dist loadfile -m '$(SELECT)' \
 	    --ignore tests/numpy_suite $(PYTEST_ARGS))
+
+# What traces, replays or swaps NumPy's handler depends on NumPy's own functions, which no minor version promises to keep.
+NUMPYS ?= oldest numpy-2.1 numpy-2.2 numpy-2.3 numpy-2.4
+.PHONY: test-numpys
+test-numpys: ## the tests that trace, replay and swap the handler, on every minor NumPy before the newest
+	@for lock in $(NUMPYS); do $(MAKE) --no-print-directory test-quick LOCK=$$lock SELECT='not slow' \
+	    PYTEST_ARGS='tests/trace tests/handlers tests/process $(PYTEST_ARGS)' || exit 1; done
 
 .PHONY: test-numa
 test-numa: $(TEST)/installed ## boot machines with several NUMA nodes (qemu) and test placement in them

@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.experiments import CLASSIC, EVERY
-from firsttouch.experiments.settings import Settings
-from firsttouch.measuring.conduct import conduct
-from firsttouch.measuring.machine import available, describe
-from firsttouch.measuring.process import touch
-from firsttouch.measuring.report import Section, machine_markdown, write
+from firsttouch.tools.bench.settings import Settings
+from firsttouch.tools.measuring.conduct import conduct
+from firsttouch.tools.measuring.machine import available, describe
+from firsttouch.tools.measuring.process import touch
+from firsttouch.tools.measuring.report import Section, machine_markdown, write
 
 
 def parse() -> argparse.Namespace:
@@ -35,7 +35,7 @@ def parse() -> argparse.Namespace:
 def run(name: str, quick: bool) -> Section:
     """One experiment, with a line on how it was run."""
     if name in CLASSIC:
-        classic = importlib.import_module(f"firsttouch.experiments.{CLASSIC[name]}")
+        classic = importlib.import_module(f"firsttouch.tools.bench.{CLASSIC[name]}")
         section = conduct(lambda: classic.run(Settings(quick)), quick)
         return replace(section, name=name, title=f"firsttouch bench {CLASSIC[name]}: {section.title}")
     module = importlib.import_module(f"benchmarks.experiments.{name}")

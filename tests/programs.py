@@ -13,7 +13,10 @@ ROOT = Path(__file__).resolve().parents[1]
 Finished = subprocess.CompletedProcess[str]
 
 #: Whatever the test run itself inherited must not decide what a program sees.
-_FOREIGN = ("FIRSTTOUCH_", "MALLOC_", "PYTHON", "GLIBC_", "LD_PRELOAD", "OMP_", "OPENBLAS_")
+_FOREIGN = (
+    *("FIRSTTOUCH_", "MALLOC_", "PYTHON", "GLIBC_", "LD_PRELOAD", "OMP_", "OPENBLAS_"),
+    *("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "PYTEST_"),
+)
 
 #: What programs begin with. One thread of BLAS, so that only the program's own threads are there.
 _PROLOGUE = "import numpy as np\nimport firsttouch as ft\nfrom tests import probe\n"

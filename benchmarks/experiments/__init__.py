@@ -1,6 +1,6 @@
 """One experiment a file; the file's name is the experiment's name on the command line."""
 
-from firsttouch.experiments import NAMES as BENCH
+from firsttouch.tools.bench import NAMES as BENCH
 
 NAMES = (
     "add",

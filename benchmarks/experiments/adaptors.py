@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from benchmarks.tasks.adaptors import STACKS
-from firsttouch.measuring.contenders import NUMPY
-from firsttouch.measuring.report import Section, Table
-from firsttouch.measuring.rounds import Call, Plan, collect
-from firsttouch.measuring.sizes import KIB, MIB, name
-from firsttouch.measuring.statistics import Matrix, judge, median
+from firsttouch.tools.measuring.contenders import NUMPY
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.sizes import KIB, MIB, name
+from firsttouch.tools.measuring.statistics import Matrix, judge, median
 
 BAR = 1.03
 BASE, TRACKED = "pool()", "tracked(pool())"

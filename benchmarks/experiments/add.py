@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from firsttouch.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, TUNED_GLIBC, Contender, peers, preloaded
-from firsttouch.measuring.report import Section, Table
-from firsttouch.measuring.rounds import Call, Plan, Samples, collect
-from firsttouch.measuring.sizes import EXPRESSIONS, QUICK, fitting, name
-from firsttouch.measuring.statistics import Matrix, judge, losses, median
+from firsttouch.tools.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, TUNED_GLIBC, Contender, peers, preloaded
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call, Plan, Samples, collect
+from firsttouch.tools.measuring.sizes import EXPRESSIONS, QUICK, fitting, name
+from firsttouch.tools.measuring.statistics import Matrix, judge, losses, median
 
 BAR = 1.05
 DASK = {"MALLOC_TRIM_THRESHOLD_": "65536"}

@@ -9,10 +9,10 @@ import sys
 import numpy as np
 
 from benchmarks.tasks.advise import NAMES
-from firsttouch.measuring.contenders import FIRSTTOUCH, NUMPY
-from firsttouch.measuring.report import Section, Table
-from firsttouch.measuring.rounds import Call, Plan, collect
-from firsttouch.measuring.statistics import Verdict, median
+from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.statistics import Verdict, median
 
 BAR = 0.8
 FOOTPRINT = 128 << 20

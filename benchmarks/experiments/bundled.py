@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from firsttouch.measuring.contenders import NUMPY, Contender, preloaded
-from firsttouch.measuring.report import Section, Table
-from firsttouch.measuring.rounds import Call, Plan, collect
-from firsttouch.measuring.sizes import EXPRESSIONS, QUICK, fitting, name
-from firsttouch.measuring.statistics import Matrix, Verdict, judge, median
+from firsttouch.tools.measuring.contenders import NUMPY, Contender, preloaded
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.sizes import EXPRESSIONS, QUICK, fitting, name
+from firsttouch.tools.measuring.statistics import Matrix, Verdict, judge, median
 
 SECONDS = 0.03
 

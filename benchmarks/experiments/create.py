@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from benchmarks.tasks.create import SHAPES, STATEMENTS
-from firsttouch.measuring.contenders import NUMPY
-from firsttouch.measuring.report import Section, Table
-from firsttouch.measuring.rounds import Call, Plan, collect
-from firsttouch.measuring.sizes import KIB, MIB, name
-from firsttouch.measuring.statistics import Matrix, Verdict, judge, median
+from firsttouch.tools.measuring.contenders import NUMPY
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.sizes import KIB, MIB, name
+from firsttouch.tools.measuring.statistics import Matrix, Verdict, judge, median
 
 SMALL = (1, 8, 64, 512, KIB, 4 * KIB, 16 * KIB)
 LARGE = (64 * KIB, 256 * KIB, MIB, 16 * MIB, 256 * MIB, 1024 * MIB)

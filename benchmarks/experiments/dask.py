@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib.util
 
 from benchmarks.tasks.dask import VARIABLE
-from firsttouch.measuring.contenders import Contender
-from firsttouch.measuring.report import Section, Table
-from firsttouch.measuring.rounds import Call, Plan, collect
-from firsttouch.measuring.statistics import Verdict, judge, median
+from firsttouch.tools.measuring.contenders import Contender
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.statistics import Verdict, judge, median
 
 DEFAULT = Contender("Dask's default", {VARIABLE: "default"})
 RAISED = Contender("trim threshold raised", {VARIABLE: "raised"})

@@ -6,10 +6,10 @@ import importlib.util
 
 from benchmarks.experiments.dask import DEFAULT, PRELOAD
 from benchmarks.tasks.dask import NEAR
-from firsttouch.measuring.report import Section, Table
-from firsttouch.measuring.rounds import Call, Plan, collect
-from firsttouch.measuring.sizes import MIB
-from firsttouch.measuring.statistics import Matrix, Verdict, judge, median
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.sizes import MIB
+from firsttouch.tools.measuring.statistics import Matrix, Verdict, judge, median
 
 BAR = 1.15
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from firsttouch.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, everyone, peers, preloaded
-from firsttouch.measuring.report import Section, Table
-from firsttouch.measuring.rounds import Call, Plan, collect
-from firsttouch.measuring.sizes import EXPRESSIONS, QUICK, fitting, name
-from firsttouch.measuring.statistics import Matrix, against_best, geometric_mean, judge, losses, median
+from firsttouch.tools.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, everyone, peers, preloaded
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.sizes import EXPRESSIONS, QUICK, fitting, name
+from firsttouch.tools.measuring.statistics import Matrix, against_best, geometric_mean, judge, losses, median
 
 SECONDS = 0.03
 

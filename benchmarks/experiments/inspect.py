@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from benchmarks.tasks.inspect import STATES, WITHOUT
-from firsttouch.measuring.contenders import NUMPY
-from firsttouch.measuring.report import Section, Table
-from firsttouch.measuring.rounds import Call, Plan, collect
-from firsttouch.measuring.sizes import MIB, fitting, name
-from firsttouch.measuring.statistics import Estimate, Verdict, median
+from firsttouch.tools.measuring.contenders import NUMPY
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.sizes import MIB, fitting, name
+from firsttouch.tools.measuring.statistics import Estimate, Verdict, median
 
 GIB = 1024 * MIB
 SIZES = (MIB, 64 * MIB, GIB, 4 * GIB)

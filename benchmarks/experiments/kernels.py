@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.kernels import NAMES
-from firsttouch.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, everyone, peers
-from firsttouch.measuring.report import Section, Table
-from firsttouch.measuring.rounds import Call, Plan, Samples, collect
-from firsttouch.measuring.statistics import Matrix, against_best, geometric_mean, judge, losses, median
+from firsttouch.tools.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, everyone, peers
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call, Plan, Samples, collect
+from firsttouch.tools.measuring.statistics import Matrix, against_best, geometric_mean, judge, losses, median
 
 FOOTPRINT = 128 << 20
 PEAK = 1.15

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from benchmarks.tasks.limit import hook
 from firsttouch import stats
-from firsttouch.measuring.contenders import FIRSTTOUCH
-from firsttouch.measuring.report import Section, Table
-from firsttouch.measuring.rounds import Call, Plan, collect
-from firsttouch.measuring.sizes import KIB, name
-from firsttouch.measuring.statistics import Estimate, Verdict, median
+from firsttouch.tools.measuring.contenders import FIRSTTOUCH
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.sizes import KIB, name
+from firsttouch.tools.measuring.statistics import Estimate, Verdict, median
 
 SIZES = tuple(size * KIB for size in (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256))
 STATEMENTS = {"empty": "np.empty", "expression": "(a*b+a)/(b+1.0)-a"}

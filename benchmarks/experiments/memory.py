@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from benchmarks.tasks.programs import PROGRAMS
-from firsttouch.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, Contender, peers
-from firsttouch.measuring.report import Section, Table
-from firsttouch.measuring.rounds import Call, Plan, Samples, collect
-from firsttouch.measuring.sizes import MIB
-from firsttouch.measuring.statistics import Matrix, Verdict, judge, losses, median
+from firsttouch.tools.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, Contender, peers
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call, Plan, Samples, collect
+from firsttouch.tools.measuring.sizes import MIB
+from firsttouch.tools.measuring.statistics import Matrix, Verdict, judge, losses, median
 
 BAR, LEFT, WAIT = 1.15, 16 * MIB, 2.0
 RUNS = 3  # memory is no clock: runs of a program hardly differ

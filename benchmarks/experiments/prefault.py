@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from firsttouch.measuring.contenders import NUMPY
-from firsttouch.measuring.report import Section, Table
-from firsttouch.measuring.rounds import Call, Plan, collect
-from firsttouch.measuring.sizes import MIB, fitting, name
-from firsttouch.measuring.statistics import Matrix, against_best, judge, median
+from firsttouch.tools.measuring.contenders import NUMPY
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.sizes import MIB, fitting, name
+from firsttouch.tools.measuring.statistics import Matrix, against_best, judge, median
 
 #: Bytes; ways of the C program; generations and rounds.
 SIZES = ((512 * MIB, ("slabs", "chunks", "touch"), Plan(3, 5)), (4096 * MIB, ("slabs", "chunks"), Plan(2, 2)))

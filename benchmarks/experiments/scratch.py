@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from benchmarks.tasks.scratch import FUNCTIONS
-from firsttouch.measuring.contenders import FIRSTTOUCH, NUMPY, TUNED_GLIBC
-from firsttouch.measuring.report import Section, Table
-from firsttouch.measuring.rounds import Call, Plan, Samples, collect
-from firsttouch.measuring.sizes import KIB, MIB, name
-from firsttouch.measuring.statistics import Matrix, judge, median
+from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, TUNED_GLIBC
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call, Plan, Samples, collect
+from firsttouch.tools.measuring.sizes import KIB, MIB, name
+from firsttouch.tools.measuring.statistics import Matrix, judge, median
 
 SIZES = (1 * KIB, 4 * KIB, 16 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 1 * MIB, 8 * MIB)
 SECONDS = 0.012

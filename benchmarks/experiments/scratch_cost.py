@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from firsttouch.measuring.contenders import FIRSTTOUCH, NUMPY
-from firsttouch.measuring.report import Section, Table
-from firsttouch.measuring.rounds import Call, Plan, collect
-from firsttouch.measuring.statistics import median
+from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.statistics import median
 
 
 def run(quick: bool) -> Section:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from benchmarks.tasks.scratch_edge import LOOPS
-from firsttouch.measuring.contenders import FIRSTTOUCH
-from firsttouch.measuring.report import Section, Table
-from firsttouch.measuring.rounds import Call, Plan, collect
-from firsttouch.measuring.statistics import Matrix, judge, median
+from firsttouch.tools.measuring.contenders import FIRSTTOUCH
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.statistics import Matrix, judge, median
 
 BAR = 1.1
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from firsttouch.measuring.contenders import FIRSTTOUCH, NUMPY
-from firsttouch.measuring.report import Section, Table
-from firsttouch.measuring.rounds import Call, Plan, collect
-from firsttouch.measuring.sizes import name
-from firsttouch.measuring.statistics import Matrix, judge, median
+from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.sizes import name
+from firsttouch.tools.measuring.statistics import Matrix, judge, median
 
 SIZES = (64, 128, 256, 512)
 USUAL = 256  # what the example takes where nothing is said

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 
-from firsttouch.measuring.contenders import NUMPY
-from firsttouch.measuring.report import Section, Table
-from firsttouch.measuring.rounds import Call, Plan, collect
-from firsttouch.measuring.statistics import Verdict, judge, median
+from firsttouch.tools.measuring.contenders import NUMPY
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.statistics import Verdict, judge, median
 
 SLICE, TIMES, EDGE = 1.5, 5, 1.1
 TITLES = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.tasks.scratch_rust import Times, build, measure
-from firsttouch.measuring.report import Section, Table
-from firsttouch.measuring.statistics import Matrix, Verdict, judge, median
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.statistics import Matrix, Verdict, judge, median
 
 BAR, EDGE = 1.05, 1.1
 # What each bar is asked of: the cases whose names begin so.

@@ -9,10 +9,10 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from benchmarks.tasks.small import STATEMENTS
-from firsttouch.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, Contender
-from firsttouch.measuring.report import Section, Table
-from firsttouch.measuring.rounds import Call, Plan, collect
-from firsttouch.measuring.statistics import Verdict, judge, median
+from firsttouch.tools.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, Contender
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.statistics import Verdict, judge, median
 
 INSTRUCTIONS, TIME = 20, 1.03
 

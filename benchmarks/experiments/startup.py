@@ -9,10 +9,10 @@ import time
 
 import numpy as np
 
-from firsttouch.measuring.contenders import FIRSTTOUCH, NUMPY
-from firsttouch.measuring.report import Section, Table
-from firsttouch.measuring.rounds import Worker
-from firsttouch.measuring.statistics import Estimate, Matrix, Verdict, median
+from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Worker
+from firsttouch.tools.measuring.statistics import Estimate, Matrix, Verdict, median
 
 IMPORT, INSTALL = 15.0, 1.0  # milliseconds
 PROGRAMS = {

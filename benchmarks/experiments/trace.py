@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from benchmarks.kernels import NAMES as KERNELS
 from benchmarks.tasks.trace import LOOPS, NAMES
-from firsttouch.measuring.contenders import NUMPY
-from firsttouch.measuring.report import Section, Table
-from firsttouch.measuring.rounds import Call, Plan, collect
-from firsttouch.measuring.statistics import Matrix, judge, median
+from firsttouch.tools.measuring.contenders import NUMPY
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.statistics import Matrix, judge, median
 
 BAR = 1.10
 

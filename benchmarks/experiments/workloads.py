@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from benchmarks.tasks.workloads import WORKLOADS
-from firsttouch.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, everyone
-from firsttouch.measuring.report import Section, Table
-from firsttouch.measuring.rounds import Call, Plan, collect
-from firsttouch.measuring.sizes import MIB
-from firsttouch.measuring.statistics import Matrix, Verdict, judge, losses, median
+from firsttouch.tools.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, everyone
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.sizes import MIB
+from firsttouch.tools.measuring.statistics import Matrix, Verdict, judge, losses, median
 
 BAR = 2.0
 PART = 0.04  # what is timed, round by round; what is held is read after the whole

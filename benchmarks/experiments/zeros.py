@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from firsttouch.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, everyone
-from firsttouch.measuring.report import Section, Table
-from firsttouch.measuring.rounds import Call, Plan, collect
-from firsttouch.measuring.sizes import MIB, fitting, name
-from firsttouch.measuring.statistics import Matrix, Verdict, judge, losses, median
+from firsttouch.tools.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, everyone
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.sizes import MIB, fitting, name
+from firsttouch.tools.measuring.statistics import Matrix, Verdict, judge, losses, median
 
 ACTIONS = {
     "create": "Create and free",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import time
 
-from firsttouch.measuring.process import peak, reset_peak, resident
+from firsttouch.tools.measuring.process import peak, reset_peak, resident
 
 
 def measure(kernel: str) -> dict[str, float]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from firsttouch.measuring.process import cgroup_current, peak, reset_peak, resident
+from firsttouch.tools.measuring.process import cgroup_current, peak, reset_peak, resident
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

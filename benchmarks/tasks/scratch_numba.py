@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import firsttouch as ft
-from firsttouch.experiments.tasks.scratch_numba import empty_loop, njit, repeated, scratch_loop, slice_loop
+from firsttouch.tools.bench.tasks.scratch_numba import empty_loop, njit, repeated, scratch_loop, slice_loop
 
 N = 30
 CHUNK, TEMPORARY = 65536, 512  # bytes of a cursor's first chunk; items of eight bytes

@@ -92,8 +92,8 @@ def _install() -> None:
     chosen = {name: options[name] for name in ("max_idle", "decay") if name in options}
     try:
         if "allocator" in options:
-            __import__("firsttouch.checking")
-            state.allocator = firsttouch.checking.parse(options["allocator"])
+            __import__("firsttouch._internal.resolve")
+            state.allocator = firsttouch._internal.resolve.parse(options["allocator"])
         elif chosen:
             state.allocator = firsttouch.pool(**chosen)
         if "trace" not in options or state.allocator is not None:  # a trace is of NumPy's own, unless told otherwise

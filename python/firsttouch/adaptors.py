@@ -2,12 +2,13 @@
 
 from typing import Literal
 
-from firsttouch import _firsttouch, arguments
+from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
+from firsttouch._internal import validation
+from firsttouch._internal.resolve import checked, factory
+from firsttouch._internal.validation import Size
 from firsttouch.allocators import pages
-from firsttouch.arguments import Size
-from firsttouch.checking import checked, factory
-from firsttouch.own import AllocatorLike
+from firsttouch.custom import AllocatorLike
 from firsttouch.placement import pools
 from firsttouch.placement.policies import PolicyLike
 
@@ -47,12 +48,15 @@ def tracked(upstream: AllocatorLike | None = None, *, lines: bool = False) -> Al
     ``upstream``: ``None`` is ``pool()``. ``lines``: also notes the line of Python that asked.
     """
     stands_on = pool() if upstream is None else checked(upstream, "tracked()")
-    return _firsttouch.tracked(stands_on, arguments.flag("lines", lines))
+    return _firsttouch.tracked(stands_on, validation.flag("lines", lines))
 
 
 @factory
 def limited(upstream: AllocatorLike | None = None, budget: Size | None = None) -> Allocator:
-    """At most ``budget`` bytes at a time; a request beyond it is a :exc:`MemoryError` that says what is in use.
+    """At most ``budget`` bytes at a time; a request beyond it is a :exc:`MemoryError`.
+
+    The error of our own constructors says what is in use and what was asked. Where NumPy asks, under ``use()``,
+    ``install()`` or ``firsttouch run``, the error is NumPy's, and :func:`last_failure` says the rest.
 
     ``upstream``: ``None`` is ``pool()``. Bytes count as asked for; what a pool keeps idle does not. ``budget`` is a
     number or text like ``"4 GiB"``, above 0. Budgets nest.
@@ -64,7 +68,7 @@ def limited(upstream: AllocatorLike | None = None, budget: Size | None = None) -
         given = "pool()" if upstream is None or isinstance(upstream, (str, int)) else "an allocator"
         raise TypeError(f'limited() needs a budget in bytes behind {given}, as in limited(pool(), "4 GiB")')
     stands_on = pool() if upstream is None else checked(upstream, "limited()")
-    allowed = arguments.size("budget", budget)
+    allowed = validation.size("budget", budget)
     if allowed == 0:
         raise ValueError("budget=0 would serve no array: give at least 1 byte")
     return _firsttouch.limited(stands_on, allowed)
@@ -80,8 +84,8 @@ def guarded(
     freed arrays that stay inaccessible, so that their use stops the process, too.
     """
     stands_on = pages() if upstream is None else checked(upstream, "guarded()")
-    chosen = arguments.one_of("side", side, ("after", "before"))
-    return _firsttouch.guarded(stands_on, chosen, arguments.size("keep", keep))
+    chosen = validation.one_of("side", side, ("after", "before"))
+    return _firsttouch.guarded(stands_on, chosen, validation.size("keep", keep))
 
 
 @factory
@@ -94,5 +98,5 @@ def filled(
     ``on_free``: over memory that is given back (0 leaves nothing behind). ``None`` leaves memory as it is.
     """
     stands_on = pool() if upstream is None else checked(upstream, "filled()")
-    patterns = arguments.byte("on_allocate", on_allocate), arguments.byte("on_free", on_free)
+    patterns = validation.byte("on_allocate", on_allocate), validation.byte("on_free", on_free)
     return _firsttouch.filled(stands_on, *patterns)

@@ -1,9 +1,10 @@
 """The factories of allocators that bring memory in, named after what they make."""
 
-from firsttouch import _firsttouch, arguments
+from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
-from firsttouch.arguments import Size
-from firsttouch.checking import FACTORIES, checked, factory
+from firsttouch._internal import validation
+from firsttouch._internal.resolve import FACTORIES, checked, factory
+from firsttouch._internal.validation import Size
 from firsttouch.placement.pages import Huge, numa, placed
 from firsttouch.placement.policies import PolicyLike
 
@@ -70,7 +71,7 @@ def aligned(alignment: Size) -> Allocator:
 
     Raises :exc:`ValueError` for any other number, :exc:`TypeError` for what is none.
     """
-    number = arguments.size("alignment", alignment)
+    number = validation.size("alignment", alignment)
     if number == 0:
         raise ValueError("alignment=0: give a power of two from 1 byte to 1 GiB")
     return _firsttouch.aligned(number)
@@ -108,11 +109,11 @@ def from_functions(
     Raises :exc:`TypeError` or :exc:`ValueError` for what is no address.
     """
     return _firsttouch.from_functions(
-        arguments.function("malloc", malloc),
-        None if calloc is None else arguments.function("calloc", calloc),
-        None if realloc is None else arguments.function("realloc", realloc),
-        arguments.function("free", free),
-        arguments.address("context", context),
+        validation.function("malloc", malloc),
+        None if calloc is None else validation.function("calloc", calloc),
+        None if realloc is None else validation.function("realloc", realloc),
+        validation.function("free", free),
+        validation.address("context", context),
     )
 
 

@@ -7,9 +7,9 @@ import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec
 
-from firsttouch.gauge import COUNTS, checked, known, measure
-from firsttouch.own import AllocatorLike
-from firsttouch.scopes import use
+from firsttouch.context import use
+from firsttouch.custom import AllocatorLike
+from firsttouch.profiling import COUNTS, checked, known, measure
 
 P = ParamSpec("P")
 

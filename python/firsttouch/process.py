@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import contextvars
+import warnings
+
+import numpy as np
+
 from firsttouch import _firsttouch
-from firsttouch.choosing import chosen
-from firsttouch.reports import Failure
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import numpy as np
-
-    from firsttouch._firsttouch import Allocator
-    from firsttouch.own import AllocatorLike
+from firsttouch._firsttouch import Allocator
+from firsttouch._internal.reports import Failure
+from firsttouch._internal.resolve import chosen
+from firsttouch.custom import AllocatorLike
 
 
 def install(allocator: AllocatorLike | None = None) -> None:
@@ -27,8 +27,6 @@ def install(allocator: AllocatorLike | None = None) -> None:
     """
     named = chosen(allocator, "install()")
     if not _firsttouch.BACKEND:
-        import warnings
-
         message = "firsttouch has no backend for this platform: NumPy's arrays stay with NumPy's own allocator"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         return
@@ -47,8 +45,6 @@ def is_installed() -> bool:
 
 def serving() -> Allocator | None:
     """What :func:`install` put in force for every thread, without regard to a :func:`use` around the caller."""
-    import contextvars
-
     return contextvars.Context().run(_firsttouch.get_allocator) if is_installed() else None
 
 

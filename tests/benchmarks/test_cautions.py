@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from firsttouch.measuring import cautions, kernel
-from firsttouch.measuring.machine import describe
-from firsttouch.measuring.statistics import Estimate
+from firsttouch.tools.measuring import cautions, kernel
+from firsttouch.tools.measuring.machine import describe
+from firsttouch.tools.measuring.statistics import Estimate
 
 
 def put(root: Path, name: str, text: str) -> None:

@@ -15,8 +15,8 @@ from benchmarks.tasks.programs import PROGRAMS
 from benchmarks.tasks.scratch_rust import build, measure
 from benchmarks.tasks.workloads import WORKLOADS
 from benchmarks.tasks.workloads import measure as run_workload
-from firsttouch.measuring.contenders import NUMPY
-from firsttouch.measuring.rounds import Call, Worker
+from firsttouch.tools.measuring.contenders import NUMPY
+from firsttouch.tools.measuring.rounds import Call, Worker
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from firsttouch.measuring.picture import Picture
-from firsttouch.measuring.report import Section, Table, write
-from firsttouch.measuring.statistics import Verdict
+from firsttouch.tools.measuring.picture import Picture
+from firsttouch.tools.measuring.report import Section, Table, write
+from firsttouch.tools.measuring.statistics import Verdict
 
 MACHINE = {"CPU": "one", "kernel": "two"}
 ORDER = ("first", "second")

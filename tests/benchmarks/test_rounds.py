@@ -4,10 +4,10 @@ import os
 
 import pytest
 
-from firsttouch.measuring.contenders import AGAIN, NUMPY, Contender, preloaded
-from firsttouch.measuring.process import cgroup_current, peak, reset_peak, resident, touch
-from firsttouch.measuring.rounds import Call, Plan, Worker, collect
-from firsttouch.measuring.sizes import fitting, name
+from firsttouch.tools.measuring.contenders import AGAIN, NUMPY, Contender, preloaded
+from firsttouch.tools.measuring.process import cgroup_current, peak, reset_peak, resident, touch
+from firsttouch.tools.measuring.rounds import Call, Plan, Worker, collect
+from firsttouch.tools.measuring.sizes import fitting, name
 
 PEAK = Call("benchmarks.tasks.programs", "measure", {"program": "sparse", "wait": 0.0})
 

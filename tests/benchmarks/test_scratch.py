@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from benchmarks.tasks import scratch, scratch_cost, scratch_edge, scratch_filter, scratch_memory
-from firsttouch.measuring.contenders import NUMPY
-from firsttouch.measuring.rounds import Call, Worker
+from firsttouch.tools.measuring.contenders import NUMPY
+from firsttouch.tools.measuring.rounds import Call, Worker
 
 KIB = 1 << 10
 

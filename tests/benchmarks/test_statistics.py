@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from firsttouch.measuring.statistics import (
+from firsttouch.tools.measuring.statistics import (
     Matrix,
     against_best,
     geometric_mean,

@@ -108,7 +108,7 @@ def test_a_wrong_one_is_one_line_and_nothing_runs(
 
 def test_a_run_inside_a_run_takes_its_own(firsttouch: Start, write: Write) -> None:
     write("program.py", PROGRAM)
-    inner = "from firsttouch.cli.main import main; main(['run', {}'program.py'])"
+    inner = "from firsttouch.tools.cli.main import main; main(['run', {}'program.py'])"
     outer = "run", "-q", "--allocator", "pages"
     assert firsttouch(*outer, "-c", inner.format("")).stdout == "pages(huge=False) True\n"
     other = inner.format("'--allocator', 'jemalloc', ")

@@ -38,7 +38,7 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
         (["run", "--max-ilde=1GiB", "script.py"], "did you mean --max-idle?"),
         (["run", "python3", "script.py"], "leave out python3"),
         (["run", "env", "FOO=1"], "no file env here"),
-        (["run", "--json", "script.py", "other.py"], "--json takes the name of a report"),
+        (["run", "--json", "script.py", "other.py"], "--json takes the name of a file to write"),
         (["run", "--max-idle", "4", "GiB", "script.py"], 'takes quotes, as in "4 GiB"'),
         (["run", "--json"], "--json: expected one argument"),
         (["run", "-O", "script.py"], "python -O -m firsttouch run"),
@@ -52,7 +52,7 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
         (["run", "--decay", "inf", "script.py"], "never"),
         (["info", "--jsn", "-"], "did you mean --json?"),
         (["info", "more"], "one argument too many: more"),
-        (["info", "--json", "no/such/folder/x.json"], "could not write no/such/folder/x.json"),
+        (["info", "--json", "no/such/folder/x.json"], "cannot write no/such/folder/x.json: no such directory"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from firsttouch.experiments import NAMES
+from firsttouch.tools.bench import NAMES
 
 from .conftest import Start, clean_environment
 
@@ -35,7 +35,7 @@ def test_without_a_name_it_lists_what_there_is(firsttouch: Start) -> None:
         (["refill", "--sizes", "1MiB,900000GiB"], "refill: 900000 GiB is too large"),
         (["refill", "triad", "--sizes", "900000GiB"], "fit"),
         (["refill", "--qick"], "did you mean --quick?"),
-        (["refill", "--plot", "no/such/x.png"], "there is no directory"),
+        (["refill", "--plot", "no/such/x.png"], "no such directory"),
         (["refill", "--plot", "x.doc"], "no picture ends in .doc"),
         (["refill", "--allocator", "poool"], "did you mean pool?"),
     ],
@@ -82,7 +82,7 @@ def test_quiet_is_the_answer_in_words(firsttouch: Start) -> None:
 WITHOUT_RICH = """
 import sys
 sys.modules["rich"] = None
-from firsttouch.cli.main import main
+from firsttouch.tools.cli.main import main
 sys.exit(main(["bench", "refill"]))
 """
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from firsttouch.cli import interpreter, program
+from firsttouch.tools.cli import interpreter, program
 
 
 @pytest.mark.parametrize(

@@ -31,22 +31,34 @@ def test_dash_is_standard_output_after_the_program_s_own(firsttouch: Start) -> N
     assert "firsttouch, process" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["no/such/folder/report.json", "folder", "folder/no-%p/x.json"])
-def test_place_that_is_not_there_is_said_before_the_program_runs(firsttouch: Start, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("no/such/folder/report.json", "no such directory"),
+        ("folder", "is a directory"),
+        ("folder/no-%p/x.json", "no such directory"),
+        ("/proc/report.json", "No such file or directory"),
+        ("", "needs the name of a file"),
+    ],
+)
+def test_place_that_is_not_there_is_refused_before_the_program_runs(
+    firsttouch: Start, tmp_path: Path, name: str, why: str
+) -> None:
     (tmp_path / "folder").mkdir()
-    code = "import sys; print('ran', file=sys.stderr, flush=True)"
-    done = firsttouch("run", "-q", "--json", name, "-c", code)
-    before, ran, after = done.stderr.splitlines()
-    assert done.returncode == 0
-    assert "the report of --json cannot be written" in before
-    assert ran == "ran"
-    assert "could not be written" in after
-
-
-def test_folder_that_the_program_makes_is_used(firsttouch: Start, tmp_path: Path) -> None:
-    done = firsttouch("run", "-q", "--json", "new/report.json", "-c", "import os; os.mkdir('new')")
+    done = firsttouch("run", "--json", name, "-c", "print('ran')")
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
-    assert (tmp_path / "new" / "report.json").exists()
+    assert why in done.stderr
+
+
+def test_a_read_only_file_system_is_called_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from firsttouch.tools.cli import report_file
+
+    usual = os.statvfs(tmp_path)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert report_file.obstacle(str(tmp_path / "x.json")) == "permission denied"
+    monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result([*usual[:8], usual.f_flag | os.ST_RDONLY, usual[9]]))
+    assert report_file.obstacle(str(tmp_path / "x.json")) == "read-only file system"
 
 
 def test_folder_that_the_program_takes_away_costs_one_line(firsttouch: Start, tmp_path: Path) -> None:

@@ -63,11 +63,10 @@ def test_program_sees_what_python_shows(python: Start, firsttouch: Start, write:
 @pytest.mark.parametrize(
     "before",
     [
-        ("-I",),
         ("-O", "-X", "dev"),
         ("-Werror", "-u", "-Xwarn_default_encoding"),
         ("-W", "ignore", "-bb"),
-        ("-E", "-s", "-P"),
+        ("-s", "-P"),
         ("-Xutf8=1",),
     ],
     ids=" ".join,

@@ -119,12 +119,16 @@ def test_an_interruption_ends_the_program_and_leaves_a_line(tmp_path: Path, numb
         text=True,
         cwd=tmp_path,
         env=programs.environment(),
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # under nohup it would be ignored
     )
-    until = time.monotonic() + 60
-    while not (tmp_path / "begun").exists() and time.monotonic() < until:
-        time.sleep(0.02)
-    begun.send_signal(number)
-    out, error = begun.communicate(timeout=60)
+    try:
+        until = time.monotonic() + 60
+        while not (tmp_path / "begun").exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        begun.send_signal(number)
+        out, error = begun.communicate(timeout=60)
+    finally:
+        begun.kill()
     assert (begun.returncode, out) == (130, "")
     assert error == "firsttouch: compare: interrupted at 0%; nothing is shown or written\n"
     assert not alive(marker)
@@ -149,10 +153,10 @@ def test_an_interruption_ends_the_program_and_leaves_a_line(tmp_path: Path, numb
         (["--allocator", "malloc()", "s.py"], "--allocator: install() can't take malloc()"),
         (["python", "s.py"], "leave out python"),
         (["-X", "dev", "s.py"], "-X is python's"),
-        (["--plot", "no/such/x.png", "s.py"], "there is no directory"),
-        (["--html", "no/such/x.html", "s.py"], "there is no directory"),
-        (["--json", "/proc/x.json", "s.py"], "cannot be written"),
-        (["--html", "s.py"], "--html takes the name of a report"),
+        (["--plot", "no/such/x.png", "s.py"], "no such directory"),
+        (["--html", "no/such/x.html", "s.py"], "no such directory"),
+        (["--json", "/proc/x.json", "s.py"], "cannot write /proc/x.json"),
+        (["--html", "s.py"], "--html takes the name of a file to write"),
         (["--plot", "x.foo", "s.py"], "no picture ends in .foo"),
         (["--plot", "x", "s.py"], "the name has no ending"),
         (["--html", ".", "s.py"], "is a directory"),
@@ -165,7 +169,7 @@ def test_a_mistake_gets_one_line_before_anything_runs(
 ) -> None:
     pytest.importorskip("rich")
     pytest.importorskip("matplotlib")
-    from firsttouch.cli.main import main
+    from firsttouch.tools.cli.main import main
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.py").write_text("open('it-ran', 'w')")
@@ -182,7 +186,7 @@ def test_without_rich_one_line_says_what_to_install() -> None:
     code = """
         import sys
         sys.modules["rich"] = None
-        from firsttouch.cli.main import main
+        from firsttouch.tools.cli.main import main
         sys.exit(main(["compare", "-c", "1"]))
     """
     done = programs.start(code, prologue="")

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from firsttouch.comparing import candidates
-from firsttouch.measuring.contenders import TUNED, Contender
+from firsttouch.tools.compare import candidates
+from firsttouch.tools.measuring.contenders import TUNED, Contender
 
 
 def test_the_default_and_its_double_come_first() -> None:

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from firsttouch.comparing.figures import speedup
-from firsttouch.comparing.runs import Run
-from firsttouch.measuring.statistics import around_median
+from firsttouch.tools.compare.figures import speedup
+from firsttouch.tools.compare.runs import Run
+from firsttouch.tools.measuring.statistics import around_median
 
 
 def runs(walls: np.ndarray) -> list[Run]:

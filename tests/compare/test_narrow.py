@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from firsttouch.measuring.report import Table
+from firsttouch.tools.measuring.report import Table
 
 pytest.importorskip("rich")
 
@@ -14,7 +14,7 @@ TABLE = Table("Medians", ("allocator", "wall time", "speed-up (95 %)"), [("NumPy
 def shown(width: int) -> str:
     from rich.console import Console
 
-    from firsttouch.measuring.console import show
+    from firsttouch.tools.measuring.console import show
 
     stream = io.StringIO()
     show(TABLE, Console(file=stream, width=width, highlight=False, markup=False))
@@ -30,3 +30,27 @@ def test_no_figure_is_torn(width: int) -> None:
 def test_each_row_is_a_block_where_it_is_narrow() -> None:
     assert "  wall time        391 ms ± 3.1 %\n  speed-up (95 %)  1\n" in shown(20)
     assert "─" in shown(200)
+
+
+WIDE = Table(
+    "Medians",
+    ("allocator", "wall time", "speed-up (95 %)", "system time", "page faults", "peak memory"),
+    [
+        ("NumPy's default", "1.39 s \u00b1 12.1 %", "1", "123 ms", "1,234,567", "1,234 MiB"),
+        ('pool(pages(huge="thp"))', "391 ms \u00b1 3.1 %", "1.23 (1.20 to 1.26)", "12.3 ms", "34,567", "1,234 MiB"),
+    ],
+)
+
+
+@pytest.mark.parametrize("width", range(20, 130, 5))
+def test_no_cell_is_broken_at_any_width(width: int) -> None:
+    from rich.console import Console
+
+    from firsttouch.tools.measuring.console import show
+
+    stream = io.StringIO()
+    show(WIDE, Console(file=stream, width=width, highlight=False, markup=False))
+    lines = stream.getvalue().splitlines()
+    for row in WIDE.rows:
+        for cell in row:
+            assert any(cell in line for line in lines), (cell, stream.getvalue())

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from firsttouch.measuring.page import Page
-from firsttouch.measuring.picture import Picture
-from firsttouch.measuring.report import Table
+from firsttouch.tools.measuring.page import Page
+from firsttouch.tools.measuring.picture import Picture
+from firsttouch.tools.measuring.report import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from firsttouch.comparing.runs import CannotStartError, Files, NeverEndedError, Run, once
+from firsttouch.tools.compare.runs import CannotStartError, Files, NeverEndedError, Run, once
 
 
 def run(folder: Path, *command: str, timeout: float | None = None) -> Run:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from firsttouch.comparing.sameness import difference
+from firsttouch.tools.compare.sameness import difference
 
 
 def words(folder: Path, first: bytes, second: bytes) -> str | None:

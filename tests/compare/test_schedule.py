@@ -2,8 +2,8 @@
 
 import pytest
 
-from firsttouch.comparing.schedule import FEWEST, MOST, enough, plan, seconds
-from firsttouch.measuring.statistics import Estimate
+from firsttouch.tools.compare.schedule import FEWEST, MOST, enough, plan, seconds
+from firsttouch.tools.measuring.statistics import Estimate
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """What figures allow to say: careful rules, checked on figures made up for them."""
 
-from firsttouch.comparing import verdict
-from firsttouch.comparing.verdict import Standing, Verdict, margin
-from firsttouch.measuring.statistics import Estimate
+from firsttouch.tools.compare import verdict
+from firsttouch.tools.compare.verdict import Standing, Verdict, margin
+from firsttouch.tools.measuring.statistics import Estimate
 
 QUIET = Estimate(1.0, 0.995, 1.005)
 

@@ -21,9 +21,9 @@ __all__ = ["pytest_collectreport", "pytest_runtest_logreport", "pytest_sessionfi
 
 if WAY != "plain":
     import firsttouch
-    from firsttouch import _firsttouch, late
+    from firsttouch import _firsttouch, arrays
 
-    for name in late.NAMES:
+    for name in arrays.__all__:
         setattr(np, name, getattr(firsttouch, name))
     serving = firsttouch.malloc() if WAY == "current" else _firsttouch.default_pool()
     if WAY == "current":
@@ -34,5 +34,5 @@ if WAY != "plain":
 def pytest_sessionfinish() -> Iterator[None]:
     if WAY != "plain":
         assert firsttouch.get_allocator() == serving
-        assert all(getattr(np, name) is getattr(firsttouch, name) for name in late.NAMES)
+        assert all(getattr(np, name) is getattr(firsttouch, name) for name in arrays.__all__)
     return (yield from write_outcomes())

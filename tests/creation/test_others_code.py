@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from firsttouch import late
+from firsttouch import arrays
 from tests import programs
 
 pytestmark = pytest.mark.quick
@@ -124,7 +124,7 @@ def test_constructors_nest() -> None:
 def test_in_the_place_of_numpys_they_do_not_call_themselves() -> None:
     program = (
         "import numpy as np, numpy.ma, firsttouch as ft\n"
-        f"for name in {late.NAMES}: setattr(np, name, getattr(ft, name))\n"
+        f"for name in {arrays.__all__}: setattr(np, name, getattr(ft, name))\n"
         "allocator = ft.aligned(4096)\n"
         "arrays = allocator.ones(3), allocator.full(3, 2), np.linspace(0, 1, 3), np.eye(3), allocator.copy([1])\n"
         "assert all(array.sum() > 0 for array in arrays)\n"

@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -148,3 +149,76 @@ def test_adaptors_stand_on_it() -> None:
     del array
     wait_for(own)
     assert own.kept == {}
+
+
+class Raises:
+    """Has something else to say than an address."""
+
+    def __init__(self, what: BaseException) -> None:
+        self.what, self.asked = what, 0
+
+    def __repr__(self) -> str:
+        return "pages(huge='thp')"
+
+    def allocate(self, nbytes: int, alignment: int, zeroed: bool) -> int:
+        self.asked += 1
+        raise self.what
+
+    def deallocate(self, address: int, nbytes: int) -> None:
+        """Never called."""
+
+
+@pytest.mark.parametrize("around", [ft.pool, ft.tracked, lambda own: ft.limited(own, "1 GiB")])
+def test_an_allocator_is_what_it_is_not_what_its_repr_reads(around: Callable[[Any], ft.Allocator]) -> None:
+    own = Raises(ValueError("called"))
+    with pytest.raises(ValueError, match="called"):
+        around(own).empty(100_000, "u1")
+    assert own.asked == 1 or around is ft.pool  # which gives back what it keeps, and tries again
+
+
+@pytest.mark.parametrize("what", [KeyboardInterrupt("stop"), SystemExit(7)])
+@pytest.mark.parametrize("make", [np.empty, np.zeros, np.ones, ft.ones, ft.empty])
+def test_what_asks_a_program_to_end_comes_out_as_itself(what: BaseException, make: Callable[..., Any]) -> None:
+    with pytest.raises(type(what)) as caught, ft.use(Raises(what)):
+        make(100_000)
+    assert caught.value is what
+    for _ in range(100):  # nothing is left that would be raised later
+        np.ones(10)
+
+
+def test_an_end_that_is_asked_for_in_another_thread() -> None:
+    found: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with ft.use(Raises(SystemExit(7))):
+                np.ones(100_000)
+        except BaseException as error:
+            found.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert [type(error) for error in found] == [SystemExit]
+
+
+@pytest.mark.parametrize("inner", ["empty", "ones"])
+@pytest.mark.parametrize("around", [lambda own: own, ft.pool, ft.tracked])
+def test_recursion_without_end_is_an_error(inner: str, around: Callable[[Any], Any]) -> None:
+    class Endless:
+        asked = 0
+
+        def allocate(self, nbytes: int, alignment: int, zeroed: bool) -> int:
+            Endless.asked += 1
+            return int(getattr(ft, inner)(nbytes, "u1", allocator=allocator).ctypes.data)
+
+        def deallocate(self, address: int, nbytes: int) -> None:
+            """Never called."""
+
+    own = Endless()
+    allocator = around(own)
+    with pytest.raises((RecursionError, MemoryError)):
+        ft.empty(100_000, allocator=allocator)
+    assert Endless.asked < 1_000
+    with pytest.raises((RecursionError, MemoryError)), ft.use(allocator):
+        np.ones(100_000)

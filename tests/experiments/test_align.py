@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from firsttouch.experiments import align
-from firsttouch.experiments.settings import Settings
-from firsttouch.experiments.tasks import align as task
-from firsttouch.measuring.caches import caches, level
-from firsttouch.measuring.picture import save
+from firsttouch.tools.bench import align
+from firsttouch.tools.bench.settings import Settings
+from firsttouch.tools.bench.tasks import align as task
+from firsttouch.tools.measuring.caches import caches, level
+from firsttouch.tools.measuring.picture import save
 
 KIB = 1 << 10
 

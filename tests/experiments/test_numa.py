@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 import firsttouch as ft
-from firsttouch.experiments import numa
-from firsttouch.experiments.settings import Settings
-from firsttouch.experiments.tasks import numa as task
-from firsttouch.measuring.picture import save
-from firsttouch.measuring.report import Section
-from firsttouch.measuring.rounds import Samples
+from firsttouch.tools.bench import numa
+from firsttouch.tools.bench.settings import Settings
+from firsttouch.tools.bench.tasks import numa as task
+from firsttouch.tools.measuring.picture import save
+from firsttouch.tools.measuring.report import Section
+from firsttouch.tools.measuring.rounds import Samples
 
 MIB = 1 << 20
 PAGES = MIB // 4096

@@ -2,14 +2,14 @@
 
 import pytest
 
-from firsttouch.experiments import sizes
-from firsttouch.experiments.settings import Settings
-from firsttouch.experiments.shuffled import Cell, Reply, order_effect, run
-from firsttouch.experiments.touching import sentences
-from firsttouch.experiments.touching.cells import WAYS, Key, every, rows
-from firsttouch.experiments.words import listed, percent, rate, seconds, times
-from firsttouch.measuring.contenders import NUMPY
-from firsttouch.measuring.rounds import Call
+from firsttouch.tools.bench import sizes
+from firsttouch.tools.bench.settings import Settings
+from firsttouch.tools.bench.shuffled import Cell, Reply, order_effect, run
+from firsttouch.tools.bench.touching import sentences
+from firsttouch.tools.bench.touching.cells import WAYS, Key, every, rows
+from firsttouch.tools.bench.words import listed, percent, rate, seconds, times
+from firsttouch.tools.measuring.contenders import NUMPY
+from firsttouch.tools.measuring.rounds import Call
 
 MIB = 1 << 20
 
@@ -32,7 +32,7 @@ def test_a_user_s_sizes_win() -> None:
 
 
 def test_cells_run_in_processes_of_their_own_once_a_round() -> None:
-    call = Call("firsttouch.experiments.tasks.faults", "identity")
+    call = Call("firsttouch.tools.bench.tasks.faults", "identity")
     done: list[float] = []
     replies = run({"a": Cell(NUMPY, call, 0), "b": Cell(NUMPY, call, 0)}, 2, done.append)
     assert len({reply.values["pid"] for reply in replies}) == 4

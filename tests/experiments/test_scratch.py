@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from firsttouch import _firsttouch
-from firsttouch.experiments import scratch
-from firsttouch.experiments.settings import Settings
-from firsttouch.experiments.tasks import scratch as task
-from firsttouch.measuring.picture import save
+from firsttouch.tools.bench import scratch
+from firsttouch.tools.bench.settings import Settings
+from firsttouch.tools.bench.tasks import scratch as task
+from firsttouch.tools.measuring.picture import save
 
 
 @pytest.mark.parametrize("items", [1, 30, 20_000])

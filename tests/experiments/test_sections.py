@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from firsttouch.experiments import NAMES
-from firsttouch.experiments.settings import Settings
-from firsttouch.measuring.picture import save
-from firsttouch.measuring.report import Section
+from firsttouch.tools.bench import NAMES
+from firsttouch.tools.bench.settings import Settings
+from firsttouch.tools.measuring.picture import save
+from firsttouch.tools.measuring.report import Section
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 MIB = 1 << 20
@@ -20,9 +20,9 @@ def section(name: str) -> Section:
     """Each experiment runs once for all the tests of this file."""
     if name not in _done:
         seen: list[float] = []
-        module = importlib.import_module(f"firsttouch.experiments.{name}")
+        module = importlib.import_module(f"firsttouch.tools.bench.{name}")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("firsttouch.experiments.touch.processors", lambda: 1)
+            patch.setattr("firsttouch.tools.bench.touch.processors", lambda: 1)
             _done[name] = module.run(Settings(quick=True, sizes=MINE[name], progress=seen.append)), seen
     return _done[name][0]
 
@@ -82,5 +82,5 @@ def test_touch_reports_the_order_and_the_fallbacks() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_experiment_is_a_file_that_says_where_it_comes_from(name: str) -> None:
-    file = Path(importlib.import_module("firsttouch.experiments").__path__[0]) / f"{name}.py"
+    file = Path(importlib.import_module("firsttouch.tools.bench").__path__[0]) / f"{name}.py"
     assert file.read_text().startswith('"""')

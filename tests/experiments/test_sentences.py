@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from firsttouch.experiments import zeros
+from firsttouch.tools.bench import zeros
 
 MIB = 1 << 20
 

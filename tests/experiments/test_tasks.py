@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from firsttouch.experiments.tasks import refill, touch, triad, zeros
+from firsttouch.tools.bench.tasks import refill, touch, triad, zeros
 
 MIB = 1 << 20
 PAGE = 4096

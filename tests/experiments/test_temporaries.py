@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from firsttouch.experiments import temporaries
-from firsttouch.experiments.settings import Settings
-from firsttouch.experiments.tasks import temporaries as task
-from firsttouch.measuring.contenders import NUMPY
-from firsttouch.measuring.forked import forked
-from firsttouch.measuring.picture import save
-from firsttouch.measuring.rounds import Samples
+from firsttouch.tools.bench import temporaries
+from firsttouch.tools.bench.settings import Settings
+from firsttouch.tools.bench.tasks import temporaries as task
+from firsttouch.tools.measuring.contenders import NUMPY
+from firsttouch.tools.measuring.forked import forked
+from firsttouch.tools.measuring.picture import save
+from firsttouch.tools.measuring.rounds import Samples
 
 KIB = 1 << 10
 

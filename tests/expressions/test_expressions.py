@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 import firsttouch as ft
-from firsttouch import checking
+from firsttouch._internal import resolve
 
 pytestmark = pytest.mark.quick
 
@@ -45,7 +45,7 @@ PLAIN = "pool(pages(huge='thp'), max_idle=None, decay=1.0)"
     ],
 )
 def test_what_a_text_makes(text: str, shown: str) -> None:
-    assert repr(checking.parse(text)) == shown
+    assert repr(resolve.parse(text)) == shown
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_what_a_text_makes(text: str, shown: str) -> None:
 )
 def test_what_is_no_expression(text: str, said: str) -> None:
     with pytest.raises(ValueError) as error:
-        checking.parse(text)
+        resolve.parse(text)
     assert said in str(error.value)
     assert len(str(error.value)) < 700
 
@@ -114,32 +114,32 @@ def test_what_is_no_expression(text: str, said: str) -> None:
 )
 def test_what_a_factory_does_not_take(text: str, said: str) -> None:
     with pytest.raises(TypeError) as error:
-        checking.parse(text)
+        resolve.parse(text)
     assert said in str(error.value)
 
 
 def test_nesting_deeper_than_python_itself_can() -> None:
     text = "limited(" * 3000 + "malloc" + ", 1)" * 3000
     with pytest.raises(ValueError, match=r"nested|no allocator"):
-        checking.parse(text)
+        resolve.parse(text)
 
 
 def test_the_compiler_is_heard_by_nobody() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(ValueError, match="is no allocator"):
-            checking.parse(r"pool('\d' is 1)")
+            resolve.parse(r"pool('\d' is 1)")
 
 
 def test_one_text_is_one_allocator() -> None:
     text = 'limited(pool(), "1 MiB")'
     array = ft.ones(100_000, allocator=text)
-    assert ft.get_allocator(array) == checking.checked(text, "here")
+    assert ft.get_allocator(array) == resolve.checked(text, "here")
     with pytest.raises(MemoryError, match="of which 800000 are in use"):
         ft.ones(100_000, allocator=text)
     with ft.use(text) as same:
         assert same == ft.get_allocator(array)
-    assert checking.parse(text) != same
+    assert resolve.parse(text) != same
 
 
 def test_texts_wherever_an_allocator_is_taken() -> None:

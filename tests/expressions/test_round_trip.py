@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import firsttouch as ft
-from firsttouch import checking
+from firsttouch._internal import resolve
 
 sizes = st.integers(1, 2**40)
 bytes_or_none = st.none() | st.integers(0, 255)
@@ -47,20 +47,20 @@ stacks = st.recursive(sources, over, max_leaves=6)
 @settings(max_examples=300, deadline=None)
 def test_repr_parses_back(allocator: ft.Allocator) -> None:
     text = repr(allocator)
-    assert repr(checking.parse(text)) == text
-    assert repr(checking.parse(f"ft.{text}")) == text
+    assert repr(resolve.parse(text)) == text
+    assert repr(resolve.parse(f"ft.{text}")) == text
     name = text.partition("(")[0]
-    assert name in checking.factories()
+    assert name in resolve.FACTORIES
 
 
 @given(st.text() | st.text("pol(),'\"=*[]{}.-0123 \n#\\"))
 @settings(max_examples=500, deadline=None)
 def test_any_text_is_an_allocator_or_an_error_of_two_kinds(text: str) -> None:
     with contextlib.suppress(ValueError, TypeError):
-        assert isinstance(checking.parse(text), ft.Allocator)
+        assert isinstance(resolve.parse(text), ft.Allocator)
 
 
 def test_numpys_own_parses_back() -> None:
-    assert checking.parse(repr(ft.numpy_default())) == ft.numpy_default()
+    assert resolve.parse(repr(ft.numpy_default())) == ft.numpy_default()
     with pytest.raises(TypeError, match="can't stand on numpy_default"):
         ft.tracked(ft.numpy_default())

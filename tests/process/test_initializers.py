@@ -15,7 +15,7 @@ import multiprocessing, sys
 from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import firsttouch as ft
-from firsttouch.checking import parse
+from firsttouch._internal.resolve import parse
 
 def work(number):
     before = ft.stats().allocations

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from firsttouch.scratch.copying import arrays, copied
+from firsttouch.buffers.copying import arrays, copied
 
 pytestmark = pytest.mark.quick
 

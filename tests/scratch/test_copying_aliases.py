@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from firsttouch.scratch.copying import copied
+from firsttouch.buffers.copying import copied
 
 pytestmark = pytest.mark.quick
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from firsttouch.scratch import escapes
-from firsttouch.scratch.errors import EscapeError, EscapeWarning
-from firsttouch.scratch.escapes import Survivor
+from firsttouch.buffers import escapes
+from firsttouch.buffers.errors import EscapeError, EscapeWarning
+from firsttouch.buffers.escapes import Survivor
 
 pytestmark = pytest.mark.quick
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from firsttouch.scratch.kinds import METHODS, OwnScratch, checked_kind, checked_own, is_own
+from firsttouch.buffers.kinds import METHODS, OwnScratch, checked_kind, checked_own, is_own
 
 pytestmark = pytest.mark.quick
 

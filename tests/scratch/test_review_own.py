@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from firsttouch.scratch.default import own_buffer
+from firsttouch.buffers.default import own_buffer
 from tests.scratch.arrays import MIDDLE, Kept
 from tests.scratch.own_bump import Bump
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from firsttouch.late import NAMES
+from firsttouch.arrays import __all__ as NAMES
 from tests.scratch.arrays import CHUNK, LARGE, MIDDLE, SMALL, Kept, churn
 
 pytestmark = pytest.mark.quick

@@ -32,7 +32,9 @@ def test_dropped_memory_stays_until_it_has_arrived() -> None:
     assert wait_until(lambda: memory_files() == before + 1)  # the array's own
     del arrived
     assert wait_until(lambda: memory_files() == before)
-    with pytest.raises(ft.SharedArrayError, match=r"holds this shared array no more: .* once, within 60 seconds"):
+    with pytest.raises(
+        ft.SharedArrayError, match=r"no more, and this handle has been opened already: .* once, within 60 seconds"
+    ):
         pickle.loads(handle)
 
 
@@ -109,7 +111,7 @@ def test_a_process_does_not_wait_long_for_what_nobody_opens() -> None:
         if {opened}: pickle.loads(handle)
     """
     assert ask(program.format(opened=True)) < 1.9
-    assert 1.9 < ask(program.format(opened=False)) < 30
+    assert 1.9 < ask(program.format(opened=False)) < 3.5  # once, not twice
 
 
 def test_another_host_and_another_container() -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from firsttouch.sight.drawing import LOOKS
-from firsttouch.sight.strips import COLUMNS, ROWS, image
+from firsttouch.inspection.drawing import LOOKS
+from firsttouch.inspection.strips import COLUMNS, ROWS, image
 from tests.sight.conftest import PAGE, fresh
 
 pytestmark = pytest.mark.quick

@@ -2,20 +2,22 @@
 
 use crate::allocator::PyAllocator;
 use crate::factories::{bytes, stands_on};
+use crate::memory_out::{self, PyValueError};
 use crate::sites;
 use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Side, Tracked};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
 #[pyfunction]
-fn tracked(upstream: &PyAllocator, lines: bool) -> PyResult<PyAllocator> {
+fn tracked(py: Python<'_>, upstream: &PyAllocator, lines: bool) -> PyResult<PyAllocator> {
+    memory_out::check(py)?;
     let site: Option<fn() -> u64> = if lines { Some(sites::site) } else { None };
     Ok(PyAllocator::ours(Tracked::new(stands_on("tracked", upstream)?, site)))
 }
 
 #[pyfunction]
 fn limited(upstream: &PyAllocator, budget: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
+    memory_out::check(budget.py())?;
     let budget = bytes("budget", budget)?;
     if budget == 0 {
         return Err(PyValueError::new_err(
@@ -27,6 +29,7 @@ fn limited(upstream: &PyAllocator, budget: &Bound<'_, PyAny>) -> PyResult<PyAllo
 
 #[pyfunction]
 fn guarded(upstream: &PyAllocator, side: &str, keep: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
+    memory_out::check(keep.py())?;
     let side = match side {
         "after" => Side::After,
         "before" => Side::Before,
@@ -58,10 +61,12 @@ fn pattern(name: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<u8>>
 #[pyfunction]
 #[pyo3(signature = (upstream, on_allocate, on_free))]
 fn filled(
+    py: Python<'_>,
     upstream: &PyAllocator,
     on_allocate: Option<&Bound<'_, PyAny>>,
     on_free: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyAllocator> {
+    memory_out::check(py)?;
     let (on_allocate, on_free) = (pattern("on_allocate", on_allocate)?, pattern("on_free", on_free)?);
     Ok(PyAllocator::ours(Filled::new(stands_on("filled", upstream)?, on_allocate, on_free)))
 }

@@ -3,6 +3,7 @@
 use crate::stacks::find;
 use firsttouch::allocator::Allocator;
 use firsttouch::numa::policy::Policy;
+use firsttouch::owners;
 use firsttouch::sources::PlacedPages;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -30,7 +31,7 @@ impl PyAllocator {
 
     pub fn ours(allocator: Arc<dyn Allocator>) -> Self {
         let slabs = has_slabs(&allocator);
-        Self { slabs, ..Self::new(Which::Ours(allocator)) }
+        Self { which: Which::Ours(allocator), direct: PyOnceLock::new(), slabs }
     }
 
     pub fn numpy() -> Self {
@@ -84,6 +85,13 @@ impl PyAllocator {
 /// Whether placed pages at the bottom of an allocator are to lie in slabs.
 pub fn has_slabs(allocator: &Arc<dyn Allocator>) -> bool {
     find::<PlacedPages>(allocator).is_some_and(|pages| matches!(pages.placement().policy, Some(Policy::Blocked(_))))
+}
+
+impl Drop for PyAllocator {
+    fn drop(&mut self) {
+        drop(std::mem::replace(&mut self.which, Which::NumPy)); // first: it may be the last to hold it
+        owners::sweep();
+    }
 }
 
 impl PartialEq for PyAllocator {

@@ -3,9 +3,9 @@
 #![allow(unsafe_code)] // Safety: addresses of functions are taken on their giver's word.
 
 use crate::allocator::PyAllocator;
+use crate::memory_out::{self, PyValueError};
 use firsttouch::allocator::Allocator;
 use firsttouch::sources::{Functions, FunctionsTable};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -23,12 +23,14 @@ fn function<T: Copy>(name: &str, address: usize) -> PyResult<T> {
 #[pyfunction]
 #[pyo3(signature = (malloc, calloc, realloc, free, context))]
 fn from_functions(
+    py: Python<'_>,
     malloc: usize,
     calloc: Option<usize>,
     realloc: Option<usize>,
     free: usize,
     context: usize,
 ) -> PyResult<PyAllocator> {
+    memory_out::check(py)?;
     let table = FunctionsTable {
         malloc: function("malloc", malloc)?,
         calloc: calloc.map(|address| function("calloc", address)).transpose()?,
@@ -52,7 +54,7 @@ fn bundled_jemalloc() -> PyResult<Arc<dyn Allocator>> {
 
 #[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
 fn unavailable(error: firsttouch::AllocError) -> PyErr {
-    pyo3::exceptions::PyMemoryError::new_err(error.to_string())
+    crate::memory_out::PyMemoryError::new_err(error.to_string())
 }
 
 #[cfg(not(feature = "mimalloc"))]

@@ -5,13 +5,13 @@
 use crate::allocator::PyAllocator;
 use crate::c_library;
 use crate::handler::{Charge, Handler, Kind};
-use crate::install::{behind, next, small_limit};
+use crate::install::{behind, next, small_limit, take_back};
+use crate::memory_out::{self, PyTypeError};
 use crate::numpy_api::{CAPSULE, handler_in};
 use crate::open_scope;
 use crate::owners;
 use firsttouch::allocator::Allocator;
 use firsttouch::scratch::Scope;
-use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -25,15 +25,21 @@ unsafe extern "C" fn drop_handler(capsule: *mut ffi::PyObject) {
         let pointer = ffi::PyCapsule_GetPointer(capsule, CAPSULE.as_ptr());
         if !pointer.is_null() {
             drop(Box::from_raw(pointer.cast::<Handler>()));
+            firsttouch::owners::sweep();
         }
     }
 }
 
 fn around(py: Python<'_>, handler: Box<Handler>) -> PyResult<Bound<'_, PyAny>> {
+    take_back(py);
     let handler = Box::into_raw(handler);
     // SAFETY: the handler's first field is what NumPy expects; the destructor frees the box.
     unsafe {
-        Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(handler.cast(), CAPSULE.as_ptr(), Some(drop_handler)))
+        let capsule = ffi::PyCapsule_New(handler.cast(), CAPSULE.as_ptr(), Some(drop_handler));
+        if capsule.is_null() {
+            drop(Box::from_raw(handler));
+        }
+        Bound::from_owned_ptr_or_err(py, capsule)
     }
 }
 
@@ -56,11 +62,13 @@ fn small(allocator: &dyn Allocator) -> usize {
 
 /// For a context: small arrays of pools come from NumPy.
 pub fn context<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
+    memory_out::check(py)?;
     let Some(native) = allocator.native() else { return numpys(py, allocator) };
     around(py, Handler::new(Kind::Context, native.clone(), small(native.as_ref()), next(py)?))
 }
 
 fn new_direct(py: Python<'_>, native: &Arc<dyn Allocator>) -> PyResult<Py<PyAny>> {
+    memory_out::check(py)?;
     // Adaptors count, bound or guard what they are asked for: they see small arrays, too.
     let small = if owners::keeps_list(native.as_ref()) { 0 } else { small(native.as_ref()) };
     let handler = Handler::new(Kind::Direct, native.clone(), small, c_library::FUNCTIONS);
@@ -69,6 +77,7 @@ fn new_direct(py: Python<'_>, native: &Arc<dyn Allocator>) -> PyResult<Py<PyAny>
 
 /// For a scope: arrays below NumPy's own small limit stay with NumPy, which keeps a few of them itself.
 pub fn of_scope<'py>(py: Python<'py>, scope: &Arc<Scope>, before: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    memory_out::check(py)?;
     around(py, Handler::of_scope(scope.clone(), NUMPYS_SMALL, next(py)?, before.clone().unbind()))
 }
 

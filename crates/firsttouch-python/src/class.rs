@@ -2,12 +2,13 @@
 
 use crate::allocator::PyAllocator;
 use crate::creation::{Arguments, make};
+use crate::memory_out::Given;
 use pyo3::prelude::*;
 
 #[pymethods]
 impl PyAllocator {
-    fn __repr__(&self) -> String {
-        self.expression()
+    fn __repr__(&self) -> Given<String> {
+        Given(self.expression())
     }
 
     fn __eq__(&self, other: &Self) -> bool {

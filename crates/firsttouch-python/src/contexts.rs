@@ -6,10 +6,13 @@ use crate::allocator::PyAllocator;
 use crate::capsules;
 use crate::handler::Kind;
 use crate::install::{behind, installed};
+use crate::memory_out::PyTypeError;
 use crate::numpy_api::{NumPy, OWNDATA, RawHandler, handler_in};
-use crate::owners;
+use crate::plain::plain;
 use crate::scratch::nearest_open;
-use pyo3::exceptions::PyTypeError;
+use firsttouch::owners::{self, Keeper, Owner};
+use firsttouch::scratch::Scope;
+use firsttouch::vm::address_map;
 use pyo3::prelude::*;
 use std::ptr::NonNull;
 
@@ -92,6 +95,21 @@ fn of_array(py: Python<'_>, numpy: &NumPy, array: &Bound<'_, PyAny>) -> PyResult
     Ok(None)
 }
 
+/// The allocator of ours that made the block at `address`.
+///
+/// # Safety
+/// A living block begins there, whoever's.
+unsafe fn made_by(address: NonNull<u8>) -> Option<PyAllocator> {
+    let made = match owners::find(address) {
+        Owner::Keeper(Keeper::Allocator(owner)) => owner,
+        Owner::Keeper(Keeper::Backing(owner)) => Scope::outside(owner, plain()),
+        // SAFETY: the caller's promise.
+        Owner::Segment(_) => unsafe { address_map::shared_owner(address.as_ptr() as usize) }?,
+        Owner::Gone | Owner::Nobody => return None,
+    };
+    Some(PyAllocator::ours(made))
+}
+
 /// Who made the living block at `address` that will be given back through `capsule`.
 fn of_block(numpy: &NumPy, capsule: &Bound<'_, PyAny>, address: usize) -> PyResult<PyAllocator> {
     if let Some(handler) = capsules::handler(capsule)?.filter(|handler| handler.kind() != Kind::Front) {
@@ -99,12 +117,18 @@ fn of_block(numpy: &NumPy, capsule: &Bound<'_, PyAny>, address: usize) -> PyResu
         if let Some(owner) = handler.scope().zip(living).and_then(|((scope, _), block)| scope.elsewhere(block)) {
             return Ok(PyAllocator::ours(owner.clone()));
         }
-        let numpys = handler.kind() != Kind::Direct && handler.passed_on(address);
-        return Ok(if numpys { PyAllocator::numpy() } else { PyAllocator::ours(handler.allocator().clone()) });
+        if handler.scope().zip(living).is_some_and(|((scope, _), block)| scope.knows(block)) {
+            return Ok(PyAllocator::ours(handler.allocator().clone()));
+        }
     }
     // SAFETY: the block lives.
-    if let Some(ours) = NonNull::new(address as *mut u8).and_then(|address| unsafe { owners::shared(address) }) {
-        return Ok(PyAllocator::ours(ours));
+    if let Some(ours) = NonNull::new(address as *mut u8).and_then(|address| unsafe { made_by(address) }) {
+        return Ok(ours);
+    }
+    if let Some(handler) = capsules::handler(capsule)?.filter(|handler| handler.kind() != Kind::Front) {
+        // The C library's: the handler's own word for it, where that is what it stands for.
+        let own = handler.kind() == Kind::Direct || handler.small() == 0;
+        return Ok(if own { PyAllocator::ours(handler.allocator().clone()) } else { PyAllocator::numpy() });
     }
     if capsule.is(numpy.default_capsule(capsule.py())) {
         return Ok(PyAllocator::numpy());

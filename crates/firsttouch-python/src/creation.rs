@@ -6,21 +6,20 @@
 #![allow(unsafe_code)] // Safety: blocks go from the handler's functions into arrays that give them back to it.
 
 use crate::allocator::PyAllocator;
+use crate::callbacks::given;
 use crate::capsules;
 use crate::dtypes::{Known, known};
 use crate::install::serving;
+use crate::memory_out::Dict;
 use crate::numpy_api::{Functions, NumPy};
+use crate::own;
 use crate::placement;
 use crate::traces;
 use firsttouch::layout::array_bytes;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::PyString;
 use std::ffi::c_void;
-
-/// The long ways, given by Python.
-static LONG: PyOnceLock<[Py<PyAny>; 2]> = PyOnceLock::new();
 
 /// Dimensions that the short way takes.
 const MAX_DIMS: usize = 8;
@@ -128,10 +127,14 @@ fn made<'py>(
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let (Some(handler), Some(bytes)) = (capsules::handler(capsule)?, shape.bytes(dtype.size)) else { return Ok(None) };
     let Some(Functions { ctx, malloc, calloc, free, .. }) = handler.functions().functions() else { return Ok(None) };
+    own::forget_error(); // of somebody before, who did not ask
     // SAFETY: the functions are the handler's own, and the block goes to the array or back to them.
     unsafe {
         let data: *mut c_void = if zeroed { calloc(ctx, bytes, 1) } else { malloc(ctx, bytes) };
         if data.is_null() {
+            if let Some(error) = own::kept_error() {
+                return Err(error); // an allocator of one's own is asked once
+            }
             return Ok(None); // the long way meets the same, and has the words for it
         }
         if let Some(error) = placement::raised() {
@@ -149,14 +152,13 @@ fn made<'py>(
 
 fn long<'py>(py: Python<'py>, a: &Arguments<'_, 'py>, zeroed: bool) -> PyResult<Bound<'py, PyAny>> {
     let named = [("dtype", a.dtype), ("order", a.order), ("device", a.device), ("like", a.like)];
-    let kwargs = PyDict::new(py);
+    let kwargs = Dict::new(py)?;
     for (name, value) in named.into_iter().chain([("allocator", a.allocator)]) {
         if let Some(value) = value {
-            kwargs.set_item(name, value)?;
+            kwargs.set_item(name, value.clone())?;
         }
     }
-    let [empty, zeros] = LONG.get(py).ok_or_else(|| pyo3::exceptions::PyRuntimeError::new_err("not set up"))?;
-    (if zeroed { zeros } else { empty }).bind(py).call((a.shape,), Some(&kwargs))
+    given(py, if zeroed { "zeros" } else { "empty" })?.call((a.shape,), Some(&kwargs.done()))
 }
 
 /// An array of zeros or of anything.
@@ -201,14 +203,7 @@ constructor!(
      Where memory is fresh, pages become real when they are first written, whatever the size. Arguments as for `empty`."
 );
 
-/// Gives the long ways of `empty` and `zeros`.
-#[pyfunction]
-fn set_long(py: Python<'_>, empty: Py<PyAny>, zeros: Py<PyAny>) {
-    let _ = LONG.set(py, [empty, zeros]);
-}
-
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(empty, module)?)?;
-    module.add_function(wrap_pyfunction!(zeros, module)?)?;
-    module.add_function(wrap_pyfunction!(set_long, module)?)
+    module.add_function(wrap_pyfunction!(zeros, module)?)
 }

@@ -1,5 +1,6 @@
 //! The types that the short way of making arrays knows: NumPy's plain numbers, under the names people use most.
 
+use crate::memory_out::Name;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
@@ -36,19 +37,19 @@ const NAMES: [&str; 14] = [
 ];
 
 fn table(py: Python<'_>) -> PyResult<Table> {
-    let dtype = py.import("numpy")?.getattr("dtype")?;
+    let dtype = py.import(Name("numpy"))?.getattr(Name("dtype"))?;
     let mut table = Table { keys: Vec::new(), dtypes: Vec::new(), _kept: Vec::new() };
     let python =
         [py.get_type::<PyFloat>(), py.get_type::<PyInt>(), py.get_type::<PyBool>(), py.get_type::<PyComplex>()];
     let python = python.into_iter().map(Bound::into_any);
-    let numpys = NAMES.iter().map(|name| dtype.call1((*name,))?.getattr("type")).collect::<PyResult<Vec<_>>>()?;
+    let numpys = NAMES.iter().map(|name| dtype.call1((*name,))?.getattr(Name("type"))).collect::<PyResult<Vec<_>>>()?;
     for key in python.chain(numpys) {
         let meant = dtype.call1((&key,))?;
         for key in [key, meant.clone()] {
             table.keys.push((key.as_ptr() as usize, table.dtypes.len()));
             table._kept.push(key.unbind());
         }
-        table.dtypes.push(Known { size: meant.getattr("itemsize")?.extract()?, object: meant.unbind() });
+        table.dtypes.push(Known { size: meant.getattr(Name("itemsize"))?.extract()?, object: meant.unbind() });
     }
     Ok(table)
 }

@@ -1,7 +1,7 @@
 //! The loop of `firsttouch bench scratch` in Rust: one would only time the call if each turn came from Python.
 
+use crate::memory_out::{PyMemoryError, PyValueError};
 use firsttouch::arena::{Arena, ArenaError, Upstream};
-use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use std::cell::RefCell;
 use std::hint::black_box;

@@ -2,11 +2,12 @@
 
 use crate::allocator::PyAllocator;
 use crate::install::process_pool;
+use crate::memory_out::{self, Name, PyTypeError, PyValueError};
+use crate::stacks::kind;
 use firsttouch::adaptors::{Options, Pool};
 use firsttouch::allocator::Allocator;
 use firsttouch::size;
 use firsttouch::sources::{Aligned, Calloc, Malloc, Pages};
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use std::sync::{Arc, LazyLock};
@@ -24,7 +25,7 @@ pub fn bytes(name: &str, value: &Bound<'_, PyAny>) -> PyResult<usize> {
     if value.is_instance_of::<PyBool>() {
         return Err(wrong_type());
     }
-    let number = value.call_method0("__index__").map_err(|_| wrong_type())?;
+    let number = value.call_method0(Name("__index__")).map_err(|_| wrong_type())?;
     number.extract::<usize>().map_err(|_| {
         PyValueError::new_err(format!(
             "{name}={number} is not a number of bytes: give 0 or more, or text like \"4 GiB\""
@@ -45,6 +46,7 @@ fn wants_huge(huge: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 #[pyfunction]
 fn pages(huge: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
+    memory_out::check(huge.py())?;
     Ok(PyAllocator::ours(Pages::new(wants_huge(huge)?)))
 }
 
@@ -62,6 +64,7 @@ fn calloc() -> PyAllocator {
 
 #[pyfunction]
 fn aligned(alignment: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
+    memory_out::check(alignment.py())?;
     let align = bytes("alignment", alignment)?;
     let source = Aligned::new(align).map_err(|error| PyValueError::new_err(error.to_string()))?;
     Ok(PyAllocator::ours(Arc::new(source)))
@@ -70,19 +73,20 @@ fn aligned(alignment: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
 #[pyfunction]
 #[pyo3(signature = (upstream=None, *, max_idle=None, decay=None, never=false))]
 fn pool(
+    py: Python<'_>,
     upstream: Option<&PyAllocator>,
     max_idle: Option<&Bound<'_, PyAny>>,
     decay: Option<f64>,
     never: bool,
 ) -> PyResult<PyAllocator> {
+    memory_out::check(py)?;
     let mut options = Options::default();
     let mut over = None;
     if let Some(upstream) = upstream {
         // Pages it takes itself: then it can split blocks, join them, and give back parts.
-        match upstream.expression().as_str() {
-            "pages(huge='thp')" => {}
-            "pages(huge=False)" => options.huge = false,
-            _ => over = Some(stands_on("pool", upstream)?),
+        match upstream.native().and_then(kind::<Pages>) {
+            Some(pages) => options.huge = pages.huge(),
+            None => over = Some(stands_on("pool", upstream)?),
         }
     }
     options.max_idle = max_idle.map(|value| bytes("max_idle", value)).transpose()?;

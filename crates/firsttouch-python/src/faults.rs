@@ -1,9 +1,9 @@
 //! Notes what a memory fault was before it ends the process, for a parent to read.
 
+use crate::memory_out::PyOSError;
 use crate::{install, stacks};
 use firsttouch::adaptors::Guarded;
 use firsttouch::os::{self, Fault};
-use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
@@ -41,7 +41,7 @@ fn near(address: usize) -> Option<(usize, usize, bool)> {
 #[pyfunction]
 fn watch_faults(file: i32) -> PyResult<()> {
     FILE.store(file, Relaxed);
-    os::watch_faults(note).map_err(|error| PyOSError::new_err(error.0))
+    os::watch_faults(note).map_err(|error| PyOSError::new_err((error.0, "memory faults are not told".to_owned())))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -21,6 +21,13 @@ fn resume_later() {
     unsafe { ffi::Py_AddPendingCall(Some(resume), null_mut()) };
 }
 
+/// Gives back what is idle over upstreams that may run Python, before the interpreter takes its locks for a fork.
+#[pyfunction]
+fn cool(py: Python<'_>) {
+    py.detach(firsttouch::heap::caretaker::cool);
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(cool, module)?)?;
     module.add_function(wrap_pyfunction!(resume_later, module)?)
 }

@@ -5,13 +5,13 @@
 use crate::UnsupportedError;
 use crate::allocator::PyAllocator;
 use crate::handler::{Handler, Kind, NUMPY_NAME, is_front};
+use crate::memory_out::{self, PyTypeError};
 use crate::numpy_api::{Functions, NumPy, RawHandler, handler_in};
 use crate::own::stands_on_python;
 use crate::owners;
 use crate::trace;
 use firsttouch::adaptors::{Options, Pool, SMALL_LIMIT};
 use firsttouch::allocator::Allocator;
-use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -86,6 +86,7 @@ pub fn next(py: Python<'_>) -> PyResult<Functions> {
 #[pyfunction]
 #[pyo3(signature = (allocator=None))]
 fn install(py: Python<'_>, allocator: Option<&PyAllocator>) -> PyResult<()> {
+    memory_out::check(py)?;
     let chosen = match allocator {
         None => process_pool().clone(),
         Some(wrapped) => wrapped.native().cloned().ok_or_else(|| {
@@ -109,19 +110,32 @@ fn install(py: Python<'_>, allocator: Option<&PyAllocator>) -> PyResult<()> {
             chosen.expression()
         )));
     }
-    owners::enter(&chosen);
     let small = owners::small_limit(chosen.as_ref(), small_limit());
     behind(py)?;
     let (_, functions) = behind_now(py)?; // somebody may have come since the first look
-    let outside = !chosen.in_segments();
     if let Some(front) = FRONT.get() {
-        if outside {
-            front.ask_outside();
-        }
         front.replace(chosen, small);
         return Ok(());
     }
-    put_front(py, chosen, small, functions, outside).map(drop)
+    put_front(py, chosen, small, functions).map(drop)
+}
+
+/// Stands before NumPy's handler, as blocks of ours may come back through it: an array may get another's data. Until
+/// somebody installs an allocator all requests go on to NumPy. Where another library stands there, nothing changes.
+pub fn take_back(py: Python<'_>) {
+    if FRONT.get().is_none() {
+        let _ = stand(py);
+    }
+}
+
+/// The front, which leaves all requests to NumPy where nothing was installed.
+fn stand(py: Python<'_>) -> PyResult<&'static Handler> {
+    if let Some(front) = FRONT.get() {
+        return Ok(front);
+    }
+    behind(py)?;
+    let (_, functions) = behind_now(py)?;
+    put_front(py, process_pool().clone(), usize::MAX, functions)
 }
 
 /// Puts a handler in front of NumPy's.
@@ -130,12 +144,8 @@ fn put_front(
     chosen: Arc<dyn Allocator>,
     small: usize,
     functions: Functions,
-    outside: bool,
 ) -> PyResult<&'static Handler> {
     let front: &'static Handler = Box::leak(Handler::new(Kind::Front, chosen, small, functions));
-    if outside {
-        front.ask_outside();
-    }
     if trace::insert_behind(front.raw()) {
         let _ = FRONT.set(front);
         return Ok(front);
@@ -153,16 +163,10 @@ fn put_front(
 /// Lets the gauge be told of every block that the process's arrays get, or of none. Where nothing was ever installed,
 /// the front that does it leaves all requests to NumPy.
 pub fn watch(py: Python<'_>, on: bool) -> PyResult<()> {
-    let front = match FRONT.get() {
-        Some(front) => front,
-        None if on => {
-            behind(py)?;
-            let (_, functions) = behind_now(py)?;
-            put_front(py, process_pool().clone(), usize::MAX, functions, false)?
-        }
-        None => return Ok(()),
-    };
-    front.watch(on);
+    if !on && FRONT.get().is_none() {
+        return Ok(());
+    }
+    stand(py)?.watch(on);
     Ok(())
 }
 
@@ -197,9 +201,16 @@ fn set_small_limit(nbytes: usize) {
     }
 }
 
+/// Lets segments claim no more than so many slots of the address space; for tests.
+#[pyfunction]
+fn shrink_slots(count: usize) {
+    firsttouch::os::shrink_slots(count);
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(install, module)?)?;
     module.add_function(wrap_pyfunction!(uninstall, module)?)?;
     module.add_function(wrap_pyfunction!(is_installed, module)?)?;
-    module.add_function(wrap_pyfunction!(set_small_limit, module)?)
+    module.add_function(wrap_pyfunction!(set_small_limit, module)?)?;
+    module.add_function(wrap_pyfunction!(shrink_slots, module)?)
 }

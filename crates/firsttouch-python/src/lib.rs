@@ -4,6 +4,7 @@ mod adaptors;
 mod allocator;
 mod bundled;
 mod c_library;
+mod callbacks;
 mod capsules;
 mod class;
 mod contexts;
@@ -17,6 +18,7 @@ mod guarded_by_gil;
 mod handler;
 mod install;
 mod jit;
+mod memory_out;
 mod numpy_api;
 mod open_scope;
 mod own;
@@ -33,8 +35,9 @@ mod stacks;
 mod trace;
 mod traces;
 
+use crate::memory_out::{Given, PyValueError};
 use pyo3::create_exception;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 create_exception!(
@@ -46,8 +49,8 @@ create_exception!(
 
 /// Bytes meant by a size as people write it, like `"64 KiB"`.
 #[pyfunction]
-fn parse_size(text: &str) -> PyResult<usize> {
-    firsttouch::size::parse(text).map_err(PyValueError::new_err)
+fn parse_size(text: &str) -> PyResult<Given<usize>> {
+    firsttouch::size::parse(text).map(Given).map_err(PyValueError::new_err)
 }
 
 /// The native half of the package `firsttouch`.
@@ -58,6 +61,7 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("UnsupportedError", module.py().get_type::<UnsupportedError>())?;
     module.add_class::<allocator::PyAllocator>()?;
     module.add_function(wrap_pyfunction!(parse_size, module)?)?;
+    callbacks::register_functions(module)?;
     factories::register(module)?;
     adaptors::register(module)?;
     bundled::register(module)?;
@@ -76,5 +80,6 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     shared::register(module)?;
     sight::register(module)?;
     trace::register(module)?;
+    memory_out::register(module)?;
     report::register(module)
 }

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)] // Safety: the table's layout is NumPy's binary interface 2, whose number is checked first.
 
 use crate::UnsupportedError;
+use crate::memory_out::Name;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -125,16 +126,16 @@ impl NumPy {
         static LOADED: PyOnceLock<NumPy> = PyOnceLock::new();
         if LOADED.get(py).is_none() {
             // Before the lock: under `firsttouch run` NumPy's first import calls `install`, which asks for this.
-            let _ = py.import("numpy");
+            let _ = py.import(Name("numpy"));
         }
         LOADED.get_or_try_init(py, || Self::load(py))
     }
 
     fn load(py: Python<'_>) -> PyResult<Self> {
-        let module = py.import("numpy._core.multiarray").map_err(|error| {
+        let module = py.import(Name("numpy._core.multiarray")).map_err(|error| {
             UnsupportedError::new_err(format!("firsttouch needs NumPy 2.0 or newer, and could not load it: {error}"))
         })?;
-        let capsule = module.getattr("_ARRAY_API")?;
+        let capsule = module.getattr(Name("_ARRAY_API"))?;
         // SAFETY: `_ARRAY_API` is a capsule without a name around NumPy's table; slots 0, 2, 85, 94, 183, 184, 211 and
         // 304 to 306 have
         // these types in all of NumPy's binary interface 2, whose number slot 0 gives and is checked before the rest.

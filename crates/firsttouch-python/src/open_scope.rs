@@ -1,8 +1,8 @@
 //! Whether an allocator may make arrays now: a scope may not once it has ended, nor in another thread.
 
 use crate::allocator::PyAllocator;
+use crate::memory_out::PyRuntimeError;
 use firsttouch::scratch::Scope;
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::any::Any;
 

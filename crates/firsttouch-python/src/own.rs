@@ -6,16 +6,18 @@
 #![allow(unsafe_code)] // Safety: the object's promise about its addresses is checked as far as it can be.
 
 use crate::allocator::PyAllocator;
-use firsttouch::allocator::{AllocError, Allocator, Block, Limit, Request};
+use crate::callbacks::given;
+use crate::memory_out::{self, Name, PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
+use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use firsttouch::failure;
 use firsttouch::heap::ledger::Ledger;
-use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyRecursionError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
 use std::any::Any;
-use std::cell::RefCell;
-use std::ffi::{c_int, c_void};
+use std::cell::{Cell, RefCell};
+use std::ffi::{c_int, c_long, c_void};
 use std::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,6 +49,8 @@ static ASKED: AtomicBool = AtomicBool::new(false);
 thread_local! {
     /// What the last failing `allocate` of this thread raised.
     static ERROR: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+    /// Whether Python was asked to raise its like in this thread.
+    static ON_ITS_WAY: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The address that a method written in Python returned; an error where that is none, which `call` names.
@@ -64,9 +68,87 @@ pub fn keep_error(error: PyErr) {
     drop(before); // no borrow lives: its end may run code that comes back here
 }
 
-/// What was kept, once.
+/// What was kept, once; who takes it raises it, and nobody else has to.
 pub fn kept_error() -> Option<PyErr> {
-    ERROR.with(|last| last.borrow_mut().take())
+    let found = ERROR.with(|last| last.borrow_mut().take());
+    if found.is_some() && ON_ITS_WAY.replace(false) {
+        // SAFETY: has no preconditions but the GIL, with which errors are kept and taken.
+        unsafe { ffi::PyThreadState_SetAsyncExc(ffi::PyThread_get_thread_ident() as c_long, null_mut()) };
+    }
+    found
+}
+
+/// Drops what was kept.
+pub fn forget_error() {
+    drop(kept_error());
+}
+
+/// Calls of `allocate` that may run within each other in one thread: an allocator of one's own that stands on others of
+/// one's own needs a few.
+const DEEPEST: usize = 32;
+
+thread_local! {
+    /// How many calls run, and whether one was refused: then those around fail too, instead of trying again each.
+    static RUNNING: Cell<(usize, bool)> = const { Cell::new((0, false)) };
+}
+
+/// A call of Python's `allocate` that runs in this thread.
+pub struct Depth;
+
+impl Depth {
+    /// A `RecursionError` where too many run already: native frames lie between them, and Python, which counts its own,
+    /// would notice after the end of the stack.
+    pub fn enter(name: &str) -> PyResult<Self> {
+        let (depth, refused) = RUNNING.get();
+        if depth >= DEEPEST || (refused && depth > 0) {
+            RUNNING.set((depth, true));
+            return Err(PyRecursionError::new_err(format!(
+                "{name}.allocate() makes arrays on the allocator that it serves, which calls it again, without end"
+            )));
+        }
+        RUNNING.set((depth + 1, false));
+        Ok(Self)
+    }
+}
+
+impl Drop for Depth {
+    fn drop(&mut self) {
+        let (depth, refused) = RUNNING.get();
+        RUNNING.set((depth - 1, refused && depth > 1));
+    }
+}
+
+extern "C" fn raise_kept(_: *mut c_void) -> c_int {
+    let raised = Python::try_attach(|py| {
+        let error = kept_error()?;
+        if error.is_instance_of::<PyException>(py) {
+            keep_error(error); // a later one, which somebody will ask for
+            return None;
+        }
+        error.restore(py);
+        Some(())
+    });
+    if raised.flatten().is_some() { -1 } else { 0 }
+}
+
+/// Has what asks a program to end (`KeyboardInterrupt`, `SystemExit`) come out as itself, whoever asked for memory: NumPy
+/// makes an error of its own of every failure, and while it makes it, Python looks for what is pending.
+pub fn interrupt(py: Python<'_>, error: &PyErr) {
+    if error.is_instance_of::<PyException>(py) {
+        return;
+    }
+    // SAFETY: have no preconditions but the GIL.
+    let here = unsafe { ffi::PyThread_get_thread_ident() } as u64;
+    let main = || -> PyResult<u64> { given(py, "main_thread")?.call0()?.getattr("ident")?.extract() };
+    // SAFETY: as above; a full queue leaves NumPy's error. Threads but the main one get the exception without its text.
+    unsafe {
+        if main().is_ok_and(|main| main == here) {
+            ffi::Py_AddPendingCall(Some(raise_kept), null_mut());
+        } else {
+            ffi::PyThreadState_SetAsyncExc(here as c_long, error.get_type(py).as_ptr());
+            ON_ITS_WAY.set(true);
+        }
+    }
 }
 
 /// Delivers all blocks that wait. An exception goes where exceptions without a caller go.
@@ -78,7 +160,8 @@ fn deliver(py: Python<'_>) {
         }
         for Returned { to, address, nbytes } in waiting {
             let object = to.object.bind(py);
-            if let Err(error) = object.call_method1("deallocate", (address, nbytes)) {
+            let told = memory_out::arguments(py, (address, nbytes));
+            if let Err(error) = told.and_then(|told| object.call_method1(Name("deallocate"), told)) {
                 error.write_unraisable(py, Some(object));
             }
         }
@@ -92,7 +175,13 @@ extern "C" fn deliver_later(_: *mut c_void) -> c_int {
 }
 
 fn give_back(returned: Returned) {
-    RETURNED.lock().unwrap_or_else(PoisonError::into_inner).push(returned);
+    {
+        let mut waiting = RETURNED.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.try_reserve(1).is_err() {
+            return; // a free can't fail: where there is no memory to note the block, it is lost
+        }
+        waiting.push(returned);
+    }
     if !ASKED.swap(true, SeqCst) {
         // SAFETY: may be called from any thread; where the queue is full, the next request delivers.
         if unsafe { ffi::Py_AddPendingCall(Some(deliver_later), null_mut()) } != 0 {
@@ -105,8 +194,10 @@ impl Own {
     /// Calls `allocate` and checks what it returned.
     fn ask(&self, py: Python<'_>, request: Request) -> PyResult<usize> {
         let Object { object, name } = self.object.as_ref();
-        let Request { size, align, zeroed } = request;
-        let given = object.bind(py).call_method1("allocate", (size, align, zeroed))?;
+        let (size, align, zeroed) = (request.size(), request.align(), request.is_zeroed());
+        let _depth = Depth::enter(name)?;
+        let arguments = memory_out::arguments(py, (size, align, zeroed))?;
+        let given = object.bind(py).call_method1(Name("allocate"), arguments)?;
         let call = || format!("{name}.allocate({size}, {align}, {})", if zeroed { "True" } else { "False" });
         if given.is_none() {
             return Err(PyMemoryError::new_err(format!("{} returned None: it has no memory", call())));
@@ -126,8 +217,9 @@ impl Own {
     }
 
     fn refused(&self, py: Python<'_>, request: Request, error: PyErr) -> AllocError {
-        let failed = AllocError::new(request.size, Limit::Upstream);
-        failure::explain(failed, format!("{} bytes could not be had: {}: {error}", request.size, self.object.name));
+        let failed = AllocError::new(request.size(), Limit::Upstream);
+        failure::explain(failed, format!("{} bytes could not be had: {}: {error}", request.size(), self.object.name));
+        interrupt(py, &error);
         keep_error(error.clone_ref(py));
         failed
     }
@@ -135,8 +227,8 @@ impl Own {
 
 // SAFETY: the ledger knows the blocks; that the object's memory is good is the promise of whoever wrote it.
 unsafe impl Allocator for Own {
-    fn expression(&self) -> String {
-        self.expression.clone()
+    fn describe(&self) -> Description {
+        Description::opaque(self.expression.clone())
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
@@ -145,12 +237,12 @@ unsafe impl Allocator for Own {
             deliver(py);
             let address = self.ask(py, request).map_err(|error| self.refused(py, request, error))?;
             let address = NonNull::new(with_exposed_provenance_mut::<u8>(address));
-            let address = address.ok_or_else(|| AllocError::new(request.size, Limit::Upstream))?;
-            self.ledger.enter(address, request.size, request.size)?;
-            Ok(Block { address, size: request.size, zeroed: request.zeroed })
+            let address = address.ok_or_else(|| AllocError::new(request.size(), Limit::Upstream))?;
+            self.ledger.enter(address, request.size(), request.size())?;
+            Ok(Block { address, size: request.size(), zeroed: request.is_zeroed() })
         });
         attached.unwrap_or_else(|| {
-            let error = AllocError::new(request.size, Limit::Upstream);
+            let error = AllocError::new(request.size(), Limit::Upstream);
             failure::explain(error, format!("{}: the interpreter is shutting down", self.object.name));
             Err(error)
         })
@@ -165,6 +257,14 @@ unsafe impl Allocator for Own {
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
         self.ledger.get(address).unwrap_or(0)
     }
+
+    fn owns(&self, address: NonNull<u8>) -> Option<bool> {
+        Some(self.ledger.get(address).is_some())
+    }
+
+    fn must_stay(&self) -> bool {
+        self.ledger.any()
+    }
 }
 
 /// Whether Python code is at the bottom of a stack: then its blocks can't be given back without the GIL.
@@ -176,6 +276,7 @@ pub fn stands_on_python(allocator: &Arc<dyn Allocator>) -> bool {
 /// An allocator from an object with `allocate` and `deallocate`.
 #[pyfunction]
 fn own(candidate: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
+    memory_out::check(candidate.py())?;
     for method in ["allocate", "deallocate"] {
         if !candidate.getattr_opt(method)?.is_some_and(|found| found.is_callable()) {
             return Err(PyTypeError::new_err(format!(

@@ -1,23 +1,12 @@
-//! Whose block lies at an address that came through the front.
-//!
-//! A segment names the allocator that took it. An adaptor's blocks lie in its upstream's segments, or in none; it knows
-//! them by a list of its own. So the adaptors that were ever installed are asked first.
-
-#![allow(unsafe_code)] // Safety: what is listed here is never dropped.
+//! Which allocators know their blocks, as handlers ask it.
 
 use firsttouch::allocator::Allocator;
-use firsttouch::vm::address_map;
-use std::ptr::{NonNull, null_mut};
+use firsttouch::owners::{self, Keeper};
+use firsttouch::scratch::Scope;
+use std::any::Any;
+use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Release};
 
-/// One allocator with a list of its blocks; newer ones lead to older ones.
-struct Listed {
-    allocator: Arc<dyn Allocator>,
-    older: *const Listed,
-}
-
-static NEWEST: AtomicPtr<Listed> = AtomicPtr::new(null_mut());
 /// Whether an allocator's blocks can be told from others by their address.
 pub fn can_tell(allocator: &dyn Allocator) -> bool {
     allocator.in_segments() || keeps_list(allocator)
@@ -33,44 +22,12 @@ pub fn small_limit(allocator: &dyn Allocator, usual: usize) -> usize {
     if keeps_list(allocator) && allocator.small_limit() == 0 { 0 } else { usual }
 }
 
-/// Lets blocks of `allocator` come back through the front, for ever. Callers hold the GIL.
+/// Lets blocks of `allocator` be found by their address, whichever handler they come back through.
 pub fn enter(allocator: &Arc<dyn Allocator>) {
-    let newest = NEWEST.load(Acquire);
-    if !keeps_list(allocator.as_ref()) || listed().any(|other| Arc::ptr_eq(&other.allocator, allocator)) {
-        return;
+    let any: &dyn Any = &**allocator;
+    if let Some(scope) = any.downcast_ref::<Scope>() {
+        owners::enter(Keeper::Backing(scope.backing().clone()));
+    } else if keeps_list(&**allocator) {
+        owners::enter(Keeper::Allocator(allocator.clone()));
     }
-    let entry = Box::new(Listed { allocator: allocator.clone(), older: newest });
-    NEWEST.store(Box::into_raw(entry), Release);
-}
-
-fn listed() -> impl Iterator<Item = &'static Listed> {
-    let mut at = NEWEST.load(Acquire).cast_const();
-    std::iter::from_fn(move || {
-        // SAFETY: entries are never freed, and complete before they can be reached.
-        let entry = unsafe { at.as_ref() }?;
-        at = entry.older;
-        Some(entry)
-    })
-}
-
-fn lister(address: NonNull<u8>) -> Option<&'static Arc<dyn Allocator>> {
-    listed().map(|entry| &entry.allocator).find(|allocator| allocator.owns(address) == Some(true))
-}
-
-/// The allocator that takes the block at `address` back, if it is one of ours.
-#[inline]
-pub fn of(address: NonNull<u8>) -> Option<&'static dyn Allocator> {
-    if NEWEST.load(Acquire).is_null() {
-        return address_map::owner(address.as_ptr() as usize);
-    }
-    lister(address).map(Arc::as_ref).or_else(|| address_map::owner(address.as_ptr() as usize))
-}
-
-/// The same, shared.
-///
-/// # Safety
-/// A living block lies at `address`, if it lies in a segment at all.
-pub unsafe fn shared(address: NonNull<u8>) -> Option<Arc<dyn Allocator>> {
-    // SAFETY: the caller's promise.
-    lister(address).cloned().or_else(|| unsafe { address_map::shared_owner(address.as_ptr() as usize) })
 }

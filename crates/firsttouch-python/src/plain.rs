@@ -3,8 +3,8 @@
 #![allow(unsafe_code)] // Safety: passes the promises of the two on; a block's owner is told by its address (law 4).
 
 use crate::install::installed;
-use crate::owners;
-use firsttouch::allocator::{AllocError, Allocator, Block, Request};
+use firsttouch::allocator::{AllocError, Allocator, Block, Description, Request};
+use firsttouch::owners::{self, Keeper, Owner};
 use firsttouch::sources::Malloc;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
@@ -17,14 +17,19 @@ pub fn plain() -> Arc<dyn Allocator> {
     ONE.get_or_init(|| Arc::new(Plain)).clone()
 }
 
-fn owner(address: NonNull<u8>) -> &'static dyn Allocator {
-    owners::of(address).unwrap_or(&Malloc)
+fn of_owner<T>(address: NonNull<u8>, then: impl FnOnce(&dyn Allocator) -> T) -> T {
+    match owners::find(address) {
+        Owner::Segment(owner) => then(owner),
+        Owner::Keeper(Keeper::Allocator(owner)) => then(&*owner),
+        // It asks neither scopes nor what is gone.
+        Owner::Keeper(Keeper::Backing(_)) | Owner::Gone | Owner::Nobody => then(&Malloc),
+    }
 }
 
 // SAFETY: see the head of the file. What was ever installed is never dropped.
 unsafe impl Allocator for Plain {
-    fn expression(&self) -> String {
-        installed().map_or_else(|| "numpy_default()".into(), |allocator| allocator.expression())
+    fn describe(&self) -> Description {
+        installed().map_or_else(|| Description::of("numpy_default"), |allocator| allocator.describe())
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
@@ -36,16 +41,16 @@ unsafe impl Allocator for Plain {
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         // SAFETY: the caller's promise.
-        unsafe { owner(address).deallocate(address) }
+        of_owner(address, |owner| unsafe { owner.deallocate(address) })
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
         // SAFETY: the caller's promise.
-        unsafe { owner(address).usable_size(address) }
+        of_owner(address, |owner| unsafe { owner.usable_size(address) })
     }
 
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
         // SAFETY: the caller's promise.
-        unsafe { owner(address).resize_in_place(address, size) }
+        of_owner(address, |owner| unsafe { owner.resize_in_place(address, size) })
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::allocator::PyAllocator;
 use crate::install::watch;
+use crate::memory_out::{self, Dict};
 use firsttouch_trace::profile::{self, Region};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -18,8 +19,12 @@ struct GaugeRegion(Option<Region>);
 impl GaugeRegion {
     /// Opens it. The first to open gives back what `cold` keeps idle, so that no earlier part of the run shows.
     #[new]
-    fn open(py: Python<'_>, only_this_thread: bool, cold: Vec<PyRef<'_, PyAllocator>>) -> PyResult<Self> {
-        let natives: Vec<_> = cold.iter().filter_map(|allocator| allocator.native().cloned()).collect();
+    fn open(py: Python<'_>, only_this_thread: bool, cold: &Bound<'_, PyAny>) -> PyResult<Self> {
+        memory_out::check(py)?;
+        let mut natives = Vec::new();
+        for allocator in cold.try_iter()? {
+            natives.extend(allocator?.cast::<PyAllocator>()?.get().native().cloned());
+        }
         watch(py, true)?;
         WATCHING.fetch_add(1, Relaxed);
         let trim = || {
@@ -59,7 +64,7 @@ impl Drop for GaugeRegion {
 
 fn dict(py: Python<'_>, found: (profile::RegionCounts, Option<profile::Recycling>)) -> PyResult<Bound<'_, PyDict>> {
     let (counts, pools) = found;
-    let dict = PyDict::new(py);
+    let dict = Dict::new(py)?;
     dict.set_item("allocated", counts.allocated)?;
     dict.set_item("arrays", counts.blocks)?;
     dict.set_item("peak", counts.peak)?;
@@ -69,7 +74,7 @@ fn dict(py: Python<'_>, found: (profile::RegionCounts, Option<profile::Recycling
     dict.set_item("first_touched", pools.map(|pools| pools.first_touched))?;
     dict.set_item("recycled", pools.map(|pools| pools.recycled))?;
     dict.set_item("recycled_arrays", pools.map(|pools| pools.recycled_blocks))?;
-    Ok(dict)
+    Ok(dict.done())
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -2,6 +2,7 @@
 
 use crate::allocator::PyAllocator;
 use crate::install::{installed, process_pool, small_limit};
+use crate::memory_out::{Dict, Given};
 use firsttouch::allocator::Allocator;
 use firsttouch::failure;
 use firsttouch::heap::bound;
@@ -23,7 +24,7 @@ fn stats<'py>(py: Python<'py>, allocator: Option<&PyAllocator>) -> PyResult<Boun
         None => serving().stats(),
         Some(wrapped) => wrapped.native().map_or_else(Stats::default, |native| native.stats()),
     };
-    let dict = PyDict::new(py);
+    let dict = Dict::new(py)?;
     for (name, value) in [
         ("in_use", stats.in_use as u64),
         ("active", stats.active as u64),
@@ -47,16 +48,16 @@ fn stats<'py>(py: Python<'py>, allocator: Option<&PyAllocator>) -> PyResult<Boun
     ] {
         dict.set_item(name, value)?;
     }
-    Ok(dict)
+    Ok(dict.done())
 }
 
 /// Gives what an allocator keeps back to the operating system; by default the one that serves the process. Bytes given
 /// back.
 #[pyfunction]
 #[pyo3(signature = (allocator=None))]
-fn trim(py: Python<'_>, allocator: Option<&PyAllocator>) -> usize {
+fn trim(py: Python<'_>, allocator: Option<&PyAllocator>) -> Given<usize> {
     let native = allocator.map_or_else(|| Some(serving()), |wrapped| wrapped.native().cloned());
-    py.detach(|| native.map_or(0, |native| native.trim()))
+    Given(py.detach(|| native.map_or(0, |native| native.trim())))
 }
 
 /// From so many bytes of resident memory on pools keep nothing idle; `None` is no such bound.
@@ -68,9 +69,9 @@ fn set_memory_bound(nbytes: Option<usize>) {
 
 /// The last request that failed: bytes asked, the limit's name, and the whole reason.
 #[pyfunction]
-fn last_failure() -> Option<(usize, &'static str, String)> {
-    let reason = failure::last_reason()?;
-    failure::last().map(|error| (error.asked, error.limit_name(), reason))
+fn last_failure() -> Given<Option<(usize, &'static str, String)>> {
+    let told = failure::last().zip(failure::last_reason());
+    Given(told.map(|(error, reason)| (error.asked, error.limit_name(), reason)))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

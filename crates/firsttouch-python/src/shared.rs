@@ -1,33 +1,37 @@
 //! Memory that several processes map, for Python to dress.
 
 use crate::allocator::PyAllocator;
+use crate::memory_out::{self, Dict, Given, PyMemoryError, PyOSError, PyValueError};
 use crate::placement::receipt_dict;
 use crate::stacks::find;
 use firsttouch::failure;
 use firsttouch::pages::placement::Placement;
-use firsttouch::shared::{Handle, NotMade, Refused, Shared, Ticket, linger};
+use firsttouch::shared::{Fate, Handle, NotMade, Refused, Shared, Ticket, wait_until_opened};
 use firsttouch::sources::PlacedPages;
-use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyDict;
 use std::time::Duration;
 
 /// A mapping of shared memory, which lasts as long as this object.
 #[pyclass(module = "firsttouch._firsttouch", frozen, weakref)]
 struct SharedMapping(Shared);
 
-/// Name, process, file, bytes, page, and the ticket: file of proofs, its number, its own.
+/// Name, process, file, bytes, page, and the ticket: name of its table, the file of that, its own number.
 type Words = (String, u32, i32, usize, usize, (String, i32, u64));
 
-fn handle((token, process, file, size, page, (post, proofs, number)): Words) -> Handle {
-    Handle { token, process, file, size, page, ticket: Ticket { post, file: proofs, number } }
+fn handle((token, process, file, size, page, (table, tables, number)): Words) -> Handle {
+    Handle { token, process, file, size, page, ticket: Ticket { table, file: tables, number } }
 }
+
+/// The mapping, or why there is none, and the kernel's number.
+type Opened = (Option<Py<SharedMapping>>, &'static str, i32);
 
 #[pymethods]
 impl SharedMapping {
     /// New memory of at least `nbytes`, placed as `pages` would be.
     #[new]
     fn new(py: Python<'_>, nbytes: usize, pages: &PyAllocator) -> PyResult<Self> {
+        memory_out::check(py)?;
         let placed = pages.native().and_then(find::<PlacedPages>).map(|pages| pages.placement().clone());
         let placement = match placed {
             Some(placement) => placement,
@@ -36,34 +40,37 @@ impl SharedMapping {
         py.detach(|| Shared::new(nbytes, &placement)).map(Self).map_err(|error| refused(nbytes, &placement, error))
     }
 
-    /// What another process shares; nothing, and why not: `ended`, `dropped`, `not permitted`, or the kernel's error.
+    /// What another process shares; nothing, and why not: `ended`, `dropped` and other words for that,
+    /// `not permitted`, `invalid`, or the kernel's error.
     #[staticmethod]
-    fn open(words: Words, write: bool) -> (Option<Self>, &'static str, i32) {
-        match Shared::open(&handle(words), write) {
-            Ok(shared) => (Some(Self(shared)), "", 0),
+    fn open(py: Python<'_>, words: Words, write: bool) -> PyResult<Given<Opened>> {
+        memory_out::check(py)?;
+        Ok(Given(match Shared::open(&handle(words), write) {
+            Ok(shared) => (Some(Py::new(py, Self(shared))?), "", 0),
             Err(Refused::Ended) => (None, "ended", 0),
-            Err(Refused::Dropped) => (None, "dropped", 0),
+            Err(Refused::Dropped(fate)) => (None, word(fate), 0),
+            Err(Refused::Invalid) => (None, "invalid", 0),
             Err(Refused::NotPermitted) => (None, "not permitted", 0),
             Err(Refused::Errno(error)) => (None, "", error.0),
-        }
+        }))
     }
 
     /// By what another process opens it.
-    fn handle(&self) -> PyResult<Words> {
+    fn handle(&self) -> PyResult<Given<Words>> {
         let made = self.0.handle();
         let Handle { token, process, file, size, page, ticket } =
             made.map_err(|error| PyOSError::new_err((error.0, format!("no handle can be made: {}", words(error.0)))))?;
-        Ok((token, process, file, size, page, (ticket.post, ticket.file, ticket.number)))
+        Ok(Given((token, process, file, size, page, (ticket.table, ticket.file, ticket.number))))
     }
 
     #[getter]
-    fn address(&self) -> usize {
-        self.0.address()
+    fn address(&self) -> Given<usize> {
+        Given(self.0.address())
     }
 
     #[getter]
-    fn nbytes(&self) -> usize {
-        self.0.size()
+    fn nbytes(&self) -> Given<usize> {
+        Given(self.0.size())
     }
 
     #[getter]
@@ -72,8 +79,8 @@ impl SharedMapping {
     }
 
     #[getter]
-    fn token(&self) -> &str {
-        self.0.token()
+    fn token(&self) -> Given<&str> {
+        Given(self.0.token())
     }
 
     /// What was asked and granted, where this process made it.
@@ -84,12 +91,22 @@ impl SharedMapping {
     /// All of it as bytes, for NumPy.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        dict.set_item("version", 3)?;
+        let dict = Dict::new(py)?;
+        dict.set_item("version", 3_i32)?;
         dict.set_item("typestr", "|u1")?;
-        dict.set_item("shape", PyTuple::new(py, [self.0.size()])?)?;
+        dict.set_item("shape", (self.0.size(),))?;
         dict.set_item("data", (self.0.address(), !self.0.is_writable()))?;
-        Ok(dict)
+        Ok(dict.done())
+    }
+}
+
+fn word(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Unknown => "dropped",
+        Fate::Opened => "opened",
+        Fate::Expired => "expired",
+        Fate::FileLimit => "file limit",
+        Fate::MemoryLimit => "memory limit",
     }
 }
 
@@ -122,14 +139,14 @@ fn shared_arrived(words: Words) {
     handle.ticket.give_back(handle.process);
 }
 
-/// Waits until no handle of this process is under way, at most so many seconds; whether that was reached.
+/// Waits until no handle of this process is in flight, at most so many seconds; whether that was reached.
 #[pyfunction]
-fn shared_linger(py: Python<'_>, seconds: f64) -> bool {
-    py.detach(|| linger(Duration::from_secs_f64(seconds)))
+fn shared_wait_until_opened(py: Python<'_>, seconds: f64) -> bool {
+    py.detach(|| wait_until_opened(Duration::from_secs_f64(seconds)))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<SharedMapping>()?;
     module.add_function(wrap_pyfunction!(shared_arrived, module)?)?;
-    module.add_function(wrap_pyfunction!(shared_linger, module)?)
+    module.add_function(wrap_pyfunction!(shared_wait_until_opened, module)?)
 }

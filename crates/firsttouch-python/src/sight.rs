@@ -1,11 +1,12 @@
 //! What stands behind an array, for Python to dress.
 
+use crate::memory_out::{self, Dict, Given, Name, PyTypeError, PyValueError};
 use crate::numpy_api::NumPy;
 use firsttouch::os::{self, Call, page_size};
 use firsttouch::residency::{Residency, footprint, query, summarize, visit_nodes};
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyDict};
+use std::collections::TryReserveError;
 use std::ops::Range;
 
 /// Where an array's elements begin, and the pages they lie on.
@@ -18,28 +19,36 @@ fn pages_of(array: &Bound<'_, PyAny>, function: &str) -> PyResult<(usize, Vec<Ra
     };
     let address = fields.data as usize;
     let (shape, strides): (Vec<usize>, Vec<isize>) =
-        (array.getattr("shape")?.extract()?, array.getattr("strides")?.extract()?);
-    let item = array.getattr("itemsize")?.extract()?;
-    Ok((address, array.py().detach(|| footprint(address, item, &shape, &strides))))
+        (array.getattr(Name("shape"))?.extract()?, array.getattr(Name("strides"))?.extract()?);
+    let item = array.getattr(Name("itemsize"))?.extract()?;
+    let py = array.py();
+    let pages = py.detach(|| footprint(address, item, &shape, &strides));
+    Ok((address, pages.map_err(|_| memory_out::out_of_memory(py))?))
+}
+
+/// Nothing where there was no memory for all of it.
+fn complete(found: Residency) -> Option<Residency> {
+    found.runs.is_complete().then_some(found)
 }
 
 /// Figures about an array's pages: name to bytes (or nothing) and source, and what is known of the address.
 #[pyfunction]
 fn inspect<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     let (address, ranges) = pages_of(array, "inspect")?;
-    let found = py.detach(|| summarize(&query(&ranges)));
-    let dict = PyDict::new(py);
+    let found = py.detach(|| complete(query(&ranges)).map(|found| summarize(&found)));
+    let found = found.ok_or_else(|| memory_out::out_of_memory(py))?;
+    let dict = Dict::new(py)?;
     dict.set_item("address", address)?;
     dict.set_item("page_size", page_size())?;
     dict.set_item("shared", !ranges.is_empty() && os::is_shared(address))?;
     dict.set_item("pages", ranges.iter().map(|range| range.len() / page_size()).sum::<usize>())?;
-    let figures = PyDict::new(py);
+    let figures = Dict::new(py)?;
     for (name, figure) in found.figures {
         figures.set_item(name, (figure.bytes, figure.source))?;
     }
-    dict.set_item("figures", figures)?;
+    dict.set_item("figures", figures.done())?;
     dict.set_item("nodes", (found.nodes, found.nodes_source))?;
-    Ok(dict)
+    Ok(dict.done())
 }
 
 /// Everything about each page.
@@ -50,16 +59,20 @@ struct Each {
     nodes: Vec<u8>,
 }
 
-fn each(found: &Residency, with_nodes: bool) -> Each {
+fn each(found: &Residency, with_nodes: bool) -> Result<Each, TryReserveError> {
     let count = |range: &Range<usize>| range.len() / page_size();
     let mut each = Each { states: Vec::new(), sources: Vec::new(), nodes: Vec::new() };
+    let total: usize = found.runs.iter().map(|run| count(&run.range)).sum();
+    each.states.try_reserve_exact(total)?;
+    each.sources.try_reserve_exact(total)?;
     for run in found.runs.iter() {
         each.states.resize(each.states.len() + count(&run.range), run.state as u8);
         each.sources.resize(each.sources.len() + count(&run.range), run.source as u8);
     }
     if !with_nodes {
-        return each;
+        return Ok(each);
     }
+    each.nodes.try_reserve_exact(2 * total)?;
     each.nodes.resize(2 * each.states.len(), u8::MAX);
     let mut runs = found.runs.iter();
     let (mut run, mut before) = (runs.next(), 0);
@@ -75,7 +88,7 @@ fn each(found: &Residency, with_nodes: bool) -> Each {
             bytes.copy_from_slice(&node.to_ne_bytes());
         }
     });
-    each
+    Ok(each)
 }
 
 /// States and sources (a byte for each page), nodes (two), and the ranges of addresses the pages lie in (two words each).
@@ -84,13 +97,19 @@ type Pages<'py> =
 
 /// Each of an array's pages, and the bytes of a page; the nodes only if asked for.
 #[pyfunction]
-fn pagemap<'py>(py: Python<'py>, array: &Bound<'py, PyAny>, nodes: bool, function: &str) -> PyResult<Pages<'py>> {
+fn pagemap<'py>(
+    py: Python<'py>,
+    array: &Bound<'py, PyAny>,
+    nodes: bool,
+    function: &str,
+) -> PyResult<Given<Pages<'py>>> {
     let (_, ranges) = pages_of(array, function)?;
-    let found = py.detach(|| each(&query(&ranges), nodes));
+    let found = py.detach(|| each(&complete(query(&ranges))?, nodes).ok());
+    let found = found.ok_or_else(|| memory_out::out_of_memory(py))?;
     let words: Vec<u8> =
         ranges.iter().flat_map(|range| [range.start, range.end]).flat_map(usize::to_ne_bytes).collect();
-    let bytes = |bytes: &[u8]| PyByteArray::new(py, bytes);
-    Ok((bytes(&found.states), bytes(&found.sources), bytes(&found.nodes), bytes(&words), page_size()))
+    let bytes = |from: &[u8]| memory_out::bytes(py, from);
+    Ok(Given((bytes(&found.states)?, bytes(&found.sources)?, bytes(&found.nodes)?, bytes(&words)?, page_size())))
 }
 
 /// Lets some of the kernel's sources be refused from now on, as on another machine; none of them ends it. For tests.

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)] // Safety: frames are walked with the GIL held, and code objects are kept once seen.
 
+use crate::memory_out::Name;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -26,6 +27,13 @@ struct Seen {
     lines: Vec<Line>,
 }
 
+impl Seen {
+    /// Makes room for one more line; where there is no memory for it, a block has no line.
+    fn has_room(&mut self) -> bool {
+        self.library.try_reserve(1).is_ok() && self.numbers.try_reserve(1).is_ok() && self.lines.try_reserve(1).is_ok()
+    }
+}
+
 static SEEN: Mutex<Option<Seen>> = Mutex::new(None);
 
 /// Where NumPy and this package lie, and what is Python's own way of importing.
@@ -33,7 +41,8 @@ fn libraries(py: Python<'_>) -> &'static [String] {
     static FOUND: PyOnceLock<Vec<String>> = PyOnceLock::new();
     FOUND.get_or_init(py, || {
         let folder = |name: &str| -> PyResult<String> {
-            let file: String = py.import(name)?.getattr("__file__")?.extract()?;
+            let modules = py.import(Name("sys"))?.getattr(Name("modules"))?; // both are loaded, or being loaded, by now
+            let file: String = modules.get_item(name)?.getattr(Name("__file__"))?.extract()?;
             Ok(file.trim_end_matches("__init__.py").to_owned())
         };
         let folders = ["numpy", "firsttouch"].into_iter().filter_map(|name| folder(name).ok());
@@ -41,8 +50,13 @@ fn libraries(py: Python<'_>) -> &'static [String] {
     })
 }
 
+/// Finds out now what the first line asked for would need.
+pub fn look_up(py: Python<'_>) {
+    libraries(py);
+}
+
 fn is_library(code: &Bound<'_, PyAny>) -> bool {
-    let file = code.getattr("co_filename").and_then(|name| name.extract::<String>()).unwrap_or_default();
+    let file = code.getattr(Name("co_filename")).and_then(|name| name.extract::<String>()).unwrap_or_default();
     libraries(code.py()).iter().any(|folder| file.starts_with(folder))
 }
 
@@ -71,10 +85,13 @@ fn find(py: Python<'_>) -> u64 {
         if known.is_none() {
             let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
             let seen = seen.get_or_insert_default();
+            if !seen.has_room() {
+                return 0;
+            }
             seen.library.insert(key, true);
             seen.lines.push(Line { code: code.unbind(), number: 0 }); // keeps it
         }
-        frame = at.getattr("f_back").ok().filter(|back| !back.is_none());
+        frame = at.getattr(Name("f_back")).ok().filter(|back| !back.is_none());
     }
     0
 }
@@ -85,6 +102,9 @@ fn note(code: Bound<'_, PyAny>, number: i32) -> u64 {
     let seen = seen.get_or_insert_default();
     if let Some(&found) = seen.numbers.get(&key) {
         return found;
+    }
+    if !seen.has_room() {
+        return 0;
     }
     seen.library.insert(key.0, false);
     seen.lines.push(Line { code: code.unbind(), number });
@@ -101,5 +121,5 @@ pub fn place(py: Python<'_>, site: u64) -> PyResult<Option<(String, i32)>> {
         line.map(|line| (line.code.clone_ref(py), line.number))
     };
     let Some((code, number)) = found else { return Ok(None) };
-    Ok(Some((code.bind(py).getattr("co_filename")?.extract()?, number)))
+    Ok(Some((code.bind(py).getattr(Name("co_filename"))?.extract()?, number)))
 }

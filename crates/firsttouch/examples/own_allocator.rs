@@ -7,7 +7,7 @@
 #![allow(unsafe_code)] // Safety: all memory comes from the upstream, which keeps the laws.
 
 use firsttouch::adaptors::{Options, Pool};
-use firsttouch::allocator::{AllocError, Allocator, Block, Limit, Request};
+use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
@@ -27,15 +27,15 @@ impl Counted {
 
     fn check(&self, request: Request) -> Result<(), AllocError> {
         let limit = Limit::Budget { allowed: self.largest, used: 0 };
-        if request.size > self.largest { Err(AllocError::new(request.size, limit)) } else { Ok(()) }
+        if request.size() > self.largest { Err(AllocError::new(request.size(), limit)) } else { Ok(()) }
     }
 }
 
 // SAFETY: every block is passed on unchanged from the upstream; deallocation counts and calls the upstream, which neither
 // fails nor panics.
 unsafe impl Allocator for Counted {
-    fn expression(&self) -> String {
-        format!("counted({}, {})", self.upstream.expression(), self.largest)
+    fn describe(&self) -> Description {
+        Description::of("counted").with(self.upstream.describe()).with(self.largest)
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
@@ -65,6 +65,10 @@ unsafe impl Allocator for Counted {
 
     fn trim(&self) -> usize {
         self.upstream.trim()
+    }
+
+    fn calls_out(&self) -> bool {
+        self.upstream.calls_out()
     }
 
     fn in_segments(&self) -> bool {

@@ -6,23 +6,22 @@ use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+pub use crate::description::Description;
 pub use crate::failure::{AllocError, Limit};
 use crate::layout::{DEFAULT_ALIGN, LayoutError, MAX_SIZE, checked_align};
 use crate::stats::Stats;
 
-/// A wish for memory.
+/// A request for memory: at least one byte, at a power of two from [`DEFAULT_ALIGN`] to [`MAX_ALIGN`](crate::layout::MAX_ALIGN). Its constructors
+/// see to that, so no allocator has to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Bytes; zero is served as one.
-    pub size: usize,
-    /// Bytes, a power of two, at least [`DEFAULT_ALIGN`].
-    pub align: usize,
-    /// Whether every byte must read zero.
-    pub zeroed: bool,
+    size: usize,
+    align: usize,
+    zeroed: bool,
 }
 
 impl Request {
-    /// `size` bytes of any content.
+    /// `size` bytes of any content; zero is served as one.
     #[inline]
     pub const fn bytes(size: usize) -> Self {
         Self { size: if size == 0 { 1 } else { size }, align: DEFAULT_ALIGN, zeroed: false }
@@ -40,6 +39,42 @@ impl Request {
     /// Where `align` is not a power of two up to 1 GiB.
     pub fn aligned(self, align: usize) -> Result<Self, LayoutError> {
         Ok(Self { align: checked_align(align)?.max(DEFAULT_ALIGN), ..self })
+    }
+
+    /// The same for `size` bytes; zero is served as one.
+    #[inline]
+    pub const fn with_size(self, size: usize) -> Self {
+        Self { size: Self::bytes(size).size, ..self }
+    }
+
+    /// The same, with every byte to read zero or not.
+    #[inline]
+    pub const fn with_zeroed(self, zeroed: bool) -> Self {
+        Self { zeroed, ..self }
+    }
+
+    /// Bytes, at least one.
+    #[inline]
+    pub const fn size(self) -> usize {
+        self.size
+    }
+
+    /// Bytes, a power of two from [`DEFAULT_ALIGN`] to [`MAX_ALIGN`](crate::layout::MAX_ALIGN).
+    #[inline]
+    pub const fn align(self) -> usize {
+        self.align
+    }
+
+    /// Whether every byte must read zero.
+    #[inline]
+    pub const fn is_zeroed(self) -> bool {
+        self.zeroed
+    }
+
+    /// Whether `address` has the alignment asked for.
+    #[inline]
+    pub fn suits(self, address: NonNull<u8>) -> bool {
+        address.addr().get() & (self.align - 1) == 0
     }
 
     /// The error for a request that no machine can serve, or nothing.
@@ -70,8 +105,13 @@ pub struct Block {
 /// block; a zeroed request reads zero; a block stays valid until it is given back, whatever else happens; any thread
 /// may give a block back; giving back never fails and never panics.
 pub unsafe trait Allocator: Any + Send + Sync {
-    /// The expression that makes this allocator, defaults shown.
-    fn expression(&self) -> String;
+    /// What this allocator is: its name, its options, and the allocator it stands on.
+    fn describe(&self) -> Description;
+
+    /// The expression that makes this allocator, defaults shown. For people: nothing may be decided by it.
+    fn expression(&self) -> String {
+        self.describe().to_string()
+    }
 
     /// Serves a request.
     ///
@@ -100,7 +140,7 @@ pub unsafe trait Allocator: Any + Send + Sync {
         size <= unsafe { self.usable_size(address) }
     }
 
-    /// Changes a block's size, moving it where it must; content is kept up to the smaller size.
+    /// Changes a block's size and alignment, moving it where it must; content is kept up to the smaller size.
     ///
     /// # Errors
     /// As for [`Allocator::allocate`]; the old block then lives on unchanged.
@@ -111,12 +151,12 @@ pub unsafe trait Allocator: Any + Send + Sync {
         // SAFETY: `address` lives (caller), so its size is readable and its bytes up to that size may be copied into
         // a block that overlaps no living one; it is given back only after the copy (law 8: nothing dangles).
         unsafe {
-            if self.resize_in_place(address, request.size) {
+            if request.suits(address) && self.resize_in_place(address, request.size()) {
                 return Ok(Block { address, size: self.usable_size(address), zeroed: false });
             }
             let old = self.usable_size(address);
-            let block = self.allocate(Request { zeroed: false, ..request })?;
-            block.address.copy_from_nonoverlapping(address, old.min(request.size));
+            let block = self.allocate(request.with_zeroed(false))?;
+            block.address.copy_from_nonoverlapping(address, old.min(request.size()));
             self.deallocate(address);
             Ok(Block { zeroed: false, ..block })
         }
@@ -150,9 +190,21 @@ pub unsafe trait Allocator: Any + Send + Sync {
         None
     }
 
+    /// Whether blocks live that nobody could take back once this allocator is gone. Those of adaptors that pass blocks on
+    /// as they are go to the upstream.
+    fn must_stay(&self) -> bool {
+        self.upstream().is_some_and(|upstream| upstream.must_stay())
+    }
+
     /// Whether memory at `address` that somebody else brought in is as good as this allocator's own.
     fn accepts(&self, _address: usize) -> bool {
         false
+    }
+
+    /// Whether giving a block back may run code that is neither this library's nor the C library's. Such code may wait for
+    /// other threads, so it is never run while a fork is under way; what is idle over it stays then.
+    fn calls_out(&self) -> bool {
+        true
     }
 
     /// Requests below this many bytes are better served by the program's own small allocator.

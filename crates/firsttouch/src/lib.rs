@@ -9,11 +9,14 @@
 pub mod adaptors;
 pub mod allocator;
 pub mod arena;
+pub mod description;
+pub mod expression;
 pub mod failure;
 pub mod heap;
 pub mod layout;
 pub mod numa;
 pub mod os;
+pub mod owners;
 pub mod pages;
 mod reason;
 pub mod residency;
@@ -26,5 +29,5 @@ pub mod stats;
 pub mod sync;
 pub mod vm;
 
-pub use allocator::{AllocError, Allocator, Block, Request};
+pub use allocator::{AllocError, Allocator, Block, Description, Request};
 pub use stats::Stats;

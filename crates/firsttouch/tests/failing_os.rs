@@ -34,7 +34,7 @@ fn program(allocator: &dyn Allocator) -> Vec<Held<'_>> {
                     block.fill((round * 100 + n) as u64);
                     blocks.push(block);
                 }
-                Err(error) => assert_eq!(error.asked, request(round * 14 + n).size),
+                Err(error) => assert_eq!(error.asked, request(round * 14 + n).size()),
             }
         }
         for (n, block) in blocks.iter_mut().enumerate().filter(|(n, _)| n % 4 == round) {

@@ -5,7 +5,7 @@ mod common;
 use common::held::Held;
 use firsttouch::adaptors::{Filled, Limited, Options, Pool};
 use firsttouch::sources::{Aligned, Calloc, Malloc, Pages};
-use firsttouch::{AllocError, Allocator, Block, Request, Stats};
+use firsttouch::{AllocError, Allocator, Block, Description, Request, Stats};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 
@@ -58,7 +58,7 @@ fn the_tail_of_a_block_that_grows_shows_too() {
         for zeroed in [false, true] {
             for (size, target) in [(100, 130), (100, 5000), (5000, 9000), (70_000, 3 << 20), (3 << 20, (3 << 20) + 777)]
             {
-                let mut block = Held::new(&*filled, Request { zeroed, ..Request::bytes(size) }).unwrap();
+                let mut block = Held::new(&*filled, Request::bytes(size).with_zeroed(zeroed)).unwrap();
                 block.bytes().fill(1);
                 block.resize(target).unwrap();
                 assert!(all(&block.bytes()[..size], 1) && all(&block.bytes()[size..], 0xAB), "{size} to {target}");
@@ -81,8 +81,8 @@ struct Witness {
 #[allow(unsafe_code)] // Safety: everything is the upstream's; a block is read before it goes back.
 // SAFETY: as above.
 unsafe impl Allocator for Witness {
-    fn expression(&self) -> String {
-        "witness()".into()
+    fn describe(&self) -> Description {
+        Description::of("witness")
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {

@@ -57,7 +57,7 @@ fn run(allocator: &dyn Allocator, counts: bool, program: &[Step]) {
         let living = blocks.len().max(1);
         match *step {
             Step::Allocate { size, align, zeroed } => {
-                let request = Request { zeroed, ..Request::bytes(size) }.aligned(1 << align).unwrap();
+                let request = Request::bytes(size).with_zeroed(zeroed).aligned(1 << align).unwrap();
                 let mut block = Held::new(allocator, request).unwrap();
                 block.fill(seed as u64);
                 blocks.push(block);

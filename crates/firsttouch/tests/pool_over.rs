@@ -6,6 +6,7 @@ use common::alone::alone;
 use common::forked::fork;
 use common::held::Held;
 use common::process::{settles, threads_called, within};
+use common::reentrant::Reentrant;
 use firsttouch::adaptors::{Limited, Options, Pool, Tracked};
 use firsttouch::heap::caretaker;
 use firsttouch::sources::Malloc;
@@ -109,7 +110,7 @@ fn what_is_used_again_and_again_stays() {
 /// What grows in steps, each larger than the last, does not pile up.
 #[test]
 fn growing_requests_do_not_pile_up() {
-    let (pool, upstream) = pool(FOREVER);
+    let (pool, upstream) = pool(Options::default());
     for step in 1..40 {
         Held::filled(&*pool, step * MIB, step as u64).give_back();
     }
@@ -199,6 +200,42 @@ fn idle_blocks_are_gone_at_a_fork() {
         assert_eq!(upstream.tally().live_blocks, 1);
         living.give_back();
     });
+}
+
+/// The caretaker gives blocks back to an upstream that waits for threads that use the library and fork.
+#[test]
+fn an_upstream_may_use_the_library() {
+    alone("an_upstream_may_use_the_library", || {
+        let upstream = Tracked::new(Reentrant::shared(), None);
+        let quick = Options { decay: Some(Duration::from_millis(100)), ..Options::default() };
+        let pool = Pool::over(upstream.clone(), quick);
+        for round in 0..3 {
+            let blocks: Vec<_> = (0..10).map(|n| Held::filled(&*pool, 40_000, n)).collect();
+            blocks.into_iter().for_each(Held::give_back);
+            if round == 1 {
+                fork(|| assert!(pool.stats().idle > 0, "nobody is called within a fork")).join();
+                caretaker::cool();
+                assert_eq!(upstream.tally().live_blocks, 0);
+            }
+            within(PATIENCE, "idle blocks go back", || upstream.tally().live_blocks == 0);
+        }
+    });
+}
+
+/// What may be idle, or for how long, holds where it is said: the bound by the most ever active is for those who say
+/// nothing.
+#[test]
+fn explicit_options_are_obeyed() {
+    for options in [FOREVER, Options { max_idle: Some(1 << 30), ..Options::default() }] {
+        for pool in [Pool::over(Arc::new(Malloc), options), Pool::new(options)] {
+            let small: Vec<_> = (0..60).map(|n| Held::filled(&*pool, 500_000, n)).collect();
+            small.into_iter().for_each(Held::give_back);
+            let large: Vec<_> = (0..12).map(|n| Held::filled(&*pool, 3 * MIB, n)).collect();
+            let idle = pool.stats().idle;
+            assert!(idle >= 60 * 500_000, "{idle}");
+            large.into_iter().for_each(Held::give_back);
+        }
+    }
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn a_view_with_gaps() {
             memory[page * page_size() + 8] = 1;
         }
         let start = range(memory).start + 99 * page_size() + 8;
-        let pages = footprint(start, 8, &[34], &[-3 * page_size() as isize]);
+        let pages = footprint(start, 8, &[34], &[-3 * page_size() as isize]).unwrap();
         for refused in [&[][..], &[Call::ScanPages], &[Call::OpenPages]] {
             fail_after(refused, 0, i64::MAX / 2);
             let sums = summarize(&query(&pages));

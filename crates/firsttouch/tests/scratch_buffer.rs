@@ -280,7 +280,7 @@ fn storage_that_holds_nothing() {
         ));
     }
     let (buffer, _) = growing(Options::default());
-    let endless = Request { size: usize::MAX - 5, align: 64, zeroed: false };
+    let endless = Request::bytes(usize::MAX - 5);
     assert_eq!(limit(Piece::new(&*buffer, Slot::OUTSIDE, endless, 1)), Limit::Size);
     assert_eq!(limit(Piece::new(&*fixed(100, false, false), Slot::OUTSIDE, endless, 1)), Limit::Size);
     let piece = Piece::bytes(&*buffer, Slot::OUTSIDE, 100, 1);

@@ -9,7 +9,7 @@ mod scratch_common;
 use common::alone::alone;
 use firsttouch::Request;
 use firsttouch::adaptors::{self, Pool, Tracked};
-use firsttouch::allocator::{AllocError, Allocator, Block, Limit};
+use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit};
 use firsttouch::os::{Call, fail_after};
 use firsttouch::scratch::{Backing, Buffer, Options, Refused, Slot};
 use firsttouch::sources::{Malloc, Pages};
@@ -27,13 +27,13 @@ struct Failing {
 
 // SAFETY: requests are passed on or refused.
 unsafe impl Allocator for Failing {
-    fn expression(&self) -> String {
-        "failing()".into()
+    fn describe(&self) -> Description {
+        Description::of("failing")
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         if self.pass.fetch_sub(1, Relaxed) <= 0 && self.fail.fetch_sub(1, Relaxed) > 0 {
-            return Err(AllocError::new(request.size, Limit::Upstream));
+            return Err(AllocError::new(request.size(), Limit::Upstream));
         }
         self.upstream.allocate(request)
     }
@@ -53,7 +53,7 @@ unsafe impl Allocator for Failing {
 fn program(backing: &dyn Backing) -> usize {
     let mut refused = 0;
     let mut take = |slot, size, seed| {
-        let piece = Piece::new(backing, slot, Request { zeroed: seed % 3 == 0, ..Request::bytes(size) }, seed);
+        let piece = Piece::new(backing, slot, Request::bytes(size).with_zeroed(seed % 3 == 0), seed);
         if let Err(Refused::Failed(error)) = &piece {
             assert_eq!(error.asked, size);
             refused += 1;

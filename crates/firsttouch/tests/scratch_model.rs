@@ -61,10 +61,10 @@ impl<'a> Shadow<'a> {
         match Piece::new(self.backing, slot, request, self.seed) {
             Ok(piece) => self.pieces.push(piece),
             Err(Refused::Failed(error)) => {
-                assert_eq!(error.asked, request.size);
+                assert_eq!(error.asked, request.size());
                 let used = match error.limit {
-                    Limit::Full { used, gap, .. } if request.align == 64 => {
-                        assert!(gap < request.size, "{error}");
+                    Limit::Full { used, gap, .. } if request.align() == 64 => {
+                        assert!(gap < request.size(), "{error}");
                         used
                     }
                     Limit::Full { used, .. } | Limit::Buffer { used, .. } => used,
@@ -85,7 +85,7 @@ impl<'a> Shadow<'a> {
             Step::Close(at) if !self.open.is_empty() => self.close(at % self.open.len()),
             Step::CloseLast if !self.open.is_empty() => self.close(self.open.len() - 1),
             Step::Allocate { scope, size, align, zeroed } => {
-                let request = Request { zeroed, ..Request::bytes(size) }.aligned(1 << align).unwrap();
+                let request = Request::bytes(size).with_zeroed(zeroed).aligned(1 << align).unwrap();
                 self.allocate(scope, request);
             }
             Step::Free(at) if !self.pieces.is_empty() => self.pieces.swap_remove(at % living).give_back(backing),

@@ -27,12 +27,12 @@ fn work(backing: &dyn Backing, seed: u64, to: &Sender<Piece>, from: &Receiver<Pi
         }
         let slot = open.last().copied().unwrap_or(Slot::OUTSIDE);
         let size = if dice.roll(20) == 0 { dice.roll(60_000) } else { dice.roll(3_000) };
-        let request = Request { zeroed: dice.roll(3) == 0, ..Request::bytes(size) };
+        let request = Request::bytes(size).with_zeroed(dice.roll(3) == 0);
         match Piece::new(backing, slot, request, count) {
             Ok(piece) if dice.roll(3) == 0 => _ = to.send(piece),
             Ok(piece) => kept.push(piece),
             Err(Refused::Crowded) => {}
-            Err(Refused::Failed(error)) => assert_eq!(error.asked, request.size),
+            Err(Refused::Failed(error)) => assert_eq!(error.asked, request.size()),
         }
         served += 1;
         if dice.roll(6) == 0 && !kept.is_empty() {

@@ -52,7 +52,7 @@ fn work<'a>(pool: &'a dyn Allocator, shelf: &Shelf<'a>, number: u64) {
             0..=4 => {
                 let size = SIZES[thread_rng().gen_range(0..SIZES.len())];
                 let zeroed = thread_rng().gen_range(0..2) == 0;
-                let mut block = Held::new(pool, Request { zeroed, ..Request::bytes(size) }).unwrap();
+                let mut block = Held::new(pool, Request::bytes(size).with_zeroed(zeroed)).unwrap();
                 mark(&mut block, seed);
                 kept.push((block, seed));
             }

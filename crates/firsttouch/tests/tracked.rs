@@ -22,7 +22,7 @@ fn upstreams() -> [Arc<dyn Allocator>; 4] {
 }
 
 fn sorted(tracked: &Tracked) -> Vec<Living> {
-    let mut living = tracked.living();
+    let mut living = tracked.living().unwrap();
     living.sort_by_key(|block| block.address);
     living
 }
@@ -97,14 +97,14 @@ fn who_asked_is_noted() {
     LINE.set(77);
     blocks[1].resize(900_000).unwrap();
     let sites = |tracked: &Tracked| {
-        let mut sites: Vec<_> = tracked.living().iter().map(|block| (block.site, block.asked)).collect();
+        let mut sites: Vec<_> = tracked.living().unwrap().iter().map(|block| (block.site, block.asked)).collect();
         sites.sort_unstable();
         sites
     };
     assert_eq!(sites(&tracked), [(1, 100_000), (2, 900_000), (3, 300_000), (4, 400_000), (5, 500_000)]);
     blocks.remove(2).give_back();
     assert_eq!(sites(&tracked).len(), 4);
-    assert!(Tracked::new(Arc::new(Malloc), None).living().is_empty());
+    assert!(Tracked::new(Arc::new(Malloc), None).living().unwrap().is_empty());
 }
 
 /// A block that the upstream served itself passes through, and changes no count.
@@ -157,14 +157,14 @@ fn a_child_counts_on() {
             threads.spawn(|| {
                 while !stop.load(Relaxed) {
                     Held::filled(&*tracked, 3000, 1).give_back();
-                    tracked.living();
+                    tracked.living().unwrap();
                 }
             });
             for _ in 0..100 {
                 fork(|| {
                     agrees(&quiet, &blocks);
                     Held::filled(&*tracked, 100_000, 2).give_back();
-                    tracked.living();
+                    tracked.living().unwrap();
                 })
                 .join();
             }

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from firsttouch import arguments, expressions
+from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
-from firsttouch.checking import checked, factories
+from firsttouch._internal import expressions
+from firsttouch._internal import validation as arguments
+from firsttouch._internal.resolve import FACTORIES, checked
 
 _CALLER = "ArrayMemory()"
 _HUGE = (True, False, "thp", "2M", "1G")
@@ -50,13 +52,14 @@ class Choices:
 def _expression(allocator: object) -> str | None:
     if allocator is None:
         return None
-    text = allocator if isinstance(allocator, str) else repr(checked(allocator, _CALLER))
-    if text.startswith("<"):
+    found = allocator if isinstance(allocator, str) else checked(allocator, _CALLER)
+    if isinstance(found, Allocator) and not _firsttouch.has_expression(found):
         raise TypeError(
-            f"{_CALLER} can't send {text} to other processes: allocators travel as their expression, "
+            f"{_CALLER} can't send {found!r} to other processes: allocators travel as their expression, "
             'as in "pool()" or "limited(pool(), \'4 GiB\')"'
         )
-    expressions.parse(text, {name: _unmade(factory) for name, factory in factories().items()})
+    text = str(found) if isinstance(found, str) else repr(found)
+    expressions.parse(text, {name: _unmade(factory) for name, factory in FACTORIES.items()})
     return text
 
 

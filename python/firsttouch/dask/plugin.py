@@ -8,11 +8,11 @@ from typing import Any
 import dask.config
 from distributed import Worker, WorkerPlugin
 
+from firsttouch.custom import AllocatorLike
 from firsttouch.dask import binding, metric, serving
 from firsttouch.dask.budget import budget
 from firsttouch.dask.choices import Choices
 from firsttouch.dask.giving_back import GivesBack
-from firsttouch.own import AllocatorLike
 
 _ARGUMENTS = ("allocator", "numa", "huge", "limit")
 

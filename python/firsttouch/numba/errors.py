@@ -51,3 +51,5 @@ class ThreadError(RuntimeError):
 
 # By the numbers that the native module gives them.
 CODES = {1: BufferFullError, 2: MarkError, 3: ThreadError, 4: ShapeError}
+
+_firsttouch.register(jit_in_use=in_use, jit_errors=CODES)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from firsttouch import _firsttouch, arguments
+import numpy as np
+
+from firsttouch import _firsttouch
+from firsttouch._internal import validation as arguments
 from firsttouch.placement.axes import axis_of
 from firsttouch.placement.bar import bar
 from firsttouch.placement.policies import PolicyLike, policy
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 class Touched(NamedTuple):
@@ -144,8 +144,6 @@ def receipts() -> list[ReceiptSum]:
 
 def _range(caller: str, a: object) -> tuple[int, int]:
     """The address of the first byte and the bytes up to the last."""
-    import numpy as np
-
     if not isinstance(a, np.ndarray):
         raise TypeError(f"{caller} takes a NumPy array, not {type(a).__name__}: {a!r:.60}")
     if a.size == 0:
@@ -156,8 +154,6 @@ def _range(caller: str, a: object) -> tuple[int, int]:
 
 def _owner(a: np.ndarray) -> np.ndarray:
     """The array whose memory it is."""
-    import numpy as np
-
     while isinstance(a.base, np.ndarray):
         a = a.base
     return a

@@ -6,8 +6,9 @@ import operator
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
-from firsttouch import _firsttouch, arguments
+from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
+from firsttouch._internal import validation as arguments
 from firsttouch.placement.bar import bar
 from firsttouch.placement.policies import Nodes, Policy, PolicyLike, listed, policy
 

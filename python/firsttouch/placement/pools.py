@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
-from firsttouch.checking import checked
+from firsttouch._internal.resolve import checked
 from firsttouch.placement.pages import placed
 from firsttouch.placement.policies import PolicyLike, policy
 

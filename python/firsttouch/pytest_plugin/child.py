@@ -152,14 +152,27 @@ def _be_the_child(
         os._exit(0)
 
 
-def _send_reports(item: pytest.Item, record: Record) -> None:
-    """Reports go to the parent, where everybody hears of them; in the child nobody does."""
+class _Reports:
+    """Hears of every report in a child, and tells the parent."""
 
-    def logreport(report: pytest.TestReport) -> None:
+    def __init__(self, config: pytest.Config, record: Record) -> None:
+        self._config = config
+        self._record = record
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Passes a report on."""
         # What is asked when a report is shown: it fails a test whose subtests failed, which are counted here.
-        item.config.hook.pytest_report_teststatus(report=report, config=item.config)
-        record.say_report(item.config, report)
+        self._config.hook.pytest_report_teststatus(report=report, config=self._config)
+        self._record.say_report(self._config, report)
 
-    if item.ihook is not item.config.hook:
-        vars(item.ihook).pop("pytest_runtest_logreport", None)  # it keeps callers that it was asked for
-    vars(item.config.hook)["pytest_runtest_logreport"] = logreport
+
+def _send_reports(item: pytest.Item, record: Record) -> None:
+    """Reports go to the parent, where everybody hears of them; in the child nobody else does.
+
+    The hook's own list of plugins is what changes: all callers read it, those that leave a conftest.py out included.
+    """
+    manager = item.config.pluginmanager
+    hook = manager.hook.pytest_runtest_logreport
+    for implementation in hook.get_hookimpls():
+        hook._remove_plugin(implementation.plugin)
+    manager.register(_Reports(item.config, record), "firsttouch-reports")

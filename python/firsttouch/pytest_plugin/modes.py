@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from firsttouch import _firsttouch
-from firsttouch.checking import parse
+from firsttouch._internal.resolve import parse
 from firsttouch.pytest_plugin.filled import Filled
 from firsttouch.pytest_plugin.guarded import Guarded
 from firsttouch.pytest_plugin.installed import Installed

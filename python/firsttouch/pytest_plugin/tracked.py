@@ -12,7 +12,7 @@ import pytest
 
 import firsttouch
 from firsttouch import Allocator, _firsttouch
-from firsttouch.checking import parse
+from firsttouch._internal.resolve import parse
 from firsttouch.pytest_plugin.child import run
 from firsttouch.pytest_plugin.crash import reports_of
 from firsttouch.pytest_plugin.installed import Forking

@@ -5,14 +5,15 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Literal
 
-from firsttouch.arguments import Size
-from firsttouch.gauge import Measured, checked, measure
+from firsttouch._internal.validation import Size
+from firsttouch.profiling import Measured, checked, measure
 
 
 class within(measure):
     """:class:`firsttouch.measure` with limits that hold at the end of the block, if that came to its end."""
 
     def __init__(self, *, threads: Literal["all", "own"] = "all", **limits: Size) -> None:
+        __tracebackhide__ = True
         super().__init__(threads=threads)
         self._limits = checked(limits)
         self._last: Measured | None = None

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
+from firsttouch.placement.pages import Huge
+from firsttouch.placement.policies import PolicyLike
+from firsttouch.sharing import making
 from firsttouch.sharing.errors import SharedArrayError
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
-
-    from firsttouch.placement.pages import Huge
-    from firsttouch.placement.policies import PolicyLike
 
 __all__ = ["SharedArrayError", "share", "shared"]
 
@@ -34,8 +35,9 @@ def shared(
     keep it; the memory goes when the last process lets it go or dies, however it dies.
 
     A handle can be opened as often as one likes while its sender holds the array. After the sender has let it go, one
-    that nobody has opened yet can be opened once, for 60 seconds. A process that ends waits up to 2 seconds for handles
-    that are under way.
+    that nobody has opened yet can be opened once, for 60 seconds. Such arrays may take a quarter of the sender's file
+    descriptors (``RLIMIT_NOFILE``) and, beyond 64 MiB and the newest, a sixteenth of the memory or a quarter of what is
+    free, whichever is less; the oldest goes first. A process that ends waits up to 2 seconds for handles in flight.
 
     ``shape``, ``dtype`` and ``order`` are as for :func:`firsttouch.zeros`; objects can't be shared. ``huge``, ``numa``,
     ``populate`` and ``strict`` are as for :func:`firsttouch.pages`, and :func:`firsttouch.receipt` says what was
@@ -45,8 +47,6 @@ def shared(
     :exc:`OSError` where the system allows no further memory file (each takes a file number in each process). A handle
     that can't be opened is a :exc:`firsttouch.SharedArrayError`.
     """
-    from firsttouch.sharing import making
-
     return making.zeros(shape, dtype, order, huge, numa, populate, strict)
 
 
@@ -57,6 +57,4 @@ def share(a: npt.ArrayLike) -> np.ndarray:
 
     Raises as :func:`shared`.
     """
-    from firsttouch.sharing import making
-
     return making.share(a)

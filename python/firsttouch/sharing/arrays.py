@@ -54,3 +54,6 @@ def mapping_of(a: np.ndarray) -> SharedMapping | None:
 def on(mapping: SharedMapping, offset: int, shape: Any, strides: Any, dtype: Any) -> np.ndarray:
     """An ordinary array on shared memory, which it keeps."""
     return np.ndarray(shape, dtype, np.asarray(mapping), offset, strides)
+
+
+handles.arrays_are(on, SharedArray)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import errno
 import os
 import weakref
+from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import SharedMapping
-from firsttouch.sharing import callers, lingering, missing  # noqa: F401 (lingering begins here)
+from firsttouch.sharing import callers, grace_period, missing  # noqa: F401 (the grace period registers itself)
 from firsttouch.sharing.errors import LostOnTheWayError, SharedArrayError
 
 if TYPE_CHECKING:
     import numpy as np
+
+#: What a handle that was damaged or made up leads to.
+_MALFORMED = (TypeError, ValueError, OverflowError, AttributeError, LookupError)
 
 Where = tuple[str, str, int]
 """The boot's number, the host's name, the namespace of process numbers."""
@@ -24,11 +27,22 @@ Where = tuple[str, str, int]
 mapped: weakref.WeakValueDictionary[tuple[str, bool], SharedMapping] = weakref.WeakValueDictionary()
 
 
+#: How an array on a mapping is made, and the class whose pickles are handles, which knows this module.
+_arrays: tuple[Callable[..., np.ndarray], type[np.ndarray]] | None = None
+
+
+def arrays_are(on: Callable[..., np.ndarray], shared_array: type[np.ndarray]) -> None:
+    """Says what arrives: called once, where the class is made."""
+    global _arrays
+    _arrays = on, shared_array
+
+
 @cache
 def where() -> Where:
     """The host, and what process numbers mean there."""
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:  # as text its codec would be imported
+            boot = file.read().decode().strip()
     except OSError:
         boot = ""
     try:
@@ -52,19 +66,21 @@ def arrive(place: Where, *what: Any) -> Any:
     """
     try:
         return _arrived(place, *what)
-    except (SharedArrayError, MemoryError) as error:
+    except (SharedArrayError, MemoryError, *_MALFORMED) as error:
+        if isinstance(error, _MALFORMED):
+            error = SharedArrayError(f"this is no valid handle of a shared array: {error}")
         if missing.would_end_a_pool():
             return missing.Missing(error)
         if isinstance(error, SharedArrayError) and callers.include("distributed.protocol.core"):
             raise LostOnTheWayError(str(error)) from None
-        raise
+        raise error from None
 
 
 def _arrived(place: Where, words: Any, offset: int, shape: Any, strides: Any, dtype: Any, write: bool) -> np.ndarray:
-    from firsttouch.sharing.arrays import SharedArray, on
-
     token, process = words[:2]
     _check_place(place)
+    if dtype.hasobject:
+        raise ValueError(f"an array of {dtype} would hold addresses, which mean nothing here")
     mapping = mapped.get((token, write)) or (None if write else mapped.get((token, True)))
     if mapping is None:
         mapping, why, code = SharedMapping.open(words, write)
@@ -73,9 +89,11 @@ def _arrived(place: Where, words: Any, offset: int, shape: Any, strides: Any, dt
         mapped[token, write] = mapping
     else:
         _firsttouch.shared_arrived(words)
+    assert _arrays is not None
+    on, shared_array = _arrays
     array = on(mapping, offset, shape, strides, dtype)
     array.flags.writeable = write
-    return array.view(SharedArray) if process == os.getpid() else array
+    return array.view(shared_array) if process == os.getpid() else array
 
 
 def _check_place(place: Where) -> None:
@@ -93,6 +111,19 @@ def _check_place(place: Where) -> None:
         )
 
 
+_ONCE = "after the sender has let an array go, a handle can be opened once, within 60 seconds"
+#: What became of an array that its sender holds no more, and of the handle.
+_DROPPED = {
+    "dropped": f"holds this shared array no more: {_ONCE}",
+    "opened": f"holds this shared array no more, and this handle has been opened already: {_ONCE}",
+    "expired": f"holds this shared array no more, and this handle was not opened in time: {_ONCE}",
+    "file limit": "let this shared array go and released it before it was opened here: arrays that nobody has opened "
+    "may take a quarter of its file descriptors, and the oldest goes first; raise RLIMIT_NOFILE (ulimit -n) there",
+    "memory limit": "let this shared array go and released it before it was opened here: arrays that nobody has opened "
+    "may take a sixteenth of the memory and a quarter of what is free, and the oldest goes first; send fewer at a time",
+}
+
+
 def _refused(process: int, nbytes: int, why: str, code: int) -> Exception:
     """What to raise where memory can't be opened."""
     if not os.path.exists("/proc/self/fd"):
@@ -102,11 +133,10 @@ def _refused(process: int, nbytes: int, why: str, code: int) -> Exception:
             f"process {process}, which sent this shared array, has ended before it was opened here: a handle is good "
             "as long as its sender lives"
         )
-    if why == "dropped":
-        return SharedArrayError(
-            f"process {process} holds this shared array no more: after the sender has let an array go, a handle can be "
-            "opened once, within 60 seconds; keep the array until all others have it"
-        )
+    if why == "invalid":
+        return SharedArrayError(f"this is no valid handle of a shared array: its {nbytes} bytes do not fit the memory")
+    if why in _DROPPED:
+        return SharedArrayError(f"process {process} {_DROPPED[why]}; keep the array until all others have opened it")
     if why == "not permitted":
         return SharedArrayError(
             f"process {process}, which sent this shared array, may not be looked into (/proc/{process}/fd): it belongs "

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from typing import Any
 
 import numpy as np
 
-from firsttouch import arguments
+from firsttouch import _firsttouch
 from firsttouch._firsttouch import SharedMapping
+from firsttouch._internal import validation
 from firsttouch.placement.pages import placed
 from firsttouch.sharing import with_dask
 from firsttouch.sharing.arrays import SharedArray, mapping_of, on
@@ -24,13 +26,13 @@ def zeros(shape: Any, dtype: Any, order: Any, huge: Any, numa: Any, populate: An
     kind = model.dtype
     if kind.hasobject:
         raise TypeError(f"an array of {kind} can't be shared: its items are addresses, which mean nothing elsewhere")
-    arguments.one_of("order", order, ("C", "F"))
+    validation.one_of("order", order, ("C", "F"))
     dims = (*_dims(shape), *model.shape[1:])
     nbytes = math.prod(dims) * kind.itemsize
     if nbytes > _MOST:
         raise ValueError(f"an array of shape {dims} and {kind} would have {nbytes} bytes, more than can be counted")
     pages = placed(huge, populate, False, numa, strict, plain=False)
-    if order == "F" and "'blocked:0'" in repr(pages):
+    if order == "F" and _firsttouch.slab_axis(pages) == 0:
         raise ValueError('numa="blocked:0" makes slabs along axis 0 of arrays in C order: give order="C"')
     mapping = SharedMapping(nbytes, pages)
     mapped[mapping.token, True] = mapping
@@ -43,7 +45,8 @@ def zeros(shape: Any, dtype: Any, order: Any, huge: Any, numa: Any, populate: An
 
 def share(a: Any) -> SharedArray:
     """See :func:`firsttouch.share`."""
-    if isinstance(a, np.ma.MaskedArray):
+    masked = sys.modules.get("numpy.ma")  # NumPy loads it late, and who has such an array has loaded it
+    if masked is not None and isinstance(a, masked.MaskedArray):
         raise TypeError("a masked array is two arrays: share its .data and its .mask")
     array = np.asarray(a)
     if mapping_of(array) is not None:
@@ -59,6 +62,6 @@ def _dims(shape: Any) -> tuple[int, ...]:
         dims = tuple(map(operator.index, shape)) if np.iterable(shape) else (operator.index(shape),)
     except TypeError:
         raise TypeError(f"shape={shape!r:.60}: give a number or a tuple of numbers") from None
-    if any(count < 0 for count in dims):
+    if min(dims, default=0) < 0:  # no generator: CPython 3.13.0 crashes where it has no memory for one
         raise ValueError(f"shape={dims}: negative dimensions are not allowed")
     return dims

@@ -1,28 +1,23 @@
 //! NumPy's handlers (NEP 49) in front of allocators.
 //!
 //! Small requests go straight on to the next handler, uncounted; so does an address that is not ours. The size that
-//! NumPy passes is never trusted. There are three kinds: the front of the whole process asks every address for its
-//! owner, as allocators come and go behind it; a context's handler and a direct one belong to one allocator.
+//! NumPy passes is never trusted. All kinds take blocks back in the same way, by the address's owner (`back`).
 
 #![allow(unsafe_code)] // Safety: NumPy calls these with its own living blocks; law 4 says how an owner is found.
 
-mod front;
-mod own;
-mod scope;
+mod back;
 mod watched;
 
 use crate::allocator::has_slabs;
 use crate::guarded_by_gil::GuardedByGil;
 use crate::numpy_api::{Functions, RawAllocator, RawHandler};
+use crate::owners;
+use back::{free, free_owned, realloc};
 use firsttouch::allocator::{Allocator, Request};
 use firsttouch::scratch::Scope;
-use firsttouch::vm::address_map;
 use firsttouch_trace::profile;
-use front::{free_front, free_owned, realloc_front};
-use own::{free_mixed, free_own, realloc_mixed, realloc_own};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use scope::{free_scope, realloc_scope};
 use std::cell::UnsafeCell;
 use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -74,8 +69,8 @@ pub struct Handler {
     /// What served before the scope: the capsule of another handler.
     before: Option<GuardedByGil<Py<PyAny>>>,
     kind: Kind,
-    /// Whether blocks outside all segments may be ours.
-    outside: AtomicBool,
+    /// Whether blocks that are nobody else's are its allocator's, which can't tell: the C library's.
+    has_rest: bool,
     /// Whether the gauge is told of every block.
     watched: AtomicBool,
 }
@@ -109,6 +104,9 @@ impl Handler {
         scope: Option<Arc<Scope>>,
         before: Option<GuardedByGil<Py<PyAny>>>,
     ) -> Box<Self> {
+        owners::enter(&allocator);
+        let has_rest = small == 0 && kind != Kind::Scope && kind != Kind::Front && !owners::can_tell(&*allocator);
+        let free: Free = if has_rest { free_owned } else { free };
         let bytes = names(if kind == Kind::Front { NUMPY_NAME } else { NAME });
         let mut handler = Box::new(Self {
             raw: UnsafeCell::new(RawHandler { name: bytes, version: 1, allocator: RawAllocator::NONE }),
@@ -118,16 +116,10 @@ impl Handler {
             scope,
             before,
             kind,
-            outside: AtomicBool::new(false),
+            has_rest,
             watched: AtomicBool::new(false),
         });
         let ctx = std::ptr::from_mut(handler.as_mut()).cast();
-        let (realloc, free): (Realloc, Free) = match kind {
-            Kind::Front => (realloc_front, free_front),
-            Kind::Scope => (realloc_scope, free_scope),
-            _ if small > 0 => (realloc_mixed, free_mixed),
-            _ => (realloc_own, free_own),
-        };
         handler.raw.get_mut().allocator =
             RawAllocator { ctx, malloc: Some(malloc), calloc: Some(calloc), realloc: Some(realloc), free: Some(free) };
         handler
@@ -143,17 +135,6 @@ impl Handler {
         unsafe { (*self.raw.get()).allocator }
     }
 
-    /// From now on blocks outside all segments may be ours: the front asks for their owner, too. (A second function, as
-    /// even one more question would be a tenth of what a small array's free costs.)
-    pub fn ask_outside(&self) {
-        self.outside.store(true, Relaxed);
-        self.choose();
-    }
-
-    pub fn asks_outside(&self) -> bool {
-        self.outside.load(Relaxed)
-    }
-
     /// Tells the gauge of every block from now on, or of none. For the front.
     pub fn watch(&self, on: bool) {
         self.watched.store(on, Relaxed);
@@ -162,11 +143,9 @@ impl Handler {
 
     /// Puts the front's functions in place.
     fn choose(&self) {
-        let (watched, outside) = (self.watched.load(Relaxed), self.outside.load(Relaxed));
-        let chosen: [*mut c_void; 4] = match watched {
+        let chosen: [*mut c_void; 4] = match self.watched.load(Relaxed) {
             true => [malloc_watched as _, calloc_watched as _, realloc_watched as _, free_watched as _],
-            false if outside => [malloc as _, calloc as _, realloc_front as _, free_owned as _],
-            false => [malloc as _, calloc as _, realloc_front as _, free_front as _],
+            false => [malloc as _, calloc as _, realloc as _, free as _],
         };
         // SAFETY: aligned pointers, each stored at once; any mix of these functions takes the same blocks.
         unsafe {
@@ -186,6 +165,7 @@ impl Handler {
 
     /// Lets another allocator serve from now on; the one before is kept for its blocks.
     pub fn replace(&self, allocator: Arc<dyn Allocator>, small: usize) {
+        owners::enter(&allocator);
         self.charge.store(charge(allocator), Release);
         self.small.store(small, Relaxed);
     }
@@ -206,14 +186,6 @@ impl Handler {
 
     pub fn allocator(&self) -> &Arc<dyn Allocator> {
         &self.charge().allocator
-    }
-
-    /// Whether this is a context's or a direct handler that has `address` from the next one.
-    pub fn passed_on(&self, address: usize) -> bool {
-        match &self.scope {
-            Some(scope) => NonNull::new(address as *mut u8).is_none_or(|address| !scope.knows(address)),
-            None => self.kind != Kind::Front && self.small() > 0 && address_map::is_foreign(address),
-        }
     }
 
     /// The scope whose handler it is, and what served before.
@@ -264,7 +236,6 @@ pub fn is_front(raw: &RawHandler) -> bool {
     parts == [NUMPY_NAME.as_bytes(), NAME.as_bytes()]
 }
 
-type Realloc = unsafe extern "C" fn(*mut c_void, *mut c_void, usize) -> *mut c_void;
 type Free = unsafe extern "C" fn(*mut c_void, *mut c_void, usize);
 
 /// # Safety

@@ -3,8 +3,8 @@
 //! The front of the process has functions of its own for that time, which also tell of what it leaves to NumPy; otherwise
 //! the plain ones stand there, which look for nobody. All others ask whether anybody measures.
 
-use super::front::{free_front, free_owned, realloc_front};
-use super::{Handler, calloc, give, handler, malloc, resize};
+use super::back::{free, realloc};
+use super::{Handler, Kind, calloc, give, guarded, handler, malloc, resize};
 use firsttouch::allocator::{Allocator, Request};
 use firsttouch_trace::profile;
 use std::ffi::c_void;
@@ -37,8 +37,8 @@ pub(super) unsafe extern "C" fn calloc_watched(ctx: *mut c_void, count: usize, s
 
 /// For all handlers but the front.
 pub(super) fn allocate(handler: &Handler, request: Request) -> *mut c_void {
-    profile::on_request(Some(handler.allocator()), request.size);
-    told(give(handler, request), request.size)
+    profile::on_request(Some(handler.allocator()), request.size());
+    told(give(handler, request), request.size())
 }
 
 /// The same for a block that changes its size.
@@ -51,13 +51,22 @@ pub(super) unsafe fn reallocate(
     address: NonNull<u8>,
     size: usize,
 ) -> *mut c_void {
-    if !profile::is_open() {
-        // SAFETY: the caller's promise.
-        return unsafe { resize(owner, address, size) };
+    // SAFETY: the caller's promise.
+    told_of(handler, address, size, || unsafe { resize(owner, address, size) })
+}
+
+/// The same for a block that `resize` moves.
+pub(super) fn told_of(
+    handler: &Handler,
+    address: NonNull<u8>,
+    size: usize,
+    resize: impl FnOnce() -> *mut c_void,
+) -> *mut c_void {
+    if !profile::is_open() || handler.kind == Kind::Front {
+        return guarded(resize);
     }
     profile::on_request(Some(handler.allocator()), size);
-    // SAFETY: the caller's promise.
-    moving(address.as_ptr() as usize, size, || unsafe { resize(owner, address, size) })
+    moving(address.as_ptr() as usize, size, || guarded(resize))
 }
 
 fn moving(old: usize, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
@@ -85,7 +94,7 @@ pub(super) unsafe extern "C" fn realloc_watched(ctx: *mut c_void, pointer: *mut 
             return malloc_watched(ctx, size);
         }
         asking(handler(ctx), size);
-        moving(pointer as usize, size, || realloc_front(ctx, pointer, size))
+        moving(pointer as usize, size, || realloc(ctx, pointer, size))
     }
 }
 
@@ -93,6 +102,6 @@ pub(super) unsafe extern "C" fn free_watched(ctx: *mut c_void, pointer: *mut c_v
     // SAFETY: as above.
     unsafe {
         profile::on_free(pointer as usize);
-        if handler(ctx).asks_outside() { free_owned(ctx, pointer, size) } else { free_front(ctx, pointer, size) }
+        free(ctx, pointer, size);
     }
 }

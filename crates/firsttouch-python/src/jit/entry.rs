@@ -5,8 +5,9 @@
 use super::calls::thread;
 use super::cursor::Cursor;
 use super::frame::Frame;
+use crate::callbacks::given;
+use crate::memory_out::{PyMemoryError, PyRuntimeError};
 use firsttouch::scratch::Backing;
-use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 use std::cell::UnsafeCell;
 use std::sync::Arc;
@@ -85,8 +86,6 @@ impl Drop for Handle {
 
 /// Why a thread may not use a buffer.
 fn in_use(py: Python<'_>, owner: usize, caller: usize) -> String {
-    let text = || -> PyResult<String> {
-        py.import("firsttouch.numba.errors")?.getattr("in_use")?.call1((owner, caller))?.extract()
-    };
+    let text = || -> PyResult<String> { given(py, "jit_in_use")?.call1((owner, caller))?.extract() };
     text().unwrap_or_else(|_| format!("the buffer is in use in thread {owner}; this is thread {caller}"))
 }

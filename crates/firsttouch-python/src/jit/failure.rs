@@ -1,6 +1,7 @@
 //! Why a call of compiled code failed. Such code can raise exceptions, but not with a text of the moment: the exception
 //! asks here for it, in the same thread.
 
+use crate::callbacks::given;
 use firsttouch::failure;
 use firsttouch::scratch::Refused;
 use pyo3::prelude::*;
@@ -46,8 +47,7 @@ impl Failure {
 impl Told {
     /// The exception.
     pub fn error(self, py: Python<'_>) -> PyErr {
-        let made =
-            || py.import("firsttouch.numba.errors")?.getattr("CODES")?.get_item(self.code)?.call1((self.text.0,));
+        let made = || given(py, "jit_errors")?.get_item(self.code)?.call1((self.text.0,));
         made().map_or_else(|error| error, PyErr::from_value)
     }
 }

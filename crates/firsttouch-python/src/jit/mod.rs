@@ -18,8 +18,7 @@ mod rewind;
 mod runtime;
 mod team;
 
-use crate::scratch::PyBuffer;
-use pyo3::exceptions::PyRuntimeError;
+use crate::memory_out::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -42,17 +41,8 @@ fn jit_failure() -> failure::Text {
     failure::take()
 }
 
-/// The type of a buffer in compiled code. Numba asks for it; only then is `firsttouch.numba` imported.
-#[pyfunction]
-fn numba_type<'py>(buffer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    buffer.py().import("firsttouch.numba")?.getattr("scratch_buffer")
-}
-
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(jit_setup, module)?)?;
     module.add_function(wrap_pyfunction!(jit_failure, module)?)?;
-    let py = module.py();
-    let property = py.import("builtins")?.getattr("property")?.call1((wrap_pyfunction!(numba_type, module)?,))?;
-    py.get_type::<PyBuffer>().setattr("_numba_type_", property)?;
     module.add_class::<team::JitBuffers>()
 }

@@ -1,26 +1,26 @@
 //! Pages with a placement, and the words for it.
 
 use crate::allocator::PyAllocator;
+use crate::memory_out::{self, Given, PyValueError};
 use crate::stacks::find;
 use firsttouch::numa::axis::{self, Axis};
 use firsttouch::numa::policy::Policy;
 use firsttouch::numa::topology::Topology;
 use firsttouch::pages::placement::{Page, Placement, Populate};
 use firsttouch::sources::PlacedPages;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 /// The text of a page size in its usual form; one of the machine's.
 #[pyfunction]
-fn page_size_name(text: &str) -> PyResult<String> {
+fn page_size_name(text: &str) -> PyResult<Given<String>> {
     let page = Page::parse(text).map_err(PyValueError::new_err)?;
-    Ok(page.to_string().trim_matches('\'').to_owned())
+    Ok(Given(page.to_string().trim_matches('\'').to_owned()))
 }
 
 /// Whether the machine has the nodes that a policy names, and its text in its usual form.
 #[pyfunction]
-fn policy_name(text: &str) -> PyResult<String> {
-    Ok(policy(text)?.to_string())
+fn policy_name(text: &str) -> PyResult<Given<String>> {
+    Ok(Given(policy(text)?.to_string()))
 }
 
 pub(super) fn policy(text: &str) -> PyResult<Policy> {
@@ -33,13 +33,15 @@ pub(super) fn policy(text: &str) -> PyResult<Policy> {
 /// "" for base pages without regret.
 #[pyfunction]
 fn placed_pages(
-    huge: Vec<String>,
+    huge: &Bound<'_, PyAny>,
     populate: i64,
     lock: bool,
     numa: Option<&str>,
     strict: bool,
     progress: bool,
 ) -> PyResult<PyAllocator> {
+    memory_out::check(huge.py())?;
+    let huge: Vec<String> = huge.extract()?; // here, as PyO3 panics where it has no memory for an argument's error
     let page = |text: &String| if text.is_empty() { Ok(Page::Base) } else { Page::parse(text) };
     let pages = huge.iter().map(page).collect::<Result<_, _>>().map_err(PyValueError::new_err)?;
     let populate = match usize::try_from(populate) {
@@ -53,9 +55,9 @@ fn placed_pages(
 
 /// The policy of the placed pages at the bottom of `allocator`.
 #[pyfunction]
-fn policy_of(allocator: &PyAllocator) -> Option<String> {
-    let pages = allocator.native().and_then(find::<PlacedPages>)?;
-    Some(pages.placement().policy?.to_string())
+fn policy_of(allocator: &PyAllocator) -> Given<Option<String>> {
+    let pages = allocator.native().and_then(find::<PlacedPages>);
+    Given(pages.and_then(|pages| Some(pages.placement().policy?.to_string())))
 }
 
 /// The axis that slabs of arrays from `allocator` follow, where they are asked for.

@@ -1,5 +1,6 @@
 //! What there is of nodes.
 
+use crate::memory_out::Given;
 use firsttouch::numa::topology::Topology;
 use firsttouch::os;
 use pyo3::prelude::*;
@@ -8,24 +9,24 @@ type NodeRow = (usize, Vec<usize>, Option<(usize, usize, usize)>, Vec<usize>);
 
 /// Nodes that are online: number, processors, memory (total, free, available), distances.
 #[pyfunction]
-fn numa_nodes() -> Vec<NodeRow> {
+fn numa_nodes() -> Given<Vec<NodeRow>> {
     let row = |node: &firsttouch::numa::topology::Node| {
         let memory = node.memory.map(|memory| (memory.total, memory.free, memory.available));
         (node.number, node.processors.iter().collect(), memory, node.distances.clone())
     };
-    Topology::read().nodes.iter().map(row).collect()
+    Given(Topology::read().nodes.iter().map(row).collect())
 }
 
 /// The node of the processor that runs this thread now.
 #[pyfunction]
-fn current_node() -> usize {
-    os::current_node()
+fn current_node() -> Given<usize> {
+    Given(os::current_node())
 }
 
 /// The highest number of a node that is online.
 #[pyfunction]
-fn highest_node() -> usize {
-    Topology::read().highest()
+fn highest_node() -> Given<usize> {
+    Given(Topology::read().highest())
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,6 +1,7 @@
 //! Receipts of arrays, and the process's sums.
 
 use crate::allocator::PyAllocator;
+use crate::memory_out::{Dict, Given};
 use crate::stacks::find;
 use firsttouch::os;
 use firsttouch::pages::placement::{Page, Placement};
@@ -14,7 +15,7 @@ fn page_name(page: Page) -> Option<String> {
 }
 
 pub fn receipt_dict<'py>(py: Python<'py>, asked: &Placement, got: &Receipt) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
+    let dict = Dict::new(py)?;
     dict.set_item("nbytes", got.asked)?;
     dict.set_item("mapped", got.bytes)?;
     dict.set_item("asked", asked.to_string())?;
@@ -28,7 +29,7 @@ pub fn receipt_dict<'py>(py: Python<'py>, asked: &Placement, got: &Receipt) -> P
     dict.set_item("threads", got.threads)?;
     dict.set_item("locked", got.lock == receipt::Outcome::Granted)?;
     dict.set_item("why_not", got.why_not())?;
-    Ok(dict)
+    Ok(dict.done())
 }
 
 /// The receipt of the block that `address` lies in; nothing where no placed pages are at the bottom of `allocator`.
@@ -38,10 +39,13 @@ fn receipt_of<'py>(py: Python<'py>, allocator: &PyAllocator, address: usize) -> 
     pages.receipt(address).map(|(_, receipt)| receipt_dict(py, pages.placement(), &receipt)).transpose()
 }
 
+/// Wish, why it was not granted, blocks, bytes.
+type Sum = (&'static str, Option<String>, u64, u64);
+
 /// The process's sums: wish, why it was not granted, blocks, bytes.
 #[pyfunction]
-fn receipt_sums() -> Vec<(&'static str, Option<String>, u64, u64)> {
-    receipt::sums().into_iter().map(|sum| (sum.step, sum.why_not, sum.blocks, sum.bytes)).collect()
+fn receipt_sums() -> Given<Vec<Sum>> {
+    Given(receipt::sums().into_iter().map(|sum| (sum.step, sum.why_not, sum.blocks, sum.bytes)).collect())
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,7 +1,7 @@
 //! The current thread on one node, for a block of code.
 
+use crate::memory_out::{PyRuntimeError, PyValueError};
 use firsttouch::numa::run_on::{self, Before};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use std::thread::{self, ThreadId};
 

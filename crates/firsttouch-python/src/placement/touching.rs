@@ -1,11 +1,11 @@
 //! Touching what exists.
 
 use super::waiting::interruptible;
+use crate::memory_out::{Given, PyMemoryError, PyOSError};
 use firsttouch::os;
 use firsttouch::pages::migration;
 use firsttouch::pages::receipt::Reason;
 use firsttouch::pages::touch::{self, Job, Pattern, Way};
-use pyo3::exceptions::{PyMemoryError, PyOSError};
 use pyo3::prelude::*;
 
 /// Makes the pages of a range real, as by a write or by a read; threads that worked, and whether the kernel did it.
@@ -19,10 +19,10 @@ fn touch_range(
     threads: Option<usize>,
     slabs: bool,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(usize, bool)> {
+) -> PyResult<Given<(usize, bool)>> {
     let (address, size) = migration::whole_pages(address, nbytes);
     if size == 0 {
-        return Ok((0, true));
+        return Ok(Given((0, true)));
     }
     let (missing, available) = (migration::missing(address, size), os::headroom());
     if missing > available {
@@ -47,7 +47,7 @@ fn touch_range(
         }
     };
     let done = interruptible(progress, &mut run)?;
-    done.map(|done| (done.threads, done.by_kernel)).map_err(|error| match Reason::of(error) {
+    done.map(|done| Given((done.threads, done.by_kernel))).map_err(|error| match Reason::of(error) {
         Reason::Errno(code) if code == os::Errno::BAD_ADDRESS.0 => PyMemoryError::new_err(format!(
             "{nbytes} bytes could not be made real: a mapped file is shorter now than it was, or its file system or the \
              pool of huge pages is full (errno {code})"

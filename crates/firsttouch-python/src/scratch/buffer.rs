@@ -8,8 +8,8 @@ use super::who::Who;
 use crate::allocator::PyAllocator;
 use crate::guarded_by_gil::GuardedByGil;
 use crate::install::process_pool;
+use crate::memory_out::{Given, PyRuntimeError, PyTypeError, PyValueError};
 use firsttouch::scratch::{Backing, Scope, Slot};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ pub struct Mark {
 
 #[pymethods]
 impl Mark {
-    fn __repr__(&self) -> String {
-        format!("<mark {} of the buffer at {:#x}>", self.number, self.buffer)
+    fn __repr__(&self) -> Given<String> {
+        Given(format!("<mark {} of the buffer at {:#x}>", self.number, self.buffer))
     }
 }
 
@@ -109,20 +109,20 @@ impl PyBuffer {
 impl PyBuffer {
     /// Bytes of what lives in it.
     #[getter]
-    fn used(&self) -> usize {
-        self.backing.used()
+    fn used(&self) -> Given<usize> {
+        Given(self.backing.used())
     }
 
     /// Bytes that it holds, in use or not.
     #[getter]
-    fn capacity(&self) -> usize {
-        self.backing.capacity()
+    fn capacity(&self) -> Given<usize> {
+        Given(self.backing.capacity())
     }
 
     /// The most bytes that lived in it at once, since it was made or reset.
     #[getter]
-    fn peak(&self) -> usize {
-        self.backing.peak()
+    fn peak(&self) -> Given<usize> {
+        Given(self.backing.peak())
     }
 
     /// Gives back all that no living array needs, and forgets the peak.
@@ -192,7 +192,7 @@ impl PyBuffer {
         raw(slf.as_super(), nbytes, alignment)
     }
 
-    fn __repr__(&self) -> String {
-        self.backing.expression()
+    fn __repr__(&self) -> Given<String> {
+        Given(self.backing.expression())
     }
 }

@@ -3,16 +3,16 @@
 use super::buffer::PyBuffer;
 use super::storage::{self, Storage};
 use crate::allocator::PyAllocator;
+use crate::callbacks;
 use crate::factories::{bytes, stands_on};
 use crate::install::process_pool;
+use crate::memory_out::{self, Given, Name, PyMemoryError, PyValueError};
 use crate::sites;
 use crate::stacks::find;
 use firsttouch::allocator::Allocator;
 use firsttouch::numa::policy::Policy;
-use firsttouch::os;
 use firsttouch::scratch::{Buffer, Options};
 use firsttouch::sources::PlacedPages;
-use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use std::sync::Arc;
@@ -28,12 +28,12 @@ fn options(chunk_size: usize, limit: Option<usize>, debug: bool) -> Options {
 /// What a buffer stands on, by the words of Python's part: `function` of its module takes what was given, and `numa=`.
 fn chosen(
     buffer: &str,
-    function: &str,
+    function: &'static str,
     given: Option<&Bound<'_, PyAny>>,
     numa: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Arc<dyn Allocator>> {
     let Some(any) = given.or(numa) else { return Ok(process_pool().clone()) };
-    let found = any.py().import("firsttouch.placement.pools")?.getattr(function)?.call1((given, numa))?;
+    let found = callbacks::given(any.py(), function)?.call1((given, numa))?;
     stands_on(buffer, found.cast::<PyAllocator>()?.get())
 }
 
@@ -48,11 +48,16 @@ pub struct ScratchBuffer;
 
 /// The default buffer of a thread or a task.
 pub fn default(py: Python<'_>, debug: bool) -> PyResult<Py<PyBuffer>> {
-    let made = Py::new(py, growing(process_pool().clone(), options(DEFAULT, None, debug))?)?;
+    let made = Py::new(py, growing(py, process_pool().clone(), options(DEFAULT, None, debug))?)?;
     Ok(made.into_bound(py).into_super().unbind())
 }
 
-fn growing(upstream: Arc<dyn Allocator>, options: Options) -> PyResult<PyClassInitializer<ScratchBuffer>> {
+fn growing(
+    py: Python<'_>,
+    upstream: Arc<dyn Allocator>,
+    options: Options,
+) -> PyResult<PyClassInitializer<ScratchBuffer>> {
+    memory_out::check(py)?;
     let debug = options.debug;
     let buffer = Buffer::growing(upstream, options).map_err(|bad| PyValueError::new_err(bad.to_string()))?;
     Ok(PyBuffer::new(buffer, debug).add_subclass(ScratchBuffer))
@@ -64,6 +69,7 @@ impl ScratchBuffer {
     #[pyo3(signature = (chunk_size=None, upstream=None, limit=None, debug=false, *, numa=None))]
     #[pyo3(text_signature = "(chunk_size='1 MiB', upstream=None, limit=None, debug=False, *, numa=None)")]
     fn new(
+        py: Python<'_>,
         chunk_size: Option<&Bound<'_, PyAny>>,
         upstream: Option<&Bound<'_, PyAny>>,
         limit: Option<&Bound<'_, PyAny>>,
@@ -72,14 +78,14 @@ impl ScratchBuffer {
     ) -> PyResult<PyClassInitializer<Self>> {
         let chunk_size = chunk_size.map_or(Ok(DEFAULT), |given| bytes("chunk_size", given))?;
         let limit = limit.map(|given| bytes("limit", given)).transpose()?;
-        growing(chosen("ScratchBuffer", "buffer_upstream", upstream, numa)?, options(chunk_size, limit, debug))
+        growing(py, chosen("ScratchBuffer", "buffer_upstream", upstream, numa)?, options(chunk_size, limit, debug))
     }
 }
 
 /// Scratch memory of one size: what does not fit is a `MemoryError` that says what is used and asked.
 ///
 /// `nbytes_or_array`: bytes, or writable memory in one piece to use: an array, a memory map, shared memory. It is kept
-/// until the last array on it is gone; in a forked child a buffer on shared memory serves no more. `debug`: as for
+/// until the last array on it is gone, and no other `FixedBuffer` may overlap it meanwhile; in a forked child a buffer on shared memory serves no more. `debug`: as for
 /// `ScratchBuffer`. `numa`: where memory that is not given comes from.
 #[pyclass(module = "firsttouch", extends = PyBuffer, frozen, weakref)]
 pub struct FixedBuffer {
@@ -87,12 +93,15 @@ pub struct FixedBuffer {
 }
 
 fn storage(pool: Arc<dyn Allocator>, given: Option<&Bound<'_, PyAny>>) -> PyResult<Storage> {
-    let is_size =
-        |given: &&Bound<'_, PyAny>| given.is_instance_of::<PyString>() || given.hasattr("__index__").unwrap_or(false);
+    let is_size = |given: &&Bound<'_, PyAny>| {
+        given.is_instance_of::<PyString>() || given.hasattr(Name("__index__")).unwrap_or(false)
+    };
     let size = match given {
         None => DEFAULT,
         // Arrays have __index__, too.
-        Some(given) if is_size(&given) && !given.hasattr("__array_interface__")? => bytes("nbytes_or_array", given)?,
+        Some(given) if is_size(&given) && !given.hasattr(Name("__array_interface__"))? => {
+            bytes("nbytes_or_array", given)?
+        }
         Some(lender) => return storage::lent(lender),
     };
     if size == 0 {
@@ -107,28 +116,29 @@ impl FixedBuffer {
     #[pyo3(signature = (nbytes_or_array=None, debug=false, *, numa=None))]
     #[pyo3(text_signature = "(nbytes_or_array='1 MiB', debug=False, *, numa=None)")]
     fn new(
+        py: Python<'_>,
         nbytes_or_array: Option<&Bound<'_, PyAny>>,
         debug: bool,
         numa: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyClassInitializer<Self>> {
+        memory_out::check(py)?;
         let pool = match numa {
             None => process_pool().clone(),
             Some(_) => chosen("FixedBuffer", "storage", nbytes_or_array, numa)?,
         };
         let policy = find::<PlacedPages>(&pool).and_then(|pages| pages.placement().policy);
-        let Storage { address, size, keep } = storage(pool, nbytes_or_array)?;
-        let shared = os::is_shared(address.as_ptr() as usize);
+        let Storage { address, size, shared, keep } = storage(pool, nbytes_or_array)?;
         // SAFETY: the memory is writable, `keep` keeps it, and nobody else is expected to use it meanwhile.
         #[allow(unsafe_code)]
         let buffer = unsafe { Buffer::fixed(address, size, shared, debug, options(DEFAULT, None, debug).site, keep) };
         Ok(PyBuffer::new(buffer, debug).add_subclass(Self { policy }))
     }
 
-    fn __repr__(slf: &Bound<'_, Self>) -> String {
-        let buffer = slf.as_super().get().backing().expression();
-        match slf.get().policy {
-            None => buffer,
-            Some(policy) => format!("{}, numa='{policy}')", buffer.trim_end_matches(')')),
-        }
+    fn __repr__(slf: &Bound<'_, Self>) -> Given<String> {
+        let buffer = slf.as_super().get().backing().describe();
+        Given(match slf.get().policy {
+            None => buffer.to_string(),
+            Some(policy) => buffer.named("numa", policy.to_string()).to_string(),
+        })
     }
 }

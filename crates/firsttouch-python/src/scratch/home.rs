@@ -4,7 +4,7 @@ use super::buffer::PyBuffer;
 use super::buffers;
 use super::who;
 use crate::guarded_by_gil::GuardedByGil;
-use pyo3::exceptions::PyRuntimeError;
+use crate::memory_out::{Dict, Name, PyRuntimeError};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -32,20 +32,26 @@ pub struct Home {
 
 impl Home {
     fn new(py: Python<'_>) -> PyResult<Py<Self>> {
-        Py::new(py, Self { own: GuardedByGil::default(), kinds: PyDict::new(py).unbind() })
+        Py::new(py, Self { own: GuardedByGil::default(), kinds: Dict::new(py)?.done().unbind() })
+    }
+
+    /// The homes of tasks: made before a call needs it.
+    fn tasks(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+        let tasks = TASKS.get_or_try_init(py, || {
+            PyResult::Ok(py.import(Name("weakref"))?.getattr(Name("WeakKeyDictionary"))?.call0()?.unbind())
+        })?;
+        Ok(tasks.bind(py))
     }
 
     fn of_task<'py>(task: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
         let py = task.py();
-        let tasks = TASKS.get_or_try_init(py, || {
-            PyResult::Ok(py.import("weakref")?.getattr("WeakKeyDictionary")?.call0()?.unbind())
-        })?;
-        let found = tasks.bind(py).call_method1("get", (task,))?;
+        let tasks = Self::tasks(py)?;
+        let found = tasks.call_method1(Name("get"), (task,))?;
         if !found.is_none() {
             return Ok(found.cast_into::<Self>()?);
         }
         let home = Self::new(py)?.into_bound(py);
-        tasks.bind(py).set_item(task, &home)?;
+        tasks.set_item(task, &home)?;
         Ok(home)
     }
 
@@ -86,6 +92,11 @@ impl Home {
         let place = if debug { &mut own.debug } else { &mut own.plain };
         Ok(place.get_or_insert(made).bind(py).clone())
     }
+}
+
+/// Makes what the first task would have made.
+pub fn look_up(py: Python<'_>) -> PyResult<()> {
+    Home::tasks(py).map(drop)
 }
 
 /// The default buffer of this thread or task.

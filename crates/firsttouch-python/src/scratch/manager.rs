@@ -6,9 +6,10 @@ use super::home::Home;
 use super::outcome;
 use super::result::{self, Choice};
 use super::scope::PyScope;
+use crate::callbacks::{self, given};
 use crate::guarded_by_gil::GuardedByGil;
+use crate::memory_out::{Given, Name, PyTypeError, PyValueError};
 use crate::numpy_api::NumPy;
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -63,7 +64,7 @@ impl Scratch {
             entered: GuardedByGil::default(),
         };
         let made = Py::new(py, made)?;
-        decorating(py)?.call_method1("dress", (&made, function))?;
+        given(py, "dress")?.call1((&made, function))?;
         Ok(made)
     }
 }
@@ -80,10 +81,6 @@ impl Drop for Scratch {
             }
         });
     }
-}
-
-fn decorating(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
-    py.import("firsttouch.scratch.decorating")
 }
 
 #[pymethods]
@@ -103,7 +100,7 @@ impl Scratch {
         let buffer = match given.cast::<PyBuffer>() {
             Ok(buffer) => buffer.clone(),
             Err(_) => {
-                let found = decorating(py)?.call_method1("buffer_or_function", (given,))?;
+                let found = callbacks::given(py, "buffer_or_function")?.call1((given,))?;
                 match found.cast_into::<PyBuffer>() {
                     Ok(buffer) => buffer,
                     Err(_) => return made.decorated(given),
@@ -161,7 +158,7 @@ impl Scratch {
                 return Err(PyTypeError::new_err("scratch(...) decorates one function, or opens a `with` block"));
             }
             let function = args.get_item(0)?;
-            decorating(py)?.call_method1("function", (&function,))?;
+            given(py, "function")?.call1((&function,))?;
             return Ok(self.decorated(&function)?.into_bound(py).into_any());
         };
         let entered = self.enter(py)?;
@@ -176,7 +173,7 @@ impl Scratch {
         _owner: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let Some(instance) = instance else { return Ok(slf.clone().into_any()) };
-        slf.py().import("types")?.getattr("MethodType")?.call1((slf, instance))
+        slf.py().import(Name("types"))?.getattr(Name("MethodType"))?.call1((slf, instance))
     }
 
     // The function may know what it was decorated to, as by recursion in a closure; it breaks such a cycle itself.
@@ -188,16 +185,16 @@ impl Scratch {
     /// Pickles a decorated function as Python does: by its name.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         match &slf.get().function {
-            Some(_) => slf.getattr("__qualname__"),
+            Some(_) => slf.getattr(Name("__qualname__")),
             None => Err(PyTypeError::new_err("a scratch() that decorates nothing can't be pickled")),
         }
     }
 
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(match (&self.function, &self.buffer) {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<Given<String>> {
+        Ok(Given(match (&self.function, &self.buffer) {
             (Some(function), _) => format!("<scratch {}>", function.bind(py).repr()?),
             (None, Some(buffer)) => format!("scratch({})", buffer.bind(py).repr()?),
             (None, None) => "scratch()".into(),
-        })
+        }))
     }
 }

@@ -5,6 +5,7 @@ mod buffers;
 mod entering;
 mod home;
 mod known;
+mod lent;
 mod manager;
 mod outcome;
 mod own;
@@ -19,6 +20,12 @@ use pyo3::prelude::*;
 
 pub use buffer::PyBuffer;
 pub use entering::nearest_open;
+
+/// Finds now what the first calls would look for.
+pub fn look_up(py: Python<'_>) -> PyResult<()> {
+    home::look_up(py)?;
+    result::look_up(py)
+}
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<buffer::PyBuffer>()?;

@@ -1,10 +1,11 @@
 //! What a scope's end has to say: damage, arrays that escaped, notes on an exception that passes through.
 
 use super::own;
+use crate::memory_out::{self, Given, Name, PyRuntimeError};
 use crate::sites;
 use firsttouch::failure;
 use firsttouch::scratch::{Damage, Survivor};
-use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -22,10 +23,10 @@ pub fn damage(py: Python<'_>, found: Option<Damage>) -> PyResult<()> {
 
 /// Survivors as Python's half takes them: `(address, nbytes, "file:line" or None)`.
 pub fn listed<'py>(py: Python<'py>, survivors: &[Survivor]) -> PyResult<Bound<'py, PyList>> {
-    let list = PyList::empty(py);
+    let list = memory_out::list(py)?;
     for survivor in survivors {
         let line = sites::place(py, survivor.site)?.map(|(file, number)| format!("{file}:{number}"));
-        list.append((survivor.address, survivor.size, line))?;
+        list.append(Given((survivor.address, survivor.size, line)))?;
     }
     Ok(list)
 }
@@ -35,8 +36,9 @@ pub fn explain(error: &Bound<'_, PyAny>) -> PyResult<()> {
     if !error.is_instance_of::<PyMemoryError>() || error.get_type().qualname()? != "_ArrayMemoryError" {
         return Ok(());
     }
+    let py = error.py();
     if let Some(reason) = failure::last_reason() {
-        error.call_method1("add_note", (reason,))?;
+        error.call_method1(Name("add_note"), memory_out::arguments(py, (reason,))?)?;
     }
     Ok(())
 }

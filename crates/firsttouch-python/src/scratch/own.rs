@@ -2,13 +2,14 @@
 
 use super::buffer::PyBuffer;
 use super::known::{self, Key};
+use crate::callbacks::given;
 use crate::guarded_by_gil::GuardedByGil;
-use crate::own::{as_address, keep_error};
+use crate::memory_out::{Name, PyMemoryError, PyValueError};
+use crate::own::{Depth, as_address, interrupt, keep_error};
 use firsttouch::allocator::{AllocError, Limit};
 use firsttouch::arena::{Scratch, TableScratch};
 use firsttouch::failure;
 use firsttouch::scratch::Over;
-use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -41,7 +42,8 @@ const NONE: u64 = 0;
 
 impl Own {
     fn ask(&self, py: Python<'_>, size: usize, align: usize) -> PyResult<usize> {
-        let answer = self.object.bind(py).call_method1("allocate", (size, align))?;
+        let _depth = Depth::enter(&self.name)?;
+        let answer = self.object.bind(py).call_method1(Name("allocate"), (size, align))?;
         let call = || format!("{}.allocate({size}, {align})", self.name);
         let address = if answer.is_none() { 0 } else { as_address(&answer, &call)? };
         if address == 0 {
@@ -66,6 +68,7 @@ unsafe impl Scratch for Own {
         let asked = Python::try_attach(|py| {
             self.ask(py, size, align).map_err(|raised| {
                 failure::explain(error, format!("{size} bytes could not be had: {}: {raised}", self.name));
+                interrupt(py, &raised);
                 keep_error(raised);
                 error
             })
@@ -75,7 +78,7 @@ unsafe impl Scratch for Own {
     }
 
     fn mark(&self) -> u64 {
-        let marked = Python::try_attach(|py| match self.object.bind(py).call_method0("mark") {
+        let marked = Python::try_attach(|py| match self.object.bind(py).call_method0(Name("mark")) {
             Ok(mark) => {
                 let mut marks = self.marks.borrow(py);
                 marks.0 += 1;
@@ -99,7 +102,7 @@ unsafe impl Scratch for Own {
             let gone = self.marks.borrow(py).1.split_off(&mark);
             let Some((_, mark)) = gone.first_key_value() else { return };
             let pending = PyErr::take(py); // an array may end while an exception is on its way
-            if let Err(error) = self.object.bind(py).call_method1("rewind", (mark,)) {
+            if let Err(error) = self.object.bind(py).call_method1(Name("rewind"), (mark,)) {
                 raise_later(error);
             }
             if let Some(error) = pending {
@@ -129,7 +132,7 @@ fn own_buffer(object: &Bound<'_, PyAny>) -> PyResult<Py<PyBuffer>> {
 /// Raises `ValueError` where no table can stand at `address`.
 #[pyfunction]
 fn scratch_from_table(py: Python<'_>, address: &Bound<'_, PyAny>) -> PyResult<Py<PyBuffer>> {
-    let checked = py.import("firsttouch.arguments")?.getattr("address")?.call1(("address", address))?;
+    let checked = given(py, "address")?.call1(("address", address))?;
     let address: usize = checked.extract()?;
     // SAFETY: that a table stands there and keeps its promises is the caller's word, as with any address of C's.
     #[allow(unsafe_code)]

@@ -4,11 +4,11 @@ use crate::allocator::PyAllocator;
 use crate::capsules;
 use crate::factories::bytes;
 use crate::handler::Handler;
+use crate::memory_out::{self, Name, PyMemoryError, PyRuntimeError, PyValueError};
 use crate::numpy_api::NumPy;
 use crate::own::kept_error;
 use firsttouch::allocator::Request;
 use firsttouch::failure;
-use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
@@ -34,7 +34,7 @@ pub fn raw<'py>(
         let known = failure::last().filter(|last| *last == error).and_then(|_| failure::last_reason());
         PyMemoryError::new_err(known.unwrap_or_else(|| error.to_string()))
     })?;
-    let dtype = py.import("numpy")?.getattr("dtype")?.call1(("u1",))?;
+    let dtype = py.import(Name("numpy"))?.getattr(Name("dtype"))?.call1(memory_out::arguments(py, ("u1",))?)?;
     // SAFETY: the block is the handler's and large enough; where there is no array it goes back at once.
     #[allow(unsafe_code)]
     unsafe {

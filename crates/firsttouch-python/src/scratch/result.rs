@@ -3,9 +3,10 @@
 use super::entering::Entered;
 use super::outcome;
 use super::own;
+use crate::callbacks::given;
+use crate::memory_out::{Name, PyValueError};
 use crate::numpy_api::{NumPy, OWNDATA, WRITEABLE};
 use firsttouch::scratch::{Backing, Hold, Scope, Slot};
-use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -97,6 +98,14 @@ impl Owned {
     }
 }
 
+static SCALARS: [PyOnceLock<Py<PyType>>; 2] = [const { PyOnceLock::new() }; 2];
+
+/// Finds NumPy's kinds of scalars, before a call needs them.
+pub fn look_up(py: Python<'_>) -> PyResult<()> {
+    SCALARS[0].import(py, "numpy", "generic")?;
+    SCALARS[1].import(py, "numpy", "void").map(drop)
+}
+
 /// Whether a value is an array or may hold some that are copied with it.
 fn may_hold(numpy: &NumPy, value: &Bound<'_, PyAny>) -> PyResult<bool> {
     if value.is_none()
@@ -110,7 +119,6 @@ fn may_hold(numpy: &NumPy, value: &Bound<'_, PyAny>) -> PyResult<bool> {
     if numpy.array(value).is_some() {
         return Ok(true);
     }
-    static SCALARS: [PyOnceLock<Py<PyType>>; 2] = [const { PyOnceLock::new() }; 2];
     if value.is_instance(SCALARS[0].import(value.py(), "numpy", "generic")?)? {
         // Of NumPy's scalars only those of structured types may be views.
         return value.is_instance(SCALARS[1].import(value.py(), "numpy", "void")?);
@@ -143,7 +151,7 @@ fn copied<'py>(
         }
     }
     let kwargs = kwargs.map_or_else(|| PyDict::new(py), Clone::clone);
-    py.import("firsttouch.scratch.copying")?.call_method1("copied", (returned, args, kwargs, Py::new(py, owned)?))
+    given(py, "copied")?.call1((returned, args, kwargs, Py::new(py, owned)?))
 }
 
 /// Where the blocks that a call leaves behind are to be found, if anyone wants to know.
@@ -188,14 +196,14 @@ pub fn settled<'py>(
             let raised = error.value(py).clone().into_any();
             outcome::explain(&raised)?;
             if let Err(other) = own::raised() {
-                raised.call_method1("add_note", (format!("and its scope could not end: {other}"),))?;
+                raised.call_method1(Name("add_note"), (format!("and its scope could not end: {other}"),))?;
             }
             if let Some(left) = left.filter(|_| closed.survivors > 0) {
                 let survivors = left.listed(py)?;
                 if let Some(traceback) = error.traceback(py) {
-                    raised.setattr("__traceback__", traceback)?; // before Python 3.12 it is not there yet
+                    raised.setattr(Name("__traceback__"), traceback)?; // before Python 3.12 it is not there yet
                 }
-                py.import("firsttouch.scratch.outcome")?.call_method1("note", (&raised, survivors))?;
+                given(py, "note")?.call1((&raised, survivors))?;
             }
             return Err(error);
         }
@@ -204,9 +212,8 @@ pub fn settled<'py>(
     outcome::damage(py, closed.damage)?;
     if let Some(left) = left.filter(|_| closed.survivors > 0) {
         let word = if choice.escape == Escape::Warn { "warn" } else { "raise" };
-        py.import("gc")?.call_method0("collect")?;
-        let report = py.import("firsttouch.scratch.outcome")?.getattr("report")?;
-        report.call1((function, left.listed(py)?, word, left.backing.expression(), &value))?;
+        py.import(Name("gc"))?.call_method0(Name("collect"))?;
+        given(py, "report")?.call1((function, left.listed(py)?, word, left.backing.expression(), &value))?;
     }
     Ok(value)
 }

@@ -5,8 +5,8 @@ use super::raw::raw;
 use crate::allocator::PyAllocator;
 use crate::capsules;
 use crate::guarded_by_gil::GuardedByGil;
+use crate::memory_out::PyRuntimeError;
 use firsttouch::scratch::Scope;
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::sync::Arc;
 

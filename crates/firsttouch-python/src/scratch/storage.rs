@@ -2,8 +2,10 @@
 
 #![allow(unsafe_code)] // Safety: Python's buffer protocol, whose view is kept for as long as the memory is used.
 
+use super::lent as loans;
+use crate::memory_out::{PyTypeError, PyValueError};
 use firsttouch::allocator::{AllocError, Allocator, Request};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use firsttouch::os;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ffi::CStr;
@@ -14,6 +16,8 @@ use std::sync::Arc;
 pub struct Storage {
     pub address: NonNull<u8>,
     pub size: usize,
+    /// Whether forked children would write to the same memory.
+    pub shared: bool,
     pub keep: Box<dyn std::any::Any + Send + Sync>,
 }
 
@@ -33,7 +37,7 @@ impl Drop for Block {
 }
 
 /// Another object's memory, which it must not move or free meanwhile.
-struct Lent(Box<ffi::Py_buffer>);
+struct Lent(Box<ffi::Py_buffer>, Option<u64>);
 
 // SAFETY: the view is only read, and released with the GIL held.
 unsafe impl Send for Lent {}
@@ -42,15 +46,22 @@ unsafe impl Sync for Lent {}
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        // SAFETY: the view was filled in by the interpreter. At its end, when there is none, memory goes anyway.
-        Python::try_attach(|_| unsafe { ffi::PyBuffer_Release(&raw mut *self.0) });
+        // At the interpreter's end, when there is none, memory goes anyway.
+        Python::try_attach(|py| {
+            if let Some(number) = self.1 {
+                loans::leave(py, number);
+            }
+            // SAFETY: the view was filled in by the interpreter, which is there.
+            unsafe { ffi::PyBuffer_Release(&raw mut *self.0) }
+        });
     }
 }
 
 /// `size` bytes of a pool.
 pub fn of_pool(pool: Arc<dyn Allocator>, size: usize) -> Result<Storage, AllocError> {
     let block = pool.allocate(Request::bytes(size))?;
-    Ok(Storage { address: block.address, size, keep: Box::new(Block(pool, block.address)) })
+    let shared = os::is_shared(block.address.as_ptr() as usize);
+    Ok(Storage { address: block.address, size, shared, keep: Box::new(Block(pool, block.address)) })
 }
 
 /// The memory of `lender`: an array, a memory map, shared memory, a bytearray.
@@ -58,7 +69,7 @@ pub fn lent(lender: &Bound<'_, PyAny>) -> PyResult<Storage> {
     let py = lender.py();
     let kind = lender.get_type().name()?.to_string();
     // SAFETY: the view is plain data that the interpreter fills in, or leaves with an exception.
-    let view = unsafe {
+    let mut view = unsafe {
         if ffi::PyObject_CheckBuffer(lender.as_ptr()) == 0 {
             return Err(PyTypeError::new_err(format!(
                 "FixedBuffer() takes a number of bytes, text like \"1 MiB\", or writable memory (an array, a memory map, \
@@ -69,7 +80,7 @@ pub fn lent(lender: &Bound<'_, PyAny>) -> PyResult<Storage> {
         if ffi::PyObject_GetBuffer(lender.as_ptr(), &raw mut *view, ffi::PyBUF_STRIDED_RO | ffi::PyBUF_FORMAT) != 0 {
             return Err(PyErr::fetch(py));
         }
-        Lent(view)
+        Lent(view, None)
     };
     if view.0.readonly != 0 {
         return Err(PyValueError::new_err(format!(
@@ -92,5 +103,8 @@ pub fn lent(lender: &Bound<'_, PyAny>) -> PyResult<Storage> {
     let size = view.0.len as usize;
     let address = NonNull::new(view.0.buf.cast()).filter(|_| size > 0);
     let address = address.ok_or_else(|| PyValueError::new_err(format!("FixedBuffer() got a {kind} of no bytes")))?;
-    Ok(Storage { address, size, keep: Box::new(view) })
+    let start = address.as_ptr() as usize;
+    let (number, shared) = loans::enter(lender, start..start + size)?;
+    view.1 = Some(number);
+    Ok(Storage { address, size, shared, keep: Box::new(view) })
 }

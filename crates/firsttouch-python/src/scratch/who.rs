@@ -1,5 +1,7 @@
 //! Who runs now: a thread or, in it, an asyncio task.
 
+use crate::callbacks::given;
+use crate::memory_out::Name;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -15,12 +17,13 @@ fn asyncio(py: Python<'_>) -> PyResult<Option<&[Py<PyAny>; 2]>> {
         return Ok(Some(found));
     }
     let modules = MODULES.get_or_try_init(py, || {
-        let modules = py.import("sys")?.getattr("modules")?;
+        let modules = py.import(Name("sys"))?.getattr(Name("modules"))?;
         PyResult::Ok(modules.cast_into::<PyDict>()?.unbind())
     })?;
     let Some(loaded) = modules.bind(py).get_item(intern!(py, "asyncio"))? else { return Ok(None) };
     // While asyncio is being imported, no loop runs.
-    let (Some(running), Some(task)) = (loaded.getattr_opt("_get_running_loop")?, loaded.getattr_opt("current_task")?)
+    let (Some(running), Some(task)) =
+        (loaded.getattr_opt(Name("_get_running_loop"))?, loaded.getattr_opt(Name("current_task"))?)
     else {
         return Ok(None);
     };
@@ -61,13 +64,13 @@ impl Who {
     /// The task or the thread by its name.
     pub fn name(&self, py: Python<'_>) -> PyResult<String> {
         if let Some(task) = &self.task {
-            let name = task.bind(py).call_method0("get_name").and_then(|name| name.extract::<String>());
+            let name = task.bind(py).call_method0(Name("get_name")).and_then(|name| name.extract::<String>());
             return Ok(format!("the task {:?}", name.unwrap_or_default()));
         }
-        for thread in py.import("threading")?.call_method0("enumerate")?.try_iter()? {
+        for thread in given(py, "threads")?.call0()?.try_iter()? {
             let thread = thread?;
-            if thread.getattr("ident")?.extract::<Option<u64>>()? == Some(self.thread) {
-                return Ok(format!("the thread {:?}", thread.getattr("name")?.extract::<String>()?));
+            if thread.getattr(Name("ident"))?.extract::<Option<u64>>()? == Some(self.thread) {
+                return Ok(format!("the thread {:?}", thread.getattr(Name("name"))?.extract::<String>()?));
             }
         }
         Ok(format!("a thread that ended (its number was {})", self.thread))

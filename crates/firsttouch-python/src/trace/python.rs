@@ -3,10 +3,10 @@
 use super::target::Played;
 use super::{front, lines};
 use crate::allocator::PyAllocator;
+use crate::memory_out::{PyOSError, PyValueError};
 use firsttouch_trace::replay::{ReplayOptions, Survey, Touch, replay};
 use firsttouch_trace::summary::{Faults, Summary};
 use firsttouch_trace::{Metadata, TraceError, recorder};
-use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::fs::File;

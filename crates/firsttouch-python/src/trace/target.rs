@@ -16,8 +16,7 @@ pub struct Played {
     _handler: Option<Box<Handler>>,
 }
 
-// SAFETY: a handler's functions may be called from any thread; of NumPy's own, which keep small blocks in a list of
-// their own, a replay calls one at a time.
+// SAFETY: a handler's functions may be called from any thread that is attached to the interpreter, as `attached` ensures.
 unsafe impl Sync for Played {}
 // SAFETY: as above.
 unsafe impl Send for Played {}
@@ -37,6 +36,12 @@ impl Played {
 
 // SAFETY: NumPy's handlers keep malloc's promises.
 unsafe impl Target for Played {
+    /// NumPy calls handlers with the GIL held, and its own functions rely on it: they cache small blocks in plain lists, and
+    /// from NumPy 2.4 on `calloc` releases the GIL. Our handlers pass small requests on to them.
+    fn attached(&self, turn: &mut dyn FnMut()) {
+        Python::attach(|_| turn());
+    }
+
     fn allocate(&self, size: usize, zeroed: bool) -> *mut u8 {
         let Functions { ctx, malloc, calloc, .. } = self.functions;
         // SAFETY: the functions are called with their own context.

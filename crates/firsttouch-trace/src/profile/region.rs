@@ -1,6 +1,7 @@
 //! A region of a run: its opening, its results, its end.
 
 use super::registry::{REGISTRY, Recycling, RegionCounts, is_open};
+use firsttouch::adaptors::is_pool;
 use firsttouch::allocator::Allocator;
 use firsttouch::heap::caretaker::{self, Ward};
 use firsttouch::sync::thread;
@@ -10,7 +11,7 @@ use std::sync::{Arc, Once};
 pub(super) fn pool_of(allocator: &Arc<dyn Allocator>) -> Option<&Arc<dyn Allocator>> {
     let mut next = Some(allocator);
     while let Some(each) = next {
-        if each.expression().starts_with("pool(") {
+        if is_pool(each.as_ref()) {
             return Some(each);
         }
         next = each.upstream();
@@ -68,14 +69,6 @@ struct ForkGuard;
 
 /// The registry is locked around forks; there is nothing to purge.
 impl Ward for ForkGuard {
-    fn tick(&self) {}
-
-    fn rests(&self) -> bool {
-        true
-    }
-
-    fn cool(&self) {}
-
     fn hold(&self) {
         REGISTRY.hold();
     }

@@ -14,6 +14,12 @@ use std::time::{Duration, Instant};
 /// # Safety
 /// As for malloc(3): a block has at least the requested size, and overlaps no other live block.
 pub unsafe trait Target: Sync {
+    /// Calls `turn`, which performs events of one thread; all other functions are called from there. An allocator that
+    /// requires more of the calling thread, such as that it holds an interpreter's lock, provides it around the call.
+    fn attached(&self, turn: &mut dyn FnMut()) {
+        turn();
+    }
+
     /// Allocates a block; null on failure.
     fn allocate(&self, size: usize, zeroed: bool) -> *mut u8;
 
@@ -138,6 +144,12 @@ impl<'a, R: Read> Player<'a, R> {
 
     /// Performs events up to the first that belongs to a thread other than `thread`, if given.
     pub(super) fn run(&mut self, thread: Option<u32>) -> Result<Next, TraceError> {
+        let mut next = Ok(Next::End);
+        self.target.attached(&mut || next = self.perform_turn(thread));
+        next
+    }
+
+    fn perform_turn(&mut self, thread: Option<u32>) -> Result<Next, TraceError> {
         loop {
             if self.next == self.batch.len() && !self.read_batch()? {
                 return Ok(Next::End);
@@ -240,7 +252,7 @@ impl<'a, R: Read> Player<'a, R> {
     /// Frees the live blocks.
     pub(super) fn finish(mut self) -> ReplayOutcome {
         let peak_in_use = self.reader.totals().peak_in_use;
-        (0..self.blocks.len()).for_each(|index| self.free(index));
+        self.target.attached(&mut || (0..self.blocks.len()).for_each(|index| self.free(index)));
         ReplayOutcome {
             seconds: self.elapsed.as_secs_f64(),
             events: self.performed,

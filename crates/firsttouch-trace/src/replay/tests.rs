@@ -5,6 +5,7 @@ use crate::event::{BlockDetail, Event, EventKind};
 use crate::format::TraceError;
 use crate::summary::Summary;
 use crate::tests::encoded;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::thread::{self, ThreadId};
@@ -21,14 +22,25 @@ struct RecordingTarget {
 
 const REFUSED: usize = 7777;
 
+thread_local! {
+    static ATTACHED: Cell<bool> = const { Cell::new(false) };
+}
+
 impl RecordingTarget {
     fn record(&self, what: char, size: usize) {
+        assert!(ATTACHED.get(), "called outside a turn");
         self.requests.lock().unwrap().push((what, size, thread::current().id()));
     }
 }
 
 // SAFETY: every block is a boxed slice.
 unsafe impl Target for RecordingTarget {
+    fn attached(&self, turn: &mut dyn FnMut()) {
+        assert!(!ATTACHED.replace(true), "a turn within a turn");
+        turn();
+        ATTACHED.set(false);
+    }
+
     fn allocate(&self, size: usize, zeroed: bool) -> *mut u8 {
         self.record(if zeroed { 'z' } else { 'a' }, size);
         if size == REFUSED {

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)] // Safety: only bytes that nobody uses are written: of blocks just taken, or on their way back.
 
 use super::list;
-use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::failure;
 use crate::heap::ledger::Ledger;
 use std::ptr::NonNull;
@@ -38,25 +38,23 @@ unsafe fn fill(address: NonNull<u8>, from: usize, to: usize, pattern: Option<u8>
     }
 }
 
-fn shown(pattern: Option<u8>) -> String {
-    pattern.map_or("None".into(), |byte| byte.to_string())
-}
-
 // SAFETY: the upstream keeps the promises; zeroed requests are not written, and others no longer called zero.
 unsafe impl Allocator for Filled {
-    fn expression(&self) -> String {
-        let (upstream, allocate, free) = (self.upstream.expression(), shown(self.on_allocate), shown(self.on_free));
-        format!("filled({upstream}, on_allocate={allocate}, on_free={free})")
+    fn describe(&self) -> Description {
+        Description::of("filled")
+            .with(self.upstream.describe())
+            .named("on_allocate", self.on_allocate.map(usize::from))
+            .named("on_free", self.on_free.map(usize::from))
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         request.check().inspect_err(|&error| failure::remember(error))?;
-        let block = list::allocate(&*self.upstream, &self.ledger, request, request.size)?;
+        let block = list::allocate(&*self.upstream, &self.ledger, request, request.size())?;
         self.ledger.set(block.address, block.size);
-        let from = if request.zeroed { request.size } else { 0 };
+        let from = if request.is_zeroed() { request.size() } else { 0 };
         // SAFETY: the block was just taken, and nobody uses it yet.
         unsafe { fill(block.address, from, block.size, self.on_allocate) };
-        Ok(Block { zeroed: block.zeroed && (request.zeroed || self.on_allocate.is_none()), ..block })
+        Ok(Block { zeroed: block.zeroed && (request.is_zeroed() || self.on_allocate.is_none()), ..block })
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
@@ -95,13 +93,13 @@ unsafe impl Allocator for Filled {
         unsafe {
             let Some(usable) = self.ledger.get(address) else { return self.upstream.reallocate(address, request) };
             if self.on_free.is_none() {
-                let notes = (usable, request.size);
+                let notes = (usable, request.size());
                 let block = list::reallocate(&*self.upstream, &self.ledger, address, request, notes).0?;
-                fill(block.address, usable, request.size, self.on_allocate);
-                return Ok(Block { size: request.size, ..block });
+                fill(block.address, usable, request.size(), self.on_allocate);
+                return Ok(Block { size: request.size(), ..block });
             }
-            if self.resize_in_place(address, request.size) {
-                return Ok(Block { address, size: request.size, zeroed: false });
+            if request.suits(address) && self.resize_in_place(address, request.size()) {
+                return Ok(Block { address, size: request.size(), zeroed: false });
             }
             list::move_away(self, address, request)
         }
@@ -117,5 +115,9 @@ unsafe impl Allocator for Filled {
 
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {
         Some(self.ledger.get(address).is_some())
+    }
+
+    fn calls_out(&self) -> bool {
+        self.upstream.calls_out()
     }
 }

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)] // Safety: requests are passed on as they are, and so are the promises.
 
 use super::list;
-use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::failure;
 use crate::heap::ledger::Ledger;
 use std::ptr::NonNull;
@@ -52,20 +52,20 @@ impl Limited {
 
 /// A block without what the upstream adds to it: that was not charged, and whoever keeps blocks would use it.
 fn exact(block: Block, request: Request) -> Block {
-    Block { size: request.size, ..block }
+    Block { size: request.size(), ..block }
 }
 
 // SAFETY: the upstream keeps the promises.
 unsafe impl Allocator for Limited {
-    fn expression(&self) -> String {
-        format!("limited({}, {})", self.upstream.expression(), self.budget)
+    fn describe(&self) -> Description {
+        Description::of("limited").with(self.upstream.describe()).with(self.budget)
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         request.check().inspect_err(|&error| failure::remember(error))?;
-        self.charge(request.size, request.size)?;
-        let block = list::allocate(&*self.upstream, &self.ledger, request, request.size);
-        block.map(|block| exact(block, request)).inspect_err(|_| self.refund(request.size))
+        self.charge(request.size(), request.size())?;
+        let block = list::allocate(&*self.upstream, &self.ledger, request, request.size());
+        block.map(|block| exact(block, request)).inspect_err(|_| self.refund(request.size()))
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
@@ -102,13 +102,13 @@ unsafe impl Allocator for Limited {
         unsafe {
             let Some(asked) = self.ledger.get(address) else { return self.upstream.reallocate(address, request) };
             request.check().inspect_err(|&error| failure::remember(error))?;
-            let more = request.size.saturating_sub(asked);
-            self.charge(more, request.size)?;
-            let notes = (asked, request.size);
+            let more = request.size().saturating_sub(asked);
+            self.charge(more, request.size())?;
+            let notes = (asked, request.size());
             let (result, listed) = list::reallocate(&*self.upstream, &self.ledger, address, request, notes);
             let counted = match (&result, listed) {
                 (_, false) => 0,
-                (Ok(_), true) => request.size,
+                (Ok(_), true) => request.size(),
                 (Err(_), true) => asked,
             };
             self.refund(asked + more - counted);
@@ -122,5 +122,9 @@ unsafe impl Allocator for Limited {
 
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {
         Some(self.ledger.get(address).is_some())
+    }
+
+    fn calls_out(&self) -> bool {
+        self.upstream.calls_out()
     }
 }

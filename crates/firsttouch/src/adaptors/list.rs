@@ -15,7 +15,7 @@ pub(super) fn allocate<T: Copy + Send>(
     note: T,
 ) -> Result<Block, AllocError> {
     let block = upstream.allocate(request)?;
-    ledger.enter(block.address, request.size, note).inspect_err(|&error| {
+    ledger.enter(block.address, request.size(), note).inspect_err(|&error| {
         failure::remember(error);
         // SAFETY: the block was just taken and nobody knows it.
         unsafe { upstream.deallocate(block.address) };
@@ -39,8 +39,8 @@ pub(super) unsafe fn reallocate<T: Copy + Send>(
     ledger.leave(address);
     // SAFETY: the caller's promise.
     match unsafe { upstream.reallocate(address, request) } {
-        Ok(block) => (Ok(block), ledger.enter(block.address, request.size, new).is_ok()),
-        Err(error) => (Err(error), ledger.enter(address, request.size, old).is_ok()),
+        Ok(block) => (Ok(block), ledger.enter(block.address, request.size(), new).is_ok()),
+        Err(error) => (Err(error), ledger.enter(address, request.size(), old).is_ok()),
     }
 }
 
@@ -56,8 +56,8 @@ pub(super) unsafe fn move_away(
     // SAFETY: the old block lives and overlaps no other; it is given back only after the copy (law 8).
     unsafe {
         let old = allocator.usable_size(address);
-        let block = allocator.allocate(Request { zeroed: false, ..request })?;
-        block.address.copy_from_nonoverlapping(address, old.min(request.size));
+        let block = allocator.allocate(request.with_zeroed(false))?;
+        block.address.copy_from_nonoverlapping(address, old.min(request.size()));
         allocator.deallocate(address);
         Ok(Block { zeroed: false, ..block })
     }

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)] // Safety: requests are passed on as they are, and so are the promises.
 
 use super::list;
-use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::heap::ledger::Ledger;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -84,10 +84,17 @@ impl Tracked {
     }
 
     /// All living blocks, in no order.
-    pub fn living(&self) -> Vec<Living> {
-        let mut living = Vec::new();
-        self.ledger.each(|address, Noted { asked, site }| living.push(Living { address, asked, site }));
-        living
+    ///
+    /// # Errors
+    /// [`Limit::Upstream`] where there is no memory for the list.
+    pub fn living(&self) -> Result<Vec<Living>, AllocError> {
+        let mut living: Vec<Living> = Vec::new();
+        let mut missing = 0;
+        self.ledger.each(|address, Noted { asked, site }| match living.try_reserve(1) {
+            Ok(()) => living.push(Living { address, asked, site }),
+            Err(_) => missing += size_of::<Living>(),
+        });
+        if missing == 0 { Ok(living) } else { Err(AllocError::new(missing, Limit::Upstream)) }
     }
 
     fn grew(&self, more: usize) {
@@ -115,17 +122,16 @@ impl Tracked {
 
 // SAFETY: the upstream keeps the promises.
 unsafe impl Allocator for Tracked {
-    fn expression(&self) -> String {
-        let lines = if self.site.is_some() { "True" } else { "False" };
-        format!("tracked({}, lines={lines})", self.upstream.expression())
+    fn describe(&self) -> Description {
+        Description::of("tracked").with(self.upstream.describe()).named("lines", self.site.is_some())
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
-        let note = Noted { asked: request.size, site: self.site.map_or(0, |site| site()) };
+        let note = Noted { asked: request.size(), site: self.site.map_or(0, |site| site()) };
         let block = list::allocate(&*self.upstream, &self.ledger, request, note)?;
         self.blocks.fetch_add(1, Relaxed);
-        self.sizes[request.size.max(1).ilog2() as usize].fetch_add(1, Relaxed);
-        self.grew(request.size);
+        self.sizes[request.size().max(1).ilog2() as usize].fetch_add(1, Relaxed);
+        self.grew(request.size());
         Ok(block)
     }
 
@@ -156,11 +162,11 @@ unsafe impl Allocator for Tracked {
         // SAFETY: the caller's promise.
         unsafe {
             let Some(note) = self.ledger.get(address) else { return self.upstream.reallocate(address, request) };
-            let notes = (note, Noted { asked: request.size, ..note });
+            let notes = (note, Noted { asked: request.size(), ..note });
             let (result, listed) = list::reallocate(&*self.upstream, &self.ledger, address, request, notes);
             match &result {
                 _ if !listed => self.went(note.asked),
-                Ok(_) => self.changed(note.asked, request.size),
+                Ok(_) => self.changed(note.asked, request.size()),
                 Err(_) => {}
             }
             result
@@ -173,5 +179,9 @@ unsafe impl Allocator for Tracked {
 
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {
         Some(self.ledger.get(address).is_some())
+    }
+
+    fn calls_out(&self) -> bool {
+        self.upstream.calls_out()
     }
 }

@@ -85,9 +85,9 @@ impl<'a> Arena<'a> {
         let upstream = upstream.into();
         let request = Request::bytes(size);
         request.check()?;
-        let block = upstream.allocate(request.size, request.align, false)?;
+        let block = upstream.allocate(request.size(), request.align(), false)?;
         // SAFETY: the block is ours until it is returned to its owner, and has that size.
-        Ok(Self::from_bump(unsafe { Bump::fixed(block.address, request.size, Some(upstream)) }, request.size))
+        Ok(Self::from_bump(unsafe { Bump::fixed(block.address, request.size(), Some(upstream)) }, request.size()))
     }
 
     /// Creates an arena in borrowed memory. It does not grow.

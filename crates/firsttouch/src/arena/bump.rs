@@ -1,10 +1,10 @@
 //! The bump allocator under arenas and scopes: allocation moves a pointer downwards, which takes one comparison less than
 //! upwards. How it moves back is in [`rewind`](super::rewind).
 
-use super::chunks::{ArenaOptions, CHUNK_ALIGN, Chunks, LargeBlocks};
+use super::chunks::{ArenaOptions, ArenaRequest, CHUNK_ALIGN, Chunks, LargeBlocks};
 use super::error::ArenaError;
 use super::upstream::Upstream;
-use crate::allocator::{AllocError, Block, Limit, Request};
+use crate::allocator::{AllocError, Block, Limit};
 use crate::failure;
 use crate::layout::{DEFAULT_ALIGN, LayoutError, MAX_SIZE, checked_align, round_up};
 use std::alloc::Layout;
@@ -156,7 +156,7 @@ impl<'a> Bump<'a> {
             let address = NonZero::new(align).map_or(NonNull::dangling(), NonNull::without_provenance);
             return Ok(Block { address, size, zeroed: true });
         }
-        let request = Request { size, align, zeroed };
+        let request = ArenaRequest { size, align, zeroed };
         let refused = match &self.supply {
             _ if request.size > MAX_SIZE - align => AllocError::new(size, Limit::Size),
             Supply::Growing { upstream, options } => match self.serve(request, upstream, options) {
@@ -179,7 +179,7 @@ impl<'a> Bump<'a> {
     #[inline(never)]
     fn release_and_serve(
         &self,
-        request: Request,
+        request: ArenaRequest,
         upstream: &Upstream,
         options: &ArenaOptions,
     ) -> Result<Block, AllocError> {
@@ -189,8 +189,8 @@ impl<'a> Bump<'a> {
 
     /// Makes a chunk with room current, or allocates a large block.
     #[inline(always)]
-    fn serve(&self, request: Request, upstream: &Upstream, options: &ArenaOptions) -> Result<Block, AllocError> {
-        let Request { size, align, .. } = request;
+    fn serve(&self, request: ArenaRequest, upstream: &Upstream, options: &ArenaOptions) -> Result<Block, AllocError> {
+        let ArenaRequest { size, align, .. } = request;
         let too_large = AllocError::new(size, Limit::Size);
         let need =
             round_up(size, DEFAULT_ALIGN).and_then(|bytes| bytes.checked_add(align.max(CHUNK_ALIGN) - CHUNK_ALIGN));

@@ -3,7 +3,7 @@
 use super::error::ArenaOptionsError;
 use super::inline_vec::InlineVec;
 use super::upstream::Upstream;
-use crate::allocator::{AllocError, Block, Request};
+use crate::allocator::{AllocError, Block};
 use crate::layout::{DEFAULT_ALIGN, MAX_SIZE, round_down, round_up};
 use std::ptr::NonNull;
 
@@ -131,6 +131,14 @@ impl Chunks {
     }
 }
 
+/// A request to an arena: not of zero bytes, at any alignment.
+#[derive(Clone, Copy)]
+pub(super) struct ArenaRequest {
+    pub(super) size: usize,
+    pub(super) align: usize,
+    pub(super) zeroed: bool,
+}
+
 #[derive(Clone, Copy)]
 struct LargeBlock {
     address: NonNull<u8>,
@@ -155,10 +163,10 @@ impl LargeBlocks {
     pub(super) fn allocate(
         &mut self,
         index: usize,
-        request: Request,
+        request: ArenaRequest,
         upstream: &Upstream,
     ) -> Result<Block, AllocError> {
-        let Request { size, align, zeroed } = request;
+        let ArenaRequest { size, align, zeroed } = request;
         if let Some(large) = self.0.get_mut(index) {
             let aligned = large.address.as_ptr().addr().is_multiple_of(align);
             if aligned && large.size >= size && large.size / 2 <= size.saturating_add(MAX_WASTE) {

@@ -1,7 +1,6 @@
 //! The allocator that an arena gets its memory from.
 
 use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
-use crate::layout::DEFAULT_ALIGN;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -47,10 +46,10 @@ impl Upstream<'_> {
     /// Allocates a block of `size` bytes, which is not zero, at a multiple of `align`.
     #[inline]
     pub(super) fn allocate(&self, size: usize, align: usize, zeroed: bool) -> Result<Block, AllocError> {
-        let request = Request { size, align: align.max(DEFAULT_ALIGN), zeroed };
+        let refused = AllocError::new(size, Limit::Upstream);
+        let request = Request::bytes(size).with_zeroed(zeroed).aligned(align).map_err(|_| refused)?;
         match self {
             Self::System => {
-                let refused = AllocError::new(size, Limit::Upstream);
                 let layout = Layout::from_size_align(size, align).map_err(|_| refused)?;
                 // SAFETY: the size is not zero (caller).
                 let address = unsafe { if zeroed { System.alloc_zeroed(layout) } else { System.alloc(layout) } };

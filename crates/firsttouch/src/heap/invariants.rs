@@ -39,7 +39,7 @@ fn check_spans(segment: &Segment) -> (usize, usize, usize) {
     assert_eq!(unit, segment.top.get());
     check_lists(segment, &mut free);
     let mapped = segment.ages(0, segment.top.get()).iter().filter(|&&age| age != UNMAPPED).count();
-    ((used as usize) << segment.unit_shift, (dirty as usize) << segment.unit_shift, mapped << segment.unit_shift)
+    ((used as usize) << segment.unit_shift(), (dirty as usize) << segment.unit_shift(), mapped << segment.unit_shift())
 }
 
 /// Every free span stands in the list of its class and side, once, and nothing else does.
@@ -90,7 +90,7 @@ fn run(heap: Heap, steps: &[Step]) {
                 assert!(span.bytes() >= bytes && span.address().is_multiple_of(align));
                 assert_eq!(
                     span.dirty,
-                    (span.segment.count_dirty(span.start, span.len) as usize) << span.segment.unit_shift
+                    (span.segment.count_dirty(span.start, span.len) as usize) << span.segment.unit_shift()
                 );
                 span.segment.prove(span.start, 1 + b as u32 % span.len);
                 spans.push((kind, span));

@@ -6,6 +6,7 @@
 use crate::allocator::{AllocError, Limit};
 use crate::heap::caretaker::{self, Ward};
 use crate::sync::lock::Lock;
+use crate::vm::address_map;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ptr::NonNull;
@@ -64,6 +65,7 @@ impl<T: Copy + Send + 'static> Ledger<T> {
     /// [`Limit::Upstream`], for `asked` bytes.
     pub fn enter(&self, address: NonNull<u8>, asked: usize, note: T) -> Result<(), AllocError> {
         let address = address.as_ptr() as usize;
+        address_map::note_outside(address);
         let mut part = self.part(address).lock();
         part.try_reserve(1).map_err(|_| AllocError::new(asked, Limit::Upstream))?;
         part.insert(address, note);
@@ -78,6 +80,11 @@ impl<T: Copy + Send + 'static> Ledger<T> {
         const SPARE: usize = 64; // others may enter blocks meanwhile
         let full = |part: &Apart<T>| part.0.lock().try_reserve(SPARE).is_err();
         if self.parts.iter().any(full) { Err(AllocError::new(asked, Limit::Upstream)) } else { Ok(()) }
+    }
+
+    /// Whether any block is on the list.
+    pub fn any(&self) -> bool {
+        self.parts.iter().any(|part| !part.0.lock().is_empty())
     }
 
     /// Takes a block off the list; what was noted of it.
@@ -109,14 +116,6 @@ impl<T: Copy + Send + 'static> Ledger<T> {
 }
 
 impl<T: Copy + Send + 'static> Ward for Ledger<T> {
-    fn tick(&self) {}
-
-    fn rests(&self) -> bool {
-        true
-    }
-
-    fn cool(&self) {}
-
     fn hold(&self) {
         self.parts.iter().for_each(|part| part.0.hold());
     }

@@ -1,6 +1,7 @@
 //! Mapping what is not mapped behind units, a whole extent at a time where the units around are free too.
 
 use crate::heap::ages::{CLEAN, UNMAPPED};
+use crate::heap::purge;
 use crate::heap::region::Region;
 use crate::heap::segment::Segment;
 use crate::os::{self, Errno};
@@ -8,7 +9,20 @@ use crate::os::{self, Errno};
 impl Region {
     /// Maps what is not mapped of a used span, a whole extent at a time where the units around are free too.
     pub(crate) fn open(&mut self, segment: &'static Segment, start: u32, len: u32) -> Result<(), Errno> {
+        self.open_above(segment, segment.free_before(start), start, len)
+    }
+
+    /// The same for a part of one, nothing below `floor`.
+    pub(crate) fn open_above(
+        &mut self,
+        segment: &'static Segment,
+        floor: u32,
+        start: u32,
+        len: u32,
+    ) -> Result<(), Errno> {
         let end = start + len;
+        // Ages of used spans are their holders', who change them without the lock: only free ones are looked at.
+        let around = (floor, segment.free_behind(end));
         let mut unit = start;
         while unit < end {
             let from = unit + mapped_run(segment.ages(unit, end - unit));
@@ -16,8 +30,8 @@ impl Region {
             if run == 0 {
                 break;
             }
-            let extent = self.extent_around(segment, from, from + run);
-            let page = self.page_around(segment, from, from + run);
+            let extent = self.widen(segment, (from, from + run), around, self.shape.extent);
+            let page = self.widen(segment, (from, from + run), around, self.shape.page);
             let result = self.map_units(segment, extent.0, extent.1);
             if result.is_err() {
                 self.map_units(segment, page.0, page.1)?;
@@ -27,28 +41,27 @@ impl Region {
         Ok(())
     }
 
-    /// The units from `from` to `to`, widened to multiples of `step` as far as nothing is mapped there.
-    fn widen(&self, segment: &'static Segment, from: u32, to: u32, step: usize) -> (u32, u32) {
+    /// The units from `from` to `to`, widened to multiples of `step` as far as nothing is mapped there, inside bounds.
+    fn widen(
+        &self,
+        segment: &'static Segment,
+        (from, to): (u32, u32),
+        (floor, ceiling): (u32, u32),
+        step: usize,
+    ) -> (u32, u32) {
         let step = (step >> self.shape.unit_shift).max(1) as u32;
-        let low = from - from % step;
-        let high = to.next_multiple_of(step).min(segment.top.get());
+        let low = (from - from % step).max(floor);
+        let high = to.next_multiple_of(step).min(ceiling).max(to);
         let unmapped = |age: &&u8| **age == UNMAPPED;
         let before = segment.ages(low, from - low).iter().rev().take_while(unmapped).count() as u32;
         let behind = segment.ages(to, high - to).iter().take_while(unmapped).count() as u32;
         (from - before, to + behind)
     }
 
-    fn extent_around(&self, segment: &'static Segment, from: u32, to: u32) -> (u32, u32) {
-        self.widen(segment, from, to, self.shape.extent)
-    }
-
-    fn page_around(&self, segment: &'static Segment, from: u32, to: u32) -> (u32, u32) {
-        self.widen(segment, from, to, self.shape.page)
-    }
-
     fn map_units(&mut self, segment: &'static Segment, from: u32, to: u32) -> Result<(), Errno> {
         let size = ((to - from) as usize) << self.shape.unit_shift;
         os::map_at(segment.address(from), size)?;
+        purge::mapped();
         if self.shape.huge {
             let _ = os::advise_huge(segment.address(from), size); // without it the pages are small, nothing else
         }

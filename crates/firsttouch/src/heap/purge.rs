@@ -10,6 +10,7 @@ use crate::heap::region::{Region, Span};
 use crate::heap::segment::{Segment, State};
 use crate::layout::{round_down, round_up};
 use crate::os;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Runs given back between two holds of the heap's lock.
 const BATCH: usize = 64;
@@ -18,6 +19,28 @@ const BATCH: usize = 64;
 const UNMAP: usize = 1 << 20;
 /// Where address space runs short, clean memory is unmapped from this many bytes on.
 const UNMAP_CLEAN: usize = 64 << 10;
+
+/// Whether the process has as many mappings as it may have. What is unmapped then can't be mapped again, not even for
+/// smaller requests, so pages are discarded and their mappings stay.
+static MAPPINGS_SHORT: AtomicBool = AtomicBool::new(false);
+
+/// The system refused memory: looks whether that is for the number of mappings.
+pub(crate) fn look_at_mappings() {
+    MAPPINGS_SHORT.store(os::mappings_are_short(), Relaxed);
+}
+
+/// The system mapped memory.
+pub(crate) fn mapped() {
+    if MAPPINGS_SHORT.load(Relaxed) {
+        MAPPINGS_SHORT.store(false, Relaxed);
+    }
+}
+
+/// Whether mappings are to be kept.
+pub(crate) fn keeps_mappings() -> bool {
+    MAPPINGS_SHORT.load(Relaxed)
+}
+
 /// What is given back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Victims {
@@ -44,7 +67,7 @@ impl Heap {
 
     /// Unmaps free memory that is mapped and clean, as address space has run short; bytes of it.
     pub(crate) fn unmap_clean(&self) -> usize {
-        self.purge_victims(Victims::Clean, usize::MAX)
+        if keeps_mappings() { 0 } else { self.purge_victims(Victims::Clean, usize::MAX) }
     }
 
     fn purge_victims(&self, victims: Victims, budget: usize) -> usize {
@@ -82,7 +105,7 @@ impl Heap {
             region.mapped -= span.bytes(); // all of a used span is mapped
         }
         let dirty = if age.is_none() { len } else { 0 };
-        region.dirty += (dirty as usize) << segment.unit_shift;
+        region.dirty += (dirty as usize) << segment.unit_shift();
         match age {
             Some(age) => segment.empty(start, len, age),
             None => segment.ages(start, len).fill(FIRST_EPOCH),
@@ -140,14 +163,14 @@ impl Heap {
                             segment.carve(span, start, len);
                             runs[count] = Some(Run { region: index, segment, start, len });
                             count += 1;
-                            bytes += (len as usize) << segment.unit_shift;
+                            bytes += (len as usize) << segment.unit_shift();
                             given += segment.count_dirty(start, len) as usize;
                             span = start + len; // what is behind is a free span of its own now
                         }
                     }
                     count < BATCH && bytes < budget
                 });
-                region.dirty -= given << segment.unit_shift;
+                region.dirty -= given << segment.unit_shift();
                 if count == BATCH || bytes >= budget {
                     return runs;
                 }
@@ -163,7 +186,7 @@ fn empty_part(segment: &Segment, span: u32, from: u32, to: u32) -> usize {
     while at < to {
         let first = at + unmapped_run(segment.ages(at, to - at));
         let run = mapped_run(segment.ages(first, to - first));
-        let bytes = (run as usize) << segment.unit_shift;
+        let bytes = (run as usize) << segment.unit_shift();
         // SAFETY: the units are free and the lock is held, so nobody uses them (law 8).
         if run > 0 && unsafe { os::discard(segment.address(first), bytes) }.is_ok() {
             segment.empty(first, run, CLEAN);
@@ -173,7 +196,7 @@ fn empty_part(segment: &Segment, span: u32, from: u32, to: u32) -> usize {
     let (len, before) = segment.unlist(span);
     let dirty = segment.count_dirty(span, len);
     segment.list(span, len, dirty);
-    ((before - dirty) as usize) << segment.unit_shift
+    ((before - dirty) as usize) << segment.unit_shift()
 }
 
 /// Gives back at least `bytes` of some heaps' free memory if there is as much, the longest idle first.
@@ -198,7 +221,7 @@ fn idle_run(segment: &Segment, span: u32, len: u32, page: u32, now: u8, min_tick
 
 /// The first run of clean units, in whole pages, that is worth being unmapped.
 fn clean_run(segment: &Segment, span: u32, len: u32, page: u32) -> Option<(u32, u32)> {
-    let least = (UNMAP_CLEAN >> segment.unit_shift).max(1) as u32;
+    let least = (UNMAP_CLEAN >> segment.unit_shift()).max(1) as u32;
     run_of(segment, span, len, page, least, |units| units.iter().all(|&age| age == CLEAN))
 }
 
@@ -228,8 +251,8 @@ fn run_of(
 
 /// Gives the units back to the system; what their age is then, or nothing where the system refused.
 fn give_back(run: &Run, victims: Victims) -> Option<u8> {
-    let (address, size) = (run.segment.address(run.start), (run.len as usize) << run.segment.unit_shift);
-    let may_unmap = run.segment.open_by_need;
+    let (address, size) = (run.segment.address(run.start), (run.len as usize) << run.segment.unit_shift());
+    let may_unmap = run.segment.open_by_need && !keeps_mappings();
     // SAFETY: the units are used by nobody but us: they were free, and were carved out under the lock (law 8).
     unsafe {
         if victims == Victims::Clean {
@@ -249,16 +272,16 @@ fn give_back(run: &Run, victims: Victims) -> Option<u8> {
 /// Makes the units free again; bytes that went.
 fn settle(region: &mut Region, run: &Run, age: Option<u8>) -> usize {
     let segment = run.segment;
-    let size = (run.len as usize) << segment.unit_shift;
+    let size = (run.len as usize) << segment.unit_shift();
     let dirty = segment.count_dirty(run.start, run.len);
     let Some(age) = age else {
-        region.dirty += (dirty as usize) << segment.unit_shift;
+        region.dirty += (dirty as usize) << segment.unit_shift();
         segment.give(run.start, run.len, dirty);
         return 0;
     };
     if age == UNMAPPED {
         let mapped = segment.ages(run.start, run.len).iter().filter(|&&age| age != UNMAPPED).count();
-        region.mapped -= mapped << segment.unit_shift;
+        region.mapped -= mapped << segment.unit_shift();
     }
     segment.empty(run.start, run.len, age);
     segment.give(run.start, run.len, 0);

@@ -37,7 +37,7 @@ impl Span {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        (self.len as usize) << self.segment.unit_shift
+        (self.len as usize) << self.segment.unit_shift()
     }
 }
 
@@ -111,12 +111,12 @@ impl Region {
             self.raise_top(segment, len - old).ok()?;
         }
         let dirty = segment.extend(start, len)?;
-        if self.open(segment, end, len - old).is_err() {
+        if self.open_above(segment, end, end, len - old).is_err() {
             segment.cut(start, old);
             segment.give(end, len - old, dirty);
             return None;
         }
-        let (added, dirty) = (((len - old) as usize) << segment.unit_shift, (dirty as usize) << segment.unit_shift);
+        let (added, dirty) = (((len - old) as usize) << segment.unit_shift(), (dirty as usize) << segment.unit_shift());
         self.out += added;
         self.dirty -= dirty;
         Some((dirty, added - dirty))

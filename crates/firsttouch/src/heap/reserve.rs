@@ -85,7 +85,7 @@ impl Reserve {
         let Last { segment, used } = *last;
         let start = segment.address(used);
         let skip = ((start.next_multiple_of(align.max(1)) - start) >> self.shape.unit_shift) as u32;
-        let end = used.checked_add(skip)?.checked_add(units).filter(|&end| end <= segment.capacity)?;
+        let end = used.checked_add(skip)?.checked_add(units).filter(|&end| end <= segment.capacity())?;
         if segment.growable.get() {
             records::open_array(segment.ages as usize, &segment.ages_open, end as usize).ok()?;
         }

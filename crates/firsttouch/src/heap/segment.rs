@@ -1,14 +1,14 @@
 //! A segment: a claim of address space cut into units of one size, with a record for each unit beside them.
 //!
 //! Nothing is ever read from or written to the units themselves. Records exist for the units below `top`; the memory
-//! for them is opened as `top` rises. All but `base`, `unit_shift` and `heap` is guarded by the heap's lock.
+//! for them is opened as `top` rises. All but the bounds, which lookups read, is guarded by the heap's lock.
 
 use crate::allocator::Allocator;
 use crate::heap::ages::{CLEAN, FIRST_EPOCH};
 use crate::heap::class;
 use crate::heap::heap::huge_page;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// What is known about one unit. A span's length and state stand in its first and in its last unit.
 ///
@@ -72,25 +72,60 @@ impl Top {
     }
 }
 
-/// See the module. It lives at the start of its own metadata.
+/// Where a segment's units lie. A lookup reads it of whatever header the address map leads to, without a lock.
+///
+/// The header of a segment with slots of its own is used again by later segments in those slots. A lookup that came
+/// while that happens asks for an address at which no block of ours lives, and any mix of old and new values serves it.
+pub(crate) struct Bounds {
+    /// The address of unit 0.
+    base: AtomicUsize,
+    /// Bytes of a unit, as a power of two.
+    unit_shift: AtomicU32,
+    /// Units that the claim has room for; none once the segment is closed.
+    capacity: AtomicU32,
+}
+
+impl Bounds {
+    pub(crate) fn set(&self, base: usize, unit_shift: u32, capacity: u32) {
+        self.base.store(base, Relaxed);
+        self.unit_shift.store(unit_shift, Relaxed);
+        self.capacity.store(capacity, Relaxed);
+    }
+
+    /// The unit that `address` lies in, if it is one of the segment's.
+    #[inline]
+    pub(crate) fn unit_of(&self, address: usize) -> Option<u32> {
+        let unit = address.wrapping_sub(self.base.load(Relaxed)) >> self.unit_shift.load(Relaxed);
+        (unit < self.capacity.load(Relaxed) as usize).then_some(unit as u32)
+    }
+}
+
+/// A segment's header: its bounds, and all that only those use who hold blocks in it.
 #[repr(C)]
 pub(crate) struct Segment {
-    /// The address of unit 0.
-    pub base: usize,
-    /// Bytes of a unit, as a power of two.
-    pub unit_shift: u32,
+    pub(crate) bounds: Bounds,
+    body: Body,
+}
+
+impl std::ops::Deref for Segment {
+    type Target = Body;
+
+    #[inline]
+    fn deref(&self) -> &Body {
+        &self.body
+    }
+}
+
+/// See [`Segment`].
+pub(crate) struct Body {
     /// Whether huge pages are asked for.
     pub huge: bool,
     /// The home of its memory; the first where there is one only.
     pub home: u8,
-    /// Units that the claim has room for.
-    pub capacity: u32,
     /// The allocator that all units belong to.
     pub owner: *const dyn Allocator,
-    /// The next segment that shares a slot of the address map.
-    pub next: AtomicPtr<Segment>,
-    /// Whether nobody owns it any more, though it stays in the address map.
-    pub gone: AtomicBool,
+    /// Whether its allocator is gone, and blocks live in it that nobody takes back.
+    pub orphaned: AtomicBool,
     /// Metadata and units together: first address and bytes.
     pub claim: (usize, usize),
     /// Whether the address space is ours alone, to be opened by need; otherwise all of it was opened at once.
@@ -116,33 +151,67 @@ unsafe impl Sync for Segment {}
 unsafe impl Send for Segment {}
 
 impl Segment {
+    /// Makes a segment in the place of a header.
+    ///
+    /// # Safety
+    /// `at` is a header's place, whose bounds are valid and name no unit; nobody uses the rest of it.
+    pub(crate) unsafe fn make(
+        at: *mut Self,
+        (base, unit_shift, capacity): (usize, u32, u32),
+        body: Body,
+    ) -> &'static Self {
+        // SAFETY: the caller's promise; lookups read the bounds alone, which are atomic.
+        unsafe {
+            (&raw mut (*at).body).write(body);
+            (*at).bounds.set(base, unit_shift, capacity);
+            &*at
+        }
+    }
+
+    /// The address of unit 0.
+    #[inline]
+    pub(crate) fn base(&self) -> usize {
+        self.bounds.base.load(Relaxed)
+    }
+
+    /// Bytes of a unit, as a power of two.
+    #[inline]
+    pub(crate) fn unit_shift(&self) -> u32 {
+        self.bounds.unit_shift.load(Relaxed)
+    }
+
+    /// Units that the claim has room for.
+    #[inline]
+    pub(crate) fn capacity(&self) -> u32 {
+        self.bounds.capacity.load(Relaxed)
+    }
+
     #[inline]
     pub(crate) fn unit(&self) -> usize {
-        1 << self.unit_shift
+        1 << self.unit_shift()
     }
 
     #[inline]
     pub(crate) fn address(&self, unit: u32) -> usize {
-        self.base + ((unit as usize) << self.unit_shift)
+        self.base() + ((unit as usize) << self.unit_shift())
     }
 
     /// The unit that `address` lies in, if it is one of this segment's.
     #[inline]
     pub(crate) fn unit_of(&self, address: usize) -> Option<u32> {
-        let unit = address.wrapping_sub(self.base) >> self.unit_shift;
-        (unit < self.capacity as usize).then_some(unit as u32)
+        self.bounds.unit_of(address)
     }
 
     /// The last unit up to `unit` at which a huge page begins, or the first unit.
     pub(crate) fn huge_below(&self, unit: u32) -> u32 {
-        let into = (self.address(unit) % huge_page()) >> self.unit_shift;
+        let into = (self.address(unit) % huge_page()) >> self.unit_shift();
         unit.saturating_sub(into as u32)
     }
 
     /// The first unit from `unit` on at which a huge page begins.
     pub(crate) fn huge_above(&self, unit: u32) -> u32 {
         let left = self.address(unit).next_multiple_of(huge_page()) - self.address(unit);
-        unit + (left >> self.unit_shift) as u32
+        unit + (left >> self.unit_shift()) as u32
     }
 
     #[inline]
@@ -200,7 +269,7 @@ impl Segment {
 
     /// The same in bytes.
     pub(crate) fn dirty_bytes(&self, start: u32, len: u32) -> usize {
-        (self.count_dirty(start, len) as usize) << self.unit_shift
+        (self.count_dirty(start, len) as usize) << self.unit_shift()
     }
 
     /// Lets the ages of a used span's units say that they are dirty, freed in `epoch`.

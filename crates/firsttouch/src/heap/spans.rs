@@ -14,7 +14,7 @@ impl Segment {
     /// Takes `len` units that begin at a multiple of `align` bytes out of one free span, from the first of
     /// `sides` that has one; the unit where they begin and how many of them are dirty.
     pub(crate) fn take(&self, len: u32, align: usize, sides: &[Side]) -> Option<(u32, u32)> {
-        let extra = (align >> self.unit_shift).saturating_sub(1) as u32;
+        let extra = (align >> self.unit_shift()).saturating_sub(1) as u32;
         let wanted = len.checked_add(extra)?;
         let found = sides.iter().find_map(|&side| self.find(side, wanted))?;
         let (total, dirty) = self.unlist(found);
@@ -24,7 +24,7 @@ impl Segment {
             _ => self.count_dirty(start, len),
         };
         let padding = self.address(found).next_multiple_of(align) - self.address(found);
-        let mut skip = (padding >> self.unit_shift) as u32;
+        let mut skip = (padding >> self.unit_shift()) as u32;
         if extra == 0 && (0 < dirty && dirty < total) {
             // Partly dirty: from the end that is more of what is wanted.
             let (low, high) = (dirty_of(found, len), dirty_of(found + total - len, len));
@@ -60,6 +60,16 @@ impl Segment {
             dirty += its;
         }
         self.list(start, len, dirty);
+    }
+
+    /// Where the free span begins that ends before `unit`; `unit` where none does.
+    pub(crate) fn free_before(&self, unit: u32) -> u32 {
+        if unit > 0 && self.state(unit - 1) == State::Free { unit - self.record(unit - 1).len.get() } else { unit }
+    }
+
+    /// Where the free span ends that begins at `unit`; `unit` where none does.
+    pub(crate) fn free_behind(&self, unit: u32) -> u32 {
+        if unit < self.top.get() && self.state(unit) == State::Free { unit + self.record(unit).len.get() } else { unit }
     }
 
     /// Cuts the used span at `start` after `keep` units; the rest is a used span of its own.

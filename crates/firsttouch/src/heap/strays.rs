@@ -50,7 +50,7 @@ pub(crate) unsafe fn give_back(homes: &Homes, heap: &Heap, span: Span) -> Result
         look(homes, segment, (start, len), clean, |start, len, found| match found {
             Found::Home if !clean => segment.prove(start, len),
             Found::Away if heap.has_room(|| homes.has_room(segment.home, span.bytes())) => {
-                let size = (len as usize) << segment.unit_shift;
+                let size = (len as usize) << segment.unit_shift();
                 // SAFETY: the caller's promise. Memory that is locked can't go; it stays where it is.
                 if unsafe { os::discard(segment.address(start), size) }.is_ok() {
                     segment.empty(start, len, CLEAN);

@@ -3,6 +3,7 @@
 use crate::allocator::Allocator;
 use crate::heap::ages::UNMAPPED;
 use crate::heap::open;
+use crate::heap::purge;
 use crate::heap::records;
 use crate::heap::region::{MAX_SEGMENTS, Region};
 use crate::heap::segment::Segment;
@@ -31,9 +32,9 @@ impl Region {
         if segment.growable.get() {
             return self.raise_top(segment, units);
         }
-        self.mapped += (segment.top.get() as usize) << segment.unit_shift;
+        self.mapped += (segment.top.get() as usize) << segment.unit_shift();
         if self.shape.huge {
-            let _ = os::advise_huge(segment.base, (segment.top.get() as usize) << segment.unit_shift);
+            let _ = os::advise_huge(segment.base(), (segment.top.get() as usize) << segment.unit_shift());
         }
         Ok(())
     }
@@ -44,7 +45,7 @@ impl Region {
         let spare = segment.free_at_top().map_or(0, |(_, len)| len);
         let wanted = top.checked_add(units.saturating_sub(spare)).ok_or(Errno::NO_MEMORY)?;
         let raised = wanted.checked_next_multiple_of(step).ok_or(Errno::NO_MEMORY)?;
-        if raised > segment.capacity {
+        if raised > segment.capacity() {
             return Err(Errno::NO_MEMORY);
         }
         if raised > top {
@@ -62,12 +63,15 @@ impl Region {
     /// Lowers segments' tops below large free clean spans, and gives back the memory of their records.
     pub(crate) fn lower_tops(&mut self) {
         const LEAST: usize = 16 << 20;
+        if purge::keeps_mappings() {
+            return;
+        }
         let step = (self.shape.extent >> self.shape.unit_shift) as u32;
         for index in 0..self.count {
             let Some(segment) = self.segments[index].filter(|segment| segment.open_by_need) else { continue };
             let Some((start, len)) = segment.free_at_top() else { continue };
             let (top, lowered) = (start + len, start.next_multiple_of(step));
-            let bytes = (top.saturating_sub(lowered) as usize) << segment.unit_shift;
+            let bytes = (top.saturating_sub(lowered) as usize) << segment.unit_shift();
             if segment.dirty_units(start) > 0 || bytes == 0 || (bytes < LEAST && lowered > 0) {
                 continue;
             }
@@ -89,7 +93,7 @@ impl Region {
         while at < end {
             let from = at + open::unmapped_run(segment.ages(at, end - at));
             let run = open::mapped_run(segment.ages(from, end - from));
-            let bytes = (run as usize) << segment.unit_shift;
+            let bytes = (run as usize) << segment.unit_shift();
             // SAFETY: the units are free and clean, and the lock is held, so nobody uses them (law 8).
             if run > 0 && unsafe { os::unmap(segment.address(from), bytes) }.is_err() {
                 return false;

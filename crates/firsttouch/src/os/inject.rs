@@ -1,7 +1,7 @@
 //! For tests: makes calls of the contract fail, and simulates a machine with several nodes.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 /// A call that can be made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,19 @@ pub fn fail_after(calls: &[Call], pass: i64, fail: i64) {
     PASS.store(pass, Relaxed);
     FAIL.store(fail, Relaxed);
     CALLS.store(calls.iter().fold(0, |set, &call| set | call as u32), Relaxed);
+}
+
+static SLOTS: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Limits the slots of the address space that segments may claim from now on. Without any they lie among other memory, as
+/// in an address space of 39 bits.
+pub fn shrink_slots(count: usize) {
+    SLOTS.store(count, Relaxed);
+}
+
+/// Returns the number of slots that may be claimed.
+pub fn claimable_slots() -> usize {
+    SLOTS.load(Relaxed)
 }
 
 /// Returns whether `call` must fail now.

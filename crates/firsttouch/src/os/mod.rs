@@ -14,11 +14,13 @@
 //! - [`page_size`], [`huge_page_size`], [`processors`], [`current_processor`].
 //! - [`wait`], [`wake`]: sleep while a word has a value; wake a sleeping thread.
 //! - [`spawn`], [`Thread::join`]: a thread that blocks all signals and needs no allocator.
-//! - [`at_fork`]: registers fork handlers. [`why_refused`]: tells which limit explains a refusal.
+//! - [`at_fork`]: registers fork handlers. [`why_refused`]: tells which limit explains a refusal; [`mappings_are_short`]:
+//!   whether it is the number of mappings.
 //! - [`headroom`]: memory available to the machine or the container. [`address_space_limit`]: the limit of the process.
 //!   [`resident`]: its resident memory.
 //! - [`memory_file`], [`open_memory_file`], [`map_file`]: memory that other processes can map, found by [`file_name`] and
-//!   [`file_number`].
+//!   [`file_number`]. [`file_size`] bounds what may be mapped, [`file_limit`] how many files a process may have open.
+//! - [`is_shared`]: whether forked children would write to the same memory. [`shared_parts`]: which memory that is.
 //! - [`map_huge`], [`populate`], [`collapse`], [`lock`], [`bind`], [`move_pages`]: page size, prefaulting and NUMA node of
 //!   a range. [`thread_policy`], [`prefer_node`], [`thread_processors`], [`run_on_processors`]: of a thread.
 //!   [`allowed_nodes`], [`current_node`], [`free_memory_of`], [`explicit_huge_pages`], [`free_huge_pages`],
@@ -37,9 +39,12 @@ mod types;
 mod unsupported;
 
 pub use bits::{Bits, Nodes, Processors};
-pub use inject::{Call, Pretence, fail_after, injected, pretence, pretend, pretend_on, pretended_processor};
+pub use inject::{
+    Call, Pretence, claimable_slots, fail_after, injected, pretence, pretend, pretend_on, pretended_processor,
+    shrink_slots,
+};
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 pub use linux::*;
-pub use types::{Errno, Fault, MappingText, Mode, PageRegion, seen};
+pub use types::{Errno, Fault, MappingText, Mode, PageRegion, SharedPart, seen};
 #[cfg(not(all(target_os = "linux", not(firsttouch_no_backend))))]
 pub use unsupported::*;

@@ -1,5 +1,7 @@
 //! The types of the contract.
 
+use std::ops::Range;
+
 /// An invalid memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -9,6 +11,15 @@ pub struct Fault {
     pub address: usize,
     /// Whether it was a write, if the processor tells.
     pub wrote: Option<bool>,
+}
+
+/// A part of a range in memory that several mappings can share: the same bytes of the same file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedPart {
+    /// The device and the inode of the file, as the kernel writes them.
+    pub file: String,
+    /// Bytes of the file.
+    pub bytes: Range<u64>,
 }
 
 /// The mode of a NUMA memory policy.
@@ -79,6 +90,8 @@ impl Errno {
     pub const AGAIN: Self = Self(11);
     /// Bad address (`EFAULT`); [`nodes_of`](super::nodes_of) reports the zero page so.
     pub const BAD_ADDRESS: Self = Self(14);
+    /// The process has no file descriptor left (`EMFILE`).
+    pub const NO_DESCRIPTOR: Self = Self(24);
     /// Access denied (`EACCES`).
     pub const NO_ACCESS: Self = Self(13);
     /// Busy (`EBUSY`).

@@ -1,11 +1,11 @@
 //! A platform that is not supported yet: every call fails, and callers fall back to other allocators.
 
 use super::bits::{Nodes, Processors};
-use super::types::{Errno, Fault, MappingText, Mode, PageRegion};
+use super::types::{Errno, Fault, MappingText, Mode, PageRegion, SharedPart};
 use crate::failure::Limit;
 use std::ffi::{CStr, c_void};
 use std::fs::File;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
@@ -52,6 +52,8 @@ unsupported! {
     file_name(u32, i32) -> String;
     map_file(&File, usize, usize, bool) -> usize;
     write_file_at(&File, &[u8], usize) -> ();
+    read_file_at(&File, &mut [u8], usize) -> ();
+    file_size(&File) -> usize;
 }
 
 /// Fails.
@@ -133,6 +135,16 @@ pub fn address_space_limit() -> Option<usize> {
     None
 }
 
+/// Not known.
+pub fn file_limit() -> Option<usize> {
+    None
+}
+
+/// Not known.
+pub fn mappings_are_short() -> bool {
+    false
+}
+
 /// Returns [`Limit::Unsupported`].
 pub fn why_refused(_size: usize, _error: Errno) -> Limit {
     Limit::Unsupported
@@ -157,6 +169,12 @@ pub fn headroom() -> usize {
 pub fn is_shared(_address: usize) -> bool {
     false
 }
+
+/// Not known.
+pub fn shared_parts(_range: Range<usize>) -> Vec<SharedPart> {
+    Vec::new()
+}
+
 /// Never constructed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadPolicy(());

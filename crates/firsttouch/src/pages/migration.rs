@@ -52,7 +52,9 @@ pub fn missing(address: usize, size: usize) -> usize {
 /// Where the kernel or the container does not tell.
 pub fn nodes_of(address: usize, size: usize) -> Result<Vec<i32>, Errno> {
     let page = os::page_size();
-    let mut nodes = vec![0; size.div_ceil(page)];
+    let mut nodes = Vec::new();
+    nodes.try_reserve_exact(size.div_ceil(page)).map_err(|_| Errno::NO_MEMORY)?;
+    nodes.resize(size.div_ceil(page), 0);
     for (at, part) in nodes.chunks_mut(BATCH).enumerate() {
         let pages: Vec<usize> = (0..part.len()).map(|n| address + (at * BATCH + n) * page).collect();
         os::move_pages(&pages, None, part)?;

@@ -1,5 +1,6 @@
 //! Page sizes, by the names that people use.
 
+use crate::description::Value;
 use crate::os;
 use crate::size;
 use std::fmt;
@@ -36,15 +37,22 @@ impl Page {
     }
 }
 
+impl Page {
+    /// The page size as an argument of `pages`.
+    pub fn value(&self) -> Value {
+        match *self {
+            Self::Base => Value::Flag(false),
+            Self::Transparent => Value::from("thp"),
+            Self::Explicit(size) if size % (1 << 30) == 0 => Value::from(format!("{}G", size >> 30)),
+            Self::Explicit(size) if size % (1 << 20) == 0 => Value::from(format!("{}M", size >> 20)),
+            Self::Explicit(size) => Value::from(format!("{}K", size >> 10)),
+        }
+    }
+}
+
 impl fmt::Display for Page {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Base => write!(f, "False"),
-            Self::Transparent => write!(f, "'thp'"),
-            Self::Explicit(size) if size % (1 << 30) == 0 => write!(f, "'{}G'", size >> 30),
-            Self::Explicit(size) if size % (1 << 20) == 0 => write!(f, "'{}M'", size >> 20),
-            Self::Explicit(size) => write!(f, "'{}K'", size >> 10),
-        }
+        self.value().fmt(f)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Computes the pages that an array's elements lie on. An array may have gaps, and negative strides.
 
-use crate::os::page_size;
+use crate::os::{Errno, page_size};
 use std::ops::Range;
 
 /// With more pieces than this, the gaps between them are included.
@@ -10,14 +10,17 @@ const MAX_PIECES: usize = 1 << 24;
 ///
 /// `address` is that of the first element, and `item` the size of an element; `shape` and `strides` (in bytes) are as in
 /// NumPy. An empty array lies on no page.
-pub fn footprint(address: usize, item: usize, shape: &[usize], strides: &[isize]) -> Vec<Range<usize>> {
+///
+/// # Errors
+/// [`Errno::NO_MEMORY`] if there is no memory for the result.
+pub fn footprint(address: usize, item: usize, shape: &[usize], strides: &[isize]) -> Result<Vec<Range<usize>>, Errno> {
     if item == 0 || shape.contains(&0) {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let page = page_size();
     // Reverse negative strides: every axis runs upwards from the lowest element.
     let mut lowest = address;
-    let mut axes = Vec::with_capacity(shape.len());
+    let mut axes = list(shape.len())?;
     for (&count, &stride) in shape.iter().zip(strides) {
         let reach = stride.unsigned_abs().saturating_mul(count - 1);
         if stride < 0 {
@@ -36,14 +39,19 @@ pub fn footprint(address: usize, item: usize, shape: &[usize], strides: &[isize]
         near
     });
     let near = near.count();
-    let (mut starts, mut whole) = (vec![lowest], run);
+    let (mut starts, mut whole) = (list(1)?, run);
+    starts.push(lowest);
     for &(stride, count) in &axes[near..] {
         whole = whole.saturating_add(stride.saturating_mul(count - 1));
         if starts.len().saturating_mul(count) <= MAX_PIECES {
             let at = |n: usize| n.saturating_mul(stride);
-            starts = (0..count).flat_map(|n| starts.iter().map(move |start| start.saturating_add(at(n)))).collect();
+            let mut all = list(starts.len() * count)?;
+            all.extend((0..count).flat_map(|n| starts.iter().map(move |start| start.saturating_add(at(n)))));
+            starts = all;
         } else {
-            (starts, run) = (vec![lowest], whole);
+            starts.clear();
+            starts.push(lowest);
+            run = whole;
         }
     }
     starts.sort_unstable();
@@ -52,16 +60,26 @@ pub fn footprint(address: usize, item: usize, shape: &[usize], strides: &[isize]
     merged(starts.into_iter().map(|start| start / page * page..end(start)))
 }
 
+/// Returns an empty vector with room for `count` values.
+fn list<T>(count: usize) -> Result<Vec<T>, Errno> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(count).map_err(|_| Errno::NO_MEMORY)?;
+    Ok(list)
+}
+
 /// Merges ranges, sorted by their starts, that overlap or touch.
-fn merged(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
+fn merged(ranges: impl Iterator<Item = Range<usize>>) -> Result<Vec<Range<usize>>, Errno> {
     let mut found: Vec<Range<usize>> = Vec::new();
     for range in ranges {
         match found.last_mut() {
             Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => found.push(range),
+            _ => {
+                found.try_reserve(1).map_err(|_| Errno::NO_MEMORY)?;
+                found.push(range);
+            }
         }
     }
-    found
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -99,7 +117,7 @@ mod tests {
             axes in proptest::collection::vec((1usize..9, -20_000isize..20_000), 0..4),
         ) {
             let (shape, strides): (Vec<_>, Vec<_>) = axes.into_iter().unzip();
-            let found = footprint(AT + offset, item, &shape, &strides);
+            let found = footprint(AT + offset, item, &shape, &strides).unwrap();
             prop_assert_eq!(pages(&found), brute_force(AT + offset, item, &shape, &strides));
             prop_assert!(found.windows(2).all(|pair| pair[0].end < pair[1].start));
         }
@@ -107,30 +125,30 @@ mod tests {
 
     #[test]
     fn strides_out_of_the_address_space() {
-        footprint(AT, 8, &[1 << 40, 1 << 30], &[1 << 50, -1 << 60]);
+        footprint(AT, 8, &[1 << 40, 1 << 30], &[1 << 50, -1 << 60]).unwrap();
     }
 
     #[test]
     fn empty_arrays_lie_on_no_page() {
-        assert!(footprint(AT, 8, &[3, 0], &[0, 8]).is_empty());
-        assert!(footprint(AT, 0, &[3], &[0]).is_empty());
+        assert!(footprint(AT, 8, &[3, 0], &[0, 8]).unwrap().is_empty());
+        assert!(footprint(AT, 0, &[3], &[0]).unwrap().is_empty());
     }
 
     #[test]
     fn a_scalar_is_one_element() {
-        assert_eq!(only(&footprint(AT + 8, 8, &[], &[])), AT..AT + page_size());
+        assert_eq!(only(&footprint(AT + 8, 8, &[], &[]).unwrap()), AT..AT + page_size());
     }
 
     #[test]
     fn a_gibibyte_is_one_range() {
-        assert_eq!(only(&footprint(AT + 16, 8, &[1 << 27], &[8])), AT..AT + (1 << 30) + page_size());
+        assert_eq!(only(&footprint(AT + 16, 8, &[1 << 27], &[8]).unwrap()), AT..AT + (1 << 30) + page_size());
     }
 
     /// Gaps may be included, but no element may be missing.
     #[test]
     fn too_many_pieces() {
         let (count, stride) = (MAX_PIECES, 9 * page_size());
-        let found = footprint(AT, 8, &[count, 2], &[stride as isize, stride as isize / 3]);
+        let found = footprint(AT, 8, &[count, 2], &[stride as isize, stride as isize / 3]).unwrap();
         assert_eq!(only(&found), AT..AT + (count - 1) * stride + stride / 3 + page_size());
     }
 }

@@ -26,6 +26,7 @@ pub struct Mapping {
 pub fn mappings(text: MappingText, range: &Range<usize>) -> Result<Vec<Mapping>, Errno> {
     let mut found: Vec<Mapping> = Vec::new();
     let mut inside = false;
+    let mut no_memory = false;
     mapping_lines(text, &mut |line| {
         if let Some(header) = parse_header(line) {
             if header.range.start >= range.end {
@@ -33,6 +34,10 @@ pub fn mappings(text: MappingText, range: &Range<usize>) -> Result<Vec<Mapping>,
             }
             inside = header.range.end > range.start;
             if inside {
+                if found.try_reserve(1).is_err() {
+                    no_memory = true;
+                    return ControlFlow::Break(());
+                }
                 found.push(header);
             }
         } else if inside && let Some(mapping) = found.last_mut() {
@@ -40,7 +45,7 @@ pub fn mappings(text: MappingText, range: &Range<usize>) -> Result<Vec<Mapping>,
         }
         ControlFlow::Continue(())
     })?;
-    Ok(found)
+    if no_memory { Err(Errno::NO_MEMORY) } else { Ok(found) }
 }
 
 /// Parses a line like `7f0000000000-7f0000001000 rw-p 00000000 00:00 0    /a/file`.

@@ -81,7 +81,11 @@ pub struct PageRun {
 
 /// Runs in the order of their addresses. Adjacent runs differ.
 #[derive(Clone, Debug, Default)]
-pub struct PageRuns(Vec<PageRun>);
+pub struct PageRuns {
+    list: Vec<PageRun>,
+    /// There was no memory for some of them.
+    truncated: bool,
+}
 
 impl PageRuns {
     /// Appends a run.
@@ -90,23 +94,31 @@ impl PageRuns {
         if range.is_empty() {
             return;
         }
-        match self.0.last_mut() {
-            Some(last) if last.range.end == range.start && last.state == state && last.source == source => {
-                last.range.end = range.end;
-            }
-            _ => self.0.push(PageRun { range, state, source }),
+        if let Some(last) = self.list.last_mut()
+            && (last.range.end, last.state, last.source) == (range.start, state, source)
+        {
+            last.range.end = range.end;
+        } else if self.list.try_reserve(1).is_ok() {
+            self.list.push(PageRun { range, state, source });
+        } else {
+            self.truncated = true;
         }
+    }
+
+    /// Returns whether there was memory for all runs. Otherwise they say nothing.
+    pub fn is_complete(&self) -> bool {
+        !self.truncated
     }
 
     /// Iterates over the runs.
     pub fn iter(&self) -> std::slice::Iter<'_, PageRun> {
-        self.0.iter()
+        self.list.iter()
     }
 
     /// Returns the bytes of the pages in each state.
     pub fn bytes(&self) -> [usize; PageState::COUNT] {
         let mut bytes = [0; PageState::COUNT];
-        for run in &self.0 {
+        for run in &self.list {
             bytes[run.state as usize] += run.range.len();
         }
         bytes
@@ -114,16 +126,16 @@ impl PageRuns {
 
     /// Returns whether any page is in a state.
     pub fn has(&self, state: PageState) -> bool {
-        self.0.iter().any(|run| run.state == state)
+        self.list.iter().any(|run| run.state == state)
     }
 
     /// Replaces every run in one of `states` by the runs that `split` pushes, which must cover the same pages.
     pub fn refine(&mut self, states: &[PageState], mut split: impl FnMut(&PageRun, &mut Self)) {
-        if !self.0.iter().any(|run| states.contains(&run.state)) {
+        if !self.list.iter().any(|run| states.contains(&run.state)) {
             return;
         }
-        let mut refined = Self(Vec::with_capacity(self.0.len()));
-        for run in std::mem::take(&mut self.0) {
+        let mut refined = Self { list: Vec::new(), truncated: self.truncated };
+        for run in std::mem::take(&mut self.list) {
             if states.contains(&run.state) {
                 split(&run, &mut refined);
             } else {
@@ -136,8 +148,8 @@ impl PageRuns {
     /// Returns the parts of the runs inside `ranges`, which are sorted and disjoint.
     pub fn inside(self, ranges: &[Range<usize>]) -> Self {
         let mut ranges = ranges.iter().peekable();
-        let mut found = Self::default();
-        for run in self.0 {
+        let mut found = Self { list: Vec::new(), truncated: self.truncated };
+        for run in self.list {
             while let Some(range) = ranges.peek() {
                 let (start, end) = (run.range.start.max(range.start), run.range.end.min(range.end));
                 found.push(start..end.max(start), run.state, run.source);

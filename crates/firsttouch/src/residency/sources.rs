@@ -14,7 +14,8 @@ const BATCH: usize = 4096;
 pub fn query_states(ranges: &[Range<usize>]) -> (PageRuns, StateSource, Option<PageTable>) {
     let table = PageTable::open().ok();
     if let Some(open) = &table
-        && let Ok(runs) = query_all(&merge_near(ranges), |range, runs| scan(open, range, runs))
+        && let Some(merged) = merge_near(ranges)
+        && let Ok(runs) = query_all(&merged, |range, runs| scan(open, range, runs))
     {
         return (runs.inside(ranges), StateSource::Scan, table);
     }
@@ -50,16 +51,18 @@ fn query_all(
     Ok(runs)
 }
 
-/// Merges ranges with small gaps between them: scanning more pages is cheaper than more calls.
-fn merge_near(ranges: &[Range<usize>]) -> Vec<Range<usize>> {
+/// Merges ranges with small gaps between them: scanning more pages is cheaper than more calls. `None` without memory for
+/// that.
+fn merge_near(ranges: &[Range<usize>]) -> Option<Vec<Range<usize>>> {
     let mut found: Vec<Range<usize>> = Vec::new();
+    found.try_reserve_exact(ranges.len()).ok()?;
     for range in ranges {
         match found.last_mut() {
             Some(last) if range.start - last.end < 64 * page_size() => last.end = range.end,
             _ => found.push(range.clone()),
         }
     }
-    found
+    Some(found)
 }
 
 fn scan(table: &PageTable, range: Range<usize>, runs: &mut PageRuns) -> Result<(), Errno> {

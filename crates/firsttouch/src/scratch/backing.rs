@@ -1,6 +1,6 @@
 //! What scopes take their memory from.
 
-use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -58,6 +58,15 @@ pub struct Survivor {
     pub size: usize,
     /// The number of the line that asked; zero where none was noted.
     pub site: u64,
+}
+
+impl Survivor {
+    /// Adds it to a list, as far as there is memory for that: a list that ends early still says that arrays live on.
+    pub(crate) fn join(self, list: &mut Vec<Self>) {
+        if list.try_reserve(1).is_ok() {
+            list.push(self);
+        }
+    }
 }
 
 /// Somebody wrote to freed memory; found in debug mode.
@@ -172,6 +181,11 @@ pub unsafe trait Backing: Send + Sync {
     /// Whether all its blocks lie in firsttouch's segments.
     fn in_segments(&self) -> bool;
 
-    /// The expression that makes it, defaults shown.
-    fn expression(&self) -> String;
+    /// What it is.
+    fn describe(&self) -> Description;
+
+    /// The expression that makes it, defaults shown; for people.
+    fn expression(&self) -> String {
+        self.describe().to_string()
+    }
 }

@@ -121,7 +121,9 @@ impl Levels {
     /// The living blocks of a scope.
     pub fn survivors(&self, slot: Slot) -> Vec<Survivor> {
         let own = self.blocks.iter().filter(|(_, block)| block.slot == slot);
-        own.map(|(&address, block)| Survivor { address, size: block.size, site: 0 }).collect()
+        let mut list = Vec::new();
+        own.for_each(|(&address, block)| Survivor { address, size: block.size, site: 0 }.join(&mut list));
+        list
     }
 
     /// Bytes that were taken and not rewound.

@@ -3,11 +3,12 @@
 
 use super::backing::{Backing, Closed, Refused, Slot, Survivor};
 use super::levels::Levels;
-use crate::allocator::{AllocError, Block, Limit, Request};
+use crate::allocator::{AllocError, Block, Description, Limit, Request};
 use crate::arena::Scratch;
 use crate::failure;
 use crate::heap::caretaker::{self, Ward};
 use crate::sync::lock::Lock;
+use crate::vm::address_map;
 use std::cell::UnsafeCell;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -76,21 +77,22 @@ impl Over {
     fn taken(&self, slot: Slot, request: Request) -> Result<Block, Refused> {
         request.check()?;
         let turn = self.turn().ok_or(Refused::Crowded)?;
-        if !self.levels.lock().make_room().map_err(|()| AllocError::new(request.size, Limit::Upstream))? {
+        if !self.levels.lock().make_room().map_err(|()| AllocError::new(request.size(), Limit::Upstream))? {
             return Err(Refused::Crowded);
         }
-        let address = turn.scratch().allocate(request.size, request.align);
+        let address = turn.scratch().allocate(request.size(), request.align());
         // Where ended scopes hold something up others may help; else the memory is full.
         let address = address.map_err(|error| match self.levels.lock().holds_up() {
             true => Refused::Crowded,
             false => error.into(),
         })?;
-        if !self.levels.lock().came(slot, address.as_ptr() as usize, request.size) {
-            let error = AllocError::new(request.size, Limit::Upstream);
+        if !self.levels.lock().came(slot, address.as_ptr() as usize, request.size()) {
+            let error = AllocError::new(request.size(), Limit::Upstream);
             failure::explain(error, format!("{} gave an address at which an array lives", self.expression));
             return Err(error.into());
         }
-        Ok(Block { address, size: request.size, zeroed: request.zeroed })
+        address_map::note_outside(address.as_ptr() as usize);
+        Ok(Block { address, size: request.size(), zeroed: request.is_zeroed() })
     }
 }
 
@@ -121,9 +123,9 @@ unsafe impl Backing for Over {
                 failure::remember(*error);
             }
         })?;
-        if request.zeroed {
+        if request.is_zeroed() {
             // SAFETY: the block was just taken, and nobody uses it yet.
-            unsafe { block.address.write_bytes(0, request.size) };
+            unsafe { block.address.write_bytes(0, request.size()) };
         }
         Ok(block)
     }
@@ -176,20 +178,12 @@ unsafe impl Backing for Over {
         false
     }
 
-    fn expression(&self) -> String {
-        self.expression.clone()
+    fn describe(&self) -> Description {
+        Description::opaque(self.expression.clone())
     }
 }
 
 impl Ward for Over {
-    fn tick(&self) {}
-
-    fn rests(&self) -> bool {
-        true
-    }
-
-    fn cool(&self) {}
-
     fn hold(&self) {
         self.levels.hold();
     }

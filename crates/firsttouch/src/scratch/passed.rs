@@ -37,7 +37,7 @@ impl Passed {
     /// The other allocator's, or that there is no memory to note the block.
     pub fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         let block = self.to.allocate(request)?;
-        self.note(block.address, request.size).inspect_err(|&error| {
+        self.note(block.address, request.size()).inspect_err(|&error| {
             failure::remember(error);
             // SAFETY: the block was just taken and nobody knows it.
             unsafe { self.to.deallocate(block.address) };

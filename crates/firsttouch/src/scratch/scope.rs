@@ -7,7 +7,7 @@
 use super::backing::{Backing, Closed, Hold, Refused, Slot};
 use super::owner::Owner;
 use super::passed::Passed;
-use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::sync::lock::Lock;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -197,9 +197,9 @@ impl Scope {
 
 // SAFETY: backings keep the promises, and so does whoever served before; each block goes back to who gave it.
 unsafe impl Allocator for Scope {
-    fn expression(&self) -> String {
-        let backing = self.backing.expression();
-        if self.owner.is_some() { format!("scratch({backing})") } else { backing }
+    fn describe(&self) -> Description {
+        let backing = self.backing.describe();
+        if self.owner.is_some() { Description::of("scratch").with(backing) } else { backing }
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {

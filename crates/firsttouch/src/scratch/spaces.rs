@@ -2,6 +2,7 @@
 
 use super::backing::Damage;
 use super::space::{Owner, Space, Taken};
+use crate::vm::address_map;
 
 struct Entry {
     start: usize,
@@ -30,6 +31,7 @@ impl Spaces {
     /// Takes a space up, and serves from it next. Room was made for it.
     pub(super) fn insert(&mut self, space: Box<Space>) {
         let (start, end) = (space.start(), space.start() + space.bytes());
+        address_map::note_outside_all(start..end);
         let at = self.list.partition_point(|entry| entry.start < start);
         self.list.insert(at, Entry { start, end, space });
         self.current = at;

@@ -6,9 +6,11 @@
 
 #![allow(unsafe_code)] // Safety: a mapping is made here and taken away when its owner is dropped, and not before.
 
-mod post;
+mod in_flight;
+mod tickets;
 
-pub use post::{Ticket, linger};
+pub use in_flight::wait_until_opened;
+pub use tickets::{Fate, Ticket};
 
 use crate::failure::AllocError;
 use crate::layout::round_up;
@@ -48,8 +50,10 @@ pub struct Handle {
 pub enum Refused {
     /// There is no such process any more.
     Ended,
-    /// The process is there and holds it no more.
-    Dropped,
+    /// The process is there and holds it no more, for a reason.
+    Dropped(Fate),
+    /// The handle does not fit the memory that it names: it was damaged, or made up.
+    Invalid,
     /// It belongs to another user.
     NotPermitted,
     /// The kernel's error.
@@ -65,7 +69,7 @@ pub struct Shared {
     page: usize,
     write: bool,
     receipt: Option<(Placement, Receipt)>,
-    tickets: post::Tickets,
+    tickets: in_flight::Tickets,
 }
 
 /// Makes mappings of one new memory file.
@@ -78,7 +82,8 @@ struct Maker<'a> {
 
 impl Maker<'_> {
     fn map(&mut self, size: usize, align: usize, huge: Option<usize>) -> Result<(usize, usize), Errno> {
-        let file = os::memory_file(self.name, size, huge).inspect_err(|&error| self.refused = Some(error))?;
+        let file = with_descriptor(Errno::NO_DESCRIPTOR, || os::memory_file(self.name, size, huge));
+        let file = file.inspect_err(|&error| self.refused = Some(error))?;
         let at = os::map_file(&file, size, align, true)?;
         self.file = Some(file);
         Ok((at, size))
@@ -151,7 +156,7 @@ impl Shared {
             Page::Explicit(bytes) => bytes,
         };
         let (file, receipt) = (maker.file, Some((placement.clone(), placed.receipt)));
-        let tickets = post::Tickets::default();
+        let tickets = in_flight::Tickets::default();
         Ok(Self { file, token, address: placed.address, size: placed.size, page, write: true, receipt, tickets })
     }
 
@@ -160,18 +165,28 @@ impl Shared {
     /// # Errors
     /// See [`Refused`].
     pub fn open(handle: &Handle, write: bool) -> Result<Self, Refused> {
-        let file = find(handle.process, handle.file, &format!("{NAME}{}", handle.token), write)?;
+        let name = format!("{NAME}{}", handle.token);
+        let find = || find(handle.process, handle.file, &name, write);
+        let file = with_descriptor(Refused::Errno(Errno::NO_DESCRIPTOR), find).map_err(|refused| match refused {
+            Refused::Dropped(_) => Refused::Dropped(handle.ticket.fate(handle.process)),
+            other => other,
+        })?;
         let align = match handle.page {
             0 => os::page_size(),
             TRANSPARENT => os::huge_page_size().unwrap_or(os::page_size()),
-            bytes => bytes,
+            bytes if bytes.is_power_of_two() && handle.size.is_multiple_of(bytes) => bytes,
+            _ => return Err(Refused::Invalid),
         };
+        // Beyond the end of the file there is a signal (SIGBUS) instead of memory.
+        if handle.size == 0 || handle.size > os::file_size(&file).map_err(Refused::Errno)? {
+            return Err(Refused::Invalid);
+        }
         let address = os::map_file(&file, handle.size, align, write).map_err(Refused::Errno)?;
         if handle.page == TRANSPARENT {
             let _ = os::advise_huge(address, handle.size); // the pages that are there are what they are
         }
         handle.ticket.give_back(handle.process);
-        let (token, tickets) = (handle.token.clone(), post::Tickets::default());
+        let (token, tickets) = (handle.token.clone(), in_flight::Tickets::default());
         let (size, page) = (handle.size, handle.page);
         Ok(Self { file: Some(file), token, address, size, page, write, receipt: None, tickets })
     }
@@ -218,7 +233,17 @@ impl Drop for Shared {
         // SAFETY: whoever used the mapping held its owner, which goes now.
         let _ = unsafe { os::unmap(self.address, self.size) };
         if let Some(file) = self.file.take() {
-            self.tickets.keep(file); // until who is to have it has opened it
+            self.tickets.keep(file, self.size); // until who is to have it has opened it
+        }
+    }
+}
+
+/// Tries again without the oldest memory in flight where `none_left` says that this process has no file descriptor.
+fn with_descriptor<T, E: PartialEq>(none_left: E, attempt: impl Fn() -> Result<T, E>) -> Result<T, E> {
+    loop {
+        match attempt() {
+            Err(error) if error == none_left && in_flight::release_oldest() => {}
+            result => return result,
         }
     }
 }
@@ -227,16 +252,16 @@ impl Drop for Shared {
 fn find(process: u32, number: i32, name: &str, write: bool) -> Result<File, Refused> {
     let full = format!("/memfd:{name} (deleted)");
     let refused = |error| match error {
-        Errno::NOTHING_THERE if os::process_exists(process) => Refused::Dropped,
+        Errno::NOTHING_THERE if os::process_exists(process) => Refused::Dropped(Fate::Unknown),
         Errno::NOTHING_THERE => Refused::Ended,
         Errno::NO_ACCESS | Errno::NOT_PERMITTED => Refused::NotPermitted,
         error => Refused::Errno(error),
     };
     // Before it is opened: opening something else may have consequences.
     if os::file_name(process, number).map_err(refused)? != full {
-        return Err(Refused::Dropped);
+        return Err(Refused::Dropped(Fate::Unknown));
     }
     let file = os::open_memory_file(process, number, write).map_err(refused)?;
     let found = os::file_name(std::process::id(), os::file_number(&file)).map_err(Refused::Errno)?;
-    if found == full { Ok(file) } else { Err(Refused::Dropped) }
+    if found == full { Ok(file) } else { Err(Refused::Dropped(Fate::Unknown)) }
 }

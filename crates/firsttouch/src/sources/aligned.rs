@@ -3,7 +3,7 @@
 use super::malloc::{free, memalign};
 use super::pages::Pages;
 use super::usable::usable;
-use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::layout::{LayoutError, checked_align};
 use crate::os;
 use crate::stats::Stats;
@@ -32,13 +32,13 @@ impl Aligned {
 
 // SAFETY: both upstreams keep the promises, and an address knows which of them it came from (law 4).
 unsafe impl Allocator for Aligned {
-    fn expression(&self) -> String {
-        format!("aligned({})", self.align)
+    fn describe(&self) -> Description {
+        Description::of("aligned").with(self.align)
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
-        let request = Request { align: request.align.max(self.align), ..request };
-        if request.size >= PAGES_MIN || request.align > os::page_size() {
+        let request = request.aligned(request.align().max(self.align)).unwrap_or(request); // both were checked
+        if request.size() >= PAGES_MIN || request.align() > os::page_size() {
             self.pages.allocate(request)
         } else {
             memalign(request)
@@ -85,5 +85,9 @@ unsafe impl Allocator for Aligned {
 
     fn stats(&self) -> Stats {
         self.pages.stats()
+    }
+
+    fn calls_out(&self) -> bool {
+        false
     }
 }

@@ -1,7 +1,7 @@
 //! The C library's `calloc`: every block reads zero, lazily where it is large, also where nobody asked for zeros.
 
 use super::usable::usable;
-use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::failure;
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -22,24 +22,24 @@ unsafe fn beginning(address: NonNull<u8>) -> *mut c_void {
 
 // SAFETY: calloc and free keep the promises, and the word before a block belongs to it.
 unsafe impl Allocator for Calloc {
-    fn expression(&self) -> String {
-        "calloc()".into()
+    fn describe(&self) -> Description {
+        Description::of("calloc")
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         request.check().inspect_err(|&error| failure::remember(error))?;
         // SAFETY: the sum does not wrap: `check` left room for the alignment, which is at least 64.
         unsafe {
-            let raw = libc::calloc(1, request.size + request.align);
+            let raw = libc::calloc(1, request.size() + request.align());
             if raw.is_null() {
-                let error = AllocError::new(request.size, Limit::Upstream);
+                let error = AllocError::new(request.size(), Limit::Upstream);
                 failure::remember(error);
                 return Err(error);
             }
-            let skip = WORD + (raw.cast::<u8>().add(WORD)).align_offset(request.align);
+            let skip = WORD + (raw.cast::<u8>().add(WORD)).align_offset(request.align());
             let address = raw.cast::<u8>().add(skip);
             address.cast::<*mut c_void>().sub(1).write(raw);
-            Ok(Block { address: NonNull::new_unchecked(address), size: request.size, zeroed: true })
+            Ok(Block { address: NonNull::new_unchecked(address), size: request.size(), zeroed: true })
         }
     }
 
@@ -54,5 +54,9 @@ unsafe impl Allocator for Calloc {
             let raw = beginning(address);
             usable(raw) - (address.as_ptr() as usize - raw as usize)
         }
+    }
+
+    fn calls_out(&self) -> bool {
+        false
     }
 }

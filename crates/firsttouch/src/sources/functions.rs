@@ -5,7 +5,8 @@
 
 #![allow(unsafe_code)]
 
-use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
+use crate::description::Value;
 use crate::failure;
 use crate::heap::ledger::Ledger;
 use std::ffi::c_void;
@@ -104,10 +105,10 @@ impl Functions {
     /// block is moved from there to its alignment. Nothing where there is no `realloc`.
     fn resize(&self, old: Note, request: Request) -> Option<Result<Block, AllocError>> {
         let FunctionsTable { realloc: Some(realloc), context, .. } = self.table else { return None };
-        let align = request.align.max(old.align);
-        let given = request.size.checked_add(align)?;
+        let align = request.align().max(old.align);
+        let given = request.size().checked_add(align)?;
         // The block may move, and its new address must find a place in the ledger then.
-        if let Err(error) = self.living.make_room(request.size) {
+        if let Err(error) = self.living.make_room(request.size()) {
             failure::remember(error);
             return Some(Err(error));
         }
@@ -117,16 +118,16 @@ impl Functions {
         // SAFETY: the functions' promise; the block is the caller's, who uses it no more.
         let raw = unsafe { realloc(context, old.raw as *mut c_void, given) };
         if raw.is_null() {
-            while self.living.enter(before, request.size, old).is_err() {} // its place is still there
-            return Some(Err(failed(request.size)));
+            while self.living.enter(before, request.size(), old).is_err() {} // its place is still there
+            return Some(Err(failed(request.size())));
         }
         let note = Note { raw: raw as usize, given, align };
         let block = Self::block(note, false);
-        let kept = old.usable().min(request.size);
+        let kept = old.usable().min(request.size());
         // SAFETY: `skipped` is below the old alignment, for which `given` has room beyond the size, so both ranges lie
         // in the new block; they may overlap.
         unsafe { block.address.as_ptr().copy_from(raw.cast::<u8>().add(skipped), kept) };
-        while self.living.enter(block.address, request.size, note).is_err() {} // room was made above
+        while self.living.enter(block.address, request.size(), note).is_err() {} // room was made above
         Some(Ok(block))
     }
 }
@@ -134,18 +135,19 @@ impl Functions {
 // SAFETY: blocks lie in what the functions gave, at their alignment, and the functions keep the rest of the promises;
 // what they did not zero is zeroed here (law 2).
 unsafe impl Allocator for Functions {
-    fn expression(&self) -> String {
+    fn describe(&self) -> Description {
         let FunctionsTable { malloc, free, calloc, realloc, context } = self.table;
-        let given = |address: Option<usize>| address.map_or("None".into(), |address| format!("{address:#x}"));
-        let (calloc, realloc) = (given(calloc.map(|f| f as usize)), given(realloc.map(|f| f as usize)));
-        let (malloc, free, context) = (malloc as usize, free as usize, context as usize);
-        let arguments = format!("malloc={malloc:#x}, free={free:#x}, calloc={calloc}, realloc={realloc}");
-        format!("from_functions({arguments}, context={context:#x})")
+        Description::of("from_functions")
+            .named("malloc", Value::Address(malloc as usize))
+            .named("free", Value::Address(free as usize))
+            .named("calloc", calloc.map(|f| Value::Address(f as usize)))
+            .named("realloc", realloc.map(|f| Value::Address(f as usize)))
+            .named("context", Value::Address(context as usize))
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         request.check().inspect_err(|&error| failure::remember(error))?;
-        let Request { size, align, zeroed } = request;
+        let (size, align, zeroed) = (request.size(), request.align(), request.is_zeroed());
         let given = size + align;
         let (raw, is_zero) = self.raw(given, zeroed);
         if raw.is_null() {
@@ -179,21 +181,25 @@ unsafe impl Allocator for Functions {
 
     unsafe fn reallocate(&self, address: NonNull<u8>, request: Request) -> Result<Block, AllocError> {
         request.check().inspect_err(|&error| failure::remember(error))?;
-        let Some(old) = self.note(address) else { return Err(failed(request.size)) };
+        let Some(old) = self.note(address) else { return Err(failed(request.size())) };
         if let Some(resized) = self.resize(old, request) {
             return resized;
         }
-        let fits = request.size <= old.usable() && request.align <= old.align;
-        if fits && request.size >= old.usable() / 2 {
+        let fits = request.size() <= old.usable() && request.align() <= old.align;
+        if fits && request.size() >= old.usable() / 2 {
             return Ok(Self::block(old, false));
         }
-        let block = self.allocate(Request { zeroed: false, ..request })?;
+        let block = self.allocate(request.with_zeroed(false))?;
         // SAFETY: the old block lives (caller), the new one overlaps no living one, and both have that many bytes.
         unsafe {
-            block.address.copy_from_nonoverlapping(address, old.usable().min(request.size));
+            block.address.copy_from_nonoverlapping(address, old.usable().min(request.size()));
             self.deallocate(address);
         }
         Ok(Block { zeroed: false, ..block })
+    }
+
+    fn must_stay(&self) -> bool {
+        self.living.any()
     }
 
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {

@@ -111,7 +111,7 @@ unsafe extern "C" fn merge(
     _: bool,
     _: c_uint,
 ) -> bool {
-    let segment = |at: *mut c_void| crate::vm::address_map::find(at as usize).map(|(segment, _)| segment.base);
+    let segment = |at: *mut c_void| crate::vm::address_map::find(at as usize).map(|(segment, _)| segment.base());
     segment(low) != segment(high)
 }
 
@@ -156,13 +156,13 @@ fn control<T, U>(name: &CStr, old: Option<&mut T>, new: Option<&mut U>) -> Resul
 
 fn flags(request: Request) -> c_int {
     let arena = FIRST.load(Relaxed) + ARENA.with(|&arena| arena);
-    let zero = if request.zeroed { je::MALLOCX_ZERO } else { 0 };
-    je::MALLOCX_ALIGN(request.align) | je::MALLOCX_ARENA(arena as usize) | zero
+    let zero = if request.is_zeroed() { je::MALLOCX_ZERO } else { 0 };
+    je::MALLOCX_ALIGN(request.align()) | je::MALLOCX_ARENA(arena as usize) | zero
 }
 
 // SAFETY: jemalloc keeps the laws; all its arenas have our hooks, so all its blocks lie in our segments.
 unsafe impl Library for Je {
-    const EXPRESSION: &str = "jemalloc()";
+    const NAME: &str = "jemalloc";
     const UNIT: usize = 4096;
     const MAX_ALIGN: usize = 2 << 20;
 
@@ -194,7 +194,7 @@ unsafe impl Library for Je {
 
     fn allocate(request: Request) -> *mut u8 {
         // SAFETY: the size is not zero, and the alignment is a power of two.
-        unsafe { je::mallocx(request.size, flags(request)).cast() }
+        unsafe { je::mallocx(request.size(), flags(request)).cast() }
     }
 
     unsafe fn free(block: *mut u8) {

@@ -2,7 +2,7 @@
 
 use super::small_blocks;
 use super::usable::usable;
-use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::failure;
 use crate::layout::DEFAULT_ALIGN;
 use std::ptr::{NonNull, null_mut};
@@ -14,19 +14,19 @@ pub struct Malloc;
 /// Aligned memory of the C library's, or the error that says that there is none.
 pub(super) fn memalign(request: Request) -> Result<Block, AllocError> {
     request.check().inspect_err(|&error| failure::remember(error))?;
-    let small = request.size <= small_blocks::MOST && request.align == DEFAULT_ALIGN;
-    let kept = if small { small_blocks::take(request.size) } else { None };
-    let size = if small { small_blocks::rounded(request.size) } else { request.size };
-    let Some(address) = kept.or_else(|| fresh(size, request.align)) else {
-        let error = AllocError::new(request.size, Limit::Upstream);
+    let small = request.size() <= small_blocks::MOST && request.align() == DEFAULT_ALIGN;
+    let kept = if small { small_blocks::take(request.size()) } else { None };
+    let size = if small { small_blocks::rounded(request.size()) } else { request.size() };
+    let Some(address) = kept.or_else(|| fresh(size, request.align())) else {
+        let error = AllocError::new(request.size(), Limit::Upstream);
         failure::remember(error);
         return Err(error);
     };
-    if request.zeroed {
+    if request.is_zeroed() {
         // SAFETY: the block was just given, and has that size.
-        unsafe { address.write_bytes(0, request.size) };
+        unsafe { address.write_bytes(0, request.size()) };
     }
-    Ok(Block { address, size: request.size, zeroed: request.zeroed })
+    Ok(Block { address, size: request.size(), zeroed: request.is_zeroed() })
 }
 
 /// posix_memalign(3).
@@ -52,8 +52,8 @@ pub(super) unsafe fn free(address: NonNull<u8>) {
 
 // SAFETY: posix_memalign and free keep the promises.
 unsafe impl Allocator for Malloc {
-    fn expression(&self) -> String {
-        "malloc()".into()
+    fn describe(&self) -> Description {
+        Description::of("malloc")
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
@@ -68,5 +68,9 @@ unsafe impl Allocator for Malloc {
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
         // SAFETY: the caller's promise.
         unsafe { usable(address.as_ptr().cast()) }
+    }
+
+    fn calls_out(&self) -> bool {
+        false
     }
 }

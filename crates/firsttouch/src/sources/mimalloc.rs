@@ -111,7 +111,7 @@ fn add_arena(home: &'static Mimalloc, bytes: usize) -> Result<(), Errno> {
 
 // SAFETY: mimalloc keeps the laws; all its blocks lie in arenas that `add_arena` gave it, as it may not ask the system.
 unsafe impl Library for Mi {
-    const EXPRESSION: &str = "mimalloc()";
+    const NAME: &str = "mimalloc";
     const UNIT: usize = SLICE;
     const MAX_ALIGN: usize = SLICE;
 
@@ -157,7 +157,7 @@ unsafe impl Library for Mi {
     }
 
     fn allocate(request: Request) -> *mut u8 {
-        let Request { size, align, zeroed } = request;
+        let (size, align, zeroed) = (request.size(), request.align(), request.is_zeroed());
         let _ = LEAVES.try_with(|_| ());
         // SAFETY: the alignment is a power of two.
         unsafe {

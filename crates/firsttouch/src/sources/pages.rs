@@ -2,7 +2,8 @@
 
 #![allow(unsafe_code)]
 
-use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Request};
+use crate::description::Value;
 use crate::failure;
 use crate::heap::caretaker::{self, Ward};
 use crate::heap::heap::{self, Heap, Kind};
@@ -35,6 +36,17 @@ impl Pages {
         pages
     }
 
+    /// Whether large blocks ask for huge pages.
+    pub fn huge(&self) -> bool {
+        self.huge
+    }
+
+    /// What such a source is.
+    pub(crate) fn description(huge: bool) -> Description {
+        let huge = if huge { Value::from("thp") } else { Value::Flag(false) };
+        Description::of("pages").named("huge", huge)
+    }
+
     fn failed(&self, error: AllocError) -> AllocError {
         failure::remember(error);
         error
@@ -43,13 +55,13 @@ impl Pages {
 
 // SAFETY: spans are whole pages of their own; fresh pages read zero.
 unsafe impl Allocator for Pages {
-    fn expression(&self) -> String {
-        format!("pages(huge={})", if self.huge { "'thp'" } else { "False" })
+    fn describe(&self) -> Description {
+        Self::description(self.huge)
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         request.check().map_err(|error| self.failed(error))?;
-        let Request { size, align, .. } = request;
+        let (size, align) = (request.size(), request.align());
         let (kind, page) = match heap::huge_page() {
             page if self.huge && size >= page => (Kind::Huge, page),
             _ => (Kind::Small, os::page_size()),
@@ -65,11 +77,11 @@ unsafe impl Allocator for Pages {
         span.segment.set_asked(span.start, size);
         // SAFETY: spans lie in mapped memory, never at zero.
         let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(span.address())) };
-        if request.zeroed && span.dirty > 0 {
+        if request.is_zeroed() && span.dirty > 0 {
             // SAFETY: the span was just taken; it is dirty where the system once refused to take pages back.
             unsafe { address.write_bytes(0, size) };
         }
-        Ok(Block { address, size: span.bytes(), zeroed: request.zeroed || span.dirty == 0 })
+        Ok(Block { address, size: span.bytes(), zeroed: request.is_zeroed() || span.dirty == 0 })
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
@@ -90,7 +102,7 @@ unsafe impl Allocator for Pages {
         let page = if kind == Kind::Huge { heap::huge_page() } else { os::page_size() };
         let keep = size.max(1).next_multiple_of(page);
         if span.bytes().saturating_sub(keep) >= CUT_MIN.max(span.bytes() / 8) {
-            self.heap.shrink(kind, span, (keep >> span.segment.unit_shift) as u32);
+            self.heap.shrink(kind, span, (keep >> span.segment.unit_shift()) as u32);
             self.heap.purge(0, usize::MAX);
         }
         span.segment.set_asked(span.start, size);
@@ -111,17 +123,13 @@ unsafe impl Allocator for Pages {
     fn in_segments(&self) -> bool {
         true
     }
+
+    fn calls_out(&self) -> bool {
+        false
+    }
 }
 
 impl Ward for Pages {
-    fn tick(&self) {}
-
-    fn rests(&self) -> bool {
-        true // nothing is kept
-    }
-
-    fn cool(&self) {}
-
     fn hold(&self) {
         self.heap.hold();
     }

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::pages::CUT_MIN;
-use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::failure;
 use crate::heap::ledger::Ledger;
 use crate::numa::policy::Orders;
@@ -59,16 +59,16 @@ impl PlacedPages {
 
 // SAFETY: every block is a mapping of its own, that reads zero and stays until it is given back.
 unsafe impl Allocator for PlacedPages {
-    fn expression(&self) -> String {
-        format!("pages({})", self.placement)
+    fn describe(&self) -> Description {
+        Description { arguments: Some(self.placement.arguments()), ..Description::of("pages") }
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         request.check().inspect_err(|&error| failure::remember(error))?;
-        let placed = self.placement.map(request.size, request.align)?;
+        let placed = self.placement.map(request.size(), request.align())?;
         // SAFETY: a mapping never lies at zero.
         let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut::<u8>(placed.address)) };
-        self.ledger.enter(address, request.size, placed.receipt).inspect_err(|&error| {
+        self.ledger.enter(address, request.size(), placed.receipt).inspect_err(|&error| {
             failure::remember(error);
             // SAFETY: it was just mapped, and nobody knows it.
             let _ = unsafe { os::unmap(placed.address, placed.size) };
@@ -117,7 +117,15 @@ unsafe impl Allocator for PlacedPages {
         Stats { active: bytes, in_use: bytes, mapped: bytes, ..Stats::default() }
     }
 
+    fn must_stay(&self) -> bool {
+        self.ledger.any()
+    }
+
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {
         Some(self.ledger.get(address).is_some())
+    }
+
+    fn calls_out(&self) -> bool {
+        false
     }
 }

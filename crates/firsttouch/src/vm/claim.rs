@@ -10,19 +10,41 @@ use crate::heap::ages::CLEAN;
 use crate::heap::proofs;
 use crate::heap::records::STEP;
 use crate::heap::region::Shape;
-use crate::heap::segment::{Lists, Record, Segment, Top};
+use crate::heap::segment::{Body, Lists, Record, Segment, Top};
 use crate::layout::round_up;
 use crate::os::{self, Errno};
+use crate::pages::mapping::map_aligned;
 use crate::sync::lock::Lock;
-use crate::vm::address_map::{self, SLOT_SHIFT};
-use std::cell::Cell;
-use std::ptr::{null, null_mut, with_exposed_provenance, with_exposed_provenance_mut};
-use std::sync::atomic::{AtomicBool, AtomicPtr};
+use crate::vm::address_map::{self, GRANULE, SLOT_SHIFT};
+use std::cell::{Cell, UnsafeCell};
+use std::mem::MaybeUninit;
+use std::ptr::{null, with_exposed_provenance, with_exposed_provenance_mut};
+use std::sync::atomic::{AtomicBool, Ordering::Release};
 
 /// Slots that may be claimed: from 16 TiB to 40 TiB, below whatever Linux places by itself. (On x86-64 mappings begin at
 /// 42 TiB where the stack is unlimited, and programs with their heap lie at 85 TiB.)
 const FIRST_SLOT: usize = 16 << (40 - SLOT_SHIFT);
 const LAST_SLOT: usize = 40 << (40 - SLOT_SHIFT);
+/// Headers of segments with slots of their own, by their first slot. They are never unmapped, so that a lookup may read
+/// the bounds of one that is being closed.
+static HEADERS: [Header; LAST_SLOT - FIRST_SLOT] = [const { Header::EMPTY }; LAST_SLOT - FIRST_SLOT];
+
+struct Header(UnsafeCell<MaybeUninit<Segment>>);
+
+// SAFETY: a header's place is written by whoever claimed its slot, under the claims' lock.
+unsafe impl Sync for Header {}
+
+impl Header {
+    /// All zero, as a header without units is.
+    #[allow(clippy::declare_interior_mutable_const)] // each header is one of its own
+    const EMPTY: Self = Self(UnsafeCell::new(MaybeUninit::zeroed()));
+
+    /// The place of the header of the segment that begins at a slot.
+    fn of(slot: usize) -> *mut Segment {
+        HEADERS[slot - FIRST_SLOT].0.get().cast()
+    }
+}
+
 /// Slots that are tried before a segment is put wherever there is room.
 const TRIES: usize = 4;
 /// A record counts dirty units in 29 bits.
@@ -55,8 +77,9 @@ struct Plan {
     units: usize,
 }
 
-fn plan(shape: Shape, units: usize, align: usize) -> Option<Plan> {
-    let records = round_up(size_of::<Segment>(), os::page_size())?;
+/// `header`: bytes before the records.
+fn plan(shape: Shape, header: usize, units: usize, align: usize) -> Option<Plan> {
+    let records = round_up(header, os::page_size())?;
     let ages = round_up(records + units.checked_mul(size_of::<Record>())?, STEP)?;
     let end = round_up(ages + units, STEP)?;
     let proofs = shape.home.map(|_| end);
@@ -75,36 +98,45 @@ pub(crate) fn segment(
     let Shape { unit_shift, page: align, .. } = shape;
     let mut next = NEXT_SLOT.lock();
     if *next == 0 {
-        *next = FIRST_SLOT + os::seed() % (LAST_SLOT - FIRST_SLOT);
+        *next = FIRST_SLOT + os::seed() % (last_slot() - FIRST_SLOT).max(1);
     }
     let align = align.max(STEP);
     let per_slot = (1usize << SLOT_SHIFT) >> unit_shift;
     let slots = (min_units as usize + min_units as usize / 64).div_ceil(per_slot)
         + usize::from(min_units as usize > per_slot / 2);
     let slots = slots.max(1);
-    let plan_whole = plan(shape, slots * per_slot, align).ok_or(Errno::NO_MEMORY)?;
-    let capacity = (((slots << SLOT_SHIFT) - plan_whole.units) >> unit_shift).min(MAX_UNITS);
+    let whole = plan(shape, 0, slots * per_slot, align).ok_or(Errno::NO_MEMORY)?;
+    let capacity = (((slots << SLOT_SHIFT) - whole.units) >> unit_shift).min(MAX_UNITS);
     if (min_units as usize) <= capacity {
         for _ in 0..TRIES {
             let Some(first) = empty_slots(&mut next, slots) else { break };
             let at = first << SLOT_SHIFT;
-            if os::map_at(at, plan_whole.records).is_ok() {
-                // SAFETY: the claim is ours alone, and its first pages were just opened.
-                let segment = unsafe { make((at, slots << SLOT_SHIFT), &plan_whole, shape, capacity, owner, true) };
+            // The records' first page, which also says whether the kernel grants such addresses.
+            if os::map_at(at, os::page_size()).is_ok() {
+                let claim = (at, slots << SLOT_SHIFT);
+                // SAFETY: the slots are empty, so nobody uses the header, and its bounds are zero or those of `close`.
+                let segment = unsafe { make(Header::of(first), claim, &whole, shape, capacity, owner, true) };
+                segment.records_open.set(os::page_size());
                 address_map::enter(segment);
                 return Ok(segment);
             }
         }
     }
-    shared_segment(shape, min_units, align, SHARED_BYTES.max(mapped / 8), owner)
+    shared_segment(shape, min_units, align.max(GRANULE), SHARED_BYTES.max(mapped / 8), owner)
+}
+
+/// Behind the last slot that may be claimed.
+fn last_slot() -> usize {
+    LAST_SLOT.min(FIRST_SLOT.saturating_add(os::claimable_slots()))
 }
 
 fn empty_slots(next: &mut usize, count: usize) -> Option<usize> {
-    if count > LAST_SLOT - FIRST_SLOT {
+    let last = last_slot();
+    if count > last - FIRST_SLOT {
         return None;
     }
-    for _ in FIRST_SLOT..LAST_SLOT {
-        if *next + count > LAST_SLOT {
+    for _ in FIRST_SLOT..last {
+        if *next + count > last {
             *next = FIRST_SLOT;
         }
         let first = *next;
@@ -117,6 +149,8 @@ fn empty_slots(next: &mut usize, count: usize) -> Option<usize> {
     None
 }
 
+/// A segment among other people's memory. Its claim is whole granules of the address map, mapped in one piece: as long
+/// as it stands nobody else's memory lies in them.
 fn shared_segment(
     shape: Shape,
     min_units: u32,
@@ -129,38 +163,38 @@ fn shared_segment(
     for units in [(wanted >> unit_shift).max(min_units as usize), min_units as usize] {
         // Whole pages, as only those are given back when they are idle.
         let units = units.next_multiple_of((shape.page >> unit_shift).max(1));
-        let plan = plan(shape, units, align).ok_or(Errno::NO_MEMORY)?;
-        let size = plan.units + (units << unit_shift);
-        match os::map_anywhere(size + align) {
-            Err(error) => refused = error,
-            Ok(at) => {
-                let start = at.next_multiple_of(align);
-                // SAFETY: the edges and the rest were just mapped, and nobody knows them yet.
-                let segment = unsafe {
-                    if start > at {
-                        let _ = os::unmap(at, start - at);
-                    }
-                    let _ = os::unmap(start + size, at + align - start);
-                    make((start, size), &plan, shape, units, owner, false)
-                };
-                segment.records_open.set(usize::MAX);
-                segment.ages_open.set(usize::MAX);
-                segment.proofs_open.set(usize::MAX);
-                segment.growable.set(false);
-                segment.top.set(units as u32);
-                segment.ages(0, units as u32).fill(CLEAN);
-                segment.list(0, units as u32, 0);
-                address_map::enter_shared(segment);
-                return Ok(segment);
+        let plan = plan(shape, size_of::<Segment>(), units, align).ok_or(Errno::NO_MEMORY)?;
+        let size = round_up(plan.units + (units << unit_shift), GRANULE).ok_or(Errno::NO_MEMORY)?;
+        let (at, _) = match map_aligned(size, align) {
+            Ok(mapping) => mapping,
+            Err(error) => {
+                refused = error;
+                continue;
             }
+        };
+        // SAFETY: it was just mapped and reads zero, as a header without units does; nobody knows it yet.
+        let segment = unsafe { make(with_exposed_provenance_mut(at), (at, size), &plan, shape, units, owner, false) };
+        segment.records_open.set(usize::MAX);
+        segment.ages_open.set(usize::MAX);
+        segment.proofs_open.set(usize::MAX);
+        segment.growable.set(false);
+        segment.top.set(units as u32);
+        segment.ages(0, units as u32).fill(CLEAN);
+        segment.list(0, units as u32, 0);
+        if let Err(error) = address_map::enter_shared(segment) {
+            // SAFETY: as above.
+            let _ = unsafe { os::unmap(at, size) };
+            return Err(error);
         }
+        return Ok(segment);
     }
     Err(refused)
 }
 
 /// # Safety
-/// The first `plan.records` bytes from `at` are opened, aligned to a page, and nobody else's.
+/// As for [`Segment::make`]; the claim is nobody else's.
 unsafe fn make(
+    header: *mut Segment,
     (at, size): (usize, usize),
     plan: &Plan,
     shape: Shape,
@@ -168,64 +202,58 @@ unsafe fn make(
     owner: *const dyn Allocator,
     open_by_need: bool,
 ) -> &'static Segment {
-    let segment = with_exposed_provenance_mut::<Segment>(at);
+    let body = Body {
+        huge: shape.huge,
+        home: shape.home.unwrap_or(0),
+        owner,
+        orphaned: AtomicBool::new(false),
+        claim: (at, size),
+        open_by_need,
+        records_open: Cell::new(0),
+        ages_open: Cell::new(0),
+        proofs_open: Cell::new(0),
+        records: with_exposed_provenance_mut(at + plan.records),
+        ages: with_exposed_provenance_mut(at + plan.ages),
+        proofs: plan.proofs.map_or(null(), |proofs| with_exposed_provenance(at + proofs)),
+        top: Top::new(0),
+        growable: Cell::new(open_by_need),
+        lists: [Cell::new(Lists::EMPTY), Cell::new(Lists::EMPTY)],
+    };
     // SAFETY: the caller's promise.
-    unsafe {
-        segment.write(Segment {
-            base: at + plan.units,
-            unit_shift: shape.unit_shift,
-            huge: shape.huge,
-            home: shape.home.unwrap_or(0),
-            capacity: capacity as u32,
-            owner,
-            next: AtomicPtr::new(null_mut()),
-            gone: AtomicBool::new(false),
-            claim: (at, size),
-            open_by_need,
-            records_open: Cell::new(0),
-            ages_open: Cell::new(0),
-            proofs_open: Cell::new(0),
-            records: with_exposed_provenance_mut(at + plan.records),
-            ages: with_exposed_provenance_mut(at + plan.ages),
-            proofs: plan.proofs.map_or(null(), |proofs| with_exposed_provenance(at + proofs)),
-            top: Top::new(0),
-            growable: Cell::new(open_by_need),
-            lists: [Cell::new(Lists::EMPTY), Cell::new(Lists::EMPTY)],
-        });
-        &*segment
-    }
+    unsafe { Segment::make(header, (at + plan.units, shape.unit_shift, capacity as u32), body) }
 }
 
-/// Closes a segment without living blocks: unmaps what was opened, and only that. One among other people's memory stays
-/// mapped, emptied, as lock-free readers may be walking past it.
+/// Closes a segment without living blocks: unmaps what was opened, and only that.
 ///
 /// # Safety
 /// Nothing in the segment is used any more, and its heap is about to go.
 pub(crate) unsafe fn close(segment: &Segment) {
-    let _claims = NEXT_SLOT.lock();
+    let mut next = NEXT_SLOT.lock();
+    // First: nobody's memory can come to lie there before lookups have stopped leading to the segment.
     address_map::leave(segment);
-    let (at, records, ages) = (segment.claim.0, segment.records as usize, segment.ages as usize);
-    // SAFETY: the caller's promise; units with an age, records and ages were opened by us, as was the segment itself.
+    let (at, size) = segment.claim;
+    // SAFETY: the caller's promise; units with an age, records and ages were opened by us, and one among other people's
+    // memory was mapped in one piece, header and all. No lookup reads that header: it would ask for an address in the
+    // claim, where only our blocks lie, and none lives.
     unsafe {
-        if segment.open_by_need {
-            segment.each_mapped_run(0, segment.top.get(), |start, len| {
-                let _ = os::unmap(segment.address(start), (len as usize) << segment.unit_shift);
-            });
-            let (records_open, ages_open) = (segment.records_open.get(), segment.ages_open.get());
-            if !segment.proofs.is_null() {
-                let _ = os::unmap(segment.proofs as usize, segment.proofs_open.get());
-            }
-            let _ = os::unmap(ages, ages_open);
-            let _ = os::unmap(records, records_open);
-            let _ = os::unmap(at, records - at);
-        } else {
-            let _ = os::discard(segment.base, (segment.top.get() as usize) << segment.unit_shift);
+        if !segment.open_by_need {
+            let _ = os::unmap(at, size);
+            return;
         }
+        segment.each_mapped_run(0, segment.top.get(), |start, len| {
+            let _ = os::unmap(segment.address(start), (len as usize) << segment.unit_shift());
+        });
+        if !segment.proofs.is_null() {
+            let _ = os::unmap(segment.proofs as usize, segment.proofs_open.get());
+        }
+        let _ = os::unmap(segment.ages as usize, segment.ages_open.get());
+        let _ = os::unmap(segment.records as usize, segment.records_open.get());
     }
+    segment.bounds.set(0, 0, 0);
+    *next = at >> SLOT_SHIFT;
 }
 
-/// Gives up a segment in which blocks live: it stays as it is, and belongs to nobody.
+/// Gives up a segment in which blocks live: it stays as it is, and its blocks belong to nobody.
 pub(crate) fn orphan(segment: &Segment) {
-    let _claims = NEXT_SLOT.lock();
-    address_map::leave(segment);
+    segment.orphaned.store(true, Release);
 }

@@ -26,7 +26,7 @@ impl<'a> Held<'a> {
     /// Asks for a block and checks what was given: law 1, and law 2 wherever the block is said to be zero.
     pub fn new(allocator: &'a dyn Allocator, request: Request) -> Result<Self, AllocError> {
         let block = allocator.allocate(request)?;
-        let held = Self { allocator, address: block.address, asked: request.size, seed: None, zeroed: block.zeroed };
+        let held = Self { allocator, address: block.address, asked: request.size(), seed: None, zeroed: block.zeroed };
         held.check_block(block, request);
         if block.zeroed {
             held.check_zero();
@@ -47,9 +47,9 @@ impl<'a> Held<'a> {
     }
 
     fn check_block(&self, block: Block, request: Request) {
-        assert!(self.address().is_multiple_of(request.align), "{:#x} for {request:?}", self.address());
-        assert!(block.size >= request.size && self.usable() >= request.size, "{block:?} for {request:?}");
-        assert!(block.zeroed || !request.zeroed, "{block:?} for {request:?}");
+        assert!(self.address().is_multiple_of(request.align()), "{:#x} for {request:?}", self.address());
+        assert!(block.size >= request.size() && self.usable() >= request.size(), "{block:?} for {request:?}");
+        assert!(block.zeroed || !request.is_zeroed(), "{block:?} for {request:?}");
     }
 
     pub fn address(&self) -> usize {
@@ -106,12 +106,17 @@ impl<'a> Held<'a> {
 
     /// Moves to another size; checks that the content came along.
     pub fn resize(&mut self, size: usize) -> Result<(), AllocError> {
-        let request = Request::bytes(size);
+        self.reallocate(Request::bytes(size))
+    }
+
+    /// The same for any request.
+    pub fn reallocate(&mut self, request: Request) -> Result<(), AllocError> {
         // SAFETY: the block lives, and its old address is forgotten.
         let block = unsafe { self.allocator.reallocate(self.address, request) };
         let block = block.inspect_err(|_| self.check())?;
-        self.resized(block.address, size);
-        self.check_block(block, request);
+        self.resized(block.address, request.size());
+        assert!(block.address.addr().get().is_multiple_of(request.align()), "{block:?} for {request:?}");
+        assert!(block.size >= request.size() && self.usable() >= request.size(), "{block:?} for {request:?}");
         Ok(())
     }
 

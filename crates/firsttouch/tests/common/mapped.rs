@@ -18,6 +18,12 @@ pub fn foreign(address: usize, size: usize) -> Option<&'static mut [u8]> {
     }
 }
 
+/// Takes such a mapping away.
+pub fn unmap(range: &'static mut [u8]) {
+    // SAFETY: it was made by `foreign`, and the caller's is the only reference.
+    assert_eq!(unsafe { libc::munmap(range.as_mut_ptr().cast(), range.len()) }, 0);
+}
+
 /// Bytes of a range that are mapped and inaccessible.
 pub fn inaccessible(range: Range<usize>) -> usize {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();

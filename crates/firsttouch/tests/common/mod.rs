@@ -11,4 +11,5 @@ pub mod nodes;
 pub mod pages;
 pub mod pattern;
 pub mod process;
+pub mod reentrant;
 pub mod wild;

@@ -29,7 +29,7 @@ pub struct Kept<'a> {
 
 impl<'a> Kept<'a> {
     pub fn new(pool: &'a dyn Allocator, size: usize, zeroed: bool) -> Self {
-        let block = pool.allocate(Request { zeroed, ..Request::bytes(size) }).unwrap();
+        let block = pool.allocate(Request::bytes(size).with_zeroed(zeroed)).unwrap();
         let address = block.address.as_ptr() as usize;
         if block.zeroed {
             // SAFETY: the block is ours.

@@ -21,7 +21,7 @@ pub fn every_alignment(make: Make) {
     for shift in 0..=30 {
         for size in [1, 4096, (64 << 10) + 1, 2 << 20] {
             for zeroed in [false, true] {
-                let request = Request { zeroed, ..Request::bytes(size) }.aligned(1 << shift).unwrap();
+                let request = Request::bytes(size).with_zeroed(zeroed).aligned(1 << shift).unwrap();
                 let mut block = Held::new(&*allocator, request).unwrap();
                 block.fill(shift);
                 // Half of them live on, so that the next ones find both kept and fresh memory.
@@ -38,7 +38,7 @@ pub fn every_alignment(make: Make) {
 pub fn tiny_and_empty(make: Make) {
     let allocator = make();
     let request = Request::bytes(0);
-    assert_eq!(request.size, 1, "nothing is served as one byte");
+    assert_eq!(request.size(), 1, "nothing is served as one byte");
     let blocks: Vec<_> = (0..100).map(|_| Held::new(&*allocator, request).unwrap()).collect();
     super::common::held::check_apart(&blocks);
 }

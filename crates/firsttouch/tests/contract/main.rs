@@ -11,11 +11,13 @@ mod c_functions;
 mod given;
 mod refused;
 mod released;
+mod requests;
 mod resized;
 mod shared;
 mod sizes;
 mod zero;
 
+use common::reentrant::Reentrant;
 use firsttouch::Allocator;
 use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Side, Tracked};
 use firsttouch::arena::Arena;
@@ -116,7 +118,7 @@ macro_rules! contract {
                 apart::no_two_blocks_overlap, apart::nobody_else_writes,
                 resized::contents_come_along, resized::in_place_or_not_at_all, resized::neighbours_stay, resized::a_long_walk,
                 shared::any_thread_may_free, shared::a_thread_that_ends_leaves_nothing_behind,
-                refused::impossible_sizes, refused::a_resize_that_fails_changes_nothing, refused::nothing_is_lost,
+                refused::impossible_sizes, refused::a_resize_that_fails_changes_nothing, refused::nothing_is_lost, requests::every_request,
                 released::trim_keeps_what_lives, released::idle_memory_is_gone_after_trim,
                 accounts::add_up, accounts::the_expression_names_it,
             );
@@ -141,7 +143,7 @@ macro_rules! contract {
                 apart::no_two_blocks_overlap, apart::nobody_else_writes,
                 resized::contents_come_along, resized::in_place_or_not_at_all, resized::neighbours_stay, resized::a_long_walk,
                 shared::any_thread_may_free, shared::a_thread_that_ends_leaves_nothing_behind,
-                refused::impossible_sizes, refused::a_resize_that_fails_changes_nothing, refused::nothing_is_lost,
+                refused::impossible_sizes, refused::a_resize_that_fails_changes_nothing, refused::nothing_is_lost, requests::every_request,
                 released::trim_keeps_what_lives, released::idle_memory_is_gone_after_trim,
                 released::dropped_with_nothing_alive, released::dropped_with_living_blocks,
                 accounts::add_up, accounts::knows_its_blocks, accounts::the_expression_names_it,
@@ -214,6 +216,17 @@ contract! {
     scratch_ended: ended();
     scratch_arena: Scope::open(Over::new(Box::new(Arena::new()), "Arena()".into()), None, pool());
     tracked_scratch_pool: tracked(scope(pool(), scratch::Options::default()));
+    reentrant: Reentrant::shared();
+    tracked_reentrant: tracked(Reentrant::shared());
+    limited_reentrant: limited(Reentrant::shared());
+    wiped_reentrant: wiped(Reentrant::shared());
+    guarded_reentrant: guarded(Reentrant::shared());
+    guarded_keeping_reentrant: keeping(Reentrant::shared());
+    pool_reentrant: over(Reentrant::shared());
+    pool_reentrant_at_once: Pool::over(Reentrant::shared(), Options { decay: Some(Duration::ZERO), ..Options::default() });
+    limited_pool_filled_reentrant: limited(over(filled(Reentrant::shared())));
+    scratch_reentrant: scope(Reentrant::shared(), scratch::Options::default());
+    scratch_pool_reentrant: scope(over(Reentrant::shared()), scratch::Options::default());
 }
 
 contract! {

@@ -12,9 +12,9 @@ const IMPOSSIBLE: [usize; 8] =
 
 fn refuse(allocator: &dyn Allocator, request: Request) {
     let error = Held::new(allocator, request).err().unwrap_or_else(|| panic!("{request:?} was served"));
-    assert_eq!(error.asked, request.size);
-    assert!(error.to_string().contains(&request.size.to_string()), "{error}");
-    if request.size >= MAX_SIZE {
+    assert_eq!(error.asked, request.size());
+    assert!(error.to_string().contains(&request.size().to_string()), "{error}");
+    if request.size() >= MAX_SIZE {
         assert_eq!(error.limit, Limit::Size);
     }
     assert!(failure::last().is_some());

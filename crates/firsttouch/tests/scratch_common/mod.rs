@@ -53,14 +53,14 @@ impl Piece {
     /// Asks for a block, checks what was given, and fills all that may be used with the pattern of `seed`.
     pub fn new(backing: &dyn Backing, slot: Slot, request: Request, seed: u64) -> Result<Self, Refused> {
         let block = backing.allocate(slot, request)?;
-        let mut piece = Self { address: block.address, asked: request.size, usable: block.size, slot, seed };
-        assert!(piece.at().is_multiple_of(request.align), "{:#x} for {request:?}", piece.at());
-        assert!(block.size >= request.size, "{block:?} for {request:?}");
-        assert!(block.zeroed || !request.zeroed);
+        let mut piece = Self { address: block.address, asked: request.size(), usable: block.size, slot, seed };
+        assert!(piece.at().is_multiple_of(request.align()), "{:#x} for {request:?}", piece.at());
+        assert!(block.size >= request.size(), "{block:?} for {request:?}");
+        assert!(block.zeroed || !request.is_zeroed());
         assert_eq!(backing.usable_size(piece.address), Some(block.size));
         if block.zeroed {
             // SAFETY: the block lives and was said to be zero; the kernel or the backing made it so.
-            let bytes = unsafe { from_raw_parts(piece.address.as_ptr(), request.size) };
+            let bytes = unsafe { from_raw_parts(piece.address.as_ptr(), request.size()) };
             assert!(bytes.iter().all(|&byte| byte == 0), "{block:?} for {request:?}");
         }
         piece.refill(seed);

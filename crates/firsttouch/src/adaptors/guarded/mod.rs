@@ -12,7 +12,7 @@ mod near;
 mod room;
 mod take;
 
-use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::failure;
 use crate::heap::caretaker::{self, Ward};
 use crate::heap::ledger::Ledger;
@@ -111,9 +111,9 @@ impl Guarded {
 
 // SAFETY: a block's pages are the upstream's block, so they are nobody else's, and stay so until the block is freed.
 unsafe impl Allocator for Guarded {
-    fn expression(&self) -> String {
+    fn describe(&self) -> Description {
         let side = if self.options.side == Side::After { "after" } else { "before" };
-        format!("guarded({}, side='{side}', keep={})", self.upstream.expression(), self.options.keep)
+        Description::of("guarded").with(self.upstream.describe()).named("side", side).named("keep", self.options.keep)
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
@@ -122,27 +122,27 @@ unsafe impl Allocator for Guarded {
             error
         };
         request.check().map_err(refused)?;
-        self.kept.lock().admit(request.size).map_err(refused)?;
+        self.kept.lock().admit(request.size()).map_err(refused)?;
         let again = |error| if self.let_go(0) > 0 { self.take(request) } else { Err(error) };
         let (room, zero) = self.take(request).or_else(again).map_err(|error| {
             self.kept.lock().gone();
             refused(error)
         })?;
         let address = pointer(room.address);
-        self.ledger.enter(address, request.size, room).map_err(|error| {
+        self.ledger.enter(address, request.size(), room).map_err(|error| {
             // SAFETY: the block was just taken and nobody knows it.
             unsafe { self.give_back(room) };
             refused(error)
         })?;
-        if request.zeroed && !zero {
+        if request.is_zeroed() && !zero {
             // SAFETY: as above.
-            unsafe { address.write_bytes(0, request.size) };
+            unsafe { address.write_bytes(0, request.size()) };
         }
         self.blocks.fetch_add(1, Relaxed);
-        self.in_use.fetch_add(request.size, Relaxed);
+        self.in_use.fetch_add(request.size(), Relaxed);
         self.allocations.fetch_add(1, Relaxed);
-        self.allocated.fetch_add(request.size as u64, Relaxed);
-        Ok(Block { address, size: request.size, zeroed: request.zeroed || zero })
+        self.allocated.fetch_add(request.size() as u64, Relaxed);
+        Ok(Block { address, size: request.size(), zeroed: request.is_zeroed() || zero })
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
@@ -210,18 +210,20 @@ unsafe impl Allocator for Guarded {
         Some(&self.upstream)
     }
 
+    fn must_stay(&self) -> bool {
+        self.ledger.any()
+    }
+
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {
         Some(self.ledger.get(address).is_some())
+    }
+
+    fn calls_out(&self) -> bool {
+        self.upstream.calls_out()
     }
 }
 
 impl Ward for Guarded {
-    fn tick(&self) {}
-
-    fn rests(&self) -> bool {
-        true
-    }
-
     fn cool(&self) {} // what is kept is never written, so a fork copies nothing
 
     fn hold(&self) {

@@ -24,7 +24,7 @@ impl Plan {
     /// The guard takes a unit of its own: a page, or a huge page where the block may lie on huge pages. Nothing where
     /// the sum would pass every address space.
     pub(super) fn new(side: Side, request: Request, unit: usize) -> Option<Self> {
-        let Request { size, align, .. } = request;
+        let (size, align) = (request.size(), request.align());
         let least = align.max(unit);
         match side {
             Side::After => {

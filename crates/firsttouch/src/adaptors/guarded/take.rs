@@ -31,8 +31,8 @@ impl Guarded {
     /// A room from the upstream, its guard inaccessible, and whether the block's pages read zero.
     pub(super) fn take(&self, request: Request) -> Result<(Room, bool), AllocError> {
         let (page, huge) = (os::page_size(), heap::huge_page());
-        let too_large = || AllocError::new(request.size, Limit::Size);
-        let small = request.size.checked_add(page).ok_or_else(too_large)? < huge;
+        let too_large = || AllocError::new(request.size(), Limit::Size);
+        let small = request.size().checked_add(page).ok_or_else(too_large)? < huge;
         let plan = Plan::new(self.options.side, request, if small { page } else { huge }).ok_or_else(too_large)?;
         let mut taken = self.ask(plan, request)?;
         if small && lies_on_huge_pages(taken.0.base) {
@@ -45,7 +45,7 @@ impl Guarded {
         unsafe {
             os::protect(room.guard, room.guard_size, false).map_err(|error| {
                 self.upstream.deallocate(pointer(room.base));
-                heap::refused(request.size, error)
+                heap::refused(request.size(), error)
             })?;
             canary::put(&room);
         }
@@ -54,11 +54,12 @@ impl Guarded {
 
     fn ask(&self, plan: Plan, request: Request) -> Result<(Room, bool), AllocError> {
         // What only an alignment needs is not made zero.
-        let zeroed = request.zeroed && plan.lead() == 0;
-        let wish = Request { size: plan.total, align: plan.align, zeroed };
-        wish.check().map_err(|error| AllocError { asked: request.size, ..error })?;
-        let block = self.upstream.allocate(wish).map_err(|error| AllocError { asked: request.size, ..error })?;
-        Ok((plan.at(block.address.as_ptr() as usize, request.size), block.zeroed))
+        let zeroed = request.is_zeroed() && plan.lead() == 0;
+        let too_large = |_| AllocError::new(request.size(), Limit::Size);
+        let wish = Request::bytes(plan.total).with_zeroed(zeroed).aligned(plan.align).map_err(too_large)?;
+        wish.check().map_err(|error| AllocError { asked: request.size(), ..error })?;
+        let block = self.upstream.allocate(wish).map_err(|error| AllocError { asked: request.size(), ..error })?;
+        Ok((plan.at(block.address.as_ptr() as usize, request.size()), block.zeroed))
     }
 
     /// Lets the upstream have a room again. Where the system does not make it accessible, it is kept for another try.

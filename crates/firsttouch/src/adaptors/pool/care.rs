@@ -4,12 +4,13 @@ use super::{Lock, Padded, Pool, Shard, os};
 use crate::allocator::Allocator;
 use crate::heap::ages::ticks_since;
 use crate::heap::bound;
-use crate::heap::caretaker::{TICK, Ward};
+use crate::heap::caretaker::{Errand, TICK, Ward};
 use crate::stats::Stats;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Bytes that a pool may hold beyond a tenth more than the most that was ever active.
+/// Bytes that a pool may hold beyond a tenth more than the most that was ever active, where it chooses itself.
 const SLACK: usize = 2 << 20;
 /// Less idle memory than this is not worth asking how much the machine has left.
 const ASK_MIN: usize = 16 << 20;
@@ -95,7 +96,8 @@ impl Pool {
         self.meter.peak_held.fetch_max(held as isize, Relaxed);
         let active = self.meter.active.load(Relaxed).max(self.meter.peak_active.load(Relaxed)).max(0) as usize;
         let allowed = active + active / 10 + SLACK;
-        let excess = held.saturating_sub(allowed).max(self.shortage(fresh, held, idle));
+        let beyond = if self.options.is_automatic() { held.saturating_sub(allowed) } else { 0 };
+        let excess = beyond.max(self.shortage(fresh, held, idle));
         if excess > 0 && idle > self.stuck.load(Relaxed) + SLACK / 8 {
             self.flush(|_| true);
             // Some more at a time, as looking for victims costs.
@@ -149,7 +151,33 @@ impl Pool {
     #[cold]
     pub(super) fn tick_if_due(&self) {
         if self.clock.is_due() {
-            self.tick();
+            self.age();
+        }
+    }
+
+    /// A tick has passed: what is too old or too much goes.
+    fn age(&self) {
+        self.look_at_bound();
+        if self.clock.tick() {
+            self.heaps.tick();
+        }
+        let now = self.heaps.epoch();
+        self.flush(|epoch| ticks_since(epoch, now) >= 2);
+        if let Some(epochs) = self.clock.decay_epochs {
+            if epochs < 2 {
+                self.flush(|_| true);
+            }
+            let gone = self.heaps.purge(epochs);
+            if gone > 0 {
+                self.heaps.lower_tops();
+            }
+            self.meter.purged.fetch_add(gone as u64, Relaxed);
+        }
+        let idle = self.heaps.held().dirty + self.cached();
+        let limit = idle_limit(self.max_idle, idle);
+        if idle > limit {
+            self.flush(|_| true);
+            self.purge_oldest(idle - limit);
         }
     }
 
@@ -200,29 +228,9 @@ pub(super) fn idle_limit(max_idle: usize, idle: usize) -> usize {
 }
 
 impl Ward for Pool {
-    fn tick(&self) {
-        self.look_at_bound();
-        if self.clock.tick() {
-            self.heaps.tick();
-        }
-        let now = self.heaps.epoch();
-        self.flush(|epoch| ticks_since(epoch, now) >= 2);
-        if let Some(epochs) = self.clock.decay_epochs {
-            if epochs < 2 {
-                self.flush(|_| true);
-            }
-            let gone = self.heaps.purge(epochs);
-            if gone > 0 {
-                self.heaps.lower_tops();
-            }
-            self.meter.purged.fetch_add(gone as u64, Relaxed);
-        }
-        let idle = self.heaps.held().dirty + self.cached();
-        let limit = idle_limit(self.max_idle, idle);
-        if idle > limit {
-            self.flush(|_| true);
-            self.purge_oldest(idle - limit);
-        }
+    fn tick(&self) -> Option<Arc<dyn Errand>> {
+        self.age();
+        None // the memory is its own
     }
 
     fn rests(&self) -> bool {

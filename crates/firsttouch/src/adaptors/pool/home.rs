@@ -35,9 +35,9 @@ impl Pool {
         let before = segment.dirty_bytes(span.start, span.len);
         // SAFETY: the caller's promise.
         unsafe {
-            if request.zeroed && before == span.bytes() {
+            if request.is_zeroed() && before == span.bytes() {
                 let page = if segment.huge { heap::huge_page() } else { os::page_size() };
-                zero::renew(span, request.size, page);
+                zero::renew(span, request.size(), page);
             }
             match strays::give_back(homes, heap, span) {
                 Ok(bytes) => {

@@ -16,19 +16,22 @@ mod shard;
 mod take;
 mod zero;
 
-use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Request};
+use crate::description::Value;
 use crate::failure;
 use crate::heap::caretaker;
 use crate::heap::heap::{self, Kind};
 use crate::layout::round_up;
 use crate::numa::homes::Homes;
 use crate::os;
+use crate::sources::Pages;
 use crate::stats::Stats;
 use crate::sync::lock::Lock;
 use crate::vm::address_map;
 use heaps::Heaps;
 use meter::Meter;
 use shard::{Recent, Shard};
+use std::any::Any;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -66,15 +69,26 @@ impl Default for Options {
 }
 
 impl Options {
-    fn expression(&self, upstream: &str) -> String {
-        let max_idle = self.max_idle.map_or("None".into(), |bytes| bytes.to_string());
-        let decay = self.decay.map_or("None".into(), |decay| format!("{:?}", decay.as_secs_f64()));
-        format!("pool({upstream}, max_idle={max_idle}, decay={decay})")
+    fn describe(&self, upstream: Description) -> Description {
+        let decay = self.decay.map_or(Value::None, |decay| Value::Seconds(decay.as_secs_f64()));
+        Description::of("pool").with(upstream).named("max_idle", self.max_idle).named("decay", decay)
+    }
+
+    /// Whether nothing is said about what may stay idle: then a pool keeps near the most that was ever active.
+    fn is_automatic(&self) -> bool {
+        let Self { max_idle, decay, .. } = Self::default();
+        (self.max_idle, self.decay) == (max_idle, decay)
     }
 }
 
 #[repr(align(128))] // two cache lines: neighbours are fetched together
 struct Padded(Lock<Shard>);
+
+/// Whether an allocator is a pool, on whatever memory.
+pub fn is_pool(allocator: &dyn Allocator) -> bool {
+    let kind: &dyn Any = allocator;
+    kind.is::<Pool>() || kind.is::<over::Over>()
+}
 
 /// See the module.
 pub struct Pool {
@@ -130,8 +144,8 @@ impl Pool {
 // SAFETY: spans are whole pages, so blocks are aligned and never overlap; they stay until given back (law 8); zeroed
 // requests are made zero below (law 2); a free takes a shard's lock and perhaps the heap's, and calls nobody (law 5).
 unsafe impl Allocator for Pool {
-    fn expression(&self) -> String {
-        self.options.expression(if self.options.huge { "pages(huge='thp')" } else { "pages(huge=False)" })
+    fn describe(&self) -> Description {
+        self.options.describe(Pages::description(self.options.huge))
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
@@ -139,7 +153,7 @@ unsafe impl Allocator for Pool {
             self.meter.failures.fetch_add(1, Relaxed);
             failure::remember(error);
         })?;
-        let kind = self.kind(request.size, request.zeroed);
+        let kind = self.kind(request.size(), request.is_zeroed());
         let recent = self.take_recent(kind, request);
         let mut told = recent.is_none(); // whether its ages, and so its dirty bytes, are true
         let mut span = match recent {
@@ -152,21 +166,21 @@ unsafe impl Allocator for Pool {
             // SAFETY: the span was just taken and is nobody else's.
             (span, told) = unsafe { self.bring_home(homes, span, request, told) };
         }
-        if request.zeroed {
+        if request.is_zeroed() {
             // SAFETY: the span was just taken and is nobody else's.
             unsafe {
                 if !told || span.dirty == span.bytes() {
                     let page = if kind == Kind::Huge { heap::huge_page() } else { os::page_size() };
-                    let again = zero::recycled(span, request.size, page);
+                    let again = zero::recycled(span, request.size(), page);
                     if again > 0 {
                         self.touched(kind, again);
                     }
                 } else if span.dirty > 0 {
-                    zero::dirty_units(span, request.size);
+                    zero::dirty_units(span, request.size());
                 }
             }
         }
-        let zeroed = request.zeroed || (told && span.dirty == 0);
+        let zeroed = request.is_zeroed() || (told && span.dirty == 0);
         // SAFETY: spans lie in mapped memory, never at zero.
         let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(span.address())) };
         Ok(Block { address, size: span.bytes(), zeroed })
@@ -195,7 +209,7 @@ unsafe impl Allocator for Pool {
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
         address_map::find(address.as_ptr() as usize)
-            .map_or(0, |(segment, start)| (segment.span_len(start) as usize) << segment.unit_shift)
+            .map_or(0, |(segment, start)| (segment.span_len(start) as usize) << segment.unit_shift())
     }
 
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
@@ -211,7 +225,7 @@ unsafe impl Allocator for Pool {
             change = (need - span.bytes()) as isize;
             self.touched(kind, fresh);
         } else if span.bytes() - need >= CUT_MIN.max(span.bytes() / 8) {
-            self.heaps.of(span).shrink(kind, span, (need >> span.segment.unit_shift).max(1) as u32);
+            self.heaps.of(span).shrink(kind, span, (need >> span.segment.unit_shift()).max(1) as u32);
             change = need.max(span.segment.unit()) as isize - span.bytes() as isize;
         }
         span.segment.set_asked(span.start, size);
@@ -237,6 +251,10 @@ unsafe impl Allocator for Pool {
 
     fn small_limit(&self) -> usize {
         SMALL_LIMIT
+    }
+
+    fn calls_out(&self) -> bool {
+        false
     }
 }
 

@@ -7,6 +7,7 @@ use crate::allocator::{AllocError, Allocator, Request};
 use crate::failure;
 use crate::heap::caretaker;
 use crate::heap::heap::{self, Heap, Kind};
+use crate::heap::purge;
 use crate::heap::region::Span;
 use crate::layout::round_up;
 use crate::numa::homes::Place;
@@ -36,19 +37,19 @@ impl Pool {
     /// The warmest span of this processor that fits.
     #[inline]
     pub(super) fn take_recent(&self, kind: Kind, request: Request) -> Option<Span> {
-        if request.size > SHARD_MAX {
+        if request.size() > SHARD_MAX {
             return None;
         }
         let mut shard = self.shard(self.here()).lock();
-        let span = shard.take(kind, request.size)?;
-        if span.address() & (request.align - 1) != 0 {
+        let span = shard.take(kind, request.size())?;
+        if span.address() & (request.align() - 1) != 0 {
             let epoch = self.heaps.epoch();
             let _ = shard.put(Recent { kind, span, epoch }); // there is room: it was just taken out
             return None;
         }
         shard.counts.recycled += 1;
         shard.counts.recycled_bytes += span.bytes() as u64;
-        self.count(&mut shard, span, request.size);
+        self.count(&mut shard, span, request.size());
         Some(span)
     }
 
@@ -64,10 +65,10 @@ impl Pool {
     /// A span from the heap of this home: free and dirty, then what other processors keep, then fresh.
     #[cold]
     pub(super) fn take_from_heap(&self, kind: Kind, request: Request) -> Result<Span, Errno> {
-        let Request { size, align, .. } = request;
+        let (size, align) = (request.size(), request.align());
         let home = self.heaps.homes.map_or(0, |homes| homes.look_here().home);
         let heap = self.heaps.at(home);
-        let span = if request.zeroed && kind == Kind::Huge && size >= RENEW_MIN {
+        let span = if request.is_zeroed() && kind == Kind::Huge && size >= RENEW_MIN {
             self.take_renewed(heap, request)?
         } else {
             let mut span = heap.take_dirty(kind, size, align)?;
@@ -98,8 +99,8 @@ impl Pool {
     /// A span of whole huge pages for a large zeroed request; what is dirty is given back first, as often as that helps.
     fn take_renewed(&self, heap: &Heap, request: Request) -> Result<Span, Errno> {
         let page = heap::huge_page();
-        let whole = round_up(request.size, page).ok_or(Errno::NO_MEMORY)?;
-        let align = request.align.max(page);
+        let whole = round_up(request.size(), page).ok_or(Errno::NO_MEMORY)?;
+        let align = request.align().max(page);
         for _ in 0..3 {
             let span = heap.take_or_grow(Kind::Huge, whole, align, false)?;
             if span.dirty == 0 {
@@ -119,12 +120,15 @@ impl Pool {
     /// After everything kept was given back, once more.
     #[cold]
     pub(super) fn retry(&self, kind: Kind, request: Request, refused: Errno) -> Result<Span, AllocError> {
+        if refused == Errno::NO_MEMORY {
+            purge::look_at_mappings();
+        }
         self.trim();
         self.heaps.unmap_clean();
         let result = if refused == Errno::UNSUPPORTED { Err(refused) } else { self.take_from_heap(kind, request) };
         result.map_err(|error| {
             self.meter.failures.fetch_add(1, Relaxed);
-            let error = heap::refused(request.size, error);
+            let error = heap::refused(request.size(), error);
             failure::remember(error);
             error
         })

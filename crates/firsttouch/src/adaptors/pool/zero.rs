@@ -45,7 +45,7 @@ pub(super) unsafe fn renew(span: Span, size: usize, page: usize) -> Option<(usiz
     if from >= to || unsafe { os::discard(from, to - from) }.is_err() {
         return None;
     }
-    let unit = |at: usize| ((at - address) >> span.segment.unit_shift) as u32;
+    let unit = |at: usize| ((at - address) >> span.segment.unit_shift()) as u32;
     span.segment.empty(span.start + unit(from), unit(to) - unit(from), CLEAN);
     Some((from, to))
 }

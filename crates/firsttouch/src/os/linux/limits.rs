@@ -53,6 +53,11 @@ pub fn address_space_limit() -> Option<usize> {
     rlimit(libc::RLIMIT_AS)
 }
 
+/// Returns the soft limit on the number of open file descriptors, if there is one.
+pub fn file_limit() -> Option<usize> {
+    rlimit(libc::RLIMIT_NOFILE)
+}
+
 fn rlimit(which: libc::__rlimit_resource_t) -> Option<usize> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel writes one rlimit.
@@ -95,6 +100,26 @@ pub fn why_refused(size: usize, error: Errno) -> Limit {
         Some(limit) if size <= total => Limit::Maps { limit },
         _ => Limit::Errno(error.0),
     }
+}
+
+/// Returns whether the process has almost as many mappings as it may have.
+pub fn mappings_are_short() -> bool {
+    const NEAR: usize = 16;
+    let Some(limit) = read_number(c"/proc/sys/vm/max_map_count") else { return false };
+    let mut lines = 0;
+    // SAFETY: the path ends in a zero byte, and the kernel writes at most the buffer's length.
+    unsafe {
+        let file = libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        if file < 0 {
+            return false;
+        }
+        let mut part = [0u8; 4096];
+        while let Ok(read @ 1..) = usize::try_from(libc::read(file, part.as_mut_ptr().cast(), part.len())) {
+            lines += part[..read].iter().filter(|&&byte| byte == b'\n').count();
+        }
+        libc::close(file);
+    }
+    lines + NEAR >= limit
 }
 
 /// Returns the total and the free memory of the machine in bytes, where there is no /proc.

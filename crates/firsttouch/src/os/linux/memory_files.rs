@@ -101,6 +101,22 @@ pub fn write_file_at(file: &File, bytes: &[u8], offset: usize) -> Result<(), Err
     std::os::unix::fs::FileExt::write_all_at(file, bytes, offset as u64).map_err(Errno::from)
 }
 
+/// Reads bytes of the file (pread(2)).
+///
+/// # Errors
+/// If the file cannot be read, or ends before.
+pub fn read_file_at(file: &File, bytes: &mut [u8], offset: usize) -> Result<(), Errno> {
+    Ok(std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset as u64)?)
+}
+
+/// Returns the size of the file: pages beyond it may be mapped, but not accessed.
+///
+/// # Errors
+/// If the system does not tell.
+pub fn file_size(file: &File) -> Result<usize, Errno> {
+    usize::try_from(file.metadata()?.len()).map_err(|_| Errno::INVALID)
+}
+
 /// Returns whether shared memory may get transparent huge pages when it asks for them.
 pub fn transparent_huge_pages_shared() -> bool {
     let setting = system_file("/sys/kernel/mm/transparent_hugepage/shmem_enabled");

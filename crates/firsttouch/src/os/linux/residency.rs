@@ -3,12 +3,12 @@
 use super::placement::move_pages;
 use super::process::page_size;
 use crate::os::inject::{Call, injected};
-use crate::os::types::{Errno, MappingText};
+use crate::os::types::{Errno, MappingText, SharedPart};
 use std::ffi::{CString, c_void};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::mem::MaybeUninit;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::os::unix::fs::MetadataExt;
 
 /// Queries the node of the page at each address (move_pages(2)). It is a negative error number if there is none:
@@ -100,14 +100,27 @@ pub fn may_ask_for_cache(path: &str, inode: u64) -> bool {
 
 /// Returns whether `address` lies in a shared mapping, which forked children write to, too; `false` if not known.
 pub fn is_shared(address: usize) -> bool {
-    let Ok(maps) = File::open("/proc/self/maps") else { return false };
-    BufReader::new(maps).lines().map_while(Result::ok).any(|line| is_shared_around(&line, address) == Some(true))
+    !shared_parts(address..address + 1).is_empty()
 }
 
-/// Returns whether a line like `7f00-7f80 rw-s ...` describes a shared mapping around `address`.
-fn is_shared_around(line: &str, address: usize) -> Option<bool> {
-    let (range, rest) = line.split_once(' ')?;
-    let (from, to) = range.split_once('-')?;
-    let bounds = [from, to].map(|text| usize::from_str_radix(text, 16).ok());
-    Some((bounds[0]?..bounds[1]?).contains(&address) && rest.as_bytes().get(3) == Some(&b's'))
+/// Returns the parts of a range that lie in shared mappings, and what they map; none if not known.
+pub fn shared_parts(range: Range<usize>) -> Vec<SharedPart> {
+    let Ok(maps) = File::open("/proc/self/maps") else { return Vec::new() };
+    BufReader::new(maps).lines().map_while(Result::ok).filter_map(|line| shared_part(&line, &range)).collect()
+}
+
+/// Returns the part of a range in the mapping that a line like `7f00-7f80 rw-s 00001000 00:05 1234 NAME` describes, if
+/// that is shared.
+fn shared_part(line: &str, range: &Range<usize>) -> Option<SharedPart> {
+    let mut fields = line.split_ascii_whitespace();
+    let (from, to) = fields.next()?.split_once('-')?;
+    let [from, to] = [from, to].map(|text| usize::from_str_radix(text, 16).ok());
+    let (from, start, end) = (from?, from?.max(range.start), to?.min(range.end));
+    if start >= end || fields.next()?.as_bytes().get(3) != Some(&b's') {
+        return None;
+    }
+    let offset = u64::from_str_radix(fields.next()?, 16).ok()?;
+    let file = format!("{} {}", fields.next()?, fields.next()?);
+    let byte = |address: usize| offset + (address - from) as u64;
+    Some(SharedPart { file, bytes: byte(start)..byte(end) })
 }

@@ -8,6 +8,7 @@ mod mapped;
 mod nodes;
 mod prefault;
 
+use crate::description::{Argument, Description, Value, separated};
 use crate::failure::{self, AllocError, Limit};
 use crate::numa::policy::{Orders, Policy};
 use crate::os;
@@ -50,24 +51,33 @@ impl Default for Placement {
     }
 }
 
+impl Placement {
+    /// What is asked for, as arguments of `pages`.
+    pub fn arguments(&self) -> Vec<Argument> {
+        let huge = match self.pages.as_slice() {
+            [] => Value::Flag(false),
+            [one] => one.value(),
+            many => Value::Several(many.iter().map(Page::value).collect()),
+        };
+        let populate = match self.populate {
+            Populate::No => Value::Flag(false),
+            Populate::Best => Value::Flag(true),
+            Populate::Threads(threads) => Value::Number(threads),
+        };
+        let described = Description::of("pages")
+            .named("huge", huge)
+            .named("populate", populate)
+            .named("lock", self.lock)
+            .named("numa", self.policy.map(|policy| policy.to_string()))
+            .named("strict", self.strict)
+            .named("progress", self.progress);
+        described.arguments.unwrap_or_default()
+    }
+}
+
 impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let python = |value: bool| if value { "True" } else { "False" };
-        match self.pages.as_slice() {
-            [] => write!(f, "huge=False")?,
-            [one] => write!(f, "huge={one}")?,
-            many => write!(f, "huge=({})", many.iter().map(Page::to_string).collect::<Vec<_>>().join(", "))?,
-        }
-        match self.populate {
-            Populate::No => write!(f, ", populate=False")?,
-            Populate::Best => write!(f, ", populate=True")?,
-            Populate::Threads(threads) => write!(f, ", populate={threads}")?,
-        }
-        match self.policy {
-            None => write!(f, ", lock={}, numa=None", python(self.lock))?,
-            Some(policy) => write!(f, ", lock={}, numa='{policy}'", python(self.lock))?,
-        }
-        write!(f, ", strict={}, progress={}", python(self.strict), python(self.progress))
+        separated(f, &self.arguments())
     }
 }
 

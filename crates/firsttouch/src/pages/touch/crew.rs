@@ -46,6 +46,23 @@ pub unsafe fn make_real(job: Job, go_on: GoOn<'_>) -> Result<Done, Errno> {
     let away = job.processors.filter(|set| os::thread_processors().is_ok_and(|here| !here.without(set).is_empty()));
     let first = usize::from(away.is_none());
     let mut stopped = false;
+    let mut asked = Instant::now();
+    let mut ask = || {
+        if asked.elapsed() >= ASK {
+            asked = Instant::now();
+            stopped |= !go_on(pieces.done());
+        }
+        !stopped
+    };
+    if threads == first {
+        pieces.work(0, &mut ask); // alone, without what a scope would take of memory
+        let by_kernel = pieces.outcome();
+        return if stopped {
+            Err(Errno::INTERRUPTED)
+        } else {
+            by_kernel.map(|by_kernel| Done { threads: 1, by_kernel })
+        };
+    }
     let started = thread::scope(|scope| {
         let mut helpers = 0;
         for worker in first..threads {
@@ -63,14 +80,6 @@ pub unsafe fn make_real(job: Job, go_on: GoOn<'_>) -> Result<Done, Errno> {
             }
             helpers += 1;
         }
-        let mut asked = Instant::now();
-        let mut ask = || {
-            if asked.elapsed() >= ASK {
-                asked = Instant::now();
-                stopped |= !go_on(pieces.done());
-            }
-            !stopped
-        };
         let alone = threads - first - helpers;
         if first == 1 {
             pieces.work(0, &mut ask);

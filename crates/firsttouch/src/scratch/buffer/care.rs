@@ -7,8 +7,9 @@ use super::super::space::Space;
 use super::options::Sizes;
 use super::state::State;
 use super::{Buffer, Chunks, Source, Storage};
-use crate::heap::caretaker::{self, Ward};
+use crate::heap::caretaker::{self, Errand, Ward};
 use crate::sync::brief_lock::Guard;
+use std::sync::Arc;
 
 /// Ticks of the caretaker that a chunk stays unused before it goes.
 const PATIENCE: u8 = 10;
@@ -22,6 +23,11 @@ impl State {
             return self.spaces.count() > 1 || self.chunks > KEPT * sizes.chunk;
         }
         self.chunks > self.allowed(sizes, 0)
+    }
+
+    /// Whether [`State::remove_excess`] would find a chunk.
+    fn has_excess(&self, sizes: &Sizes, patience: u8) -> bool {
+        self.is_excessive(sizes) && self.spaces.iter().any(|space| space.blocks == 0 && space.quiet >= patience)
     }
 
     /// Takes out an empty chunk that is too much and stayed unused for so many ticks: the largest goes first, but the
@@ -47,6 +53,14 @@ impl Buffer {
         }
     }
 
+    fn me(&self) -> Option<Arc<dyn Errand>> {
+        self.me.upgrade().map(|me| me as Arc<dyn Errand>)
+    }
+
+    fn calls_out(&self) -> bool {
+        matches!(&self.source, Source::Chunks(Chunks { upstream, .. }) if upstream.calls_out())
+    }
+
     fn give_back_excess(&self, sizes: &Sizes, patience: u8) {
         loop {
             let Some(space) = self.state.lock().remove_excess(sizes, patience) else { return };
@@ -64,11 +78,19 @@ impl Buffer {
     }
 }
 
-impl Ward for Buffer {
-    fn tick(&self) {
+impl Errand for Buffer {
+    fn run(&self, all: bool) {
         let Source::Chunks(Chunks { sizes, .. }) = &self.source else { return };
-        self.state.lock().spaces.age();
-        self.give_back_excess(sizes, PATIENCE);
+        if all { self.give_back_all() } else { self.give_back_excess(sizes, PATIENCE) }
+    }
+}
+
+impl Ward for Buffer {
+    fn tick(&self) -> Option<Arc<dyn Errand>> {
+        let Source::Chunks(Chunks { sizes, .. }) = &self.source else { return None };
+        let mut state = self.state.lock();
+        state.spaces.age();
+        if state.has_excess(sizes, PATIENCE) { self.me() } else { None }
     }
 
     fn rests(&self) -> bool {
@@ -78,7 +100,13 @@ impl Ward for Buffer {
     }
 
     fn cool(&self) {
-        self.give_back_all();
+        if !self.calls_out() {
+            self.give_back_all();
+        }
+    }
+
+    fn errand(&self) -> Option<Arc<dyn Errand>> {
+        if self.calls_out() { self.me() } else { None }
     }
 
     fn hold(&self) {

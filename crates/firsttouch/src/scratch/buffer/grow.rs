@@ -31,16 +31,16 @@ impl Buffer {
     /// Takes a chunk from the upstream and a block from that.
     #[cold]
     pub(super) fn grow(&self, from: &Chunks, wish: Wish) -> Result<Taken, Refused> {
-        let wanted = self.state.lock().next_chunk(&from.sizes, wish.request.size).ok_or(Refused::Crowded)?;
-        let space = match self.chunk(from, wanted, wish.request.size) {
-            Err(_) if wanted > from.sizes.chunk => self.chunk(from, from.sizes.chunk, wish.request.size)?,
+        let wanted = self.state.lock().next_chunk(&from.sizes, wish.request.size()).ok_or(Refused::Crowded)?;
+        let space = match self.chunk(from, wanted, wish.request.size()) {
+            Err(_) if wanted > from.sizes.chunk => self.chunk(from, from.sizes.chunk, wish.request.size())?,
             other => other?,
         };
         let mut state = self.state.lock();
         if !state.spaces.make_room() {
             drop(state);
             self.give_back(space);
-            return Err(AllocError::new(wish.request.size, Limit::Upstream).into());
+            return Err(AllocError::new(wish.request.size(), Limit::Upstream).into());
         }
         state.spaces.insert(space);
         let (taken, alone) = (state.serve(wish, false), state.spaces.count() == 1);
@@ -48,13 +48,14 @@ impl Buffer {
         if !alone {
             caretaker::ensure(); // where there is none, the end of the last scope gives back
         }
-        Ok(taken.ok_or(AllocError::new(wish.request.size, Limit::Size))?)
+        Ok(taken.ok_or(AllocError::new(wish.request.size(), Limit::Size))?)
     }
 
     /// A chunk of `size` bytes that nobody knows yet, and counts.
     fn chunk(&self, from: &Chunks, size: usize, asked: usize) -> Result<Box<Space>, Refused> {
         self.charge(&from.sizes, size, asked)?.chunks += size;
-        let space = from.upstream.allocate(Request { size, align: CHUNK_ALIGN, zeroed: false }).and_then(|block| {
+        let request = Request::bytes(size).aligned(CHUNK_ALIGN).map_err(|_| AllocError::new(asked, Limit::Size));
+        let space = request.and_then(|request| from.upstream.allocate(request)).and_then(|block| {
             // SAFETY: the block was just taken, has that size, and goes back only once no block lies on it.
             let space = unsafe { Space::new(block.address, size, block.zeroed, from.options.debug) };
             space.map(Box::new).ok_or_else(|| {

@@ -31,8 +31,8 @@ impl Buffer {
     /// Takes a large block.
     pub(super) fn take_large(&self, from: &Chunks, slot: Slot, request: Request, site: u64) -> Result<Block, Refused> {
         let Chunks { upstream, sizes, large: list, .. } = from;
-        let size = counted(request.size);
-        let mut state = self.charge(sizes, size, request.size)?;
+        let size = counted(request.size());
+        let mut state = self.charge(sizes, size, request.size())?;
         let (place, peak) = (state.place(slot), state.peak);
         state.came(place, size);
         drop(state);
@@ -43,7 +43,7 @@ impl Buffer {
         let listed = block.and_then(|block| {
             let block = Block { size: block.size.min(size), ..block }; // what is beyond was not charged
             let note = Large { usable: block.size, place, site, released: false };
-            list.enter(block.address, request.size, note).inspect_err(|_| {
+            list.enter(block.address, request.size(), note).inspect_err(|_| {
                 // SAFETY: the block was just taken, and nobody knows it.
                 unsafe { upstream.deallocate(block.address) };
             })?;
@@ -63,7 +63,7 @@ impl Buffer {
                 state.peak = peak.max(state.used); // it never lived
             }
         }
-        Ok(listed.map_err(|error| AllocError { asked: request.size, ..error })?)
+        Ok(listed.map_err(|error| AllocError { asked: request.size(), ..error })?)
     }
 
     /// Makes `more` bytes count as held, unless that passes the limit; idle chunks go first. The state is still locked.

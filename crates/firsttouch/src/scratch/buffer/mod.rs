@@ -22,7 +22,7 @@ pub use options::{BadOptions, Options};
 use state::{State, Wish};
 use std::any::Any;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Chunks from an upstream.
 struct Chunks {
@@ -52,6 +52,7 @@ enum Source {
 
 /// See the module.
 pub struct Buffer {
+    me: Weak<Self>,
     state: BriefLock<State>,
     source: Source,
 }
@@ -92,7 +93,7 @@ impl Buffer {
     }
 
     fn enter(state: State, source: Source) -> Arc<Self> {
-        let buffer = Arc::new(Self { state: BriefLock::new(state), source });
+        let buffer = Arc::new_cyclic(|me| Self { me: me.clone(), state: BriefLock::new(state), source });
         let address: *const Self = Arc::as_ptr(&buffer);
         // SAFETY: the buffer stays where it is until it is dropped, which leaves the caretaker.
         unsafe { caretaker::enter(address) };
@@ -112,7 +113,7 @@ impl Buffer {
     fn full(&self, state: &State, request: Request) -> Refused {
         let gap = state.spaces.iter().map(Space::gap).max().unwrap_or(0);
         let (capacity, used, blocks) = (state.held, state.used, state.blocks.min(u32::MAX as usize) as u32);
-        AllocError::new(request.size, Limit::Full { capacity, used, gap, blocks }).into()
+        AllocError::new(request.size(), Limit::Full { capacity, used, gap, blocks }).into()
     }
 
     /// Serves a request that no space had room for at once, or says why not.
@@ -120,7 +121,7 @@ impl Buffer {
     fn serve(&self, wish: Wish) -> Result<Taken, Refused> {
         let mut state = self.state.lock();
         if state.closed {
-            return Err(AllocError::new(wish.request.size, Limit::Forked).into());
+            return Err(AllocError::new(wish.request.size(), Limit::Forked).into());
         }
         match &self.source {
             Source::Storage(_) => state.serve(wish, true).ok_or_else(|| self.full(&state, wish.request)),

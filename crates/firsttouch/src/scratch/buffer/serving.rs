@@ -5,7 +5,7 @@ use super::super::space::granules;
 use super::large::Large;
 use super::state::Wish;
 use super::{Buffer, Chunks, Source, Storage};
-use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::failure;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -46,25 +46,25 @@ unsafe impl Backing for Buffer {
         }
         let site = self.site();
         if let Source::Chunks(from) = &self.source
-            && request.size.max(request.align) > from.sizes.bumped
+            && request.size().max(request.align()) > from.sizes.bumped
         {
             return self.take_large(from, slot, request, site).map_err(remembered);
         }
-        let Some(need) = granules(request.size) else {
-            return Err(remembered(AllocError::new(request.size, Limit::Size).into()));
+        let Some(need) = granules(request.size()) else {
+            return Err(remembered(AllocError::new(request.size(), Limit::Size).into()));
         };
         // Field by field: a copy of the whole request would wait for the caller's stores.
-        let taken = self.state.lock().take(slot, need, request.align, site);
+        let taken = self.state.lock().take(slot, need, request.align(), site);
         let taken = match taken {
             Some(taken) => taken,
             None => self.serve_otherwise(Wish { slot, request, need, site }).map_err(remembered)?,
         };
-        let dirty = taken.dirty.min(request.size);
-        if request.zeroed && dirty > 0 {
+        let dirty = taken.dirty.min(request.size());
+        if request.is_zeroed() && dirty > 0 {
             // SAFETY: the block was just taken, and nobody uses it yet.
             unsafe { taken.address.write_bytes(0, dirty) };
         }
-        Ok(Block { address: taken.address, size: taken.size, zeroed: request.zeroed || dirty == 0 })
+        Ok(Block { address: taken.address, size: taken.size, zeroed: request.is_zeroed() || dirty == 0 })
     }
 
     #[inline]
@@ -118,7 +118,7 @@ unsafe impl Backing for Buffer {
         if let (Source::Chunks(Chunks { large, .. }), Some(place)) = (&self.source, place) {
             large.each(|address, large| {
                 if large.place == place && !large.released {
-                    list.push(Survivor { address, size: large.usable, site: large.site });
+                    Survivor { address, size: large.usable, site: large.site }.join(&mut list);
                 }
             });
         }
@@ -191,17 +191,16 @@ unsafe impl Backing for Buffer {
         matches!(&self.source, Source::Chunks(Chunks { upstream, .. }) if upstream.in_segments())
     }
 
-    fn expression(&self) -> String {
-        let flag = |is| if is { "True" } else { "False" };
+    fn describe(&self) -> Description {
         match &self.source {
-            Source::Chunks(Chunks { upstream, options, .. }) => format!(
-                "ScratchBuffer({}, upstream={}, limit={}, debug={})",
-                options.chunk_size,
-                upstream.expression(),
-                options.limit.map_or("None".into(), |bytes| bytes.to_string()),
-                flag(options.debug)
-            ),
-            Source::Storage(Storage { size, debug, .. }) => format!("FixedBuffer({size}, debug={})", flag(*debug)),
+            Source::Chunks(Chunks { upstream, options, .. }) => Description::of("ScratchBuffer")
+                .with(options.chunk_size)
+                .named("upstream", upstream.describe())
+                .named("limit", options.limit)
+                .named("debug", options.debug),
+            Source::Storage(Storage { size, debug, .. }) => {
+                Description::of("FixedBuffer").with(*size).named("debug", *debug)
+            }
         }
     }
 }

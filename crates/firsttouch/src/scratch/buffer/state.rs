@@ -64,7 +64,7 @@ impl State {
 
     /// The same for a request as a whole. `thoroughly`: every hole is looked at.
     pub(super) fn serve(&mut self, wish: Wish, thoroughly: bool) -> Option<Taken> {
-        self.take_one(wish.slot, wish.need, wish.request.align, wish.site, thoroughly)
+        self.take_one(wish.slot, wish.need, wish.request.align(), wish.site, thoroughly)
     }
 
     #[inline]
@@ -138,7 +138,7 @@ impl State {
         for space in self.spaces.iter().filter(|space| space.blocks > 0) {
             space.walk(|address, size, owner| {
                 if owner.slot == place {
-                    list.push(Survivor { address, size, site: owner.site });
+                    Survivor { address, size, site: owner.site }.join(list);
                 }
                 list.len() < blocks
             });

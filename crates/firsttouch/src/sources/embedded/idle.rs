@@ -5,8 +5,9 @@
 
 use super::{Embedded, Library};
 use crate::allocator::Allocator;
-use crate::heap::caretaker::Ward;
+use crate::heap::caretaker::{Errand, Ward};
 use crate::os;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Ticks of the caretaker in a window.
@@ -77,11 +78,12 @@ impl<L: Library> Embedded<L> {
 }
 
 impl<L: Library> Ward for Embedded<L> {
-    fn tick(&self) {
+    fn tick(&self) -> Option<Arc<dyn Errand>> {
         self.idle.look_at_bound();
         if (self.idle.ticks.fetch_add(1, Relaxed) + 1).is_multiple_of(WINDOW) {
             self.look();
         }
+        None // the memory is its own
     }
 
     fn rests(&self) -> bool {

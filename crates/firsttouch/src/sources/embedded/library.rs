@@ -10,8 +10,8 @@ use std::sync::{Arc, OnceLock};
 /// # Safety
 /// An implementation keeps the laws of [`Allocator`], on memory of the space that it was started with.
 pub unsafe trait Library: Sized + Send + Sync + 'static {
-    /// The expression that names it.
-    const EXPRESSION: &str;
+    /// The function that makes it.
+    const NAME: &'static str;
     /// Bytes that are opened and closed together.
     const UNIT: usize;
     /// The largest alignment that it serves on its memory.

@@ -8,7 +8,7 @@ mod idle;
 mod library;
 mod pages;
 
-use crate::allocator::{AllocError, Allocator, Block, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::failure;
 use crate::heap::caretaker;
 use crate::heap::heap::{self, Heap};
@@ -111,9 +111,9 @@ impl<L: Library> Embedded<L> {
         // SAFETY: the block was just given.
         let size = unsafe { L::usable(address.as_ptr()) };
         counts.allocations += 1;
-        counts.allocated_bytes += request.size as u64;
+        counts.allocated_bytes += request.size() as u64;
         self.gate.note(&mut counts, size as isize);
-        Some(Block { address, size, zeroed: request.zeroed })
+        Some(Block { address, size, zeroed: request.is_zeroed() })
     }
 
     /// A second try, with more room, or with what was idle.
@@ -122,7 +122,7 @@ impl<L: Library> Embedded<L> {
         if self.space.take_refusal().is_none() {
             let one = L::one().get()?;
             let _one_at_a_time = self.purging.lock();
-            L::grow(one, request.size + request.align);
+            L::grow(one, request.size() + request.align());
         } else {
             self.purge();
         }
@@ -142,13 +142,13 @@ impl<L: Library> Embedded<L> {
 // SAFETY: the other allocator keeps the promises (see `Library`), on memory of ours; spans of its own are whole pages,
 // fresh ones read zero, and an address knows which of the two it is (law 4).
 unsafe impl<L: Library> Allocator for Embedded<L> {
-    fn expression(&self) -> String {
-        L::EXPRESSION.into()
+    fn describe(&self) -> Description {
+        Description::of(L::NAME)
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         request.check().map_err(|error| self.failed(error))?;
-        if request.size >= OWN_PAGES || request.align > L::MAX_ALIGN {
+        if request.size() >= OWN_PAGES || request.align() > L::MAX_ALIGN {
             return self.serve_pages(request);
         }
         let Some(block) = self.serve(request).or_else(|| self.serve_again(request)) else {
@@ -230,5 +230,9 @@ unsafe impl<L: Library> Allocator for Embedded<L> {
 
     fn in_segments(&self) -> bool {
         true
+    }
+
+    fn calls_out(&self) -> bool {
+        false
     }
 }

@@ -11,21 +11,21 @@ impl<L: Library> Embedded<L> {
     /// Pages of their own, fresh from the system.
     pub(super) fn serve_pages(&self, request: Request) -> Result<Block, AllocError> {
         let page = heap::huge_page();
-        let whole = round_up(request.size, page).unwrap_or(request.size);
-        let take = || self.pages.take_or_grow(Kind::Huge, whole, request.align.max(page), false);
+        let whole = round_up(request.size(), page).unwrap_or(request.size());
+        let take = || self.pages.take_or_grow(Kind::Huge, whole, request.align().max(page), false);
         let again = |_| {
             self.trim();
             self.pages.unmap_clean();
             take()
         };
-        let span = take().or_else(again).map_err(|error| self.failed(heap::refused(request.size, error)))?;
+        let span = take().or_else(again).map_err(|error| self.failed(heap::refused(request.size(), error)))?;
         // SAFETY: spans lie in mapped memory, never at zero.
         let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(span.address())) };
-        if request.zeroed && span.dirty > 0 {
+        if request.is_zeroed() && span.dirty > 0 {
             // SAFETY: the span was just taken; it is dirty where the system once refused to take pages back.
-            unsafe { address.write_bytes(0, request.size) };
+            unsafe { address.write_bytes(0, request.size()) };
         }
-        Ok(Block { address, size: span.bytes(), zeroed: request.zeroed || span.dirty == 0 })
+        Ok(Block { address, size: span.bytes(), zeroed: request.is_zeroed() || span.dirty == 0 })
     }
 
     /// Whether the block has pages of its own.

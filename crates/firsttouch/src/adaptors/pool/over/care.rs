@@ -3,28 +3,54 @@
 use super::super::care::idle_limit;
 use super::Over;
 use crate::allocator::Allocator;
-use crate::heap::caretaker::{self, Ward};
+use crate::heap::caretaker::{self, Errand, Ward};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl Over {
     /// Does the caretaker's work where there is no caretaker.
     #[cold]
     pub(super) fn tick_if_due(&self) {
-        if self.clock.is_due() {
-            self.tick();
+        if self.clock.is_due() && self.advance() {
+            self.run(false);
         }
     }
 }
 
-impl Ward for Over {
-    fn tick(&self) {
+impl Over {
+    /// A tick has passed; whether anything is to go back.
+    fn advance(&self) -> bool {
         let step = u32::from(self.clock.tick());
-        let now = self.epoch.fetch_add(step, Relaxed).wrapping_add(step);
-        if let Some(epochs) = self.clock.decay_epochs {
-            self.give_back_while(|epoch, _| now.wrapping_sub(epoch) >= epochs.into());
+        self.epoch.fetch_add(step, Relaxed);
+        let (bytes, oldest) = {
+            let state = self.state.lock();
+            (state.shelf.bytes, state.shelf.oldest())
+        };
+        oldest.is_some_and(|epoch| self.is_old(epoch)) || bytes > idle_limit(self.max_idle, bytes)
+    }
+
+    /// Whether what was freed in `epoch` has decayed.
+    fn is_old(&self, epoch: u32) -> bool {
+        let age = self.epoch.load(Relaxed).wrapping_sub(epoch);
+        self.clock.decay_epochs.is_some_and(|epochs| age >= epochs.into())
+    }
+}
+
+impl Errand for Over {
+    fn run(&self, all: bool) {
+        if all {
+            self.trim();
+            return;
         }
+        self.give_back_while(|epoch, _| self.is_old(epoch));
         let limit = idle_limit(self.max_idle, self.state.lock().shelf.bytes);
         self.give_back_while(|_, bytes| bytes > limit);
+    }
+}
+
+impl Ward for Over {
+    fn tick(&self) -> Option<Arc<dyn Errand>> {
+        if self.advance() { self.me.upgrade().map(|me| me as Arc<dyn Errand>) } else { None }
     }
 
     fn rests(&self) -> bool {
@@ -33,7 +59,13 @@ impl Ward for Over {
     }
 
     fn cool(&self) {
-        self.trim();
+        if !self.upstream.calls_out() {
+            self.trim();
+        }
+    }
+
+    fn errand(&self) -> Option<Arc<dyn Errand>> {
+        if self.upstream.calls_out() { self.me.upgrade().map(|me| me as Arc<dyn Errand>) } else { None }
     }
 
     fn hold(&self) {

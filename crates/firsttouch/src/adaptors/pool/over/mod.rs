@@ -10,7 +10,7 @@ mod state;
 
 use super::care::Clock;
 use super::{Options, Pool, SMALL_LIMIT};
-use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::failure;
 use crate::heap::caretaker;
 use crate::heap::ledger::Ledger;
@@ -21,8 +21,8 @@ use crate::sync::lock::Lock;
 use shelf::Idle;
 use state::State;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 
 /// Bytes that may be held beyond a tenth more than the most that was ever active.
 const SLACK: usize = 2 << 20;
@@ -38,7 +38,8 @@ struct Living {
 }
 
 /// See the module.
-struct Over {
+pub(super) struct Over {
+    me: Weak<Self>,
     upstream: Arc<dyn Allocator>,
     options: Options,
     max_idle: usize,
@@ -61,7 +62,8 @@ impl Pool {
     /// A pool over `upstream`, which brings the memory in. (Over pages, [`Pool::new`] does more with them.)
     pub fn over(upstream: Arc<dyn Allocator>, options: Options) -> Arc<dyn Allocator> {
         let homes = Homes::of_the_machine().filter(|_| !home::is_placed(&*upstream));
-        let pool = Arc::new(Over {
+        let pool = Arc::new_cyclic(|me| Over {
+            me: me.clone(),
             upstream,
             options,
             max_idle: options.max_idle.unwrap_or(os::memory_total() / 4),
@@ -85,7 +87,7 @@ impl Over {
     /// A block from the shelf.
     fn recycle(&self, request: Request) -> Option<Idle> {
         let home = self.home();
-        let take = || self.state.lock().shelf.take(home, request.size, request.align);
+        let take = || self.state.lock().shelf.take(home, request.size(), request.align());
         let mut idle = take()?;
         while self.homes.is_some_and(|homes| !self.is_at_home(homes, &mut idle)) {
             self.give_back(idle);
@@ -94,24 +96,24 @@ impl Over {
         let mut state = self.state.lock();
         state.counts.recycled += 1;
         state.counts.recycled_bytes += idle.size as u64;
-        state.came(request.size, idle.size);
+        state.came(request.size(), idle.size);
         Some(idle)
     }
 
     /// A block from the upstream, and whether it reads zero; where it has none, once more after all that is idle went back.
     fn fresh(&self, request: Request) -> Result<(Idle, bool), AllocError> {
-        let slot = self.state.lock().shelf.admit().ok_or(AllocError::new(request.size, Limit::Upstream))?;
+        let slot = self.state.lock().shelf.admit().ok_or(AllocError::new(request.size(), Limit::Upstream))?;
         let again = |_| {
             self.trim();
             self.upstream.allocate(request)
         };
         let block = self.upstream.allocate(request).or_else(again).map_err(|error| {
             self.state.lock().shelf.dismiss(slot);
-            AllocError { asked: request.size, ..error }
+            AllocError { asked: request.size(), ..error }
         })?;
         let mut state = self.state.lock();
         state.counts.first_touched_small_bytes += block.size as u64;
-        state.came(request.size, block.size);
+        state.came(request.size(), block.size);
         drop(state);
         let idle = Idle {
             address: block.address.as_ptr() as usize,
@@ -133,8 +135,12 @@ impl Over {
         state.shelf.put(Idle { address: address.as_ptr() as usize, size: usable, epoch, slot, home, seen });
     }
 
-    /// Gives idle blocks back while what is held passes what the most ever active explains.
+    /// Gives idle blocks back while what is held passes what the most ever active explains, unless the options say what
+    /// may be idle.
     fn make_room(&self) {
+        if !self.options.is_automatic() {
+            return;
+        }
         loop {
             let mut state = self.state.lock();
             let most = state.counts.peak_active;
@@ -178,8 +184,8 @@ fn pointer(address: usize) -> NonNull<u8> {
 
 // SAFETY: blocks are the upstream's, handed out whole, and to one at a time: they leave the shelf first.
 unsafe impl Allocator for Over {
-    fn expression(&self) -> String {
-        self.options.expression(&self.upstream.expression())
+    fn describe(&self) -> Description {
+        self.options.describe(self.upstream.describe())
     }
 
     fn upstream(&self) -> Option<&Arc<dyn Allocator>> {
@@ -200,14 +206,14 @@ unsafe impl Allocator for Over {
         };
         let address = pointer(idle.address);
         let Idle { size: usable, slot, home, seen, .. } = idle;
-        let living = Living { asked: request.size, usable, slot, home, seen };
-        if let Err(error) = self.ledger.enter(address, request.size, living) {
+        let living = Living { asked: request.size(), usable, slot, home, seen };
+        if let Err(error) = self.ledger.enter(address, request.size(), living) {
             self.put(address, living);
             return Err(refused(error));
         }
-        if request.zeroed && !zero {
+        if request.is_zeroed() && !zero {
             // SAFETY: the block was just taken, and nobody uses it yet.
-            unsafe { address.write_bytes(0, request.size) };
+            unsafe { address.write_bytes(0, request.size()) };
         }
         if recycled.is_none() {
             self.make_room();
@@ -215,7 +221,7 @@ unsafe impl Allocator for Over {
                 self.tick_if_due();
             }
         }
-        Ok(Block { address, size: idle.size, zeroed: request.zeroed || zero })
+        Ok(Block { address, size: idle.size, zeroed: request.is_zeroed() || zero })
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
@@ -270,5 +276,9 @@ unsafe impl Allocator for Over {
 
     fn small_limit(&self) -> usize {
         SMALL_LIMIT
+    }
+
+    fn calls_out(&self) -> bool {
+        self.upstream.calls_out()
     }
 }

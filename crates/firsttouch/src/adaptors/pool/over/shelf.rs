@@ -133,6 +133,11 @@ impl Shelf {
         self.bytes += idle.size;
     }
 
+    /// When the block was freed that has been here longest.
+    pub(super) fn oldest(&self) -> Option<u32> {
+        (self.oldest != NONE).then(|| self.slots[self.oldest as usize].idle.epoch)
+    }
+
     /// The block of `home` freed last among those that hold `size` bytes at `align` and waste at most an eighth.
     pub(super) fn take(&mut self, home: u8, size: usize, align: usize) -> Option<Idle> {
         let most = size + size / 8;

@@ -1,0 +1,64 @@
+//! What is wrong with an expression, and where.
+
+use std::fmt::{self, Display, Write};
+
+/// The most characters of an expression that a message repeats.
+const SHOWN: usize = 200;
+/// The most characters of what follows an error.
+const REST: usize = 40;
+
+/// Text that is not an allocator expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    message: String,
+}
+
+impl ParseError {
+    pub(super) fn empty() -> Self {
+        Self { message: "the allocator expression is empty".into() }
+    }
+
+    /// `why` `text` is no expression, seen at byte `at`.
+    pub(super) fn at(text: &str, at: usize, why: impl Display) -> Self {
+        let (before, rest) = text.split_at(at);
+        let line = before.matches('\n').count() + 1;
+        let column = before.chars().rev().take_while(|&c| c != '\n').count() + 1;
+        let mut message =
+            format!("{} is not an allocator expression: {why}, at character {column}", quoted(text, SHOWN));
+        if text.contains('\n') {
+            let _ = write!(message, " of line {line}");
+        }
+        let rest = rest.lines().next().unwrap_or_default();
+        match rest.is_empty() {
+            true => message.push_str(", the end"),
+            false => _ = write!(message, ", before {}", quoted(rest, REST)),
+        }
+        Self { message }
+    }
+}
+
+impl Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+/// `text` between single quotes, cut after `most` characters, with whatever can't be printed escaped.
+pub fn quoted(text: &str, most: usize) -> String {
+    let mut out = String::from("'");
+    for (index, c) in text.chars().enumerate() {
+        match c {
+            _ if index == most => {
+                out.push_str("...");
+                break;
+            }
+            '\'' | '\\' => out.extend(['\\', c]),
+            _ if c.is_control() => out.extend(c.escape_default()),
+            _ => out.push(c),
+        }
+    }
+    out.push('\'');
+    out
+}

@@ -1,0 +1,161 @@
+//! Allocator expressions: `limited(pool(pages(huge="2M")), "4 GiB")`.
+//!
+//! The grammar is the same on the command line and in every language. An expression is parsed and never evaluated: a
+//! name, and between parentheses arguments that are numbers, text, `None`, `True`, `False`, other expressions, and
+//! tuples of these. A bare name is a call without arguments; `ft.` or `firsttouch.` may stand before it.
+//!
+//! [`parse`] turns text into an [`Expression`]. What its names mean is decided by whoever builds allocators from it.
+
+mod error;
+mod lexer;
+mod literal;
+mod parser;
+mod suggestion;
+
+pub use error::{ParseError, quoted};
+pub use parser::parse;
+pub use suggestion::did_you_mean;
+
+/// A call of a factory: its name, and what it is given.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expression {
+    /// The factory's name, without the package's.
+    pub name: String,
+    /// Arguments by position.
+    pub arguments: Vec<Value>,
+    /// Arguments by name, in their order.
+    pub named: Vec<(String, Value)>,
+}
+
+/// An argument.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// `None`
+    None,
+    /// `True` or `False`
+    Bool(bool),
+    /// An integer.
+    Integer(i128),
+    /// A number with a fraction or an exponent.
+    Float(f64),
+    /// Text between quotes.
+    Text(String),
+    /// Values between parentheses.
+    Tuple(Vec<Self>),
+    /// Another allocator.
+    Allocator(Expression),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Value::{Allocator, Bool, Float, Integer, None, Text, Tuple};
+    use super::{Expression, Value, parse};
+
+    fn call(name: &str, arguments: Vec<Value>, named: Vec<(&str, Value)>) -> Expression {
+        let named = named.into_iter().map(|(name, value)| (name.into(), value)).collect();
+        Expression { name: name.into(), arguments, named }
+    }
+
+    fn says(text: &str, expected: &str) {
+        let error = parse(text).expect_err(text).to_string();
+        assert!(error.contains(expected), "{text}: {error}");
+        assert!(error.len() < 700, "{text}: {} characters", error.len());
+    }
+
+    #[test]
+    fn calls_and_bare_names() {
+        for text in ["pool", "pool()", " pool ( ) ", "ft.pool", "firsttouch.pool()", "pool(\n  # nothing\n)"] {
+            assert_eq!(parse(text).unwrap(), call("pool", vec![], vec![]), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_kind_of_argument() {
+        let text = "f(1, -2, +3, 0x10_000, 1_000, 0b101, 0o17, 1.5, 1e9, .5, -1.5e-3, None, True, False, 'a', \"b\", (), \
+                    (1,), ('2M', 'thp'), (7), pool, ft.pages('thp'), x=1, y=pool(),)";
+        let numbers = [1, -2, 3, 0x10_000, 1000, 5, 15].map(Integer);
+        let mut expected: Vec<Value> = numbers.into();
+        expected.extend([1.5, 1e9, 0.5, -1.5e-3].map(Float));
+        expected.extend([None, Bool(true), Bool(false), Text("a".into()), Text("b".into()), Tuple(vec![])]);
+        expected.extend([Tuple(vec![Integer(1)]), Tuple(vec![Text("2M".into()), Text("thp".into())]), Integer(7)]);
+        expected.push(Allocator(call("pool", vec![], vec![])));
+        expected.push(Allocator(call("pages", vec![Text("thp".into())], vec![])));
+        let named = vec![("x", Integer(1)), ("y", Allocator(call("pool", vec![], vec![])))];
+        assert_eq!(parse(text).unwrap(), call("f", expected, named));
+    }
+
+    #[test]
+    fn text_and_its_escapes() {
+        for (text, expected) in [
+            (r"'4 GiB'", "4 GiB"),
+            (r#""it's""#, "it's"),
+            (r"'it\'s'", "it's"),
+            (r"'\\ \n \t \x41 \u00fc \U0001F600'", "\\ \n \t A ü 😀"),
+            ("'ü'", "ü"),
+        ] {
+            assert_eq!(parse(&format!("f({text})")).unwrap().arguments, [Text(expected.into())], "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_and_where() {
+        let value = "expected a number, a string, None, True, False or an allocator";
+        for (text, expected) in [
+            ("", "the allocator expression is empty"),
+            (" \n", "the allocator expression is empty"),
+            ("pool(", "'(' is never closed, at character 5, before '('"),
+            ("pool())", "unmatched ')', at character 7, before ')'"),
+            ("pool() pages()", "expected the end, at character 8, before 'pages()'"),
+            ("ü.pool()", "expected an allocator's name, at character 1"),
+            ("ft.cli.pool()", "expected an allocator's name, at character 1"),
+            ("pool()()", "expected the end, at character 7"),
+            ("pool().zeros(3)", "expected the end, at character 7"),
+            ("(lambda: pool)()", "expected an allocator's name, at character 1"),
+            ("[]", "expected an allocator's name"),
+            ("3", "expected an allocator's name"),
+            ("x = pool()", "expected the end, at character 3"),
+            ("f(x='ü', y=[])", &format!("{value}, at character 12")),
+            ("f(x=1, 2)", "an argument without a name follows one with a name, at character 8"),
+            ("f(x=1, x=2)", "x= is given twice, at character 8"),
+            (
+                "aligned(4 * 1024)",
+                "expressions are not evaluated: write the number, or a size like \"4 GiB\", at character 11",
+            ),
+            ("aligned(2**60)", "expressions are not evaluated"),
+            ("aligned(64 65)", "expected ',' or ')', at character 12"),
+            ("aligned(not 1)", "expected ',' or ')', at character 13"),
+            ("aligned(~1)", value),
+            ("aligned(--1)", value),
+            ("aligned(-True)", value),
+            ("aligned(1j)", "1j is not a number"),
+            ("aligned(007)", "007 is not a number"),
+            ("aligned(1__0)", "1__0 is not a number"),
+            ("aligned(b'64')", "only plain strings, without the prefix b, at character 9"),
+            ("aligned(...)", value),
+            ("pool(*pages)", "unpacking with * is not supported, at character 6"),
+            ("pool(**pages)", "unpacking with ** is not supported, at character 6"),
+            ("pool(\0)", value),
+            ("f('a", "the string is not closed, at character 3"),
+            ("f('a\nb')", "the string is not closed, at character 3"),
+            (r"f('\q')", r"unknown escape \q, at character 4"),
+            (r"f('\xZZ')", r"\x is followed by 2 hexadecimal digits, at character 4"),
+            ("pool(\n3 +)", "of line 2"),
+        ] {
+            says(text, expected);
+        }
+        says(&("(".repeat(5000) + &")".repeat(5000)), "expected an allocator's name");
+        says(&("f(".to_owned() + &"(".repeat(5000) + &")".repeat(5000) + ")"), "nested too deeply");
+        says(&("f(".repeat(3000) + &")".repeat(3000)), "nested too deeply");
+        says(&format!("aligned({})", "9".repeat(5000)), "is too large");
+    }
+
+    #[test]
+    fn any_text_is_an_expression_or_an_error() {
+        use proptest::prelude::*;
+        proptest!(ProptestConfig::with_cases(2000), |(text in "[polft(),'\"=*{}.\\-0123 \n#\\\\xü]{0,40}")| {
+            if let Err(error) = parse(&text) {
+                prop_assert!(!error.to_string().is_empty());
+            }
+        });
+    }
+}

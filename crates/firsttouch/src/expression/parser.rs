@@ -1,0 +1,210 @@
+//! From an expression's words to its tree.
+
+use super::error::ParseError;
+use super::lexer::{Lexer, Token};
+use super::{Expression, Value};
+use std::fmt::Display;
+
+/// What may stand before a name.
+const PACKAGES: [&str; 2] = ["ft", "firsttouch"];
+/// How deep calls and tuples may nest: far beyond any use, and far from the end of a thread's stack.
+const DEEPEST: usize = 64;
+
+const NAME: &str = "expected an allocator's name";
+const VALUE: &str = "expected a number, a string, None, True, False or an allocator";
+const NOT_EVALUATED: &str = "expressions are not evaluated: write the number, or a size like \"4 GiB\"";
+
+/// Parses an allocator expression.
+///
+/// # Errors
+/// What is wrong with `text`, and at which character.
+pub fn parse(text: &str) -> Result<Expression, ParseError> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(ParseError::empty());
+    }
+    let mut lexer = Lexer::new(text);
+    let (token, at) = lexer.next()?;
+    let mut parser = Parser { lexer, token, at, depth: 0 };
+    let found = parser.allocator()?;
+    match parser.token {
+        Token::End => Ok(found),
+        Token::Mark(")") => Err(parser.wrong("unmatched ')'")),
+        _ => Err(parser.wrong("expected the end")),
+    }
+}
+
+struct Parser<'a> {
+    lexer: Lexer<'a>,
+    /// The token that comes next, and where it begins.
+    token: Token<'a>,
+    at: usize,
+    depth: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn wrong(&self, why: impl Display) -> ParseError {
+        ParseError::at(self.lexer.text, self.at, why)
+    }
+
+    fn advance(&mut self) -> Result<(), ParseError> {
+        (self.token, self.at) = self.lexer.next()?;
+        Ok(())
+    }
+
+    /// Whether `mark` comes next; then it is passed.
+    fn passes(&mut self, mark: &str) -> Result<bool, ParseError> {
+        let found = matches!(self.token, Token::Mark(next) if next == mark);
+        if found {
+            self.advance()?;
+        }
+        Ok(found)
+    }
+
+    fn deeper(&mut self) -> Result<(), ParseError> {
+        self.depth += 1;
+        if self.depth > DEEPEST { Err(self.wrong("nested too deeply")) } else { Ok(()) }
+    }
+
+    /// `name`, `ft.name`, `name(arguments)`
+    fn allocator(&mut self) -> Result<Expression, ParseError> {
+        let Token::Name(first) = self.token else { return Err(self.wrong(NAME)) };
+        let start = self.at;
+        self.advance()?;
+        self.call_of(first, start)
+    }
+
+    /// The same after its first name, which began at `start`.
+    fn call_of(&mut self, first: &'a str, start: usize) -> Result<Expression, ParseError> {
+        let wrong = |parser: &Self| ParseError::at(parser.lexer.text, start, NAME);
+        let mut name = first;
+        if self.passes(".")? {
+            let Token::Name(second) = self.token else { return Err(self.wrong(NAME)) };
+            self.advance()?;
+            if !PACKAGES.contains(&first) || matches!(self.token, Token::Mark(".")) {
+                return Err(wrong(self));
+            }
+            name = second;
+        }
+        let mut found = Expression { name: name.into(), arguments: Vec::new(), named: Vec::new() };
+        if matches!(self.token, Token::Mark("(")) {
+            self.deeper()?;
+            self.arguments(&mut found)?;
+            self.depth -= 1;
+        }
+        Ok(found)
+    }
+
+    fn arguments(&mut self, call: &mut Expression) -> Result<(), ParseError> {
+        let opened = self.at;
+        self.advance()?;
+        while !self.passes(")")? {
+            self.argument(call, opened)?;
+            self.separator(opened)?;
+        }
+        Ok(())
+    }
+
+    /// `value` or `name=value`
+    fn argument(&mut self, call: &mut Expression, opened: usize) -> Result<(), ParseError> {
+        let start = self.at;
+        match self.token {
+            Token::Mark(stars @ ("*" | "**")) => {
+                Err(self.wrong(format_args!("unpacking with {stars} is not supported")))
+            }
+            Token::Name(word) if !is_constant(word) => {
+                self.advance()?;
+                if self.passes("=")? {
+                    if call.named.iter().any(|(name, _)| name == word) {
+                        return Err(ParseError::at(self.lexer.text, start, format_args!("{word}= is given twice")));
+                    }
+                    let value = self.value(opened)?;
+                    call.named.push((word.into(), value));
+                    return Ok(());
+                }
+                let value = Value::Allocator(self.call_of(word, start)?);
+                self.positional(call, value, start)
+            }
+            _ => {
+                let value = self.value(opened)?;
+                self.positional(call, value, start)
+            }
+        }
+    }
+
+    fn positional(&self, call: &mut Expression, value: Value, start: usize) -> Result<(), ParseError> {
+        if !call.named.is_empty() {
+            let why = "an argument without a name follows one with a name";
+            return Err(ParseError::at(self.lexer.text, start, why));
+        }
+        call.arguments.push(value);
+        Ok(())
+    }
+
+    /// After an argument: a comma, or the parenthesis that ends them, which stays.
+    fn separator(&mut self, opened: usize) -> Result<(), ParseError> {
+        if self.passes(",")? || matches!(self.token, Token::Mark(")")) {
+            return Ok(());
+        }
+        Err(match self.token {
+            Token::End => ParseError::at(self.lexer.text, opened, "'(' is never closed"),
+            Token::Mark("+" | "-" | "*" | "**") => self.wrong(NOT_EVALUATED),
+            _ => self.wrong("expected ',' or ')'"),
+        })
+    }
+
+    fn value(&mut self, opened: usize) -> Result<Value, ParseError> {
+        let value = match &self.token {
+            Token::End => return Err(ParseError::at(self.lexer.text, opened, "'(' is never closed")),
+            Token::Literal(value) => value.clone(),
+            Token::Name("None") => Value::None,
+            Token::Name("True") => Value::Bool(true),
+            Token::Name("False") => Value::Bool(false),
+            Token::Name(_) => return Ok(Value::Allocator(self.allocator()?)),
+            Token::Mark("(") => return self.parenthesized(),
+            Token::Mark(sign @ ("+" | "-")) => return self.signed(*sign == "-"),
+            _ => return Err(self.wrong(VALUE)),
+        };
+        self.advance()?;
+        Ok(value)
+    }
+
+    /// A number behind its sign.
+    fn signed(&mut self, negative: bool) -> Result<Value, ParseError> {
+        let start = self.at;
+        self.advance()?;
+        let value = match self.token {
+            Token::Literal(Value::Integer(number)) => Value::Integer(if negative { -number } else { number }),
+            Token::Literal(Value::Float(number)) => Value::Float(if negative { -number } else { number }),
+            _ => return Err(ParseError::at(self.lexer.text, start, VALUE)),
+        };
+        self.advance()?;
+        Ok(value)
+    }
+
+    /// A tuple, or one value between parentheses.
+    fn parenthesized(&mut self) -> Result<Value, ParseError> {
+        self.deeper()?;
+        let opened = self.at;
+        self.advance()?;
+        let mut values = Vec::new();
+        let mut comma = false;
+        while !self.passes(")")? {
+            values.push(self.value(opened)?);
+            comma = matches!(self.token, Token::Mark(","));
+            self.separator(opened)?;
+        }
+        self.depth -= 1;
+        Ok(match values.pop() {
+            Some(one) if values.is_empty() && !comma => one,
+            last => {
+                values.extend(last);
+                Value::Tuple(values)
+            }
+        })
+    }
+}
+
+fn is_constant(word: &str) -> bool {
+    matches!(word, "None" | "True" | "False")
+}

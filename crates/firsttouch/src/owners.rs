@@ -1,0 +1,210 @@
+//! Whose block lies at an address, whoever asks.
+//!
+//! A segment names the allocator that took it. Blocks of adaptors, of scratch buffers and of C functions lie in somebody
+//! else's segments or in none; these keepers know them by lists of their own, and enter here for as long as anybody may
+//! free through a handler what they gave. They are asked by the ground that they stand on, so that an address costs
+//! nothing more where no keeper stands on its memory.
+
+use crate::allocator::Allocator;
+use crate::heap::caretaker::{self, Ward};
+use crate::scratch::Backing;
+use crate::sync::lock::Lock;
+use crate::vm::address_map::{self, Holder};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::{Arc, Once};
+
+/// The ground of memory that lies in no segment.
+const OUTSIDE: usize = 0;
+const PLACES: usize = 64;
+
+/// Who knows its blocks by a list.
+#[derive(Clone)]
+pub enum Keeper {
+    /// An allocator that answers [`Allocator::owns`].
+    Allocator(Arc<dyn Allocator>),
+    /// A scratch buffer.
+    Backing(Arc<dyn Backing>),
+}
+
+/// Whose a living block is.
+pub enum Owner {
+    /// None of ours: the C library's, or another library's.
+    Nobody,
+    /// An allocator's that is gone: it stays where it is (law 8).
+    Gone,
+    /// The allocator's that its segment names.
+    Segment(&'static dyn Allocator),
+    /// A keeper's.
+    Keeper(Keeper),
+}
+
+fn thin<T: ?Sized>(pointer: *const T) -> usize {
+    pointer.cast::<()>() as usize
+}
+
+/// The allocator at the bottom of a stack, as segments name it, and how many stand on it.
+fn ground_of(allocator: &dyn Allocator) -> (usize, usize) {
+    let (mut at, mut depth) = (allocator, 1);
+    while let Some(upstream) = at.upstream() {
+        (at, depth) = (&**upstream, depth + 1);
+    }
+    (if at.in_segments() { thin(at) } else { OUTSIDE }, depth)
+}
+
+impl Keeper {
+    fn ground(&self) -> (usize, usize) {
+        match self {
+            Self::Allocator(allocator) => ground_of(&**allocator),
+            Self::Backing(backing) => backing.upstream().map_or((OUTSIDE, 1), |upstream| {
+                let (ground, depth) = ground_of(&*upstream);
+                (ground, depth + 1)
+            }),
+        }
+    }
+
+    fn owns(&self, address: NonNull<u8>) -> bool {
+        match self {
+            Self::Allocator(allocator) => allocator.owns(address) == Some(true),
+            Self::Backing(backing) => backing.usable_size(address).is_some(),
+        }
+    }
+
+    /// Whether blocks of it live that nobody else could take back.
+    fn has_living(&self) -> bool {
+        match self {
+            Self::Allocator(allocator) => allocator.must_stay(),
+            Self::Backing(backing) => backing.used() > 0,
+        }
+    }
+
+    fn holders(&self) -> usize {
+        match self {
+            Self::Allocator(allocator) => Arc::strong_count(allocator),
+            Self::Backing(backing) => Arc::strong_count(backing),
+        }
+    }
+
+    fn address(&self) -> usize {
+        match self {
+            Self::Allocator(allocator) => thin(Arc::as_ptr(allocator)),
+            Self::Backing(backing) => thin(Arc::as_ptr(backing)),
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Entry {
+    keeper: Keeper,
+    ground: usize,
+    /// Of keepers that pass blocks on as they are, the outermost has the longest way to the ground.
+    depth: usize,
+}
+
+/// Keepers by a hash of their ground. Nobody is called under the lock.
+struct Place {
+    count: AtomicUsize,
+    entries: Lock<Vec<Option<Entry>>>,
+}
+
+static KEEPERS: [Place; PLACES] =
+    [const { Place { count: AtomicUsize::new(0), entries: Lock::new(Vec::new()) } }; PLACES];
+
+fn place(ground: usize) -> &'static Place {
+    let hash = (ground as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    &KEEPERS[(hash >> 58) as usize % PLACES]
+}
+
+impl Place {
+    /// What stands at a position: nothing behind the last.
+    fn at(&self, position: usize) -> Option<Option<Entry>> {
+        self.entries.lock().get(position).cloned()
+    }
+
+    fn keeper(&self, ground: usize, address: NonNull<u8>) -> Option<Keeper> {
+        if self.count.load(Acquire) == 0 {
+            return None;
+        }
+        let mut best: Option<Entry> = None;
+        for position in 0.. {
+            let Some(entry) = self.at(position) else { break };
+            let Some(entry) = entry.filter(|entry| entry.ground == ground) else { continue };
+            if best.as_ref().is_none_or(|best| best.depth < entry.depth) && entry.keeper.owns(address) {
+                best = Some(entry);
+            }
+        }
+        best.map(|entry| entry.keeper)
+    }
+
+    /// Takes out the keeper at a position if nobody else holds it and nothing of it lives.
+    fn take_idle(&self, position: usize) -> Option<Entry> {
+        let entry = self.at(position)?.filter(|entry| entry.keeper.holders() == 2 && !entry.keeper.has_living())?;
+        let mut entries = self.entries.lock();
+        let still = entries.get_mut(position)?;
+        // The list's and ours: whoever else came meanwhile keeps it here.
+        let same = |there: &mut Entry| there.keeper.address() == entry.keeper.address() && entry.keeper.holders() == 2;
+        let gone = still.take_if(same)?;
+        self.count.fetch_sub(1, Release);
+        Some(gone)
+    }
+}
+
+/// Lets blocks of a keeper be found, until nobody holds it and [`sweep`] is called.
+pub fn enter(keeper: Keeper) {
+    static FORKS: Once = Once::new();
+    FORKS.call_once(|| caretaker::enter_static(&Forks));
+    let (ground, depth) = keeper.ground();
+    let place = place(ground);
+    let mut entries = place.entries.lock();
+    if entries.iter().flatten().any(|entry| entry.keeper.address() == keeper.address()) {
+        drop(entries);
+        return;
+    }
+    let entry = Some(Entry { keeper, ground, depth });
+    match entries.iter_mut().find(|entry| entry.is_none()) {
+        Some(free) => *free = entry,
+        None => entries.push(entry),
+    }
+    place.count.fetch_add(1, Release);
+}
+
+/// Drops the keepers that nobody else holds and nothing lives of.
+pub fn sweep() {
+    for place in KEEPERS.iter().filter(|place| place.count.load(Relaxed) > 0) {
+        let positions = place.entries.lock().len();
+        for position in 0..positions {
+            drop(place.take_idle(position)); // its end runs here, under no lock
+        }
+    }
+}
+
+/// Whose the living block at `address` is.
+#[inline]
+pub fn find(address: NonNull<u8>) -> Owner {
+    let holder = address_map::holder(address.as_ptr() as usize);
+    let ground = if let Holder::Allocator(owner) = holder { thin(owner) } else { OUTSIDE };
+    let kept = place(ground).keeper(ground, address);
+    // A stack's bottom may have memory of both kinds.
+    let kept = kept.or_else(|| place(OUTSIDE).keeper(OUTSIDE, address));
+    match (kept, holder) {
+        (Some(keeper), _) => Owner::Keeper(keeper),
+        (None, Holder::Allocator(owner)) => Owner::Segment(owner),
+        (None, Holder::Gone) => Owner::Gone,
+        (None, Holder::Nobody) => Owner::Nobody,
+    }
+}
+
+/// The locks around forks.
+struct Forks;
+
+#[allow(unsafe_code)] // Safety: a lock is released where it was held.
+impl Ward for Forks {
+    fn hold(&self) {
+        KEEPERS.iter().for_each(|place| place.entries.hold());
+    }
+
+    unsafe fn release(&self) {
+        // SAFETY: `hold` took them all.
+        KEEPERS.iter().for_each(|place| unsafe { place.entries.release() });
+    }
+}

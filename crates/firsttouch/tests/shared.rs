@@ -1,0 +1,50 @@
+//! Shared memory: handles are checked before they are mapped, and what is dropped in flight is bounded.
+
+use firsttouch::os;
+use firsttouch::pages::placement::Placement;
+use firsttouch::shared::{Fate, Handle, Refused, Shared};
+
+fn new(size: usize) -> Shared {
+    Shared::new(size, &Placement::default()).expect("memory")
+}
+
+fn refused(handle: &Handle) -> Refused {
+    Shared::open(handle, true).map(|_| ()).expect_err("it was opened")
+}
+
+#[test]
+fn a_handle_has_to_fit_its_file() {
+    let shared = new(10_000);
+    let handle = shared.handle().expect("a handle");
+    for size in [0, 1 << 20, 1 << 40, usize::MAX] {
+        assert_eq!(refused(&Handle { size, ..handle.clone() }), Refused::Invalid, "{size}");
+    }
+    for page in [3, 4097, 12_288, 1 << 40, usize::MAX] {
+        assert_eq!(refused(&Handle { page, ..handle.clone() }), Refused::Invalid, "{page}");
+    }
+    assert_eq!(Shared::open(&handle, true).map(|opened| opened.size()), Ok(shared.size()));
+}
+
+#[test]
+fn what_became_of_a_handle_is_told() {
+    let opened = new(100).handle().expect("a handle");
+    assert!(Shared::open(&opened, true).is_ok());
+    let again = || Shared::open(&opened, true).err() == Some(Refused::Dropped(Fate::Opened));
+    assert!((0..1000).any(|_| again() || (std::thread::sleep(std::time::Duration::from_millis(10)), false).1));
+
+    let limit = os::file_limit().map_or(4096, |limit| (limit / 4).min(4096));
+    let handles: Vec<_> = (0..limit + 10).map(|_| new(100).handle().expect("a handle")).collect();
+    assert_eq!(refused(&handles[0]), Refused::Dropped(Fate::FileLimit));
+    assert!(Shared::open(&handles[limit + 9], true).is_ok());
+}
+
+#[test]
+fn a_range_knows_which_shared_memory_it_is() {
+    let shared = new(100_000);
+    let other = Shared::open(&shared.handle().expect("a handle"), true).expect("memory");
+    let parts = |of: &Shared| os::shared_parts(of.address() + 4096..of.address() + 8192);
+    assert_eq!(parts(&shared), parts(&other));
+    assert_eq!(parts(&shared).first().map(|part| part.bytes.clone()), Some(4096..8192));
+    let own = [0_u8; 100];
+    assert!(os::shared_parts(own.as_ptr().addr()..own.as_ptr().addr() + 100).is_empty());
+}

@@ -1,0 +1,1 @@
+"""What firsttouch's own modules share; no part of the public interface."""

@@ -1,0 +1,96 @@
+"""NumPy's own constructors with an allocator in place: what they do stays NumPy's, where memory comes from is ours."""
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from firsttouch import _firsttouch, context
+from firsttouch._firsttouch import Allocator
+from firsttouch._internal.memory_error import explained
+from firsttouch._internal.resolve import checked
+from firsttouch.placement import slabs
+
+Constructor = Callable[..., Any]
+
+_NUMPYS = _firsttouch.numpy_default()
+
+#: Of those that are written in C and tell nobody before NumPy 2.4.
+_UNTOLD: dict[str, Constructor] = {
+    "empty": lambda shape, dtype=float, order="C", *, device=None, like=None: ...,  # noqa: ARG005
+    "zeros": lambda shape, dtype=float, order="C", *, device=None, like=None: ...,  # noqa: ARG005
+    "empty_like": lambda prototype, /, dtype=None, order="K", subok=True, shape=None, *, device=None: ...,  # noqa: ARG005
+    "array": lambda object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=None: ...,  # noqa: A006, ARG005
+    "asarray": lambda a, dtype=None, order=None, *, device=None, copy=None, like=None: ...,  # noqa: ARG005
+    "arange": lambda start_or_stop, /, stop=None, step=1, *, dtype=None, device=None, like=None: ...,  # noqa: ARG005
+    "fromiter": lambda iter, dtype, count=-1, *, like=None: ...,  # noqa: A006, ARG005
+}
+
+
+def made(constructor: Constructor, arguments: tuple[Any, ...], named: Mapping[str, Any], allocator: object) -> Any:
+    """What ``constructor`` returns, on memory of ``allocator``; ``None`` is the current one."""
+    chosen = _current() if allocator is None else checked(allocator, f"{constructor.__name__}()")
+    if chosen is None:
+        return constructor(*arguments, **named)
+    make = functools.partial(constructor, *arguments, **named)
+    number = _firsttouch.slab_axis(chosen)
+    if number is not None:
+        stated = slabs.expected(constructor, arguments, named, number)
+        make = functools.partial(slabs.laid, make, stated, number, chosen)
+    own: BaseException | None
+    failed = _firsttouch.last_failure()
+    _firsttouch.take_error()  # of somebody before, who did not ask
+    open_blocks = context.entered()
+    before = _firsttouch.enter_direct(chosen)
+    try:
+        return make()
+    except MemoryError as error:
+        own = _firsttouch.take_error()
+        if own is None:
+            raise explained(error, failed) from error
+    finally:
+        context.leave_under(before, open_blocks)
+    raise own
+
+
+def _current() -> Allocator | None:
+    """The current allocator where it is one of firsttouch's; else NumPy's own functions do what is right."""
+    found = _firsttouch.current()
+    return None if found == _NUMPYS or _firsttouch.is_foreign(found) else found
+
+
+def satisfying(constructor: Constructor, arguments: tuple[Any, ...], named: dict[str, Any], allocator: object) -> Any:
+    """The same for constructors that may hand out what they were given: it is copied where its memory is another's."""
+    if allocator is None:
+        return made(constructor, arguments, named, None)
+    chosen = checked(allocator, f"{constructor.__name__}()")
+    found = made(constructor, arguments, named, chosen)
+    if not isinstance(found, np.ndarray) or _firsttouch.accepts(chosen, found):
+        return found
+    if named.get("copy") is False:
+        raise ValueError(
+            "Unable to avoid copy while creating an array as requested: "
+            f"its memory is not of the kind that {chosen!r} brings in.\n"
+            "If using `np.array(obj, copy=False)` replace it with `np.asarray(obj)` "
+            "to allow a copy when needed (no behavior change in NumPy 1.x)."
+        )
+    return made(_copied, (found,), {}, chosen)
+
+
+def _copied(array: np.ndarray) -> np.ndarray:
+    return _numpy_array(array, copy=True, order="K", subok=True)
+
+
+_numpy_array = np.array
+
+
+def signature(constructor: Constructor, name: str) -> inspect.Signature:
+    """NumPy's signature with ``allocator=None`` as its last keyword."""
+    try:
+        known = inspect.signature(constructor)
+    except ValueError:
+        known = inspect.signature(_UNTOLD[name])
+    allocator = inspect.Parameter("allocator", inspect.Parameter.KEYWORD_ONLY, default=None)
+    return known.replace(parameters=[*known.parameters.values(), allocator])

@@ -1,0 +1,80 @@
+"""How notebooks and IPython show an allocator: its expression, and what each level of its stack holds."""
+
+import html
+from typing import Any
+
+from firsttouch import _firsttouch
+from firsttouch._firsttouch import Allocator
+
+_STEPS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+#: What of the statistics a person looks for, and what it is called; the names of bytes come first.
+_BYTES = {"in_use": "in use", "peak_in_use": "peak", "idle": "idle", "mapped": "mapped", "purged_bytes": "given back"}
+_COUNTS = {"blocks": "blocks", "allocations": "allocations", "recycled": "recycled", "failures": "failures"}
+
+
+def levels(allocator: Allocator) -> list[Allocator]:
+    """The allocator, its upstream, and so on down to what brings memory in."""
+    found: list[Allocator] = []
+    at: Allocator | None = allocator
+    while at is not None:
+        found.append(at)
+        at = _firsttouch.upstream(at)
+    return found
+
+
+def state(allocator: Allocator) -> dict[str, str]:
+    """What one level holds and did, in words; empty where it keeps no count."""
+    if _firsttouch.is_tracked(allocator):
+        return _tally(_firsttouch.tally(allocator))
+    found = _firsttouch.stats(allocator)
+    if not found["allocations"] and not found["failures"]:
+        return {}
+    rows = {label: _size(found[name]) for name, label in _BYTES.items()}
+    rows |= {label: f"{found[name]:,}" for name, label in _COUNTS.items()}
+    return {
+        label: text for label, text in rows.items() if text not in ("0", "0 bytes") or label in ("in use", "blocks")
+    }
+
+
+def _tally(found: dict[str, Any]) -> dict[str, str]:
+    rows = {"in use": "live_bytes", "peak": "peak_bytes", "ever": "allocated_bytes"}
+    counts = {"blocks": "live_blocks", "allocations": "allocations"}
+    shown = {label: _size(found[name]) for label, name in rows.items()}
+    return shown | {label: f"{found[name]:,}" for label, name in counts.items()}
+
+
+def _size(amount: int) -> str:
+    number, step = float(amount), 0
+    while number >= 1024 and step < len(_STEPS) - 1:
+        number, step = number / 1024, step + 1
+    return f"{number:,.0f} {_STEPS[step]}" if number == int(number) else f"{number:,.2f} {_STEPS[step]}"
+
+
+def _name(level: Allocator) -> str:
+    """The level's own part of the expression: its name, and its options without the upstream."""
+    return repr(level) if _firsttouch.upstream(level) is None else _firsttouch.level(level)
+
+
+def html_of(self: Allocator) -> str:
+    """A table for notebooks."""
+    rows = []
+    for level in levels(self):
+        found = state(level) or {"state": "no count is kept, or nothing was asked yet"}
+        rows.append(f'<tr><th colspan="2" style="text-align:left"><code>{html.escape(_name(level))}</code></th></tr>')
+        rows += [f"<tr><td>{label}</td><td>{html.escape(text)}</td></tr>" for label, text in found.items()]
+    return f"<table><caption><code>{html.escape(repr(self))}</code></caption>{''.join(rows)}</table>"
+
+
+def pretty(self: Allocator, printer: Any, cycle: bool) -> None:  # noqa: ARG001
+    """Lines for IPython; the plain `repr` stays the expression."""
+    printer.text(repr(self))
+    for level in levels(self):
+        found = state(level)
+        if not found:
+            continue
+        printer.break_()
+        printer.text(f"  {_name(level)}")
+        for label, text in found.items():
+            printer.break_()
+            printer.text(f"    {label:12} {text}")

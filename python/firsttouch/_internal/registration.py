@@ -1,0 +1,47 @@
+"""What the native module is given, once: the functions of Python that it calls, and the methods written in Python.
+
+It imports none of our modules itself.
+"""
+
+import os
+import threading
+
+from firsttouch import _firsttouch, arrays
+from firsttouch._firsttouch import Allocator, Buffer
+from firsttouch._internal import display
+from firsttouch._internal.validation import address
+from firsttouch.buffers import compiled, copying, decorating, outcome
+from firsttouch.placement import pools
+
+
+def _attach(kind: type, name: str, value: object) -> None:
+    if not hasattr(kind, name):
+        setattr(kind, name, value)
+
+
+_firsttouch.register(
+    empty=arrays.empty,
+    zeros=arrays.zeros,
+    address=address,
+    buffer_upstream=pools.buffer_upstream,
+    storage=pools.storage,
+    buffer_or_function=decorating.buffer_or_function,
+    function=decorating.function,
+    dress=decorating.dress,
+    copied=copying.copied,
+    note=outcome.note,
+    report=outcome.report,
+    main_thread=threading.main_thread,
+    threads=threading.enumerate,
+)
+for _name, _method in arrays.METHODS.items():
+    _attach(Allocator, _name, _method)
+_attach(Allocator, "_repr_html_", display.html_of)
+_attach(Allocator, "_repr_pretty_", display.pretty)
+_attach(Buffer, "_numba_type_", property(compiled.numba_type))
+
+if hasattr(os, "register_at_fork"):
+    # Functions that run Python can't be called while the interpreter forks: what is idle over them goes back before.
+    os.register_at_fork(before=_firsttouch.cool)
+    # The caretaker's thread ended before the fork.
+    os.register_at_fork(after_in_parent=_firsttouch.resume_later, after_in_child=_firsttouch.resume_later)

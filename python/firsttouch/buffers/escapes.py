@@ -1,0 +1,108 @@
+"""What is said about arrays that outlive their scope."""
+
+import os
+import sys
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from firsttouch.buffers import holders
+from firsttouch.buffers.errors import EscapeError, EscapeWarning
+
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))
+_SHOWN = 5
+_KEEPING = "They stay valid, and keep their memory from being used again"
+
+
+class Survivor(NamedTuple):
+    """A block that lives on: its first address, its bytes, and what is known of the array on it."""
+
+    address: int
+    nbytes: int
+    shape: tuple[int, ...] | None = None
+    dtype: Any = None
+    site: str | None = None
+
+    def __str__(self) -> str:
+        if self.shape is None:
+            what = f"{_size(self.nbytes)} at {self.address:#x}"
+        else:
+            what = f"{'' if self.dtype is None else f'{self.dtype} '}{self.shape}"
+        return f"{what}, made at {self.site}" if self.site else what
+
+
+def report(
+    function_name: str, survivors: Iterable[Any], escape: Literal["keep", "warn", "raise"], buffer_name: str
+) -> None:
+    """Warns of what outlived a call of a decorated function, or raises :exc:`EscapeError`; ``"keep"`` says nothing.
+
+    ``survivors``: of each the fields of :class:`Survivor`, in a row or by name. Where the shape is not given, it is
+    searched for in everything the garbage collector knows.
+    """
+    if escape == "keep":
+        return
+    blocks = _blocks(survivors)
+    if not blocks:
+        return
+    blocks = _described(blocks, holders.anywhere((block.address, block.nbytes) for block in blocks))
+    message = (
+        f"{_counted(blocks)} made in {function_name}() outlived it in {buffer_name}: {_listed(blocks)}. {_KEEPING}: "
+        "return them, copy them before they are stored, or make them with an allocator of their own"
+    )
+    if escape == "raise":
+        raise EscapeError(message, tuple(blocks))
+    warnings.warn(message, EscapeWarning, stacklevel=_outside())
+
+
+def note(error: BaseException, survivors: Iterable[Any]) -> None:
+    """Notes on an exception that leaves a scope what it keeps alive there, most often by its traceback's frames."""
+    blocks = _blocks(survivors)
+    if not blocks:
+        return
+    found = holders.in_traceback(error.__traceback__, ((block.address, block.nbytes) for block in blocks))
+    blocks = _described(blocks, found)
+    text = f"firsttouch: {_counted(blocks)} made in a scratch scope outlived it: {_listed(blocks)}. {_KEEPING}."
+    if text not in getattr(error, "__notes__", ()):  # an exception may be raised for ever
+        error.add_note(text)
+
+
+def _blocks(survivors: Iterable[Any]) -> list[Survivor]:
+    return [Survivor(**each) if isinstance(each, Mapping) else Survivor(*each) for each in survivors]
+
+
+def _described(blocks: list[Survivor], found: Mapping[int, holders.Found]) -> list[Survivor]:
+    """The blocks with the arrays that were found in them, where nobody had said."""
+    return [
+        block._replace(shape=found[block.address].shape, dtype=found[block.address].dtype)
+        if block.shape is None and block.address in found
+        else block
+        for block in blocks
+    ]
+
+
+def _counted(blocks: list[Survivor]) -> str:
+    total = _size(sum(block.nbytes for block in blocks))
+    return f"an array ({total})" if len(blocks) == 1 else f"{len(blocks)} arrays ({total})"
+
+
+def _listed(blocks: list[Survivor]) -> str:
+    largest = sorted(blocks, key=lambda block: -block.nbytes)
+    more = f"; and {len(blocks) - _SHOWN} more" if len(blocks) > _SHOWN else ""
+    return "; ".join(map(str, largest[:_SHOWN])) + more
+
+
+def _size(nbytes: int) -> str:
+    size, unit = float(nbytes), "bytes"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{nbytes} bytes" if unit == "bytes" else f"{size:.1f} {unit}"
+
+
+def _outside() -> int:
+    """How many frames up, from who called this, the first one lies that is not this package's."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level

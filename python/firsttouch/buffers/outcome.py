@@ -1,0 +1,33 @@
+"""What a decorated function leaves behind in its scope, without what it returned on purpose."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from firsttouch.buffers import aliasing, copying, escapes
+
+Listed = tuple[int, int, str | None]
+"""A block that lives on: its address, its bytes, and the line that asked for it."""
+
+
+def report(
+    function: Callable[..., Any],
+    survivors: list[Listed],
+    escape: Literal["warn", "raise"],
+    buffer: str,
+    returned: Any,
+) -> None:
+    """Warns of the survivors that `returned` does not hold, or raises :exc:`firsttouch.EscapeError`."""
+    extents = [aliasing.extent(array) for array in copying.arrays(returned)]
+    left = [
+        (address, nbytes, None, None, site)
+        for address, nbytes, site in survivors
+        if not any(address <= low < address + max(1, nbytes) for low, _ in extents)
+    ]
+    if left:
+        name = getattr(function, "__qualname__", type(function).__name__)
+        escapes.report(name, left, escape, buffer)
+
+
+def note(error: BaseException, survivors: list[Listed]) -> None:
+    """Notes on an exception what it keeps alive."""
+    escapes.note(error, [(address, nbytes, None, None, site) for address, nbytes, site in survivors])

@@ -1,0 +1,86 @@
+"""A result with other arrays in it: which of its containers have to be made anew, and how."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from firsttouch.buffers import aliasing, containers
+from firsttouch.buffers.containers import PLAIN
+
+Nodes: TypeAlias = dict[int, Any]
+"""Objects by their `id`, which stays theirs while they are kept here."""
+
+
+def reached(roots: Iterable[Any], left: Nodes, wanted: Callable[[Any], bool]) -> tuple[Nodes, dict[int, list[int]]]:
+    """The containers and the wanted things that `roots` lead to, but not past what is left, and who holds each."""
+    found: Nodes = {}
+    holders: dict[int, list[int]] = {}
+    ahead: list[tuple[Any, int]] = [(root, 0) for root in roots]
+    while ahead:
+        thing, holder = ahead.pop()
+        key = id(thing)
+        if type(thing) in PLAIN or key in left:
+            continue
+        if key not in found:
+            is_container = containers.is_container(thing)
+            if not is_container and not wanted(thing):
+                continue
+            found[key], holders[key] = thing, []
+            if is_container:
+                ahead.extend((each, key) for each in containers.contents(thing))
+        holders[key].append(holder)
+    return found, holders
+
+
+def changed(result: Any, left: Nodes, wanted: Callable[[Any], bool]) -> tuple[Nodes, list[list[aliasing.Array]]]:
+    """What of a result has to be made anew, and which arrays share memory."""
+    found, holders = reached([result], left, wanted)
+    groups = list(aliasing.groups(thing for thing in found.values() if type(thing) is np.ndarray))
+    for group in groups:
+        for array, neighbour in zip(group, [*group[1:], group[0]], strict=True):
+            holders[id(array)].append(id(neighbour))
+    stale: Nodes = {}
+    ahead = [key for key, thing in found.items() if wanted(thing)]
+    while ahead:
+        key = ahead.pop()
+        if key and key not in stale:
+            stale[key] = found[key]
+            ahead.extend(holders[key])
+    return stale, groups
+
+
+def made_again(stale: Nodes, groups: list[list[aliasing.Array]]) -> Nodes:
+    """What stands for each thing that has to be made anew."""
+    new: Nodes = {}
+
+    def replaced(thing: Any) -> Any:
+        return new.get(id(thing), thing)
+
+    for group in groups:
+        if id(group[0]) in stale:
+            new.update(zip(map(id, group), aliasing.copies(group), strict=True))
+    tuples = []
+    for key, thing in stale.items():
+        if isinstance(thing, np.void):
+            new[key] = thing.copy()
+        elif isinstance(thing, tuple):
+            tuples.append(thing)
+        elif not isinstance(thing, np.ndarray):
+            new[key] = containers.shell(thing)
+    while tuples:  # what a tuple holds comes first
+        thing = tuples[-1]
+        inner = [each for each in containers.contents(thing) if id(each) in stale and id(each) not in new]
+        if inner:
+            tuples.extend(inner)
+            continue
+        tuples.pop()
+        if id(thing) not in new:
+            new[id(thing)] = containers.again(thing, replaced)
+    for key, thing in stale.items():
+        if not isinstance(thing, (tuple, np.void)) and containers.is_container(thing):
+            containers.fill(new[key], thing, replaced)
+    for key, thing in stale.items():
+        if isinstance(thing, np.ndarray):
+            aliasing.lock(thing, new[key])
+    return new

@@ -1,0 +1,115 @@
+"""An allocator for a block of code."""
+
+import functools
+import inspect
+import itertools
+from collections.abc import Callable
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+from firsttouch import _firsttouch
+from firsttouch._firsttouch import Allocator
+from firsttouch._internal.resolve import checked
+from firsttouch.custom import AllocatorLike
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class use:
+    """Lets an allocator serve the arrays of a block, in this context (thread, task); a decorator too.
+
+    ``None`` is the process's own pool, which is warm at the second entry. Nests; arrays outlive the block and are
+    freed by who made them. New threads do not inherit it: see :func:`install`.
+
+    >>> with use():
+    ...     y = (x - x.mean()) / x.std()
+    """
+
+    def __init__(self, allocator: AllocatorLike | None = None) -> None:
+        if allocator is None:
+            self._allocator = _firsttouch.default_pool() if _firsttouch.BACKEND else _firsttouch.numpy_default()
+        else:
+            self._allocator = checked(allocator, "use()")
+
+    def __repr__(self) -> str:
+        return f"use({self._allocator!r})"
+
+    def __enter__(self) -> Allocator:
+        before = _firsttouch.enter(self._allocator)
+        try:
+            _entered.set((*_entered.get(), (self, before)))
+        except MemoryError:
+            _firsttouch.leave(before)
+            raise
+        return self._allocator
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        entered = _entered.get()
+        at = len(entered) - 1  # no generator: CPython 3.13.0 crashes where it has no memory for one
+        while at >= 0 and entered[at][0] is not self:
+            at -= 1
+        if at < 0:
+            return  # entered in another context, which this one can't reach; here there is nothing to put back
+        before, inner = entered[at][1], entered[at + 1 :]
+        if inner:
+            # Blocks end out of order (generators): the one inside goes on, and will put back what was outside this one.
+            inner = ((inner[0][0], before), *inner[1:])
+        else:
+            _firsttouch.leave(before)
+        _entered.set((*entered[:at], *inner))
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Decorates ``function``: each call runs in a block of its own. A generator gets a :exc:`TypeError`."""
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(
+                f"use() can't decorate the generator {function.__name__}: between its yields the caller would run on "
+                "its allocator; put `with use(...):` around the parts between yields"
+            )
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def awaited(*args: P.args, **kwargs: P.kwargs) -> Any:
+                with use(self._allocator):
+                    return await function(*args, **kwargs)
+
+            return awaited  # type: ignore[return-value]
+
+        @functools.wraps(function)
+        def called(*args: P.args, **kwargs: P.kwargs) -> R:
+            with use(self._allocator):
+                return function(*args, **kwargs)
+
+        return called
+
+
+_entered: ContextVar[tuple[tuple[use, object], ...]] = ContextVar("entered", default=())
+"""The open blocks of this context, the innermost last, with what served before each. One variable for all blocks, as
+a context never forgets a variable."""
+
+
+def entered() -> tuple[tuple[use, object], ...]:
+    """The open blocks of this context, to be handed to `leave_under`."""
+    return _entered.get()
+
+
+def leave_under(before: object, outer: tuple[tuple[use, object], ...]) -> None:
+    """Ends what was entered without a block of its own, and put back `before` where no block was opened meanwhile.
+
+    A generator that NumPy asked for items may have been left inside a block: that block goes on, and puts back later
+    what was there before all of this.
+    """
+    now = _entered.get()
+    if now is outer:
+        _firsttouch.leave(before)
+        return
+    same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] is pair[1], zip(now, outer, strict=False)))
+    if len(now) > same:
+        put_back = before if same == len(outer) else outer[same][1]
+        _entered.set((*now[:same], (now[same][0], put_back), *now[same + 1 :]))
+    elif same == len(outer):
+        _firsttouch.leave(before)
+    # Else a block around this ended meanwhile, and has put back what was before it.

@@ -1,0 +1,107 @@
+"""A picture of an array's pages: a strip for each moment, coloured by what the pages are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from _firsttouch_start import units
+from firsttouch.inspection.page_map import PageMap, pagemap
+from firsttouch.inspection.states import PageState
+from firsttouch.inspection.strips import image
+
+#: From the bottom of a strip to its top: what is real fills it like a level. Colours that all eyes can tell apart.
+LOOKS = {
+    PageState.HUGE: ("huge pages", "#0b4f8a"),
+    PageState.SMALL: ("small pages", "#56b4e9"),
+    PageState.REAL: ("small or huge pages", "#2f86c4"),
+    PageState.CACHED: ("page cache only", "#009e73"),
+    PageState.SWAPPED: ("swapped", "#d55e00"),
+    PageState.PRESENT: ("real or zero page", "#cc79a7"),
+    PageState.ZERO: ("shared zero page", "#f0b429"),
+    PageState.ABSENT: ("not there yet", "#e9e9e6"),
+    PageState.UNKNOWN: ("not known", "#4d4d4d"),
+}
+_STRIP, _APART = 1.0, 0.75
+
+
+def plot_pagemap(*moments: np.ndarray, labels: Sequence[str] | None = None, ax: Any = None) -> Any:
+    """Draws an array's pages, a strip for each of ``moments``: what :func:`pagemap` returned, or the array as it is.
+
+    From left to right run the pages in the order of their addresses. Where there are more pages than columns, a column
+    is divided as its pages are, and whatever occurs in it gets a line at least. ``labels`` name the strips (two are
+    "before" and "after"). Returns the matplotlib axes; ``ax`` are axes to draw into.
+
+    Raises :exc:`ImportError` without matplotlib (``pip install 'firsttouch[plot]'``), :exc:`TypeError` where a moment
+    is not a NumPy array, :exc:`ValueError` where there is none, or not a label for each.
+
+    >>> before = ft.pagemap(a)
+    >>> a[: len(a) // 2] = 1
+    >>> ft.plot_pagemap(before, a)
+    """
+    if not moments:
+        raise ValueError("plot_pagemap() needs an array, or what pagemap() returned")
+    maps = [moment if isinstance(moment, PageMap) else pagemap(moment) for moment in moments]
+    names = list(labels) if labels is not None else _names(len(maps))
+    if len(names) != len(maps):
+        raise ValueError(f"labels={names!r}: give one for each of the {len(maps)} moments")
+    ax = _axes(len(maps)) if ax is None else ax
+    from matplotlib.colors import ListedColormap
+    from matplotlib.patches import Patch
+    from matplotlib.transforms import ScaledTranslation
+
+    colours = ListedColormap([colour for _, colour in LOOKS.values()])
+    widest = max(1, *(found.size * found.page_size for found in maps))
+    unit, per = _unit(widest)
+    for at, (found, name) in enumerate(zip(maps, names, strict=True)):
+        bottom = (len(maps) - 1 - at) * (_STRIP + _APART)
+        width = found.size * found.page_size / per
+        if found.size:
+            where, last = (0, width, bottom, bottom + _STRIP), len(LOOKS) - 1
+            drawn = image(found, list(LOOKS))
+            ax.imshow(drawn, colours, extent=where, vmin=0, vmax=last, aspect="auto", interpolation="nearest")
+        ax.plot(
+            [0, width, width, 0, 0],
+            [bottom, bottom, *[bottom + _STRIP] * 2, bottom],
+            color="#808080",
+            lw=0.6,
+            clip_on=False,
+        )
+        ax.text(0, bottom + _STRIP + 0.1, name, ha="left", va="bottom", weight="bold", fontsize=9)
+        ax.text(widest / per, bottom + _STRIP + 0.1, _summary(found), ha="right", va="bottom", fontsize=9)
+    ax.set(xlim=(0, widest / per), ylim=(-0.1, len(maps) * (_STRIP + _APART) - 0.1), yticks=[])
+    ax.set_xlabel(f"place in the array's pages, {unit}")
+    for side in ("left", "right", "top"):
+        ax.spines[side].set_visible(False)
+    seen = [look for state, look in LOOKS.items() if any(state in found.counts() for found in maps)]
+    patches = [Patch(facecolor=colour, edgecolor="#808080", lw=0.6, label=label) for label, colour in seen]
+    below = ax.transAxes + ScaledTranslation(0, -0.45, ax.figure.dpi_scale_trans)  # inches, under the axis' label
+    ax.legend(
+        handles=patches, loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=below, ncols=5, frameon=False
+    )
+    return ax
+
+
+def _names(count: int) -> list[str]:
+    return {1: [""], 2: ["before", "after"]}.get(count, [str(number) for number in range(1, count + 1)])
+
+
+def _unit(size: int) -> tuple[str, int]:
+    steps = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+    return [(unit, per) for unit, per in steps.items() if size >= per][-1]
+
+
+def _summary(found: Any) -> str:
+    """The sizes of what there is, the largest first."""
+    counts = sorted(found.counts().items(), key=lambda each: -each[1])
+    return ", ".join(f"{units.size(count * found.page_size)} {LOOKS[state][0]}" for state, count in counts) or "empty"
+
+
+def _axes(count: int) -> Any:
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError(f"plot_pagemap() needs matplotlib ({error}): pip install 'firsttouch[plot]'") from None
+    return pyplot.subplots(figsize=(9, 1.3 + 0.75 * count), layout="constrained")[1]

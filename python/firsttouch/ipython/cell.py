@@ -1,0 +1,96 @@
+"""One cell, run and measured."""
+
+from __future__ import annotations
+
+import html
+import resource
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import firsttouch
+from _firsttouch_start import units
+from firsttouch._firsttouch import Allocator
+from firsttouch.tools.measuring import process
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+
+class CellError(Exception):
+    """Ends the outer cell where the inner one failed, whose traceback stands above the report already."""
+
+    def _render_traceback_(self) -> list[str]:
+        return []
+
+
+@dataclass(frozen=True)
+class CellReport:
+    """What a cell cost; a table in a notebook, lines in a terminal."""
+
+    rows: tuple[tuple[str, str], ...]
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{label:14} {value}" for label, value in self.rows)
+
+    def _repr_html_(self) -> str:
+        left = 'style="text-align:left"'
+        rows = [f"<tr><th {left}>{label}</th><td {left}>{html.escape(value)}</td></tr>" for label, value in self.rows]
+        return f"<table>{''.join(rows)}</table>"
+
+
+def measured(
+    shell: InteractiveShell, cell: str, allocator: Allocator | None
+) -> tuple[CellReport, BaseException | None]:
+    """Runs ``cell`` in the notebook's own names; its report, and what it failed with."""
+    peak_known, failed = _restart_peak(), firsttouch.last_failure()
+    before, used, start = firsttouch.stats(allocator), resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    result: Any = shell.run_cell(cell)
+    wall = time.perf_counter() - start
+    after, then = firsttouch.stats(allocator), resource.getrusage(resource.RUSAGE_SELF)
+    user, kernel = then.ru_utime - used.ru_utime, then.ru_stime - used.ru_stime
+    seconds = units.seconds
+    of_kernel = f"{seconds(kernel)} of it in the kernel"
+    rows = [
+        ("time", f"{seconds(wall)}; {seconds(user + kernel)} of processor time, {of_kernel}"),
+        ("allocator", repr(allocator)),
+        *_arrays(before, after),
+        ("page faults", f"{then.ru_minflt - used.ru_minflt:,}"),
+        ("resident", f"{units.size(process.status('VmRSS'))} now{_peak() if peak_known else ''}"),
+    ]
+    failure = firsttouch.last_failure()
+    if failure is not None and failure != failed:
+        rows.append(("last failure", " ".join(str(failure).split())))
+    return CellReport(tuple(rows)), result.error_before_exec or result.error_in_exec
+
+
+def _arrays(before: firsttouch.Stats, after: firsttouch.Stats) -> list[tuple[str, str]]:
+    served = after.allocations - before.allocations
+    if not served:
+        return [("large arrays", f"none of {units.size(after.small_limit)} or more, or this allocator keeps no count")]
+    touched = after.first_touched_bytes - before.first_touched_bytes
+    again = after.recycled_bytes - before.recycled_bytes
+    so_far = f", at most {units.size(after.peak_in_use)} so far" if after.peak_in_use else ""
+    in_use = ("in use", f"{units.size(after.in_use)} now{so_far}")
+    if not touched + again:
+        return [("large arrays", f"{served:,}; this allocator does not tell which memory was fresh"), in_use]
+    recycled = units.share(after.recycled - before.recycled, served)
+    return [
+        ("large arrays", f"{served:,}, {recycled} on recycled memory"),
+        ("first touched", units.size(touched)),
+        ("recycled", units.size(again)),
+        in_use,
+    ]
+
+
+def _restart_peak() -> bool:
+    """Lets the kernel's high-water mark begin anew; not every container allows it."""
+    try:
+        process.reset_peak()
+    except OSError:
+        return False
+    return True
+
+
+def _peak() -> str:
+    return f", at most {units.size(process.peak())} in this cell"

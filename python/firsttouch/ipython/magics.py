@@ -1,0 +1,87 @@
+"""What ``%firsttouch`` and ``%%firsttouch`` do."""
+
+from __future__ import annotations
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_cell_magic, magics_class
+from IPython.display import display
+
+import firsttouch
+from _firsttouch_start import units
+from firsttouch import _firsttouch, process
+from firsttouch._firsttouch import Allocator
+from firsttouch.ipython.cell import CellError, measured
+
+_OWN = ("pool", "pool()")
+_WORDS = ("off", "stats", "trim")
+_REFUSED = (ValueError, TypeError, firsttouch.UnsupportedError)
+
+
+@magics_class
+class FirsttouchMagics(Magics):  # type: ignore[misc] # (IPython's decorators and bases are not typed)
+    """The memory of a notebook's arrays."""
+
+    @line_cell_magic  # type: ignore[untyped-decorator]
+    def firsttouch(self, line: str, cell: str | None = None) -> None:
+        """Where the memory of NumPy's arrays comes from.
+
+        %firsttouch          what serves the arrays now
+        %firsttouch pool     any allocator, as in pool(max_idle="1 GiB"), or the name of one; None of them: the pool
+        %firsttouch off      NumPy's own memory again
+        %firsttouch stats    what it holds and did
+        %firsttouch trim     gives idle memory back
+
+        %%firsttouch [pool]  runs a cell with it, or with what serves already, and reports on the cell
+        """
+        word = line.partition("#")[0].strip()  # no expression has a # in it
+        if cell is None:
+            self._line(word)
+        else:
+            self._cell(word, cell)
+
+    def _line(self, word: str) -> None:
+        if word == "off":
+            firsttouch.uninstall()
+        elif word == "stats":
+            display(process.serving() or _firsttouch.default_pool())
+            return
+        elif word == "trim":
+            print(f"given back: {units.size(firsttouch.trim())}")
+            return
+        elif word:
+            self._install(word)
+        found = process.serving()
+        print("NumPy's own memory serves" if found is None else f"{found!r} serves", "NumPy's arrays")
+
+    def _cell(self, word: str, cell: str) -> None:
+        if self.shell.should_run_async(cell, transformed_cell=self.shell.transform_cell(cell)):
+            raise UsageError("%%firsttouch can't run a cell with await at its top level: take %firsttouch")
+        if word in _WORDS:
+            raise UsageError(f"%%firsttouch takes an allocator, and {word!r} is for a line: %firsttouch {word}")
+        before = process.serving()
+        if word or before is None:
+            self._install(word or "pool")
+        try:
+            report, error = measured(self.shell, cell, process.serving())
+        finally:
+            if before is None:
+                firsttouch.uninstall()
+            else:
+                firsttouch.install(before)
+        display(report)
+        if error is not None:
+            raise CellError(f"{type(error).__name__}: {error}") from None
+
+    def _install(self, word: str) -> None:
+        try:
+            firsttouch.install(self._allocator(word))
+        except _REFUSED as error:
+            said = " ".join(str(error).split())
+            raise UsageError(f"{said}; and the words {', '.join(_WORDS)}" if "no allocator" in said else said) from None
+
+    def _allocator(self, word: str) -> Allocator | str | None:
+        """An allocator by its variable's name or as an expression; ``None`` is the process's own pool."""
+        named = self.shell.user_ns.get(word)
+        if isinstance(named, Allocator):
+            return named
+        return None if word in _OWN else word

@@ -1,0 +1,200 @@
+"""Loads and stores against alignment and page offset.
+
+Daniel Lemire, "Data alignment for speed: myth or reality?" (lemire.me, 31 May 2012), hashed arrays of integers at every
+offset: about 10 % on a Core 2, nothing that could be measured on a Core i7. The comments below that post time a loop
+over misaligned data at 38 % more on a processor of 2009 and 1 % more on one of 2011. Those loops loaded one number at a
+time. A load or store as wide as a cache line crosses a line whenever the array does not begin on one, and glibc puts a
+large array 16 bytes into its page.
+
+The page offset is another matter: a load that follows a store to the same place within another page has to wait on some
+processors ("4K aliasing"). Lemire's "Can 32-byte alignment alleviate 4K aliasing?" (5 January 2018) found 0.543 cycles
+per number for `a += s * b` where the arrays' page offsets coincide, and 0.707 with one a few bytes off, on a Haswell.
+
+Here NumPy does the work, on float32, in caches and in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from firsttouch.tools.bench.pictures.bars import bars
+from firsttouch.tools.bench.settings import Settings
+from firsttouch.tools.bench.sizes import chosen
+from firsttouch.tools.measuring.caches import caches, level
+from firsttouch.tools.measuring.contenders import NUMPY
+from firsttouch.tools.measuring.picture import Picture
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call, Plan, Samples, collect
+from firsttouch.tools.measuring.sizes import KIB, MIB, name
+from firsttouch.tools.measuring.statistics import Estimate, median
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+At = tuple[int, int, int]  # where in a page the operands and the result begin
+
+
+@dataclass(frozen=True)
+class Question:
+    """Layouts that are compared with one of them."""
+
+    title: str
+    within: str
+    base: str
+    layouts: Mapping[str, At]
+    operations: tuple[str, ...]
+    axis: str
+
+    def of(self, operation: str) -> list[str]:
+        """The layouts that make sense: a sum has no result, and only one operand."""
+        return [layout for layout in self.layouts if operation != "sum" or layout.startswith("all")]
+
+
+LINE = "all at a line"
+QUESTIONS = (
+    Question(
+        "alignment",
+        "cache line",
+        LINE,
+        {
+            LINE: (0, 1024, 2048),
+            **{f"all {offset} bytes into a line": (offset, 1024 + offset, 2048 + offset) for offset in (8, 16, 32, 60)},
+            "all at the next line": (64, 1024 + 64, 2048 + 64),
+            "operands 16 bytes into a line": (16, 1024 + 16, 2048),
+            "result 16 bytes into a line": (0, 1024, 2048 + 16),
+        },
+        ("copy", "add", "sum"),
+        "time / time of arrays that begin at a line",
+    ),
+    Question(
+        "page offset",
+        "page",
+        "result 2048 bytes further",
+        {
+            "result at the same page offset": (0, 0, 0),
+            **{f"result {further} bytes further": (0, 0, further) for further in (64, 256, 1024, 2048)},
+        },
+        ("copy", "add"),
+        "time / time with the result 2048 bytes further",
+    ),
+)
+LAYOUTS = {layout: at for question in QUESTIONS for layout, at in question.layouts.items()}
+BEYOND = 128 * MIB  # an array that should lie in memory, if the machine's caches allow it
+ARRAYS, LEAST = 4, 1 * KIB
+CERTAIN = 1.05
+Cells = dict[str, dict[str, Estimate]]  # by layout and size
+
+
+def sizes(quick: bool) -> list[int]:
+    """Bytes of an array, so that three of them lie in each cache and, in full, in none."""
+    known = caches() or {"L1": 32 * KIB, "L2": 512 * KIB, "L3": 16 * MIB}
+    inside = {min(known[cache] // (4 if cache == "L1" else 8), 8 * MIB) // 64 * 64 for cache in known}
+    return sorted(inside if quick else {*inside, BEYOND})
+
+
+def measured(size: int, quick: bool) -> Samples:
+    """Every operation in every layout at one size."""
+    turns = max(3, min(15, 256 * MIB // size))
+    arguments = {"nbytes": size, "layouts": LAYOUTS, "turns": turns, "usual": 1e-4 if quick else 2e-4}
+    plan = Plan(2, 2) if quick or size > 32 * MIB else Plan(4, 3)
+    return collect([NUMPY], Call("firsttouch.tools.bench.tasks.align", "measure", arguments), plan, ARRAYS * size)
+
+
+def drawn(question: Question, operation: str, cells: Cells) -> Picture:
+    """Bars: a group for each layout, a colour for each size."""
+    groups = [layout for layout in question.of(operation) if layout != question.base]
+    series = {label: [cells[layout][label].value for layout in groups] for label in cells[question.base]}
+
+    def draw(axes: Axes) -> None:
+        bars(axes, [wrapped(layout) for layout in groups], series)
+        axes.axhline(1, color="black", linewidth=0.8)
+        axes.set_ylabel(question.axis)
+
+    name = f"{operation}-{question.title.replace(' ', '-')}"
+    return Picture(
+        name,
+        f"{operation.capitalize()} of float32 arrays, by where they begin in a {question.within} (lower is faster)",
+        draw,
+    )
+
+
+def wrapped(words: str) -> str:
+    """In lines, for the axis."""
+    lines = [""]
+    for word in words.split():
+        lines[-1:] = [f"{lines[-1]} {word}".strip()] if len(lines[-1]) + len(word) < 12 else [lines[-1], word]
+    return "\n".join(lines)
+
+
+def concluded(question: Question, found: Mapping[str, Cells]) -> str:
+    """What costs most, if anything does for certain."""
+    every = [
+        (cell, operation, layout, label)
+        for operation, cells in found.items()
+        for layout, row in cells.items()
+        for label, cell in row.items()
+        if layout != question.base
+    ]
+    sure = [entry for entry in every if entry[0].low > CERTAIN]
+    if not sure:
+        return f"**{question.title.capitalize()} makes no difference here**: nothing is slower for certain by 5 %."
+    cell, operation, layout, label = max(sure, key=lambda entry: entry[0].low)
+    return (
+        f"**{question.title.capitalize()} matters here**: `{operation}` takes {cell} times as long with: {layout} "
+        f"({label}); {len(sure)} of {len(every)} cells are slower for certain by 5 %."
+    )
+
+
+def run(settings: Settings) -> Section:
+    """Every operation in every layout, by size."""
+    section = Section(
+        "align",
+        "Loads and stores against alignment and page offset",
+        "what does it cost if arrays do not begin at a cache line of 64 bytes, or if their offsets within a page "
+        "coincide? Cells are times divided by those of the first row: above 1 is slower. *All at the next line* is "
+        "aligned again: it shows what two equal runs differ by.",
+    )
+    wanted, notes = chosen(settings, sizes(False), sizes(True), ARRAYS)
+    if min(wanted, default=LEAST) < LEAST:
+        notes.append(f"Arrays of less than {name(LEAST)} are measured at that: beside a call their time is none.")
+    wanted = sorted({max(LEAST, -(-size // 64) * 64) for size in wanted})  # arrays at a line end at one
+    known, samples = caches(), dict[str, Samples]()
+    for number, size in enumerate(wanted):
+        label = f"{name(size)} ({level(3 * size, known)})"
+        samples[label] = measured(size, settings.quick)
+        section.raw[str(size)] = samples[label].replies
+        settings.progress((number + 1) / len(wanted))
+    conclusions: list[str] = []
+    for question in QUESTIONS:
+        found: dict[str, Cells] = {}
+        for operation in question.operations:
+            columns = {
+                label: {layout: row.column(NUMPY, f"{operation} {layout}") for layout in question.of(operation)}
+                for label, row in samples.items()
+            }
+            table = Table(f"**{operation.capitalize()}: {question.title}**", ["where arrays begin", *samples])
+            times = [f"{median(column[question.base]).value * 1e6:,.2f} us" for column in columns.values()]
+            table.rows.append([question.base, *times])
+            found[operation] = {
+                layout: {label: median(column[layout] / column[question.base]) for label, column in columns.items()}
+                for layout in question.of(operation)
+            }
+            for layout, row in found[operation].items():
+                if layout != question.base:
+                    table.rows.append([layout, *map(str, row.values())])
+            section.tables.append(table)
+            section.pictures.append(drawn(question, operation, found[operation]))
+        conclusions.append(concluded(question, found))
+    section.notes += [*notes, *plain_arrays(samples), *conclusions]
+    return section
+
+
+def plain_arrays(samples: Mapping[str, Samples]) -> list[str]:
+    """Where NumPy's own arrays begin."""
+    found = {label: sorted(set(row.column(NUMPY, "plain").ravel().astype(int))) for label, row in samples.items()}
+    words = ", ".join(f"{' or '.join(map(str, offsets))} ({label})" for label, offsets in found.items())
+    return [
+        f"Bytes into a line where NumPy's own arrays begin: {words}. Those of firsttouch's allocators begin at one."
+    ]

@@ -1,0 +1,163 @@
+"""Creating zeros, and what is left of the speed of lazy ones when they are used.
+
+Mark Kittisopikul's "Faster zeros with calloc" (discourse.julialang.org, topic 69860) compared Julia's `zeros`, which
+writes the zeros at once, with `calloc`, which NumPy's `zeros` uses, on 1,024 x 1,024 doubles (8 MiB): 1.652 ms against
+12.4 us on Windows, 133 times faster, and 474.5 us against 24.3 us under the Windows Subsystem for Linux, 20 times.
+What is left of that when the array is summed and written is the question here.
+
+Each life of an array is timed in phases: create, sum, write (all items, or every fifth). *Fresh*: no array is freed
+before the next is made, so each is on memory that is new to the process, as the arrays of a program are that keeps
+them. *Recycled*: each is freed before the next, which the C library and pools serve from memory that is there.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+from firsttouch.tools.bench import shuffled, sizes
+from firsttouch.tools.bench.pictures import zeros as pictures
+from firsttouch.tools.bench.settings import Settings
+from firsttouch.tools.bench.tasks.zeros import KEPT, MAKERS, PHASES, REGIMES
+from firsttouch.tools.bench.words import seconds, times
+from firsttouch.tools.measuring.contenders import NUMPY
+from firsttouch.tools.measuring.picture import Picture
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call
+from firsttouch.tools.measuring.sizes import KIB, MIB, name
+
+ARRAYS = 2
+FULL = (4 * KIB, 64 * KIB, MIB, 8 * MIB, 64 * MIB, 512 * MIB)
+QUICK = (4 * KIB, 8 * MIB, 64 * MIB)
+ORIGINAL = 8 * MIB
+LAZY, EAGER = "np.zeros", "np.empty + fill(0)"
+#: From this ratio on creation looks quicker; glibc's calloc maps what is larger than its highest threshold.
+LOOKS, MAPPED = 1.1, 32 * MIB
+#: By way and size: by "fresh 1" (all items written), "fresh 5", "recycled 1" and "recycled 5": by phase.
+Found = dict[tuple[str, int], dict[str, dict[str, Any]]]
+
+
+def run(settings: Settings) -> Section:
+    """Every way at every size."""
+    section = Section(
+        "zeros",
+        "Creating zeros, summing and writing them",
+        "creation looks a hundred times faster where zeros are lazy; what remains of it when the memory is used? "
+        "Medians over many arrays; *1/5*: every fifth item is written instead of all.",
+    )
+    wanted, section.notes = sizes.chosen(settings, FULL, QUICK, ARRAYS)
+    cells = {(maker, size): cell(maker, size, settings.quick) for maker in MAKERS for size in wanted}
+    found: Found = {}
+    for (maker, size), values in shuffled.by_key(shuffled.run(cells, 1, settings.progress)).items():
+        found[maker, size] = section.raw[f"{maker}, {size}"] = values[0]
+    detailed = wanted if settings.sizes else [min(wanted, key=lambda size: abs(math.log(size / ORIGINAL)))]
+    shown = [] if settings.quick else detailed
+    section.tables += [medians(regime, size, found) for size in wanted for regime in REGIMES]
+    section.tables += [spread(regime, size, found) for size in shown for regime in REGIMES]
+    section.notes += [answer(detailed[-1], found), over_sizes(wanted, found), recycled(detailed[-1], found)]
+    section.notes += [quickest(detailed[-1], found)]
+    section.pictures += drawn(wanted, detailed[-1], found)
+    return section
+
+
+def cell(maker: str, size: int, quick: bool) -> shuffled.Cell:
+    """One process for one way and size."""
+    arguments = {"maker": maker, "nbytes": size, "seconds": 0.03 if quick else 0.2, "most": 50 if quick else 1000}
+    call = Call("firsttouch.tools.bench.tasks.zeros", "measure", arguments)
+    return shuffled.Cell(NUMPY, call, max(KEPT, ARRAYS * size))
+
+
+def medians(regime: str, size: int, found: Found) -> Table:
+    """The median of each phase, for each way."""
+    table = Table(f"**{name(size)}, {regime} memory, medians**", ["way", *PHASES, "write 1/5", "total 1/5"])
+    for maker in MAKERS:
+        every, fifth = (found[maker, size][f"{regime} {step}"] for step in (1, 5))
+        phases = [every[phase] for phase in PHASES] + [fifth[phase] for phase in ("write", "total")]
+        table.rows.append([maker, *(seconds(phase["median"]) for phase in phases)])
+    return table
+
+
+def spread(regime: str, size: int, found: Found) -> Table:
+    """Ways and phases at one size: how the times of the lives are spread."""
+    columns = ["way", "phase", "minimum", "median", "mean", "deviation", "maximum"]
+    table = Table(f"**{name(size)}, {regime} memory, all items written**", columns)
+    for maker in MAKERS:
+        for phase in PHASES:
+            one = found[maker, size][f"{regime} 1"][phase]
+            table.rows.append(
+                [maker if phase == PHASES[0] else "", phase, *(seconds(one[which]) for which in columns[2:])]
+            )
+    return table
+
+
+def gain(size: int, which: str, phase: str, found: Found) -> float:
+    """How much faster the lazy way is than the eager one."""
+    eager, lazy = (float(found[maker, size][which][phase]["median"]) for maker in (EAGER, LAZY))
+    return eager / lazy
+
+
+def answer(size: int, found: Found) -> str:
+    """The question's answer at the original's size."""
+    created, used, fifth = (
+        gain(size, which, phase, found)
+        for which, phase in (("fresh 1", "create"), ("fresh 1", "total"), ("fresh 5", "total"))
+    )
+    both = f"with {LAZY} as with {EAGER} ({name(size)}, fresh memory)"
+    rest = f"Created, summed and written it is {used:.2f} times as fast, and {fifth:.2f} times where a fifth is"
+    if created < LOOKS:
+        return f"**Nothing is gained by being lazy here**: creation is {times(created)} as fast {both}. {rest} written."
+    moved = ": the time is spent at the first touch instead" if used < created else ""
+    return f"**Creation looks {times(created)} as fast** {both}. {rest} written{moved}."
+
+
+def over_sizes(wanted: list[int], found: Found) -> str:
+    """The same over all sizes, from the least to the most."""
+    words: list[str] = []
+    for phase in ("create", "total"):
+        gains = sorted(gain(size, "fresh 1", phase, found) for size in wanted)
+        words.append(f"{gains[0]:.2g} to {times(gains[-1])}" if len(gains) > 1 else times(gains[0]))
+    return f"Over all sizes: creation {words[0]}, all three together {words[1]}."
+
+
+def recycled(size: int, found: Found) -> str:
+    """What changes where memory comes back from the C library."""
+    created, used = (gain(size, "recycled 1", phase, found) for phase in ("create", "total"))
+    figures = f"creation is {times(created)} as fast at {name(size)} and all three together {used:.2f} times"
+    if size >= MAPPED:
+        return (
+            f"Where each array is freed before the next, {figures}: above 32 MiB glibc takes every array from the "
+            "kernel, and nothing is recycled."
+        )
+    return (
+        f"Where each array is freed before the next, {figures}: zeros on memory that was used have to be written, and "
+        "nothing is left to be lazy about. Above 32 MiB glibc takes every array from the kernel, and nothing is "
+        "recycled."
+    )
+
+
+def quickest(size: int, found: Found) -> str:
+    """Who needs least for all three together; np.empty holds no zeros, and does not count."""
+    words: list[str] = []
+    for regime in REGIMES:
+        totals = {
+            maker: found[maker, size][f"{regime} 1"]["total"]["median"]
+            for maker in MAKERS
+            if maker not in ("np.empty", "np.ones")
+        }
+        best = min(totals, key=lambda maker: float(totals[maker]))
+        words.append(f"{best} on {regime} memory ({seconds(totals[best])})")
+    return f"Quickest way to zeros that are used, {name(size)}: {' and '.join(words)}."
+
+
+def drawn(wanted: list[int], size: int, found: Found) -> list[Picture]:
+    """What remains over the sizes; where the time goes, and how it is spread, at one of them."""
+    title = "np.zeros against np.empty with fill(0): how many times as fast"
+    made = [Picture("remains", title, partial(pictures.remains, wanted=wanted, found=found))]
+    for regime in REGIMES:
+        title = f"Where the time goes: {name(size)}, {regime} memory, medians"
+        draw = partial(pictures.phases, size=size, which=f"{regime} 1", found=found)
+        made.append(Picture(f"phases-{regime}", title, draw))
+    title = f"Creation alone and all three phases, every array of {name(size)}, fresh memory"
+    made.append(Picture("histograms", title, partial(pictures.histograms, size=size, found=found)))
+    return made

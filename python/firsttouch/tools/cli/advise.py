@@ -1,0 +1,92 @@
+"""`firsttouch advise`: one plain run, and what pooled memory would gain for it."""
+
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+from _firsttouch_start import speak, units
+from firsttouch.tools.cli import asked, interpreter, output_file, showing, start_file, starting
+from firsttouch.tools.cli.parser import Parser
+from firsttouch.tools.cli.program import Program
+
+_USAGE = "firsttouch advise [options] script.py | -m module | -c code  [arguments of the program]"
+
+_DESCRIPTION = """\
+Run a program once, on NumPy's own memory, and estimate what pooled memory would gain for it and
+which of its lines would gain most. `firsttouch compare` measures it instead.
+"""
+
+_EXAMPLES = """\
+for example:
+  firsttouch advise script.py data.csv
+  firsttouch advise --json advice.json -m package.heat
+
+Counted are the page faults of arrays of 64 KiB or more in the process that is started, at the
+price that they are measured to have on this machine; its children are not looked at.
+"""
+
+
+def main(words: Sequence[str]) -> int:
+    """Run it, read what was recorded, say what it means; the program's exit status is ours."""
+    given, found = asked.parse(_parser(), words, ("--json", "--lines"))
+    showing.needs_rich("advise", given.json)
+    output_file.check_json("advise", given.json)
+    command = interpreter.command("advise")
+    start_file.check(command, "advise")
+    from firsttouch.tools.trace import prices
+
+    found_prices = prices.calibrate(prices.huge_page_size())
+    with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder:
+        file = os.path.join(folder, "advise.ft")
+        status = starting.run_and_wait(command, {"trace": file, "quiet": True}, found)
+        if os.path.exists(file):
+            _say(given, found, file, found_prices)
+        elif found.can_start:
+            speak.line("no advice: nothing was recorded in the process that was started")
+    return starting.passed_on(status)
+
+
+def _parser() -> Parser:
+    parser = Parser("advise", _DESCRIPTION, _USAGE, _EXAMPLES)
+    add = parser.add_argument
+    add("--lines", type=asked.lines, default=10, metavar="N", help="lines to show (default: 10)")
+    add("--json", metavar="FILE", help="the advice as JSON, - for standard output")
+    return parser
+
+
+def _say(given: Any, found: Program, file: str, found_prices: Any) -> None:
+    from firsttouch.tools.trace import advice, lines
+
+    try:
+        advised = advice.advise(lines.summarize(file, found_prices, incomplete=True))
+    except (ValueError, OSError) as error:
+        speak.line(f"no advice: the record of the run: {error}")
+        return
+    if not advised.summary.facts["complete"]:
+        speak.line("no advice: the program was killed, or ended by os._exit, and the record of the run lacks its end")
+        return
+    program = shlex.join(found.words)
+    if given.json is not None:
+        showing.save_json(given.json, {"advice": advised.words(program), **advised.as_dict()})
+    if given.json == "-":
+        return
+    wall = advised.wall
+    gaining = [line for line in advised.lines if line.avoidable > 0.001 * wall][: given.lines]
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    speak.write(sys.__stderr__, f"firsttouch: {advised.words(program)}\n")
+    rows = [
+        (
+            showing.place(line),
+            f"{line.count:,}",
+            units.size(line.bytes),
+            showing.duration(line.avoidable),
+            units.share(line.avoidable, wall),
+        )
+        for line in gaining
+    ]
+    if rows:
+        showing.table(("line", "arrays", "bytes", "would spare", "of the time"), rows, sys.stderr)

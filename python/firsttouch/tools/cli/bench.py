@@ -1,0 +1,132 @@
+"""`firsttouch bench`: the classic experiments on the memory behind arrays, on this machine."""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from _firsttouch_start import speak
+from firsttouch._internal.suggestions import nearest
+from firsttouch.tools.cli import output, serving
+from firsttouch.tools.cli.parser import Parser
+from firsttouch.tools.cli.progress import Bar
+from firsttouch.tools.cli.usage import BadUsageError
+
+if TYPE_CHECKING:
+    from firsttouch.tools.bench.settings import Settings
+    from firsttouch.tools.measuring.report import Section
+
+_USAGE = "firsttouch bench [EXPERIMENT ...] [options]"
+
+_DESCRIPTION = """\
+Run classic experiments on the memory behind arrays, and say what they show on this machine. Each
+prints its tables and, in a sentence or two, the answer. Without a name they are listed; with
+--quick alone all of them run, in under three minutes.
+"""
+
+_EXAMPLES = """\
+for example:
+  firsttouch bench                                  which experiments there are
+  firsttouch bench zeros
+  firsttouch bench zeros triad --quick --plot out.png
+  firsttouch bench zeros --sizes 64KiB,1MiB,"2 GiB"
+  firsttouch bench all --json figures.json
+  firsttouch bench --quick                          the same as bench all --quick
+"""
+
+
+def main(words: Sequence[str]) -> int:
+    """List the experiments, or run what is named."""
+    parser = _parser()
+    given = parser.parse(words)
+    names = _names(given)
+    if not names:
+        print(_listing(), end="")
+        return 0
+    out = output.checked("bench", given)
+
+    from firsttouch.tools.cli import bench_shown  # these need NumPy, and rich
+    from firsttouch.tools.measuring import cautions
+
+    settings = _settings(given, names)
+    sections: list[Section] = []
+    watch = cautions.Watch()
+    for name in names:
+        try:
+            sections.append(_run(name, settings, out))
+        except RuntimeError as error:  # of a worker: the other experiments may well do
+            speak.write(sys.__stderr__, f"firsttouch: bench: {name} failed: {error}\n")
+            continue
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"interrupted in {name}; no file is written") from None
+        if out.prints:
+            bench_shown.show(sections[-1], out.quiet)
+    if sections:
+        bench_shown.save(sections, [*cautions.standing(), *watch.finish()], out)
+    return 0 if len(sections) == len(names) else 1
+
+
+def _parser() -> Parser:
+    parser = Parser("bench", _DESCRIPTION, _USAGE, _EXAMPLES)
+    add = parser.add_argument
+    add("names", nargs="*", metavar="EXPERIMENT", help="which to run, or all")
+    add("--sizes", metavar="SIZES", help='of an array, as in 4KiB,1MiB,"2 GiB" (default: what suits each experiment)')
+    add("--quick", action="store_true", help="few sizes and rounds: the direction, not the figure")
+    add(
+        "--allocator",
+        metavar="EXPRESSION",
+        action="append",
+        default=[],
+        help="one more, such as mimalloc, in experiments that compare allocators; repeatable",
+    )
+    output.add(parser)
+    return parser
+
+
+def _names(given: argparse.Namespace) -> list[str]:
+    """The experiments that are meant, each once; none where they are to be listed."""
+    from firsttouch.tools.bench import NAMES
+
+    names = given.names or (["all"] if given.quick or given.sizes else [])
+    for name in names:
+        if name != "all" and name not in NAMES:
+            near = nearest(name, [*NAMES, "all"]) or f": there are {', '.join(NAMES)}"
+            raise BadUsageError(f"bench: no experiment {name!r}{near}")
+    return list(NAMES) if "all" in names else list(dict.fromkeys(names))
+
+
+def _listing() -> str:
+    from firsttouch.tools.bench import NAMES
+
+    width = max(map(len, NAMES), default=0)
+    rows = "\n".join(f"  {name:{width}}  {question}" for name, question in NAMES.items())
+    return f"experiments:\n{rows}\n\nfirsttouch bench NAME runs one of them, firsttouch bench all every one\n"
+
+
+def _settings(given: argparse.Namespace, names: Sequence[str]) -> "Settings":
+    """What the experiments are told; a size that one of them cannot have stops here, before anything runs."""
+    from firsttouch.tools.bench import sizes
+    from firsttouch.tools.bench.settings import Settings
+
+    for expression in given.allocator:
+        serving.tried_elsewhere("bench", expression)
+    try:
+        wanted = None if given.sizes is None else sizes.parse(given.sizes)
+        for name in names:
+            module = importlib.import_module(f"firsttouch.tools.bench.{name}")
+            sizes.check(wanted or (), name, getattr(module, "ARRAYS", 1))
+    except (ValueError, OverflowError, ImportError) as error:
+        raise BadUsageError(f"bench: {error}") from None
+    return Settings(given.quick, wanted, tuple(given.allocator))
+
+
+def _run(name: str, settings: "Settings", out: output.Output) -> "Section":
+    """One experiment, with a bar on standard error while somebody watches."""
+    from firsttouch.tools.measuring.conduct import conduct
+
+    module = importlib.import_module(f"firsttouch.tools.bench.{name}")
+    with Bar(name, out.quiet) as bar:
+        watched = replace(settings, progress=bar.done)
+        return conduct(lambda: module.run(watched), settings.quick)

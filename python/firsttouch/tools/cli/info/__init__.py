@@ -1,0 +1,109 @@
+"""`firsttouch info`: what this machine gives to arrays, and what that means, a file per topic."""
+
+import json
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from _firsttouch_start import speak
+from firsttouch.tools.cli import output_file
+from firsttouch.tools.cli.info import cgroup, hugepages, kernel, libc, limits, machine, numa, pages
+from firsttouch.tools.cli.parser import Parser
+from firsttouch.tools.cli.usage import BadUsageError
+
+#: In the order of the text. Each has look(root), rows(found) and meaning(found).
+TOPICS: dict[str, ModuleType] = {
+    "machine": machine,
+    "pages": pages,
+    "huge page pools": hugepages,
+    "numa": numa,
+    "kernel": kernel,
+    "malloc": libc,
+    "cgroup": cgroup,
+    "limits": limits,
+}
+
+_OF_SYS = "much of the pages, huge pages and NUMA nodes"
+
+_DESCRIPTION = """\
+Show what this machine and this process's surroundings give to arrays: page sizes, huge pages,
+NUMA nodes, what the kernel can do, the malloc that is loaded, and the bounds on memory. What
+stands out is said in words at the end.
+"""
+
+_EXAMPLES = """\
+for example:
+  firsttouch info
+  firsttouch info --json -
+  MALLOC_TRIM_THRESHOLD_=65536 firsttouch info      what would a program see that is started so?
+"""
+
+
+def main(words: Sequence[str]) -> int:
+    """Look, and say or write what was found."""
+    parser = Parser("info", _DESCRIPTION, "firsttouch info [options]", _EXAMPLES)
+    parser.add_argument("--json", metavar="FILE", help="write it as JSON instead; - for standard output")
+    parser.add_argument("-q", "--quiet", action="store_true", help="only what it means")
+    given = parser.parse(words)
+    output_file.check_json("info", given.json)
+    found = look()
+    if given.json:
+        _save(found, given.json)
+    else:
+        print(text(found, quiet=given.quiet), end="")
+    return 0
+
+
+def look(root: Path = Path("/")) -> dict[str, Any]:
+    """Gather every topic; what this machine does not tell is None."""
+    found: dict[str, Any] = {name.replace(" ", "_"): topic.look(root) for name, topic in TOPICS.items()}
+    found["meaning"] = _unseen(root)
+    for name, topic in TOPICS.items():
+        found["meaning"] += topic.meaning(found[name.replace(" ", "_")])
+    return found
+
+
+def _unseen(root: Path) -> list[str]:
+    """Say where the kernel tells nothing: what is not known must not read as if all were well."""
+    return [
+        f"/{folder} is not there or closed to this process: {lacks} is not known"
+        for folder, lacks in (("proc", "much of the memory, the limits and the kernel's settings"), ("sys", _OF_SYS))
+        if sys.platform == "linux" and not _readable(root / folder)
+    ]
+
+
+def _readable(folder: Path) -> bool:
+    try:
+        return any(folder.iterdir())
+    except OSError:
+        return False
+
+
+def text(found: dict[str, Any], quiet: bool = False) -> str:
+    """Write a block for each topic, then what it means."""
+    blocks = []
+    for name, topic in TOPICS.items():
+        rows = topic.rows(found[name.replace(" ", "_")])
+        blocks.append("\n".join([name, *(_fold(f"  {label:19}  ", value) for label, value in rows)]))
+    said = found["meaning"] or ["nothing here stands in the way of fast arrays"]
+    meaning = "\n".join(["what it means", *(_fold("  - ", sentence) for sentence in said)])
+    return "\n\n".join([*([] if quiet else blocks), meaning]) + "\n"
+
+
+def _fold(head: str, value: str) -> str:
+    """Break a long value into lines that stand below its beginning."""
+    return textwrap.fill(value, 100, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)
+
+
+def _save(found: dict[str, Any], name: str) -> None:
+    content = json.dumps(found, indent=2) + "\n"
+    if name == "-":
+        print(content, end="")
+        return
+    try:
+        Path(name).write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise BadUsageError(f"info: cannot write {name}: {speak.reason(error)}") from None

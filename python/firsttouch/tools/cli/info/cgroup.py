@@ -1,0 +1,106 @@
+"""What the control group leaves of the machine's memory: version 1, version 2, or both."""
+
+from pathlib import Path
+from typing import Any
+
+from _firsttouch_start import units
+from firsttouch.tools.cli.info import files
+
+#: Version 1 says "no limit" with the largest multiple of a page that fits.
+_NO_LIMIT = 1 << 62
+
+_FILES = {
+    1: {
+        "limit": "memory.limit_in_bytes",
+        "soft": "memory.soft_limit_in_bytes",
+        "used": "memory.usage_in_bytes",
+    },
+    2: {"limit": "memory.max", "soft": "memory.high", "used": "memory.current"},
+}
+
+
+def look(root: Path) -> dict[str, Any]:
+    """Find the tightest bound on the way from this process's group up to the root."""
+    for version in (2, 1):
+        mount = _mount(root, version)
+        group = _group(root, version)
+        if mount is None or group is None:
+            continue
+        folders = _upwards(mount, group)
+        names = _FILES[version]
+        if any((folder / names["used"]).exists() for folder in folders):
+            levels = [{name: _bytes(folder / file) for name, file in names.items()} for folder in folders]
+            return {
+                "version": version,
+                "group": group,
+                "limit_bytes": _least(level["limit"] for level in levels),
+                "soft_limit_bytes": _least(level["soft"] for level in levels),
+                "used_bytes": next((level["used"] for level in levels if level["used"] is not None), None),
+            }
+    empty = dict.fromkeys(("version", "group", "limit_bytes", "soft_limit_bytes", "used_bytes"))
+    return dict(empty)
+
+
+def _mount(root: Path, version: int) -> Path | None:
+    """Find where the hierarchy that counts memory is mounted."""
+    for line in (files.read(root / "proc/self/mountinfo") or "").splitlines():
+        before, _, after = line.partition(" - ")
+        words = after.split()
+        kind, options = (words[0], words[-1].split(",")) if words else ("", [])
+        counts = kind == "cgroup2" if version == 2 else kind == "cgroup" and "memory" in options
+        if counts:
+            return root / before.split()[4].lstrip("/")
+    return None
+
+
+def _group(root: Path, version: int) -> str | None:
+    for line in (files.read(root / "proc/self/cgroup") or "").splitlines():
+        number, controllers, path = [*line.split(":", 2), "", ""][:3]
+        if (version == 2 and number == "0") or (version == 1 and "memory" in controllers.split(",")):
+            return path
+    return None
+
+
+def _upwards(mount: Path, group: str) -> list[Path]:
+    """List the group's folder and those above it; in a container only the mount may be there."""
+    folder = mount / group.lstrip("/")
+    above = [folder, *folder.parents]
+    return [place for place in above if place.is_dir() and place.is_relative_to(mount)]
+
+
+def _bytes(path: Path) -> int | None:
+    value = files.number(path)
+    return value if value is not None and value < _NO_LIMIT else None
+
+
+def _least(values: Any) -> int | None:
+    return min((value for value in values if value is not None), default=None)
+
+
+def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """Show the topic as labels and values."""
+    if found["version"] is None:
+        return [("memory", "no group that counts it")]
+    shown = {
+        name: "none" if found[f"{name}_bytes"] is None else units.size(found[f"{name}_bytes"])
+        for name in ("limit", "soft_limit", "used")
+    }
+    return [
+        ("group", f"{found['group']} (version {found['version']})"),
+        ("memory limit", f"{shown['limit']}, soft {shown['soft_limit']}"),
+        ("used", shown["used"]),
+    ]
+
+
+def meaning(found: dict[str, Any]) -> list[str]:
+    """Say what stands out."""
+    said = []
+    if found["limit_bytes"] is not None:
+        left = max(0, found["limit_bytes"] - (found["used_bytes"] or 0))
+        said.append(
+            f"the control group ends at {units.size(found['limit_bytes'])} ({units.size(left)} left): beyond"
+            " that the kernel kills; the pool keeps less when little is left"
+        )
+    if found["soft_limit_bytes"] is not None:
+        said.append(f"above {units.size(found['soft_limit_bytes'])} the control group is slowed down")
+    return said

@@ -1,0 +1,79 @@
+"""The pools of explicit huge pages (hugetlb), of the machine and of each node."""
+
+from pathlib import Path
+from typing import Any
+
+from _firsttouch_start import units
+from firsttouch.tools.cli.info import files
+
+_COUNTS = {
+    "pages": "nr_hugepages",
+    "free": "free_hugepages",
+    "reserved": "resv_hugepages",
+    "surplus": "surplus_hugepages",
+    "overcommit": "nr_overcommit_hugepages",
+}
+_NODES = "sys/devices/system/node"
+
+
+def look(root: Path) -> dict[str, Any]:
+    """Read each pool, by page size in KiB.
+
+    Pages in it, free ones, those among them that somebody has a claim on, those beyond the pool's size, how many may
+    be added on demand; and what each node has, where there are several.
+    """
+    pools: dict[str, Any] = {}
+    for folder in sorted((root / "sys/kernel/mm/hugepages").glob("hugepages-*kB")):
+        kilobytes = folder.name.removeprefix("hugepages-").removesuffix("kB")
+        if kilobytes.isdecimal():
+            pools[kilobytes] = {name: files.number(folder / file) for name, file in _COUNTS.items()}
+            pools[kilobytes]["nodes"] = _by_node(root, folder.name)
+    return pools
+
+
+def _by_node(root: Path, name: str) -> dict[str, dict[str, int | None]] | None:
+    folders = {
+        int(number): folder for folder in (root / _NODES).glob("node*") if (number := folder.name[4:]).isdecimal()
+    }
+    if len(folders) < 2:
+        return None
+    counts = ("pages", "free", "surplus")
+    return {
+        str(number): {count: files.number(folders[number] / "hugepages" / name / _COUNTS[count]) for count in counts}
+        for number in sorted(folders)
+    }
+
+
+def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """Show the topic as labels and values."""
+    shown = []
+    for kilobytes, pool in sorted(found.items(), key=lambda item: int(item[0])):
+        pages, free, claimed, surplus, more = (files.known(pool[name]) for name in _COUNTS)
+        shown.append(
+            (
+                units.size(int(kilobytes) * 1024),
+                f"{pages} pages, {free} free, {claimed} reserved, {surplus} surplus, {more} more on demand",
+            )
+        )
+        for number, node in (pool["nodes"] or {}).items():
+            pages, free, surplus = (files.known(node[name]) for name in ("pages", "free", "surplus"))
+            shown.append((f"  on node {number}", f"{pages} pages, {free} free, {surplus} surplus"))
+    if found and not any(pool["pages"] for pool in found.values()):
+        folder = "/sys/devices/system/node/nodeN" if _several(found) else "/sys/kernel/mm"
+        smallest = min(found, key=int)
+        shown.append(("to get some", f"echo COUNT > {folder}/hugepages/hugepages-{smallest}kB/nr_hugepages, as root"))
+    return shown or [("none", "the kernel shows no pools")]
+
+
+def _several(found: dict[str, Any]) -> bool:
+    return any(pool["nodes"] for pool in found.values())
+
+
+def meaning(found: dict[str, Any]) -> list[str]:
+    """Say what stands out."""
+    idle = [(int(size), pool["free"]) for size, pool in found.items() if pool["free"]]
+    return [
+        f"{units.size(size * 1024 * free)} lie reserved in huge pages of {units.size(size * 1024)}:"
+        " no other program can use that memory"
+        for size, free in idle
+    ]

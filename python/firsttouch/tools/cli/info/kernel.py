@@ -1,0 +1,122 @@
+"""What this kernel can do for memory: asked where asking is harmless, else by its version."""
+
+import platform
+import re
+from pathlib import Path
+from typing import Any
+
+from firsttouch.tools.cli.info import files
+
+#: Advice, by its number in the kernel's interface: an own page is mapped and advised.
+_ADVICE = {
+    "MADV_FREE": 8,
+    "MADV_HUGEPAGE": 14,
+    "MADV_WIPEONFORK": 18,
+    "MADV_POPULATE_READ": 22,
+    "MADV_POPULATE_WRITE": 23,
+    "MADV_GUARD_INSTALL": 102,
+}
+
+#: The first version that has it.
+_SINCE = {
+    "MAP_FIXED_NOREPLACE": (4, 17),
+    "MPOL_PREFERRED_MANY": (5, 15),
+    "MADV_COLLAPSE": (6, 1),
+    "PAGEMAP_SCAN": (6, 7),
+    "MPOL_WEIGHTED_INTERLEAVE": (6, 9),
+}
+
+
+def look(root: Path) -> dict[str, Any]:
+    """Find features; the version is this machine's even where the files are not."""
+    release = files.read(root / "proc/sys/kernel/osrelease") or platform.release()
+    version = _version(release)
+    return {
+        "release": release,
+        "features": {name: _advise(number) for name, number in _ADVICE.items()}
+        | {name: version >= since if version else None for name, since in _SINCE.items()},
+        "pagemap_readable": _opens(root / "proc/self/pagemap"),
+        "init_on_alloc": _init_on_alloc(root, release),
+    }
+
+
+def _version(release: str) -> tuple[int, int] | None:
+    match = re.match(r"(\d+)\.(\d+)", release)
+    return (int(match[1]), int(match[2])) if match and platform.system() == "Linux" else None
+
+
+def _advise(number: int) -> bool | None:
+    """Whether the kernel takes this advice on a fresh mapping; None where none can be had."""
+    try:
+        import mmap
+
+        with mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as fresh:
+            try:
+                fresh.madvise(number)
+            except OSError as error:
+                import errno
+
+                # EINVAL means unknown; anything else, that the kernel knows it and could not comply.
+                return error.errno not in (errno.EINVAL, errno.ENOSYS)
+            return True
+    except (ImportError, AttributeError, OSError, ValueError):
+        return None
+
+
+def _opens(path: Path) -> bool:
+    try:
+        with path.open("rb"):
+            return True
+    except OSError:
+        return False
+
+
+def _init_on_alloc(root: Path, release: str) -> bool | None:
+    """Whether the kernel clears every page it allocates, whoever asks."""
+    for word in (files.read(root / "proc/cmdline") or "").split():
+        name, _, value = word.partition("=")
+        if name == "init_on_alloc":
+            return value.lower() in ("1", "on", "y", "yes", "true")
+    config = files.read(root / f"boot/config-{release}") or _packed(root / "proc/config.gz")
+    return None if config is None else "CONFIG_INIT_ON_ALLOC_DEFAULT_ON=y" in config
+
+
+def _packed(path: Path) -> str | None:
+    import gzip
+
+    try:
+        return gzip.decompress(path.read_bytes()).decode()
+    except (OSError, ValueError, EOFError):
+        return None
+
+
+def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """Show the topic as labels and values."""
+    features = found["features"]
+    missing = [name for name, there in features.items() if there is False]
+    unknown = [name for name, there in features.items() if there is None]
+    cleared = {None: "unknown", False: "off", True: "on"}[found["init_on_alloc"]]
+    shown = [
+        ("release", found["release"]),
+        ("has", " ".join(name for name, there in features.items() if there) or "none known"),
+        ("lacks", " ".join(missing) or "none of these"),
+    ]
+    shown += [("not known", " ".join(unknown))] if unknown else []
+    return [
+        *shown,
+        ("/proc/self/pagemap", "readable" if found["pagemap_readable"] else "not readable"),
+        ("init_on_alloc", cleared),
+    ]
+
+
+def meaning(found: dict[str, Any]) -> list[str]:
+    """Say what stands out."""
+    said = []
+    if found["init_on_alloc"]:
+        said.append(
+            "init_on_alloc is on: the kernel clears every page once more, so memory that is kept and used"
+            " again saves even more here"
+        )
+    if found["features"]["MADV_POPULATE_WRITE"] is False:
+        said.append("the kernel cannot populate memory on request (from 5.14): it is touched page by page")
+    return said

@@ -1,0 +1,84 @@
+"""NUMA nodes, automatic balancing, and the memory policy and cpuset that were inherited."""
+
+from pathlib import Path
+from typing import Any
+
+from firsttouch.tools.cli.info import files
+
+
+def look(root: Path) -> dict[str, Any]:
+    """Read the nodes, and where this process may take memory from."""
+    status = files.fields(root / "proc/self/status")
+    balancing = files.number(root / "proc/sys/kernel/numa_balancing")
+    return {
+        "nodes": files.read(root / "sys/devices/system/node/online"),
+        "with_memory": files.read(root / "sys/devices/system/node/has_memory"),
+        "distances": _distances(root),
+        "balancing": None if balancing is None else bool(balancing),
+        "policies": _policies(root),
+        "memory_allowed": status.get("Mems_allowed_list"),
+        "processors_allowed": status.get("Cpus_allowed_list"),
+    }
+
+
+def _distances(root: Path) -> dict[str, list[int]] | None:
+    """Read each node's distance to every node, in their order; 10 is its own memory."""
+    found = {}
+    for folder in (root / "sys/devices/system/node").glob("node*"):
+        words = (files.read(folder / "distance") or "").split()
+        if folder.name[4:].isdecimal() and words and all(word.isdecimal() for word in words):
+            found[folder.name[4:]] = [int(word) for word in words]
+    return dict(sorted(found.items(), key=lambda item: int(item[0]))) or None
+
+
+def _policies(root: Path) -> list[str] | None:
+    """List the policies that this process's mappings stand under; an inherited one is on all."""
+    lines = (files.read(root / "proc/self/numa_maps") or "").splitlines()
+    return sorted({words[1] for line in lines if len(words := line.split()) > 1}) or None
+
+
+def _several(nodes: str | None) -> bool:
+    return nodes is not None and nodes.strip() not in ("", "0")
+
+
+def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """Show the topic as labels and values."""
+    balancing = {None: "not in this kernel", False: "off", True: "on"}[found["balancing"]]
+    policies = found["policies"]
+    return [
+        ("nodes", files.known(found["nodes"])),
+        ("with memory", files.known(found["with_memory"])),
+        *_table(found["distances"]),
+        ("AutoNUMA", balancing),
+        ("memory policy", ", ".join(policies) if policies else "unknown"),
+        ("cpuset: memory", f"nodes {files.known(found['memory_allowed'])}"),
+        ("cpuset: processors", files.known(found["processors_allowed"])),
+    ]
+
+
+def _table(distances: dict[str, list[int]] | None) -> list[tuple[str, str]]:
+    if not distances:
+        return [("distances", "unknown")]
+    rows = [("distances", "to node " + " ".join(f"{number:>4}" for number in distances))]
+    return rows + [
+        (f"  of node {number}", " " * len("to node ") + " ".join(f"{distance:>4}" for distance in line))
+        for number, line in distances.items()
+    ]
+
+
+def meaning(found: dict[str, Any]) -> list[str]:
+    """Say what stands out."""
+    said = []
+    others = [policy for policy in found["policies"] or [] if not policy.startswith(("default", "local"))]
+    if others:
+        said.append(
+            f"a memory policy was inherited ({', '.join(others)}): it decides the nodes of arrays, as"
+            " numactl or the job starter asked"
+        )
+    if _several(found["with_memory"]):
+        said.append("several NUMA nodes: memory lies on the node of the thread that touches it first")
+        if found["balancing"]:
+            said.append("AutoNUMA is on: the kernel unmaps pages from time to time to see who uses them")
+        if found["memory_allowed"] and found["memory_allowed"] != found["with_memory"]:
+            said.append(f"a cpuset leaves only the memory of node {found['memory_allowed']}")
+    return said

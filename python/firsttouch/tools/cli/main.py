@@ -1,0 +1,96 @@
+"""`firsttouch COMMAND ...`: finds the command and lets it run."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+from _firsttouch_start import speak
+from firsttouch._internal.suggestions import nearest
+from firsttouch.tools.cli.usage import BadUsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COMMANDS = {
+    "run": "run a NumPy program on pooled memory, and report on it",
+    "trace": "record what a program asks NumPy for; where its large arrays come from",
+    "replay": "play a trace against any allocator",
+    "advise": "estimate what pooled memory would gain for a program, and where",
+    "compare": "which allocator suits a program: it is run under several, in turn",
+    "info": "what this machine gives to arrays, and what it means",
+    "bench": "the classic experiments on lazy zeroing, first touch and zero pages, on this machine",
+}
+
+_HELP = """\
+usage: firsttouch COMMAND ...
+
+Decide where the memory of NumPy's arrays comes from.
+
+commands:
+{commands}
+
+  firsttouch COMMAND --help   says more about one of them
+  firsttouch --version        says which firsttouch this is
+
+for example:
+  firsttouch run script.py
+  firsttouch compare script.py
+  python -m firsttouch run script.py    the same, with a Python of your choice
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; answers with the exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        status = _dispatch(words)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return status
+    except BadUsageError as error:
+        speak.line(str(error))
+        return 2
+    except BrokenPipeError:  # whoever read our output has seen enough
+        _silence()
+        return 1
+    except OSError as error:
+        speak.line(f"{error.filename or 'cannot write to standard output'}: {speak.reason(error)}")
+        _silence()
+        return 1
+    except KeyboardInterrupt as interrupt:
+        speak.line(f"{words[0]}: {str(interrupt) or 'interrupted'}")
+        return 130
+
+
+def _silence() -> None:
+    """Send what is still buffered nowhere; python would try it again at its end, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _dispatch(words: list[str]) -> int:
+    command = words[0] if words else ""
+    if command in COMMANDS:
+        module = importlib.import_module(f"firsttouch.tools.cli.{command}")
+        status: int = module.main(words[1:])
+        return status
+    if command in ("-h", "--help", "help"):
+        print(_help(), end="")
+        return 0
+    if command in ("-V", "--version"):
+        from firsttouch._firsttouch import __version__
+
+        print(f"firsttouch {__version__}")
+        return 0
+    if not command:
+        raise BadUsageError(f"a command is missing: one of {', '.join(COMMANDS)} (try firsttouch --help)")
+    if command.endswith(".py") or os.path.exists(command):
+        raise BadUsageError(f"{command!r} is no command; to run it: firsttouch run {command}")
+    raise BadUsageError(f"no command {command!r}{nearest(command, COMMANDS)} (try firsttouch --help)")
+
+
+def _help() -> str:
+    width = max(map(len, COMMANDS))
+    return _HELP.format(commands="\n".join(f"  {name:{width}}  {text}" for name, text in COMMANDS.items()))

@@ -1,0 +1,119 @@
+"""What all measuring commands share: --json, --html, --plot and -q, checked before anything is measured."""
+
+import argparse
+import importlib.util
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from _firsttouch_start import speak
+from firsttouch.tools.cli import report_file
+from firsttouch.tools.cli.parser import Parser
+from firsttouch.tools.cli.usage import BadUsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from firsttouch.tools.measuring.picture import Picture
+
+#: Those that take a word behind them, for `program.split`.
+WITH_VALUE = ("--json", "--html", "--plot")
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where the outcome goes: full names of files, `json` may be - for standard output."""
+
+    command: str
+    json: str | None = None
+    html: str | None = None
+    plot: str | None = None
+    quiet: bool = False
+
+    @property
+    def prints(self) -> bool:
+        """Whether words and tables go to standard output; JSON there has it for itself."""
+        return self.json != "-"
+
+    def save_json(self, found: Callable[[], Any]) -> None:
+        """Write what `found` gives, where JSON was asked for."""
+        if self.json is None:
+            return
+        content = json.dumps(found(), indent=1, allow_nan=False) + "\n"
+        if self.json == "-":
+            print(content, end="")
+        else:
+            self._write(self.json, lambda path: path.write_text(content, encoding="utf-8"))
+
+    def save_html(self, page: Callable[[], str]) -> None:
+        """Write the page, where one was asked for."""
+        if self.html is not None:
+            self._write(self.html, lambda path: path.write_text(page(), encoding="utf-8"))
+
+    def save_plot(self, pictures: "Sequence[Picture]") -> None:
+        """Draw the pictures into one file, where one was asked for."""
+        if self.plot is not None and pictures:
+            from firsttouch.tools.measuring.picture import save
+
+            self._write(self.plot, lambda path: save(pictures, path))
+
+    def _write(self, name: str, do: Callable[[Path], object]) -> None:
+        try:
+            do(Path(name))
+        except OSError as error:  # what was there at the start may be gone, or the disk full
+            raise BadUsageError(f"{self.command}: cannot write {name}: {speak.reason(error)}") from None
+
+
+def add(parser: Parser, html: bool = True) -> None:
+    """The options themselves; `html=False` for a command without a page."""
+    option = parser.add_argument
+    option("--json", metavar="FILE", help="write every figure as JSON, too; - for standard output, instead of words")
+    if html:
+        option("--html", metavar="FILE", help="write a page with tables and pictures, one file that needs no other")
+    option("--plot", metavar="FILE", help="draw the outcome, as .png, .svg or .pdf")
+    option("-q", "--quiet", action="store_true", help="only the answer in words: no progress, no tables")
+
+
+def checked(command: str, given: argparse.Namespace) -> Output:
+    """The options' values; a file that could not be written, or a library that is missing, stops here."""
+    pages = getattr(given, "html", None)
+    need(command, "numpy", "rich", *(["matplotlib"] if given.plot or pages else []))
+    named = {"--json": given.json, "--html": pages, "--plot": given.plot}
+    files = {option: _file(command, option, name) for option, name in named.items() if name is not None}
+    for option, file in files.items():
+        if (other := next(name for name in files if files[name] == file)) != option:
+            raise BadUsageError(f"{command}: {other} and {option} name the same file, {file}")
+    if given.plot is not None:
+        _check_ending(command, given.plot)
+    return Output(command, files.get("--json"), files.get("--html"), files.get("--plot"), given.quiet)
+
+
+def need(command: str, *modules: str) -> None:
+    """Say in one line which of these libraries is not there, and what brings it."""
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            brings = module if module == "numpy" else '"firsttouch[measure]"'
+            raise BadUsageError(f"{command} needs {module}: python -m pip install {brings}")
+
+
+def _file(command: str, option: str, name: str) -> str:
+    if not name or (name == "-" and option != "--json"):
+        raise BadUsageError(f"{command}: {option} needs the name of a file, not {name!r}")
+    path = report_file.absolute(name, command, option)
+    if path != "-":
+        report_file.refuse(command, name, path)
+    return path
+
+
+def _check_ending(command: str, name: str) -> None:
+    """Pictures are of the kind that their name's ending says."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    known = FigureCanvasBase.get_supported_filetypes()
+    ending = os.path.splitext(name)[1].lower()
+    if ending.lstrip(".") not in known:
+        got = f"no picture ends in {ending}" if ending else "the name has no ending"
+        raise BadUsageError(f"{command}: --plot {name}: {got}; .png, .svg and .pdf are known")

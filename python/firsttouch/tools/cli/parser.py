@@ -1,0 +1,41 @@
+"""An argparse that answers a mistake with one line, and guesses what was meant."""
+
+import argparse
+from collections.abc import Sequence
+from typing import NoReturn
+
+from firsttouch._internal.suggestions import nearest
+from firsttouch.tools.cli.usage import BadUsageError
+
+
+class Parser(argparse.ArgumentParser):
+    """Parses the options of one command."""
+
+    def __init__(self, command: str, description: str, usage: str, examples: str) -> None:
+        super().__init__(
+            prog=f"firsttouch {command}",
+            usage=usage,
+            description=description,
+            epilog=examples,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        self.command = command
+
+    def error(self, message: str) -> NoReturn:
+        """Leave with a line that names the command."""
+        raise BadUsageError(f"{self.command}: {message}")
+
+    def unknown(self, word: str) -> bool:
+        """Whether a word looks like an option and is none of ours."""
+        return word.startswith("-") and word.partition("=")[0] not in self._option_string_actions
+
+    def parse(self, words: Sequence[str]) -> argparse.Namespace:
+        """Parse all the words; one that is left over is a mistake with a suggestion."""
+        found, left = self.parse_known_args(list(words))
+        if left:
+            word = left[0].partition("=")[0]
+            known = [name for action in self._actions for name in action.option_strings]
+            what = "no option" if word.startswith("-") else "one argument too many:"
+            self.error(f"{what} {word}{nearest(word, known)}")
+        return found

@@ -1,0 +1,114 @@
+"""Where our own options end and the program begins, and what kind of program it is."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from firsttouch.tools.cli import output_file
+from firsttouch.tools.cli.usage import BadUsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Letters of python's own options; they belong before `-m firsttouch run`.
+_OF_PYTHON = set("bBdEiIOPRsSuvWxX")
+
+
+class Program:
+    """The words that python gets, from -m, -c or the script's name on."""
+
+    def __init__(self, words: tuple[str, ...]) -> None:
+        self.words = words
+
+    @property
+    def through_runpy(self) -> bool:
+        """Whether python starts it through runpy: modules, folders and archives."""
+        first = self.words[0]
+        if first.startswith("-"):
+            return first.startswith("-m")
+        if os.path.isdir(first):
+            return True
+        return os.path.isfile(first) and not first.endswith(".py") and _is_archive(first)
+
+    @property
+    def can_start(self) -> bool:
+        """False where python will certainly turn it down; True where it may still do so."""
+        first = self.words[0]
+        if first.startswith("-"):
+            return True
+        if os.path.isdir(first):
+            return any(os.path.exists(os.path.join(first, f"__main__.{end}")) for end in ("py", "pyc"))
+        return os.path.exists(first) and os.access(first, os.R_OK)
+
+
+def split(words: Sequence[str], with_value: Sequence[str], of: str = "run") -> tuple[list[str], Program | None]:
+    """Cut where the program begins; the options in `with_value` take the word behind them."""
+    at = own(words, with_value)
+    if at < len(words) and words[at] == "--":
+        return list(words[:at]), _program(words[at + 1 :], of)
+    return list(words[:at]), _program(words[at:], of)
+
+
+def own(words: Sequence[str], with_value: Sequence[str]) -> int:
+    """How many words are our own options; then comes the program, -- or nothing."""
+    at = 0
+    while at < len(words):
+        word = words[at]
+        if word in ("-", "--") or not word.startswith("-") or (word[:2] in ("-m", "-c") and word[2:3] != "-"):
+            return at
+        at += 2 if word in with_value else 1
+    return len(words)
+
+
+def _program(words: Sequence[str], of: str) -> Program | None:
+    if list(words) in (["-m"], ["-c"]):
+        what = {"-m": "the name of a module", "-c": "the code to run"}[words[0]]
+        raise BadUsageError(f"{of}: {words[0]} needs {what} behind it")
+    if words:
+        _refuse_command(words[0], of)
+        if of != "trace":  # whose --summary takes one
+            output_file.refuse_trace(of, words[0])
+    return Program(tuple(words)) if words else None
+
+
+def _refuse_command(word: str, of: str) -> None:
+    """Catch the name of a command where a script's is expected; python would find no such file."""
+    if word.startswith("-") or os.path.dirname(word) or os.path.exists(word):
+        return
+    import re
+    import shutil
+
+    found = shutil.which(word)
+    if found is None:
+        return
+    if re.fullmatch(r"python[0-9.]*", word):
+        raise BadUsageError(f"{of}: leave out {word}: it is started by itself, as in firsttouch {of} script.py")
+    if _is_binary(found):
+        way = " (firsttouch compare -- takes any command)" if of == "compare" else ""
+        raise BadUsageError(f"{of}: no file {word} here; the command of that name, {found}, is no Python program{way}")
+    raise BadUsageError(f"{of}: no file {word} here; the command of that name is {found}: firsttouch {of} {found}")
+
+
+def _is_binary(path: str) -> bool:
+    """Whether it is machine code; what can't be read may be anything."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"\x7fELF"
+    except OSError:
+        return False
+
+
+def hint(word: str, of: str = "run") -> str:
+    """Say where an option of python's own belongs, if it is one."""
+    if not word.startswith("--") and set(word[1:2]) & _OF_PYTHON:
+        return f"{word} is python's: put it before, as in python {word} -m firsttouch {of} ..."
+    return ""
+
+
+def _is_archive(path: str) -> bool:
+    import zipfile
+
+    # Only a regular file may be looked into: reading a pipe would empty it.
+    return stat.S_ISREG(os.stat(path).st_mode) and zipfile.is_zipfile(path)

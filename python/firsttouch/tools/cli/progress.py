@@ -1,0 +1,48 @@
+"""How far a measurement is: a bar on standard error, while somebody watches there."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from firsttouch.tools.measuring.console import say
+
+
+class Bar:
+    """Draws nothing where standard error is no terminal, or where it is to be quiet."""
+
+    def __init__(self, what: str, quiet: bool = False) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        self.console = Console(stderr=True, highlight=False, markup=False, quiet=quiet)
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("left"),
+            console=self.console,
+            transient=True,
+            refresh_per_second=2,  # drawing takes time from what is measured
+            disable=quiet or not self.console.is_terminal,
+        )
+        self._task = self._progress.add_task(what, total=None)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def say(self, text: str) -> None:
+        """A line above the bar."""
+        say(text, self.console)
+
+    def done(self, part: float, what: str | None = None) -> None:
+        """So much is done, from 0 to 1; `what` names what follows, where that is something else."""
+        self._progress.update(self._task, total=1.0, completed=part, description=what)

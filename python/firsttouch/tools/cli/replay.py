@@ -1,0 +1,137 @@
+"""`firsttouch replay`: play a trace against allocators, each in a process of its own."""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from _firsttouch_start import units
+from firsttouch.tools.cli import output, output_file, showing
+from firsttouch.tools.cli.parser import Parser
+from firsttouch.tools.cli.usage import BadUsageError
+
+_USAGE = "firsttouch replay [options] trace.ft"
+
+_DESCRIPTION = """\
+Play what `firsttouch trace` recorded against any memory: the same requests in the same order,
+each thread of the trace a thread of its own, one at a time. Arrays are written as a program
+would write them.
+"""
+
+_EXAMPLES = """\
+for example:
+  firsttouch replay trace.ft                    NumPy's own memory and the pool
+  firsttouch replay trace.ft --allocator 'pool(pages(huge="thp"))' --allocator mimalloc
+  firsttouch replay trace.ft --touch none       what the requests alone cost
+
+--touch all writes every byte (first: a byte in each page). Of a large array that was to read
+zero, only as many pages are written as the traced program had there in the end: np.zeros that
+stayed sparse stays sparse.
+Times are those of the allocator's functions and of the writing, events one after the other.
+"""
+
+_DEFAULT = ("numpy_default()", "pool()")
+
+
+def main(words: Sequence[str]) -> int:
+    """Read the trace as a whole first, then play it against each."""
+    parser = _parser()
+    given = parser.parse(words)
+    if given.trace is None:
+        parser.error("which trace? (try firsttouch replay --help)")
+    allocators = given.allocator or list(_DEFAULT)
+    showing.needs_rich("replay", given.json)
+    output.need("replay", "numpy")
+    output_file.check_json("replay", given.json)
+    output_file.check_trace("replay", given.trace)
+    _check_allocators(allocators)
+    facts = _survey(given)
+    found = [_play(given, allocator) for allocator in allocators]
+    answer = {"trace": facts, "replays": found}
+    if given.json is not None:
+        showing.save_json(given.json, answer)
+    if given.json != "-":
+        _show(facts, found)
+    return 0
+
+
+def _parser() -> Parser:
+    parser = Parser("replay", _DESCRIPTION, _USAGE, _EXAMPLES)
+    add = parser.add_argument
+    add("trace", metavar="trace.ft", nargs="?", help="what firsttouch trace wrote")
+    add("--allocator", metavar="EXPRESSION", action="append", help="memory to play against; may be given again")
+    add("--touch", choices=("none", "first", "all"), default="all", help="what is written to new arrays (default: all)")
+    add("--one-thread", action="store_true", help="play all threads in one")
+    add("--incomplete", action="store_true", help="play a trace that is cut off as far as it goes")
+    add("--json", metavar="FILE", help="the figures as JSON, - for standard output")
+    return parser
+
+
+def _check_allocators(expressions: Sequence[str]) -> None:
+    from firsttouch._internal import resolve
+
+    for text in expressions:
+        try:
+            resolve.parse(text)
+        except (ValueError, TypeError, MemoryError) as error:
+            raise BadUsageError(f"replay: --allocator: {error}") from None
+
+
+def _survey(given: Any) -> dict[str, Any]:
+    from firsttouch import _firsttouch
+
+    try:
+        return _firsttouch.trace_survey(given.trace, given.incomplete)
+    except ValueError as error:
+        cut = "cut off" in str(error) and not given.incomplete
+        hint = "; --incomplete plays it as far as it goes" if cut else ""
+        raise BadUsageError(f"replay: {given.trace}: {error}{hint}") from None
+    except OSError as error:
+        raise BadUsageError(f"replay: {given.trace}: {error.strerror or error}") from None
+
+
+def _play(given: Any, allocator: str) -> dict[str, Any]:
+    from firsttouch.tools.trace import playing
+
+    how = playing.How(given.touch, not given.one_thread, given.incomplete)
+    try:
+        return playing.play(given.trace, allocator, how)
+    except playing.PlayError as error:
+        raise BadUsageError(f"replay: {error}") from None
+
+
+def _show(facts: dict[str, Any], found: Sequence[dict[str, Any]]) -> None:
+    about = facts["facts"]
+    held = int(about.get("peak_held") or 0)
+    traced = f"; the traced run held {units.size(held)} more at its peak than at its start" if held else ""
+    print(
+        f"{facts['events']:,} events of {_many(facts['threads'], 'thread')}, {facts['allocations']:,} arrays,"
+        f" at most {units.size(facts['peak_in_use'])} at once, on {about.get('allocator', 'unknown memory')}{traced}"
+    )
+    if facts["lost"]:
+        print(f"{facts['lost']:,} events were lost while it was recorded: figures are too high or too low")
+    if not facts["complete"]:
+        print("the trace is cut off: played as far as it goes")
+    rows = [
+        (
+            each["allocator"],
+            "-" if each["refused"] else units.size(each["peak_in_use"]),
+            _size(each["peak_held"]),
+            _size(each["allocator_peak_held"]),
+            "-" if each["fragmentation"] is None else f"{each['fragmentation']:.2f}",
+            f"{each['faults']:,}",
+            showing.duration(each["seconds"]),
+        )
+        for each in found
+    ]
+    columns = ("allocator", "peak in use", "peak held", "by its own count", "held / in use", "page faults", "time")
+    showing.table(columns, rows, sys.stdout)
+    refused = [f"{each['allocator']} refused {each['refused']:,} requests" for each in found if each["refused"]]
+    print("\n".join(refused), end="\n" if refused else "")
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _size(amount: int | None) -> str:
+    return "-" if amount is None else units.size(amount)

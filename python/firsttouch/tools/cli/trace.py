@@ -1,0 +1,120 @@
+"""`firsttouch trace`: record what a program asks NumPy for, or sum up a trace by line."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+from _firsttouch_start import rank
+from firsttouch.tools.cli import asked, interpreter, output_file, serving, showing, start_file, starting
+from firsttouch.tools.cli.parser import Parser
+from firsttouch.tools.cli.program import Program
+from firsttouch.tools.cli.usage import BadUsageError
+
+_USAGE = """firsttouch trace [options] script.py | -m module | -c code  [arguments of the program]
+       firsttouch trace --summary trace.ft"""
+
+_DESCRIPTION = """\
+Record what an unmodified NumPy program asks for: every array's memory with its size, order,
+thread and lifetime, a few bytes an event. The program runs as `python` would run it, on NumPy's
+own memory. `firsttouch replay` plays the trace against any allocator.
+"""
+
+_EXAMPLES = """\
+for example:
+  firsttouch trace script.py data.csv           writes trace.ft
+  firsttouch trace -o heat.ft -m package.heat
+  firsttouch trace -o 'heat-%p.ft' script.py    a file for each process it starts, forked ones included
+  firsttouch trace --allocator 'pool()' script.py
+  firsttouch trace --summary script.py          where large arrays come from, by line; the trace is not kept
+  firsttouch trace --summary -o heat.ft script.py
+  firsttouch trace --summary heat.ft            of a trace that there is
+
+Without %p only the process that was started is recorded; its children run as they would.
+Arrays made under firsttouch.use(), scratch() or a constructor of ours have handlers of their
+own, and are not in the trace.
+"""
+
+_DEFAULT = "trace.ft"
+
+
+def main(words: Sequence[str]) -> int:
+    """Check what can be checked, then record, or read what was recorded."""
+    given, found = asked.parse(_parser(), words, ("-o", "--output", "--allocator", "--json", "--lines"))
+    if given.json is not None and not given.summary:
+        raise BadUsageError("trace: --json is of --summary: the trace itself is for firsttouch replay")
+    if not given.summary:
+        output_file.refuse_trace("trace", found.words[0])
+        file = output_file.checked("trace", _DEFAULT if given.output is None else given.output)
+        return _record(given, found, file)
+    showing.needs_rich("trace", given.json)
+    output_file.check_json("trace", given.json)
+    if output_file.is_trace(found.words[0]):
+        if len(found.words) > 1:
+            raise BadUsageError(f"trace: --summary takes one trace, and {found.words[1]} is one argument too many")
+        output_file.check_trace("trace", found.words[0])
+        return _sum_up(given, found.words[0])
+    if given.output is not None:
+        file = output_file.checked("trace", given.output)
+        if rank.fields(file):
+            raise BadUsageError("trace: --summary is of one process: leave %p and %r out, and sum the files up later")
+        return starting.passed_on(_both(given, found, file))
+    given.quiet = True  # of a file that is not kept nothing is said
+    with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder:
+        status = _both(given, found, os.path.join(folder, _DEFAULT))
+    return starting.passed_on(status)  # a signal's is the end of us
+
+
+def _parser() -> Parser:
+    parser = Parser("trace", _DESCRIPTION, _USAGE, _EXAMPLES)
+    add = parser.add_argument
+    add("-o", "--output", metavar="FILE", help=f"the trace; %%p stands for the process, %%r for the rank ({_DEFAULT})")
+    add("--allocator", metavar="EXPRESSION", help="trace the program on this memory (default: NumPy's own)")
+    add("--summary", action="store_true", help="say where large arrays come from, by line of the program")
+    add("--lines", type=asked.lines, default=20, metavar="N", help="lines that --summary shows (default: 20)")
+    add("--json", metavar="FILE", help="the summary as JSON, - for standard output")
+    add("-q", "--quiet", action="store_true", help="no line about the trace on standard error")
+    return parser
+
+
+def _record(given: Any, found: Program, file: str) -> int:
+    settings = _settings(given, file)
+    command = _command()
+    starting.become([*command, *found.words], starting.environment(settings, found))
+
+
+def _both(given: Any, found: Program, file: str) -> int:
+    settings = _settings(given, file)
+    status = starting.run_and_wait(_command(), settings, found)
+    if os.path.exists(file):
+        _sum_up(given, file)
+    return status
+
+
+def _settings(given: Any, file: str) -> dict[str, Any]:
+    settings: dict[str, Any] = {"trace": file, "quiet": given.quiet}
+    if given.allocator is not None:
+        given.max_idle = given.decay = None
+        settings["allocator"] = serving.checked(given, "trace")
+    return settings
+
+
+def _command() -> list[str]:
+    command = interpreter.command("trace")
+    start_file.check(command, "trace")
+    return command
+
+
+def _sum_up(given: Any, file: str) -> int:
+    from firsttouch.tools.trace import lines, prices
+
+    try:
+        summary = lines.summarize(file, prices.calibrate(prices.huge_page_size()), incomplete=True)
+    except (ValueError, OSError) as error:
+        raise BadUsageError(f"trace: {file}: {getattr(error, 'strerror', None) or error}") from None
+    if given.json is not None:
+        showing.save_json(given.json, summary.as_dict())
+    if given.json != "-":
+        showing.summary(summary, given.lines, sys.stdout)
+    return 0

@@ -1,0 +1,82 @@
+"""Who takes part: environments that one and the same command is started in."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from firsttouch.tools.measuring.contenders import FOREIGN, TUNED_GLIBC, Contender, preloaded
+
+DEFAULT = Contender("NumPy's default")
+AGAIN = Contender("the same again")  # the A in A/A: what two equal contenders differ by
+POOL = Contender("pool()", install=True)
+
+#: Beside the pool, where everything is wanted.
+_MORE = ('pool(pages(huge="thp"))', "mimalloc()", "jemalloc()")
+_MALLOCS = ("malloc", "hoard")
+
+
+def chosen(everything: bool, expressions: Sequence[str]) -> tuple[list[Contender], list[str]]:
+    """The contenders, the default and its double first, and the names of the libraries that are not installed."""
+    peers, absent = preloaded() if everything else ([], [])
+    named = [*(_MORE if everything else ()), *expressions]
+    named = [expression for expression in dict.fromkeys(named) if expression != POOL.name]
+    served = [Contender(expression, install=expression) for expression in named]
+    libraries = [Contender(f"{peer.name} preloaded", peer.environment) for peer in peers]
+    return [DEFAULT, AGAIN, POOL, *served, TUNED_GLIBC, *libraries], absent
+
+
+def served(contender: Contender) -> bool:
+    """Whether firsttouch is to be inside."""
+    return contender.install is not False
+
+
+def environment(contender: Contender, report: str | None = None) -> dict[str, str]:
+    """Everything the program sees: the caller's variables, less what would decide for a contender.
+
+    `report` names a file, with %p in it, that each process of a served program writes.
+    """
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
+    kept.setdefault("PYTHONHASHSEED", "0")  # the order of a set must not differ between runs
+    found = {**kept, **contender.environment}
+    preload = [*([found["LD_PRELOAD"]] if "LD_PRELOAD" in found else []), *_of_callers()]
+    if preload:
+        found["LD_PRELOAD"] = ":".join(preload)
+    if served(contender):
+        settings: dict[str, object] = {"quiet": True}
+        if isinstance(contender.install, str):
+            settings["allocator"] = contender.install
+        if report is not None:
+            settings["json"] = report
+        found["FIRSTTOUCH_RUN"] = json.dumps(settings)
+    return found
+
+
+def _of_callers() -> list[str]:
+    """What the caller preloads that is no malloc."""
+    files = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
+    return [file for file in files if not any(word in Path(file).name for word in _MALLOCS)]
+
+
+def left_out() -> list[str]:
+    """The caller's own settings that no contender gets."""
+    names = {name for name in os.environ if name.startswith(FOREIGN)}
+    if "LD_PRELOAD" in names and _of_callers() == os.environ["LD_PRELOAD"].replace(":", " ").split():
+        names.remove("LD_PRELOAD")
+    return sorted(names)
+
+
+def how(contender: Contender, program: Sequence[str], python: Sequence[str]) -> str:
+    """What to type for a run under this contender alone; `python` is empty where the program is any command."""
+    words = shlex.join(program)
+    if served(contender) and python:
+        option = f"--allocator {shlex.quote(contender.install)} " if isinstance(contender.install, str) else ""
+        return f"firsttouch run {option}{words}"
+    settings = dict(contender.environment)
+    if served(contender):
+        settings["FIRSTTOUCH_RUN"] = environment(contender)["FIRSTTOUCH_RUN"]
+    variables = "".join(f"{name}={shlex.quote(value)} " for name, value in settings.items())
+    return f"{variables}{'python ' if python else ''}{words}"

@@ -1,0 +1,71 @@
+"""How often everything runs: from a number that was asked for, or from the time that it may take."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from firsttouch.tools.measuring.statistics import Estimate
+
+DEFAULT_BUDGET = 60.0
+FEWEST, MOST = 5, 100
+#: From this many rounds on they may end early: every interval is then at most this wide, as a part of its figure.
+SETTLED_FROM, SETTLED = 10, 0.02
+_LOOK = 5
+#: Seconds that a run takes beside the program: the process that starts it, and looking at its output.
+BESIDE = 0.03
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "": 1.0}
+
+
+def seconds(text: str) -> float:
+    """A time as people write it: `90`, `90s`, `5m`, `1.5h`, `1h30m`; :exc:`ValueError` for anything else."""
+    parts = re.findall(r"(\d+(?:\.\d*)?|\.\d+)\s*(ms|min|[smh]?)\s*", text.strip().lower())
+    whole = "".join(f"{number}{unit}" for number, unit in parts)
+    total = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    if not parts or whole != "".join(text.lower().split()) or total <= 0:
+        raise ValueError(f"{text!r} is no time; give seconds or write 90s, 5m, 1h30m")
+    return total
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """So many rounds, and about how many seconds they will take; `fixed` rounds do not end early."""
+
+    rounds: int
+    expected: float
+    fixed: bool
+    budget: float
+
+    @property
+    def over(self) -> bool:
+        """Whether even the fewest rounds take longer than was allowed."""
+        return not self.fixed and self.expected > 1.2 * self.budget
+
+
+def plan(one_run: float, contenders: int, warmups: int, runs: int | None, budget: float | None) -> Schedule:
+    """Rounds in which each contender runs once; the time counts from after the first run.
+
+    `one_run` is what the first took, in seconds; `warmups` are the uncounted runs of each contender.
+    """
+    turn = contenders * (one_run + BESIDE)
+    before = warmups * turn - one_run
+    allowed = DEFAULT_BUDGET if budget is None else budget
+    fitting = int((allowed - before) / turn)
+    rounds = runs if runs is not None else min(MOST, max(FEWEST, fitting))
+    return Schedule(rounds, before + rounds * turn, runs is not None, allowed)
+
+
+def enough(schedule: Schedule, done: int, spent: float, speedups: Callable[[], Iterable[Estimate]]) -> bool:
+    """Whether another round is not needed, or not affordable any more; asked after each.
+
+    `speedups` takes a while to tell, and is not asked every time.
+    """
+    if schedule.fixed or done < FEWEST:
+        return done >= schedule.rounds
+    if done >= schedule.rounds or spent > 1.1 * schedule.budget:
+        return True
+    if done < SETTLED_FROM or done % _LOOK:
+        return False
+    return all(each.high - each.low <= SETTLED * each.value for each in speedups())

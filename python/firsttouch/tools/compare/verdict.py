@@ -1,0 +1,106 @@
+"""What the figures allow to say, in a sentence or two; "no difference" is one of them.
+
+A contender is called faster, or slower, only where the whole 95 % interval of its speed-up lies further from 1 than the
+noise, which the default shows against itself, and than two per cent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from firsttouch.tools.measuring import cautions
+from firsttouch.tools.measuring.statistics import Estimate
+
+LEAST = 0.02
+#: Below this many rounds an interval is too good to be true.
+FEWEST = 5
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A contender beside the default; `ours` where firsttouch is inside."""
+
+    name: str
+    speedup: Estimate
+    ours: bool = False
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The sentences, and who is faster and slower for certain, the fastest and slowest first."""
+
+    sentences: tuple[str, ...]
+    faster: tuple[str, ...] = ()
+    slower: tuple[str, ...] = ()
+
+
+def margin(noise: Estimate) -> float:
+    """What a speed-up has to differ from 1 by."""
+    return max(LEAST, cautions.noise(noise))
+
+
+def judge(noise: Estimate, standings: Sequence[Standing], rounds: int, lead: Callable[[str, str], Estimate]) -> Verdict:
+    """Sentences for people, from the default's figure against itself and everyone's against the default.
+
+    `lead` says how many times as fast the first of two contenders is as the second.
+    """
+    if rounds < FEWEST:
+        runs = "one run" if rounds == 1 else f"{rounds} runs"
+        return Verdict((f"No advice: {runs} of each cannot be told from chance; take {FEWEST} or more.",))
+    if not standings:
+        return Verdict(("No advice: no contender's runs all ended well.",))
+    bar = 1 + margin(noise)
+    ordered = sorted(standings, key=lambda one: -one.speedup.value)
+    faster = [one for one in ordered if one.speedup.low > bar]
+    slower = [one for one in reversed(ordered) if one.speedup.high < 1 / bar]
+    sentences = _faster(ordered, faster, bar, lead) if faster else [_none(noise, bool(slower))]
+    if slower:
+        losses = ", ".join(_loss(one) for one in slower)
+        sentences.append(f"Slower here: {losses} longer than NumPy's default.")
+    return Verdict(tuple(sentences), tuple(one.name for one in faster), tuple(one.name for one in slower))
+
+
+def _none(noise: Estimate, slower: bool) -> str:
+    size = margin(noise)
+    if slower:  # which is a difference
+        return f"Nothing here is faster than NumPy's default by more than {100 * size:.0f} %."
+    if size == LEAST:
+        return f"No difference: nothing here is faster than NumPy's default by more than {100 * size:.0f} %."
+    return (
+        f"No difference beyond the noise, which is {100 * size:.0f} % here: nothing is faster than NumPy's default by"
+        " more. More runs, as with --budget 5m, tell finer differences."
+    )
+
+
+def _faster(
+    ordered: Sequence[Standing], faster: Sequence[Standing], bar: float, lead: Callable[[str, str], Estimate]
+) -> list[str]:
+    best, others = faster[0], faster[1:]
+    said = [f"{best.name} is faster here: {_gain(best)} as fast as NumPy's default{_between(best)}."]
+    equal = [one for one in ordered if one is not best and lead(best.name, one.name).low <= bar]
+    if equal:
+        names = _list([f"{one.name} ({_gain(one)})" for one in equal])
+        said.append(f"Not clearly behind it: {names}.")
+    if not any(one.ours for one in [best, *equal]):
+        ours = [one for one in others if one.ours]
+        said += [f"The best of firsttouch is {one.name}: {_gain(one)}{_between(one)}." for one in ours[:1]]
+        said += [] if ours else ["firsttouch itself gains nothing here."]
+    return said
+
+
+def _gain(one: Standing) -> str:
+    return f"{one.speedup.value:.2f} times"
+
+
+def _between(one: Standing) -> str:
+    return f" (95 %: {one.speedup.low:.2f} to {one.speedup.high:.2f})"
+
+
+def _loss(one: Standing) -> str:
+    low, middle, high = (100 * (1 / value - 1) for value in (one.speedup.high, one.speedup.value, one.speedup.low))
+    return f"{one.name} takes {middle:.0f} % (95 %: {low:.0f} to {high:.0f})"
+
+
+def _list(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

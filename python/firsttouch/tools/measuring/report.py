@@ -1,0 +1,108 @@
+"""An experiment's outcome, and BENCHMARKS.md written from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from firsttouch.tools.measuring.picture import Picture, save
+from firsttouch.tools.measuring.statistics import Verdict
+
+PICTURES = "docs/benchmarks"
+
+HEAD = """# Benchmarks
+
+Written by `python -m benchmarks --write BENCHMARKS.md`; no number is typed in by hand.
+
+Contenders are whole processes, asked in interleaved rounds and shuffled order, one running at a time; each
+touches beforehand the memory it can use. A figure is the median of per-round ratios over several processes,
+in brackets its 95 % bootstrap interval. *firsttouch again* is a second, equal process: its column shows what
+two equal runs differ by. A bar is *passed* where the intervals allow no other reading: the geometric mean's
+upper bound at or under the bar, no single case's lower bound above 1.05; *failed* likewise; *not shown* in
+between. The best peer is chosen on one half of the rounds and compared on the other.
+"""
+
+
+@dataclass
+class Table:
+    """Rows of words under a title."""
+
+    title: str
+    columns: Sequence[str]
+    rows: list[Sequence[str]] = field(default_factory=list[Sequence[str]])
+
+    def markdown(self) -> str:
+        """The table as markdown; a pipe inside a cell is escaped."""
+        lines = [self.columns, ["---"] * len(self.columns), *self.rows]
+        body = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+        return f"{self.title}\n\n{body}\n" if self.title else body + "\n"
+
+
+@dataclass
+class Section:
+    """What an experiment found."""
+
+    name: str
+    title: str
+    asked: str
+    tables: list[Table] = field(default_factory=list[Table])
+    verdicts: list[Verdict] = field(default_factory=list[Verdict])
+    notes: list[str] = field(default_factory=list[str])
+    raw: dict[str, Any] = field(default_factory=dict[str, Any])
+    pictures: list[Picture] = field(default_factory=list[Picture])
+    how: str = ""  # when, how long, quick or in full: filled in by the command
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it but the pictures, in plain types, for JSON."""
+        found = {key: getattr(self, key) for key in ("name", "title", "asked", "notes", "how", "raw")}
+        found["tables"] = [asdict(table) for table in self.tables]
+        found["verdicts"] = [asdict(verdict) for verdict in self.verdicts]
+        return found
+
+    def files(self) -> dict[str, Picture]:
+        """The pictures by the files that they are written to, from where BENCHMARKS.md lies."""
+        return {f"{PICTURES}/{self.name}-{picture.name}.svg": picture for picture in self.pictures}
+
+    def markdown(self) -> str:
+        """The section between two markers, so that one experiment can be written again alone."""
+        parts = [f"<!-- {self.name} -->", f"## {self.title}", "", f"Asked: {self.asked}", ""]
+        if self.verdicts:
+            rows: list[Sequence[str]] = [(v.bar, v.figure, f"**{v.outcome}**") for v in self.verdicts]
+            parts += [Table("", ("bar", "got", "outcome"), rows).markdown()]
+        parts += [table.markdown() for table in self.tables]
+        parts += [f"![{picture.title}]({file})\n" for file, picture in self.files().items()]
+        parts += [f"- {note}" for note in self.notes]
+        parts += ["", f"*{self.how}*", "", f"<!-- end of {self.name} -->", ""]
+        return "\n".join(parts)
+
+
+def machine_markdown(machine: Mapping[str, str]) -> str:
+    """The machine as a table."""
+    rows: list[Sequence[str]] = [(key, value) for key, value in machine.items()]
+    return "## The machine\n\n" + Table("", ("what", "value"), rows).markdown()
+
+
+def kept_sections(path: Path, machine: str) -> dict[str, str]:
+    """The sections already in the file, if they come from this very machine and software."""
+    if not path.exists():
+        return {}
+    text = path.read_text()
+    if machine not in text:
+        return {}
+    found = re.findall(r"(<!-- (\S+) -->\n.*?<!-- end of \2 -->\n)", text, re.DOTALL)
+    return {name: section for section, name in found}
+
+
+def write(path: Path, machine: Mapping[str, str], sections: Sequence[Section], order: Sequence[str]) -> None:
+    """Write the file, and pictures beside it; sections of experiments not run now stay where they are."""
+    described = machine_markdown(machine)
+    texts = kept_sections(path, described)
+    texts.update({section.name: section.markdown() for section in sections})
+    for section in sections:
+        for file, picture in section.files().items():
+            (path.parent / PICTURES).mkdir(parents=True, exist_ok=True)
+            save([picture], path.parent / file)
+    path.write_text("\n".join([HEAD, described, *(texts[name] for name in order if name in texts)]))

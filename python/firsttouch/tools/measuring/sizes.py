@@ -1,0 +1,29 @@
+"""The sizes that expressions are measured at, their names, and which of them fit this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from firsttouch.tools.measuring.machine import available
+
+KIB, MIB = 1 << 10, 1 << 20
+
+EXPRESSIONS = tuple(int(mib * MIB) for mib in (1 / 16, 1 / 4, 1, 3.5, 8, 24, 40, 64, 128, 256))
+QUICK = (256 * KIB, 8 * MIB)
+
+
+def name(nbytes: int) -> str:
+    """A size as people write it."""
+    for unit, word in ((1 << 30, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+        if nbytes >= unit:
+            return f"{f'{nbytes / unit:,.6f}'.rstrip('0').rstrip('.')} {word}"
+    return f"{nbytes} B"
+
+
+def fitting(sizes: Sequence[int], arrays: int) -> tuple[list[int], list[str]]:
+    """The sizes at which that many arrays fit into most of the free memory, and a note about the others."""
+    room = int(available() * 0.6)
+    kept = [size for size in sizes if size * arrays <= room]
+    left_out = [name(size) for size in sizes if size * arrays > room]
+    notes = [f"Left out for lack of memory: {', '.join(left_out)}."] if left_out else []
+    return kept, notes

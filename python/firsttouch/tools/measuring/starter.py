@@ -1,0 +1,150 @@
+"""Starts one command, waits for it, and says what it used; run by its path, as it may not import anything of ours.
+
+With a command on its own command line it becomes that at once, and ends with whoever started it.
+
+It stands between because Linux lets a new program's peak memory begin at that of the process which started it: from a
+process with NumPy, rich and matplotlib every program would seem to need their memory. This one has some 10 MiB.
+
+Nothing of the command's process group outlives it, however either of them ends: it leads the group, ends all of it at
+its own end, and is told when whoever started it has gone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes memory
+    from collections.abc import Sequence
+    from typing import Any, NoReturn
+
+_PR_SET_PDEATHSIG = 1
+_GRACE = 1.0
+_prctl = getattr(ctypes.CDLL(None), "prctl", None)  # looked up now, as what was forked should do little
+
+
+def end_with(parent: int, number: int = signal.SIGKILL) -> None:
+    """Have the kernel send this process a signal when the thread that started it ends, which is one of `parent`'s.
+
+    Where that has happened already, the signal comes at once.
+    """
+    if _prctl is not None:
+        _prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
+        if os.getppid() != parent:
+            os.kill(os.getpid(), number)
+
+
+def ending_with_us(command: Sequence[str]) -> list[str]:
+    """The command line of the same command, as a process that ends when this thread does."""
+    return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
+
+
+def main() -> None:
+    """Read the order from standard input, and answer on standard output: JSON both."""
+    if command := sys.argv[2:]:
+        end_with(int(sys.argv[1]))
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores them, and the command would inherit that
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        os.execvp(command[0], command)
+    signal.signal(signal.SIGTERM, _asked_to_end)
+    end_with(int(sys.argv[1]), signal.SIGTERM)
+    json.dump(_run(json.load(sys.stdin)), sys.stdout)
+    sys.stdout.flush()
+    _end_group()
+
+
+def _run(order: dict[str, Any]) -> dict[str, Any]:
+    """Run the command; what it used, or why it could not be started."""
+    said, saying = os.pipe()  # both ends close when the command begins
+    starter = os.getpid()
+    child = os.fork()
+    if child == 0:
+        _become(order, starter, saying)
+    os.close(saying)
+    with open(said, encoding="utf-8") as pipe:
+        before, _, error = pipe.read().partition("\n")
+    _, status, usage = os.wait4(child, 0)
+    if error:
+        return {"error": error}
+    if not before:
+        return {"error": "the process that becomes it was killed"}
+    begin, user, system, minor, major = json.loads(before)
+    return {
+        "wall": time.monotonic() - begin,
+        "user": usage.ru_utime - user,
+        "system": usage.ru_stime - system,
+        "minor_faults": usage.ru_minflt - minor,
+        "major_faults": usage.ru_majflt - major,
+        "peak_bytes": usage.ru_maxrss << 10,
+        "status": os.waitstatus_to_exitcode(status),
+    }
+
+
+def _become(order: dict[str, Any], starter: int, saying: int) -> NoReturn:
+    """In the child: say what was used until here, which is not the command's, and become it; or say why not."""
+    line = "\n"
+    try:
+        end_with(starter)
+        for number in (signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
+            # The first has a handler here; Python ignores the others, and the command would inherit that.
+            signal.signal(number, signal.SIG_DFL)
+        new = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        for at, (stream, flags) in enumerate((("stdin", os.O_RDONLY), ("stdout", new), ("stderr", new))):
+            file = os.open(order[stream], flags, 0o600)
+            os.dup2(file, at)
+        command = order["command"]
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        before = [time.monotonic(), used.ru_utime, used.ru_stime, used.ru_minflt, used.ru_majflt]
+        os.write(saying, f"{json.dumps(before)}\n".encode())
+        line = ""
+        os.execvpe(command[0], command, order["environment"])
+    except BaseException as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        os.write(saying, f"{line}{reason}".encode())
+    finally:
+        os._exit(127)
+
+
+def _asked_to_end(_number: int, _frame: object) -> NoReturn:
+    """Ask the whole group to end, and see to it."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.killpg(0, signal.SIGTERM)
+    until = time.monotonic() + _GRACE
+    while time.monotonic() < until and _others():
+        time.sleep(0.01)
+    _end_group()
+
+
+def _others() -> bool:
+    """Whether the group has a process beside this one that has not ended."""
+    me, group = os.getpid(), os.getpgrp()
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return True
+    for name in names:
+        if name.isdecimal() and int(name) != me:
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    state, _, its = file.read().rpartition(b")")[2].split()[:3]
+            except OSError:
+                continue
+            if int(its) == group and state not in b"ZX":
+                return True
+    return False
+
+
+def _end_group() -> NoReturn:
+    """End what is left of the group, this process included."""
+    os.killpg(0, signal.SIGKILL)
+    os._exit(1)  # never reached
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""A trace by the lines of its program: what they asked for, and what the kernel's part of it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from firsttouch import _firsttouch
+from firsttouch.tools.trace.prices import Prices
+
+#: From here on NumPy asks for huge pages (numpy/_core/src/multiarray/alloc.c), and from here on our pool does.
+_NUMPYS_HUGE, _OUR_HUGE = 4 << 20, 2 << 20
+_NEVER = 2**64 - 1
+#: Seconds of kernel time from which its count by ticks can be relied on.
+_TICKS = 0.25
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line, with its blocks of 64 KiB or more; seconds are estimates."""
+
+    file: str
+    line: int
+    count: int
+    bytes: int
+    median_lifetime: float
+    faults: float
+    seconds: float
+    avoidable: float
+
+    @property
+    def place(self) -> str:
+        """File and line, or what stands for them."""
+        return f"{self.file}:{self.line}" if self.file else "(no Python code)"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A whole trace: ``facts`` as its file has them, and its lines, those that cost most first."""
+
+    facts: Mapping[str, Any]
+    lines: list[Line]
+    small_blocks: int
+    small_bytes: int
+    prices: Prices
+
+    @property
+    def wall(self) -> float:
+        """Seconds that the program ran; those of the trace where the program was killed."""
+        return float(self.facts["facts"].get("wall") or self.facts["seconds"])
+
+    @property
+    def seconds(self) -> float:
+        """Estimated seconds in the kernel for large blocks."""
+        return sum(line.seconds for line in self.lines)
+
+    @property
+    def avoidable(self) -> float:
+        """Estimated seconds that a pool would have spared."""
+        return sum(line.avoidable for line in self.lines)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            **self.facts,
+            "wall": self.wall,
+            "kernel_seconds": self.seconds,
+            "avoidable_seconds": self.avoidable,
+            "small_blocks": self.small_blocks,
+            "small_bytes": self.small_bytes,
+            "prices": asdict(self.prices),
+            "lines": [asdict(line) for line in self.lines],
+        }
+
+
+def summarize(file: str, prices: Prices, incomplete: bool = False) -> Summary:
+    """Read a trace.
+
+    Raises :exc:`ValueError` where it is none, or not whole, and :exc:`OSError` where it can't be read.
+    """
+    facts = _firsttouch.trace_survey(file, incomplete)
+    found, small_blocks, small_bytes = _firsttouch.trace_summary(file, incomplete, _huge_from(facts["facts"]))
+    bound = _bound(facts, found, prices)
+    lines = []
+    for each in found:
+        seconds = _price(each, prices) * bound
+        spared = seconds - _under_a_pool(each, prices) * bound
+        lines.append(
+            Line(
+                each["file"],
+                each["line"],
+                each["count"],
+                each["bytes"],
+                each["median_lifetime"],
+                each["faults_small"] + each["faults_huge"],
+                seconds,
+                max(0.0, spared),
+            )
+        )
+    lines.sort(key=lambda line: (-line.seconds, -line.bytes))
+    return Summary(facts, lines, small_blocks, small_bytes, prices)
+
+
+def _price(each: Mapping[str, Any], prices: Prices) -> float:
+    """Seconds in the kernel for a line's arrays."""
+    return prices.of(each["faults_small"], each["faults_huge"], each["faults_mapped"])
+
+
+def _under_a_pool(each: Mapping[str, Any], prices: Prices) -> float:
+    """Seconds that a line's arrays would still cost: a pool's fresh memory is on huge pages, and it clears zeros."""
+    small = each["faults_small"] - each["avoidable_small"]
+    huge = each["faults_huge"] - each["avoidable_huge"]
+    if prices.huge_page and each["bytes"] >= _OUR_HUGE * each["count"]:
+        small, huge = 0.0, huge + small * prices.page / prices.huge_page
+    mapped = each["faults_mapped"] - each["avoidable_mapped"]
+    return prices.of(small, huge, mapped) + float(each["cleared_bytes"]) * prices.clear
+
+
+def _huge_from(facts: Mapping[str, str]) -> int:
+    """Bytes from which a block was on huge pages, as far as the run's settings tell."""
+    if facts.get("thp") not in ("always", "madvise"):
+        return _NEVER
+    if facts["thp"] == "always":
+        return _OUR_HUGE
+    return _NUMPYS_HUGE if facts.get("allocator") == "numpy_default()" else _OUR_HUGE
+
+
+def _bound(facts: Mapping[str, Any], found: list[dict[str, Any]], prices: Prices) -> float:
+    """Faults never cost more than all the time that the program spent in the kernel.
+
+    That is counted in ticks: of a short run it says nothing, and the time of the whole run is the bound; where it was
+    killed, that of the trace.
+    """
+    kernel, wall = (float(facts["facts"].get(name) or 0) for name in ("kernel", "wall"))
+    most = kernel if kernel >= _TICKS else wall or float(facts["seconds"])
+    estimated = sum(_price(each, prices) for each in found)
+    return min(1.0, most / estimated) if most and estimated else 1.0

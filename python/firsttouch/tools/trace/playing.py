@@ -1,0 +1,46 @@
+"""Plays a trace against allocators, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from firsttouch.tools.measuring.interpreter import helper
+from firsttouch.tools.measuring.starter import ending_with_us
+
+
+@dataclass(frozen=True)
+class How:
+    """What is written to blocks, in how many threads, and whether a trace may lack its end."""
+
+    touch: str = "all"
+    threads: bool = True
+    incomplete: bool = False
+
+
+class PlayError(Exception):
+    """A replay could not be done; why."""
+
+
+def play(trace: str, allocator: str, how: How) -> dict[str, Any]:
+    """Play once; what came of it.
+
+    ``peak_held`` is what became resident, in bytes; ``allocator_peak_held`` what the allocator says of itself;
+    ``fragmentation`` the peak held over the peak in use.
+    """
+    request = {"trace": os.path.abspath(trace), "allocator": allocator, **asdict(how)}
+    words = helper("-m", "firsttouch.tools.trace.player", json.dumps(request))
+    environment = {name: text for name, text in os.environ.items() if name != "FIRSTTOUCH_RUN"}
+    words = ending_with_us(words)
+    # In a group of its own Ctrl-C reaches the command alone, which then ends it.
+    done = subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True, check=False, process_group=0)
+    try:
+        answer: dict[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        raise PlayError(f"{allocator}: the process that played it ended with status {done.returncode}") from None
+    if "error" in answer:
+        raise PlayError(f"{allocator}: {answer['error']}")
+    return answer

@@ -1,0 +1,95 @@
+"""Modules in the current folder are not run by us, and isolated interpreters ignore FIRSTTOUCH_RUN."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import Start, clean_environment
+
+Write = Callable[[str, str], Path]
+
+#: What our processes import; `-P` is what the `firsttouch` command itself is started with, in effect.
+NAMES = ("json", "numpy", "resource", "rich", "subprocess", "tempfile", "traceback", "firsttouch")
+PLANTED = """
+import os
+open(os.path.join(os.path.dirname(__file__), "ran"), "a").write(__name__)
+raise SystemExit
+"""
+
+
+@pytest.fixture
+def planted(write: Write, firsttouch: Start, tmp_path: Path) -> Callable[[], None]:
+    """A trace, and modules that note that they ran; the function says that none did."""
+    done = firsttouch("trace", "-q", "-o", "one.ft", "-c", "import numpy as np; np.ones(30000)", before=("-P",))
+    assert done.returncode == 0, done.stderr
+    for name in NAMES:
+        write(f"{name}.py", PLANTED)
+
+    def none_ran() -> None:
+        ran = tmp_path / "ran"
+        assert not ran.exists(), ran.read_text()
+
+    return none_ran
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["replay", "one.ft", "--allocator", "malloc()", "--json", "-"],
+        ["trace", "--summary", "one.ft"],
+        ["info", "-q"],
+        ["compare", "--runs", "1", "--allocator", "mimalloc()", "-q", "--", "true"],
+        ["run", "-q", "--allocator", "pool()", "-c", "pass"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_modules_of_the_current_folder_are_not_run(
+    planted: Callable[[], None], firsttouch: Start, words: list[str]
+) -> None:
+    done = firsttouch(*words, before=("-P",))
+    planted()
+    assert done.returncode == 0, done.stderr
+
+
+def test_nor_by_python_m_once_it_is_ours(firsttouch: Start, write: Write, tmp_path: Path) -> None:
+    write("argparse.py", PLANTED)
+    assert firsttouch("info", "-q").returncode == 0
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_program_has_its_own_folder_as_ever(firsttouch: Start, write: Write) -> None:
+    write("helper.py", "print('helped')")
+    script = write("script.py", "import helper")
+    for words in (["run", "-q", script], ["run", "-q", "-c", "import helper"], ["run", "-q", "-m", "script"]):
+        assert firsttouch(*words).stdout == "helped\n"
+
+
+@pytest.mark.parametrize("option", ["-I", "-E"])
+def test_isolated_interpreters_ignore_the_variable(tmp_path: Path, option: str) -> None:
+    environment = clean_environment(FIRSTTOUCH_RUN=json.dumps({"json": f"{tmp_path}/victim-%p"}))
+    command = [sys.executable, option, "-c", "import sys; print('_firsttouch_start.ending' in sys.modules)"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("False\n", "")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can take on another user's rights")
+def test_so_do_processes_with_more_rights_than_their_caller(tmp_path: Path) -> None:
+    environment = clean_environment(FIRSTTOUCH_RUN=json.dumps({"json": f"{tmp_path}/victim-%p"}))
+    code = f"import os; os.setresuid(65534, 0, 0); os.execv({sys.executable!r}, ['python', '-c', 'pass'])"
+    subprocess.run([sys.executable, "-I", "-c", code], env=environment, check=True)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("before", ["-I", "-E"])
+@pytest.mark.parametrize("words", [["run", "-c", "pass"], ["trace", "-c", "pass"], ["compare", "-c", "pass"]])
+def test_commands_that_need_the_variable_say_so(firsttouch: Start, before: str, words: list[str]) -> None:
+    done = firsttouch(*words, before=(before,))
+    assert done.returncode == 2
+    assert f"python {before} ignores" in done.stderr
+    assert done.stderr.count("\n") == 1

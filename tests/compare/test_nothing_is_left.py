@@ -1,0 +1,154 @@
+"""Whatever becomes of a command that measures programs: none of them outlives it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import programs
+from tests.compare.conftest import alive
+
+#: Ignores whatever can be ignored, says that it has begun, and spins.
+SPIN = """
+import pathlib, signal, sys
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+pathlib.Path('begun').touch()
+while True: pass
+"""
+
+#: The spinning program is a grandchild here.
+SHELL = f'"{sys.executable}" spin.py MARKER & wait'
+
+WORKER = """
+from firsttouch.tools.measuring.contenders import NUMPY
+from firsttouch.tools.measuring.rounds import Call, Worker
+with Worker(NUMPY) as worker:
+    worker.ask(Call("runpy", "run_path", {"path_name": "spin.py"}))
+"""
+
+FORKED = """
+import runpy
+from firsttouch.tools.measuring.forked import forked
+forked(lambda: runpy.run_path("spin.py"))
+"""
+
+COMPARE = ["-m", "firsttouch", "compare", "--runs", "1"]
+COMMANDS = {
+    "a program": [*COMPARE, "spin.py", "MARKER"],
+    "a program of a program": [*COMPARE, "--", "sh", "-c", SHELL],
+    "prepare": [*COMPARE, "--prepare", f'exec "{sys.executable}" spin.py MARKER', "-c", "pass"],
+    "a worker": ["-c", WORKER],
+    "a fork": ["-c", FORKED, "MARKER"],
+}
+
+Begin = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Begin]:
+    pytest.importorskip("rich")
+    (tmp_path / "spin.py").write_text(SPIN)
+    begun = []
+
+    def start(words: list[str], ignored: tuple[signal.Signals, ...] = (), **options: int) -> subprocess.Popen[str]:
+        """The command, when its program spins; signals as a terminal has them, whatever pytest was started under."""
+
+        def settle() -> None:
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
+
+        command = [sys.executable, *(word.replace("MARKER", marker(tmp_path)) for word in words)]
+        settings = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} | options
+        process = subprocess.Popen(
+            command, text=True, cwd=tmp_path, env=programs.environment(), preexec_fn=settle, **settings
+        )
+        begun.append(process)
+        until = time.monotonic() + 60
+        while not (tmp_path / "begun").exists() and time.monotonic() < until and process.poll() is None:
+            time.sleep(0.02)
+        assert (tmp_path / "begun").exists(), process.communicate()[0] if process.poll() is not None else "too slow"
+        return process
+
+    yield start
+    for process in begun:
+        process.kill()
+        process.wait()
+    for pid in spinning(tmp_path):
+        os.kill(pid, signal.SIGKILL)
+
+
+def marker(folder: Path) -> str:
+    return f"marker-{os.getpid()}-{folder.name}"
+
+
+def spinning(folder: Path) -> list[int]:
+    """Processes that work in the folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "cwd").samefile(folder):
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found
+
+
+def _all_end(folder: Path) -> bool:
+    until = time.monotonic() + 20
+    while spinning(folder) and time.monotonic() < until:
+        time.sleep(0.02)
+    return not spinning(folder) and not alive(marker(folder))
+
+
+@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT], ids=lambda n: n.name)
+def test_nothing_outlives_the_command(begin: Begin, tmp_path: Path, words: list[str], number: signal.Signals) -> None:
+    process = begin(words)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert _all_end(tmp_path)
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT], ids=["nohup", "a shell's background job"])
+def test_a_signal_that_is_ignored_stays_so(begin: Begin, tmp_path: Path, number: signal.Signals) -> None:
+    process = begin(COMMANDS["a program"], (number,))
+    process.send_signal(number)
+    time.sleep(0.5)
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert _all_end(tmp_path)
+
+
+def test_a_standard_input_that_is_closed(begin: Begin, tmp_path: Path) -> None:
+    process = begin(
+        ["-c", f"import os, sys; os.close(0); os.execv(sys.executable, ['python', *{COMMANDS['a program']}])"]
+    )
+    process.kill()
+    process.communicate(timeout=60)
+    assert _all_end(tmp_path)
+
+
+def test_when_the_process_between_is_killed(begin: Begin, tmp_path: Path) -> None:
+    process = begin(COMMANDS["a program of a program"])
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    for child in children:
+        os.kill(int(child), signal.SIGKILL)
+    said = process.communicate(timeout=60)[0]
+    assert "the process that starts it was killed" in said
+    assert _all_end(tmp_path)
+
+
+def test_what_a_program_leaves_behind_ends_with_it(begin: Begin, tmp_path: Path) -> None:
+    """Else it would run beside all that is measured after."""
+    leave = f'"{sys.executable}" spin.py {marker(tmp_path)} & while ! test -e begun; do sleep 0.05; done'
+    process = begin([*COMPARE, "--ignore-output", "--", "sh", "-c", leave])
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert not spinning(tmp_path)

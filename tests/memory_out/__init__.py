@@ -1,0 +1,1 @@
+"""What happens where memory is out."""

@@ -1,0 +1,143 @@
+"""Runs one operation while memory fails, in every way there is: a program, as it may die. Prints what it does."""
+
+import ctypes
+import os
+import resource
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from firsttouch import _firsttouch
+from tests.memory_out.operations import OPERATIONS
+
+try:
+    import _testcapi
+except ImportError:
+    _testcapi = None  # type: ignore[assignment]
+
+#: No operation asks so often.
+MOST = 4000
+
+
+def _same(result: Any, right: Any) -> bool:
+    if isinstance(right, np.ndarray):
+        return isinstance(result, np.ndarray) and np.array_equal(result, right)
+    if isinstance(right, (int, str, tuple, bool, type, type(None))):
+        return bool(result == right)
+    return type(result) is type(right)
+
+
+class _Failing:
+    """One way in which memory fails: the `n`-th request, or that and all that follow."""
+
+    def __init__(self, onwards: bool) -> None:
+        self.onwards = onwards
+
+    def start(self, n: int) -> None:
+        raise NotImplementedError
+
+    def stop(self) -> bool:
+        """Whether a request has failed, as far as one can tell."""
+        raise NotImplementedError
+
+
+class Ours(_Failing):
+    def start(self, n: int) -> None:
+        _firsttouch.fail_allocation(n, self.onwards)
+
+    def stop(self) -> bool:
+        return not _firsttouch.fail_allocation(0, False)
+
+
+class Pythons(_Failing):
+    def start(self, n: int) -> None:
+        _testcapi.set_nomemory(n, 0 if self.onwards else n + 1)
+
+    def stop(self) -> bool:
+        _testcapi.remove_mem_hooks()
+        return True
+
+
+def _once(operation: Callable[[], Any], failing: _Failing, n: int, right: Any) -> tuple[bool, bool]:
+    """Whether it worked, and whether a request failed."""
+    try:
+        failing.start(n)
+        result = operation()
+    except MemoryError:
+        return False, failing.stop()
+    except BaseException as error:
+        failing.stop()
+        # Plain NumPy on CPython 3.13.0 does so, too: some of their functions lose a MemoryError.
+        if isinstance(failing, Pythons) and isinstance(error, SystemError) and "exception set" in str(error):
+            return False, True
+        raise AssertionError(f"request {n} failed, and this came: {error!r}") from error
+    failed = failing.stop()
+    assert _same(result, right), f"request {n} failed, and the result was {result!r}, not {right!r}"
+    return True, failed
+
+
+def walk(operation: Callable[[], Any], failing: _Failing, right: Any) -> int:
+    """Lets the first, the second, ... request fail until none did; how many that were."""
+    in_a_row = 0
+    for n in range(1, MOST):
+        worked, failed = _once(operation, failing, n, right)
+        # Of Python's nobody tells whether one failed; and what works without a request may do so often.
+        in_a_row = in_a_row + 1 if worked else 0
+        if worked and (not failed or (isinstance(failing, Pythons) and in_a_row == 10)):
+            return n
+        if n % 16 == 0:
+            assert _same(operation(), right), "memory is back, and it does not work"
+    raise AssertionError("no end")
+
+
+def exhaust(operation: Callable[[], Any], right: Any) -> str:
+    """Takes all of the C library's memory, tries again and again, and gives memory back."""
+    malloc = ctypes.CDLL(None).malloc
+    malloc.restype = ctypes.c_void_p
+    size = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    worked = refused = 0
+    kept: list[Any] = [None] * 300
+    resource.setrlimit(resource.RLIMIT_AS, (size + (8 << 20), before[1]))
+    sizes = [1 << 20, 1 << 16, 1 << 14, 1 << 12, *(1 << bits for bits in range(11, 3, -1))]
+    for nbytes in sizes:
+        while malloc(nbytes):
+            pass
+    for n in range(300):
+        try:
+            result = operation()
+        except MemoryError:
+            refused += 1
+            continue
+        kept[n] = result
+        worked += 1
+    resource.setrlimit(resource.RLIMIT_AS, before)
+    for n, result in enumerate(kept):  # looked at only now, as that takes memory
+        assert result is None or _same(result, right), f"the result was {result!r}, not {right!r}"
+        kept[n] = None
+    return f"{worked} worked, {refused} were refused"
+
+
+def main(name: str, whose: str) -> None:
+    operation = OPERATIONS[name]
+    right = operation()
+    operation()
+    # Where Python has no memory from some request on, CPython 3.13.0 itself loops for ever (it has none for the number
+    # that a `finally` begins with) or crashes (in PyContextVar_Set), so that is left to RLIMIT_AS.
+    for onwards in (False, True) if whose == "ours" else (False,):
+        print(f"{whose}, {'onwards' if onwards else 'once'}:", end=" ", flush=True)
+        print(walk(operation, {"ours": Ours, "python's": Pythons}[whose](onwards), right), "requests", flush=True)
+        assert _same(operation(), right), "memory is back, and it does not work"
+    if whose == "ours":
+        print("RLIMIT_AS:", end=" ", flush=True)
+        print(exhaust(operation, right), flush=True)
+        assert _same(operation(), right), "memory is back, and it does not work"
+    print("done", flush=True)
+    os._exit(0)  # what malloc gave is lost
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

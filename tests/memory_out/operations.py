@@ -1,0 +1,177 @@
+"""Every public name as an operation that needs memory, to be run again and again. No test of its own."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import firsttouch as ft
+
+#: Classes, exceptions and texts: nothing to call, or made by the operations below.
+NO_OPERATIONS = {
+    "Allocator",
+    "AllocatorLike",
+    "Buffer",
+    "EscapeError",
+    "EscapeWarning",
+    "Failure",
+    "Inspection",
+    "Mark",
+    "Measured",
+    "NotBackedWarning",
+    "OwnAllocator",
+    "PageSource",
+    "PageState",
+    "Policy",
+    "Scope",
+    "SharedArrayError",
+    "Stats",
+    "UnsupportedError",
+    "__version__",
+    "plot_pagemap",
+    "scratch_from_table",
+}  # the last two: matplotlib's memory, and a library's
+
+POOL = ft.pool()
+TRACKED = ft.tracked(ft.pool(), lines=True)
+GUARDED = ft.guarded(ft.pool())
+LIMITED = ft.limited(ft.pool(), 1 << 30)
+FILLED = ft.filled(ft.pool())
+OVER = ft.pool(ft.malloc())
+BUFFER = ft.ScratchBuffer("1 MiB")
+ARRAY = POOL.empty(30000, "u1")
+SHARED = ft.shared((1000,))
+LIST = [[1.0, 2.0], [3.0, 4.0]]
+
+
+def _within(manager: Any) -> np.ndarray:
+    with manager:
+        return np.ones(30000, "u1") + np.uint8(1)
+
+
+def _alone(manager: Any) -> int:
+    with manager:
+        return int(np.ones(30000, "u1").sum())
+
+
+def _installed() -> np.ndarray:
+    ft.install()
+    try:
+        return np.ones(30000, "u1")
+    finally:
+        ft.uninstall()
+
+
+def _marked() -> int:
+    mark = BUFFER.mark()
+    try:
+        return int(BUFFER.zeros(3000).sum())
+    finally:
+        BUFFER.rewind(mark)
+
+
+@ft.scratch
+def _decorated() -> np.ndarray:
+    return np.ones(3000) + 1
+
+
+def _measured() -> int:
+    with ft.measure() as m:
+        np.ones(30000, "u1")
+    return m.arrays
+
+
+def _address(name: str) -> int:
+    import ctypes
+
+    return ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value or 0
+
+
+MALLOC, FREE = _address("malloc"), _address("free")
+
+#: By public name, with more than one for some: the name is what stands before a blank.
+OPERATIONS: dict[str, Callable[[], object]] = {
+    "FixedBuffer": lambda: ft.FixedBuffer("1 MiB"),
+    "ScratchBuffer": lambda: ft.ScratchBuffer("1 MiB"),
+    "ScratchBuffer empty": lambda: int(BUFFER.zeros(3000).sum()),
+    "ScratchBuffer mark": _marked,
+    "ScratchBuffer alloc": lambda: BUFFER.alloc(3000),
+    "ScratchBuffer repr": lambda: repr(BUFFER),
+    "ScratchBuffer figures": lambda: type((BUFFER.used, BUFFER.capacity, BUFFER.peak)),
+    "aligned": lambda: ft.aligned(256),
+    "aligned empty": lambda: ft.aligned(256).zeros(3000),
+    "arange": lambda: ft.arange(3000, allocator=POOL),
+    "array": lambda: ft.array(LIST, allocator=POOL),
+    "asarray": lambda: ft.asarray(LIST, allocator=POOL),
+    "calloc": lambda: ft.calloc().zeros(3000),
+    "check_backed": lambda: _alone(ft.check_backed(ARRAY)),
+    "collapse": lambda: type(ft.collapse(ARRAY)),
+    "copy": lambda: ft.copy(ARRAY),
+    "current_node": ft.current_node,
+    "default_buffer": ft.default_buffer,
+    "empty": lambda: ft.empty(30000, "u1", allocator=POOL).nbytes,
+    "empty_like": lambda: ft.empty_like(ARRAY, allocator=POOL).nbytes,
+    "eye": lambda: ft.eye(30, allocator=POOL),
+    "filled": lambda: ft.filled(POOL),
+    "filled zeros": lambda: FILLED.zeros(3000),
+    "from_functions": lambda: ft.from_functions(malloc=MALLOC, free=FREE),
+    "fromiter": lambda: ft.fromiter(range(3000), float, allocator=POOL),
+    "full": lambda: ft.full(3000, 3.0, allocator=POOL),
+    "full_like": lambda: ft.full_like(ARRAY, 3, allocator=POOL),
+    "get_allocator": lambda: ft.get_allocator(ARRAY),
+    "get_allocator current": ft.get_allocator,
+    "guarded": lambda: ft.guarded(POOL),
+    "guarded zeros": lambda: GUARDED.zeros(30000, "u1"),
+    "highest_node": ft.highest_node,
+    "inspect": lambda: type(ft.inspect(ARRAY)),
+    "inspect str": lambda: type(str(ft.inspect(ARRAY))),
+    "install": _installed,
+    "is_backed": lambda: ft.is_backed(ARRAY),
+    "is_installed": ft.is_installed,
+    "jemalloc": lambda: ft.jemalloc().zeros(30000, "u1"),
+    "last_failure": lambda: isinstance(ft.last_failure(), (ft.Failure, type(None))),
+    "last_failure str": lambda: type(str(ft.last_failure())),
+    "limited": lambda: ft.limited(POOL, 100),
+    "limited zeros": lambda: LIMITED.zeros(30000, "u1"),
+    "linspace": lambda: ft.linspace(0, 1, 3000, allocator=POOL),
+    "malloc": lambda: ft.malloc().zeros(3000),
+    "measure": _measured,
+    "migrate": lambda: type(ft.migrate(ARRAY, "local")),
+    "mimalloc": lambda: ft.mimalloc().zeros(30000, "u1"),
+    "numa": lambda: ft.numa("local").zeros(3000),
+    "numpy_default": lambda: ft.numpy_default().zeros(3000),
+    "ones": lambda: ft.ones(3000, allocator=POOL),
+    "ones_like": lambda: ft.ones_like(ARRAY, allocator=POOL),
+    "pagemap": lambda: type(ft.pagemap(ARRAY)),
+    "pages": lambda: ft.pages(huge=False).zeros(30000, "u1"),
+    "pages populate": lambda: ft.pages(populate=True).zeros(30000, "u1"),
+    "pool": lambda: ft.pool(),
+    "pool over": lambda: ft.pool(ft.malloc()),
+    "pool over zeros": lambda: OVER.zeros(30000, "u1"),
+    "pool zeros": lambda: POOL.zeros(40 << 10, "u1"),
+    "pool repr": lambda: repr(POOL),
+    "pool equal": lambda: (ft.calloc() == POOL, len({POOL, OVER})),
+    "receipt": lambda: type(ft.receipt(ARRAY)),
+    "receipts": lambda: type(ft.receipts()),
+    "run_on": lambda: _alone(ft.run_on(ft.current_node())),
+    "scratch": lambda: _alone(ft.scratch(BUFFER)),
+    "scratch default": lambda: _alone(ft.scratch()),
+    "scratch debug": lambda: _alone(ft.scratch(debug=True)),
+    "scratch decorated": lambda: _decorated(),
+    "scratch escaping": lambda: _within(ft.scratch(BUFFER)),
+    "share": lambda: ft.share(np.ones(1000)),
+    "shared": lambda: ft.shared((1000,)),
+    "stats": lambda: type(ft.stats(POOL)),
+    "stats str": lambda: type(str(ft.stats(POOL))),
+    "topology": lambda: type(ft.topology()),
+    "touch": lambda: type(ft.touch(ARRAY)),
+    "tracked": lambda: ft.tracked(POOL),
+    "tracked zeros": lambda: TRACKED.zeros(3000),
+    "trim": lambda: type(ft.trim()),
+    "uninstall": ft.uninstall,
+    "use": lambda: _within(ft.use(POOL)),
+    "use tracked": lambda: _within(ft.use(TRACKED)),
+    "using_buffer": lambda: _alone(ft.using_buffer(BUFFER)),
+    "zeros": lambda: ft.zeros(30000, "u1", allocator=POOL),
+    "zeros_like": lambda: ft.zeros_like(ARRAY, allocator=POOL),
+}

@@ -1,0 +1,33 @@
+"""No public name ends the process where memory is out: it works or raises `MemoryError`, and works afterwards."""
+
+import subprocess
+import sys
+
+import pytest
+
+import firsttouch as ft
+from tests.memory_out.operations import NO_OPERATIONS, OPERATIONS
+from tests.programs import ROOT, environment
+
+#: Where CPython 3.13.0 or NumPy fail by themselves: in a call with `**`, in `__setattr__` of
+#: a frozen dataclass, in `marshal` under an import, in `frombuffer`, in what reads `__array_interface__`.
+THEIRS = {"inspect str", "pagemap", "receipt", "share", "stats", "stats str"}
+
+
+def test_every_public_name_is_there() -> None:
+    assert {name.split()[0] for name in OPERATIONS} | NO_OPERATIONS == set(ft.__all__)
+
+
+@pytest.mark.parametrize("whose", ["ours", "python's"])
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_out_of_memory(name: str, whose: str) -> None:
+    if whose == "python's":
+        pytest.importorskip("_testcapi")
+        if name in THEIRS:
+            pytest.skip("CPython or NumPy fail here by themselves")
+    command = [sys.executable, "-X", "faulthandler", "-m", "tests.memory_out.failing", name, whose]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, check=False, cwd=ROOT, env=environment()
+    )
+    assert (done.returncode, done.stderr) == (0, ""), f"{done.stdout}\n{done.stderr[-4000:]}"
+    assert done.stdout.endswith("done\n")
