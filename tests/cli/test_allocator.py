@@ -82,7 +82,7 @@ def test_children_have_it_too(firsttouch: Start, write: Write, kind: str) -> Non
     ("options", "said"),
     [
         (["--allocator", "mimaloc"], "no allocator 'mimaloc' (did you mean mimalloc?)"),
-        (["--allocator", "pool("], "'(' was never closed, at character 5"),
+        (["--allocator", "pool("], "'(' is never closed, at character 5"),
         (["--allocator", ""], "the allocator expression is empty"),
         (["--allocator", "pool(decai=3)"], "pool() takes no decai (did you mean decay?)"),
         (["--allocator", "limited(pool(), 0)"], "budget=0"),
