@@ -11,6 +11,7 @@ mod contexts;
 mod creation;
 mod dtypes;
 mod experiments;
+mod expressions;
 mod factories;
 mod faults;
 mod forks;
@@ -72,6 +73,7 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     jit::register(module)?;
     contexts::register(module)?;
     experiments::register(module)?;
+    expressions::register(module)?;
     faults::register(module)?;
     forks::register(module)?;
     profile::register(module)?;

@@ -14,11 +14,11 @@ pub enum Value {
     /// Yes or no.
     Flag(bool),
     /// A count or bytes.
-    Number(usize),
+    Integer(i128),
     /// The address of a function or of what it is handed.
     Address(usize),
-    /// A time.
-    Seconds(f64),
+    /// A number with a fraction, such as seconds.
+    Float(f64),
     /// A word, such as the name of a page size.
     Text(Cow<'static, str>),
     /// Several values in their order.
@@ -31,7 +31,7 @@ pub enum Value {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Argument {
     /// The name of a keyword.
-    pub name: Option<&'static str>,
+    pub name: Option<Cow<'static, str>>,
     /// What is given.
     pub value: Value,
 }
@@ -56,7 +56,7 @@ impl Description {
         Self { name: text.into().into(), arguments: None }
     }
 
-    fn push(mut self, name: Option<&'static str>, value: Value) -> Self {
+    fn push(mut self, name: Option<Cow<'static, str>>, value: Value) -> Self {
         self.arguments.get_or_insert_default().push(Argument { name, value });
         self
     }
@@ -70,7 +70,7 @@ impl Description {
     /// With one more argument, by its name.
     #[must_use]
     pub fn named(self, name: &'static str, value: impl Into<Value>) -> Self {
-        self.push(Some(name), value.into())
+        self.push(Some(name.into()), value.into())
     }
 
     /// Whether an expression makes it and all that it stands on.
@@ -100,7 +100,7 @@ impl From<bool> for Value {
 
 impl From<usize> for Value {
     fn from(value: usize) -> Self {
-        Self::Number(value)
+        Self::Integer(value as i128)
     }
 }
 
@@ -133,14 +133,14 @@ impl fmt::Display for Value {
         match self {
             Self::None => f.write_str("None"),
             Self::Flag(value) => f.write_str(if *value { "True" } else { "False" }),
-            Self::Number(value) => write!(f, "{value}"),
+            Self::Integer(value) => write!(f, "{value}"),
             Self::Address(value) => write!(f, "{value:#x}"),
-            Self::Seconds(value) => write!(f, "{value:?}"),
-            Self::Text(value) => write!(f, "'{value}'"),
+            Self::Float(value) => write!(f, "{value:?}"),
+            Self::Text(value) => f.write_str(&quoted(value, usize::MAX)),
             Self::Several(values) => {
                 f.write_str("(")?;
                 separated(f, values)?;
-                f.write_str(")")
+                f.write_str(if values.len() == 1 { ",)" } else { ")" })
             }
             Self::Allocator(value) => write!(f, "{value}"),
         }
@@ -149,7 +149,7 @@ impl fmt::Display for Value {
 
 impl fmt::Display for Argument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.name {
+        match &self.name {
             Some(name) => write!(f, "{name}={}", self.value),
             None => write!(f, "{}", self.value),
         }
@@ -172,4 +172,23 @@ pub(crate) fn separated<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: &[T]
         write!(f, "{}{item}", if at > 0 { ", " } else { "" })?;
     }
     Ok(())
+}
+
+/// `text` between quotes as Python's `repr` chooses them, cut after `most` characters, with what can't be printed escaped.
+pub fn quoted(text: &str, most: usize) -> String {
+    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    let mut out = String::from(quote);
+    for (index, c) in text.chars().enumerate() {
+        match c {
+            _ if index == most => {
+                out.push_str("...");
+                break;
+            }
+            _ if c == quote || c == '\\' => out.extend(['\\', c]),
+            _ if c.is_control() => out.extend(c.escape_default()),
+            _ => out.push(c),
+        }
+    }
+    out.push(quote);
+    out
 }

@@ -1,5 +1,6 @@
 //! What is wrong with an expression, and where.
 
+use crate::description::quoted;
 use std::fmt::{self, Display, Write};
 
 /// The most characters of an expression that a message repeats.
@@ -44,21 +45,3 @@ impl Display for ParseError {
 }
 
 impl std::error::Error for ParseError {}
-
-/// `text` between single quotes, cut after `most` characters, with whatever can't be printed escaped.
-pub fn quoted(text: &str, most: usize) -> String {
-    let mut out = String::from("'");
-    for (index, c) in text.chars().enumerate() {
-        match c {
-            _ if index == most => {
-                out.push_str("...");
-                break;
-            }
-            '\'' | '\\' => out.extend(['\\', c]),
-            _ if c.is_control() => out.extend(c.escape_default()),
-            _ => out.push(c),
-        }
-    }
-    out.push('\'');
-    out
-}

@@ -1,8 +1,8 @@
 //! An expression's words: names, literals and punctuation.
 
-use super::Value;
 use super::error::ParseError;
 use super::literal;
+use crate::description::Value;
 
 /// What a token is.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +44,7 @@ impl<'a> Lexer<'a> {
             '\'' | '"' => {
                 let (text, len) =
                     literal::text(rest).map_err(|(at, why)| ParseError::at(self.text, start + at, why))?;
-                (Token::Literal(Value::Text(text)), len)
+                (Token::Literal(Value::Text(text.into())), len)
             }
             _ if first.is_ascii_digit() || is_fraction(rest) => {
                 let len = literal::number_len(rest);

@@ -1,6 +1,6 @@
 //! Numbers and text as expressions write them.
 
-use super::Value;
+use crate::description::Value;
 
 /// The longest number whose digits a message repeats.
 const SHOWN: usize = 40;
@@ -38,7 +38,7 @@ pub(super) fn number(text: &str) -> Result<Value, String> {
         return i128::from_str_radix(body, radix).map(Value::Integer).map_err(|_| format!("{shown} is too large"));
     }
     let plain = radix == 10 && body.bytes().all(|c| matches!(c, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
-    body.parse().ok().filter(|_| plain).map(Value::Float).ok_or_else(not_one)
+    body.parse().ok().filter(|number: &f64| plain && number.is_finite()).map(Value::Float).ok_or_else(not_one)
 }
 
 /// The text between quotes that `rest` begins with, and its length in bytes; or why not, and at which byte.

@@ -4,7 +4,8 @@
 //! name, and between parentheses arguments that are numbers, text, `None`, `True`, `False`, other expressions, and
 //! tuples of these. A bare name is a call without arguments; `ft.` or `firsttouch.` may stand before it.
 //!
-//! [`parse`] turns text into an [`Expression`]. What its names mean is decided by whoever builds allocators from it.
+//! [`parse`] turns text into the [`Description`](crate::description::Description) that an allocator would give of itself,
+//! whose text is such an expression again. What names mean is decided by whoever builds allocators.
 
 mod error;
 mod lexer;
@@ -12,48 +13,20 @@ mod literal;
 mod parser;
 mod suggestion;
 
-pub use error::{ParseError, quoted};
+pub use error::ParseError;
 pub use parser::parse;
 pub use suggestion::did_you_mean;
 
-/// A call of a factory: its name, and what it is given.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Expression {
-    /// The factory's name, without the package's.
-    pub name: String,
-    /// Arguments by position.
-    pub arguments: Vec<Value>,
-    /// Arguments by name, in their order.
-    pub named: Vec<(String, Value)>,
-}
-
-/// An argument.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Value {
-    /// `None`
-    None,
-    /// `True` or `False`
-    Bool(bool),
-    /// An integer.
-    Integer(i128),
-    /// A number with a fraction or an exponent.
-    Float(f64),
-    /// Text between quotes.
-    Text(String),
-    /// Values between parentheses.
-    Tuple(Vec<Self>),
-    /// Another allocator.
-    Allocator(Expression),
-}
-
 #[cfg(test)]
 mod tests {
-    use super::Value::{Allocator, Bool, Float, Integer, None, Text, Tuple};
-    use super::{Expression, Value, parse};
+    use super::parse;
+    use crate::description::Value::{Allocator, Flag, Float, Integer, None, Several, Text};
+    use crate::description::{Argument, Description, Value};
 
-    fn call(name: &str, arguments: Vec<Value>, named: Vec<(&str, Value)>) -> Expression {
-        let named = named.into_iter().map(|(name, value)| (name.into(), value)).collect();
-        Expression { name: name.into(), arguments, named }
+    fn call(name: &str, arguments: Vec<Value>, named: Vec<(&'static str, Value)>) -> Description {
+        let by_place = arguments.into_iter().map(|value| Argument { name: Option::None, value });
+        let by_name = named.into_iter().map(|(name, value)| Argument { name: Some(name.into()), value });
+        Description { name: name.to_owned().into(), arguments: Some(by_place.chain(by_name).collect()) }
     }
 
     fn says(text: &str, expected: &str) {
@@ -76,8 +49,8 @@ mod tests {
         let numbers = [1, -2, 3, 0x10_000, 1000, 5, 15].map(Integer);
         let mut expected: Vec<Value> = numbers.into();
         expected.extend([1.5, 1e9, 0.5, -1.5e-3].map(Float));
-        expected.extend([None, Bool(true), Bool(false), Text("a".into()), Text("b".into()), Tuple(vec![])]);
-        expected.extend([Tuple(vec![Integer(1)]), Tuple(vec![Text("2M".into()), Text("thp".into())]), Integer(7)]);
+        expected.extend([None, Flag(true), Flag(false), Text("a".into()), Text("b".into()), Several(vec![])]);
+        expected.extend([Several(vec![Integer(1)]), Several(vec![Text("2M".into()), Text("thp".into())]), Integer(7)]);
         expected.push(Allocator(call("pool", vec![], vec![])));
         expected.push(Allocator(call("pages", vec![Text("thp".into())], vec![])));
         let named = vec![("x", Integer(1)), ("y", Allocator(call("pool", vec![], vec![])))];
@@ -93,7 +66,7 @@ mod tests {
             (r"'\\ \n \t \x41 \u00fc \U0001F600'", "\\ \n \t A ü 😀"),
             ("'ü'", "ü"),
         ] {
-            assert_eq!(parse(&format!("f({text})")).unwrap().arguments, [Text(expected.into())], "{text}");
+            assert_eq!(parse(&format!("f({text})")).unwrap(), call("f", vec![Text(expected.into())], vec![]), "{text}");
         }
     }
 
@@ -150,11 +123,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_rendered_parses_back() {
+        for text in
+            ["pool(pages(huge='thp'), max_idle=None, decay=1.0)", "f((1,), (1, 2), \"it's\", -3, x=True, y=(), z=0.5)"]
+        {
+            assert_eq!(parse(text).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
     fn any_text_is_an_expression_or_an_error() {
         use proptest::prelude::*;
         proptest!(ProptestConfig::with_cases(2000), |(text in "[polft(),'\"=*{}.\\-0123 \n#\\\\xü]{0,40}")| {
-            if let Err(error) = parse(&text) {
-                prop_assert!(!error.to_string().is_empty());
+            match parse(&text) {
+                Ok(found) => prop_assert_eq!(parse(&found.to_string()), Ok(found)),
+                Err(error) => prop_assert!(!error.to_string().is_empty()),
             }
         });
     }

@@ -2,7 +2,7 @@
 
 use super::error::ParseError;
 use super::lexer::{Lexer, Token};
-use super::{Expression, Value};
+use crate::description::{Argument, Description, Value};
 use std::fmt::Display;
 
 /// What may stand before a name.
@@ -18,7 +18,7 @@ const NOT_EVALUATED: &str = "expressions are not evaluated: write the number, or
 ///
 /// # Errors
 /// What is wrong with `text`, and at which character.
-pub fn parse(text: &str) -> Result<Expression, ParseError> {
+pub fn parse(text: &str) -> Result<Description, ParseError> {
     let text = text.trim();
     if text.is_empty() {
         return Err(ParseError::empty());
@@ -67,7 +67,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `name`, `ft.name`, `name(arguments)`
-    fn allocator(&mut self) -> Result<Expression, ParseError> {
+    fn allocator(&mut self) -> Result<Description, ParseError> {
         let Token::Name(first) = self.token else { return Err(self.wrong(NAME)) };
         let start = self.at;
         self.advance()?;
@@ -75,7 +75,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The same after its first name, which began at `start`.
-    fn call_of(&mut self, first: &'a str, start: usize) -> Result<Expression, ParseError> {
+    fn call_of(&mut self, first: &'a str, start: usize) -> Result<Description, ParseError> {
         let wrong = |parser: &Self| ParseError::at(parser.lexer.text, start, NAME);
         let mut name = first;
         if self.passes(".")? {
@@ -86,16 +86,16 @@ impl<'a> Parser<'a> {
             }
             name = second;
         }
-        let mut found = Expression { name: name.into(), arguments: Vec::new(), named: Vec::new() };
+        let mut arguments = Vec::new();
         if matches!(self.token, Token::Mark("(")) {
             self.deeper()?;
-            self.arguments(&mut found)?;
+            self.arguments(&mut arguments)?;
             self.depth -= 1;
         }
-        Ok(found)
+        Ok(Description { name: name.to_owned().into(), arguments: Some(arguments) })
     }
 
-    fn arguments(&mut self, call: &mut Expression) -> Result<(), ParseError> {
+    fn arguments(&mut self, call: &mut Vec<Argument>) -> Result<(), ParseError> {
         let opened = self.at;
         self.advance()?;
         while !self.passes(")")? {
@@ -106,7 +106,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `value` or `name=value`
-    fn argument(&mut self, call: &mut Expression, opened: usize) -> Result<(), ParseError> {
+    fn argument(&mut self, call: &mut Vec<Argument>, opened: usize) -> Result<(), ParseError> {
         let start = self.at;
         match self.token {
             Token::Mark(stars @ ("*" | "**")) => {
@@ -115,11 +115,11 @@ impl<'a> Parser<'a> {
             Token::Name(word) if !is_constant(word) => {
                 self.advance()?;
                 if self.passes("=")? {
-                    if call.named.iter().any(|(name, _)| name == word) {
+                    if call.iter().any(|argument| argument.name.as_deref() == Some(word)) {
                         return Err(ParseError::at(self.lexer.text, start, format_args!("{word}= is given twice")));
                     }
                     let value = self.value(opened)?;
-                    call.named.push((word.into(), value));
+                    call.push(Argument { name: Some(word.to_owned().into()), value });
                     return Ok(());
                 }
                 let value = Value::Allocator(self.call_of(word, start)?);
@@ -132,12 +132,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn positional(&self, call: &mut Expression, value: Value, start: usize) -> Result<(), ParseError> {
-        if !call.named.is_empty() {
+    fn positional(&self, call: &mut Vec<Argument>, value: Value, start: usize) -> Result<(), ParseError> {
+        if call.last().is_some_and(|argument| argument.name.is_some()) {
             let why = "an argument without a name follows one with a name";
             return Err(ParseError::at(self.lexer.text, start, why));
         }
-        call.arguments.push(value);
+        call.push(Argument { name: None, value });
         Ok(())
     }
 
@@ -158,8 +158,8 @@ impl<'a> Parser<'a> {
             Token::End => return Err(ParseError::at(self.lexer.text, opened, "'(' is never closed")),
             Token::Literal(value) => value.clone(),
             Token::Name("None") => Value::None,
-            Token::Name("True") => Value::Bool(true),
-            Token::Name("False") => Value::Bool(false),
+            Token::Name("True") => Value::Flag(true),
+            Token::Name("False") => Value::Flag(false),
             Token::Name(_) => return Ok(Value::Allocator(self.allocator()?)),
             Token::Mark("(") => return self.parenthesized(),
             Token::Mark(sign @ ("+" | "-")) => return self.signed(*sign == "-"),
@@ -199,7 +199,7 @@ impl<'a> Parser<'a> {
             Some(one) if values.is_empty() && !comma => one,
             last => {
                 values.extend(last);
-                Value::Tuple(values)
+                Value::Several(values)
             }
         })
     }

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from _firsttouch_start import speak
-from firsttouch._internal.suggestions import nearest
+from firsttouch._firsttouch import did_you_mean
 from firsttouch.tools.cli import output, serving
 from firsttouch.tools.cli.parser import Parser
 from firsttouch.tools.cli.progress import Bar
@@ -92,7 +92,7 @@ def _names(given: argparse.Namespace) -> list[str]:
     names = given.names or (["all"] if given.quick or given.sizes else [])
     for name in names:
         if name != "all" and name not in NAMES:
-            near = nearest(name, [*NAMES, "all"]) or f": there are {', '.join(NAMES)}"
+            near = did_you_mean(name, [*NAMES, "all"]) or f": there are {', '.join(NAMES)}"
             raise BadUsageError(f"bench: no experiment {name!r}{near}")
     return list(NAMES) if "all" in names else list(dict.fromkeys(names))
 

@@ -7,7 +7,7 @@ import os
 import sys
 
 from _firsttouch_start import speak
-from firsttouch._internal.suggestions import nearest
+from firsttouch._firsttouch import did_you_mean
 from firsttouch.tools.cli.usage import BadUsageError
 
 TYPE_CHECKING = False
@@ -88,7 +88,7 @@ def _dispatch(words: list[str]) -> int:
         raise BadUsageError(f"a command is missing: one of {', '.join(COMMANDS)} (try firsttouch --help)")
     if command.endswith(".py") or os.path.exists(command):
         raise BadUsageError(f"{command!r} is no command; to run it: firsttouch run {command}")
-    raise BadUsageError(f"no command {command!r}{nearest(command, COMMANDS)} (try firsttouch --help)")
+    raise BadUsageError(f"no command {command!r}{did_you_mean(command, list(COMMANDS))} (try firsttouch --help)")
 
 
 def _help() -> str:

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import NoReturn
 
-from firsttouch._internal.suggestions import nearest
+from firsttouch._firsttouch import did_you_mean
 from firsttouch.tools.cli.usage import BadUsageError
 
 
@@ -37,5 +37,5 @@ class Parser(argparse.ArgumentParser):
             word = left[0].partition("=")[0]
             known = [name for action in self._actions for name in action.option_strings]
             what = "no option" if word.startswith("-") else "one argument too many:"
-            self.error(f"{what} {word}{nearest(word, known)}")
+            self.error(f"{what} {word}{did_you_mean(word, list(known))}")
         return found

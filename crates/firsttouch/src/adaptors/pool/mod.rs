@@ -70,7 +70,7 @@ impl Default for Options {
 
 impl Options {
     fn describe(&self, upstream: Description) -> Description {
-        let decay = self.decay.map_or(Value::None, |decay| Value::Seconds(decay.as_secs_f64()));
+        let decay = self.decay.map_or(Value::None, |decay| Value::Float(decay.as_secs_f64()));
         Description::of("pool").with(upstream).named("max_idle", self.max_idle).named("decay", decay)
     }
 

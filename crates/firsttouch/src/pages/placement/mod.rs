@@ -62,7 +62,7 @@ impl Placement {
         let populate = match self.populate {
             Populate::No => Value::Flag(false),
             Populate::Best => Value::Flag(true),
-            Populate::Threads(threads) => Value::Number(threads),
+            Populate::Threads(threads) => Value::from(threads),
         };
         let described = Description::of("pages")
             .named("huge", huge)
