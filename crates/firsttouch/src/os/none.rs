@@ -1,6 +1,6 @@
 //! A platform without a backend yet: every call says so, and the caller passes its requests on to somebody else.
 
-use super::{Errno, Fault, MappingText, Mode, Nodes, PageRegion, Processors};
+use super::{Errno, Fault, MappingText, Mode, Nodes, PageRegion, Processors, SharedPart};
 use crate::failure::Limit;
 use std::ffi::{CStr, c_void};
 use std::fs::File;
@@ -130,6 +130,7 @@ pub fn mappings_are_short() -> bool {
     false
 }
 
+/// There is no backend.
 pub fn why_refused(_size: usize, _error: Errno) -> Limit {
     Limit::Unsupported
 }
