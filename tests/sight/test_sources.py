@@ -64,7 +64,7 @@ def test_unknown_sizes_are_shown_as_one() -> None:
     text = str(found)
     assert "small or huge" in text
     assert (
-        "?   not known: no source for it works here" in " ".join(text.split("  ")).replace("    ", " ") or "?" in text
+        "?   not known: no source is available here" in " ".join(text.split("  ")).replace("    ", " ") or "?" in text
     )
 
 

@@ -1,7 +1,7 @@
 //! The loop of `firsttouch bench scratch` in Rust: one would only time the call if each turn came from Python.
 
 use crate::memory_out::{PyMemoryError, PyValueError};
-use firsttouch::arena::{Arena, Error, Upstream};
+use firsttouch::arena::{Arena, ArenaError, Upstream};
 use pyo3::prelude::*;
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -25,12 +25,12 @@ fn kept(y: &mut [i64], x: &[i64]) -> i64 {
     sum(y)
 }
 
-fn scope(arena: &mut Arena, x: &[i64]) -> Result<i64, Error> {
+fn scope(arena: &mut Arena, x: &[i64]) -> Result<i64, ArenaError> {
     arena.scope(|s| Ok(sum(s.alloc_slice_with(x.len(), |i| x[i] + 1)?)))
 }
 
 /// So many turns, and the last one's sum.
-fn turns(count: usize, mut turn: impl FnMut() -> Result<i64, Error>) -> Result<(f64, i64), Error> {
+fn turns(count: usize, mut turn: impl FnMut() -> Result<i64, ArenaError>) -> Result<(f64, i64), ArenaError> {
     let began = Instant::now();
     let mut last = 0;
     for _ in 0..count {

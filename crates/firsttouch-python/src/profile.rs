@@ -1,4 +1,4 @@
-//! Regions of the gauge, for Python to dress.
+//! Profiled regions, as Python sees them.
 
 use crate::allocator::PyAllocator;
 use crate::install::watch;
@@ -37,12 +37,12 @@ impl GaugeRegion {
 
     /// What was counted so far; what pools recycled is left out where others served, too.
     fn look<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        self.0.as_ref().map(|region| dict(py, region.look())).transpose()
+        self.0.as_ref().map(|region| dict(py, region.snapshot())).transpose()
     }
 
     /// The same, and it ends.
     fn close<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let found = self.0.as_ref().map(Region::look);
+        let found = self.0.as_ref().map(Region::snapshot);
         self.end(py);
         found.map(|found| dict(py, found)).transpose()
     }
@@ -62,7 +62,7 @@ impl Drop for GaugeRegion {
     }
 }
 
-fn dict(py: Python<'_>, found: (profile::Counts, Option<profile::Recycling>)) -> PyResult<Bound<'_, PyDict>> {
+fn dict(py: Python<'_>, found: (profile::RegionCounts, Option<profile::Recycling>)) -> PyResult<Bound<'_, PyDict>> {
     let (counts, pools) = found;
     let dict = Dict::new(py)?;
     dict.set_item("allocated", counts.allocated)?;

@@ -3,7 +3,7 @@
 use crate::memory_out::{self, Dict, Given, Name, PyTypeError, PyValueError};
 use crate::numpy_api::NumPy;
 use firsttouch::os::{self, Call, page_size};
-use firsttouch::residency::{Look, footprint, look, nodes, summed};
+use firsttouch::residency::{Residency, footprint, query, summarize, visit_nodes};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyDict};
 use std::collections::TryReserveError;
@@ -27,7 +27,7 @@ fn pages_of(array: &Bound<'_, PyAny>, function: &str) -> PyResult<(usize, Vec<Ra
 }
 
 /// Nothing where there was no memory for all of it.
-fn complete(found: Look) -> Option<Look> {
+fn complete(found: Residency) -> Option<Residency> {
     found.runs.is_complete().then_some(found)
 }
 
@@ -35,7 +35,7 @@ fn complete(found: Look) -> Option<Look> {
 #[pyfunction]
 fn inspect<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     let (address, ranges) = pages_of(array, "inspect")?;
-    let found = py.detach(|| complete(look(&ranges)).map(|found| summed(&found)));
+    let found = py.detach(|| complete(query(&ranges)).map(|found| summarize(&found)));
     let found = found.ok_or_else(|| memory_out::out_of_memory(py))?;
     let dict = Dict::new(py)?;
     dict.set_item("address", address)?;
@@ -59,7 +59,7 @@ struct Each {
     nodes: Vec<u8>,
 }
 
-fn each(found: &Look, with_nodes: bool) -> Result<Each, TryReserveError> {
+fn each(found: &Residency, with_nodes: bool) -> Result<Each, TryReserveError> {
     let count = |range: &Range<usize>| range.len() / page_size();
     let mut each = Each { states: Vec::new(), sources: Vec::new(), nodes: Vec::new() };
     let total: usize = found.runs.iter().map(|run| count(&run.range)).sum();
@@ -77,7 +77,7 @@ fn each(found: &Look, with_nodes: bool) -> Result<Each, TryReserveError> {
     let mut runs = found.runs.iter();
     let (mut run, mut before) = (runs.next(), 0);
     // Where the kernel tells none, none is known.
-    let _ = nodes::each(&found.runs, |pages, node| {
+    let _ = visit_nodes(&found.runs, |pages, node| {
         while let Some(at) = run.filter(|at| at.range.end <= pages.start) {
             before += count(&at.range);
             run = runs.next();
@@ -104,7 +104,7 @@ fn pagemap<'py>(
     function: &str,
 ) -> PyResult<Given<Pages<'py>>> {
     let (_, ranges) = pages_of(array, function)?;
-    let found = py.detach(|| each(&complete(look(&ranges))?, nodes).ok());
+    let found = py.detach(|| each(&complete(query(&ranges))?, nodes).ok());
     let found = found.ok_or_else(|| memory_out::out_of_memory(py))?;
     let words: Vec<u8> =
         ranges.iter().flat_map(|range| [range.start, range.end]).flat_map(usize::to_ne_bytes).collect();

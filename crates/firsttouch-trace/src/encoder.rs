@@ -1,40 +1,71 @@
-//! Turns events into bytes. It allocates nothing.
+//! Encodes events. The encoder does not allocate.
 
-use super::event::{Event, Kind};
-use super::format::{self, MAGIC, VERSION};
-use super::output::Output;
-use super::reader::Totals;
+use crate::event::{Event, EventKind, Totals};
+use crate::format::{self, MAGIC, MAX_STRING_LEN, MAX_VARINT_LEN, VERSION};
 
-/// See the module.
+/// The destination of an [`Encoder`].
+pub trait Sink {
+    /// Appends bytes.
+    fn bytes(&mut self, bytes: &[u8]);
+
+    /// Appends a varint.
+    fn number(&mut self, value: u64) {
+        self.bytes(format::varint(&mut [0; MAX_VARINT_LEN], value));
+    }
+
+    /// Appends a string, truncated to [`MAX_STRING_LEN`] bytes.
+    fn string(&mut self, text: &[u8]) {
+        let text = &text[..text.len().min(MAX_STRING_LEN)];
+        self.number(text.len() as u64);
+        self.bytes(text);
+    }
+
+    /// Appends metadata.
+    fn metadata(&mut self, metadata: &[(String, String)]) {
+        self.number(metadata.len() as u64);
+        for (name, value) in metadata {
+            self.string(name.as_bytes());
+            self.string(value.as_bytes());
+        }
+    }
+}
+
+impl Sink for Vec<u8> {
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// Encodes a trace, except for the checksum, into a [`Sink`].
 #[derive(Default)]
 pub struct Encoder {
     micros: u64,
     thread: u32,
-    /// Of all that was encoded.
+    /// The totals for the end mark. Events and threads are counted here, blocks and bytes by the caller.
     pub totals: Totals,
 }
 
 impl Encoder {
-    /// The head of a trace.
-    pub fn begin(out: &mut impl Output, facts: &[(String, String)]) -> Self {
+    /// Writes the header.
+    pub fn begin(out: &mut impl Sink, metadata: &[(String, String)]) -> Self {
         out.bytes(&MAGIC);
         out.number(VERSION);
-        out.facts(facts);
+        out.metadata(metadata);
         Self::default()
     }
 
-    /// A line of the program; it gets the next number.
-    pub fn site(&mut self, out: &mut impl Output, file: &[u8], line: u32) {
+    /// Writes a source line, which gets the next site number.
+    pub fn site(&mut self, out: &mut impl Sink, file: &[u8], line: u32) {
         out.bytes(&[format::SITE]);
         out.number(line.into());
-        out.text(file);
+        out.string(file);
         self.totals.events += 1;
     }
 
-    /// Anything else.
-    pub fn event(&mut self, out: &mut impl Output, event: &Event) {
-        if let Kind::Site { ref file, line } = event.kind {
-            return self.site(out, file.as_bytes(), line); // it has no thread and no time
+    /// Writes an event.
+    pub fn event(&mut self, out: &mut impl Sink, event: &Event) {
+        if let EventKind::Site { ref file, line } = event.kind {
+            return self.site(out, file.as_bytes(), line); // sites have neither thread nor time
         }
         if event.thread != self.thread {
             self.thread = event.thread;
@@ -43,51 +74,51 @@ impl Encoder {
         }
         self.totals.threads = self.totals.threads.max(u64::from(event.thread) + 1);
         self.totals.events += 1;
-        let later = event.micros.saturating_sub(self.micros);
-        let timed = if later > 0 { format::TIMED } else { 0 };
-        self.micros += later;
+        let elapsed = event.micros.saturating_sub(self.micros);
+        let timed = if elapsed > 0 { format::TIMED } else { 0 };
+        self.micros += elapsed;
         let mut tag = |kind: u8, flags: u8| {
             out.bytes(&[kind | flags | timed]);
-            if later > 0 {
-                out.number(later);
+            if elapsed > 0 {
+                out.number(elapsed);
             }
         };
         match event.kind {
-            Kind::Allocate { size, zeroed, detail, .. } => {
+            EventKind::Allocate { size, zeroed, detail, .. } => {
                 let zero = if zeroed { format::ZEROED } else { 0 };
                 tag(format::ALLOCATE, zero | if detail.is_some() { format::DETAILED } else { 0 });
                 out.number(size);
                 if let Some(detail) = detail {
                     out.number(detail.site.into());
                     out.number(detail.present);
-                    out.number(detail.place);
+                    out.number(detail.huge_offset);
                 }
             }
-            Kind::Free { block, resident } => {
+            EventKind::Free { block, resident } => {
                 tag(format::FREE, if resident.is_some() { format::DETAILED } else { 0 });
                 out.number(block.into());
                 if let Some(resident) = resident {
                     out.number(resident);
                 }
             }
-            Kind::Resize { block, size } => {
+            EventKind::Resize { block, size } => {
                 tag(format::RESIZE, 0);
                 out.number(block.into());
                 out.number(size);
             }
-            Kind::Seen { block, resident } => {
-                tag(format::SEEN, 0);
+            EventKind::Live { block, resident } => {
+                tag(format::LIVE, 0);
                 out.number(block.into());
                 out.number(resident);
             }
-            Kind::Site { .. } => {}
+            EventKind::Site { .. } => {}
         }
     }
 
-    /// The end mark; whoever has the file adds the check.
-    pub fn end(&self, out: &mut impl Output, facts: &[(String, String)]) {
+    /// Writes the end mark. The caller appends the checksum.
+    pub fn end(&self, out: &mut impl Sink, metadata: &[(String, String)]) {
         out.bytes(&[format::END]);
-        self.totals.each().into_iter().for_each(|total| out.number(total));
-        out.facts(facts);
+        self.totals.to_array().into_iter().for_each(|total| out.number(total));
+        out.metadata(metadata);
     }
 }

@@ -1,35 +1,26 @@
-//! The tools' half of the core: traces of what a program allocates, and profiles of regions of a run.
+//! Allocation traces and profiles: the half of the core that the tools are built on.
 //!
-//! A [`recorder`] is told of every request; its writer thread encodes them in the compact [`format`] that a [`Reader`]
-//! decodes. A [`replay`] runs a trace against any memory, a [`summary`] attributes requests and page faults to the lines
-//! of a program. A [`profile`] counts what is allocated while a region is open.
+//! * [`recorder`] writes a trace of every request of the process, in the compact [`format`](mod@format) of an [`Encoder`].
+//! * [`Reader`] decodes a trace [event](event::Event) by event.
+//! * [`replay`] performs the requests of a trace on another allocator.
+//! * [`summary`] attributes requests and page faults to the lines of the program.
+//! * [`profile`] counts the allocations made while a region is open; it writes no trace.
 
-#![allow(unsafe_code)] // Safety: a ring of records between two threads, and blocks that a replay owns.
+#![allow(unsafe_code)] // Safety: a ring buffer between two threads, raw mappings, and blocks owned by a replay.
 
-mod calm;
 mod encoder;
 pub mod event;
 pub mod format;
-mod grown;
-mod ids;
-mod known;
-mod looks;
-mod output;
-mod pages;
 mod pool_model;
 pub mod profile;
 mod reader;
 pub mod recorder;
 pub mod replay;
-mod ring;
-mod scribe;
 pub mod summary;
 #[cfg(test)]
 mod tests;
 
-pub use encoder::Encoder;
-pub use event::{Detail, Event, Kind};
+pub use encoder::{Encoder, Sink};
+pub use event::{BlockDetail, Event, EventKind, Metadata, Totals};
 pub use format::TraceError;
-pub use output::Facts;
-pub use pages::LARGE;
-pub use reader::{Reader, Totals};
+pub use reader::Reader;

@@ -1,36 +1,39 @@
-//! What a pool would have had ready: memory that went idle not long before, the warmest first.
+//! A model of [`Pool`](firsttouch::adaptors::Pool) that tells how much of a request would have been served from recycled
+//! memory.
 //!
-//! A model of [`Pool`](firsttouch::adaptors::Pool) in bytes alone: it joins and splits what is idle as if that always fitted.
-//! What is idle decays after a second, and all that is held stays within a tenth (and 2 MiB) of the most that was active.
+//! The model counts bytes only: it splits and joins idle memory as if that always fitted. Idle memory decays after a
+//! second, and the memory held stays within 10 % and 2 MiB of the peak of the active memory.
 
 use std::collections::VecDeque;
 
-/// Microseconds after which idle memory has gone: a second, and the caretaker's next look.
+/// Microseconds after which idle memory is purged: a second, and the purger's next tick.
 const DECAY: u64 = 1_100_000;
-const SPARE: u64 = 2 << 20;
+/// Bytes that may be held beyond the proportional bound.
+const SLACK: u64 = 2 << 20;
 
-struct Idle {
+struct IdleMemory {
     since: u64,
     bytes: u64,
 }
 
-/// See the module.
+/// The state of the modelled pool.
 #[derive(Default)]
 pub(super) struct PoolModel {
-    idle: VecDeque<Idle>,
-    kept: u64,
+    /// Oldest first.
+    idle: VecDeque<IdleMemory>,
+    idle_bytes: u64,
     active: u64,
-    most: u64,
+    peak_active: u64,
 }
 
 impl PoolModel {
-    /// Serves a request; the part of it, from 0 to 1, that is recycled memory.
-    pub(super) fn take(&mut self, size: u64, now: u64) -> f64 {
+    /// Allocates `size` bytes; returns the fraction that is recycled memory.
+    pub(super) fn allocate(&mut self, size: u64, now: u64) -> f64 {
         while self.idle.front().is_some_and(|idle| idle.since + DECAY < now) {
-            self.drop_oldest();
+            self.purge_oldest();
         }
         self.active += size;
-        self.most = self.most.max(self.active);
+        self.peak_active = self.peak_active.max(self.active);
         let mut missing = size;
         while missing > 0
             && let Some(idle) = self.idle.back_mut()
@@ -38,42 +41,43 @@ impl PoolModel {
             let part = idle.bytes.min(missing);
             idle.bytes -= part;
             missing -= part;
-            self.kept -= part;
+            self.idle_bytes -= part;
             if idle.bytes == 0 {
                 self.idle.pop_back();
             }
         }
         if missing > 0 {
-            self.bound();
+            self.purge_beyond_bound();
         }
         (size - missing) as f64 / size.max(1) as f64
     }
 
-    /// A block goes idle.
-    pub(super) fn give(&mut self, size: u64, now: u64) {
+    /// Frees `size` bytes.
+    pub(super) fn free(&mut self, size: u64, now: u64) {
         self.active = self.active.saturating_sub(size);
         if size > 0 {
-            self.idle.push_back(Idle { since: now, bytes: size });
-            self.kept += size;
+            self.idle.push_back(IdleMemory { since: now, bytes: size });
+            self.idle_bytes += size;
         }
     }
 
-    /// A block has another size.
+    /// Resizes a block.
     pub(super) fn resize(&mut self, old: u64, new: u64, now: u64) {
         if new > old {
-            self.take(new - old, now);
+            self.allocate(new - old, now);
         } else {
-            self.give(old - new, now);
+            self.free(old - new, now);
         }
     }
 
-    fn bound(&mut self) {
-        while self.active + self.kept > self.most + self.most / 10 + SPARE && self.kept > 0 {
-            self.drop_oldest();
+    fn purge_beyond_bound(&mut self) {
+        let bound = self.peak_active + self.peak_active / 10 + SLACK;
+        while self.active + self.idle_bytes > bound && self.idle_bytes > 0 {
+            self.purge_oldest();
         }
     }
 
-    fn drop_oldest(&mut self) {
-        self.kept -= self.idle.pop_front().map_or(0, |idle| idle.bytes);
+    fn purge_oldest(&mut self) {
+        self.idle_bytes -= self.idle.pop_front().map_or(0, |idle| idle.bytes);
     }
 }

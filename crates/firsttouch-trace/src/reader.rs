@@ -1,88 +1,46 @@
-//! Reads a trace event by event, and believes nothing: every byte may be missing or wrong.
+//! Decodes a trace event by event. The input is untrusted: any byte may be missing or wrong.
 
-use super::event::{Detail, Event, Kind};
-use super::format::{self, LONGEST, MAGIC, TraceError, VERSION};
-use super::ids::Ids;
-use super::output::Facts;
+use crate::event::{BlockDetail, Event, EventKind, Metadata, Totals};
+use crate::format::{self, BlockIds, MAGIC, MAX_VARINT_LEN, TraceError, VERSION};
 use std::io::{ErrorKind, Read};
 
-/// What stands in the end mark.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Events, lines included.
-    pub events: u64,
-    /// Blocks given.
-    pub allocations: u64,
-    /// Bytes of all blocks given.
-    pub allocated_bytes: u64,
-    /// The most bytes that lived at once.
-    pub peak_in_use: u64,
-    /// Bytes that live at the end.
-    pub in_use: u64,
-    /// Threads.
-    pub threads: u64,
-    /// Events that were not written, as the disk was too slow.
-    pub lost: u64,
-}
+const BUFFER_SIZE: usize = 64 << 10;
+/// Bounds the tables that users of the reader index by thread, whatever a corrupt file says.
+const MAX_THREADS: u64 = 1 << 20;
 
-impl Totals {
-    pub(super) fn each(&self) -> [u64; 7] {
-        let Self { events, allocations, allocated_bytes, peak_in_use, in_use, threads, lost } = *self;
-        [events, allocations, allocated_bytes, peak_in_use, in_use, threads, lost]
-    }
-
-    /// Another block lives.
-    pub(super) fn gave(&mut self, size: u64) {
-        self.allocations += 1;
-        self.changed(0, size);
-    }
-
-    /// A block has another size.
-    pub(super) fn changed(&mut self, old: u64, new: u64) {
-        self.allocated_bytes = self.allocated_bytes.saturating_add(new.saturating_sub(old));
-        self.in_use = self.in_use.saturating_add(new).saturating_sub(old);
-        self.peak_in_use = self.peak_in_use.max(self.in_use);
-    }
-}
-
-const BUFFER: usize = 64 << 10;
-/// More blocks than that never live: the numbers of a damaged file shall not make us ask for such lists.
-const MOST_THREADS: u64 = 1 << 20;
-
-/// See the module. After the last event `totals` and `end` are what the end mark says.
+/// A streaming decoder. [`end`](Self::end) is available after the last event.
 pub struct Reader<R> {
     source: R,
     buffer: Vec<u8>,
-    at: usize,
+    position: usize,
     hash: u64,
-    facts: Facts,
-    ids: Ids<Vec<u32>>,
-    /// Size of each living block, by its number.
-    living: Vec<Option<u64>>,
+    metadata: Metadata,
+    ids: BlockIds<Vec<u32>>,
+    /// Size of each live block, by block number.
+    live_sizes: Vec<Option<u64>>,
     thread: u32,
     micros: u64,
-    /// Of all that was read so far.
-    seen: Totals,
-    end: Option<(Totals, Facts)>,
+    totals: Totals,
+    end: Option<(Totals, Metadata)>,
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the head.
+    /// Opens a trace and reads its header.
     ///
     /// # Errors
-    /// Where this is no trace of a version that is known.
+    /// If `source` is not a trace of a supported version.
     pub fn new(source: R) -> Result<Self, TraceError> {
         let mut reader = Self {
             source,
             buffer: Vec::new(),
-            at: 0,
-            hash: format::SEED,
-            facts: Facts::new(),
-            ids: Ids::new(Vec::new()),
-            living: Vec::new(),
+            position: 0,
+            hash: format::CHECKSUM_SEED,
+            metadata: Metadata::new(),
+            ids: BlockIds::new(Vec::new()),
+            live_sizes: Vec::new(),
             thread: 0,
             micros: 0,
-            seen: Totals::default(),
+            totals: Totals::default(),
             end: None,
         };
         if !reader.fill()? {
@@ -99,41 +57,42 @@ impl<R: Read> Reader<R> {
             VERSION => {}
             other => return Err(TraceError::Version(other)),
         }
-        reader.facts = reader.read_facts()?;
+        reader.metadata = reader.read_metadata()?;
         Ok(reader)
     }
 
-    /// Facts of the start.
-    pub fn facts(&self) -> &Facts {
-        &self.facts
+    /// Returns the metadata of the header.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
     }
 
-    /// What the end mark says, once it was reached.
-    pub fn end(&self) -> Option<&(Totals, Facts)> {
+    /// Returns the contents of the end mark, once it was reached.
+    pub fn end(&self) -> Option<&(Totals, Metadata)> {
         self.end.as_ref()
     }
 
-    /// What was counted so far.
-    pub fn seen(&self) -> &Totals {
-        &self.seen
+    /// Returns the totals of the events read so far.
+    pub fn totals(&self) -> &Totals {
+        &self.totals
     }
 
-    /// The next event; nothing behind the end mark, and with `incomplete` nothing where the file is cut off.
+    /// Returns the next event, or `None` at the end mark. With `allow_truncated`, `None` also where the file is
+    /// truncated.
     ///
     /// # Errors
     /// As for [`Self::next`].
-    pub fn next_of(&mut self, incomplete: bool) -> Result<Option<Event>, TraceError> {
+    pub fn next_event(&mut self, allow_truncated: bool) -> Result<Option<Event>, TraceError> {
         match self.next() {
-            Err(TraceError::CutOff(_)) if incomplete => Ok(None),
-            found => found,
+            Err(TraceError::Truncated(_)) if allow_truncated => Ok(None),
+            result => result,
         }
     }
 
-    /// The next event; nothing behind the end mark.
+    /// Returns the next event, or `None` at the end mark.
     ///
     /// # Errors
-    /// Where the file ends before its end mark, or says what can't be.
-    #[allow(clippy::should_implement_trait)] // an iterator would hide that errors end it
+    /// If the file is truncated, corrupt or unreadable.
+    #[allow(clippy::should_implement_trait)] // not an iterator: an error is final
     pub fn next(&mut self) -> Result<Option<Event>, TraceError> {
         if self.end.is_some() {
             return Ok(None);
@@ -141,14 +100,14 @@ impl<R: Read> Reader<R> {
         loop {
             let tag = self.byte()?;
             if tag & format::TIMED != 0 {
-                let later = self.number()?;
-                self.micros = self.micros.checked_add(later).ok_or(TraceError::Damaged("a time beyond all times"))?;
+                let elapsed = self.number()?;
+                self.micros = self.micros.checked_add(elapsed).ok_or(TraceError::Corrupt("a timestamp overflows"))?;
             }
-            let kind = match tag & format::KIND {
+            let kind = match tag & format::KIND_MASK {
                 format::THREAD => {
                     let thread = self.number()?;
-                    if thread >= MOST_THREADS {
-                        return Err(TraceError::Damaged("a thread of a number that can't be"));
+                    if thread >= MAX_THREADS {
+                        return Err(TraceError::Corrupt("a thread number is out of range"));
                     }
                     self.thread = thread as u32;
                     continue;
@@ -157,137 +116,137 @@ impl<R: Read> Reader<R> {
                     self.finish()?;
                     return Ok(None);
                 }
-                kind => self.kind(kind, tag)?,
+                kind => self.event_kind(kind, tag)?,
             };
-            self.seen.events += 1;
-            if !matches!(kind, Kind::Site { .. }) {
-                self.seen.threads = self.seen.threads.max(u64::from(self.thread) + 1);
+            self.totals.events += 1;
+            if !matches!(kind, EventKind::Site { .. }) {
+                self.totals.threads = self.totals.threads.max(u64::from(self.thread) + 1);
             }
             return Ok(Some(Event { kind, thread: self.thread, micros: self.micros }));
         }
     }
 
-    fn kind(&mut self, kind: u8, tag: u8) -> Result<Kind, TraceError> {
+    fn event_kind(&mut self, kind: u8, tag: u8) -> Result<EventKind, TraceError> {
         let detailed = tag & format::DETAILED != 0;
         Ok(match kind {
             format::ALLOCATE => {
                 let (size, zeroed) = (self.number()?, tag & format::ZEROED != 0);
                 let detail = if detailed {
-                    Some(Detail { site: self.small()?, present: self.number()?, place: self.number()? })
+                    Some(BlockDetail { site: self.number_u32()?, present: self.number()?, huge_offset: self.number()? })
                 } else {
                     None
                 };
-                let block = self.ids.take();
-                if self.living.len() <= block as usize {
-                    self.living.push(None);
+                let block = self.ids.acquire();
+                if self.live_sizes.len() <= block as usize {
+                    self.live_sizes.push(None);
                 }
-                self.living[block as usize] = Some(size);
-                self.seen.gave(size);
-                Kind::Allocate { block, size, zeroed, detail }
+                self.live_sizes[block as usize] = Some(size);
+                self.totals.on_alloc(size);
+                EventKind::Allocate { block, size, zeroed, detail }
             }
             format::FREE => {
-                let block = self.block()?;
+                let block = self.live_block()?;
                 let resident = if detailed { Some(self.number()?) } else { None };
-                let size = self.living[block as usize].take().unwrap_or(0);
-                self.seen.changed(size, 0);
-                self.ids.give(block);
-                Kind::Free { block, resident }
+                let size = self.live_sizes[block as usize].take().unwrap_or(0);
+                self.totals.on_resize(size, 0);
+                self.ids.release(block);
+                EventKind::Free { block, resident }
             }
             format::RESIZE => {
-                let (block, size) = (self.block()?, self.number()?);
-                let old = self.living[block as usize].replace(size).unwrap_or(0);
-                self.seen.changed(old, size);
-                Kind::Resize { block, size }
+                let (block, size) = (self.live_block()?, self.number()?);
+                let old = self.live_sizes[block as usize].replace(size).unwrap_or(0);
+                self.totals.on_resize(old, size);
+                EventKind::Resize { block, size }
             }
-            format::SEEN => Kind::Seen { block: self.block()?, resident: self.number()? },
+            format::LIVE => EventKind::Live { block: self.live_block()?, resident: self.number()? },
             format::SITE => {
-                let line = self.small()?;
-                Kind::Site { file: self.text()?, line }
+                let line = self.number_u32()?;
+                EventKind::Site { file: self.string()?, line }
             }
-            _ => return Err(TraceError::Damaged("an event of no kind")),
+            _ => return Err(TraceError::Corrupt("unknown event kind")),
         })
     }
 
-    /// The number of a living block.
-    fn block(&mut self) -> Result<u32, TraceError> {
+    fn live_block(&mut self) -> Result<u32, TraceError> {
         let block = self.number()?;
-        match self.living.get(usize::try_from(block).unwrap_or(usize::MAX)) {
+        match self.live_sizes.get(usize::try_from(block).unwrap_or(usize::MAX)) {
             Some(Some(_)) => Ok(block as u32),
-            _ => Err(TraceError::Damaged("a block that does not live")),
+            _ => Err(TraceError::Corrupt("an event refers to a block that is not live")),
         }
     }
 
+    /// Reads the end mark and verifies totals and checksum.
     fn finish(&mut self) -> Result<(), TraceError> {
-        let mut each = [0; 7];
-        for total in &mut each {
-            *total = self.number()?;
+        let mut fields = [0; 7];
+        for field in &mut fields {
+            *field = self.number()?;
         }
-        let facts = self.read_facts()?;
+        let totals = Totals::from_array(fields);
+        let metadata = self.read_metadata()?;
         let hash = self.hash;
-        let mut check = [0; 8];
-        for byte in &mut check {
+        let mut stored = [0; 8];
+        for byte in &mut stored {
             *byte = self.byte()?;
         }
-        if hash != u64::from_le_bytes(check) {
-            return Err(TraceError::Damaged("its check is wrong"));
+        if hash != u64::from_le_bytes(stored) {
+            return Err(TraceError::Corrupt("the checksum does not match"));
         }
-        let [events, allocations, allocated_bytes, peak_in_use, in_use, threads, lost] = each;
-        let totals = Totals { events, allocations, allocated_bytes, peak_in_use, in_use, threads, lost };
-        if (Totals { lost, ..self.seen }) != totals {
-            return Err(TraceError::Damaged("its totals are not those of its events"));
+        if (Totals { lost: totals.lost, ..self.totals }) != totals {
+            return Err(TraceError::Corrupt("the totals do not match the events"));
         }
-        self.end = Some((totals, facts));
+        self.end = Some((totals, metadata));
         Ok(())
     }
 
-    fn read_facts(&mut self) -> Result<Facts, TraceError> {
+    fn read_metadata(&mut self) -> Result<Metadata, TraceError> {
         let count = self.number()?;
-        if count > format::FACTS {
-            return Err(TraceError::Damaged("more facts than can be"));
+        if count > format::MAX_METADATA {
+            return Err(TraceError::Corrupt("too many metadata entries"));
         }
-        (0..count).map(|_| Ok((self.text()?, self.text()?))).collect()
+        (0..count).map(|_| Ok((self.string()?, self.string()?))).collect()
     }
 
-    fn text(&mut self) -> Result<String, TraceError> {
+    fn string(&mut self) -> Result<String, TraceError> {
         let length = self.number()?;
-        if length > format::TEXT as u64 {
-            return Err(TraceError::Damaged("a text longer than can be"));
+        if length > format::MAX_STRING_LEN as u64 {
+            return Err(TraceError::Corrupt("a string is too long"));
         }
         let bytes: Result<Vec<u8>, _> = (0..length).map(|_| self.byte()).collect();
         Ok(String::from_utf8_lossy(&bytes?).into_owned())
     }
 
-    fn small(&mut self) -> Result<u32, TraceError> {
-        u32::try_from(self.number()?).map_err(|_| TraceError::Damaged("a number larger than can be"))
+    fn number_u32(&mut self) -> Result<u32, TraceError> {
+        u32::try_from(self.number()?).map_err(|_| TraceError::Corrupt("a number is out of range"))
     }
 
     #[inline]
     fn number(&mut self) -> Result<u64, TraceError> {
         let mut value = 0;
-        for turn in 0..LONGEST {
+        for index in 0..MAX_VARINT_LEN {
             let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f).checked_shl(turn as u32 * 7).unwrap_or(0);
+            value |= u64::from(byte & 0x7f).checked_shl(index as u32 * 7).unwrap_or(0);
             if byte < 0x80 {
                 return Ok(value);
             }
         }
-        Err(TraceError::Damaged("a number without an end"))
+        Err(TraceError::Corrupt("a varint is too long"))
     }
 
     #[inline]
     fn byte(&mut self) -> Result<u8, TraceError> {
-        if self.at == self.buffer.len() && !self.fill()? {
-            return Err(TraceError::CutOff(self.seen.events));
+        if self.position == self.buffer.len() && !self.fill()? {
+            return Err(TraceError::Truncated(self.totals.events));
         }
-        let byte = self.buffer[self.at];
-        self.at += 1;
-        self.hash = format::hashed(self.hash, &[byte]);
+        let byte = self.buffer[self.position];
+        self.position += 1;
+        self.hash = format::checksum(self.hash, &[byte]);
         Ok(byte)
     }
 
+    /// Refills the buffer; returns `false` at the end of the file.
     fn fill(&mut self) -> Result<bool, TraceError> {
-        self.buffer.resize(BUFFER, 0);
-        self.at = 0;
+        self.buffer.resize(BUFFER_SIZE, 0);
+        self.position = 0;
         loop {
             match self.source.read(&mut self.buffer) {
                 Ok(count) => {
@@ -297,7 +256,7 @@ impl<R: Read> Reader<R> {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
                     self.buffer.clear();
-                    return Err(TraceError::Reading(error));
+                    return Err(TraceError::Io(error));
                 }
             }
         }

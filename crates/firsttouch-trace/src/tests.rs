@@ -1,66 +1,65 @@
-//! The format: what is written is read, and whatever is not whole is refused.
+//! The format: traces survive a round trip, and corrupt or truncated ones are rejected.
 
-use super::event::{Detail, Event, Kind};
-use super::format::{SEED, TraceError, hashed};
-use super::ids::Ids;
-use super::known::{Known, Living};
-use super::output::Facts;
+use super::event::{BlockDetail, Event, EventKind, Metadata};
+use super::format::{BlockIds, CHECKSUM_SEED, TraceError, checksum};
 use super::{Encoder, Reader};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-/// A wish of a random program: which living block, if any, and a number.
+/// A step of a random program: what to do, to which live block, a size, a thread, and the time elapsed.
 type Step = (u8, u16, u64, u32, u16);
 
-/// Events of a program that does as told, numbered as a trace numbers them.
+/// The events of a program that takes these steps, with the block numbers of a trace.
 fn program(steps: &[Step]) -> Vec<Event> {
-    let (mut ids, mut living, mut micros) = (Ids::new(Vec::new()), Vec::<u32>::new(), 0);
+    let (mut ids, mut live, mut micros) = (BlockIds::new(Vec::new()), Vec::<u32>::new(), 0);
     let mut events = Vec::new();
     for &(what, which, size, thread, later) in steps {
         micros += u64::from(later);
-        let at = usize::from(which) % living.len().max(1);
+        let at = usize::from(which) % live.len().max(1);
         let kind = match what % 6 {
             0 | 1 => {
-                let block = ids.take();
-                living.push(block);
-                let detail = (size % 3 == 0).then_some(Detail { site: thread, present: size >> 40, place: size % 512 });
-                Kind::Allocate { block, size, zeroed: what % 2 == 0, detail }
+                let block = ids.acquire();
+                live.push(block);
+                let detail = BlockDetail { site: thread, present: size >> 40, huge_offset: size % 512 };
+                let detail = (size % 3 == 0).then_some(detail);
+                EventKind::Allocate { block, size, zeroed: what % 2 == 0, detail }
             }
-            2 if !living.is_empty() => {
-                let block = living.swap_remove(at);
-                ids.give(block);
-                Kind::Free { block, resident: (size % 2 == 0).then_some(size) }
+            2 if !live.is_empty() => {
+                let block = live.swap_remove(at);
+                ids.release(block);
+                EventKind::Free { block, resident: (size % 2 == 0).then_some(size) }
             }
-            3 if !living.is_empty() => Kind::Resize { block: living[at], size },
-            4 if !living.is_empty() => Kind::Seen { block: living[at], resident: size },
-            _ => Kind::Site { file: format!("/a/{which}.py"), line: thread },
+            3 if !live.is_empty() => EventKind::Resize { block: live[at], size },
+            4 if !live.is_empty() => EventKind::Live { block: live[at], resident: size },
+            _ => EventKind::Site { file: format!("/a/{which}.py"), line: thread },
         };
         events.push(Event { kind, thread: thread % 5, micros });
     }
     events
 }
 
-fn encoded(events: &[Event], facts: &Facts) -> Vec<u8> {
+/// Returns a complete trace of the events.
+pub(crate) fn encoded(events: &[Event], metadata: &Metadata) -> Vec<u8> {
     let mut out = Vec::new();
-    let mut encoder = Encoder::begin(&mut out, facts);
+    let mut encoder = Encoder::begin(&mut out, metadata);
     let mut sizes = HashMap::new();
     for event in events {
         match event.kind {
-            Kind::Allocate { block, size, .. } => {
-                encoder.totals.gave(size);
+            EventKind::Allocate { block, size, .. } => {
+                encoder.totals.on_alloc(size);
                 sizes.insert(block, size);
             }
-            Kind::Free { block, .. } => encoder.totals.changed(sizes.remove(&block).unwrap_or(0), 0),
-            Kind::Resize { block, size } => {
-                encoder.totals.changed(sizes.insert(block, size).unwrap_or(0), size);
+            EventKind::Free { block, .. } => encoder.totals.on_resize(sizes.remove(&block).unwrap_or(0), 0),
+            EventKind::Resize { block, size } => {
+                encoder.totals.on_resize(sizes.insert(block, size).unwrap_or(0), size);
             }
             _ => {}
         }
         encoder.event(&mut out, event);
     }
-    encoder.end(&mut out, facts);
-    let check = hashed(SEED, &out);
-    out.extend(check.to_le_bytes());
+    encoder.end(&mut out, metadata);
+    let checksum = checksum(CHECKSUM_SEED, &out);
+    out.extend(checksum.to_le_bytes());
     out
 }
 
@@ -73,14 +72,14 @@ fn decoded(bytes: &[u8]) -> Result<Vec<Event>, TraceError> {
     Ok(events)
 }
 
-fn sites_apart(event: Event) -> Event {
+fn normalized(event: Event) -> Event {
     match event.kind {
-        Kind::Site { .. } => Event { thread: 0, micros: 0, ..event }, // a line has no time and no thread
+        EventKind::Site { .. } => Event { thread: 0, micros: 0, ..event }, // sites have neither thread nor time
         _ => event,
     }
 }
 
-fn facts() -> Facts {
+fn metadata() -> Metadata {
     vec![("allocator".into(), "numpy_default()".into()), ("größe".into(), String::new())]
 }
 
@@ -88,77 +87,46 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_written_is_read(steps in prop::collection::vec(any::<Step>(), 0..200)) {
-        // A stamp belongs to blocks only, so times that lines alone saw are seen by the next block.
+    fn round_trip(steps in prop::collection::vec(any::<Step>(), 0..200)) {
         let events = program(&steps);
-        let bytes = encoded(&events, &facts());
+        let bytes = encoded(&events, &metadata());
         let read = decoded(&bytes).unwrap();
-        let clean = |events: Vec<Event>| events.into_iter().map(sites_apart).collect::<Vec<_>>();
+        let clean = |events: Vec<Event>| events.into_iter().map(normalized).collect::<Vec<_>>();
         prop_assert_eq!(clean(read), clean(events));
     }
 
     #[test]
-    fn any_flipped_bit_is_noticed(steps in prop::collection::vec(any::<Step>(), 1..40), at in any::<usize>(), bit in 0u32..8) {
-        let mut bytes = encoded(&program(&steps), &facts());
+    fn any_flipped_bit_is_detected(steps in prop::collection::vec(any::<Step>(), 1..40), at in any::<usize>(), bit in 0u32..8) {
+        let mut bytes = encoded(&program(&steps), &metadata());
         let at = at % bytes.len();
         bytes[at] ^= 1 << bit;
         prop_assert!(decoded(&bytes).is_err());
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn arbitrary_bytes_do_not_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let _ = decoded(&bytes);
         let mut whole = super::format::MAGIC.to_vec();
         whole.push(1);
         whole.append(&mut bytes);
         let _ = decoded(&whole);
     }
-
-    #[test]
-    fn the_table_of_addresses_is_a_map(steps in prop::collection::vec((1usize..300, any::<bool>()), 0..2000)) {
-        let mut known = Known::new().unwrap();
-        let mut model = HashMap::new();
-        for (block, (address, enters)) in steps.into_iter().enumerate() {
-            let address = address << 4;
-            let living = Living { address, size: 1, block: block as u32, zeroed: false };
-            if enters {
-                prop_assert!(known.enter(living));
-                model.insert(address, living);
-            } else {
-                prop_assert_eq!(known.leave(address), model.remove(&address));
-            }
-        }
-        let mut all: Vec<_> = known.living().map(|living| living.block).collect();
-        let mut expected: Vec<_> = model.values().map(|living| living.block).collect();
-        all.sort_unstable();
-        expected.sort_unstable();
-        prop_assert_eq!(all, expected);
-    }
 }
 
 #[test]
-fn the_table_grows() {
-    let mut known = Known::new().unwrap();
-    let at = |n: usize| Living { address: (n + 1) << 12, size: n as u64, block: n as u32, zeroed: false };
-    (0..5000).for_each(|n| assert!(known.enter(at(n))));
-    (0..5000).for_each(|n| assert_eq!(known.leave(at(n).address), Some(at(n))));
-    assert_eq!(known.living().count(), 0);
-}
-
-#[test]
-fn a_trace_cut_anywhere_is_refused() {
+fn truncation_anywhere_is_detected() {
     let steps: Vec<Step> = (0..60).map(|n| (n as u8, n, u64::from(n) << (n % 40), n.into(), n)).collect();
-    let bytes = encoded(&program(&steps), &facts());
+    let bytes = encoded(&program(&steps), &metadata());
     assert!(decoded(&bytes).is_ok());
     assert!(matches!(decoded(&[]), Err(TraceError::Empty)));
     for end in 1..bytes.len() {
-        assert!(matches!(decoded(&bytes[..end]), Err(TraceError::CutOff(_))), "cut at {end}");
+        assert!(matches!(decoded(&bytes[..end]), Err(TraceError::Truncated(_))), "cut at {end}");
     }
 }
 
 #[test]
-fn others_are_refused_by_name() {
-    let bytes = encoded(&[], &facts());
+fn other_files_are_rejected() {
+    let bytes = encoded(&[], &metadata());
     let mut later = bytes.clone();
     later[8] = 2;
     assert!(matches!(decoded(&later), Err(TraceError::Version(2))));

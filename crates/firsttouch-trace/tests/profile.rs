@@ -1,6 +1,6 @@
-//! The gauge: regions that nest, overlap and end in any order count their own blocks.
+//! Regions that nest, overlap and end in any order count their own blocks.
 
-#![allow(unsafe_code)] // Safety: blocks go back as they on_alloc.
+#![allow(unsafe_code)] // Safety: blocks are freed by the pool that allocated them.
 
 use firsttouch::adaptors::{Options, Pool, Tracked};
 use firsttouch::allocator::{Allocator, Request};
@@ -13,14 +13,14 @@ static ALONE: Mutex<()> = Mutex::new(());
 const KIB: usize = 1 << 10;
 
 fn counts(region: &Region) -> (u64, usize, usize) {
-    let (counts, _) = region.look();
+    let (counts, _) = region.snapshot();
     (counts.allocated, counts.live, counts.peak)
 }
 
 #[test]
 fn a_region_counts_from_its_opening_to_its_end() {
     let _alone = ALONE.lock();
-    profile::on_alloc(1 << 20, 64 * KIB); // nobody measures
+    profile::on_alloc(1 << 20, 64 * KIB); // no region is open
     let outer = Region::open(false, || ());
     profile::on_alloc(2 << 20, 64 * KIB);
     let inner = Region::open(false, || ());
@@ -32,7 +32,7 @@ fn a_region_counts_from_its_opening_to_its_end() {
     assert_eq!(counts(&outer), (96 << 10, 32 * KIB, 96 * KIB));
     assert_eq!(counts(&inner), (32 << 10, 32 * KIB, 32 * KIB));
     drop(outer);
-    let later = Region::open(false, || unreachable!("one is open"));
+    let later = Region::open(false, || unreachable!("a region is open"));
     profile::on_free(3 << 20);
     assert_eq!(counts(&later), (0, 0, 0));
     assert_eq!(counts(&inner), (32 << 10, 0, 32 * KIB));
@@ -47,11 +47,11 @@ fn a_block_that_changes_its_size_is_the_same_block() {
     let region = Region::open(false, || ());
     profile::on_alloc(1 << 20, 64 * KIB);
     for (from, to, size) in [(1, 2, 128), (2, 2, 32), (2, 3, 4), (3, 4, 64)] {
-        let before = profile::resizing(from << 20);
-        profile::resized(before, to << 20, size * KIB);
+        let before = profile::on_resize_begin(from << 20);
+        profile::on_resize_end(before, to << 20, size * KIB);
     }
     let (found, _) = region.close();
-    assert_eq!((found.blocks, found.live_blocks), (2, 1)); // it was small for a while
+    assert_eq!((found.blocks, found.live_blocks), (2, 1)); // it was too small in between
     assert_eq!((found.allocated, found.live), ((64 + 64 + 64) << 10, 64 * KIB));
     assert_eq!((found.peak, found.largest), (128 * KIB, 128 * KIB));
 }
@@ -80,11 +80,11 @@ fn pools_tell_what_they_recycled_whatever_stands_on_them() {
     for allocator in [&pool, &stack, &pool] {
         profile::on_request(Some(allocator), 64 * KIB);
         let block = allocator.allocate(Request::bytes(64 * KIB)).unwrap();
-        // SAFETY: it was just given.
+        // SAFETY: it was just allocated.
         unsafe { allocator.deallocate(block.address) };
     }
-    let recycling = region.look().1.unwrap();
+    let recycling = region.snapshot().1.unwrap();
     assert_eq!((recycling.first_touched, recycling.recycled, recycling.recycled_blocks), (64 << 10, 128 << 10, 2));
     profile::on_request(None, 64 * KIB);
-    assert_eq!(region.look().1, None);
+    assert_eq!(region.snapshot().1, None);
 }

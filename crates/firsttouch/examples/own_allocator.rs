@@ -1,9 +1,10 @@
-//! An allocator of one's own: it stands on another, counts what goes through it, and refuses what is too large for one
-//! block. `cargo run --example own_allocator -p firsttouch`
+//! A custom allocator: an adaptor that counts the blocks of its upstream and refuses large requests. Run it with
+//! `cargo run --example own_allocator -p firsttouch`.
 //!
-//! Whoever implements the trait promises its laws, so the words `unsafe` and `SAFETY` say on what they rest.
+//! The trait is `unsafe`, since its implementation promises to keep the laws of allocators; the `SAFETY` comments tell
+//! what that promise rests on.
 
-#![allow(unsafe_code)] // Safety: all memory comes from the allocator below, which keeps the laws.
+#![allow(unsafe_code)] // Safety: all memory comes from the upstream, which keeps the laws.
 
 use firsttouch::adaptors::{Options, Pool};
 use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
@@ -11,17 +12,17 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 
-/// Counts the blocks of another allocator, and serves none above `largest` bytes.
+/// Counts the blocks of its upstream, and refuses requests above `largest` bytes.
 struct Counted {
     upstream: Arc<dyn Allocator>,
     largest: usize,
-    living: AtomicIsize,
+    live: AtomicIsize,
     served: AtomicUsize,
 }
 
 impl Counted {
     fn new(upstream: Arc<dyn Allocator>, largest: usize) -> Arc<Self> {
-        Arc::new(Self { upstream, largest, living: AtomicIsize::new(0), served: AtomicUsize::new(0) })
+        Arc::new(Self { upstream, largest, live: AtomicIsize::new(0), served: AtomicUsize::new(0) })
     }
 
     fn check(&self, request: Request) -> Result<(), AllocError> {
@@ -30,7 +31,7 @@ impl Counted {
     }
 }
 
-// SAFETY: every block is the upstream's, handed on as it came; giving back counts and calls the upstream, which neither
+// SAFETY: every block is passed on unchanged from the upstream; deallocation counts and calls the upstream, which neither
 // fails nor panics.
 unsafe impl Allocator for Counted {
     fn describe(&self) -> Description {
@@ -41,13 +42,13 @@ unsafe impl Allocator for Counted {
         self.check(request)?;
         let block = self.upstream.allocate(request)?;
         self.served.fetch_add(1, Relaxed);
-        self.living.fetch_add(1, Relaxed);
+        self.live.fetch_add(1, Relaxed);
         Ok(block)
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
-        self.living.fetch_sub(1, Relaxed);
-        // SAFETY: the caller's promise, which the upstream asks for too.
+        self.live.fetch_sub(1, Relaxed);
+        // SAFETY: the caller's promise, which is that of the upstream.
         unsafe { self.upstream.deallocate(address) }
     }
 
@@ -58,7 +59,7 @@ unsafe impl Allocator for Counted {
 
     unsafe fn reallocate(&self, address: NonNull<u8>, request: Request) -> Result<Block, AllocError> {
         self.check(request)?;
-        // SAFETY: as above. The upstream knows best how to move its blocks; one block remains one block.
+        // SAFETY: as above. The upstream moves the block, so the number of blocks is unchanged.
         unsafe { self.upstream.reallocate(address, request) }
     }
 
@@ -79,23 +80,23 @@ fn main() {
     let counted = Counted::new(Pool::new(Options::default()), 64 << 20);
     println!("{}", counted.expression());
     let blocks: Vec<Block> = (1..=10).map(|n| counted.allocate(Request::zeroed(n << 20)).unwrap()).collect();
-    println!("{} blocks of {} live", counted.living.load(Relaxed), counted.served.load(Relaxed));
-    assert_eq!(counted.living.load(Relaxed), 10);
+    println!("{} of {} blocks are live", counted.live.load(Relaxed), counted.served.load(Relaxed));
+    assert_eq!(counted.live.load(Relaxed), 10);
 
     let refused = counted.allocate(Request::bytes(100 << 20)).unwrap_err();
     println!("{refused}");
     assert!(refused.to_string().contains("104857600"));
 
     for block in blocks {
-        // SAFETY: each block is given back once, to the allocator it came from.
+        // SAFETY: each block is deallocated once, by the allocator that allocated it.
         unsafe {
             assert_eq!(block.address.read(), 0, "zeroed blocks read zero");
             let block = counted.reallocate(block.address, Request::bytes(block.size / 2)).unwrap();
             counted.deallocate(block.address);
         }
     }
-    println!("{} blocks live, {} bytes went home", counted.living.load(Relaxed), counted.trim());
-    assert_eq!(counted.living.load(Relaxed), 0);
+    println!("{} blocks are live, {} bytes were trimmed", counted.live.load(Relaxed), counted.trim());
+    assert_eq!(counted.live.load(Relaxed), 0);
 }
 
 #[test]

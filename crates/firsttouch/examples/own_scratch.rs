@@ -1,6 +1,7 @@
-//! A scratch allocator of one's own for Python: a shared library that hands out a table of functions, by address.
+//! A custom scratch allocator for Python: a shared library that exports a table of functions.
 //!
-//! `cargo build --release --example own_scratch -p firsttouch` makes `target/release/examples/libown_scratch.so`, and
+//! `cargo build --release --example own_scratch -p firsttouch` builds `target/release/examples/libown_scratch.so`.
+//! Python allocates arrays in it as follows:
 //!
 //! ```python
 //! library = ctypes.CDLL("target/release/examples/libown_scratch.so")
@@ -9,18 +10,18 @@
 //!     x = s.zeros(1000)
 //! ```
 //!
-//! lets arrays live in it. This one is a stack of one mebibyte: the end of a block is where the next begins.
+//! The allocator is a stack of 1 MiB: each block begins at the end of the previous one.
 
-#![allow(unsafe_code)] // Safety: memory is handed out from one static; each function says what it rests on.
+#![allow(unsafe_code)] // Safety: all memory is in one static; each block says what it rests on.
 
-use firsttouch::arena::table::ScratchTable;
+use firsttouch::arena::ScratchTable;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 const SIZE: usize = 1 << 20;
 
-/// The memory, and how much of it is in use.
+/// The memory, and the number of bytes in use.
 #[repr(C, align(64))]
 struct Stack {
     memory: [u8; SIZE],
@@ -29,20 +30,20 @@ struct Stack {
 
 static mut STACK: Stack = Stack { memory: [0; SIZE], used: AtomicUsize::new(0) };
 
-/// The stack that a table's context is.
+/// Returns the stack behind the context of a table.
 fn stack(context: *mut c_void) -> *mut Stack {
     context.cast()
 }
 
-/// Where the next block of that alignment begins and ends, if there is room.
+/// Allocates a block; returns null if there is no room.
 unsafe extern "C" fn allocate(context: *mut c_void, size: usize, align: usize) -> *mut u8 {
-    let memory = stack(context).cast::<u8>(); // it begins with it
-    // SAFETY: the context is the stack, which lives as long as the library; its counter is atomic.
+    let memory = stack(context).cast::<u8>(); // the first field
+    // SAFETY: the context is the static stack; its counter is atomic.
     let used = unsafe { &(*stack(context)).used };
     let start = (memory as usize + used.load(Relaxed)).next_multiple_of(align) - memory as usize;
     match start.checked_add(size) {
         Some(end) if end <= SIZE => {
-            used.store(end, Relaxed); // one thread at a time, as the table's users promise
+            used.store(end, Relaxed); // one thread at a time, as promised by the users of a table
             memory.wrapping_add(start)
         }
         _ => null_mut(),
@@ -61,8 +62,8 @@ unsafe extern "C" fn rewind(context: *mut c_void, mark: u64) {
 
 static TABLE: ScratchTable = ScratchTable { context: (&raw mut STACK).cast(), allocate, mark, rewind };
 
-/// The table; it stays where it is.
-// SAFETY: no other function of that name is in this library.
+/// Returns the table, which is never freed.
+// SAFETY: the library exports no other function of this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn firsttouch_scratch_table() -> *const ScratchTable {
     &TABLE
@@ -70,25 +71,24 @@ pub extern "C" fn firsttouch_scratch_table() -> *const ScratchTable {
 
 #[test]
 fn the_table_works() {
-    use firsttouch::arena::Scratch;
-    use firsttouch::arena::table::Table;
+    use firsttouch::arena::{Scratch, TableScratch};
     let address = firsttouch_scratch_table().expose_provenance();
-    // SAFETY: the table is there, and its functions keep their promises.
-    let scratch = unsafe { Table::at(address) }.unwrap();
+    // SAFETY: the table is valid, and its functions keep the promises of `Scratch`.
+    let scratch = unsafe { TableScratch::from_address(address) }.unwrap();
     let outer = scratch.mark();
     scratch.allocate(1, 1).unwrap();
     for _ in 0..100 {
         let mark = scratch.mark();
         let block = scratch.allocate(100_000, 4096).unwrap();
         assert!((block.as_ptr() as usize).is_multiple_of(4096));
-        // SAFETY: the block was just given, and is not used after the rewind.
+        // SAFETY: the block was just allocated, and is not used after the rewind.
         unsafe {
             block.write_bytes(7, 100_000);
             scratch.rewind(mark);
         }
     }
     assert!(scratch.allocate(SIZE, 1).is_err() && scratch.allocate(usize::MAX, 1).is_err());
-    // SAFETY: nothing is used any more.
+    // SAFETY: no block is used afterwards.
     unsafe { scratch.rewind(outer) };
     scratch.allocate(SIZE, 1).unwrap();
 }

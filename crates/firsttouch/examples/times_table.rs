@@ -1,23 +1,23 @@
-//! A times table, computed in scratch memory: `cargo run --example times_table -p firsttouch -- 5 7`
+//! Computes a times table in scratch memory: `cargo run --example times_table -p firsttouch -- 5 7`
 //!
-//! The table lives in a scope, and each row is computed in a scope of its own inside it: all rows use the same memory.
-//! When the outer scope ends nothing is in use, and nothing had to be freed.
+//! The table is allocated in a scope, and each row in a nested scope, so that all rows use the same memory. When the outer
+//! scope ends nothing is in use, and nothing had to be freed.
 
-use firsttouch::arena::{Arena, Error};
+use firsttouch::arena::{Arena, ArenaError};
 
-/// The table of `rows` by `columns` as text, each number as wide as the largest.
-fn times_table(arena: &mut Arena, rows: usize, columns: usize) -> Result<String, Error> {
+/// Returns the table of `rows` by `columns` as text, with aligned columns.
+fn times_table(arena: &mut Arena, rows: usize, columns: usize) -> Result<String, ArenaError> {
     arena.scope(|s| {
         let table = s.alloc_slice::<u64>(rows * columns)?;
         for row in 0..rows {
             s.scope(|inner| {
                 let numbers = inner.alloc_slice_with(columns, |column| ((row + 1) * (column + 1)) as u64)?;
                 table[row * columns..][..columns].copy_from_slice(numbers);
-                Ok::<_, Error>(())
+                Ok::<_, ArenaError>(())
             })?;
         }
         let width = table.last().map_or(0, |largest| largest.to_string().len());
-        let mut text = String::new(); // it leaves the scope, so it is not of its memory
+        let mut text = String::new(); // not in scratch memory, as it leaves the scope
         for row in table.chunks(columns.max(1)) {
             let words: Vec<String> = row.iter().map(|number| format!("{number:>width$}")).collect();
             text += &(words.join(" ") + "\n");
@@ -50,7 +50,7 @@ fn the_table_is_right() {
     assert_eq!(times_table(&mut arena, 500, 500).unwrap().lines().count(), 500);
 }
 
-/// In memory of our own, which is too small for one of them.
+/// In fixed memory, which is too small for the second table.
 #[test]
 fn the_table_does_not_fit() {
     let mut storage = [std::mem::MaybeUninit::uninit(); 200];

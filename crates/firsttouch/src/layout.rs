@@ -1,24 +1,24 @@
-//! Checked arithmetic on sizes: the only place where sizes are multiplied.
+//! Checked arithmetic on sizes. Sizes are multiplied nowhere else.
 
 use std::fmt;
 
-/// The alignment of every block that firsttouch serves, unless more is asked: a cache line, and the widest vector.
+/// The alignment of every block, unless a larger one is requested: a cache line, and the widest vector register.
 pub const DEFAULT_ALIGN: usize = 64;
 
-/// The largest alignment that can be asked for: 1 GiB, the largest huge page in use.
+/// The largest alignment that can be requested: 1 GiB, the size of the largest huge page.
 pub const MAX_ALIGN: usize = 1 << 30;
 
-/// The largest block: pointer differences inside it must fit an `isize`.
+/// The size of the largest block in bytes: pointer differences within it must fit in an `isize`.
 pub const MAX_SIZE: usize = isize::MAX as usize;
 
-/// Why a layout can't exist.
+/// The error returned for an invalid layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LayoutError {
-    /// The product of shape and item size does not fit.
+    /// The product of the shape and the item size overflows.
     Overflow {
-        /// The shape that was asked for.
+        /// The requested shape.
         shape: Vec<usize>,
-        /// Bytes of one item.
+        /// Size of an item in bytes.
         item_size: usize,
     },
     /// The alignment is not a power of two up to [`MAX_ALIGN`].
@@ -40,11 +40,11 @@ impl fmt::Display for LayoutError {
 
 impl std::error::Error for LayoutError {}
 
-/// Bytes of an array: the product of `shape` and `item_size`. A zero among them makes the product zero.
+/// Returns the size of an array in bytes: the product of `shape` and `item_size`.
 ///
 /// # Errors
-/// [`LayoutError::Overflow`], naming the shape, where the product exceeds [`MAX_SIZE`]. As in NumPy, a zero length
-/// does not excuse an overflow among the other lengths.
+/// [`LayoutError::Overflow`] if the product exceeds [`MAX_SIZE`]. As in NumPy, the product of the nonzero lengths must not
+/// overflow either, even if the array is empty.
 pub fn array_bytes(shape: &[usize], item_size: usize) -> Result<usize, LayoutError> {
     let nonzero = shape.iter().copied().filter(|&n| n != 0);
     let product = nonzero.chain([item_size.max(1)]).try_fold(1usize, usize::checked_mul);
@@ -54,21 +54,21 @@ pub fn array_bytes(shape: &[usize], item_size: usize) -> Result<usize, LayoutErr
     }
 }
 
-/// `align` itself, if it is a power of two up to [`MAX_ALIGN`].
+/// Returns `align` if it is a power of two up to [`MAX_ALIGN`].
 ///
 /// # Errors
-/// [`LayoutError::Align`], naming it, where it is not.
+/// [`LayoutError::Align`] if it is not.
 pub fn checked_align(align: usize) -> Result<usize, LayoutError> {
     if align.is_power_of_two() && align <= MAX_ALIGN { Ok(align) } else { Err(LayoutError::Align(align)) }
 }
 
-/// `n` rounded up to a multiple of `step`, a power of two; `None` where that passes [`MAX_SIZE`].
+/// Rounds `n` up to a multiple of `step`, a power of two; `None` if the result exceeds [`MAX_SIZE`].
 #[inline]
 pub const fn round_up(n: usize, step: usize) -> Option<usize> {
     if n > MAX_SIZE - (step - 1) { None } else { Some((n + (step - 1)) & !(step - 1)) }
 }
 
-/// `n` rounded down to a multiple of `step`, a power of two.
+/// Rounds `n` down to a multiple of `step`, a power of two.
 #[inline]
 pub const fn round_down(n: usize, step: usize) -> usize {
     n & !(step - 1)

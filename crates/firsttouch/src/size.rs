@@ -1,4 +1,4 @@
-//! Sizes as people write them: `65536`, `"64 KiB"`, `"1.5 GB"`.
+//! Parses human-readable sizes: `65536`, `"64 KiB"`, `"1.5 GB"`.
 
 use crate::layout::MAX_SIZE;
 
@@ -19,11 +19,11 @@ const UNITS: [(&str, u64); 14] = [
     ("tb", 1_000_000_000_000),
 ];
 
-/// Bytes meant by `text`: a number and, if wanted, a unit. Case and blanks around either do not matter; KiB, MiB, GiB
-/// and TiB count by 1024, KB, MB, GB and TB by 1000, and a bare K, M, G or T by 1024.
+/// Parses a size: a number with an optional unit, in bytes. KiB, MiB, GiB, TiB and a bare K, M, G or T are powers of 1024;
+/// KB, MB, GB and TB are powers of 1000. Case and surrounding spaces are ignored.
 ///
 /// # Errors
-/// A message that shows what was given and what is accepted.
+/// A message that quotes the text and lists what is accepted.
 pub fn parse(text: &str) -> Result<usize, String> {
     let refused = || {
         format!(
@@ -55,7 +55,7 @@ mod tests {
     use super::parse;
 
     #[test]
-    fn what_people_write_is_understood() {
+    fn accepts_numbers_with_units() {
         for (text, bytes) in [
             ("65536", 65536),
             ("64 KiB", 65536),
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused_with_what_is_accepted() {
+    fn rejects_everything_else() {
         for text in ["lots", "", "-1", "4 GiBB", "1..5 G", ".", "GiB", "1e9", "NaN", "four", "99999999999 TiB"] {
             let message = parse(text).unwrap_err();
             assert!(message.contains(&format!("{text:?}")), "{message}");

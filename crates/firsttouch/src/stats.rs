@@ -1,39 +1,39 @@
-//! What an allocator holds and did.
+//! The statistics of an allocator.
 
-/// Counts in bytes unless said. The names are jemalloc's where it has them.
+/// The statistics of an allocator, in bytes unless stated otherwise. The names are those of jemalloc where it has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Asked for by living blocks.
+    /// Requested by live blocks.
     pub in_use: usize,
-    /// Of the spans that hold living blocks.
+    /// Size of the spans that hold live blocks.
     pub active: usize,
-    /// Kept for the next request; may be resident.
+    /// Kept for later requests; may be resident.
     pub idle: usize,
-    /// Address space that is opened.
+    /// Address space mapped.
     pub mapped: usize,
-    /// Address space that is opened with nothing behind it.
+    /// Address space mapped without memory behind it.
     pub retained: usize,
-    /// The most that was in use at once, sampled to 1 MiB for each processor.
+    /// Peak of `in_use`, accurate to 1 MiB per processor.
     pub peak_in_use: usize,
-    /// The most that was active at once, sampled likewise.
+    /// Peak of `active`, with the same accuracy.
     pub peak_active: usize,
-    /// The most that was active and idle together.
+    /// Peak of `active` and `idle` together.
     pub peak_held: usize,
-    /// Number of living blocks.
+    /// Number of live blocks.
     pub blocks: usize,
     /// Number of requests served.
     pub allocations: u64,
-    /// Number of requests served wholly from kept memory.
+    /// Number of requests served from recycled memory alone.
     pub recycled: u64,
-    /// Asked for by all requests served.
+    /// Requested by all requests served.
     pub allocated_bytes: u64,
-    /// Of the spans served, the part that was kept memory.
+    /// The part of all spans served that was recycled memory.
     pub recycled_bytes: u64,
-    /// Of the spans served, the part that the kernel has to make real in base pages.
+    /// The part of all spans served that the kernel has to fault in, on base pages.
     pub first_touched_small_bytes: u64,
-    /// The same where huge pages were asked for.
+    /// The same, where huge pages were requested.
     pub first_touched_huge_bytes: u64,
-    /// Given back to the operating system.
+    /// Returned to the operating system.
     pub purged_bytes: u64,
     /// Number of requests that failed.
     pub failures: u64,

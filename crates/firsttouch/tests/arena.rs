@@ -5,7 +5,7 @@ mod common;
 use common::pattern;
 use firsttouch::adaptors::{Limited, Options as PoolOptions, Pool, Tracked};
 use firsttouch::allocator::Limit;
-use firsttouch::arena::{Arena, BadOptions, Error, Options, Scope, Upstream};
+use firsttouch::arena::{Arena, ArenaError, ArenaOptions, ArenaOptionsError, Scope, Upstream};
 use firsttouch::layout::{LayoutError, MAX_SIZE};
 use firsttouch::sources::{Malloc, Pages};
 use firsttouch::{AllocError, Allocator, failure};
@@ -16,14 +16,14 @@ use std::sync::Arc;
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
-fn small(first_chunk: usize, max_chunk: usize) -> Options {
-    Options { first_chunk, max_chunk, ..Options::default() }
+fn small(first_chunk: usize, max_chunk: usize) -> ArenaOptions {
+    ArenaOptions { first_chunk, max_chunk, ..ArenaOptions::default() }
 }
 
-fn limit(error: Error) -> Limit {
+fn limit(error: ArenaError) -> Limit {
     match error {
-        Error::Memory(AllocError { limit, .. }) => limit,
-        Error::Layout(error) => panic!("{error}"),
+        ArenaError::Memory(AllocError { limit, .. }) => limit,
+        ArenaError::Layout(error) => panic!("{error}"),
     }
 }
 
@@ -78,7 +78,7 @@ fn every_alignment() {
         }
     }
     for align in [0, 3, 12, (1 << 30) + 1, 1 << 31] {
-        assert_eq!(arena.alloc_aligned::<u8>(1, align).unwrap_err(), Error::Layout(LayoutError::Align(align)));
+        assert_eq!(arena.alloc_aligned::<u8>(1, align).unwrap_err(), ArenaError::Layout(LayoutError::Align(align)));
     }
     assert_eq!(arena.alloc_aligned::<u64>(1, 1).unwrap().as_ptr().addr() % 8, 0);
 }
@@ -104,7 +104,7 @@ fn sizes_never_wrap() {
     let kept = arena.alloc(7).unwrap();
     for n in [usize::MAX, usize::MAX / 8 + 1, 1 << 61, MAX_SIZE / 8 + 1] {
         let error = arena.alloc_slice::<u64>(n).unwrap_err();
-        assert_eq!(error, Error::Layout(LayoutError::Overflow { shape: vec![n], item_size: 8 }));
+        assert_eq!(error, ArenaError::Layout(LayoutError::Overflow { shape: vec![n], item_size: 8 }));
         assert!(error.to_string().contains(&n.to_string()), "{error}");
     }
     assert_eq!(limit(arena.alloc_uninit::<u8>(MAX_SIZE).unwrap_err()), Limit::Size);
@@ -117,8 +117,8 @@ fn sizes_never_wrap() {
 #[test]
 fn bad_options_are_named() {
     let with = |options| Arena::with(Upstream::System, options).err();
-    assert_eq!(with(small(0, MIB)), Some(BadOptions::Size(0)));
-    assert_eq!(with(small(1, usize::MAX)), Some(BadOptions::Size(usize::MAX)));
+    assert_eq!(with(small(0, MIB)), Some(ArenaOptionsError::ChunkSize(0)));
+    assert_eq!(with(small(1, usize::MAX)), Some(ArenaOptionsError::ChunkSize(usize::MAX)));
     let error = with(small(MIB, KIB)).unwrap();
     assert_eq!(error.to_string(), "first_chunk (1048576 bytes) is larger than max_chunk (1024 bytes)");
     assert_eq!(with(small(1, 1)), None);
@@ -142,7 +142,7 @@ fn growth_does_not_run_away() {
     assert!(arena.capacity() - arena.used() <= 128 * KIB, "the bound holds");
     assert_eq!(tracked.tally().live_bytes, arena.capacity());
     arena.reset();
-    assert!(arena.capacity() <= Options::default().keep && arena.used() == 0);
+    assert!(arena.capacity() <= ArenaOptions::default().keep && arena.used() == 0);
     drop(arena);
     assert_eq!(tracked.tally().live_bytes, 0);
 }
@@ -182,7 +182,7 @@ fn rounds_settle() {
 #[test]
 fn a_reset_keeps_as_much_as_it_may() {
     for keep in [0, 10 * KIB, MIB] {
-        let mut arena = Arena::with(&Malloc, Options { keep, ..small(KIB, 8 * KIB) }).unwrap();
+        let mut arena = Arena::with(&Malloc, ArenaOptions { keep, ..small(KIB, 8 * KIB) }).unwrap();
         for _ in 0..3 {
             for _ in 0..100 {
                 arena.alloc_slice::<u8>(KIB).unwrap();

@@ -3,14 +3,14 @@
 #![allow(unsafe_code)] // Safety: marks are rewound to in their order, and blocks are not used after.
 
 use firsttouch::adaptors::Tracked;
-use firsttouch::arena::{Arena, Error, MarkError, Options, Upstream};
+use firsttouch::arena::{Arena, ArenaError, ArenaOptions, MarkError, Upstream};
 use firsttouch::sources::Malloc;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 fn arenas(storage: &mut [MaybeUninit<u8>]) -> [Arena<'_>; 3] {
-    let tight = Options { first_chunk: 256, max_chunk: 1024, keep: 0 };
+    let tight = ArenaOptions { first_chunk: 256, max_chunk: 1024, keep: 0 };
     [Arena::new(), Arena::with(Upstream::System, tight).unwrap(), Arena::over(storage)]
 }
 
@@ -124,13 +124,13 @@ fn scopes_nest_and_give_back() {
             for turn in 0..100 {
                 kept[turn % 20] += a.scope(|b| {
                     let b1 = b.alloc_slice_with(turn, |i| i as u64)?;
-                    let inner = b.scope(|c| Ok::<_, Error>(c.alloc_slice_copy(b1)?.iter().sum::<u64>()))?;
+                    let inner = b.scope(|c| Ok::<_, ArenaError>(c.alloc_slice_copy(b1)?.iter().sum::<u64>()))?;
                     b.alloc_slice::<u8>(turn)?.fill(0xFF);
                     assert_eq!(inner, b1.iter().sum());
-                    Ok::<_, Error>(inner)
+                    Ok::<_, ArenaError>(inner)
                 })?;
             }
-            Ok::<_, Error>(kept.iter().sum::<u64>())
+            Ok::<_, ArenaError>(kept.iter().sum::<u64>())
         });
         assert_eq!(sum, Ok((0..100).map(|n| n * (n + 1) / 2 - n).sum::<u64>()));
         assert_eq!(arena.used(), used);
@@ -164,7 +164,7 @@ fn a_panic_ends_its_scope() {
 #[test]
 fn nested_at_the_begin() {
     let tracked = Tracked::new(Arc::new(Malloc), None);
-    let mut arena = Arena::with(tracked.clone(), Options { first_chunk: 256, max_chunk: 4096, keep: 0 }).unwrap();
+    let mut arena = Arena::with(tracked.clone(), ArenaOptions { first_chunk: 256, max_chunk: 4096, keep: 0 }).unwrap();
     for size in [10, 300, 3000, 30_000] {
         let outer = arena.mark();
         let inner = arena.mark();
@@ -191,7 +191,8 @@ fn nested_at_the_begin() {
 /// A mark at the begin of the first chunk keeps that chunk where it is.
 #[test]
 fn marks_keep_the_first_chunk() {
-    let mut arena = Arena::with(Upstream::System, Options { first_chunk: 256, ..Options::default() }).unwrap();
+    let mut arena =
+        Arena::with(Upstream::System, ArenaOptions { first_chunk: 256, ..ArenaOptions::default() }).unwrap();
     arena.alloc(1u8).unwrap();
     arena.reset();
     let (outer, inner) = (arena.mark(), arena.mark());

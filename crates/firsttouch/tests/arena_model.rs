@@ -7,7 +7,7 @@ mod common;
 
 use common::pattern;
 use firsttouch::adaptors::{Limited, Options as PoolOptions, Pool};
-use firsttouch::arena::{Arena, Options, Scope, Scratch, Upstream};
+use firsttouch::arena::{Arena, ArenaOptions, Scope, Scratch, Upstream};
 use firsttouch::sources::Malloc;
 use proptest::prelude::*;
 use std::mem::MaybeUninit;
@@ -163,8 +163,8 @@ fn both(program: &[Step], make: impl Fn() -> Arena<'static>) {
     marks(make(), program);
 }
 
-fn options() -> impl Strategy<Value = Options> {
-    (1usize..2000, 1usize..20_000, 0usize..50_000).prop_map(|(first, more, keep)| Options {
+fn options() -> impl Strategy<Value = ArenaOptions> {
+    (1usize..2000, 1usize..20_000, 0usize..50_000).prop_map(|(first, more, keep)| ArenaOptions {
         first_chunk: first,
         max_chunk: first + more,
         keep,

@@ -3,8 +3,8 @@
 #![allow(unsafe_code)] // Safety: the tables' functions keep their promises, or are never called.
 
 use firsttouch::allocator::Limit;
-use firsttouch::arena::table::{BadTable, ScratchTable, Table};
 use firsttouch::arena::{Arena, Scratch, Upstream};
+use firsttouch::arena::{ScratchTable, ScratchTableError, TableScratch};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
@@ -37,7 +37,8 @@ fn a_table_is_a_scratch() {
     let arena = Arena::fixed(Upstream::System, 1000).unwrap();
     let described = table(&arena);
     // SAFETY: the arena outlives it.
-    let scratch: Box<dyn Scratch> = Box::new(unsafe { Table::at((&raw const described).expose_provenance()) }.unwrap());
+    let scratch: Box<dyn Scratch> =
+        Box::new(unsafe { TableScratch::from_address((&raw const described).expose_provenance()) }.unwrap());
     let mark = scratch.mark();
     let block = scratch.allocate(600, 64).unwrap();
     assert!(block.as_ptr().addr().is_multiple_of(64) && arena.used() >= 600);
@@ -53,7 +54,7 @@ fn a_table_is_a_scratch() {
 fn what_is_not_aligned_is_refused() {
     let arena = Arena::new();
     // SAFETY: the arena outlives it.
-    let scratch = unsafe { Table::new(ScratchTable { allocate: crooked, ..table(&arena) }) };
+    let scratch = unsafe { TableScratch::new(ScratchTable { allocate: crooked, ..table(&arena) }) };
     assert!(scratch.allocate(10, 8).is_err());
     scratch.allocate(10, 1).unwrap();
 }
@@ -61,13 +62,13 @@ fn what_is_not_aligned_is_refused() {
 #[test]
 fn bad_tables_are_named() {
     // SAFETY: nothing stands there, and nothing is read.
-    let at = |address| unsafe { Table::at(address) }.err();
-    assert_eq!(at(0), Some(BadTable::Address(0)));
-    assert_eq!(at(0x1001), Some(BadTable::Address(0x1001)));
+    let at = |address| unsafe { TableScratch::from_address(address) }.err();
+    assert_eq!(at(0), Some(ScratchTableError::Address(0)));
+    assert_eq!(at(0x1001), Some(ScratchTableError::Address(0x1001)));
     assert_eq!(at(0x1001).unwrap().to_string(), "no scratch table can stand at address 0x1001");
     for (index, name) in [(1, "allocate"), (2, "mark"), (3, "rewind")] {
         let mut words = [1usize; 4];
         words[index] = 0;
-        assert_eq!(at((&raw const words).expose_provenance()), Some(BadTable::Function(name)));
+        assert_eq!(at((&raw const words).expose_provenance()), Some(ScratchTableError::Function(name)));
     }
 }

@@ -14,7 +14,7 @@ use firsttouch::allocator::Request;
 use firsttouch::arena::Arena;
 use firsttouch::os::page_size;
 use firsttouch::pages::placement::{Placement, Populate};
-use firsttouch::residency::{footprint, look, summed};
+use firsttouch::residency::{footprint, query, summarize};
 use firsttouch::scratch::{self, Buffer, Scope};
 use firsttouch::sources::{Aligned, Calloc, Malloc, Pages, PlacedPages};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -164,6 +164,6 @@ fn what_stands_behind_pages() {
         footprint(address, 1, &[64, 2], &[4 * page_size() as isize, 3 * page_size() as isize]).is_ok()
     });
     let ranges = footprint(address, 1, &[256 * page_size()], &[1]).unwrap();
-    assert!(look(&ranges).runs.is_complete());
-    let _ = summed(&look(&ranges));
+    assert!(query(&ranges).runs.is_complete());
+    let _ = summarize(&query(&ranges));
 }

@@ -7,7 +7,7 @@ mod common;
 use common::alone::alone;
 use common::pages::{advise, mixed, only_states, range, small_pages};
 use firsttouch::os::{Call, fail_after, page_size};
-use firsttouch::residency::{State, footprint, look, summed};
+use firsttouch::residency::{PageState, footprint, query, summarize};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
@@ -28,7 +28,7 @@ fn locked_memory() {
     alone("locked_memory", || {
         let memory = small_pages(30);
         memory.fill(1);
-        let locked = |memory: &[u8]| summed(&look(&[range(memory)])).figures[7].1;
+        let locked = |memory: &[u8]| summarize(&query(&[range(memory)])).figures[7].1;
         assert_eq!(locked(memory).bytes, Some(0));
         let (start, size) = (5 * page_size(), 10 * page_size());
         // SAFETY: it is there; locking changes no byte.
@@ -60,17 +60,17 @@ fn a_file() {
         };
         let shared = at(libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
         let private = at(libc::PROT_READ, libc::MAP_PRIVATE);
-        let unmapped = |found: &[State]| found.iter().filter(|&&state| state == State::Cached).count();
+        let unmapped = |found: &[PageState]| found.iter().filter(|&&state| state == PageState::Cached).count();
         assert!(unmapped(&only_states(private)) >= 4, "it is ours, so the kernel tells");
         std::fs::remove_file(&path).unwrap();
         advise(shared, libc::MADV_RANDOM);
         shared[page_size()] = 2;
         let found = only_states(shared);
-        assert_eq!(found[1], State::Small);
-        assert!(found[2..4].iter().all(|&state| matches!(state, State::Cached | State::Small)), "{found:?}");
-        assert!(found[5..].iter().all(|&state| state == State::Absent), "{found:?}");
+        assert_eq!(found[1], PageState::Small);
+        assert!(found[2..4].iter().all(|&state| matches!(state, PageState::Cached | PageState::Small)), "{found:?}");
+        assert!(found[5..].iter().all(|&state| state == PageState::Absent), "{found:?}");
         // Its name is gone and it can't be written: whether the kernel would lie can't be known.
-        assert!(only_states(private).iter().all(|&state| state == State::Absent));
+        assert!(only_states(private).iter().all(|&state| state == PageState::Absent));
     });
 }
 
@@ -79,15 +79,15 @@ fn a_file() {
 fn nodes_add_up() {
     alone("nodes_add_up", || {
         let (memory, expected) = mixed();
-        let real = expected.iter().filter(|&&state| state == State::Small).count() * page_size();
+        let real = expected.iter().filter(|&&state| state == PageState::Small).count() * page_size();
         for refused in [&[][..], &[Call::OnlyNode]] {
             fail_after(refused, 0, i64::MAX / 2);
-            let sums = summed(&look(&[range(memory)]));
+            let sums = summarize(&query(&[range(memory)]));
             fail_after(&[], 0, 0);
             assert_eq!(sums.nodes.unwrap().values().sum::<usize>(), real);
         }
         fail_after(&[Call::OnlyNode, Call::NodesOfPages], 0, i64::MAX / 2);
-        let sums = summed(&look(&[range(memory)]));
+        let sums = summarize(&query(&[range(memory)]));
         fail_after(&[], 0, 0);
         assert!(sums.nodes.is_none() && sums.nodes_source.contains("move_pages"));
     });
@@ -105,7 +105,7 @@ fn a_view_with_gaps() {
         let pages = footprint(start, 8, &[34], &[-3 * page_size() as isize]).unwrap();
         for refused in [&[][..], &[Call::ScanPages], &[Call::OpenPages]] {
             fail_after(refused, 0, i64::MAX / 2);
-            let sums = summed(&look(&pages));
+            let sums = summarize(&query(&pages));
             fail_after(&[], 0, 0);
             assert_eq!((sums.figures[0].1.bytes, sums.figures[4].1.bytes), (Some(0), Some(34 * page_size())));
         }
@@ -114,7 +114,7 @@ fn a_view_with_gaps() {
 
 #[test]
 fn nothing_has_no_pages() {
-    let sums = summed(&look(&[]));
+    let sums = summarize(&query(&[]));
     assert!(sums.figures.iter().all(|(_, figure)| figure.bytes == Some(0)));
     assert!(sums.nodes.unwrap().is_empty());
 }

@@ -70,11 +70,11 @@ pub(super) fn told_of(
 }
 
 fn moving(old: usize, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
-    let before = profile::resizing(old);
+    let before = profile::on_resize_begin(old);
     let moved = resize();
     match before {
-        before if !moved.is_null() => profile::resized(before, moved as usize, size),
-        Some(living) => profile::resized(before, old, living.size()),
+        before if !moved.is_null() => profile::on_resize_end(before, moved as usize, size),
+        Some(living) => profile::on_resize_end(before, old, living.size()),
         None => {}
     }
     moved

@@ -7,8 +7,7 @@ use crate::guarded_by_gil::GuardedByGil;
 use crate::memory_out::{Name, PyMemoryError, PyValueError};
 use crate::own::{Depth, as_address, interrupt, keep_error};
 use firsttouch::allocator::{AllocError, Limit};
-use firsttouch::arena::Scratch;
-use firsttouch::arena::table::Table;
+use firsttouch::arena::{Scratch, TableScratch};
 use firsttouch::failure;
 use firsttouch::scratch::Over;
 use pyo3::prelude::*;
@@ -137,7 +136,7 @@ fn scratch_from_table(py: Python<'_>, address: &Bound<'_, PyAny>) -> PyResult<Py
     let address: usize = checked.extract()?;
     // SAFETY: that a table stands there and keeps its promises is the caller's word, as with any address of C's.
     #[allow(unsafe_code)]
-    let table = unsafe { Table::at(address) }.map_err(|bad| PyValueError::new_err(bad.to_string()))?;
+    let table = unsafe { TableScratch::from_address(address) }.map_err(|bad| PyValueError::new_err(bad.to_string()))?;
     let expression = format!("scratch_from_table({address:#x})");
     known::buffer(py, Key::Table(address), || Over::new(Box::new(table), expression))
 }

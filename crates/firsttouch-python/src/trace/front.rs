@@ -6,7 +6,7 @@ use super::lines;
 use crate::handler::{NUMPY_NAME, names};
 use crate::install::{behind, behind_now};
 use crate::numpy_api::{NumPy, RawAllocator, RawHandler};
-use firsttouch_trace::recorder::{self, LARGE};
+use firsttouch_trace::recorder::{self, LARGE_SIZE};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ffi::c_void;
@@ -81,11 +81,11 @@ unsafe fn next<'a>(ctx: *mut c_void) -> &'a RawAllocator {
 }
 
 fn gave(address: *mut c_void, size: usize, zeroed: bool) -> *mut c_void {
-    if !address.is_null() && recorder::is_on() {
-        if size < LARGE {
-            recorder::allocated(address as usize, size, zeroed);
+    if !address.is_null() && recorder::is_recording() {
+        if size < LARGE_SIZE {
+            recorder::on_alloc(address as usize, size, zeroed);
         } else {
-            recorder::allocated_large(address as usize, size, zeroed, lines::line());
+            recorder::on_alloc_large(address as usize, size, zeroed, lines::line());
         }
     }
     address
@@ -112,12 +112,12 @@ unsafe extern "C" fn realloc(ctx: *mut c_void, pointer: *mut c_void, size: usize
     unsafe {
         let next = next(ctx);
         let resize = next.realloc.unwrap_unchecked();
-        if pointer.is_null() || !recorder::is_on() {
+        if pointer.is_null() || !recorder::is_recording() {
             return gave(resize(next.ctx, pointer, size), size, false);
         }
-        recorder::moving(pointer as usize);
+        recorder::on_resize_begin(pointer as usize);
         let moved = resize(next.ctx, pointer, size);
-        recorder::moved((!moved.is_null()).then_some(moved as usize), size);
+        recorder::on_resize_end((!moved.is_null()).then_some(moved as usize), size);
         moved
     }
 }
@@ -126,7 +126,7 @@ unsafe extern "C" fn free(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
     // SAFETY: as for `malloc`.
     unsafe {
         if !pointer.is_null() {
-            recorder::freeing(pointer as usize, size);
+            recorder::on_free(pointer as usize, size);
         }
         let next = next(ctx);
         (next.free.unwrap_unchecked())(next.ctx, pointer, size);

@@ -30,7 +30,7 @@ pub fn line() -> u32 {
 #[cold]
 fn name(py: Python<'_>, site: u64) -> u32 {
     let Ok(Some((file, line))) = sites::place(py, site) else { return 0 };
-    let number = recorder::line(&file, line.try_into().unwrap_or(0));
+    let number = recorder::add_site(&file, line.try_into().unwrap_or(0));
     if number != 0 {
         NUMBERS.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().insert(site, number);
     }

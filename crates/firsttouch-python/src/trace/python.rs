@@ -4,32 +4,32 @@ use super::target::Played;
 use super::{front, lines};
 use crate::allocator::PyAllocator;
 use crate::memory_out::{PyOSError, PyValueError};
-use firsttouch_trace::replay::{Options, Survey, Touch, replay};
+use firsttouch_trace::replay::{ReplayOptions, Survey, Touch, replay};
 use firsttouch_trace::summary::{Faults, Summary};
-use firsttouch_trace::{Facts, TraceError, recorder};
+use firsttouch_trace::{Metadata, TraceError, recorder};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::fs::File;
 
 fn told(error: TraceError) -> PyErr {
     match error {
-        TraceError::Reading(error) => error.into(),
+        TraceError::Io(error) => error.into(),
         other => PyValueError::new_err(other.to_string()),
     }
 }
 
 /// Records from now on what NumPy's default handler is asked for, in `file`, whose head says `facts`.
 #[pyfunction]
-fn trace_begin(py: Python<'_>, file: &str, facts: Facts) -> PyResult<()> {
+fn trace_begin(py: Python<'_>, file: &str, facts: Metadata) -> PyResult<()> {
     front::stand(py)?;
     lines::forget();
-    Ok(recorder::begin(File::create(file)?, &facts)?)
+    Ok(recorder::start(File::create(file)?, &facts)?)
 }
 
 /// Ends the trace with `facts`: events, bytes and lost events. `None` where none is being written.
 #[pyfunction]
-fn trace_end(py: Python<'_>, facts: Facts) -> PyResult<Option<(u64, u64, u64)>> {
-    match py.detach(|| recorder::end(&facts)) {
+fn trace_end(py: Python<'_>, facts: Metadata) -> PyResult<Option<(u64, u64, u64)>> {
+    match py.detach(|| recorder::stop(&facts)) {
         None => Ok(None),
         Some(Ok((totals, bytes))) => Ok(Some((totals.events, bytes, totals.lost))),
         Some(Err(error)) => Err(PyOSError::new_err(error.to_string())),
@@ -39,7 +39,7 @@ fn trace_end(py: Python<'_>, facts: Facts) -> PyResult<Option<(u64, u64, u64)>> 
 /// Whether a trace is being written.
 #[pyfunction]
 fn trace_is_on() -> bool {
-    recorder::is_on()
+    recorder::is_recording()
 }
 
 /// Reads a whole trace: its facts, totals, whether it has its end.
@@ -48,7 +48,7 @@ fn trace_survey<'py>(py: Python<'py>, file: &str, incomplete: bool) -> PyResult<
     let opened = File::open(file)?;
     let survey = py.detach(|| Survey::new(opened, incomplete)).map_err(told)?;
     let found = PyDict::new(py);
-    found.set_item("facts", survey.facts.iter().cloned().collect::<std::collections::BTreeMap<_, _>>())?;
+    found.set_item("facts", survey.metadata.iter().cloned().collect::<std::collections::BTreeMap<_, _>>())?;
     found.set_item("complete", survey.complete)?;
     found.set_item("events", survey.totals.events)?;
     found.set_item("allocations", survey.totals.allocations)?;
@@ -84,7 +84,7 @@ fn trace_replay<'py>(
     let survey = py.detach(|| Survey::new(first, incomplete)).map_err(told)?;
     let target = Played::new(py, allocator)?;
     ready.call0()?;
-    let options = Options { touch, threads };
+    let options = ReplayOptions { touch, threads };
     let outcome = py.detach(|| replay(again, &survey, &target, options)).map_err(told)?;
     let found = PyDict::new(py);
     found.set_item("seconds", outcome.seconds)?;

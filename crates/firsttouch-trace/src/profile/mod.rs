@@ -1,94 +1,54 @@
-//! Regions of a program's run, and what was asked for while they were open: blocks of their own, exactly, each with the
-//! peak that its blocks alone make.
+//! Profiles of regions of a run: the blocks allocated while a region is open, exactly, and the peak of those blocks alone.
 //!
-//! Whoever hands blocks out tells of each as it comes, changes and on_free, and asks [`is_open`] first, which is one load
-//! where nobody measures. One lock for all of it: contention spoils nothing that is measured here. While a region is
-//! open the caretaker rests, so that what is recycled does not depend on how long the program took.
-
-#![allow(unsafe_code)] // Safety: the one ward is a static, so it lives for ever.
+//! Whoever serves requests reports each allocation, resize and free here, after checking [`is_open`], which is one load.
+//! One lock guards everything; it may be contended, since only counts are measured here, not time. The background purger
+//! is paused while a region is open, so that what is recycled does not depend on how long the program takes.
 
 mod region;
-mod state;
+mod registry;
 
-pub use region::{Counts, Recycling, Region};
-pub use state::Living;
+pub use region::Region;
+pub use registry::{MIN_SIZE, ProfiledBlock, Recycling, RegionCounts, is_open};
 
 use firsttouch::allocator::Allocator;
-use firsttouch::heap::caretaker::{self, Ward};
-use firsttouch::sync::lock::Lock;
-use state::State;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Once};
+use registry::REGISTRY;
+use std::sync::Arc;
 
-/// Blocks below this many bytes are not counted: they stay with the program's own small allocator, on whose way nobody
-/// counts anything.
-pub const MIN_SIZE: usize = firsttouch::adaptors::SMALL_LIMIT;
-
-/// Regions that are open.
-static OPEN: AtomicUsize = AtomicUsize::new(0);
-static STATE: Lock<State> = Lock::new(State::new());
-
-/// Whether anybody measures.
-#[inline]
-pub fn is_open() -> bool {
-    OPEN.load(Relaxed) != 0
-}
-
-/// `allocator` is about to be asked for a block of `size` bytes; nothing where nobody keeps count of what it recycles.
+/// Reports that `allocator` is about to be asked for a block of `size` bytes; `None` stands for an allocator without
+/// statistics.
 pub fn on_request(allocator: Option<&Arc<dyn Allocator>>, size: usize) {
-    if size < MIN_SIZE || !is_open() || STATE.lock().knows(allocator) {
+    if size < MIN_SIZE || !is_open() || REGISTRY.lock().knows(allocator) {
         return;
     }
-    // Outside the lock: an allocator may take its own. Who looks twice finds the same, as it was not asked yet.
+    // Outside the lock, since `stats` may take locks of the allocator. Concurrent callers read the same statistics, as
+    // the allocator has not been asked yet.
     let pool = allocator.and_then(region::pool_of).map(|pool| (pool.clone(), pool.stats()));
-    STATE.lock().meets(allocator, pool);
+    REGISTRY.lock().add_allocator(allocator, pool);
 }
 
-/// A block of `size` bytes was handed out.
+/// Reports that a block was allocated.
 pub fn on_alloc(address: usize, size: usize) {
     if size >= MIN_SIZE && is_open() {
-        STATE.lock().on_alloc(address, size);
+        REGISTRY.lock().on_alloc(address, size);
     }
 }
 
-/// A block is given back: to be told before somebody else may get its address.
+/// Reports that a block is about to be freed. This must precede the free, after which the address may be reused.
 #[inline]
 pub fn on_free(address: usize) {
     if is_open() {
-        STATE.lock().on_free(address);
+        REGISTRY.lock().on_free(address);
     }
 }
 
-/// A block is about to change its size, and perhaps its address; what is known of it, for [`resized`].
-pub fn resizing(address: usize) -> Option<Living> {
-    if is_open() { STATE.lock().take(address) } else { None }
+/// Reports that a block is about to be resized; returns what [`on_resize_end`] needs to know.
+pub fn on_resize_begin(address: usize) -> Option<ProfiledBlock> {
+    if is_open() { REGISTRY.lock().remove(address) } else { None }
 }
 
-/// It lives on at `address` with `size` bytes, or failed to change and lives on as it was.
-pub fn resized(before: Option<Living>, address: usize, size: usize) {
+/// Reports that a resize has ended. If it failed, `address` and `size` are the old ones.
+pub fn on_resize_end(before: Option<ProfiledBlock>, address: usize, size: usize) {
     if is_open() {
-        STATE.lock().resized(before, address, size);
+        REGISTRY.lock().on_resize(before, address, size);
     }
-}
-
-struct Forks;
-
-/// The state is at rest around forks; there is nothing else to look after.
-impl Ward for Forks {
-    fn hold(&self) {
-        STATE.hold();
-    }
-
-    unsafe fn release(&self) {
-        // SAFETY: `hold` took it.
-        unsafe { STATE.release() };
-    }
-}
-
-/// What has to stand before the first region opens.
-fn set_up() {
-    static ONCE: Once = Once::new();
-    static FORKS: Forks = Forks;
-    // SAFETY: a static lives for ever.
-    ONCE.call_once(|| unsafe { caretaker::enter(&raw const FORKS) });
 }

@@ -1,67 +1,66 @@
-//! A first reading of a whole trace: whether it is one, and what is known only later on.
+//! A first pass over a trace, which validates it and collects what a replay has to know in advance.
 
-use crate::event::Kind;
+use crate::event::{EventKind, Metadata, Totals};
 use crate::format::TraceError;
-use crate::output::Facts;
-use crate::reader::{Reader, Totals};
+use crate::reader::Reader;
 use std::io::Read;
 
-/// What is not known of a zeroed block's pages.
+/// Marks a zeroed block whose resident pages were not recorded.
 pub(super) const UNKNOWN: u32 = u32::MAX;
 
-/// See the module.
+/// The result of reading a whole trace.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// Facts of the start and of the end.
-    pub facts: Facts,
-    /// Whether the end mark is there.
+    /// The metadata of the header and of the end mark.
+    pub metadata: Metadata,
+    /// Whether the trace has its end mark.
     pub complete: bool,
-    /// What was counted.
+    /// The totals.
     pub totals: Totals,
-    /// Microseconds to the last event.
+    /// Time of the last event in microseconds.
     pub micros: u64,
-    /// Pages that were there in the end, of each zeroed block in the order in which they were given.
-    pub(super) zeroed: Vec<u32>,
-    /// Each thread's last event, by its number from 1 on.
-    pub(super) last: Vec<u64>,
+    /// Resident pages at the end of each zeroed block, in the order of allocation.
+    pub(super) resident_at_end: Vec<u32>,
+    /// Number of the last event of each thread, counted from 1.
+    pub(super) last_events: Vec<u64>,
 }
 
 impl Survey {
-    /// Reads it all. With `incomplete`, one that is cut off is taken as far as it goes.
+    /// Reads a whole trace; with `allow_truncated`, as much of it as there is.
     ///
     /// # Errors
-    /// Where it is no trace, or not a whole one.
-    pub fn new(source: impl Read, incomplete: bool) -> Result<Self, TraceError> {
+    /// If the trace cannot be read, or is truncated and that is not allowed.
+    pub fn new(source: impl Read, allow_truncated: bool) -> Result<Self, TraceError> {
         let mut reader = Reader::new(source)?;
-        let mut survey = Self { facts: reader.facts().clone(), ..Self::default() };
-        // By the number of a living block: its place in `zeroed`.
-        let mut places: Vec<Option<usize>> = Vec::new();
-        while let Some(event) = reader.next_of(incomplete)? {
+        let mut survey = Self { metadata: reader.metadata().clone(), ..Self::default() };
+        // By block number, the index in `resident_at_end`.
+        let mut zeroed_indices: Vec<Option<usize>> = Vec::new();
+        while let Some(event) = reader.next_event(allow_truncated)? {
             survey.micros = event.micros;
             match event.kind {
-                Kind::Allocate { block, zeroed, .. } => {
-                    let place = zeroed.then_some(survey.zeroed.len());
-                    survey.zeroed.extend(place.map(|_| UNKNOWN));
-                    places.resize(places.len().max(block as usize + 1), None);
-                    places[block as usize] = place;
+                EventKind::Allocate { block, zeroed, .. } => {
+                    let index = zeroed.then_some(survey.resident_at_end.len());
+                    survey.resident_at_end.extend(index.map(|_| UNKNOWN));
+                    zeroed_indices.resize(zeroed_indices.len().max(block as usize + 1), None);
+                    zeroed_indices[block as usize] = index;
                 }
-                Kind::Free { block, resident: Some(resident) } | Kind::Seen { block, resident } => {
-                    if let Some(place) = places[block as usize] {
-                        survey.zeroed[place] = resident.min(u64::from(UNKNOWN - 1)) as u32;
+                EventKind::Free { block, resident: Some(resident) } | EventKind::Live { block, resident } => {
+                    if let Some(index) = zeroed_indices[block as usize] {
+                        survey.resident_at_end[index] = resident.min(u64::from(UNKNOWN - 1)) as u32;
                     }
                 }
-                Kind::Site { .. } => continue,
-                Kind::Free { .. } | Kind::Resize { .. } => {}
+                EventKind::Site { .. } => continue,
+                EventKind::Free { .. } | EventKind::Resize { .. } => {}
             }
             let thread = event.thread as usize;
-            survey.last.resize(survey.last.len().max(thread + 1), 0);
-            survey.last[thread] = reader.seen().events;
+            survey.last_events.resize(survey.last_events.len().max(thread + 1), 0);
+            survey.last_events[thread] = reader.totals().events;
         }
-        survey.totals = *reader.seen();
-        if let Some((totals, facts)) = reader.end() {
+        survey.totals = *reader.totals();
+        if let Some((totals, metadata)) = reader.end() {
             survey.complete = true;
             survey.totals = *totals;
-            survey.facts.extend(facts.iter().cloned());
+            survey.metadata.extend(metadata.iter().cloned());
         }
         Ok(survey)
     }

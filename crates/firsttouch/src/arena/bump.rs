@@ -1,59 +1,64 @@
-//! The pointer that moves: down, because that takes one comparison less than up.
+//! The bump allocator under arenas and scopes: allocation moves a pointer downwards, which takes one comparison less than
+//! upwards. How it moves back is in [`rewind`](super::rewind).
 
-use super::chunks::Chunks;
-use super::larges::Larges;
-use super::options::Options;
+use super::chunks::{ArenaOptions, ArenaRequest, CHUNK_ALIGN, Chunks, LargeBlocks};
+use super::error::ArenaError;
 use super::upstream::Upstream;
+use crate::allocator::{AllocError, Block, Limit};
+use crate::failure;
+use crate::layout::{DEFAULT_ALIGN, LayoutError, MAX_SIZE, checked_align, round_up};
+use std::alloc::Layout;
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
+use std::num::NonZero;
 use std::ptr::NonNull;
 
-/// How many chunks are in use, and how many large blocks; one word, so that one comparison says that both stayed, and
-/// going back is one store.
+/// The number of chunks and the number of large blocks in use, in one word: one comparison tells whether both are
+/// unchanged, and one store restores them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Depth(u64);
 
 impl Depth {
     pub(super) const NONE: Self = Self::new(0, 0);
 
-    pub(super) const fn new(chunks: usize, larges: usize) -> Self {
-        Self(chunks as u64 | (larges as u64) << 32)
+    pub(super) const fn new(chunks: usize, large_blocks: usize) -> Self {
+        Self(chunks as u64 | (large_blocks as u64) << 32)
     }
 
     pub(super) const fn chunks(self) -> usize {
         self.0 as u32 as usize
     }
 
-    pub(super) const fn larges(self) -> usize {
+    pub(super) const fn large_blocks(self) -> usize {
         (self.0 >> 32) as usize
     }
 }
 
-/// All that was given later lies below `top` or in later chunks and blocks.
+/// A state to rewind to. Whatever is allocated later lies below `top`, or in later chunks and blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position {
     pub(super) top: NonNull<u8>,
     pub(super) depth: Depth,
 }
 
-// SAFETY: it is a place in the arena's memory, which belongs to no thread.
+// SAFETY: it is an address in the arena's memory, which is bound to no thread.
 unsafe impl Send for Position {}
 
-/// Where the memory comes from.
+/// Where memory comes from.
 pub(super) enum Supply<'a> {
-    /// Chunks of an allocator's.
-    Growing { upstream: Upstream<'a>, options: Options },
-    /// One piece from `start` on, and the allocator that wants it back, if any does.
+    /// Chunks from an upstream.
+    Growing { upstream: Upstream<'a>, options: ArenaOptions },
+    /// One fixed range of memory, and the upstream to return it to, if any.
     Fixed { start: NonNull<u8>, size: usize, owner: Option<Upstream<'a>> },
 }
 
-/// What is held, in the order in which it is used; what lies beyond the [`Depth`] is idle.
+/// The memory held, in the order of its use. What lies beyond the [`Depth`] is idle.
 pub(super) struct Store {
     pub(super) chunks: Chunks,
-    pub(super) larges: Larges,
+    pub(super) large_blocks: LargeBlocks,
 }
 
-/// See the module. Between `floor` and `top` lies what is free in the chunk that is used now.
+/// The state of an arena. The free part of the current chunk lies between `floor` and `top`.
 pub(super) struct Bump<'a> {
     pub(super) top: Cell<NonNull<u8>>,
     pub(super) floor: Cell<usize>,
@@ -63,39 +68,40 @@ pub(super) struct Bump<'a> {
     storage: PhantomData<&'a mut [u8]>,
 }
 
-// SAFETY: nothing in it belongs to a thread: memory, and an allocator that any thread may call.
+// SAFETY: nothing in it is bound to a thread: memory, and an allocator that any thread may call.
 unsafe impl Send for Bump<'_> {}
 
 impl<'a> Bump<'a> {
-    /// Without chunks; the first request brings one.
-    pub(super) const fn growing(upstream: Upstream<'a>, options: Options) -> Self {
+    /// Creates a growing bump allocator. The first request allocates the first chunk.
+    pub(super) const fn growing(upstream: Upstream<'a>, options: ArenaOptions) -> Self {
         Self {
             top: Cell::new(NonNull::dangling()),
             floor: Cell::new(usize::MAX), // nothing fits
             depth: Cell::new(Depth::NONE),
-            store: RefCell::new(Store { chunks: Chunks::new(options.first_chunk), larges: Larges::new() }),
+            store: RefCell::new(Store { chunks: Chunks::new(options.first_chunk), large_blocks: LargeBlocks::new() }),
             supply: Supply::Growing { upstream, options },
             storage: PhantomData,
         }
     }
 
-    /// In the `size` bytes from `start` on.
+    /// Creates a bump allocator in the `size` bytes at `start`.
     ///
     /// # Safety
-    /// They are nobody else's for `'a`; with an owner they are a block of its, taken at a multiple of 64.
+    /// The memory is exclusively ours for `'a`. If there is an owner, it is one of its blocks, allocated with the default
+    /// alignment.
     pub(super) unsafe fn fixed(start: NonNull<u8>, size: usize, owner: Option<Upstream<'a>>) -> Self {
         Self {
-            // SAFETY: the end of what the caller gave.
+            // SAFETY: one past the end of the memory.
             top: Cell::new(unsafe { start.add(size) }),
             floor: Cell::new(start.as_ptr().addr()),
             depth: Cell::new(Depth::NONE),
-            store: RefCell::new(Store { chunks: Chunks::new(0), larges: Larges::new() }),
+            store: RefCell::new(Store { chunks: Chunks::new(0), large_blocks: LargeBlocks::new() }),
             supply: Supply::Fixed { start, size, owner },
             storage: PhantomData,
         }
     }
 
-    /// `size` bytes at a multiple of `align`, if this chunk has them.
+    /// Allocates from the current chunk; `None` if it has no room.
     #[inline(always)]
     pub(super) fn bump(&self, size: usize, align: usize) -> Option<NonNull<u8>> {
         let top = self.top.get();
@@ -103,36 +109,163 @@ impl<'a> Bump<'a> {
         if address < self.floor.get() {
             return None;
         }
-        // SAFETY: it lies in the chunk, from the floor on, and so is not zero.
+        // SAFETY: it lies in the chunk, at or above the floor, and so is not null.
         let start = unsafe { NonNull::new_unchecked(top.as_ptr().with_addr(address)) };
         self.top.set(start);
         Some(start)
     }
 
+    /// Allocates memory of a layout.
     #[inline(always)]
-    pub(super) fn position(&self) -> Position {
-        let top = self.top.get();
-        Position { top, depth: self.depth.get() }
+    pub(super) fn allocate(&self, layout: Layout) -> Result<NonNull<u8>, ArenaError> {
+        match self.bump(layout.size(), layout.align()) {
+            Some(address) => Ok(address),
+            None => Ok(self.grow(layout.size(), layout.align(), false)?.address),
+        }
     }
 
-    /// Goes back to a position; whether that took more than the pointer.
-    ///
-    /// # Safety
-    /// Nothing uses what was allocated since, and no earlier position was gone back to since.
+    /// Allocates room for `n` values, at a multiple of `align` bytes at least.
     #[inline(always)]
-    pub(super) unsafe fn rewind(&self, to: Position) -> bool {
-        let far = self.depth.get() != to.depth;
-        if far {
-            self.rewind_far(to);
-        } else {
-            self.top.set(to.top);
+    pub(super) fn allocate_array<T>(&self, n: usize, align: usize) -> Result<NonNull<T>, ArenaError> {
+        let layout = Layout::array::<T>(n).and_then(|layout| layout.align_to(align));
+        let layout = layout.map_err(|_| invalid_layout::<T>(n, align))?;
+        Ok(self.allocate(layout)?.cast())
+    }
+
+    /// Allocates room for `n` values, with all bytes zero.
+    #[inline(always)]
+    pub(super) fn allocate_zeroed<T>(&self, n: usize) -> Result<NonNull<T>, ArenaError> {
+        let layout = Layout::array::<T>(n).map_err(|_| invalid_layout::<T>(n, 1))?;
+        let block = match self.bump(layout.size(), layout.align()) {
+            Some(address) => Block { address, size: layout.size(), zeroed: false },
+            None => self.grow(layout.size(), layout.align(), true)?,
+        };
+        if !block.zeroed {
+            // SAFETY: the block was just allocated with this size.
+            unsafe { block.address.write_bytes(0, layout.size()) };
         }
-        far
+        Ok(block.address.cast())
+    }
+
+    /// Allocates what does not fit into the current chunk.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn grow(&self, size: usize, align: usize, zeroed: bool) -> Result<Block, ArenaError> {
+        let align = checked_align(align)?;
+        if size == 0 {
+            let address = NonZero::new(align).map_or(NonNull::dangling(), NonNull::without_provenance);
+            return Ok(Block { address, size, zeroed: true });
+        }
+        let request = ArenaRequest { size, align, zeroed };
+        let refused = match &self.supply {
+            _ if request.size > MAX_SIZE - align => AllocError::new(size, Limit::Size),
+            Supply::Growing { upstream, options } => match self.serve(request, upstream, options) {
+                Ok(block) => return Ok(block),
+                Err(_) => match self.release_and_serve(request, upstream, options) {
+                    Ok(block) => return Ok(block),
+                    Err(error) => AllocError { asked: size, ..error },
+                },
+            },
+            Supply::Fixed { size: capacity, .. } => {
+                AllocError::new(size, Limit::Arena { capacity: *capacity, used: self.used() })
+            }
+        };
+        failure::remember(refused);
+        Err(refused.into())
+    }
+
+    /// Releases all idle memory before a request fails (law 7).
+    #[cold]
+    #[inline(never)]
+    fn release_and_serve(
+        &self,
+        request: ArenaRequest,
+        upstream: &Upstream,
+        options: &ArenaOptions,
+    ) -> Result<Block, AllocError> {
+        self.release_idle(0);
+        self.serve(request, upstream, options)
+    }
+
+    /// Makes a chunk with room current, or allocates a large block.
+    #[inline(always)]
+    fn serve(&self, request: ArenaRequest, upstream: &Upstream, options: &ArenaOptions) -> Result<Block, AllocError> {
+        let ArenaRequest { size, align, .. } = request;
+        let too_large = AllocError::new(size, Limit::Size);
+        let need =
+            round_up(size, DEFAULT_ALIGN).and_then(|bytes| bytes.checked_add(align.max(CHUNK_ALIGN) - CHUNK_ALIGN));
+        let need = need.ok_or(too_large)?;
+        let store = &mut *self.store.borrow_mut();
+        let depth = self.depth.get();
+        let index = depth.chunks();
+        if !store.chunks.find(index, need) {
+            if need > store.chunks.next_size / 2 {
+                let block = store.large_blocks.allocate(depth.large_blocks(), request, upstream)?;
+                self.depth.set(Depth::new(index, depth.large_blocks() + 1));
+                return Ok(block);
+            }
+            store.chunks.allocate(index, need, upstream, options.max_chunk)?;
+        }
+        self.leave_chunk(store, self.top.get());
+        self.enter_chunk(store, index);
+        let address = self.bump(size, align).ok_or(too_large)?;
+        Ok(Block { address, size, zeroed: false })
+    }
+
+    /// Records how much of the current chunk, if any, is in use: from `top` to its end.
+    #[inline]
+    pub(super) fn leave_chunk(&self, store: &mut Store, top: NonNull<u8>) {
+        if let Some(index) = self.depth.get().chunks().checked_sub(1) {
+            let chunk = &mut store.chunks.list[index];
+            chunk.used = chunk.end().as_ptr().addr() - top.as_ptr().addr();
+        }
+    }
+
+    /// Makes the chunk at `index`, all of it free, current.
+    #[inline]
+    pub(super) fn enter_chunk(&self, store: &Store, index: usize) {
+        let chunk = &store.chunks.list[index];
+        self.top.set(chunk.end());
+        self.floor.set(chunk.start.as_ptr().addr());
+        self.depth.set(Depth::new(index + 1, self.depth.get().large_blocks()));
+    }
+
+    /// Returns the bytes in use, alignment gaps included.
+    pub(super) fn used(&self) -> usize {
+        let top = self.top.get().as_ptr().addr();
+        if let Supply::Fixed { start, size, .. } = self.supply {
+            return start.as_ptr().addr() + size - top;
+        }
+        let store = self.store.borrow();
+        let depth = self.depth.get();
+        let large = store.large_blocks.requested(depth.large_blocks());
+        match store.chunks.list[..depth.chunks()].split_last() {
+            Some((current, earlier)) => {
+                let earlier: usize = earlier.iter().map(|chunk| chunk.used).sum();
+                large + earlier + (current.end().as_ptr().addr() - top)
+            }
+            None => large,
+        }
+    }
+
+    /// Returns the bytes held, in use or idle.
+    pub(super) fn capacity(&self) -> usize {
+        match self.supply {
+            Supply::Fixed { size, .. } => size,
+            Supply::Growing { .. } => {
+                let store = self.store.borrow();
+                store.chunks.capacity() + store.large_blocks.capacity()
+            }
+        }
     }
 }
 
-impl Drop for Bump<'_> {
-    fn drop(&mut self) {
-        self.give_back_all();
-    }
+/// Returns the error for `n` values at a multiple of `align`.
+#[cold]
+fn invalid_layout<T>(n: usize, align: usize) -> ArenaError {
+    ArenaError::Layout(if align.is_power_of_two() {
+        LayoutError::Overflow { shape: vec![n], item_size: size_of::<T>() }
+    } else {
+        LayoutError::Align(align)
+    })
 }

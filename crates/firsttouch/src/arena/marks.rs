@@ -1,15 +1,15 @@
-//! Marks, and which of them still mean something.
+//! Marks, and which of them are still valid.
 //!
-//! A mark knows how many came before it and its epoch. Epochs change when a rewind passes marks over; that is noted, so
-//! that those which were passed over are known. Without that a mark costs nothing but its own bytes.
+//! A mark holds its index and its epoch. A rewind that skips later marks begins another epoch and records which marks it
+//! invalidated; as long as marks are rewound to in order, they take no memory.
 
 use super::bump::Position;
-use super::list::List;
+use super::error::MarkError;
+use super::inline_vec::InlineVec;
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A position that an arena can go back to, once.
+/// A position that an arena can be rewound to, once.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a mark does nothing until the arena is rewound to it"]
 pub struct Mark {
@@ -19,41 +19,18 @@ pub struct Mark {
     at: Position,
 }
 
-/// Why an arena can't go back to a mark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MarkError {
-    /// Another arena made it.
-    OtherArena,
-    /// The arena was reset, or rewound to an earlier mark, since this one was made.
-    WrongOrder,
-}
-
-impl fmt::Display for MarkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::OtherArena => "the mark belongs to another arena: rewind the arena that made it",
-            Self::WrongOrder => {
-                "the arena was reset, or rewound to an earlier mark, since this mark was made: rewind to the latest mark \
-                 first"
-            }
-        })
-    }
-}
-
-impl std::error::Error for MarkError {}
-
 /// The marks of one arena.
 pub(super) struct Marks {
-    /// The first epoch, which no other arena has; zero before the first mark.
+    /// The first epoch, which identifies the arena; 0 before the first mark.
     arena: Cell<u64>,
     epoch: Cell<u64>,
-    /// How many there are.
+    /// Number of valid marks.
     count: Cell<usize>,
-    /// From which index on marks up to which epoch mean nothing; both rise.
-    passed: RefCell<List<(usize, u64), 2>>,
+    /// Pairs of an index and an epoch, both increasing: marks from that index on, up to that epoch, are invalid.
+    invalidated: RefCell<InlineVec<(usize, u64), 2>>,
 }
 
-/// A number that was never given before.
+/// Returns an epoch that no arena has had.
 fn fresh_epoch() -> u64 {
     static EPOCHS: AtomicU64 = AtomicU64::new(1);
     EPOCHS.fetch_add(1, Relaxed)
@@ -62,12 +39,12 @@ fn fresh_epoch() -> u64 {
 impl Marks {
     pub(super) const fn new() -> Self {
         let (arena, epoch, count) = (Cell::new(0), Cell::new(0), Cell::new(0));
-        Self { arena, epoch, count, passed: RefCell::new(List::new()) }
+        Self { arena, epoch, count, invalidated: RefCell::new(InlineVec::new()) }
     }
 
-    /// A mark for `at`.
+    /// Makes a mark for a position.
     #[inline]
-    pub(super) fn put(&self, at: Position) -> Mark {
+    pub(super) fn add(&self, at: Position) -> Mark {
         if self.epoch.get() == 0 {
             self.begin();
         }
@@ -82,57 +59,57 @@ impl Marks {
         self.epoch.set(self.arena.get());
     }
 
-    /// The position of a mark. It means nothing from now on, and neither do those that were made later.
+    /// Returns the position of a mark, and invalidates it and all later marks.
     #[inline]
     pub(super) fn take(&self, mark: &Mark) -> Result<Position, MarkError> {
         if mark.epoch != self.epoch.get() || mark.index + 1 != self.count.get() {
-            self.pass(mark.arena, mark.epoch, mark.index)?; // in pieces, which may stay in registers
+            self.skip_to(mark.arena, mark.epoch, mark.index)?; // by field, so that they stay in registers
         }
         self.count.set(mark.index);
         Ok(mark.at)
     }
 
-    /// Notes that a mark is not the latest, if it still means something.
+    /// Checks a mark that is not the latest, and invalidates the later ones.
     #[cold]
-    fn pass(&self, arena: u64, epoch: u64, index: usize) -> Result<(), MarkError> {
+    fn skip_to(&self, arena: u64, epoch: u64, index: usize) -> Result<(), MarkError> {
         if arena != self.arena.get() {
             return Err(MarkError::OtherArena);
         }
-        let gone = |&(from, last): &(usize, u64)| from <= index && epoch <= last;
-        if index >= self.count.get() || self.passed.borrow().iter().any(gone) {
+        let invalid = |&(from, last): &(usize, u64)| from <= index && epoch <= last;
+        if index >= self.count.get() || self.invalidated.borrow().iter().any(invalid) {
             return Err(MarkError::WrongOrder);
         }
         if index + 1 < self.count.get() {
-            self.forget(index);
+            self.invalidate(index);
         }
         Ok(())
     }
 
-    /// Marks from `index` on mean nothing any more.
+    /// Invalidates the marks from `index` on.
     #[cold]
-    fn forget(&self, index: usize) {
-        let passed = &mut *self.passed.borrow_mut();
-        passed.retain(|&(other, _)| other < index);
-        let last = passed.len();
-        if passed.reserve(0).is_ok() {
-            passed.insert(last, (index, self.epoch.get()));
+    fn invalidate(&self, index: usize) {
+        let invalidated = &mut *self.invalidated.borrow_mut();
+        invalidated.retain(|&(other, _)| other < index);
+        let last = invalidated.len();
+        if invalidated.reserve(0).is_ok() {
+            invalidated.insert(last, (index, self.epoch.get()));
         } else {
-            // No memory to tell which: none means anything, and what they would free stays until the next reset.
-            passed.retain(|_| false);
-            passed.insert(0, (0, self.epoch.get()));
+            // Out of memory: invalidates all marks. What they would free is freed by the next reset.
+            invalidated.retain(|_| false);
+            invalidated.insert(0, (0, self.epoch.get()));
         }
         self.epoch.set(fresh_epoch());
     }
 
-    /// Forgets all.
+    /// Invalidates all marks.
     #[inline]
     pub(super) fn clear(&self) {
         if self.count.replace(0) > 0 {
-            self.forget(0);
+            self.invalidate(0);
         }
     }
 
-    /// Whether there is nowhere to go back to.
+    /// Returns whether there are no valid marks.
     pub(super) fn is_empty(&self) -> bool {
         self.count.get() == 0
     }

@@ -1,10 +1,10 @@
 //! Scratch memory for Rust: allocating moves a pointer, and leaving a scope moves it back.
 //!
-//! In exchange nothing is freed by itself, and what is allocated in an [`Arena`] is never dropped. The borrow checker
-//! keeps scopes safe, so nothing is counted and nothing can dangle:
+//! Blocks are not freed one by one, and values in an [`Arena`] are never dropped. The borrow checker keeps scopes safe, so
+//! nothing is counted and nothing can dangle:
 //!
 //! ```
-//! use firsttouch::arena::{Arena, Error};
+//! use firsttouch::arena::{Arena, ArenaError};
 //!
 //! let mut arena = Arena::new();
 //! let sum = arena.scope(|s| {
@@ -12,57 +12,52 @@
 //!     s.scope(|inner| {
 //!         let squares = inner.alloc_slice_with(1000, |i| (i * i) as f64)?;
 //!         kept.copy_from_slice(squares);
-//!         Ok::<_, Error>(())
-//!     })?; // the squares' memory is free again
-//!     Ok::<_, Error>(kept.iter().sum::<f64>())
+//!         Ok::<_, ArenaError>(())
+//!     })?; // the memory of the squares is free again
+//!     Ok::<_, ArenaError>(kept.iter().sum::<f64>())
 //! })?;
 //! assert_eq!(sum, 332_833_500.0);
-//! # Ok::<(), Error>(())
+//! # Ok::<(), ArenaError>(())
 //! ```
 //!
-//! | to allocate | what it gives |
+//! | method | allocates |
 //! |---|---|
-//! | `alloc(value)` | the value, moved there |
+//! | `alloc(value)` | a value, moved into the arena |
 //! | `alloc_slice::<T>(n)` | `n` zeros |
 //! | `alloc_slice_with(n, f)` | `f(0)`, `f(1)`, ... |
-//! | `alloc_slice_copy(&slice)` | a copy |
-//! | `alloc_uninit::<T>(n)` | `n` places that are not written yet |
-//! | `alloc_aligned::<T>(n, align)` | the same at a multiple of `align` bytes |
-//! | `alloc_layout(layout)` | plain memory |
+//! | `alloc_slice_copy(&slice)` | a copy of a slice |
+//! | `alloc_uninit::<T>(n)` | `n` uninitialized values |
+//! | `alloc_aligned::<T>(n, align)` | `n` uninitialized values at a multiple of `align` bytes |
+//! | `alloc_layout(layout)` | uninitialized memory of a layout |
 //!
-//! All are methods of [`Arena`], where they live until the next rewind or reset, and of [`Scope`], where they live until
-//! its end. Each says why when there is no memory; none panics.
+//! All of them are methods of [`Arena`], where the memory lives until the next rewind or reset, and of [`Scope`], where it
+//! lives until the end of the scope. They return an error if there is no memory; none panics.
 //!
-//! An arena grows by chunks that double up to a bound, from any [`Allocator`](crate::Allocator); a fixed one has the
-//! memory that it was given and refuses more. Arrays that may outlive their scope need memory that is counted: see
+//! An arena grows by chunks of doubling size, up to a limit, from any [`Allocator`](crate::Allocator). A fixed arena uses
+//! the memory it was given and does not grow. Arrays that may outlive their scope need counted memory: see
 //! [`scratch`](crate::scratch).
 
-#![allow(unsafe_code)] // Safety: references live no longer than what they borrow from, which bars the way back.
-#![allow(clippy::mut_from_ref)] // what is allocated is nobody else's
+#![allow(unsafe_code)] // Safety: references borrow from the arena or the scope, which bars a rewind.
+#![allow(clippy::mut_from_ref)] // each allocation is distinct memory
 
-mod allocating;
-mod back;
+mod alloc_methods;
+#[allow(clippy::module_inception)] // the room is named after its main type
+mod arena;
 mod bump;
 mod chunks;
 mod error;
-mod growing;
-mod holding;
-mod larges;
-mod list;
+mod inline_vec;
 mod marks;
-mod options;
+mod rewind;
 mod scope;
 mod scratch;
-pub mod table;
 mod upstream;
-mod whole;
-mod zeroable;
 
-pub use error::Error;
-pub use marks::{Mark, MarkError};
-pub use options::{BadOptions, Options};
+pub use alloc_methods::Zeroable;
+pub use arena::Arena;
+pub use chunks::ArenaOptions;
+pub use error::{ArenaError, ArenaOptionsError, MarkError, ScratchTableError};
+pub use marks::Mark;
 pub use scope::Scope;
-pub use scratch::Scratch;
+pub use scratch::{Scratch, ScratchTable, TableScratch};
 pub use upstream::Upstream;
-pub use whole::Arena;
-pub use zeroable::Zeroable;

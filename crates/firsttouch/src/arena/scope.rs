@@ -1,15 +1,14 @@
-//! A scope: what is allocated in it is free again at its end.
+//! Scopes, whose memory is free again at their end.
 
-use super::allocating::allocating;
+use super::alloc_methods::{Zeroable, alloc_methods};
 use super::bump::{Bump, Position};
-use super::error::Error;
-use super::zeroable::Zeroable;
+use super::error::ArenaError;
 use std::alloc::Layout;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::slice::from_raw_parts_mut;
 
-/// What [`Arena::scope`](super::Arena::scope) gives. References live to the scope's end, and can't leave it:
+/// A scope of an arena, made by [`Arena::scope`](super::Arena::scope). References into it cannot leave it:
 ///
 /// ```compile_fail,E0521
 /// # use firsttouch::arena::Arena;
@@ -24,8 +23,8 @@ use std::slice::from_raw_parts_mut;
 /// let dangling = arena.scope(|s| s.alloc_slice::<f64>(3).unwrap());
 /// ```
 ///
-/// Inside an inner scope the outer one's references can be used, but nothing can be allocated in it, as that would be
-/// rewound too:
+/// While an inner scope is open, references of the outer scope can be used, but nothing can be allocated in the outer
+/// scope, as it would be rewound with the inner one:
 ///
 /// ```compile_fail,E0502
 /// # use firsttouch::arena::Arena;
@@ -47,7 +46,7 @@ use std::slice::from_raw_parts_mut;
 /// });
 /// ```
 ///
-/// It stays in its thread:
+/// A scope cannot be shared with other threads:
 ///
 /// ```compile_fail,E0277
 /// # use firsttouch::arena::Arena;
@@ -61,72 +60,72 @@ pub struct Scope<'s> {
 }
 
 impl<'s> Scope<'s> {
-    allocating!('s);
+    alloc_methods!('s);
 
-    /// Runs `f` with a scope inside this one.
+    /// Calls `f` with a scope inside this one.
     ///
     /// ```
-    /// # use firsttouch::arena::{Arena, Error};
+    /// # use firsttouch::arena::{Arena, ArenaError};
     /// let mut arena = Arena::new();
     /// arena.scope(|outer| {
     ///     let total = outer.alloc(0)?;
     ///     for n in 0..1000 {
-    ///         // Each turn has the same memory.
-    ///         *total += outer.scope(|s| Ok::<_, Error>(s.alloc_slice_with(n, |i| i)?.iter().sum::<usize>()))?;
+    ///         // Each iteration uses the same memory.
+    ///         *total += outer.scope(|s| Ok::<_, ArenaError>(s.alloc_slice_with(n, |i| i)?.iter().sum::<usize>()))?;
     ///     }
     ///     assert_eq!(*total, 166_167_000);
-    ///     Ok::<_, Error>(())
+    ///     Ok::<_, ArenaError>(())
     /// })?;
-    /// # Ok::<(), Error>(())
+    /// # Ok::<(), ArenaError>(())
     /// ```
     #[inline]
     pub fn scope<R>(&mut self, f: impl for<'i> FnOnce(&mut Scope<'i>) -> R) -> R {
-        // SAFETY: this scope and all that stand before it are borrowed until the end, so nobody goes back further.
-        let end = unsafe { End::new(self.bump) };
-        let result = f(&mut end.scope());
-        end.leave();
+        // SAFETY: this scope and all around it are borrowed until the end, so none of them can be rewound.
+        let guard = unsafe { ScopeGuard::new(self.bump) };
+        let result = f(&mut guard.scope());
+        guard.end();
         result
     }
 }
 
-/// Goes back when a scope ends: by [`End::leave`], or by a panic when it is dropped.
-pub(super) struct End<'s, 'a> {
+/// Rewinds when a scope ends: by [`end`](Self::end), or by a panic when it is dropped.
+pub(super) struct ScopeGuard<'s, 'a> {
     bump: &'s Bump<'a>,
     at: Position,
 }
 
-impl<'s, 'a> End<'s, 'a> {
-    /// Notes where the scope begins.
+impl<'s, 'a> ScopeGuard<'s, 'a> {
+    /// Begins a scope.
     ///
     /// # Safety
-    /// Until it is gone nobody but it, or one that was made later, goes back; what is allocated from now on is reached
-    /// only by way of [`End::scope`].
+    /// Until the guard is gone, only it and later guards rewind, and memory is allocated only through
+    /// [`scope`](Self::scope).
     #[inline(always)]
     pub(super) unsafe fn new(bump: &'s Bump<'a>) -> Self {
         Self { bump, at: bump.position() }
     }
 
-    /// The scope.
+    /// Returns the scope.
     #[inline(always)]
     pub(super) fn scope(&self) -> Scope<'_> {
         Scope { bump: self.bump }
     }
 
-    /// Ends the scope; whether that took more than the pointer.
+    /// Ends the scope; returns whether that took more than moving the pointer.
     #[inline(always)]
-    pub(super) fn leave(self) -> bool {
+    pub(super) fn end(self) -> bool {
         let (bump, at) = (self.bump, self.at);
         std::mem::forget(self);
-        // SAFETY: what was allocated in the scope borrowed from `self`, so no reference to it lives; it is this scope's
-        // turn to go back, as its maker promised (law 8).
+        // SAFETY: what was allocated in the scope borrows from `self`, so no reference to it is left; no earlier
+        // position was rewound to, as promised to `new` (law 8).
         unsafe { bump.rewind(at) }
     }
 }
 
-impl Drop for End<'_, '_> {
+impl Drop for ScopeGuard<'_, '_> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: as in `leave`. By value, so that the guard can stay in registers.
+        // SAFETY: as in `end`. By value, so that the guard can stay in registers.
         unsafe { self.bump.unwind(self.at) };
     }
 }

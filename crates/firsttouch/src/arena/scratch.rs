@@ -1,73 +1,111 @@
-//! What a scratch allocator of one's own must do.
+//! Scratch allocators by other libraries: a Rust trait, and a table of C functions that implements it.
 
-use super::error::Error;
-use super::whole::Arena;
+use super::error::ScratchTableError;
 use crate::allocator::{AllocError, Limit};
-use crate::layout::MAX_ALIGN;
-use std::ptr::NonNull;
+use crate::failure;
+use std::ffi::c_void;
+use std::ptr::{NonNull, with_exposed_provenance};
 
-/// Memory that goes back to a mark. One thread at a time uses it, not always the same one.
+/// An allocator whose memory is freed by rewinding to a mark. It is used by one thread at a time, not always the same.
 ///
 /// # Safety
-/// What is allocated has the size and alignment asked for, overlaps nothing that was allocated since an earlier mark or
-/// before, and stays valid until a rewind to a mark that was made before it, or until the implementation is dropped.
-/// Nothing panics.
+/// A block has the requested size and alignment, overlaps no other block that is still allocated, and stays valid until
+/// the allocator is rewound to a mark made before it, or is dropped. No method panics.
 pub unsafe trait Scratch: Send {
-    /// `size` bytes of any content at a multiple of `align`, a power of two up to 1 GiB. Zero bytes are served as one.
+    /// Allocates `size` bytes, uninitialized, at a multiple of `align`, a power of two up to 1 GiB. Zero bytes are served
+    /// as one.
     ///
     /// # Errors
-    /// What was asked and which limit spoke.
+    /// What was requested and which limit was exceeded.
     fn allocate(&self, size: usize, align: usize) -> Result<NonNull<u8>, AllocError>;
 
-    /// How far the memory is used, as a number that [`Scratch::rewind`] knows.
+    /// Returns the current position, as a number that [`rewind`](Self::rewind) understands.
     fn mark(&self) -> u64;
 
-    /// Goes back to a mark; those that were made later mean nothing any more, and neither does this one.
+    /// Rewinds to a mark, which invalidates it and all later marks.
     ///
     /// # Safety
-    /// The mark was made here, and neither it nor an earlier one was rewound to since; nothing uses what was allocated
-    /// since.
+    /// The mark was made by this allocator and is valid; what was allocated since is not used afterwards.
     unsafe fn rewind(&self, mark: u64);
 }
 
-/// What stands for a mark where there was no memory to note it: a rewind to it frees nothing.
-const NO_MARK: u64 = u64::MAX;
+/// A scratch allocator as a table of C functions, which a library in any language can pass by address. The functions must
+/// keep the promises of [`Scratch`], and must not unwind.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ScratchTable {
+    /// The first argument of each function.
+    pub context: *mut c_void,
+    /// `allocate(context, size, align)`; returns null if there is no memory.
+    pub allocate: unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut u8,
+    /// `mark(context)`.
+    pub mark: unsafe extern "C" fn(*mut c_void) -> u64,
+    /// `rewind(context, mark)`.
+    pub rewind: unsafe extern "C" fn(*mut c_void, u64),
+}
 
-// SAFETY: blocks are cut off a pointer that only a rewind moves back, to a position that a mark noted.
-unsafe impl Scratch for Arena<'_> {
-    #[inline]
+// SAFETY: the author of a table promises that any thread may call its functions, one at a time.
+unsafe impl Send for ScratchTable {}
+// SAFETY: it is only read; the functions are called through `TableScratch`, which is not `Sync`.
+unsafe impl Sync for ScratchTable {}
+
+/// The allocator described by a [`ScratchTable`].
+pub struct TableScratch(ScratchTable);
+
+impl TableScratch {
+    /// Creates an allocator that calls the functions of `table`.
+    ///
+    /// # Safety
+    /// The functions keep the promises of [`Scratch`], may be called from any thread, one at a time, and stay callable as
+    /// long as the allocator lives.
+    pub unsafe fn new(table: ScratchTable) -> Self {
+        Self(table)
+    }
+
+    /// Creates an allocator from a copy of the table at `address`.
+    ///
+    /// # Errors
+    /// If the address is null or not aligned, or a function is null.
+    ///
+    /// # Safety
+    /// If the address is not null, four pointers can be read there; the rest as for [`new`](Self::new).
+    pub unsafe fn from_address(address: usize) -> Result<Self, ScratchTableError> {
+        if address == 0 || !address.is_multiple_of(align_of::<ScratchTable>()) {
+            return Err(ScratchTableError::Address(address));
+        }
+        // Read as words first, since a Rust function pointer must not be null.
+        let words = with_exposed_provenance::<[usize; 4]>(address);
+        // SAFETY: four words can be read there (caller).
+        let [_, allocate, mark, rewind] = unsafe { words.read() };
+        for (word, name) in [(allocate, "allocate"), (mark, "mark"), (rewind, "rewind")] {
+            if word == 0 {
+                return Err(ScratchTableError::Function(name));
+            }
+        }
+        // SAFETY: it is a table (caller), and none of its functions is null.
+        Ok(Self(unsafe { words.cast::<ScratchTable>().read() }))
+    }
+}
+
+// SAFETY: the author of the table promised that its functions keep the promises; the alignment is checked besides.
+unsafe impl Scratch for TableScratch {
     fn allocate(&self, size: usize, align: usize) -> Result<NonNull<u8>, AllocError> {
-        let size = size.max(1);
-        if !align.is_power_of_two() || align > MAX_ALIGN {
-            return Err(AllocError::new(size, Limit::Size));
-        }
-        if let Some(address) = self.bump.bump(size, align) {
-            return Ok(address);
-        }
-        self.bump.grow(size, align, false).map(|block| block.address).map_err(|error| match error {
-            Error::Memory(error) => error,
-            Error::Layout(_) => AllocError::new(size, Limit::Size), // the alignment was checked
+        // SAFETY: the promise given to `new`.
+        let address = NonNull::new(unsafe { (self.0.allocate)(self.0.context, size.max(1), align) });
+        address.filter(|address| address.as_ptr().addr() & (align - 1) == 0).ok_or_else(|| {
+            let error = AllocError::new(size, Limit::Upstream);
+            failure::remember(error);
+            error
         })
     }
 
     fn mark(&self) -> u64 {
-        let mut numbered = self.numbered.borrow_mut();
-        if numbered.try_reserve(1).is_err() {
-            return NO_MARK;
-        }
-        numbered.push(Arena::mark(self));
-        numbered.len() as u64 - 1
+        // SAFETY: as above.
+        unsafe { (self.0.mark)(self.0.context) }
     }
 
     unsafe fn rewind(&self, mark: u64) {
-        let mut numbered = self.numbered.borrow_mut();
-        if let Ok(index) = usize::try_from(mark)
-            && index < numbered.len()
-        {
-            // SAFETY: no scope is open, as it would borrow the arena; the rest is the caller's promise.
-            let gone = unsafe { self.go_back(&numbered[index]) };
-            debug_assert_eq!(gone, Ok(()), "marks are rewound to in their order");
-            numbered.truncate(index);
-        }
+        // SAFETY: as above, and the caller's promise.
+        unsafe { (self.0.rewind)(self.0.context, mark) }
     }
 }

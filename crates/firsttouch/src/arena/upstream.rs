@@ -1,20 +1,20 @@
-//! Where an arena's chunks come from.
+//! The allocator that an arena gets its memory from.
 
 use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// What the allocator gives that chunks are taken from.
+/// The allocator that an arena gets its memory from.
 #[derive(Clone, Default)]
 pub enum Upstream<'a> {
-    /// The C library's `malloc`, called directly: the source `malloc()` takes 20 ns more, because it aligns its blocks
-    /// to 64 bytes and is told no size when they come back.
+    /// The C library's `malloc`, called directly. The allocator `malloc()` takes 20 ns more, because it aligns blocks to
+    /// 64 bytes and frees them without knowing their size.
     #[default]
     System,
-    /// An allocator that lives as long as anybody needs it.
+    /// A shared allocator.
     Shared(Arc<dyn Allocator>),
-    /// An allocator that lives as long as the arena.
+    /// A borrowed allocator, which outlives the arena.
     Borrowed(&'a dyn Allocator),
 }
 
@@ -43,15 +43,15 @@ impl<'a, A: Allocator> From<&'a A> for Upstream<'a> {
 }
 
 impl Upstream<'_> {
-    /// Takes a block of `size` bytes, not zero, at a multiple of `align`.
+    /// Allocates a block of `size` bytes, which is not zero, at a multiple of `align`.
     #[inline]
-    pub(super) fn take(&self, size: usize, align: usize, zeroed: bool) -> Result<Block, AllocError> {
+    pub(super) fn allocate(&self, size: usize, align: usize, zeroed: bool) -> Result<Block, AllocError> {
         let refused = AllocError::new(size, Limit::Upstream);
         let request = Request::bytes(size).with_zeroed(zeroed).aligned(align).map_err(|_| refused)?;
         match self {
             Self::System => {
                 let layout = Layout::from_size_align(size, align).map_err(|_| refused)?;
-                // SAFETY: the layout is not of zero bytes (caller).
+                // SAFETY: the size is not zero (caller).
                 let address = unsafe { if zeroed { System.alloc_zeroed(layout) } else { System.alloc(layout) } };
                 Ok(Block { address: NonNull::new(address).ok_or(refused)?, size, zeroed })
             }
@@ -60,13 +60,13 @@ impl Upstream<'_> {
         }
     }
 
-    /// Gives a block back.
+    /// Deallocates a block.
     ///
     /// # Safety
-    /// It came from here, for that size and alignment, and lives; nothing uses it any more.
+    /// The block was allocated here with this size and alignment, is live, and is not used afterwards.
     #[inline]
-    pub(super) unsafe fn give(&self, address: NonNull<u8>, size: usize, align: usize) {
-        // SAFETY: the caller's promise; a block was taken with this layout, so it is one.
+    pub(super) unsafe fn deallocate(&self, address: NonNull<u8>, size: usize, align: usize) {
+        // SAFETY: the caller's promise; the layout is valid, as it was checked on allocation.
         unsafe {
             match self {
                 Self::System => System.dealloc(address.as_ptr(), Layout::from_size_align_unchecked(size, align)),

@@ -1,35 +1,35 @@
-//! Axes of arrays: where slabs end, and which array the next block of this thread is for, where somebody says so.
+//! The axes of arrays: the boundaries of slabs, and the axis of the array that this thread is about to allocate.
 //!
-//! Allocators know bytes. A constructor that knows shape and order states them for as long as it runs.
+//! An allocator knows only bytes. A constructor, which knows shape and order, announces the axis while it runs.
 
 use std::cell::Cell;
 
-/// Where in an array an axis runs: bytes from one item to the next, and items.
+/// An axis of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis {
-    /// Bytes.
+    /// Bytes from one item to the next.
     pub stride: usize,
-    /// Items.
+    /// Number of items.
     pub items: usize,
 }
 
 impl Axis {
-    /// The axis of an array of bytes.
+    /// Returns the axis of an array of bytes.
     pub fn of_bytes(size: usize) -> Self {
         Self { stride: 1, items: size }
     }
 
-    /// Which of `count` slabs the byte at `offset` lies in.
+    /// Returns the slab, of `count`, that contains the byte at `offset`.
     pub fn slab(&self, offset: usize, count: usize) -> usize {
         let item = offset / self.stride.max(1) % self.items.max(1);
         item * count / self.items.max(1)
     }
 
-    /// The first byte after `offset` that may lie in another slab.
+    /// Returns the offset of the first byte after `offset` that may be in another slab.
     pub fn edge(&self, offset: usize, count: usize) -> usize {
         let (stride, items) = (self.stride.max(1), self.items.max(1));
         let first = offset - offset % (stride * items);
-        // The items of a slab are those from at * items / count on, rounded up.
+        // A slab begins at item at * items / count, rounded up.
         let next = ((self.slab(offset, count) + 1) * items).div_ceil(count.max(1));
         first + next.min(items) * stride
     }
@@ -39,13 +39,12 @@ thread_local! {
     static EXPECTED: Cell<Option<(usize, Axis)>> = const { Cell::new(None) };
 }
 
-/// Says that blocks of `size` bytes that this thread asks for from now on are for arrays with this axis; or that nobody
-/// knows any more.
+/// Announces that this thread will request blocks of the given size for arrays with this axis; `None` ends that.
 pub fn expect(next: Option<(usize, Axis)>) {
-    let _ = EXPECTED.try_with(|cell| cell.set(next)); // a thread at its end makes no arrays
+    let _ = EXPECTED.try_with(|cell| cell.set(next)); // a thread that is exiting creates no arrays
 }
 
-/// The axis of the array that a block of `size` bytes is for.
+/// Returns the axis announced for a block of `size` bytes.
 pub fn expected(size: usize) -> Option<Axis> {
     let (bytes, axis) = EXPECTED.try_with(Cell::get).ok().flatten()?;
     (bytes == size).then_some(axis)
@@ -56,7 +55,7 @@ mod tests {
     use super::{Axis, expect, expected};
 
     #[test]
-    fn slabs_have_equal_shares_and_edges_lie_between_them() {
+    fn slabs_have_equal_shares() {
         for (stride, items, count) in [(8, 10, 3), (24, 7, 2), (1, 4096, 4), (800, 2, 4), (64, 1, 3)] {
             let (axis, size) = (Axis { stride, items }, stride * items * 3);
             for offset in 0..size {
@@ -71,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn only_blocks_of_the_stated_size_have_the_axis() {
+    fn only_blocks_of_the_announced_size_have_the_axis() {
         let axis = Axis { stride: 8, items: 4 };
         expect(Some((320, axis)));
         assert_eq!((expected(320), expected(321)), (Some(axis), None));

@@ -1,40 +1,40 @@
-//! Homes: the nodes whose memory is nearest to a processor, on machines with several.
+//! Homes: the nodes whose memory is local to a processor, on machines with several nodes.
 //!
-//! A node with memory is a home. Processors of a node without have the nearest that has some; where several are equally
-//! near, these are one home together, as only the kernel knows which it takes. Nodes without processors are nobody's home.
+//! A node with memory and processors is a home. The home of a processor on a node without memory is the nearest node with
+//! memory; if several are equally near they form one home, as only the kernel knows which of them it uses.
 
 use crate::numa::topology::{Node, Topology};
 use crate::os::{self, Errno, Nodes, Pretence};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// Shards of all homes together.
+/// The number of shards of all homes together.
 const SHARDS: usize = 64;
 const UNKNOWN: u32 = u32::MAX;
 
-/// Where a processor is.
+/// The home and the shard of a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub home: u8,
-    /// Of the pool's shards, each of which serves one home.
+    /// One of the shards of the pool; each serves one home.
     pub shard: usize,
 }
 
-/// See the module.
+/// The homes of the machine.
 pub(crate) struct Homes {
     nodes: Vec<Nodes>,
     /// The nodes of all homes.
     all: Nodes,
     shards_each: usize,
-    /// The place of each processor in 16 bits each, the home above; those offline are not known yet.
+    /// The place of each processor: the home in the upper 16 bits, the shard in the lower. Unknown for offline processors.
     places: Box<[AtomicU32]>,
-    /// Whether pages that nobody advised may be huge, and so reach into memory that was not handed out.
+    /// Whether pages may be huge without advice, so that they reach into memory that was not allocated.
     huge_everywhere: bool,
     pretence: Option<Pretence>,
 }
 
 impl Homes {
-    /// The machine's; nothing where all its memory is equally near, or the kernel does not tell.
+    /// Returns the homes of the machine; `None` if it has only one, or the kernel does not tell.
     pub(crate) fn of_the_machine() -> Option<&'static Self> {
         static HOMES: OnceLock<Option<Homes>> = OnceLock::new();
         if let Some(pretence) = os::pretence() {
@@ -80,7 +80,7 @@ impl Homes {
         }
     }
 
-    /// Enters the processors that the machine has now.
+    /// Records the places of the processors that are online now.
     fn learn(&self, machine: &Topology) {
         for node in &machine.nodes {
             let near = nearest(machine, &self.all, node);
@@ -92,21 +92,22 @@ impl Homes {
         }
     }
 
-    /// The place of the processor that runs this thread.
+    /// Returns the place of the processor that runs this thread.
     #[inline]
     pub(crate) fn here(&self) -> Place {
-        let processor = if self.pretence.is_some() { os::pretended_processor() } else { os::current_processor() };
+        let pretended = self.pretence.and_then(|_| os::pretended_processor());
+        let processor = pretended.unwrap_or_else(os::current_processor);
         match self.places.get(processor).map_or(UNKNOWN, |place| place.load(Relaxed)) {
             UNKNOWN => Place { home: 0, shard: 0 },
             place => Place { home: (place >> 16) as u8, shard: (place & 0xffff) as usize },
         }
     }
 
-    /// The same, after a look where a processor is that was offline before.
+    /// Returns the same, after determining the place of a processor that was offline before.
     pub(crate) fn look_here(&self) -> Place {
         let processor = os::current_processor();
         if self.places.get(processor).is_some_and(|place| place.load(Relaxed) == UNKNOWN) {
-            self.put(processor, 0, 0); // for good, where the kernel does not tell
+            self.put(processor, 0, 0); // stays so if the kernel does not tell
             self.learn(&Topology::read());
         }
         self.here()
@@ -120,26 +121,26 @@ impl Homes {
         self.nodes.len() * self.shards_each
     }
 
-    /// The home that a shard serves.
+    /// Returns the home that a shard serves.
     pub(crate) fn of_shard(&self, shard: usize) -> u8 {
         (shard / self.shards_each) as u8
     }
 
-    /// Whether pages of memory that was not handed out may be there, as a neighbour's huge page reaches into it.
+    /// Returns whether pages of unallocated memory may be present because a neighbour's huge page reaches into it.
     pub(crate) fn may_reach(&self, huge: bool) -> bool {
         huge || self.huge_everywhere
     }
 
-    /// Whether a page on `node` is away from `home`. Where no home is, as on nodes that came online later, it is not.
+    /// Returns whether `node` is the home of others, and not part of `home`. Nodes that came online later are no home.
     pub(crate) fn is_away(&self, home: u8, node: i32) -> bool {
         let node = usize::try_from(node).unwrap_or(usize::MAX);
         self.all.contains(node) && !self.nodes[usize::from(home)].contains(node)
     }
 
-    /// Whether what this thread touches at `home` comes from there: no other policy was chosen for it.
+    /// Returns whether the policy of this thread takes memory touched at `home` from there.
     ///
     /// # Errors
-    /// Where the system does not tell.
+    /// If the system does not tell.
     pub(crate) fn policy_leads(&self, home: u8) -> Result<bool, Errno> {
         if self.pretence.is_some() {
             return Ok(true);
@@ -147,7 +148,7 @@ impl Homes {
         Ok(os::thread_policy()?.leads_to(&self.nodes[usize::from(home)]))
     }
 
-    /// Whether `bytes` more could come from `home`: the thread's cpuset has it, and it has some left.
+    /// Returns whether `home` is in the cpuset of this thread and has `bytes` of free memory.
     pub(crate) fn has_room(&self, home: u8, bytes: usize) -> bool {
         if self.pretence.is_some() {
             return true;
@@ -157,7 +158,7 @@ impl Homes {
         allowed.iter().any(|node| os::free_memory_of(node).is_none_or(|(free, kept)| free > kept + bytes))
     }
 
-    /// [`os::nodes_of`], or what is pretended of pages that are there.
+    /// Queries the nodes of pages as [`os::nodes_of`] does, or simulates them.
     pub(crate) fn nodes_of(&self, pages: &[usize], nodes: &mut [i32]) -> Result<(), Errno> {
         os::nodes_of(pages, nodes)?;
         if let Some(pretence) = self.pretence {
@@ -168,7 +169,7 @@ impl Homes {
     }
 }
 
-/// The nodes of `may` that are nearest to one.
+/// Returns the nodes among `may` that are nearest to a node.
 fn nearest(machine: &Topology, may: &Nodes, node: &Node) -> Nodes {
     if may.contains(node.number) {
         return Nodes::one(node.number);

@@ -1,6 +1,6 @@
-//! Machines with several memory nodes: topology, policies, and which node is local to a processor.
+//! Machines with several NUMA nodes: topology, policies, and the nodes local to a processor.
 
-#![allow(unsafe_code)] // Safety: policies are set on ranges that their callers own.
+#![allow(unsafe_code)] // Safety: policies are set on ranges that belong to the callers.
 
 pub mod axis;
 pub(crate) mod homes;

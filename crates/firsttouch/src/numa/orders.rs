@@ -1,26 +1,26 @@
-//! What the kernel is told of nodes.
+//! A policy as it is applied to a range: the instructions for the kernel.
 
 use crate::numa::axis::Axis;
 use crate::os::{Mode, Nodes};
 
-/// See the module.
+/// A policy within the limits of the cpuset and the outer policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Orders {
     /// How nodes are chosen.
     pub mode: Mode,
-    /// Among which.
+    /// The nodes to choose from.
     pub nodes: Nodes,
-    /// Whether each node has one slab, in the order of their numbers.
+    /// Whether each node gets one slab, in the order of their numbers.
     pub slabs: bool,
-    /// The axis that slabs follow; the bytes of the range, where there is none.
+    /// The axis along which slabs are cut; `None` for the bytes of the range.
     pub axis: Option<Axis>,
-    /// Whether more nodes were asked for.
+    /// Whether more nodes were requested.
     pub clipped: bool,
 }
 
 impl Orders {
-    /// The ranges of `size` bytes and the nodes of each; every one but the last ends at a multiple of `page`. A page
-    /// lies where its first byte belongs.
+    /// Splits `size` bytes into ranges (offset, length, nodes). All but the last end at a multiple of `page`; a page belongs
+    /// to the slab of its first byte.
     pub fn ranges(&self, size: usize, page: usize) -> Vec<(usize, usize, Nodes)> {
         if !self.slabs {
             return vec![(0, size, self.nodes)];
@@ -39,7 +39,7 @@ impl Orders {
         ranges
     }
 
-    /// The one node that the page at `offset` of an array of `size` bytes belongs on; nothing where any will do.
+    /// Returns the node of the page at `offset` of an array of `size` bytes, if the policy prescribes one.
     pub fn target(&self, offset: usize, size: usize) -> Option<usize> {
         let offset = offset.min(size.saturating_sub(1));
         let axis = self.axis.unwrap_or(Axis::of_bytes(size));

@@ -1,46 +1,46 @@
-//! NUMA policies: which nodes an array's pages come from, by the names that `numactl` uses, and how that fits into what
-//! was decided outside.
+//! NUMA policies: the nodes that the pages of an array come from, under the names that `numactl` uses, and their
+//! restriction by the cpuset and the policy of the thread.
 
 pub use crate::numa::orders::Orders;
 use crate::numa::topology::Topology;
 use crate::os::{self, Mode, Nodes};
-use crate::pages::receipt::Reason;
+use crate::reason::Reason;
 use std::fmt;
 
-/// Nodes that are meant.
+/// The nodes of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// All that have memory and may be used.
+    /// All nodes with memory that may be used.
     All,
-    /// These.
+    /// The given nodes.
     These(Nodes),
 }
 
-/// See the module.
+/// A NUMA policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// From these nodes and no others.
+    /// Only from these nodes.
     Bind(Which),
-    /// From this node, from others where it has none left.
+    /// From this node, and from others when it is full.
     Preferred(usize),
-    /// Page by page over these nodes.
+    /// From these nodes in turn, page by page.
     Interleave(Which),
     /// From the node of the processor that touches a page first.
     Local,
-    /// In equal slabs along an axis, one for each node, as a static loop's first touch would place them. Negative axes
-    /// count from the last.
+    /// In equal slabs along an axis, one for each node, as the first touch of a loop with a static schedule would place
+    /// them. Negative axes count from the last.
     Blocked(isize),
 }
 
 impl Policy {
-    /// The policy that `text` spells: a node's number, `bind:0-1`, `preferred:1`, `interleave:all`, `local`, `blocked:0`.
+    /// Parses a policy: a node number, `bind:0-1`, `preferred:1`, `interleave:all`, `local`, or `blocked:0`.
     ///
     /// # Errors
-    /// A message that shows what was given and what is accepted.
+    /// A message that quotes the text and lists what is accepted.
     pub fn parse(text: &str) -> Result<Self, String> {
         let refused = |why: &str| {
             format!(
-                "{text:?} is no NUMA policy{why}: give a node's number, like 1, or \"bind:0-1\", \"preferred:1\", \
+                "{text:?} is not a NUMA policy{why}: give a node number, like 1, or \"bind:0-1\", \"preferred:1\", \
                  \"interleave:all\", \"local\" or \"blocked:0\" (slabs along axis 0)"
             )
         };
@@ -52,7 +52,7 @@ impl Policy {
             Some(list) => Nodes::parse(list)
                 .filter(|nodes| !nodes.is_empty())
                 .map(Which::These)
-                .ok_or_else(|| refused(&format!(" ({list:?} is no list of nodes, like 0-1 or 0,2)"))),
+                .ok_or_else(|| refused(&format!(" ({list:?} is not a list of nodes, like 0-1 or 0,2)"))),
         };
         let node = || {
             let digits = rest.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
@@ -74,10 +74,10 @@ impl Policy {
         }
     }
 
-    /// Whether the machine has what is named.
+    /// Checks that the machine has the nodes of the policy.
     ///
     /// # Errors
-    /// A message that names the node and the nodes that there are.
+    /// A message that names the missing node and the existing ones.
     pub fn check(&self, machine: &Topology) -> Result<(), String> {
         let named = match self {
             Self::Bind(Which::These(nodes)) | Self::Interleave(Which::These(nodes)) => *nodes,
@@ -88,10 +88,10 @@ impl Policy {
         named.iter().find_map(|node| machine.lacks(node)).map_or(Ok(()), Err)
     }
 
-    /// What to tell the kernel, where `outer` decides what may be had.
+    /// Restricts the policy to what `outer` allows.
     ///
     /// # Errors
-    /// Why nothing of it may be had.
+    /// The reason, if nothing of it is allowed.
     pub fn within(&self, outer: &Outer) -> Result<Orders, Reason> {
         let may = outer.nodes();
         let of = |which: &Which| match which {
@@ -104,10 +104,10 @@ impl Policy {
         let (mode, (nodes, clipped)) = match self {
             Self::Bind(which) => (Mode::Bind, of(which)?),
             Self::Interleave(which) => (Mode::Interleave, of(which)?),
-            // Inside a set of nodes the kernel takes the nearest first; the policy itself would go beyond.
+            // With `bind`, the kernel prefers the nearest node of the set; `local` would go beyond the set.
             Self::Local if outer.bounds.is_some() => (Mode::Bind, (may, false)),
             Self::Local => (Mode::Local, (may, false)),
-            // Where the node has none left the kernel would go beyond what was decided outside.
+            // When the node is full, the kernel would go beyond the outer policy.
             Self::Preferred(_) if outer.bounds.is_some() => return Err(Reason::OuterPolicy),
             Self::Preferred(node) => (Mode::Preferred, of(&Which::These(Nodes::one(*node)))?),
             Self::Blocked(_) => (Mode::Bind, (may, false)),
@@ -137,19 +137,20 @@ impl fmt::Display for Which {
     }
 }
 
-/// What was decided outside: the cpuset, and the thread's policy (numactl, Slurm), where it keeps to a set of nodes.
+/// The restrictions from outside: the cpuset, and the policy of the thread (set by numactl or Slurm) if it names a set of
+/// nodes.
 #[derive(Clone, Copy, Debug)]
 pub struct Outer {
-    /// Nodes with memory.
+    /// The nodes with memory.
     pub with_memory: Nodes,
-    /// Nodes that the cpuset leaves.
+    /// The nodes that the cpuset allows.
     pub allowed: Nodes,
-    /// Nodes that the thread's policy keeps to.
+    /// The nodes that the policy of the thread is restricted to.
     pub bounds: Option<Nodes>,
 }
 
 impl Outer {
-    /// As it is for this thread now.
+    /// Returns the current restrictions of this thread.
     pub fn now(with_memory: Nodes) -> Self {
         Self {
             with_memory,
@@ -158,13 +159,13 @@ impl Outer {
         }
     }
 
-    /// Nodes that memory may come from.
+    /// Returns the nodes that memory may come from.
     pub fn nodes(&self) -> Nodes {
         let allowed = self.with_memory.and(&self.allowed);
         self.bounds.map_or(allowed, |bounds| allowed.and(&bounds))
     }
 
-    /// Why none of these may be had.
+    /// Returns why none of these nodes may be used.
     pub fn reason(&self, nodes: &Nodes) -> Reason {
         if nodes.and(&self.allowed).is_empty() { Reason::Cpuset } else { Reason::OuterPolicy }
     }

@@ -1,7 +1,7 @@
 use super::{Orders, Outer, Policy};
 use crate::numa::axis::Axis;
 use crate::os::{Mode, Nodes};
-use crate::pages::receipt::Reason;
+use crate::reason::Reason;
 
 fn nodes(text: &str) -> Nodes {
     Nodes::parse(text).unwrap()
@@ -16,7 +16,7 @@ fn orders(text: &str, outer: &Outer) -> Result<Orders, Reason> {
 }
 
 #[test]
-fn policies_are_read_and_written_alike() {
+fn policies_round_trip() {
     for text in
         ["bind:0-1", "bind:all", "preferred:1", "interleave:all", "interleave:0,2", "local", "blocked:0", "blocked:-1"]
     {
@@ -27,7 +27,7 @@ fn policies_are_read_and_written_alike() {
 }
 
 #[test]
-fn what_is_no_policy_is_refused_with_what_is() {
+fn invalid_policies_are_rejected() {
     for text in [
         "",
         "bnid:0",
@@ -57,7 +57,7 @@ fn what_is_no_policy_is_refused_with_what_is() {
 }
 
 #[test]
-fn what_was_decided_outside_is_never_widened() {
+fn outer_restrictions_are_never_widened() {
     let free = outer("0-3", None);
     assert_eq!(orders("bind:1-2", &free).unwrap().nodes, nodes("1-2"));
     assert_eq!(orders("interleave:all", &free).unwrap().nodes, nodes("0-3"));

@@ -1,20 +1,20 @@
-//! The calling thread on one node: its processors and, where nothing else was decided outside, its memory.
+//! Runs the calling thread on one node: on its processors and, unless a policy was set from outside, with its memory.
 
 use crate::numa::topology::Topology;
 use crate::os::{self, Nodes, Processors, ThreadPolicy};
-use crate::pages::receipt::Reason;
+use crate::reason::Reason;
 
-/// What was in force before.
+/// The affinity and the policy to restore.
 #[derive(Clone, Copy, Debug)]
 pub struct Before {
     processors: Processors,
     policy: Option<ThreadPolicy>,
 }
 
-/// Sends this thread to `node`; what was before, and why its memory policy stays, where it does.
+/// Moves this thread to `node`. Returns what [`leave`] restores and, if the memory policy was left unchanged, the reason.
 ///
 /// # Errors
-/// A message, where there is no such node, where it has no processors, or where none of them may be used.
+/// A message, if the node does not exist, has no processors, or none that this thread may use.
 pub fn enter(node: usize) -> Result<(Before, Option<Reason>), String> {
     let machine = Topology::read();
     let Some(found) = machine.node(node) else { return Err(machine.lacks(node).unwrap_or_default()) };
@@ -34,7 +34,7 @@ pub fn enter(node: usize) -> Result<(Before, Option<Reason>), String> {
     Ok((Before { processors, policy }, why_not))
 }
 
-/// The policy that was before, if another is in force now; else why not.
+/// Sets the policy, and returns the previous one, or why it was left unchanged.
 fn prefer(node: usize, machine: &Topology) -> (Option<ThreadPolicy>, Option<Reason>) {
     let policy = match os::thread_policy() {
         Ok(policy) if policy.bounds().is_some() => return (None, Some(Reason::OuterPolicy)),
@@ -55,7 +55,7 @@ fn prefer(node: usize, machine: &Topology) -> (Option<ThreadPolicy>, Option<Reas
 
 /// Ends [`enter`], in the same thread.
 pub fn leave(before: &Before) {
-    let _ = os::run_on_processors(&before.processors); // a cpuset that has shrunk meanwhile keeps the thread where it is
+    let _ = os::run_on_processors(&before.processors); // if the cpuset has shrunk meanwhile, the thread stays where it is
     if let Some(policy) = &before.policy {
         let _ = os::restore_policy(policy);
     }

@@ -1,49 +1,49 @@
-//! The machine's NUMA nodes: their processors, memory and distances, as the kernel lists them.
+//! The NUMA nodes of the machine: processors, memory and distances, as the kernel lists them.
 
 use crate::os::{self, Nodes, Processors};
 
-/// Bytes of a node's memory.
+/// The memory of a node in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeMemory {
-    /// All of it.
+    /// Total memory.
     pub total: usize,
-    /// Used by nobody.
+    /// Free memory.
     pub free: usize,
-    /// Free, or held for files and given up by need.
+    /// Free memory, and page cache that can be reclaimed.
     pub available: usize,
 }
 
-/// A node that is online.
+/// An online node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its number.
+    /// The number of the node.
     pub number: usize,
-    /// Its processors; there may be none.
+    /// The processors; may be empty.
     pub processors: Processors,
-    /// Its memory; there may be none.
+    /// The memory, if it has any.
     pub memory: Option<NodeMemory>,
-    /// To every node that is online, in their order; 10 is its own memory.
+    /// The distances to all online nodes, in their order; 10 means local.
     pub distances: Vec<usize>,
 }
 
-/// See the module.
+/// The nodes of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
-    /// Nodes that are online, by number.
+    /// The online nodes, by number.
     pub nodes: Vec<Node>,
-    /// Nodes that could ever be.
+    /// The nodes that may come online.
     pub possible: Nodes,
 }
 
 const FOLDER: &str = "/sys/devices/system/node";
 
 impl Topology {
-    /// As it is now. Where the kernel shows no nodes there is one, with everything.
+    /// Reads the current topology. If the kernel shows no nodes, there is one with everything.
     pub fn read() -> Self {
         Self::read_by(&os::system_file)
     }
 
-    /// The same from files that `read` finds.
+    /// Reads the topology from files returned by `read`.
     pub fn read_by(read: &dyn Fn(&str) -> Option<String>) -> Self {
         let list = |name: &str| Nodes::parse(&read(&format!("{FOLDER}/{name}"))?);
         let Some(online) = list("online").filter(|nodes| !nodes.is_empty()) else { return Self::single(read) };
@@ -73,39 +73,39 @@ impl Topology {
         Self { nodes: vec![node], possible: Nodes::one(0) }
     }
 
-    /// The node of this number, if it is online.
+    /// Returns a node, if it is online.
     pub fn node(&self, number: usize) -> Option<&Node> {
         self.nodes.iter().find(|node| node.number == number)
     }
 
-    /// Nodes that are online.
+    /// Returns the online nodes.
     pub fn online(&self) -> Nodes {
         self.nodes.iter().map(|node| node.number).collect()
     }
 
-    /// Nodes that have memory.
+    /// Returns the nodes with memory.
     pub fn with_memory(&self) -> Nodes {
         self.nodes.iter().filter(|node| node.memory.is_some_and(|memory| memory.total > 0)).map(|n| n.number).collect()
     }
 
-    /// The highest number of a node that is online.
+    /// Returns the highest number of an online node.
     pub fn highest(&self) -> usize {
         self.nodes.last().map_or(0, |node| node.number)
     }
 
-    /// The processors of some nodes.
+    /// Returns the processors of some nodes.
     pub fn processors_of(&self, nodes: &Nodes) -> Processors {
         let found = self.nodes.iter().filter(|node| nodes.contains(node.number));
         found.flat_map(|node| node.processors.iter().collect::<Vec<_>>()).collect()
     }
 
-    /// Bytes that some nodes can still give together.
+    /// Returns the available memory of some nodes in bytes.
     pub fn available_on(&self, nodes: &Nodes) -> usize {
         let found = self.nodes.iter().filter(|node| nodes.contains(node.number));
         found.filter_map(|node| node.memory).map(|memory| memory.available).sum()
     }
 
-    /// Why no memory can be had from `node`, in words; nothing where it can.
+    /// Returns a message that tells why `node` has no memory, or `None` if it has.
     pub fn lacks(&self, node: usize) -> Option<String> {
         let (online, with_memory) = (self.online(), self.with_memory());
         let has = |nodes: &Nodes| format!("node{} {nodes}", if nodes.len() == 1 { "" } else { "s" });
@@ -118,16 +118,16 @@ impl Topology {
     }
 }
 
-/// What a node's meminfo, or the machine's, says.
+/// Parses the meminfo of a node or of the machine.
 fn memory_of(text: &str) -> Option<NodeMemory> {
     let line = |name: &str| {
         let found = text.lines().find_map(|line| line.split_once(&format!("{name}:")))?.1;
         found.split_whitespace().next()?.parse::<usize>().ok().map(|kib| kib << 10)
     };
     let (total, free) = (line("MemTotal")?, line("MemFree")?);
-    let held = ["Active(file)", "Inactive(file)", "SReclaimable"].into_iter().filter_map(line).sum::<usize>();
-    // As the kernel reckons for the whole machine: half of what is held for files may be in use.
-    Some(NodeMemory { total, free, available: line("MemAvailable").unwrap_or(free + held / 2) })
+    let cache = ["Active(file)", "Inactive(file)", "SReclaimable"].into_iter().filter_map(line).sum::<usize>();
+    // As the kernel estimates for the whole machine: half of the page cache may be in use.
+    Some(NodeMemory { total, free, available: line("MemAvailable").unwrap_or(free + cache / 2) })
 }
 
 #[cfg(test)]
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_read_as_the_kernel_lists_them() {
+    fn parses_the_files_of_the_kernel() {
         let found = Topology::read_by(&four);
         assert_eq!(
             (found.highest(), found.online().to_string(), found.with_memory().to_string()),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_kernel_shows_no_nodes_there_is_one() {
+    fn without_nodes_there_is_one() {
         let found = Topology::read_by(&|_| None);
         assert_eq!((found.nodes.len(), found.highest(), found.nodes[0].processors.is_empty()), (1, 0, false));
         assert_eq!((found.lacks(0), found.nodes[0].memory.unwrap().total), (None, crate::os::memory_total()));

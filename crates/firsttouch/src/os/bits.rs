@@ -1,67 +1,67 @@
-//! Sets of small numbers, as the kernel passes them: nodes and processors.
+//! Sets of nodes and processors, as the kernel's bit masks.
 
-/// Numbers from 0 to `64 * WORDS - 1`.
+/// A set of numbers below `64 * WORDS`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Bits<const WORDS: usize>(pub [u64; WORDS]);
 
-/// NUMA nodes; Linux has at most 1024.
+/// A set of NUMA nodes; Linux has at most 1024.
 pub type Nodes = Bits<16>;
-/// Processors; Linux has at most 8192.
+/// A set of processors; Linux has at most 8192.
 pub type Processors = Bits<128>;
 
 impl<const WORDS: usize> Bits<WORDS> {
-    /// No number.
+    /// The empty set.
     pub const EMPTY: Self = Self([0; WORDS]);
-    /// Numbers that there is room for.
+    /// The capacity of the set.
     pub const ROOM: usize = 64 * WORDS;
 
-    /// One number; empty where it is too large.
+    /// Returns the set of one number; empty if it is too large.
     pub fn one(number: usize) -> Self {
         let mut set = Self::EMPTY;
         set.insert(number);
         set
     }
 
-    /// Adds a number that there is room for.
+    /// Inserts a number; does nothing if it is too large.
     pub fn insert(&mut self, number: usize) {
         if let Some(word) = self.0.get_mut(number / 64) {
             *word |= 1 << (number % 64);
         }
     }
 
-    /// Whether `number` is in it.
+    /// Returns whether the set contains `number`.
     pub fn contains(&self, number: usize) -> bool {
         self.0.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
     }
 
-    /// What is in both.
+    /// Returns the intersection.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         Self(std::array::from_fn(|at| self.0[at] & other.0[at]))
     }
 
-    /// What is in this one alone.
+    /// Returns the difference.
     #[must_use]
     pub fn without(&self, other: &Self) -> Self {
         Self(std::array::from_fn(|at| self.0[at] & !other.0[at]))
     }
 
-    /// Whether nothing is in it.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0 == [0; WORDS]
     }
 
-    /// How many numbers are in it.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// The numbers, rising.
+    /// Iterates over the elements in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         (0..Self::ROOM).filter(|&number| self.contains(number))
     }
 
-    /// The set that `text` lists as the kernel does: `0-3,8`. Nothing where it is no such list.
+    /// Parses a list in the kernel's format, like `0-3,8`.
     pub fn parse(text: &str) -> Option<Self> {
         let mut set = Self::EMPTY;
         for part in text.trim().split(',').filter(|_| !text.trim().is_empty()) {
@@ -76,7 +76,7 @@ impl<const WORDS: usize> Bits<WORDS> {
     }
 }
 
-/// A number in digits alone: `parse` would take a sign, too.
+/// Parses a number without a sign, which `parse` would accept.
 fn digits(text: &str) -> Option<usize> {
     let text = text.trim();
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
@@ -85,17 +85,17 @@ fn digits(text: &str) -> Option<usize> {
 impl<const WORDS: usize> std::fmt::Display for Bits<WORDS> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut numbers = self.iter().peekable();
-        let mut between = "";
+        let mut separator = "";
         while let Some(first) = numbers.next() {
             let mut last = first;
             while numbers.next_if_eq(&(last + 1)).is_some() {
                 last += 1;
             }
-            write!(f, "{between}{first}")?;
+            write!(f, "{separator}{first}")?;
             if last > first {
                 write!(f, "-{last}")?;
             }
-            between = ",";
+            separator = ",";
         }
         Ok(())
     }
@@ -120,7 +120,7 @@ mod tests {
     use super::Nodes;
 
     #[test]
-    fn lists_are_read_and_written_as_the_kernel_writes_them() {
+    fn lists_round_trip() {
         for text in ["", "0", "0-1", "0,2", "1-3,8,63-65", "1023"] {
             assert_eq!(Nodes::parse(text).unwrap().to_string(), text);
         }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_are_sets() {
+    fn set_operations() {
         let (a, b) = (Nodes::parse("0-3").unwrap(), Nodes::parse("2-5").unwrap());
         assert_eq!(a.and(&b).to_string(), "2-3");
         assert_eq!(a.without(&b).to_string(), "0-1");

@@ -1,4 +1,4 @@
-//! For tests: a system that fails, as any call of the contract can be made to, and a machine with several nodes.
+//! For tests: makes calls of the contract fail, and simulates a machine with several nodes.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicUsize, Ordering::Relaxed};
@@ -7,33 +7,33 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicUsize, Ordering::Relaxed};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Call {
-    /// Opening memory.
+    /// Mapping memory.
     Map = 1,
-    /// Closing memory.
+    /// Unmapping memory.
     Unmap = 2,
-    /// Emptying memory.
+    /// Discarding memory.
     Discard = 4,
     /// Asking for huge pages.
     AdviseHuge = 8,
-    /// Starting the helper thread.
+    /// Starting a thread.
     Spawn = 16,
-    /// Looking at residency.
+    /// Querying residency.
     Resident = 32,
-    /// Making pages inaccessible, or accessible again.
+    /// Changing access to pages.
     Protect = 64,
-    /// Opening the table of this process's pages.
+    /// Opening the page table.
     OpenPages = 1 << 20,
-    /// Scanning it for states.
+    /// Scanning it.
     ScanPages = 1 << 21,
     /// Reading its entries.
     ReadPages = 1 << 22,
-    /// Asking for the nodes of pages.
+    /// Querying the nodes of pages.
     NodesOfPages = 1 << 23,
-    /// Reading what the kernel tells of mappings in words.
+    /// Reading the list of mappings.
     ReadMappings = 1 << 24,
-    /// Knowing that there is one node only.
+    /// Telling that there is only one node.
     OnlyNode = 1 << 25,
-    /// Telling the huge zero page in a scan, as kernels before 6.16 fail to.
+    /// Reporting the huge zero page in a scan, as kernels before 6.16 fail to.
     ScanHugeZero = 1 << 26,
 }
 
@@ -41,7 +41,7 @@ static CALLS: AtomicU32 = AtomicU32::new(0);
 static PASS: AtomicI64 = AtomicI64::new(0);
 static FAIL: AtomicI64 = AtomicI64::new(0);
 
-/// Lets `pass` of the named calls pass and fails the next `fail`; an empty list ends it. For tests only.
+/// Lets `pass` of the given calls succeed, then makes `fail` of them fail. An empty list ends that. For tests only.
 pub fn fail_after(calls: &[Call], pass: i64, fail: i64) {
     PASS.store(pass, Relaxed);
     FAIL.store(fail, Relaxed);
@@ -50,29 +50,29 @@ pub fn fail_after(calls: &[Call], pass: i64, fail: i64) {
 
 static SLOTS: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// Lets segments claim no more than so many slots of the address space from now on; without any they lie among everybody's
-/// memory, as in an address space of 39 bits. For tests only.
+/// Limits the slots of the address space that segments may claim from now on. Without any they lie among other memory, as
+/// in an address space of 39 bits.
 pub fn shrink_slots(count: usize) {
     SLOTS.store(count, Relaxed);
 }
 
-/// The most slots that may be claimed.
+/// Returns the number of slots that may be claimed.
 pub fn claimable_slots() -> usize {
     SLOTS.load(Relaxed)
 }
 
-/// Whether `call` is to fail now.
+/// Returns whether `call` must fail now.
 #[inline]
 pub fn injected(call: Call) -> bool {
     CALLS.load(Relaxed) & call as u32 != 0 && PASS.fetch_sub(1, Relaxed) <= 0 && FAIL.fetch_sub(1, Relaxed) > 0
 }
 
-/// Several nodes on a machine that has one: each processor is on another of them, by turns.
+/// A simulation of several nodes on a machine with one. The processors are on these nodes in turn.
 #[derive(Clone, Copy, Debug)]
 pub struct Pretence {
-    /// How many.
+    /// The number of nodes.
     pub nodes: usize,
-    /// The node of a page that is there, by its address.
+    /// Returns the node of a present page by its address.
     pub node_of: fn(usize) -> usize,
 }
 
@@ -81,7 +81,7 @@ thread_local! {
     static PROCESSOR: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// Lets `body` make allocators that see several nodes, then and later. For tests only.
+/// Calls `body`; allocators created in it see the simulated nodes as long as they live. For tests only.
 pub fn pretend<T>(pretence: Pretence, body: impl FnOnce() -> T) -> T {
     let before = PRETENCE.replace(Some(pretence));
     let made = body();
@@ -89,20 +89,20 @@ pub fn pretend<T>(pretence: Pretence, body: impl FnOnce() -> T) -> T {
     made
 }
 
-/// What is pretended in this thread.
+/// Returns the simulation active in this thread.
 pub fn pretence() -> Option<Pretence> {
     PRETENCE.get()
 }
 
-/// Lets this thread run on `processor` for such allocators.
+/// Makes such allocators see this thread on `processor`.
 pub fn pretend_on(processor: Option<usize>) {
     PROCESSOR.set(processor);
 }
 
-/// The processor that such allocators see.
-pub fn pretended_processor() -> usize {
+/// Returns the processor that such allocators see, or `None` for the real one.
+pub fn pretended_processor() -> Option<usize> {
     #[cfg(shuttle)]
-    return shuttle::rand::Rng::gen_range(&mut shuttle::rand::thread_rng(), 0..2); // the model checker tries them all
+    return Some(shuttle::rand::Rng::gen_range(&mut shuttle::rand::thread_rng(), 0..2)); // the model checker tries both
     #[cfg(not(shuttle))]
-    PROCESSOR.get().unwrap_or_else(super::current_processor)
+    PROCESSOR.get()
 }

@@ -1,24 +1,24 @@
-//! Which pages an array's elements lie on: an array may be a view with gaps, and its strides may run backwards.
+//! Computes the pages that an array's elements lie on. An array may have gaps, and negative strides.
 
 use crate::os::{Errno, page_size};
 use std::ops::Range;
 
-/// Above this many separate pieces the pages between them count, too.
-const MOST_PIECES: usize = 1 << 24;
+/// With more pieces than this, the gaps between them are included.
+const MAX_PIECES: usize = 1 << 24;
 
-/// The pages of the elements of an array: whole pages as bounds of bytes, in order, apart from each other.
+/// Returns the addresses of the pages that the elements of an array lie on, as sorted and disjoint ranges of whole pages.
 ///
-/// `address` is the first element's, whose size and those of all others is `item`; `shape` and `strides` (in bytes) are
-/// NumPy's. Empty arrays lie on no page.
+/// `address` is that of the first element, and `item` the size of an element; `shape` and `strides` (in bytes) are as in
+/// NumPy. An empty array lies on no page.
 ///
 /// # Errors
-/// [`Errno::NO_MEMORY`] where there is none for the list.
+/// [`Errno::NO_MEMORY`] if there is no memory for the result.
 pub fn footprint(address: usize, item: usize, shape: &[usize], strides: &[isize]) -> Result<Vec<Range<usize>>, Errno> {
     if item == 0 || shape.contains(&0) {
         return Ok(Vec::new());
     }
     let page = page_size();
-    // Every axis runs forwards from the lowest element.
+    // Reverse negative strides: every axis runs upwards from the lowest element.
     let mut lowest = address;
     let mut axes = list(shape.len())?;
     for (&count, &stride) in shape.iter().zip(strides) {
@@ -31,7 +31,7 @@ pub fn footprint(address: usize, item: usize, shape: &[usize], strides: &[isize]
         }
     }
     axes.sort_unstable();
-    // The short strides make a run without a gap that could hold a whole page.
+    // The axes of short strides form one piece, whose gaps are too small to skip a page.
     let mut run = item;
     let near = axes.iter().take_while(|(stride, count)| {
         let near = stride.saturating_sub(run) < page;
@@ -43,7 +43,7 @@ pub fn footprint(address: usize, item: usize, shape: &[usize], strides: &[isize]
     starts.push(lowest);
     for &(stride, count) in &axes[near..] {
         whole = whole.saturating_add(stride.saturating_mul(count - 1));
-        if starts.len().saturating_mul(count) <= MOST_PIECES {
+        if starts.len().saturating_mul(count) <= MAX_PIECES {
             let at = |n: usize| n.saturating_mul(stride);
             let mut all = list(starts.len() * count)?;
             all.extend((0..count).flat_map(|n| starts.iter().map(move |start| start.saturating_add(at(n)))));
@@ -57,18 +57,18 @@ pub fn footprint(address: usize, item: usize, shape: &[usize], strides: &[isize]
     starts.sort_unstable();
     let last = usize::MAX / page * page; // strides may lead anywhere
     let end = |start: usize| start.saturating_add(run).min(last).next_multiple_of(page);
-    joined(starts.into_iter().map(|start| start / page * page..end(start)))
+    merged(starts.into_iter().map(|start| start / page * page..end(start)))
 }
 
-/// An empty list with room for `count`.
+/// Returns an empty vector with room for `count` values.
 fn list<T>(count: usize) -> Result<Vec<T>, Errno> {
     let mut list = Vec::new();
     list.try_reserve_exact(count).map_err(|_| Errno::NO_MEMORY)?;
     Ok(list)
 }
 
-/// Joins ranges, given in the order of their starts, that overlap or touch.
-fn joined(ranges: impl Iterator<Item = Range<usize>>) -> Result<Vec<Range<usize>>, Errno> {
+/// Merges ranges, sorted by their starts, that overlap or touch.
+fn merged(ranges: impl Iterator<Item = Range<usize>>) -> Result<Vec<Range<usize>>, Errno> {
     let mut found: Vec<Range<usize>> = Vec::new();
     for range in ranges {
         match found.last_mut() {
@@ -90,8 +90,8 @@ mod tests {
 
     const AT: usize = 1 << 40;
 
-    /// The pages of every element, one by one.
-    fn each(address: usize, item: usize, shape: &[usize], strides: &[isize]) -> BTreeSet<usize> {
+    /// Returns the pages of every element, one by one.
+    fn brute_force(address: usize, item: usize, shape: &[usize], strides: &[isize]) -> BTreeSet<usize> {
         let mut at = vec![address as isize];
         for (&count, &stride) in shape.iter().zip(strides) {
             at = (0..count as isize).flat_map(|n| at.iter().map(move |at| at + n * stride)).collect();
@@ -111,31 +111,31 @@ mod tests {
 
     proptest! {
         #[test]
-        fn as_one_by_one(
+        fn agrees_with_brute_force(
             offset in 0usize..9000,
             item in 1usize..40,
             axes in proptest::collection::vec((1usize..9, -20_000isize..20_000), 0..4),
         ) {
             let (shape, strides): (Vec<_>, Vec<_>) = axes.into_iter().unzip();
             let found = footprint(AT + offset, item, &shape, &strides).unwrap();
-            prop_assert_eq!(pages(&found), each(AT + offset, item, &shape, &strides));
+            prop_assert_eq!(pages(&found), brute_force(AT + offset, item, &shape, &strides));
             prop_assert!(found.windows(2).all(|pair| pair[0].end < pair[1].start));
         }
     }
 
     #[test]
-    fn strides_that_lead_out_of_the_address_space() {
+    fn strides_out_of_the_address_space() {
         footprint(AT, 8, &[1 << 40, 1 << 30], &[1 << 50, -1 << 60]).unwrap();
     }
 
     #[test]
-    fn nothing_lies_nowhere() {
+    fn empty_arrays_lie_on_no_page() {
         assert!(footprint(AT, 8, &[3, 0], &[0, 8]).unwrap().is_empty());
         assert!(footprint(AT, 0, &[3], &[0]).unwrap().is_empty());
     }
 
     #[test]
-    fn without_axes_one_element() {
+    fn a_scalar_is_one_element() {
         assert_eq!(only(&footprint(AT + 8, 8, &[], &[]).unwrap()), AT..AT + page_size());
     }
 
@@ -144,10 +144,10 @@ mod tests {
         assert_eq!(only(&footprint(AT + 16, 8, &[1 << 27], &[8]).unwrap()), AT..AT + (1 << 30) + page_size());
     }
 
-    /// The pages between may count; none of the elements' may be missing.
+    /// Gaps may be included, but no element may be missing.
     #[test]
     fn too_many_pieces() {
-        let (count, stride) = (MOST_PIECES, 9 * page_size());
+        let (count, stride) = (MAX_PIECES, 9 * page_size());
         let found = footprint(AT, 8, &[count, 2], &[stride as isize, stride as isize / 3]).unwrap();
         assert_eq!(only(&found), AT..AT + (count - 1) * stride + stride / 3 + page_size());
     }

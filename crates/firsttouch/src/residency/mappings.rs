@@ -1,55 +1,55 @@
-//! What the kernel tells of whole mappings: locks, huge pages, files.
+//! Parses the kernel's list of mappings: files, locks, huge pages.
 
 use crate::os::{Errno, MappingText, mapping_lines};
 use std::ops::{ControlFlow, Range};
 
-/// One mapping, as /proc/self/maps and smaps know it.
+/// A mapping, as listed by `/proc/self/maps` and `smaps`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mapping {
-    /// Where it lies.
+    /// Its addresses.
     pub range: Range<usize>,
-    /// Writes go to the file, or to memory that others share.
+    /// Whether writes go to a file or to shared memory.
     pub writes_through: bool,
-    /// The file's name, if there is one.
+    /// The path of the file; empty if there is none.
     pub path: String,
-    /// The file's number.
+    /// The inode of the file.
     pub inode: u64,
-    /// Bytes mapped by huge pages of the transparent kind. Only in the long text.
+    /// Bytes on transparent huge pages. Only in [`MappingText::Long`].
     pub huge: usize,
-    /// Bytes of its pages: more than a base page's in hugetlbfs. Only in the long text.
+    /// Page size; larger than a base page on hugetlbfs. Only in [`MappingText::Long`].
     pub page: usize,
-    /// Whether it is locked. Only in the long text.
+    /// Whether it is locked. Only in [`MappingText::Long`].
     pub locked: bool,
 }
 
-/// The mappings that overlap `range`, in order.
+/// Returns the mappings that overlap `range`, in order.
 pub fn mappings(text: MappingText, range: &Range<usize>) -> Result<Vec<Mapping>, Errno> {
     let mut found: Vec<Mapping> = Vec::new();
     let mut inside = false;
     let mut no_memory = false;
     mapping_lines(text, &mut |line| {
-        if let Some(head) = head(line) {
-            if head.range.start >= range.end {
+        if let Some(header) = parse_header(line) {
+            if header.range.start >= range.end {
                 return ControlFlow::Break(());
             }
-            inside = head.range.end > range.start;
+            inside = header.range.end > range.start;
             if inside {
                 if found.try_reserve(1).is_err() {
                     no_memory = true;
                     return ControlFlow::Break(());
                 }
-                found.push(head);
+                found.push(header);
             }
         } else if inside && let Some(mapping) = found.last_mut() {
-            detail(mapping, line);
+            parse_field(mapping, line);
         }
         ControlFlow::Continue(())
     })?;
     if no_memory { Err(Errno::NO_MEMORY) } else { Ok(found) }
 }
 
-/// `7f0000000000-7f0000001000 rw-p 00000000 00:00 0    /a/file`.
-fn head(line: &str) -> Option<Mapping> {
+/// Parses a line like `7f0000000000-7f0000001000 rw-p 00000000 00:00 0    /a/file`.
+fn parse_header(line: &str) -> Option<Mapping> {
     let mut words = line.split_ascii_whitespace();
     let (start, end) = words.next()?.split_once('-')?;
     let number = |text| usize::from_str_radix(text, 16).ok();
@@ -63,7 +63,7 @@ fn head(line: &str) -> Option<Mapping> {
     })
 }
 
-/// All behind the fifth word: names may hold blanks.
+/// Returns everything after the fifth field, as names may contain spaces.
 fn path(line: &str) -> String {
     let mut rest = line;
     for _ in 0..5 {
@@ -72,7 +72,8 @@ fn path(line: &str) -> String {
     rest.trim_start().into()
 }
 
-fn detail(mapping: &mut Mapping, line: &str) {
+/// Parses a line like `AnonHugePages:    4096 kB`.
+fn parse_field(mapping: &mut Mapping, line: &str) {
     let Some((name, value)) = line.split_once(':') else { return };
     let kib = || value.split_ascii_whitespace().next().and_then(|number| number.parse::<usize>().ok()).unwrap_or(0);
     match name {
@@ -88,26 +89,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_with_blanks_in_its_name() {
-        let found = head("7f0000000000-7f0000001000 rw-s 00010000 fe:00 123      /tmp/a b  c").unwrap();
+    fn file_name_with_spaces() {
+        let found = parse_header("7f0000000000-7f0000001000 rw-s 00010000 fe:00 123      /tmp/a b  c").unwrap();
         assert_eq!(found.range, 0x7f0000000000..0x7f0000001000);
         assert_eq!((found.path.as_str(), found.inode, found.writes_through), ("/tmp/a b  c", 123, true));
     }
 
     #[test]
-    fn anonymous_memory_has_no_name() {
-        let found = head("7f0000000000-7f0000001000 rw-p 00000000 00:00 0 ").unwrap();
+    fn anonymous_memory_has_no_path() {
+        let found = parse_header("7f0000000000-7f0000001000 rw-p 00000000 00:00 0 ").unwrap();
         assert_eq!((found.path.as_str(), found.writes_through), ("", false));
     }
 
     #[test]
-    fn figures() {
+    fn fields() {
         let mut found = Mapping::default();
         for line in
             ["AnonHugePages:    4096 kB", "ShmemPmdMapped: 0 kB", "KernelPageSize: 4 kB", "VmFlags: rd wr lo mr"]
         {
-            assert_eq!(head(line), None);
-            detail(&mut found, line);
+            assert_eq!(parse_header(line), None);
+            parse_field(&mut found, line);
         }
         assert_eq!((found.huge, found.page, found.locked), (4 << 20, 4096, true));
     }

@@ -4,7 +4,7 @@
 
 use super::mapped::foreign;
 use firsttouch::os::{huge_page_size, page_size};
-use firsttouch::residency::{Source, State, look};
+use firsttouch::residency::{PageState, StateSource, query};
 use std::hint::black_box;
 use std::ops::Range;
 
@@ -14,8 +14,8 @@ pub fn range(memory: &[u8]) -> Range<usize> {
 }
 
 /// The state of every page, and who said so.
-pub fn states(memory: &[u8]) -> Vec<(State, Source)> {
-    let looked = look(&[range(memory)]);
+pub fn states(memory: &[u8]) -> Vec<(PageState, StateSource)> {
+    let looked = query(&[range(memory)]);
     let mut at = range(memory).start;
     let mut found = Vec::new();
     for run in looked.runs.iter() {
@@ -27,7 +27,7 @@ pub fn states(memory: &[u8]) -> Vec<(State, Source)> {
     found
 }
 
-pub fn only_states(memory: &[u8]) -> Vec<State> {
+pub fn only_states(memory: &[u8]) -> Vec<PageState> {
     states(memory).into_iter().map(|(state, _)| state).collect()
 }
 
@@ -57,20 +57,20 @@ pub fn read(memory: &[u8], page: usize) {
 }
 
 /// Some pages of each kind, and what they are. None are swapped: that needs swap space.
-pub fn mixed() -> (&'static mut [u8], Vec<State>) {
+pub fn mixed() -> (&'static mut [u8], Vec<PageState>) {
     let memory = small_pages(3000);
-    let mut expected = vec![State::Absent; 3000];
+    let mut expected = vec![PageState::Absent; 3000];
     let mut random = 7u32;
     for page in 0..3000 {
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         match if page < 1000 { random >> 30 } else { page as u32 / 400 % 4 } {
             0 => {
                 read(memory, page);
-                expected[page] = State::Zero;
+                expected[page] = PageState::Zero;
             }
             1 => {
                 memory[page * page_size()] = 1;
-                expected[page] = State::Small;
+                expected[page] = PageState::Small;
             }
             _ => {}
         }

@@ -3,13 +3,13 @@
 use super::view::{Held, SIZE, numbers, source, write};
 use firsttouch::os::{huge_page_size, page_size};
 use firsttouch::pages::migration::nodes_of;
-use firsttouch::residency::{Look, State, look, nodes, summed};
+use firsttouch::residency::{PageState, Residency, query, summarize, visit_nodes};
 use firsttouch::sources::Pages;
 use std::collections::BTreeMap;
 
-fn looked(held: &Held<'_>) -> Look {
+fn looked(held: &Held<'_>) -> Residency {
     let pages = held.address()..held.address() + held.block.size.next_multiple_of(page_size());
-    look(std::slice::from_ref(&pages))
+    query(std::slice::from_ref(&pages))
 }
 
 /// Every node's bytes, and every page's node, are those that move_pages names.
@@ -23,9 +23,9 @@ pub fn on_every_node() {
         let mut bytes = BTreeMap::new();
         truth.iter().for_each(|&node| *bytes.entry(node).or_insert(0) += page_size());
         let look = looked(&held);
-        assert_eq!(summed(&look).nodes, Some(bytes), "{text}");
+        assert_eq!(summarize(&look).nodes, Some(bytes), "{text}");
         let mut each = Vec::new();
-        nodes::each(&look.runs, |range, node| each.extend(vec![node; range.len() / page_size()])).unwrap();
+        visit_nodes(&look.runs, |range, node| each.extend(vec![node; range.len() / page_size()])).unwrap();
         assert_eq!(each, truth, "{text}");
     }
 }
@@ -41,9 +41,9 @@ pub fn every_state() {
     }
     write(written, 1 << 20, 1);
     let bytes = looked(&held).runs.bytes();
-    let of = |state: State| bytes[state as usize];
-    assert_eq!((of(State::Zero), of(State::Small)), (written - read, 1 << 20));
-    assert_eq!(of(State::Absent), SIZE - (written - read) - (1 << 20));
+    let of = |state: PageState| bytes[state as usize];
+    assert_eq!((of(PageState::Zero), of(PageState::Small)), (written - read, 1 << 20));
+    assert_eq!(of(PageState::Absent), SIZE - (written - read) - (1 << 20));
 }
 
 /// Huge pages, and one that was only read.
@@ -55,6 +55,6 @@ pub fn huge_pages() {
     unsafe { std::ptr::with_exposed_provenance::<u8>(first).read_volatile() };
     write(first + 2 * huge, 3 * huge, 1);
     let bytes = looked(&held).runs.bytes();
-    let of = |state: State| bytes[state as usize];
-    assert_eq!((of(State::Zero), of(State::Huge)), (huge, 3 * huge), "{bytes:?}");
+    let of = |state: PageState| bytes[state as usize];
+    assert_eq!((of(PageState::Zero), of(PageState::Huge)), (huge, 3 * huge), "{bytes:?}");
 }

@@ -123,7 +123,7 @@ pub fn swapped() {
     assert_eq!(unsafe { libc::madvise(held.address() as *mut _, BYTES, 21) }, 0, "MADV_PAGEOUT");
     let figures = || {
         let range = held.address()..held.address() + BYTES;
-        let summed = residency::summed(&residency::look(std::slice::from_ref(&range)));
+        let summed = residency::summarize(&residency::query(std::slice::from_ref(&range)));
         ["swapped", "absent", "real"].map(|name| summed.figures.iter().find(|(each, _)| *each == name).unwrap().1.bytes)
     };
     let [gone, absent, real] = figures().map(Option::unwrap);
@@ -146,9 +146,9 @@ pub fn nodes_of_many_pages() {
     let start = held.address();
     write(start, BYTES - (5 << 12), 1); // the last five are not there
     let (found, page) = (held.pages(), os::page_size());
-    let look = residency::look(std::slice::from_ref(&(start + 3 * page..start + BYTES)));
+    let look = residency::query(std::slice::from_ref(&(start + 3 * page..start + BYTES)));
     let mut at = 3;
-    let source = residency::nodes::each(&look.runs, |range, node| {
+    let source = residency::visit_nodes(&look.runs, |range, node| {
         assert_eq!(range.start, start + at * page);
         for _ in range.step_by(page) {
             assert_eq!(found[at], node, "page {at}");

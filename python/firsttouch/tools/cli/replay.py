@@ -67,6 +67,7 @@ def _parser() -> Parser:
 
 
 def _check_allocators(expressions: Sequence[str]) -> None:
+    from firsttouch import _public  # noqa: F401 (the factories that expressions name)
     from firsttouch._internal import resolve
 
     for text in expressions:

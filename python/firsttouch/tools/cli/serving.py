@@ -19,7 +19,10 @@ def checked(given: Any, of: str = "run") -> str:
         if getattr(given, name) is not None:
             option = f"--{name.replace('_', '-')}"
             raise BadUsageError(f"run: {option} is for the default pool; with --allocator write it as {_written(name)}")
-    from firsttouch import _firsttouch
+    from firsttouch import (
+        _firsttouch,
+        _public,  # noqa: F401 (the factories that expressions name)
+    )
     from firsttouch._internal import resolve
 
     text: str = given.allocator

@@ -1,0 +1,132 @@
+//! Memory files (memfd), which other processes can map.
+
+use super::placement::system_file;
+use super::process::page_size;
+use crate::os::types::Errno;
+use std::ffi::{CString, c_int, c_uint, c_void};
+use std::fs::{File, OpenOptions};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+const MFD_NOEXEC_SEAL: c_uint = 8; // Linux 6.3
+
+/// Creates a memory file of `size` zero bytes (memfd_create(2)), on explicit huge pages of the size `huge`, if given. Its
+/// size is sealed, so that no process can truncate it under the others.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn memory_file(name: &str, size: usize, huge: Option<usize>) -> Result<File, Errno> {
+    let name = CString::new(name).map_err(|_| Errno::INVALID)?;
+    let pages = huge.map_or(0, |page| libc::MFD_HUGETLB | page.trailing_zeros() << libc::MFD_HUGE_SHIFT);
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING | pages;
+    // SAFETY: the name is a C string; the descriptor returned is owned by the file.
+    let file = unsafe {
+        let mut number = libc::memfd_create(name.as_ptr(), flags | MFD_NOEXEC_SEAL);
+        if number < 0 && Errno::last() == Errno::INVALID {
+            number = libc::memfd_create(name.as_ptr(), flags);
+        }
+        if number < 0 {
+            return Err(Errno::last());
+        }
+        File::from_raw_fd(number)
+    };
+    file.set_len(size as u64).map_err(Errno::from)?;
+    // SAFETY: the descriptor is open. Without seals the size is merely not protected.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW) };
+    Ok(file)
+}
+
+/// Opens the memory file that another process of the same user has open as `number`, through its /proc.
+///
+/// # Errors
+/// If there is no such file, or it may not be opened.
+pub fn open_memory_file(process: u32, number: i32, write: bool) -> Result<File, Errno> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(write).custom_flags(libc::O_NONBLOCK); // never blocks, whatever kind of file it is
+    options.open(format!("/proc/{process}/fd/{number}")).map_err(Errno::from)
+}
+
+/// Returns the name of the file that a process has open as `number`; `/memfd:NAME (deleted)` for a memory file.
+///
+/// # Errors
+/// If there is no such file.
+pub fn file_name(process: u32, number: i32) -> Result<String, Errno> {
+    let name = std::fs::read_link(format!("/proc/{process}/fd/{number}")).map_err(Errno::from)?;
+    Ok(name.to_string_lossy().into_owned())
+}
+
+/// Returns the number by which other processes find a file of this one.
+pub fn file_number(file: &File) -> i32 {
+    file.as_raw_fd()
+}
+
+/// Returns whether a process exists and is visible to this one.
+pub fn process_exists(process: u32) -> bool {
+    std::fs::exists(format!("/proc/{process}")).unwrap_or(false)
+}
+
+/// Maps a file, shared, at a multiple of `align` (mmap(2)).
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn map_file(file: &File, size: usize, align: usize, write: bool) -> Result<usize, Errno> {
+    let access = libc::PROT_READ | if write { libc::PROT_WRITE } else { 0 };
+    let map = |at: usize, size: usize, access: c_int, flags: c_int, file: c_int| {
+        // SAFETY: a new mapping, or one that replaces a part of the range reserved below, which has no other user.
+        let at = unsafe { libc::mmap(at as *mut c_void, size, access, flags, file, 0) };
+        if at == libc::MAP_FAILED { Err(Errno::last()) } else { Ok(at as usize) }
+    };
+    if align <= page_size() {
+        return map(0, size, access, libc::MAP_SHARED, file.as_raw_fd());
+    }
+    let room = size.checked_add(align).ok_or(Errno::NO_MEMORY)?;
+    let whole = map(0, room, libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1)?;
+    let start = whole.next_multiple_of(align);
+    let mapped = map(start, size, access, libc::MAP_SHARED | libc::MAP_FIXED, file.as_raw_fd());
+    let (from, to) = if mapped.is_ok() { (start, start + size) } else { (whole, whole) };
+    for (edge, len) in [(whole, from - whole), (to, whole + room - to)] {
+        if len > 0 {
+            // SAFETY: the edges were just reserved, and have no other user.
+            unsafe { libc::munmap(edge as *mut c_void, len) };
+        }
+    }
+    mapped
+}
+
+/// Writes at an offset (pwrite(2)).
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn write_file_at(file: &File, bytes: &[u8], offset: usize) -> Result<(), Errno> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset as u64).map_err(Errno::from)
+}
+
+/// Reads bytes of the file (pread(2)).
+///
+/// # Errors
+/// If the file cannot be read, or ends before.
+pub fn read_file_at(file: &File, bytes: &mut [u8], offset: usize) -> Result<(), Errno> {
+    Ok(std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset as u64)?)
+}
+
+/// Returns the size of the file: pages beyond it may be mapped, but not accessed.
+///
+/// # Errors
+/// If the system does not tell.
+pub fn file_size(file: &File) -> Result<usize, Errno> {
+    usize::try_from(file.metadata()?.len()).map_err(|_| Errno::INVALID)
+}
+
+/// Returns whether shared memory may get transparent huge pages when it asks for them.
+pub fn transparent_huge_pages_shared() -> bool {
+    let setting = system_file("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+    setting.is_some_and(|text| !text.contains("[never]") && !text.contains("[deny]"))
+}
+
+/// Returns unpredictable bytes, for names.
+pub fn random() -> [u8; 16] {
+    let mut bytes = [0; 16];
+    // SAFETY: the kernel writes at most the length of the buffer.
+    unsafe { libc::getrandom(bytes.as_mut_ptr().cast::<c_void>(), bytes.len(), 0) };
+    bytes
+}

@@ -1,0 +1,261 @@
+//! Page sizes, prefaulting and NUMA policies. The C library has no wrappers for the NUMA calls.
+
+use crate::os::bits::{Nodes, Processors};
+use crate::os::types::{Errno, Mode};
+use std::ffi::{c_int, c_long, c_ulong, c_void};
+use std::ptr::{null, null_mut};
+
+/// The flags that the kernel returns together with the mode.
+const MODE_FLAGS: c_int = libc::MPOL_F_NUMA_BALANCING | libc::MPOL_F_RELATIVE_NODES | libc::MPOL_F_STATIC_NODES;
+// From linux/mempolicy.h; the libc crate has only the modes.
+const MPOL_F_MEMS_ALLOWED: c_ulong = 4;
+const MPOL_MF_MOVE: c_ulong = 2;
+const MAX_NODE: c_ulong = Nodes::ROOM as c_ulong + 1; // the kernel ignores the last bit
+const MADV_COLLAPSE: c_int = 25;
+
+fn number(mode: Mode) -> c_int {
+    match mode {
+        Mode::Bind => libc::MPOL_BIND,
+        Mode::Preferred => libc::MPOL_PREFERRED,
+        Mode::Interleave => libc::MPOL_INTERLEAVE,
+        Mode::Local => libc::MPOL_LOCAL,
+    }
+}
+
+/// The memory policy of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadPolicy {
+    mode: c_int,
+    nodes: Nodes,
+}
+
+impl ThreadPolicy {
+    /// Returns the nodes that the policy is restricted to, if it is; a preference is no restriction.
+    pub fn bounds(&self) -> Option<Nodes> {
+        let mode = self.mode & !MODE_FLAGS;
+        let free = [libc::MPOL_DEFAULT, libc::MPOL_PREFERRED, libc::MPOL_LOCAL, 5]; // 5: MPOL_PREFERRED_MANY
+        (!free.contains(&mode)).then_some(self.nodes)
+    }
+
+    /// Returns whether a thread that runs on `near` and touches memory gets it from there.
+    pub fn leads_to(&self, near: &Nodes) -> bool {
+        match self.mode & !MODE_FLAGS {
+            libc::MPOL_DEFAULT | libc::MPOL_LOCAL => true,
+            libc::MPOL_BIND | libc::MPOL_PREFERRED | 5 => self.nodes.is_empty() || !self.nodes.and(near).is_empty(),
+            _ => false,
+        }
+    }
+
+    /// Returns the name of the mode.
+    pub fn name(&self) -> &'static str {
+        match self.mode & !MODE_FLAGS {
+            libc::MPOL_DEFAULT => "default",
+            libc::MPOL_PREFERRED => "preferred",
+            libc::MPOL_BIND => "bind",
+            libc::MPOL_INTERLEAVE => "interleave",
+            libc::MPOL_LOCAL => "local",
+            5 => "preferred-many",
+            6 => "weighted-interleave",
+            _ => "unknown",
+        }
+    }
+}
+
+fn check(result: c_long) -> Result<(), Errno> {
+    if result == 0 { Ok(()) } else { Err(Errno::last()) }
+}
+
+/// Maps explicit huge pages of `page` bytes; `size` is a multiple of that (mmap(2)).
+///
+/// # Errors
+/// If the pool has too few pages, or the kernel refuses.
+pub fn map_huge(size: usize, page: usize) -> Result<usize, Errno> {
+    let which = (page.trailing_zeros() as c_int) << libc::MAP_HUGE_SHIFT;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB | which;
+    // SAFETY: without MAP_FIXED, a new mapping replaces no other.
+    let at = unsafe { libc::mmap(null_mut(), size, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+    if at == libc::MAP_FAILED { Err(Errno::last()) } else { Ok(at as usize) }
+}
+
+/// Faults in a range (madvise(2) with `MADV_POPULATE_WRITE` or, for read-only memory, `MADV_POPULATE_READ`).
+///
+/// # Errors
+/// Before Linux 5.14, or if the kernel refuses.
+pub fn populate(address: usize, size: usize, write: bool) -> Result<(), Errno> {
+    let advice = if write { libc::MADV_POPULATE_WRITE } else { libc::MADV_POPULATE_READ };
+    // SAFETY: the advice faults pages in and changes no content.
+    check(unsafe { libc::madvise(address as *mut c_void, size, advice) }.into())
+}
+
+/// Collapses base pages into huge pages (madvise(2) with `MADV_COLLAPSE`).
+///
+/// # Errors
+/// Before Linux 6.1, or if the kernel refuses.
+pub fn collapse(address: usize, size: usize) -> Result<(), Errno> {
+    // SAFETY: the advice changes page sizes, never content.
+    check(unsafe { libc::madvise(address as *mut c_void, size, MADV_COLLAPSE) }.into())
+}
+
+/// Locks a range into memory (mlock(2)).
+///
+/// # Errors
+/// If the limit is exceeded, or the kernel refuses.
+pub fn lock(address: usize, size: usize) -> Result<(), Errno> {
+    // SAFETY: locking changes no content.
+    check(unsafe { libc::mlock(address as *const c_void, size) }.into())
+}
+
+/// Sets the policy of a range (mbind(2)): absent pages will come from `nodes`; with `move_pages`, present pages are moved.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn bind(address: usize, size: usize, mode: Mode, nodes: &Nodes, move_pages: bool) -> Result<(), Errno> {
+    let (flags, mask) = match mode {
+        Mode::Local => (0, null()),
+        // Node numbers stay absolute when the cpuset changes.
+        _ => (libc::MPOL_F_STATIC_NODES, nodes.0.as_ptr()),
+    };
+    let max = if mask.is_null() { 0 } else { MAX_NODE };
+    let moving = if move_pages { MPOL_MF_MOVE } else { 0 };
+    // SAFETY: the kernel reads the set; a policy changes no content.
+    check(unsafe { libc::syscall(libc::SYS_mbind, address, size, number(mode) | flags, mask, max, moving) })
+}
+
+/// Returns the policy of this thread (get_mempolicy(2)).
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn thread_policy() -> Result<ThreadPolicy, Errno> {
+    let (mut mode, mut nodes) = (0 as c_int, Nodes::EMPTY);
+    // SAFETY: the kernel writes one number and as many bits as it is told there are.
+    check(unsafe {
+        libc::syscall(libc::SYS_get_mempolicy, &raw mut mode, nodes.0.as_mut_ptr(), MAX_NODE - 1, 0, 0 as c_ulong)
+    })?;
+    Ok(ThreadPolicy { mode, nodes })
+}
+
+/// Makes this thread prefer a node (set_mempolicy(2)).
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn prefer_node(node: usize) -> Result<(), Errno> {
+    restore_policy(&ThreadPolicy { mode: libc::MPOL_PREFERRED, nodes: Nodes::one(node) })
+}
+
+/// Sets the policy of this thread to one returned by [`thread_policy`] (set_mempolicy(2)).
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn restore_policy(policy: &ThreadPolicy) -> Result<(), Errno> {
+    let mode = policy.mode & !MODE_FLAGS;
+    let none = mode == libc::MPOL_DEFAULT || mode == libc::MPOL_LOCAL || policy.nodes.is_empty();
+    let (mask, max) = if none { (null(), 0) } else { (policy.nodes.0.as_ptr(), MAX_NODE) };
+    // SAFETY: the kernel reads the set.
+    check(unsafe { libc::syscall(libc::SYS_set_mempolicy, policy.mode, mask, max) })
+}
+
+/// Returns the nodes that the cpuset allows this thread (get_mempolicy(2)).
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn allowed_nodes() -> Result<Nodes, Errno> {
+    let mut nodes = Nodes::EMPTY;
+    // SAFETY: as in `thread_policy`.
+    check(unsafe {
+        let mask = nodes.0.as_mut_ptr();
+        libc::syscall(libc::SYS_get_mempolicy, null_mut::<c_int>(), mask, MAX_NODE - 1, 0, MPOL_F_MEMS_ALLOWED)
+    })?;
+    Ok(nodes)
+}
+
+/// Moves each page to its node or, without nodes, only queries them (move_pages(2)). The status of a page is its node, or
+/// a negative error number.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn move_pages(pages: &[usize], nodes: Option<&[c_int]>, status: &mut [c_int]) -> Result<(), Errno> {
+    let targets = nodes.map_or(null(), <[c_int]>::as_ptr);
+    if pages.len() > status.len() || nodes.is_some_and(|nodes| nodes.len() < pages.len()) {
+        return Err(Errno(libc::EINVAL));
+    }
+    // SAFETY: the lists are as long as the kernel is told; pages move with their content.
+    let result = unsafe {
+        let (count, moving) = (pages.len(), if nodes.is_some() { MPOL_MF_MOVE } else { 0 });
+        libc::syscall(libc::SYS_move_pages, 0, count, pages.as_ptr(), targets, status.as_mut_ptr(), moving)
+    };
+    if result < 0 { Err(Errno::last()) } else { Ok(()) } // positive: the number of pages not moved; their status tells why
+}
+
+/// Returns the node of the processor that runs this thread (getcpu(2)).
+pub fn current_node() -> usize {
+    let mut node = 0u32;
+    // SAFETY: the kernel writes one number.
+    unsafe { libc::syscall(libc::SYS_getcpu, null_mut::<u32>(), &raw mut node, null_mut::<c_void>()) };
+    node as usize
+}
+
+/// Returns the free memory of a node in bytes, and about how much of it the kernel reserves: below that it prefers other
+/// nodes.
+pub fn free_memory_of(node: usize) -> Option<(usize, usize)> {
+    let text = system_file(&format!("/sys/devices/system/node/node{node}/meminfo"))?;
+    let bytes = |name: &str| {
+        let line = text.lines().find_map(|line| line.split_once(name))?.1;
+        Some(line.split_whitespace().next()?.parse::<usize>().ok()? << 10)
+    };
+    let reserve: usize = system_file("/proc/sys/vm/min_free_kbytes")?.trim().parse().ok()?;
+    Some((bytes("MemFree:")?, (reserve << 10) + bytes("MemTotal:")? / 256))
+}
+
+/// Returns the processors that this thread may run on (sched_getaffinity(2)).
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn thread_processors() -> Result<Processors, Errno> {
+    let mut set = Processors::EMPTY;
+    // SAFETY: the kernel writes at most the size of the set.
+    let wrote = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&set.0), set.0.as_mut_ptr()) };
+    if wrote < 0 { Err(Errno::last()) } else { Ok(set) }
+}
+
+/// Sets the processors that this thread may run on (sched_setaffinity(2)).
+///
+/// # Errors
+/// If none of them may be used.
+pub fn run_on_processors(set: &Processors) -> Result<(), Errno> {
+    // SAFETY: the kernel reads the set.
+    check(unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&set.0), set.0.as_ptr()) })
+}
+
+/// Reads a file below /sys or /proc.
+pub fn system_file(path: &str) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}
+
+/// Returns the sizes of explicit huge pages that the machine supports, largest first.
+pub fn explicit_huge_pages() -> Vec<usize> {
+    let Ok(folders) = std::fs::read_dir("/sys/kernel/mm/hugepages") else { return Vec::new() };
+    let size = |name: &str| name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse::<usize>().ok();
+    let mut sizes: Vec<usize> =
+        folders.flatten().filter_map(|folder| size(folder.file_name().to_str()?)).map(|kib| kib << 10).collect();
+    sizes.sort_unstable_by(|a, b| b.cmp(a));
+    sizes
+}
+
+/// Returns the number of free explicit huge pages of `page` bytes, on one node or on all.
+pub fn free_huge_pages(page: usize, node: Option<usize>) -> Option<usize> {
+    let folder = node.map_or("/sys/kernel/mm".to_owned(), |node| format!("/sys/devices/system/node/node{node}"));
+    system_file(&format!("{folder}/hugepages/hugepages-{}kB/free_hugepages", page >> 10))?.trim().parse().ok()
+}
+
+/// Returns whether memory may get transparent huge pages when it asks for them.
+pub fn transparent_huge_pages() -> bool {
+    system_file("/sys/kernel/mm/transparent_hugepage/enabled").is_some_and(|text| !text.contains("[never]"))
+}
+
+/// Returns `RLIMIT_MEMLOCK` in bytes, if it is limited.
+pub fn lock_limit() -> Option<usize> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes one rlimit.
+    let result = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &mut limit) };
+    (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur as usize)
+}

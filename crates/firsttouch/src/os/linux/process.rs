@@ -1,0 +1,241 @@
+//! Memory mappings, threads and forks.
+
+use crate::os::inject::{Call, injected};
+use crate::os::types::Errno;
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+fn check(result: i32) -> Result<(), Errno> {
+    if result == 0 { Ok(()) } else { Err(Errno::last()) }
+}
+
+fn map(hint: usize, size: usize, flags: i32) -> Result<usize, Errno> {
+    if injected(Call::Map) {
+        return Err(Errno::NO_MEMORY);
+    }
+    let flags = flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: without MAP_FIXED, a new mapping replaces no other.
+    let at = unsafe { libc::mmap(hint as *mut c_void, size, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+    if at == libc::MAP_FAILED { Err(Errno::last()) } else { Ok(at as usize) }
+}
+
+/// Maps `size` bytes at exactly `address` (mmap(2)).
+///
+/// # Errors
+/// If the range is in use, or the kernel refuses. Kernels before 4.17 treat the address as a hint.
+pub fn map_at(address: usize, size: usize) -> Result<usize, Errno> {
+    let at = map(address, size, libc::MAP_FIXED_NOREPLACE)?;
+    if at == address {
+        return Ok(at);
+    }
+    // SAFETY: the mapping was made here, and has no other user.
+    unsafe { libc::munmap(at as *mut c_void, size) };
+    Err(Errno::EXISTS)
+}
+
+/// Maps `size` bytes at an address of the kernel's choice (mmap(2)).
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn map_anywhere(size: usize) -> Result<usize, Errno> {
+    map(0, size, 0)
+}
+
+/// Unmaps a range (munmap(2)).
+///
+/// # Errors
+/// If the kernel refuses, as it may when a mapping would be split.
+///
+/// # Safety
+/// The range was mapped by this module, and is not used afterwards.
+pub unsafe fn unmap(address: usize, size: usize) -> Result<(), Errno> {
+    if injected(Call::Unmap) {
+        return Err(Errno::NO_MEMORY);
+    }
+    // SAFETY: the caller's promise.
+    check(unsafe { libc::munmap(address as *mut c_void, size) })
+}
+
+/// Discards the content of a range, which reads zero afterwards (madvise(2) with `MADV_DONTNEED`).
+///
+/// # Errors
+/// If the memory is locked, or the kernel refuses.
+///
+/// # Safety
+/// The range was mapped by this module, and its content is not needed.
+pub unsafe fn discard(address: usize, size: usize) -> Result<(), Errno> {
+    if injected(Call::Discard) {
+        return Err(Errno(libc::EINVAL));
+    }
+    // SAFETY: the caller's promise.
+    check(unsafe { libc::madvise(address as *mut c_void, size, libc::MADV_DONTNEED) })
+}
+
+/// Makes whole pages inaccessible, or accessible again (mprotect(2)).
+///
+/// # Errors
+/// If there are too many mappings, or the kernel refuses.
+///
+/// # Safety
+/// The range belongs to the caller, was mapped by this module, and is not used while it is inaccessible.
+pub unsafe fn protect(address: usize, size: usize, accessible: bool) -> Result<(), Errno> {
+    if injected(Call::Protect) {
+        return Err(Errno::NO_MEMORY);
+    }
+    let access = if accessible { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_NONE };
+    // SAFETY: the caller's promise.
+    check(unsafe { libc::mprotect(address as *mut c_void, size, access) })
+}
+
+/// Asks for transparent huge pages (madvise(2) with `MADV_HUGEPAGE`).
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn advise_huge(address: usize, size: usize) -> Result<(), Errno> {
+    if injected(Call::AdviseHuge) {
+        return Err(Errno(libc::EINVAL));
+    }
+    // SAFETY: the advice changes page sizes, never content.
+    check(unsafe { libc::madvise(address as *mut c_void, size, libc::MADV_HUGEPAGE) })
+}
+
+/// Returns the number of resident pages of a range of at most 4096 (mincore(2)). Swapped pages may not be counted.
+///
+/// # Errors
+/// If the range is too large, or the kernel refuses.
+pub fn resident_pages(address: usize, size: usize) -> Result<usize, Errno> {
+    let pages = size.div_ceil(page_size());
+    let mut seen = MaybeUninit::<[u8; 4096]>::uninit();
+    if pages > 4096 || injected(Call::Resident) {
+        return Err(Errno(libc::EINVAL));
+    }
+    // SAFETY: the kernel writes one byte for each page, at most 4096.
+    unsafe {
+        check(libc::mincore(address as *mut c_void, size, seen.as_mut_ptr().cast()))?;
+        let seen = std::slice::from_raw_parts(seen.as_ptr().cast::<u8>(), pages);
+        Ok(seen.iter().map(|&byte| usize::from(byte & 1)).sum())
+    }
+}
+
+/// Returns the size of a base page in bytes.
+#[inline]
+pub fn page_size() -> usize {
+    static SIZE: AtomicUsize = AtomicUsize::new(0);
+    match SIZE.load(Relaxed) {
+        0 => {
+            // SAFETY: sysconf has no preconditions.
+            let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+            SIZE.store(size, Relaxed);
+            size
+        }
+        size => size,
+    }
+}
+
+/// Returns the number of configured processors.
+pub fn processors() -> usize {
+    // SAFETY: sysconf has no preconditions.
+    (unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).max(1) as usize
+}
+
+/// Returns the processor that runs this thread.
+#[inline]
+pub fn current_processor() -> usize {
+    // SAFETY: sched_getcpu has no preconditions; it returns -1 on failure.
+    (unsafe { libc::sched_getcpu() }).max(0) as usize
+}
+
+/// Sleeps while `word` is `value`, for at most `timeout` (futex(2)). May return spuriously.
+pub fn wait(word: &AtomicU32, value: u32, timeout: Option<Duration>) {
+    let spec = timeout.map(|t| libc::timespec { tv_sec: t.as_secs() as _, tv_nsec: t.subsec_nanos() as _ });
+    let spec_pointer = spec.as_ref().map_or(null(), std::ptr::from_ref);
+    let op = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the word and the timespec outlive the call.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), op, value, spec_pointer) };
+}
+
+/// Wakes one thread that sleeps on `word` (futex(2)).
+pub fn wake(word: &AtomicU32) {
+    // SAFETY: the kernel uses the address only as a key.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
+}
+
+/// A thread started by [`spawn`].
+pub struct Thread(libc::pthread_t, i32, &'static AtomicU32);
+
+/// Starts a thread that runs `body` with all signals blocked, on a small stack. `body` must not use the global allocator,
+/// since glibc would reserve an arena of 64 MiB of address space for the thread; it must call [`name_thread`] with `task`.
+///
+/// # Errors
+/// If no thread can be created.
+pub fn spawn(body: extern "C" fn(*mut c_void) -> *mut c_void, task: &'static AtomicU32) -> Result<Thread, Errno> {
+    if injected(Call::Spawn) {
+        return Err(Errno(libc::EAGAIN));
+    }
+    const STACK: usize = 256 << 10; // it also holds the static TLS of the program's libraries
+    // SAFETY: the attributes and signal sets are initialized before they are used and live on this stack; `body` takes
+    // no argument.
+    unsafe {
+        let mut attributes = MaybeUninit::uninit();
+        let mut all = MaybeUninit::uninit();
+        let mut before = MaybeUninit::uninit();
+        let mut thread = MaybeUninit::uninit();
+        libc::pthread_attr_init(attributes.as_mut_ptr());
+        libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), STACK);
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+        task.store(0, Relaxed);
+        let result = libc::pthread_create(thread.as_mut_ptr(), attributes.as_ptr(), body, null_mut());
+        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), null_mut());
+        libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        if result == 0 { Ok(Thread(thread.assume_init(), libc::getpid(), task)) } else { Err(Errno(result)) }
+    }
+}
+
+/// Sets the name of the calling thread, and stores its number for [`Thread::join`]. A spawned thread calls this first.
+pub fn name_thread(name: &std::ffi::CStr, task: &AtomicU32) {
+    // SAFETY: the name is a C string; gettid has no preconditions.
+    unsafe {
+        libc::prctl(libc::PR_SET_NAME, name.as_ptr());
+        task.store(libc::syscall(libc::SYS_gettid) as u32, Relaxed);
+    }
+}
+
+impl Thread {
+    /// Waits until the thread has ended and the kernel no longer counts it. Does nothing in a forked child.
+    pub fn join(self) {
+        // SAFETY: the thread was created by `spawn` in this process, and is joined once. tgkill with signal 0 only tests
+        // whether it still exists: Python counts threads right after a fork, and warns.
+        unsafe {
+            let process = libc::getpid();
+            if process != self.1 {
+                return;
+            }
+            libc::pthread_join(self.0, null_mut());
+            let task = self.2.load(Relaxed);
+            for _ in 0..10_000 {
+                if libc::syscall(libc::SYS_tgkill, process, task, 0) != 0 {
+                    break;
+                }
+                libc::sched_yield();
+            }
+        }
+    }
+}
+
+/// Registers functions to be called before every fork, and after it in the parent and in the child (pthread_atfork(3)).
+pub fn at_fork(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
+    // SAFETY: the library is never unloaded, so the functions stay callable.
+    unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+}
+
+/// Returns a seed that differs between runs, or 0 if there is no entropy.
+pub fn seed() -> usize {
+    let mut bytes = [0u8; size_of::<usize>()];
+    // SAFETY: the kernel writes at most the length of the buffer.
+    unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), libc::GRND_NONBLOCK) };
+    usize::from_ne_bytes(bytes)
+}

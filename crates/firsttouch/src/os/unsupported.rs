@@ -1,0 +1,292 @@
+//! A platform that is not supported yet: every call fails, and callers fall back to other allocators.
+
+use super::bits::{Nodes, Processors};
+use super::types::{Errno, Fault, MappingText, Mode, PageRegion, SharedPart};
+use crate::failure::Limit;
+use std::ffi::{CStr, c_void};
+use std::fs::File;
+use std::ops::{ControlFlow, Range};
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+/// The platform is not supported.
+pub const BACKEND: bool = false;
+
+/// Defines functions that always fail.
+macro_rules! unsupported {
+    ($($name:ident($($type:ty),*) -> $output:ty;)*) => { $(
+        /// Fails.
+        ///
+        /// # Errors
+        /// Always [`Errno::UNSUPPORTED`].
+        pub fn $name($(_: $type),*) -> Result<$output, Errno> {
+            Err(Errno::UNSUPPORTED)
+        }
+    )* };
+}
+
+unsupported! {
+    map_at(usize, usize) -> usize;
+    map_anywhere(usize) -> usize;
+    advise_huge(usize, usize) -> ();
+    resident_pages(usize, usize) -> usize;
+    watch_faults(fn(&Fault)) -> ();
+    spawn(extern "C" fn(*mut c_void) -> *mut c_void, &'static AtomicU32) -> Thread;
+    map_huge(usize, usize) -> usize;
+    populate(usize, usize, bool) -> ();
+    collapse(usize, usize) -> ();
+    lock(usize, usize) -> ();
+    bind(usize, usize, Mode, &Nodes, bool) -> ();
+    thread_policy() -> ThreadPolicy;
+    prefer_node(usize) -> ();
+    restore_policy(&ThreadPolicy) -> ();
+    allowed_nodes() -> Nodes;
+    move_pages(&[usize], Option<&[i32]>, &mut [i32]) -> ();
+    thread_processors() -> Processors;
+    run_on_processors(&Processors) -> ();
+    nodes_of(&[usize], &mut [i32]) -> ();
+    in_memory(usize, &mut [u8]) -> ();
+    mapping_lines(MappingText, &mut dyn FnMut(&str) -> ControlFlow<()>) -> ();
+    memory_file(&str, usize, Option<usize>) -> File;
+    open_memory_file(u32, i32, bool) -> File;
+    file_name(u32, i32) -> String;
+    map_file(&File, usize, usize, bool) -> usize;
+    write_file_at(&File, &[u8], usize) -> ();
+    read_file_at(&File, &mut [u8], usize) -> ();
+    file_size(&File) -> usize;
+}
+
+/// Fails.
+///
+/// # Safety
+/// No requirements.
+pub unsafe fn unmap(_address: usize, _size: usize) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Fails.
+///
+/// # Safety
+/// No requirements.
+pub unsafe fn discard(_address: usize, _size: usize) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Fails.
+///
+/// # Safety
+/// No requirements.
+pub unsafe fn protect(_address: usize, _size: usize, _accessible: bool) -> Result<(), Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
+/// Does nothing.
+pub fn write_at_start(_file: i32, _bytes: &[u8]) {}
+
+/// Returns the most common page size.
+pub fn page_size() -> usize {
+    4096
+}
+
+/// Returns 1.
+pub fn processors() -> usize {
+    1
+}
+
+/// Returns 0.
+pub fn current_processor() -> usize {
+    0
+}
+
+/// Yields.
+pub fn wait(_word: &AtomicU32, _value: u32, _timeout: Option<Duration>) {
+    std::thread::yield_now();
+}
+
+/// Does nothing.
+pub fn wake(_word: &AtomicU32) {}
+
+/// Never constructed.
+pub struct Thread(());
+
+/// Does nothing.
+pub fn name_thread(_name: &CStr, _task: &AtomicU32) {}
+
+impl Thread {
+    /// Does nothing.
+    pub fn join(self) {}
+}
+
+/// Does nothing.
+pub fn at_fork(_prepare: extern "C" fn(), _parent: extern "C" fn(), _child: extern "C" fn()) {}
+
+/// Returns 0.
+pub fn seed() -> usize {
+    0
+}
+
+/// Not known.
+pub fn huge_page_size() -> Option<usize> {
+    None
+}
+
+/// Not known.
+pub fn address_space_limit() -> Option<usize> {
+    None
+}
+
+/// Not known.
+pub fn file_limit() -> Option<usize> {
+    None
+}
+
+/// Not known.
+pub fn mappings_are_short() -> bool {
+    false
+}
+
+/// Returns [`Limit::Unsupported`].
+pub fn why_refused(_size: usize, _error: Errno) -> Limit {
+    Limit::Unsupported
+}
+
+/// Not known.
+pub fn memory_total() -> usize {
+    usize::MAX
+}
+
+/// Not known.
+pub fn resident() -> usize {
+    0
+}
+
+/// Not known.
+pub fn headroom() -> usize {
+    usize::MAX
+}
+
+/// Not known.
+pub fn is_shared(_address: usize) -> bool {
+    false
+}
+
+/// Not known.
+pub fn shared_parts(_range: Range<usize>) -> Vec<SharedPart> {
+    Vec::new()
+}
+
+/// Never constructed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadPolicy(());
+
+impl ThreadPolicy {
+    /// Returns `true`.
+    pub fn leads_to(&self, _near: &Nodes) -> bool {
+        true
+    }
+
+    /// Not known.
+    pub fn bounds(&self) -> Option<Nodes> {
+        None
+    }
+
+    /// Not known.
+    pub fn name(&self) -> &'static str {
+        "unknown"
+    }
+}
+
+/// Returns 0.
+pub fn current_node() -> usize {
+    0
+}
+
+/// Not known.
+pub fn free_memory_of(_node: usize) -> Option<(usize, usize)> {
+    None
+}
+
+/// Never constructed.
+pub fn system_file(_path: &str) -> Option<String> {
+    None
+}
+
+/// Not known.
+pub fn explicit_huge_pages() -> Vec<usize> {
+    Vec::new()
+}
+
+/// Not known.
+pub fn free_huge_pages(_page: usize, _node: Option<usize>) -> Option<usize> {
+    None
+}
+
+/// Not known.
+pub fn transparent_huge_pages() -> bool {
+    false
+}
+
+/// Not known.
+pub fn lock_limit() -> Option<usize> {
+    None
+}
+
+/// Never constructed.
+pub struct PageTable(());
+
+impl PageTable {
+    /// Fails.
+    pub fn open() -> Result<Self, Errno> {
+        Err(Errno::UNSUPPORTED)
+    }
+
+    /// Fails.
+    pub fn scan(&self, _start: usize, _end: usize, _found: &mut [PageRegion]) -> Result<(usize, usize), Errno> {
+        Err(Errno::UNSUPPORTED)
+    }
+
+    /// Fails.
+    pub fn entries(&self, _start: usize, _seen: &mut [u64]) -> Result<(), Errno> {
+        Err(Errno::UNSUPPORTED)
+    }
+}
+
+/// Not known.
+pub fn locks_memory() -> Option<bool> {
+    None
+}
+
+/// Not known.
+pub fn only_node() -> Option<usize> {
+    None
+}
+
+/// Not known.
+pub fn has_swap() -> Option<bool> {
+    None
+}
+
+/// Not known.
+pub fn may_ask_for_cache(_path: &str, _inode: u64) -> bool {
+    false
+}
+
+/// Not known.
+pub fn file_number(_file: &File) -> i32 {
+    -1
+}
+
+/// Not known.
+pub fn process_exists(_process: u32) -> bool {
+    false
+}
+
+/// Not known.
+pub fn transparent_huge_pages_shared() -> bool {
+    false
+}
+
+/// No requirements.
+pub fn random() -> [u8; 16] {
+    [0; 16]
+}
