@@ -18,6 +18,7 @@ use firsttouch::scratch::Scope;
 use firsttouch_trace::profile;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use std::any::Any;
 use std::cell::UnsafeCell;
 use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -64,7 +65,7 @@ pub struct Handler {
     next: Functions,
     /// The allocator in charge, boxed; replaced ones are kept, as their blocks may live.
     charge: AtomicPtr<Charge>,
-    /// The scope, of a scope's handler and of its direct one.
+    /// The allocator in charge, where that is a scope or a buffer: it takes its own blocks back itself.
     scope: Option<Arc<Scope>>,
     /// What served before the scope: the capsule of another handler.
     before: Option<GuardedByGil<Py<PyAny>>>,
@@ -88,12 +89,12 @@ fn charge(allocator: Arc<dyn Allocator>) -> *mut Charge {
 impl Handler {
     /// A handler whose functions lead to `allocator`, requests below `small` bytes and foreign addresses to `next`.
     pub fn new(kind: Kind, allocator: Arc<dyn Allocator>, small: usize, next: Functions) -> Box<Self> {
-        Self::build(kind, allocator, small, next, None, None)
+        Self::build(kind, allocator, small, next, None)
     }
 
     /// The handler of a scope, which knows what served before it.
     pub fn of_scope(scope: Arc<Scope>, small: usize, next: Functions, before: Py<PyAny>) -> Box<Self> {
-        Self::build(Kind::Scope, scope.clone(), small, next, Some(scope), Some(GuardedByGil::new(before)))
+        Self::build(Kind::Scope, scope, small, next, Some(GuardedByGil::new(before)))
     }
 
     fn build(
@@ -101,10 +102,11 @@ impl Handler {
         allocator: Arc<dyn Allocator>,
         small: usize,
         next: Functions,
-        scope: Option<Arc<Scope>>,
         before: Option<GuardedByGil<Py<PyAny>>>,
     ) -> Box<Self> {
         owners::enter(&allocator);
+        let any: Arc<dyn Any + Send + Sync> = allocator.clone();
+        let scope = any.downcast::<Scope>().ok();
         let has_rest = small == 0 && kind != Kind::Scope && kind != Kind::Front && !owners::can_tell(&*allocator);
         let free: Free = if has_rest { free_owned } else { free };
         let bytes = names(if kind == Kind::Front { NUMPY_NAME } else { NAME });
@@ -191,6 +193,11 @@ impl Handler {
     /// The scope whose handler it is, and what served before.
     pub fn scope(&self) -> Option<(&Arc<Scope>, &GuardedByGil<Py<PyAny>>)> {
         self.scope.as_ref().zip(self.before.as_ref())
+    }
+
+    /// The allocator in charge, where that is a scope, or a buffer outside all scopes.
+    pub fn serving_scope(&self) -> Option<&Arc<Scope>> {
+        self.scope.as_ref()
     }
 
     pub fn kind(&self) -> Kind {
