@@ -4,8 +4,9 @@ import os
 
 import pytest
 
+from firsttouch._internal.process_memory import peak, reset_peak, resident, touch
 from firsttouch.tools.measuring.contenders import AGAIN, NUMPY, Contender, preloaded
-from firsttouch.tools.measuring.process import cgroup_current, peak, reset_peak, resident, touch
+from firsttouch.tools.measuring.machine import cgroup_current
 from firsttouch.tools.measuring.rounds import Call, Plan, Worker, collect
 from firsttouch.tools.measuring.sizes import fitting, name
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from firsttouch.tools.compare.inside import told
+from firsttouch.tools.compare.trial import told
 
 SERVED = {"pooled": True, "pool": {"allocations": 5}, "allocator": None, "numpy": "2", "not_pooled_because": None}
 IDLE = SERVED | {"pool": {"allocations": 0}}

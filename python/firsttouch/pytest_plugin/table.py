@@ -5,16 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def size(count: int) -> str:
-    """Bytes as people read them."""
-    amount, unit = float(count), "B"
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if amount < 1024 or unit == "GiB":
-            break
-        amount /= 1024
-    return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"
-
-
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns; the first two hold figures and end at one edge."""
     lines = [head, *rows]

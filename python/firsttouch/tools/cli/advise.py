@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from _firsttouch_start import speak, units
-from firsttouch.tools.cli import asked, interpreter, output_file, showing, start_file, starting
+from firsttouch.tools.cli import files, interpreter, program, showing, starting
 from firsttouch.tools.cli.parser import Parser
 from firsttouch.tools.cli.program import Program
 
@@ -31,11 +31,11 @@ price that they are measured to have on this machine; its children are not looke
 
 def main(words: Sequence[str]) -> int:
     """Run it, read what was recorded, say what it means; the program's exit status is ours."""
-    given, found = asked.parse(_parser(), words, ("--json", "--lines"))
+    given, found = program.parse(_parser(), words, ("--json", "--lines"))
     showing.needs_rich("advise", given.json)
-    output_file.check_json("advise", given.json)
+    files.check_json("advise", given.json)
     command = interpreter.command("advise")
-    start_file.check(command, "advise")
+    interpreter.check(command, "advise")
     from firsttouch.tools.trace import prices
 
     found_prices = prices.calibrate(prices.huge_page_size())
@@ -52,7 +52,7 @@ def main(words: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = Parser("advise", _DESCRIPTION, _USAGE, _EXAMPLES)
     add = parser.add_argument
-    add("--lines", type=asked.lines, default=10, metavar="N", help="lines to show (default: 10)")
+    add("--lines", type=program.lines, default=10, metavar="N", help="lines to show (default: 10)")
     add("--json", metavar="FILE", help="the advice as JSON, - for standard output")
     return parser
 
@@ -83,7 +83,7 @@ def _say(given: Any, found: Program, file: str, found_prices: Any) -> None:
             showing.place(line),
             f"{line.count:,}",
             units.size(line.bytes),
-            showing.duration(line.avoidable),
+            units.seconds(line.avoidable),
             units.share(line.avoidable, wall),
         )
         for line in gaining

@@ -8,7 +8,7 @@ import sys
 
 from _firsttouch_start import speak
 from firsttouch._firsttouch import did_you_mean
-from firsttouch.tools.cli.usage import BadUsageError
+from firsttouch.tools.cli.parser import BadUsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

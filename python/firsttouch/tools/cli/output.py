@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from _firsttouch_start import speak
-from firsttouch.tools.cli import report_file
-from firsttouch.tools.cli.parser import Parser
-from firsttouch.tools.cli.usage import BadUsageError
+from firsttouch.tools.cli import files
+from firsttouch.tools.cli.parser import BadUsageError, Parser
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,9 +101,9 @@ def need(command: str, *modules: str) -> None:
 def _file(command: str, option: str, name: str) -> str:
     if not name or (name == "-" and option != "--json"):
         raise BadUsageError(f"{command}: {option} needs the name of a file, not {name!r}")
-    path = report_file.absolute(name, command, option)
+    path = files.absolute(name, command, option)
     if path != "-":
-        report_file.refuse(command, name, path)
+        files.refuse(command, name, path)
     return path
 
 

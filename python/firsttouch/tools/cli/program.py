@@ -1,16 +1,19 @@
-"""Where our own options end and the program begins, and what kind of program it is."""
+"""Where the options of firsttouch end and the program begins, and what kind of program it is."""
 
 from __future__ import annotations
 
 import os
 import stat
+from typing import TYPE_CHECKING
 
-from firsttouch.tools.cli import output_file
-from firsttouch.tools.cli.usage import BadUsageError
+from firsttouch.tools.cli import files
+from firsttouch.tools.cli.parser import BadUsageError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
+
+    from firsttouch.tools.cli.parser import Parser
 
 #: Letters of python's own options; they belong before `-m firsttouch run`.
 _OF_PYTHON = set("bBdEiIOPRsSuvWxX")
@@ -69,7 +72,7 @@ def _program(words: Sequence[str], of: str) -> Program | None:
     if words:
         _refuse_command(words[0], of)
         if of != "trace":  # whose --summary takes one
-            output_file.refuse_trace(of, words[0])
+            files.refuse_trace(of, words[0])
     return Program(tuple(words)) if words else None
 
 
@@ -112,3 +115,37 @@ def _is_archive(path: str) -> bool:
 
     # Only a regular file may be looked into: reading a pipe would empty it.
     return stat.S_ISREG(os.stat(path).st_mode) and zipfile.is_zipfile(path)
+
+
+_UNITS = {f"{letter}{rest}" for letter in "KMGT" for rest in ("", "B", "I", "IB")}
+
+
+def parse(parser: Parser, words: Sequence[str], with_value: Sequence[str]) -> tuple[argparse.Namespace, Program]:
+    """Our options, and the program behind them; its absence is a mistake."""
+    command = parser.command
+    own, found = split(words, with_value, command)
+    for word in own:
+        if parser.unknown(word) and (advice := hint(word, command)):
+            raise BadUsageError(f"{command}: {advice}")
+    return parser.parse(own), there(found, command)
+
+
+def there(found: Program | None, command: str) -> Program:
+    """The program, unless there is none, or it is what became of a size."""
+    if found is None:
+        raise BadUsageError(
+            f"{command}: which program? A script, -m module or -c code (try firsttouch {command} --help)"
+        )
+    if found.words[0].upper() in _UNITS and not found.can_start:
+        raise BadUsageError(f'{command}: no program {found.words[0]}; a size with a space takes quotes, as in "4 GiB"')
+    return found
+
+
+def lines(text: str) -> int:
+    """How many lines of a table to show."""
+    found = int(text)
+    if found < 1:
+        import argparse
+
+        raise argparse.ArgumentTypeError(f"{found} lines: give 1 or more")
+    return found

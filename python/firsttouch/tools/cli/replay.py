@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from _firsttouch_start import units
-from firsttouch.tools.cli import output, output_file, showing
-from firsttouch.tools.cli.parser import Parser
-from firsttouch.tools.cli.usage import BadUsageError
+from firsttouch.tools.cli import files, output, showing
+from firsttouch.tools.cli.parser import BadUsageError, Parser
 
 _USAGE = "firsttouch replay [options] trace.ft"
 
@@ -41,8 +40,8 @@ def main(words: Sequence[str]) -> int:
     allocators = given.allocator or list(_DEFAULT)
     showing.needs_rich("replay", given.json)
     output.need("replay", "numpy")
-    output_file.check_json("replay", given.json)
-    output_file.check_trace("replay", given.trace)
+    files.check_json("replay", given.json)
+    files.check_trace("replay", given.trace)
     _check_allocators(allocators)
     facts = _survey(given)
     found = [_play(given, allocator) for allocator in allocators]
@@ -67,6 +66,7 @@ def _parser() -> Parser:
 
 
 def _check_allocators(expressions: Sequence[str]) -> None:
+    import firsttouch._public  # noqa: F401 (it makes the names of the factories known)
     from firsttouch._internal import resolve
 
     for text in expressions:
@@ -104,7 +104,7 @@ def _show(facts: dict[str, Any], found: Sequence[dict[str, Any]]) -> None:
     held = int(about.get("peak_held") or 0)
     traced = f"; the traced run held {units.size(held)} more at its peak than at its start" if held else ""
     print(
-        f"{facts['events']:,} events of {_many(facts['threads'], 'thread')}, {facts['allocations']:,} arrays,"
+        f"{facts['events']:,} events of {units.count(facts['threads'], 'thread')}, {facts['allocations']:,} arrays,"
         f" at most {units.size(facts['peak_in_use'])} at once, on {about.get('allocator', 'unknown memory')}{traced}"
     )
     if facts["lost"]:
@@ -119,7 +119,7 @@ def _show(facts: dict[str, Any], found: Sequence[dict[str, Any]]) -> None:
             _size(each["allocator_peak_held"]),
             "-" if each["fragmentation"] is None else f"{each['fragmentation']:.2f}",
             f"{each['faults']:,}",
-            showing.duration(each["seconds"]),
+            units.seconds(each["seconds"]),
         )
         for each in found
     ]
@@ -127,10 +127,6 @@ def _show(facts: dict[str, Any], found: Sequence[dict[str, Any]]) -> None:
     showing.table(columns, rows, sys.stdout)
     refused = [f"{each['allocator']} refused {each['refused']:,} requests" for each in found if each["refused"]]
     print("\n".join(refused), end="\n" if refused else "")
-
-
-def _many(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _size(amount: int | None) -> str:

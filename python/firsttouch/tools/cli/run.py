@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from _firsttouch_start import rank
-from firsttouch.tools.cli import asked, interpreter, program, report_file, serving, start_file, starting
-from firsttouch.tools.cli.usage import BadUsageError
+from firsttouch.tools.cli import files, interpreter, program, serving, starting
+from firsttouch.tools.cli.parser import BadUsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def main(words: Sequence[str]) -> int:
     """Check everything that can be checked, then exec; comes back only with an error."""
     settings, found = _asked(words)
     command = interpreter.command()
-    start_file.check(command)
+    interpreter.check(command)
     starting.become([*command, *found.words], starting.environment(settings, found))
 
 
@@ -50,8 +50,8 @@ def _asked(words: Sequence[str]) -> tuple[dict[str, Any], program.Program]:
     own = words[: program.own(words, _WITH_VALUE)]
     if set(own) <= {"-q", "--quiet"}:  # almost always, and argparse takes as long as all the rest
         _, behind = program.split(words, _WITH_VALUE)
-        return ({"quiet": True} if own else {}), asked.there(behind, "run")
-    given, found = asked.parse(_parser(), words, _WITH_VALUE)
+        return ({"quiet": True} if own else {}), program.there(behind, "run")
+    given, found = program.parse(_parser(), words, _WITH_VALUE)
     return _settings(given), found
 
 
@@ -92,9 +92,9 @@ def _settings(given: Any) -> dict[str, Any]:
     if given.quiet:
         settings["quiet"] = True
     if given.json is not None:
-        settings["json"] = path = report_file.absolute(given.json)
+        settings["json"] = path = files.absolute(given.json)
         if path != "-":
-            report_file.refuse("run", given.json, rank.fill(path))
+            files.refuse("run", given.json, rank.fill(path))
     if given.allocator is not None:
         settings["allocator"] = serving.checked(given)
     if given.max_idle is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from firsttouch.tools.cli.usage import BadUsageError
+from firsttouch.tools.cli.parser import BadUsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,10 +20,12 @@ def checked(given: Any, of: str = "run") -> str:
             option = f"--{name.replace('_', '-')}"
             raise BadUsageError(f"run: {option} is for the default pool; with --allocator write it as {_written(name)}")
     from firsttouch import _firsttouch
-    from firsttouch._internal import resolve
 
     text: str = given.allocator
     try:
+        import firsttouch._public  # it makes the names of the factories known
+        from firsttouch._internal import resolve
+
         allocator = resolve.parse(text)
         if _firsttouch.BACKEND:
             _firsttouch.install(allocator)  # into this process, which ends here
@@ -55,7 +57,7 @@ def tried_elsewhere(command: str, expression: str) -> str:
     """The same for a command that goes on afterwards: another process tries it."""
     import subprocess
 
-    from firsttouch.tools.measuring.interpreter import helper
+    from firsttouch.tools.measuring.starter import helper
 
     probe = subprocess.run(
         helper("-c", _TRIAL, expression),

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from _firsttouch_start import rank
-from firsttouch.tools.cli import asked, interpreter, output_file, serving, showing, start_file, starting
-from firsttouch.tools.cli.parser import Parser
+from firsttouch.tools.cli import files, interpreter, program, serving, showing, starting
+from firsttouch.tools.cli.parser import BadUsageError, Parser
 from firsttouch.tools.cli.program import Program
-from firsttouch.tools.cli.usage import BadUsageError
 
 _USAGE = """firsttouch trace [options] script.py | -m module | -c code  [arguments of the program]
        firsttouch trace --summary trace.ft"""
@@ -41,22 +40,22 @@ _DEFAULT = "trace.ft"
 
 def main(words: Sequence[str]) -> int:
     """Check what can be checked, then record, or read what was recorded."""
-    given, found = asked.parse(_parser(), words, ("-o", "--output", "--allocator", "--json", "--lines"))
+    given, found = program.parse(_parser(), words, ("-o", "--output", "--allocator", "--json", "--lines"))
     if given.json is not None and not given.summary:
         raise BadUsageError("trace: --json is of --summary: the trace itself is for firsttouch replay")
     if not given.summary:
-        output_file.refuse_trace("trace", found.words[0])
-        file = output_file.checked("trace", _DEFAULT if given.output is None else given.output)
+        files.refuse_trace("trace", found.words[0])
+        file = files.checked("trace", _DEFAULT if given.output is None else given.output)
         return _record(given, found, file)
     showing.needs_rich("trace", given.json)
-    output_file.check_json("trace", given.json)
-    if output_file.is_trace(found.words[0]):
+    files.check_json("trace", given.json)
+    if files.is_trace(found.words[0]):
         if len(found.words) > 1:
             raise BadUsageError(f"trace: --summary takes one trace, and {found.words[1]} is one argument too many")
-        output_file.check_trace("trace", found.words[0])
+        files.check_trace("trace", found.words[0])
         return _sum_up(given, found.words[0])
     if given.output is not None:
-        file = output_file.checked("trace", given.output)
+        file = files.checked("trace", given.output)
         if rank.fields(file):
             raise BadUsageError("trace: --summary is of one process: leave %p and %r out, and sum the files up later")
         return starting.passed_on(_both(given, found, file))
@@ -72,7 +71,7 @@ def _parser() -> Parser:
     add("-o", "--output", metavar="FILE", help=f"the trace; %%p stands for the process, %%r for the rank ({_DEFAULT})")
     add("--allocator", metavar="EXPRESSION", help="trace the program on this memory (default: NumPy's own)")
     add("--summary", action="store_true", help="say where large arrays come from, by line of the program")
-    add("--lines", type=asked.lines, default=20, metavar="N", help="lines that --summary shows (default: 20)")
+    add("--lines", type=program.lines, default=20, metavar="N", help="lines that --summary shows (default: 20)")
     add("--json", metavar="FILE", help="the summary as JSON, - for standard output")
     add("-q", "--quiet", action="store_true", help="no line about the trace on standard error")
     return parser
@@ -102,7 +101,7 @@ def _settings(given: Any, file: str) -> dict[str, Any]:
 
 def _command() -> list[str]:
     command = interpreter.command("trace")
-    start_file.check(command, "trace")
+    interpreter.check(command, "trace")
     return command
 
 

@@ -10,8 +10,7 @@ from datetime import datetime
 from typing import Protocol
 
 from firsttouch.tools.compare import candidates, schedule
-from firsttouch.tools.compare.figures import speedup
-from firsttouch.tools.compare.runs import Run
+from firsttouch.tools.compare.runs import Run, speedup
 from firsttouch.tools.compare.trial import FailedError, PrepareError, Trial
 from firsttouch.tools.measuring.cautions import Watch, of_equals, standing
 from firsttouch.tools.measuring.contenders import Contender

@@ -8,8 +8,7 @@ import subprocess
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from firsttouch.tools.measuring.interpreter import helper
-from firsttouch.tools.measuring.starter import ending_with_us
+from firsttouch.tools.measuring.starter import ending_with_us, helper
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,9 @@ from types import ModuleType
 from typing import Any
 
 from _firsttouch_start import speak
-from firsttouch.tools.cli import output_file
+from firsttouch.tools.cli import files
 from firsttouch.tools.cli.info import cgroup, hugepages, kernel, libc, limits, machine, numa, pages
-from firsttouch.tools.cli.parser import Parser
-from firsttouch.tools.cli.usage import BadUsageError
+from firsttouch.tools.cli.parser import BadUsageError, Parser
 
 #: In the order of the text. Each has look(root), rows(found) and meaning(found).
 TOPICS: dict[str, ModuleType] = {
@@ -48,7 +47,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--json", metavar="FILE", help="write it as JSON instead; - for standard output")
     parser.add_argument("-q", "--quiet", action="store_true", help="only what it means")
     given = parser.parse(words)
-    output_file.check_json("info", given.json)
+    files.check_json("info", given.json)
     found = look()
     if given.json:
         _save(found, given.json)
