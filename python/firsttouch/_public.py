@@ -22,7 +22,7 @@ from firsttouch._firsttouch import (
     scratch_from_table,
     zeros,
 )
-from firsttouch._internal import registration as _registration  # noqa: F401 (it registers when it is imported)
+from firsttouch import _registration  # noqa: F401 (it registers when it is imported)
 from firsttouch._internal.reports import Failure, Stats, stats
 from firsttouch.adaptors import filled, guarded, limited, pool, tracked
 from firsttouch.allocators import (

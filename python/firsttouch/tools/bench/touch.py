@@ -119,8 +119,10 @@ def answers(size: int, found: Found) -> list[str]:
     old, new = (found["settings", row, "glibc"]["rate"] for row in ("memset, memory that exists", "malloc, memset"))
     return [
         f"**At most** {units.listed(best)} become real, {name(size)} at a time.",
-        f"A memset of new memory runs at {units.rate(new)}, of memory that exists at {units.rate(old)}, "
-        f"{units.times(old / new)} that.",
+        (
+            f"A memset of new memory runs at {units.rate(new)}, of memory that exists at {units.rate(old)}, "
+            f"{units.times(old / new)} that."
+        ),
     ]
 
 

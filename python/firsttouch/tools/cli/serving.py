@@ -23,7 +23,7 @@ def checked(given: Any, of: str = "run") -> str:
 
     text: str = given.allocator
     try:
-        import firsttouch._public  # it makes the names of the factories known
+        import firsttouch._public  # noqa: F401 (it makes the names of the factories known)
         from firsttouch._internal import resolve
 
         allocator = resolve.parse(text)
