@@ -21,7 +21,7 @@ Write = Callable[[str, str], Path]
 WITHOUT = """
 import sys
 sys.modules["numpy"] = None
-from firsttouch.tools.cli.main import main
+from _firsttouch_start.command_line import main
 raise SystemExit(main())
 """
 
@@ -56,7 +56,7 @@ def test_ctrl_c_in_a_replay_is_answered(firsttouch: Start, write: Write, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("nbytes", "said"), [(1 << 50, "1,048,576 GiB"), (3 << 29, "1.5 GiB"), (7 << 19, "3.5 MiB"), (1000, "1000 B")]
+    ("nbytes", "said"), [(1 << 50, "1 PiB"), (3 << 29, "1.5 GiB"), (7 << 19, "3.5 MiB"), (1000, "1,000 bytes")]
 )
 def test_sizes_are_written_out(nbytes: int, said: str) -> None:
     assert sizes.name(nbytes) == said

@@ -1,6 +1,5 @@
 """How notebooks and IPython show an allocator: its expression, and what each level of its stack holds."""
 
-import html
 from typing import Any
 
 from _firsttouch_start import units
@@ -10,6 +9,11 @@ from firsttouch._firsttouch import Allocator
 #: What of the statistics a person looks for, and what it is called; the names of bytes come first.
 _BYTES = {"in_use": "in use", "peak_in_use": "peak", "idle": "idle", "mapped": "mapped", "purged_bytes": "given back"}
 _COUNTS = {"blocks": "blocks", "allocations": "allocations", "recycled": "recycled", "failures": "failures"}
+
+
+def escape(text: str) -> str:
+    """Escape text for HTML, as :func:`html.escape`; importing `html` loads a table of all entities."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
 
 
 def levels(allocator: Allocator) -> list[Allocator]:
@@ -53,9 +57,9 @@ def html_of(self: Allocator) -> str:
     rows = []
     for level in levels(self):
         found = state(level) or {"state": "no count is kept, or nothing was asked yet"}
-        rows.append(f'<tr><th colspan="2" style="text-align:left"><code>{html.escape(_name(level))}</code></th></tr>')
-        rows += [f"<tr><td>{label}</td><td>{html.escape(text)}</td></tr>" for label, text in found.items()]
-    return f"<table><caption><code>{html.escape(repr(self))}</code></caption>{''.join(rows)}</table>"
+        rows.append(f'<tr><th colspan="2" style="text-align:left"><code>{escape(_name(level))}</code></th></tr>')
+        rows += [f"<tr><td>{label}</td><td>{escape(text)}</td></tr>" for label, text in found.items()]
+    return f"<table><caption><code>{escape(repr(self))}</code></caption>{''.join(rows)}</table>"
 
 
 def pretty(self: Allocator, printer: Any, cycle: bool) -> None:  # noqa: ARG001

@@ -1,4 +1,4 @@
-"""``--firsttouch=tracked``: which tests hold most, and which arrays outlive theirs."""
+"""``--firsttouch=tracked``: which tests hold the most memory, and which arrays outlive their test."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -17,7 +18,20 @@ from firsttouch._internal.resolve import parse
 from firsttouch.pytest_plugin.child import run
 from firsttouch.pytest_plugin.crash import reports_of
 from firsttouch.pytest_plugin.installed import Forking
-from firsttouch.pytest_plugin.table import table
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns; the first two hold figures and end at one edge."""
+    lines = [head, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if column < 2 else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
 
 #: Rows of each table.
 _MOST = 10

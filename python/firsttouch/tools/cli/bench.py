@@ -12,22 +12,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 from _firsttouch_start import speak
 from firsttouch._firsttouch import did_you_mean
 from firsttouch.tools.cli import output, serving
 from firsttouch.tools.cli.output import Output
 from firsttouch.tools.cli.parser import BadUsageError, Parser
 from firsttouch.tools.cli.progress import Bar
-from firsttouch.tools.measuring.console import plain, say
-from firsttouch.tools.measuring.console import show as show_table
-from firsttouch.tools.measuring.machine import describe
-from firsttouch.tools.measuring.page import Page
-from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring import console
 
 if TYPE_CHECKING:
     from firsttouch.tools.bench.settings import Settings
+    from firsttouch.tools.measuring.page import Page
     from firsttouch.tools.measuring.report import Section
 
 _USAGE = "firsttouch bench [EXPERIMENT ...] [options]"
@@ -59,7 +54,6 @@ def main(words: Sequence[str]) -> int:
         return 0
     out = output.checked("bench", given)
 
-    from firsttouch.tools.cli import bench  # these need NumPy, and rich
     from firsttouch.tools.measuring import cautions
 
     settings = _settings(given, names)
@@ -74,9 +68,9 @@ def main(words: Sequence[str]) -> int:
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"interrupted in {name}; no file is written") from None
         if out.prints:
-            bench.show(sections[-1], out.quiet)
+            show(sections[-1], out.quiet)
     if sections:
-        bench.save(sections, [*cautions.standing(), *watch.finish()], out)
+        save(sections, [*cautions.standing(), *watch.finish()], out)
     return 0 if len(sections) == len(names) else 1
 
 
@@ -146,26 +140,30 @@ def _run(name: str, settings: Settings, out: output.Output) -> Section:
 
 def show(section: Section, quiet: bool) -> None:
     """The tables, then what they say."""
+    from rich.console import Console
+
     width = None if os.isatty(1) else 120  # a file has no width of its own
-    console = Console(highlight=False, markup=False, width=width)
-    console.print(f"{section.name}: {plain(section.title)}", style="bold")
+    out = Console(highlight=False, markup=False, width=width)
+    out.print(f"{section.name}: {console.plain(section.title)}", style="bold")
     if not quiet:
-        console.print()
+        out.print()
         for table in section.tables:
-            show_table(table, console)
+            console.show(table, out)
     for sentence in sentences(section):
-        say(sentence, console, "- ")
-    console.print()
+        console.say(sentence, out, "- ")
+    out.print()
 
 
 def sentences(section: Section) -> list[str]:
     """The outcome of each bar, then the answers."""
     judged = [f"{verdict.bar}: {verdict.outcome} ({verdict.figure})" for verdict in section.verdicts]
-    return [plain(text) for text in (*section.notes, *judged)]
+    return [console.plain(text) for text in (*section.notes, *judged)]
 
 
 def save(sections: Sequence[Section], cautions: Sequence[str], out: Output) -> None:
     """Say what makes the figures worth less, and write the files that were asked for."""
+    from firsttouch.tools.measuring.machine import describe
+
     if out.prints:
         for caution in cautions:
             print(f"To be known: {caution}")
@@ -177,13 +175,17 @@ def save(sections: Sequence[Section], cautions: Sequence[str], out: Output) -> N
 
 def page(sections: Sequence[Section], cautions: Sequence[str]) -> Page:
     """Everything on one page."""
+    from firsttouch.tools.measuring.machine import describe
+    from firsttouch.tools.measuring.page import Page
+    from firsttouch.tools.measuring.report import Table
+
     names = " ".join(section.name for section in sections)
     return Page(
         title=f"firsttouch bench {names}",
         when=f"{datetime.date.today().isoformat()} on {os.uname().nodename}",
         lead=[f"{section.name}: {sentence}" for section in sections for sentence in sentences(section)],
         tables=[
-            Table(f"{section.name}: {plain(table.title)}", table.columns, table.rows)
+            Table(f"{section.name}: {console.plain(table.title)}", table.columns, table.rows)
             for section in sections
             for table in section.tables
         ],

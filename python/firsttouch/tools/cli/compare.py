@@ -149,7 +149,6 @@ def _compare(
     command: list[str],
     python: list[str],
 ) -> int:
-    from firsttouch.tools.cli.compare import Asked, Teller, failure, show
     from firsttouch.tools.compare import candidates, runs
     from firsttouch.tools.compare.comparison import Wish, compare
     from firsttouch.tools.compare.trial import DifferentError, FailedError, Trial

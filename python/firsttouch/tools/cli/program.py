@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+import re
+import shutil
 import stat
 from typing import TYPE_CHECKING
 
@@ -10,7 +13,6 @@ from firsttouch.tools.cli import files
 from firsttouch.tools.cli.parser import BadUsageError
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Sequence
 
     from firsttouch.tools.cli.parser import Parser
@@ -80,9 +82,6 @@ def _refuse_command(word: str, of: str) -> None:
     """Catch the name of a command where a script's is expected; python would find no such file."""
     if word.startswith("-") or os.path.dirname(word) or os.path.exists(word):
         return
-    import re
-    import shutil
-
     found = shutil.which(word)
     if found is None:
         return
@@ -111,9 +110,9 @@ def hint(word: str, of: str = "run") -> str:
 
 
 def _is_archive(path: str) -> bool:
-    import zipfile
+    import zipfile  # takes as long as all the rest of the start, and is seldom needed
 
-    # Only a regular file may be looked into: reading a pipe would empty it.
+    # Only a regular file is looked into: reading a pipe would empty it.
     return stat.S_ISREG(os.stat(path).st_mode) and zipfile.is_zipfile(path)
 
 
@@ -121,31 +120,25 @@ _UNITS = {f"{letter}{rest}" for letter in "KMGT" for rest in ("", "B", "I", "IB"
 
 
 def parse(parser: Parser, words: Sequence[str], with_value: Sequence[str]) -> tuple[argparse.Namespace, Program]:
-    """Our options, and the program behind them; its absence is a mistake."""
+    """Parse the options of firsttouch, and cut off the program behind them, which must be there."""
     command = parser.command
     own, found = split(words, with_value, command)
     for word in own:
         if parser.unknown(word) and (advice := hint(word, command)):
             raise BadUsageError(f"{command}: {advice}")
-    return parser.parse(own), there(found, command)
-
-
-def there(found: Program | None, command: str) -> Program:
-    """The program, unless there is none, or it is what became of a size."""
+    given = parser.parse(own)
     if found is None:
         raise BadUsageError(
             f"{command}: which program? A script, -m module or -c code (try firsttouch {command} --help)"
         )
     if found.words[0].upper() in _UNITS and not found.can_start:
         raise BadUsageError(f'{command}: no program {found.words[0]}; a size with a space takes quotes, as in "4 GiB"')
-    return found
+    return given, found
 
 
 def lines(text: str) -> int:
     """How many lines of a table to show."""
     found = int(text)
     if found < 1:
-        import argparse
-
         raise argparse.ArgumentTypeError(f"{found} lines: give 1 or more")
     return found

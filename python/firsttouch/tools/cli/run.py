@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from _firsttouch_start import rank
 from firsttouch.tools.cli import files, interpreter, program, serving, starting
-from firsttouch.tools.cli.parser import BadUsageError
+from firsttouch.tools.cli.parser import BadUsageError, Parser
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
-
-    from firsttouch.tools.cli.parser import Parser
 
 _WITH_VALUE = ("--json", "--allocator", "--max-idle", "--decay")
 
@@ -39,25 +37,15 @@ options of firsttouch come before the program; all that follows it is the progra
 
 
 def main(words: Sequence[str]) -> int:
-    """Check everything that can be checked, then exec; comes back only with an error."""
-    settings, found = _asked(words)
+    """Check everything that can be checked, then exec; returns only with an error."""
+    given, found = program.parse(_parser(), words, _WITH_VALUE)
+    settings = _settings(given)
     command = interpreter.command()
     interpreter.check(command)
     starting.become([*command, *found.words], starting.environment(settings, found))
 
 
-def _asked(words: Sequence[str]) -> tuple[dict[str, Any], program.Program]:
-    own = words[: program.own(words, _WITH_VALUE)]
-    if set(own) <= {"-q", "--quiet"}:  # almost always, and argparse takes as long as all the rest
-        _, behind = program.split(words, _WITH_VALUE)
-        return ({"quiet": True} if own else {}), program.there(behind, "run")
-    given, found = program.parse(_parser(), words, _WITH_VALUE)
-    return _settings(given), found
-
-
 def _parser() -> Parser:
-    from firsttouch.tools.cli.parser import Parser
-
     parser = Parser("run", _DESCRIPTION, _USAGE, _EXAMPLES)
     add = parser.add_argument
     add(
