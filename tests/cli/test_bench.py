@@ -28,7 +28,7 @@ def test_without_a_name_it_lists_what_there_is(firsttouch: Start) -> None:
     ("words", "said"),
     [
         (["zero"], "did you mean zeros?"),
-        (["nothing"], "no experiment 'nothing': there are zeros, touch"),
+        (["nothing"], "unknown experiment 'nothing': there are zeros, touch"),
         (["refill", "--sizes", "lots"], '"lots" is not a size'),
         (["refill", "--sizes", ","], "give sizes, as in 4KiB,1MiB"),
         (["refill", "--sizes", "4"], "holds no number"),

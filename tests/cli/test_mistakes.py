@@ -28,7 +28,7 @@ raise SystemExit(main())
 
 def test_a_run_that_ends_before_it_began(firsttouch: Start) -> None:
     done = firsttouch("compare", "--timeout", "0.001", "-c", "pass")
-    said = "firsttouch: compare: the program did not end within 0.001 s (--timeout); there is no comparison\n"
+    said = "firsttouch: compare: the program did not end within 0.001 s (--timeout); no comparison was made\n"
     assert (done.returncode, done.stderr) == (1, said)
 
 

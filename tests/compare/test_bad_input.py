@@ -21,7 +21,7 @@ def stopped(done: Finished, *said: str) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     last = done.stderr.splitlines()[-1]
     assert last.startswith("firsttouch: compare: ")
-    assert last.endswith("there is no comparison")
+    assert last.endswith("no comparison was made")
     for words in said:
         assert words in done.stderr
 
@@ -130,15 +130,15 @@ def test_an_interruption_ends_the_program_and_leaves_a_line(tmp_path: Path, numb
     finally:
         begun.kill()
     assert (begun.returncode, out) == (130, "")
-    assert error == "firsttouch: compare: interrupted at 0%; nothing is shown or written\n"
+    assert error == "firsttouch: compare: interrupted at 0%; no results were written\n"
     assert not alive(marker)
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "which program?"),
-        (["-q"], "which program?"),
+        ([], "missing program"),
+        (["-q"], "missing program"),
         (["nope.py"], "no program nope.py here"),
         (["--", "no-such-command"], "no command no-such-command"),
         (["--run", "3", "s.py"], "did you mean --runs?"),
@@ -146,19 +146,19 @@ def test_an_interruption_ends_the_program_and_leaves_a_line(tmp_path: Path, numb
         (["--runs", "s.py"], "--runs takes a number"),
         (["--warmup", "0", "s.py"], "--warmup takes a number"),
         (["--runs", "3", "--budget", "1m", "s.py"], "give one of them"),
-        (["--budget", "soon", "s.py"], "'soon' is no time"),
+        (["--budget", "soon", "s.py"], "'soon' is not a duration"),
         (["--budget", "5", "m", "s.py"], "a time is one word"),
         (["--timeout", "-1", "s.py"], "--timeout"),
         (["--allocator", "pol()", "s.py"], "did you mean pool?"),
         (["--allocator", "malloc()", "s.py"], "--allocator: install() can't take malloc()"),
-        (["python", "s.py"], "leave out python"),
-        (["-X", "dev", "s.py"], "-X is python's"),
+        (["python", "s.py"], "omit python"),
+        (["-X", "dev", "s.py"], "-X is an option of python"),
         (["--plot", "no/such/x.png", "s.py"], "no such directory"),
         (["--html", "no/such/x.html", "s.py"], "no such directory"),
         (["--json", "/proc/x.json", "s.py"], "cannot write /proc/x.json"),
         (["--html", "s.py"], "--html takes the name of a file to write"),
         (["--plot", "x.foo", "s.py"], "no picture ends in .foo"),
-        (["--plot", "x", "s.py"], "the name has no ending"),
+        (["--plot", "x", "s.py"], "the file name has no extension"),
         (["--html", ".", "s.py"], "is a directory"),
         (["--json", "x", "--html", "x", "s.py"], "name the same file"),
     ],

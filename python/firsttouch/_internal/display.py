@@ -1,4 +1,4 @@
-"""How notebooks and IPython show an allocator: its expression, and what each level of its stack holds."""
+"""Rich display of allocators in notebooks and IPython: the expression, and the state of each level."""
 
 from typing import Any
 

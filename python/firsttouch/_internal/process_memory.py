@@ -1,4 +1,4 @@
-"""Readings of this process and its control group; memory in bytes."""
+"""The resident memory of this process, in bytes."""
 
 from __future__ import annotations
 

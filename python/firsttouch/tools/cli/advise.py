@@ -1,4 +1,4 @@
-"""`firsttouch advise`: one plain run, and what pooled memory would gain for it."""
+"""`firsttouch advise`: estimate from one run what pooled memory would save."""
 
 import os
 import shlex
@@ -15,8 +15,8 @@ from firsttouch.tools.cli.program import Program
 _USAGE = "firsttouch advise [options] script.py | -m module | -c code  [arguments of the program]"
 
 _DESCRIPTION = """\
-Run a program once, on NumPy's own memory, and estimate what pooled memory would gain for it and
-which of its lines would gain most. `firsttouch compare` measures it instead.
+Run a program once, on NumPy's own memory, and estimate how much time pooled memory would save and
+which source lines would benefit most. `firsttouch compare` measures it instead.
 """
 
 _EXAMPLES = """\
@@ -24,8 +24,8 @@ for example:
   firsttouch advise script.py data.csv
   firsttouch advise --json advice.json -m package.heat
 
-Counted are the page faults of arrays of 64 KiB or more in the process that is started, at the
-price that they are measured to have on this machine; its children are not looked at.
+The estimate counts the page faults of arrays of 64 KiB or more in the started process, at the cost
+measured on this machine. Child processes are not included.
 """
 
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 _USAGE = "firsttouch bench [EXPERIMENT ...] [options]"
 
 _DESCRIPTION = """\
-Run classic experiments on the memory behind arrays, and say what they show on this machine. Each
-prints its tables and, in a sentence or two, the answer. Without a name they are listed; with
---quick alone all of them run, in under three minutes.
+Run classic experiments on the memory behind arrays. Each prints its tables and a short conclusion
+for this machine. Without a name the experiments are listed; --quick alone runs all of them, in
+under three minutes.
 """
 
 _EXAMPLES = """\
@@ -77,15 +77,15 @@ def main(words: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = Parser("bench", _DESCRIPTION, _USAGE, _EXAMPLES)
     add = parser.add_argument
-    add("names", nargs="*", metavar="EXPERIMENT", help="which to run, or all")
-    add("--sizes", metavar="SIZES", help='of an array, as in 4KiB,1MiB,"2 GiB" (default: what suits each experiment)')
-    add("--quick", action="store_true", help="few sizes and rounds: the direction, not the figure")
+    add("names", nargs="*", metavar="EXPERIMENT", help="experiments to run, or all")
+    add("--sizes", metavar="SIZES", help='array sizes, as in 4KiB,1MiB,"2 GiB" (default: chosen by each experiment)')
+    add("--quick", action="store_true", help="few sizes and rounds: shows the trend only")
     add(
         "--allocator",
         metavar="EXPRESSION",
         action="append",
         default=[],
-        help="one more, such as mimalloc, in experiments that compare allocators; repeatable",
+        help="add an allocator, such as mimalloc, to experiments that compare allocators; repeatable",
     )
     output.add(parser)
     return parser
@@ -99,7 +99,7 @@ def _names(given: argparse.Namespace) -> list[str]:
     for name in names:
         if name != "all" and name not in NAMES:
             near = did_you_mean(name, [*NAMES, "all"]) or f": there are {', '.join(NAMES)}"
-            raise BadUsageError(f"bench: no experiment {name!r}{near}")
+            raise BadUsageError(f"bench: unknown experiment {name!r}{near}")
     return list(NAMES) if "all" in names else list(dict.fromkeys(names))
 
 
@@ -166,7 +166,7 @@ def save(sections: Sequence[Section], cautions: Sequence[str], out: Output) -> N
 
     if out.prints:
         for caution in cautions:
-            print(f"To be known: {caution}")
+            print(f"note: {caution}")
     out.save_plot([picture for section in sections for picture in section.pictures])
     found = {"machine": describe(), "cautions": list(cautions)}
     out.save_json(lambda: found | {"experiments": [section.as_dict() for section in sections]})

@@ -1,4 +1,4 @@
-"""`firsttouch compare`: one program under several allocators, and which of them suits it."""
+"""`firsttouch compare`: run one program under several allocators and compare their times."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 _USAGE = "firsttouch compare [options] script.py | -m module | -c code | -- command  [arguments of the program]"
 
 _DESCRIPTION = """\
-Run a program again and again under NumPy's default, firsttouch's pool and a tuned glibc, in turn
-and in shuffled order, and say which of them suits it: a table with intervals, and a sentence that
-may well be "no difference". Every run has to end well and to print the same.
+Run a program repeatedly under NumPy's default allocator, firsttouch's pool and a tuned glibc, in
+shuffled rounds, and report which is fastest: a table with confidence intervals, and a conclusion
+that may be "no difference". Every run must succeed and print the same output.
 """
 
 _EXAMPLES = """\
@@ -47,7 +47,7 @@ for example:
   firsttouch compare --ignore-output -- sh pipeline.sh
   zcat data.gz | firsttouch compare script.py        each run reads the same input
 
-options of firsttouch come before the program; all that follows it is the program's own.
+options of firsttouch come before the program; everything after it is passed to the program.
 """
 
 _WITH_VALUE = ("--runs", "--warmup", "--prepare", "--budget", "--timeout", "--allocator", *output.WITH_VALUE)
@@ -56,7 +56,7 @@ _WITH_VALUE = ("--runs", "--warmup", "--prepare", "--budget", "--timeout", "--al
 def main(words: Sequence[str]) -> int:
     """Check everything that can be checked, compare, and show what was found."""
     if not hasattr(os, "posix_spawnp"):
-        raise BadUsageError("compare: this system does not tell what a program used; Linux does")
+        raise BadUsageError("compare: cannot measure what a program used on this system; Linux is needed")
     parser = _parser()
     at = program.own(words, (*_WITH_VALUE, "-r", "-w", "-p"))
     for word in words[:at]:
@@ -68,7 +68,7 @@ def main(words: Sequence[str]) -> int:
     options = _options(given)
     out = output.checked("compare", given)
     if not command:
-        raise BadUsageError("compare: which program? A script, -m module, -c code or -- command (try --help)")
+        raise BadUsageError("compare: missing program: give a script, -m module, -c code or -- command (try --help)")
     for expression in given.allocator:
         serving.tried_elsewhere("compare", expression)
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -80,14 +80,20 @@ def main(words: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = Parser("compare", _DESCRIPTION, _USAGE, _EXAMPLES)
     add = parser.add_argument
-    add("-r", "--runs", metavar="N", help="counted runs of each (default: what --budget allows, 5 at least)")
-    add("--budget", metavar="TIME", help="about how long it may take: 90s, 5m, 1h (default: 1m)")
-    add("-w", "--warmup", metavar="N", default="1", help="uncounted runs of each before, 1 at least (default: 1)")
-    add("-p", "--prepare", metavar="COMMAND", help="for the shell, before every run; its time is not counted")
-    add("--timeout", metavar="TIME", help="end a run that takes longer")
-    add("-i", "--ignore-output", action="store_true", help="do not compare what the runs print")
-    add("--allocator", metavar="EXPRESSION", action="append", default=[], help="one more, such as mimalloc; repeatable")
-    add("--all", action="store_true", help="also huge pages, mimalloc, jemalloc, and every malloc found to preload")
+    add("-r", "--runs", metavar="N", help="measured runs of each contender (default: as --budget allows, at least 5)")
+    add("--budget", metavar="TIME", help="approximate total time: 90s, 5m, 1h (default: 1m)")
+    add("-w", "--warmup", metavar="N", default="1", help="warm-up runs of each contender, at least 1 (default: 1)")
+    add("-p", "--prepare", metavar="COMMAND", help="shell command to run before every run (not timed)")
+    add("--timeout", metavar="TIME", help="stop a run that takes longer")
+    add("-i", "--ignore-output", action="store_true", help="do not compare the output of the runs")
+    add(
+        "--allocator",
+        metavar="EXPRESSION",
+        action="append",
+        default=[],
+        help="another allocator; repeatable",
+    )
+    add("--all", action="store_true", help="also compare huge pages, mimalloc, jemalloc and all preloadable mallocs")
     output.add(parser)
     return parser
 
@@ -103,7 +109,7 @@ def _command(words: Sequence[str]) -> tuple[list[str], list[str]]:
         return [], []
     if not found.can_start:
         if re.fullmatch("(ms|[smh]|min)", found.words[0]):
-            raise BadUsageError(f"compare: no program {found.words[0]}; a time is one word, as in 5m")
+            raise BadUsageError(f"compare: no program {found.words[0]}; write a duration as one word, as in 5m")
         raise BadUsageError(f"compare: no program {found.words[0]} here")
     python = interpreter.command("compare")
     interpreter.check(python, "compare")
@@ -113,7 +119,7 @@ def _command(words: Sequence[str]) -> tuple[list[str], list[str]]:
 def _options(given: argparse.Namespace) -> dict[str, Any]:
     """Numbers and times, as they were meant."""
     if given.runs is not None and given.budget is not None:
-        raise BadUsageError("compare: --runs says how often, --budget how long: give one of them")
+        raise BadUsageError("compare: --runs and --budget exclude each other")
     return {
         "runs": _number("--runs", given.runs),
         "warmup": _number("--warmup", given.warmup),
@@ -223,18 +229,18 @@ class Teller:
 
     def interrupted(self) -> str:
         """Half a table would mislead."""
-        return f"interrupted at {self._part:.0%}; nothing is shown or written"
+        return f"interrupted at {self._part:.0%}; no results were written"
 
 
 def failure(error: FailedError | DifferentError, stdin: str) -> None:
-    """Why there is no comparison, after what the program itself had said."""
+    """Why no comparison was made, after what the program itself had said."""
     said = getattr(error, "said", "")
     if said:
         speak.write(sys.__stderr__, said.rstrip("\n") + "\n")
     hint = ""
     if "EOF" in said and stdin == os.devnull:
-        hint = "; its standard input is empty here: give it one, as in firsttouch compare script.py < input.txt"
-    speak.line(f"compare: {error}{hint}; there is no comparison")
+        hint = "; its standard input is empty: redirect it, as in firsttouch compare script.py < input.txt"
+    speak.line(f"compare: {error}{hint}; no comparison was made")
 
 
 def show(outcome: Outcome, out: Output, asked: Asked) -> None:

@@ -9,9 +9,9 @@ from firsttouch.tools.cli.parser import BadUsageError
 def absolute(name: str, command: str = "run", option: str = "--json") -> str:
     """Name the file independently of the working directory; - stays standard output."""
     if not name:
-        raise BadUsageError(f"{command}: {option} needs the name of a file, not ''")
+        raise BadUsageError(f"{command}: {option} needs a file name, not ''")
     if name.endswith(".py"):  # a forgotten file name must not cost the user a program
-        raise BadUsageError(f"{command}: {option} takes the name of a file to write, and {name} is a program")
+        raise BadUsageError(f"{command}: {option} takes a file to write, but {name} is a program")
     return name if name == "-" else os.path.abspath(name)
 
 
@@ -80,7 +80,7 @@ def refuse_trace(command: str, name: str) -> None:
     """Refuse a trace where a program is expected: python would call it a script in a wrong encoding."""
     if _begins_as_one(name):
         raise BadUsageError(
-            f"{command}: {name} is a trace and no program: firsttouch trace --summary {name} sums it up,"
+            f"{command}: {name} is a trace, not a program: firsttouch trace --summary {name} sums it up,"
             f" firsttouch replay {name} plays it"
         )
 
@@ -104,6 +104,6 @@ def check_trace(command: str, name: str) -> None:
     if not os.path.exists(name):
         raise BadUsageError(f"{command}: no such file: {name}; firsttouch trace -o {name} script.py writes one")
     if not os.path.isfile(name):
-        raise BadUsageError(f"{command}: {name} is no regular file: a trace is read more than once")
+        raise BadUsageError(f"{command}: {name} is not a regular file: a trace is read more than once")
     if not os.access(name, os.R_OK):
         raise BadUsageError(f"{command}: cannot read {name}: permission denied")

@@ -39,6 +39,6 @@ class Parser(argparse.ArgumentParser):
         if left:
             word = left[0].partition("=")[0]
             known = [name for action in self._actions for name in action.option_strings]
-            what = "no option" if word.startswith("-") else "one argument too many:"
+            what = "unknown option" if word.startswith("-") else "unexpected argument"
             self.error(f"{what} {word}{did_you_mean(word, list(known))}")
         return found

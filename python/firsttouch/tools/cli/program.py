@@ -86,10 +86,10 @@ def _refuse_command(word: str, of: str) -> None:
     if found is None:
         return
     if re.fullmatch(r"python[0-9.]*", word):
-        raise BadUsageError(f"{of}: leave out {word}: it is started by itself, as in firsttouch {of} script.py")
+        raise BadUsageError(f"{of}: omit {word}: firsttouch starts it, as in firsttouch {of} script.py")
     if _is_binary(found):
         way = " (firsttouch compare -- takes any command)" if of == "compare" else ""
-        raise BadUsageError(f"{of}: no file {word} here; the command of that name, {found}, is no Python program{way}")
+        raise BadUsageError(f"{of}: no file {word} here; the command {found} is not a Python program{way}")
     raise BadUsageError(f"{of}: no file {word} here; the command of that name is {found}: firsttouch {of} {found}")
 
 
@@ -105,7 +105,7 @@ def _is_binary(path: str) -> bool:
 def hint(word: str, of: str = "run") -> str:
     """Say where an option of python's own belongs, if it is one."""
     if not word.startswith("--") and set(word[1:2]) & _OF_PYTHON:
-        return f"{word} is python's: put it before, as in python {word} -m firsttouch {of} ..."
+        return f"{word} is an option of python: put it first, as in python {word} -m firsttouch {of} ..."
     return ""
 
 
@@ -129,10 +129,10 @@ def parse(parser: Parser, words: Sequence[str], with_value: Sequence[str]) -> tu
     given = parser.parse(own)
     if found is None:
         raise BadUsageError(
-            f"{command}: which program? A script, -m module or -c code (try firsttouch {command} --help)"
+            f"{command}: missing program: give a script, -m module or -c code (try firsttouch {command} --help)"
         )
     if found.words[0].upper() in _UNITS and not found.can_start:
-        raise BadUsageError(f'{command}: no program {found.words[0]}; a size with a space takes quotes, as in "4 GiB"')
+        raise BadUsageError(f'{command}: no program {found.words[0]}; quote a size with a space, as in "4 GiB"')
     return given, found
 
 
@@ -140,5 +140,5 @@ def lines(text: str) -> int:
     """How many lines of a table to show."""
     found = int(text)
     if found < 1:
-        raise argparse.ArgumentTypeError(f"{found} lines: give 1 or more")
+        raise argparse.ArgumentTypeError(f"{found} lines: expected 1 or more")
     return found

@@ -16,10 +16,10 @@ _WITH_VALUE = ("--json", "--allocator", "--max-idle", "--decay")
 _USAGE = "firsttouch run [options] script.py | -m module | -c code  [arguments of the program]"
 
 _DESCRIPTION = """\
-Run an unmodified NumPy program on memory that is kept and used again, instead of fetched from
-the kernel page by page for every temporary array. The program runs as `python` would run it; a
-short report follows on standard error. Processes that it starts with multiprocessing,
-concurrent.futures or joblib are on pooled memory as well.
+Run an unmodified NumPy program on pooled memory: freed memory is reused, instead of being mapped
+and faulted in again for every temporary array. The program runs as under `python`; a short
+report follows on standard error. Processes that it starts with multiprocessing,
+concurrent.futures or joblib use pooled memory as well.
 """
 
 _EXAMPLES = """\
@@ -32,7 +32,7 @@ for example:
   mpirun -n 4 firsttouch run --json rank-%r.json script.py
   python -X dev -W error -m firsttouch run script.py  python's own options go before
 
-options of firsttouch come before the program; all that follows it is the program's own.
+options of firsttouch come before the program; everything after it is passed to the program.
 """
 
 
@@ -51,25 +51,25 @@ def _parser() -> Parser:
     add(
         "--json",
         metavar="FILE",
-        help="write the report as JSON, too; %%r stands for the MPI or Slurm rank, %%p for the process"
+        help="also write the report as JSON; %%r stands for the MPI or Slurm rank, %%p for the process"
         " (each process that ends of itself then writes its own), - for standard output",
     )
-    add("-q", "--quiet", action="store_true", help="no report on standard error")
+    add("-q", "--quiet", action="store_true", help="print no report on standard error")
     add(
         "--allocator",
         metavar="EXPRESSION",
-        help="what serves the arrays, written as in Python: mimalloc, 'pool(pages(huge=\"thp\"), decay=30)'"
+        help="allocator that serves the arrays, as a Python expression: mimalloc, 'pool(pages(huge=\"thp\"), decay=30)'"
         " (default: pool())",
     )
     add(
         "--max-idle",
         metavar="SIZE",
-        help='keep at most this much unused memory, as in 512MiB or "4 GiB" (default: by the machine)',
+        help='limit on idle memory, as in 512MiB or "4 GiB" (default: depends on the machine)',
     )
     add(
         "--decay",
         metavar="SECONDS",
-        help="give unused memory back after about this time (default: 1), or never",
+        help="return idle memory to the system after about this time (default: 1), or never",
     )
     return parser
 
@@ -109,5 +109,5 @@ def _seconds(text: str) -> float | None:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):
-        raise BadUsageError(f"run: --decay: {text!r} is no time; give seconds, as in 0.5 or 30, or never")
+        raise BadUsageError(f"run: --decay: {text!r} is not a duration: give seconds, as in 0.5 or 30, or never")
     return seconds

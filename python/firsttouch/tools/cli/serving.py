@@ -67,6 +67,6 @@ def tried_elsewhere(command: str, expression: str) -> str:
         check=False,
     )
     if probe.returncode != 0:
-        said = (probe.stderr.strip().splitlines() or [f"it ended a process with status {probe.returncode}"])[-1]
+        said = (probe.stderr.strip().splitlines() or [f"the trial process exited with status {probe.returncode}"])[-1]
         raise BadUsageError(f"{command}: --allocator: {said.partition(': ')[2] or said}")
     return expression

@@ -89,4 +89,4 @@ def summary(found: Summary, most: int, stream: TextIO | None) -> None:
         known = "" if found.facts["complete"] else "as far as was recorded, "
         stream.write(f"{known}no array had 64 KiB or more\n")
     if not found.facts["complete"]:
-        stream.write("the trace is cut off: this is what was recorded until then\n")
+        stream.write("the trace is truncated: this is what was recorded\n")

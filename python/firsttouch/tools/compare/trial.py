@@ -36,7 +36,7 @@ def told(folder: Path) -> Service:
         counted = all(report["allocator"] is None for report in reports)  # others may keep no count
         return Service(remark=None if served or not counted else "it was asked for no large array")
     if not reports:
-        return Service(remark="no process said that it was served: the program may not be Python's, or end by os._exit")
+        return Service(remark="no process reported that it was served: it may not be Python, or may end with os._exit")
     reasons = [report["not_pooled_because"] for report in reports if report.get("numpy")]
     if reasons:
         return Service(failure=f"not served: {reasons[0] or 'NumPy came in unseen'}")

@@ -1,4 +1,4 @@
-"""What the figures allow to say, in a sentence or two; "no difference" is one of them.
+"""The conclusion that the measurements support, in a sentence or two; it may be "no difference".
 
 A contender is called faster, or slower, only where the whole 95 % interval of its speed-up lies further from 1 than the
 noise, which the default shows against itself, and than two per cent.

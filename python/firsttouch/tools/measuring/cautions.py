@@ -1,4 +1,4 @@
-"""What makes figures of this machine, or of this hour, worth less than they look: said in plain words."""
+"""Conditions that make measurements on this machine less reliable, each as one sentence."""
 
 from __future__ import annotations
 

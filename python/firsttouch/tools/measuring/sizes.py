@@ -1,4 +1,4 @@
-"""The sizes that expressions are measured at, their names, and which of them fit this machine."""
+"""The array sizes that experiments use, and which of them fit into memory."""
 
 from __future__ import annotations
 

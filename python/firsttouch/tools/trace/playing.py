@@ -1,4 +1,4 @@
-"""Plays a trace against allocators, each in a process of its own."""
+"""Replays a trace against allocators, each in its own process."""
 
 from __future__ import annotations
 
