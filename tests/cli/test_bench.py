@@ -36,7 +36,7 @@ def test_without_a_name_it_lists_what_there_is(firsttouch: Start) -> None:
         (["refill", "triad", "--sizes", "900000GiB"], "fit"),
         (["refill", "--qick"], "did you mean --quick?"),
         (["refill", "--plot", "no/such/x.png"], "no such directory"),
-        (["refill", "--plot", "x.doc"], "no picture ends in .doc"),
+        (["refill", "--plot", "x.doc"], "unknown picture format .doc"),
         (["refill", "--allocator", "poool"], "did you mean pool?"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -38,7 +38,7 @@ def test_dash_is_standard_output_after_the_program_s_own(firsttouch: Start) -> N
         ("folder", "is a directory"),
         ("folder/no-%p/x.json", "no such directory"),
         ("/proc/report.json", "No such file or directory"),
-        ("", "needs the name of a file"),
+        ("", "needs a file name"),
     ],
 )
 def test_place_that_is_not_there_is_refused_before_the_program_runs(

@@ -63,7 +63,7 @@ def test_ignored_output_may_differ(compare: Compare) -> None:
 
 
 def test_a_program_that_waits_for_a_person_gets_an_end(compare: Compare) -> None:
-    stopped(compare("-c", "input()"), "EOFError", "standard input is empty here")
+    stopped(compare("-c", "input()"), "EOFError", "standard input is empty")
 
 
 def test_standard_input_is_the_same_for_every_run(compare: Compare) -> None:
@@ -96,7 +96,7 @@ def test_any_command_can_be_compared(compare: Compare, write: Write) -> None:
     done = compare("--runs", 1, "--", "sh", "twice.sh")
     assert done.returncode == 0, done.stderr
     assert "no process said" not in done.stdout
-    assert "no process said that it was served" in compare("--runs", 1, "--", "true").stdout
+    assert "no process reported that it was served" in compare("--runs", 1, "--", "true").stdout
 
 
 def test_what_prepare_does_is_done_before_every_run(compare: Compare, tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_an_interruption_ends_the_program_and_leaves_a_line(tmp_path: Path, numb
         (["--warmup", "0", "s.py"], "--warmup takes a number"),
         (["--runs", "3", "--budget", "1m", "s.py"], "give one of them"),
         (["--budget", "soon", "s.py"], "'soon' is not a duration"),
-        (["--budget", "5", "m", "s.py"], "a time is one word"),
+        (["--budget", "5", "m", "s.py"], "write a duration as one word"),
         (["--timeout", "-1", "s.py"], "--timeout"),
         (["--allocator", "pol()", "s.py"], "did you mean pool?"),
         (["--allocator", "malloc()", "s.py"], "--allocator: install() can't take malloc()"),
@@ -156,8 +156,8 @@ def test_an_interruption_ends_the_program_and_leaves_a_line(tmp_path: Path, numb
         (["--plot", "no/such/x.png", "s.py"], "no such directory"),
         (["--html", "no/such/x.html", "s.py"], "no such directory"),
         (["--json", "/proc/x.json", "s.py"], "cannot write /proc/x.json"),
-        (["--html", "s.py"], "--html takes the name of a file to write"),
-        (["--plot", "x.foo", "s.py"], "no picture ends in .foo"),
+        (["--html", "s.py"], "--html takes a file to write"),
+        (["--plot", "x.foo", "s.py"], "unknown picture format .foo"),
         (["--plot", "x", "s.py"], "the file name has no extension"),
         (["--html", ".", "s.py"], "is a directory"),
         (["--json", "x", "--html", "x", "s.py"], "name the same file"),
