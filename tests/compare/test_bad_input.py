@@ -59,7 +59,7 @@ def test_an_output_that_depends_on_the_allocator_stops(compare: Compare) -> None
 def test_ignored_output_may_differ(compare: Compare) -> None:
     done = compare("--ignore-output", "--runs", 1, "-q", "-c", "import time; print(time.time_ns())")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("No advice: one run of each")
+    assert done.stdout.startswith("No advice: 1 run of each")
 
 
 def test_a_program_that_waits_for_a_person_gets_an_end(compare: Compare) -> None:
@@ -145,7 +145,7 @@ def test_an_interruption_ends_the_program_and_leaves_a_line(tmp_path: Path, numb
         (["--runs", "0", "s.py"], "--runs takes a number"),
         (["--runs", "s.py"], "--runs takes a number"),
         (["--warmup", "0", "s.py"], "--warmup takes a number"),
-        (["--runs", "3", "--budget", "1m", "s.py"], "give one of them"),
+        (["--runs", "3", "--budget", "1m", "s.py"], "exclude each other"),
         (["--budget", "soon", "s.py"], "'soon' is not a duration"),
         (["--budget", "5", "m", "s.py"], "write a duration as one word"),
         (["--timeout", "-1", "s.py"], "--timeout"),

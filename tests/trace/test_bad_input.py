@@ -50,7 +50,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["trace", "--summary", "empty.ft"], "empty.ft: it is empty"),
         (["trace", "--summary", "later.ft"], "version 7"),
         (["trace", "--summary", "good.ft", "more"], "unexpected argument more"),
-        (["trace", "--summary", "-o", "t-%p.ft", "script.py"], "leave %p"),
+        (["trace", "--summary", "-o", "t-%p.ft", "script.py"], "omit %p"),
         (["trace", "-O", "script.py"], "python -O -m firsttouch trace"),
         (["trace", "--summary", "--lines", "0", "good.ft"], "--lines: 0 lines: expected 1 or more"),
         (["replay", "/dev/null"], "/dev/null is not a regular file"),
