@@ -77,4 +77,4 @@ def test_sizes_are_named_and_those_that_do_not_fit_are_told() -> None:
     assert [name(size) for size in (8, 64 << 10, 7 << 19, 4 << 30)] == ["8 bytes", "64 KiB", "3.5 MiB", "4 GiB"]
     kept, notes = fitting([1 << 10, 1 << 60], 2)
     assert kept == [1 << 10]
-    assert "1.07374e+09 GiB" in notes[0]
+    assert "1,024 PiB" in notes[0]
