@@ -95,7 +95,7 @@ def test_any_command_can_be_compared(compare: Compare, write: Write) -> None:
     write("twice.sh", f"{sys.executable} -c 'import numpy; numpy.ones(10**6)'\n")
     done = compare("--runs", 1, "--", "sh", "twice.sh")
     assert done.returncode == 0, done.stderr
-    assert "no process said" not in done.stdout
+    assert "no process reported" not in done.stdout
     assert "no process reported that it was served" in compare("--runs", 1, "--", "true").stdout
 
 
