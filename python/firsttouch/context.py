@@ -13,18 +13,48 @@ from firsttouch._firsttouch import Allocator
 from firsttouch._internal.resolve import checked
 from firsttouch.custom import AllocatorLike
 
+__all__ = ["use"]
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class use:
-    """Lets an allocator serve the arrays of a block, in this context (thread, task); a decorator too.
+    """Serve the arrays of a block of code, or of a decorated function, from an allocator.
 
-    ``None`` is the process's own pool, which is warm at the second entry. Nests; arrays outlive the block and are
-    freed by who made them. New threads do not inherit it: see :func:`install`.
+    Entering the block returns the allocator. The choice holds in this context: the thread or asyncio task.
 
-    >>> with use():
+    Parameters
+    ----------
+    allocator : AllocatorLike, optional
+        Allocator to use. The default is the process's own pool, which stays warm from one block to the next.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `allocator` is not an allocator.
+
+    See Also
+    --------
+    install : Choose an allocator for the whole process.
+
+    Notes
+    -----
+    Blocks nest. Arrays may outlive the block and are freed by the allocator that created them. New threads do not
+    inherit the choice; :func:`install` serves them, too.
+
+    Examples
+    --------
+    >>> x = np.arange(5.0)
+    >>> with ft.use():
     ...     y = (x - x.mean()) / x.std()
+
+    >>> @ft.use("aligned(4096)")
+    ... def load():
+    ...     return np.empty(10**5)
+    >>> ft.get_allocator(load())
+    aligned(4096)
+
     """
 
     def __init__(self, allocator: AllocatorLike | None = None) -> None:
@@ -63,7 +93,23 @@ class use:
         _entered.set((*entered[:at], *inner))
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Decorates ``function``: each call runs in a block of its own. A generator gets a :exc:`TypeError`."""
+        """Decorate a function: each call runs in a block of its own.
+
+        Parameters
+        ----------
+        function : callable
+            Function or coroutine function.
+
+        Returns
+        -------
+        callable
+
+        Raises
+        ------
+        TypeError
+            If `function` is a generator function.
+
+        """
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise TypeError(
                 f"use() can't decorate the generator {function.__name__}: between its yields the caller would run on "

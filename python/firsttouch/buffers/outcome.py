@@ -16,7 +16,7 @@ def report(
     buffer: str,
     returned: Any,
 ) -> None:
-    """Warns of the survivors that `returned` does not hold, or raises :exc:`firsttouch.EscapeError`."""
+    """Warns of the survivors that `returned` does not hold, or raises :exc:`firsttouch.buffers.EscapeError`."""
     extents = [aliasing.extent(array) for array in copying.arrays(returned)]
     left = [
         (address, nbytes, None, None, site)
