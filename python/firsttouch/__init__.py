@@ -9,9 +9,9 @@ modules ``allocators``, ``arrays``, ``buffers``, ``custom``, ``inspection``, ``p
 and ``sharing``. A star import leaves out ``array``, ``copy`` and ``inspect``, which name modules of the standard
 library.
 
-``None`` stands for *not given*: the argument's documented default. For `allocator`, that is the current allocator
-wherever arrays are made, and the process's own pool where an allocator is put in force (:func:`install`, :func:`use`).
-Where ``None`` switches something off instead, the argument's type says ``or None``.
+``None`` stands for *not given*: the argument's documented default. For `allocator`, that is the current allocator where
+arrays are made, and the process's elsewhere: its own pool or, for :func:`stats` and :func:`trim`, the installed
+allocator if there is one. The few arguments that ``None`` switches off say ``or None`` in their type.
 
 PYTEST_DONT_REWRITE: pytest rewrites the packages of a plugin, and warns where they are loaded already.
 """

@@ -51,7 +51,7 @@ class use:
 
     >>> @ft.use("aligned(4096)")
     ... def load():
-    ...     return np.empty(10**5)
+    ...     return np.empty(100)
     >>> ft.get_allocator(load())
     aligned(4096)
 

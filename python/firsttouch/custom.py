@@ -22,13 +22,14 @@ class OwnAllocator(Protocol):
 
     Examples
     --------
+    >>> import ctypes
     >>> class Counting:
     ...     def __init__(self):
     ...         self.blocks = {}
     ...
     ...     def allocate(self, nbytes, alignment, zeroed):
-    ...         block = np.zeros(nbytes + alignment, "u1")
-    ...         address = -(-block.ctypes.data // alignment) * alignment
+    ...         block = ctypes.create_string_buffer(nbytes + alignment)  # zeroed
+    ...         address = -(-ctypes.addressof(block) // alignment) * alignment
     ...         self.blocks[address] = block
     ...         return address
     ...

@@ -57,7 +57,7 @@ class measure:
 
     Examples
     --------
-    >>> x = np.ones(100_000)
+    >>> x = np.arange(100_000.0)
     >>> with ft.use(ft.pool()), ft.measure() as m:
     ...     y = (x - x.mean()) / x.std()
     >>> m.peak >= 2 * x.nbytes

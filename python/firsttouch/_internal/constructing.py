@@ -17,6 +17,15 @@ Constructor = Callable[..., Any]
 
 _NUMPYS = _firsttouch.numpy_default()
 
+NUMPYS: dict[str, Constructor] = {
+    name: getattr(np, name)
+    for name in (
+        *("arange", "array", "asarray", "copy", "empty", "empty_like", "eye", "fromiter", "full", "full_like"),
+        *("linspace", "ones", "ones_like", "zeros", "zeros_like"),
+    )
+}
+"""NumPy's functions as they are at import: whoever puts ours in their place does not make them call themselves."""
+
 #: Of those that are written in C and tell nobody before NumPy 2.4.
 _UNTOLD: dict[str, Constructor] = {
     "empty": lambda shape, dtype=float, order="C", *, device=None, like=None: ...,  # noqa: ARG005

@@ -247,10 +247,11 @@ def from_functions(
     >>> allocate = hook(lambda context, size: None)  # always out of memory
     >>> release = ctypes.cast(libc.free, ctypes.c_void_p).value
     >>> a = ft.from_functions(malloc=ctypes.cast(allocate, ctypes.c_void_p).value, free=release)
-    >>> a.empty(1000)
-    Traceback (most recent call last):
-        ...
-    MemoryError: ...
+    >>> try:
+    ...     a.empty(1000)
+    ... except MemoryError as error:
+    ...     print(error)
+    Unable to allocate 7.81 KiB ...
 
     """
     return _firsttouch.from_functions(

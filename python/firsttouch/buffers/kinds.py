@@ -1,4 +1,4 @@
-"""Kinds of scratch memory: what a task's default buffer may be made of, and what somebody's own has to offer."""
+"""Kinds of scratch memory: what a default buffer may be made of, and what custom scratch memory implements."""
 
 import inspect
 from collections.abc import Callable, Hashable, Mapping
@@ -7,25 +7,83 @@ from typing import Any, Protocol, runtime_checkable
 
 @runtime_checkable
 class OwnScratch(Protocol):
-    """Scratch memory of one's own, for :func:`firsttouch.scratch` and :func:`firsttouch.default_buffer`.
+    """Custom scratch memory: an object that implements ``allocate``, ``mark`` and ``rewind``.
 
-    It serves one scope inside the other, and is called with the GIL held. What it gave out is rewound only where no
-    array lives on it.
+    It is accepted by :func:`firsttouch.scratch` and :func:`firsttouch.default_buffer`.
+
+    See Also
+    --------
+    scratch_from_table : Scratch memory written in C.
+
+    Notes
+    -----
+    Scopes on it are nested strictly, and it is called with the GIL held. Memory is rewound only where no array lives
+    on it.
+
+    Examples
+    --------
+    >>> class Bump:
+    ...     def __init__(self, nbytes):
+    ...         self.memory = np.empty(nbytes, "u1")
+    ...         self.used = 0
+    ...
+    ...     def allocate(self, nbytes, alignment):
+    ...         at = self.memory.ctypes.data + self.used
+    ...         at = -(-at // alignment) * alignment
+    ...         if at + nbytes > self.memory.ctypes.data + self.memory.size:
+    ...             return None
+    ...         self.used = at + nbytes - self.memory.ctypes.data
+    ...         return at
+    ...
+    ...     def mark(self):
+    ...         return self.used
+    ...
+    ...     def rewind(self, mark):
+    ...         self.used = mark
+    >>> with ft.scratch(Bump(10**6)) as s:
+    ...     s.zeros(3)
+    array([0., 0., 0.])
+
     """
 
     def allocate(self, nbytes: int, alignment: int) -> int | None:
-        """The address of ``nbytes`` (1 or more) at a multiple of ``alignment``; 0 or ``None`` where there is no room.
+        """Return the address of a new block, which stays valid until :meth:`rewind` to an earlier mark.
 
-        They stay as they are until a :meth:`rewind` to a mark that was taken before.
+        Parameters
+        ----------
+        nbytes : int
+            Size in bytes, 1 or more.
+        alignment : int
+            The address is a multiple of this power of two.
+
+        Returns
+        -------
+        int or None
+            Address of the block; 0 or ``None`` if there is no room.
+
         """
         ...
 
     def mark(self) -> int:
-        """Where it stands now: what :meth:`rewind` takes."""
+        """Return the current position.
+
+        Returns
+        -------
+        int
+            What :meth:`rewind` takes.
+
+        """
         ...
 
     def rewind(self, mark: int) -> None:
-        """Goes back to where it stood; marks taken since then are void."""
+        """Rewind to an earlier position, which invalidates the marks taken since.
+
+        Parameters
+        ----------
+        mark : int
+            What :meth:`mark` returned.
+
+        """
         ...
 
 
