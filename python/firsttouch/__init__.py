@@ -58,14 +58,14 @@ if not TYPE_CHECKING:
 
 
 def load_ipython_extension(shell: "Any") -> None:
-    """``%load_ext firsttouch``: the magics ``%firsttouch`` and ``%%firsttouch``."""
+    """Add the magics ``%firsttouch`` and ``%%firsttouch``, on ``%load_ext firsttouch``."""
     from firsttouch import ipython
 
     ipython.load(shell)
 
 
 def unload_ipython_extension(shell: "Any") -> None:
-    """``%unload_ext firsttouch``; what was installed stays."""
+    """Remove the magics, on ``%unload_ext firsttouch``; an installed allocator stays."""
     from firsttouch import ipython
 
     ipython.unload(shell)

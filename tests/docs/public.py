@@ -1,6 +1,7 @@
 """The public objects and their docstrings; those of native objects are read from the stub. No test of its own."""
 
 import ast
+import contextlib
 import enum
 import inspect
 from collections.abc import Callable, Iterator
@@ -12,6 +13,18 @@ import firsttouch as ft
 from firsttouch import _firsttouch, _public, asv
 
 _STUB = Path(_firsttouch.__file__).with_name("_firsttouch.pyi")
+
+
+#: What is public where the package that it plugs into is installed.
+_NEIGHBOURS: list[tuple[ModuleType, str]] = [(asv, "track")]
+with contextlib.suppress(ImportError):
+    import firsttouch.dask
+
+    _NEIGHBOURS += [(firsttouch.dask, name) for name in firsttouch.dask.__all__]
+with contextlib.suppress(ImportError):
+    import firsttouch.numba
+
+    _NEIGHBOURS += [(firsttouch.numba, "ThreadBuffers")]
 
 
 class Documented(NamedTuple):
@@ -67,7 +80,7 @@ def _objects() -> Iterator[Documented]:
     seen: set[int] = set()
     modules: list[ModuleType] = [ft, *_public.MODULES]
     listed = [(module, name) for module in modules for name in module.__all__]
-    for module, name in [*listed, *((ft, name) for name in _public.UNSTARRED), (asv, "track")]:
+    for module, name in [*listed, *((ft, name) for name in _public.UNSTARRED), *_NEIGHBOURS]:
         thing = getattr(module, name)
         if id(thing) in seen or not (callable(thing) or isinstance(thing, type)):
             continue

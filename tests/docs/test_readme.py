@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import firsttouch as ft
+import firsttouch.asv
 import firsttouch.dask
 import firsttouch.numba
 
