@@ -138,12 +138,12 @@ a context never forgets a variable."""
 
 
 def entered() -> tuple[tuple[use, object], ...]:
-    """The open blocks of this context, to be handed to `leave_under`."""
+    """Return the open blocks of this context, for `leave_under`."""
     return _entered.get()
 
 
 def leave_under(before: object, outer: tuple[tuple[use, object], ...]) -> None:
-    """Ends what was entered without a block of its own, and put back `before` where no block was opened meanwhile.
+    """Leave what was entered without a block, and restore `before` if no block was opened meanwhile.
 
     A generator that NumPy asked for items may have been left inside a block: that block goes on, and puts back later
     what was there before all of this.

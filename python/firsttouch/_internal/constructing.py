@@ -1,4 +1,4 @@
-"""NumPy's own constructors with an allocator in place: what they do stays NumPy's, where memory comes from is ours."""
+"""NumPy's constructors under an allocator: what they do is NumPy's, where memory comes from is ours."""
 
 import functools
 import inspect
@@ -39,7 +39,7 @@ _UNTOLD: dict[str, Constructor] = {
 
 
 def made(constructor: Constructor, arguments: tuple[Any, ...], named: Mapping[str, Any], allocator: object) -> Any:
-    """What ``constructor`` returns, on memory of ``allocator``; ``None`` is the current one."""
+    """Return what ``constructor`` returns, on memory of ``allocator``; ``None`` is the current one."""
     chosen = _current() if allocator is None else checked(allocator, f"{constructor.__name__}()")
     if chosen is None:
         return constructor(*arguments, **named)
@@ -65,13 +65,13 @@ def made(constructor: Constructor, arguments: tuple[Any, ...], named: Mapping[st
 
 
 def _current() -> Allocator | None:
-    """The current allocator where it is one of firsttouch's; else NumPy's own functions do what is right."""
+    """Return the current allocator if it is one of firsttouch's; otherwise NumPy's functions are right as they are."""
     found = _firsttouch.current()
     return None if found == _NUMPYS or _firsttouch.is_foreign(found) else found
 
 
 def satisfying(constructor: Constructor, arguments: tuple[Any, ...], named: dict[str, Any], allocator: object) -> Any:
-    """The same for constructors that may hand out what they were given: it is copied where its memory is another's."""
+    """Do the same for constructors that may return their argument, which is copied if its memory is another's."""
     if allocator is None:
         return made(constructor, arguments, named, None)
     chosen = checked(allocator, f"{constructor.__name__}()")
@@ -96,7 +96,7 @@ _numpy_array = np.array
 
 
 def signature(constructor: Constructor, name: str) -> inspect.Signature:
-    """NumPy's signature with ``allocator=None`` as its last keyword."""
+    """Return NumPy's signature with ``allocator=None`` as its last keyword."""
     try:
         known = inspect.signature(constructor)
     except ValueError:

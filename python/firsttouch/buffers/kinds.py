@@ -88,18 +88,18 @@ class OwnScratch(Protocol):
 
 
 METHODS = {"allocate": "allocate(nbytes, alignment)", "mark": "mark()", "rewind": "rewind(mark)"}
-"""What scratch memory of one's own has, and how it is called."""
+"""Methods of custom scratch memory, and how they are called."""
 
 _GIVEN = {"allocate": 2, "mark": 0, "rewind": 1}
 
 
 def is_own(thing: object) -> bool:
-    """Whether it is meant as scratch memory of one's own: an object, no class, with at least one of the methods."""
+    """Return whether it is meant as custom scratch memory: an object, not a class, with at least one of the methods."""
     return not isinstance(thing, type) and any(callable(getattr(thing, name, None)) for name in METHODS)
 
 
 def checked_own(thing: object, caller: str) -> OwnScratch:
-    """The same object, if it has all the methods; otherwise a :exc:`TypeError` that says what it lacks."""
+    """Return the object if it has all the methods; otherwise raise a :exc:`TypeError` that says what it lacks."""
     name = type(thing).__name__
     wanted = f"scratch memory of one's own has {_listed(METHODS.values())}"
     if isinstance(thing, type):
@@ -118,7 +118,7 @@ def checked_own(thing: object, caller: str) -> OwnScratch:
 def checked_kind(
     kind: object, known: Mapping[str, Callable[[], Any]], caller: str
 ) -> tuple[Hashable, Callable[[], Any]]:
-    """What a kind of buffer is remembered by, and what makes one.
+    """Return the key of a kind of buffer, and the function that makes one.
 
     ``known``: the makers of the kinds that have names, the default first. ``kind``: ``None``, one of those names or
     makers, or a class or function of one's own that is called with nothing and returns a buffer or scratch memory.
@@ -150,7 +150,7 @@ def checked_kind(
 
 
 def _takes(function: Callable[..., Any], count: int) -> bool:
-    """Whether it can be called with so many arguments, as far as it tells."""
+    """Return whether it can be called with this number of arguments, as far as its signature tells."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # written in C, and silent

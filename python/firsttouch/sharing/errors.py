@@ -16,4 +16,4 @@ class SharedArrayError(RuntimeError):
 
 
 class LostOnTheWayError(SharedArrayError, ConnectionError):
-    """The same between workers of Dask, which ask again, or compute again, only where a connection failed."""
+    """The same between workers of Dask, which retry or recompute only after a connection has failed."""
