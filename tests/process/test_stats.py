@@ -30,7 +30,7 @@ def test_the_fields_are_numbers_that_json_can_hold() -> None:
 
 def test_the_fields_do_not_change() -> None:
     found = ft.stats()
-    with pytest.raises(AttributeError, match=r"Stats\.idle can't be changed"):
+    with pytest.raises(AttributeError, match="can't set attribute"):
         found.idle = 3  # type: ignore[misc]
     with pytest.raises(AttributeError, match=r"Stats\.idle can't be deleted"):
         del found.idle
