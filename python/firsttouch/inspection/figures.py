@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from firsttouch._firsttouch import Allocator
-from firsttouch.placement.arrays import Receipt
+from firsttouch.placement.results import Receipt
 
 
 @dataclass(frozen=True, repr=False)

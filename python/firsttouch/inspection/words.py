@@ -6,7 +6,7 @@ import html
 
 from _firsttouch_start import units
 from firsttouch.inspection.figures import Figures
-from firsttouch.placement.arrays import Receipt
+from firsttouch.placement.results import Receipt
 
 #: Figures in the order of the text; the last three are left out where they are zero.
 FIGURES = {
