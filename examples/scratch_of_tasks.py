@@ -24,7 +24,7 @@ def spectrum(signal: Array) -> Array:
     return power
 
 
-async def station(number: int, buffers: dict[int, ft.Buffer]) -> int:
+async def station(number: int, buffers: dict[int, ft.buffers.Buffer]) -> int:
     """Three blocks of a signal; the strongest frequency of all."""
     total = np.zeros(2049)
     for block in range(3):
@@ -38,7 +38,7 @@ async def station(number: int, buffers: dict[int, ft.Buffer]) -> int:
 
 async def main() -> None:
     """Four stations at once, and how many buffers they had."""
-    buffers: dict[int, ft.Buffer] = {}
+    buffers: dict[int, ft.buffers.Buffer] = {}
     strongest = await asyncio.gather(*(station(number, buffers) for number in range(4)))
     print("the strongest frequencies:", strongest)
     print("buffers:", len({id(buffer) for buffer in buffers.values()}))

@@ -1,4 +1,4 @@
-"""NumPy's own constructors run with an allocator in place: only the source of the memory differs."""
+"""NumPy's constructors under an allocator: what they do is NumPy's, where memory comes from is ours."""
 
 import functools
 import inspect
@@ -17,6 +17,15 @@ Constructor = Callable[..., Any]
 
 _NUMPYS = _firsttouch.numpy_default()
 
+NUMPYS: dict[str, Constructor] = {
+    name: getattr(np, name)
+    for name in (
+        *("arange", "array", "asarray", "copy", "empty", "empty_like", "eye", "fromiter", "full", "full_like"),
+        *("linspace", "ones", "ones_like", "zeros", "zeros_like"),
+    )
+}
+"""NumPy's functions as they are at import: whoever puts ours in their place does not make them call themselves."""
+
 #: Of those that are written in C and tell nobody before NumPy 2.4.
 _UNTOLD: dict[str, Constructor] = {
     "empty": lambda shape, dtype=float, order="C", *, device=None, like=None: ...,  # noqa: ARG005
@@ -30,7 +39,7 @@ _UNTOLD: dict[str, Constructor] = {
 
 
 def made(constructor: Constructor, arguments: tuple[Any, ...], named: Mapping[str, Any], allocator: object) -> Any:
-    """What ``constructor`` returns, on memory of ``allocator``; ``None`` is the current one."""
+    """Return what ``constructor`` returns, on memory of ``allocator``; ``None`` is the current one."""
     chosen = _current() if allocator is None else checked(allocator, f"{constructor.__name__}()")
     if chosen is None:
         return constructor(*arguments, **named)
@@ -56,13 +65,13 @@ def made(constructor: Constructor, arguments: tuple[Any, ...], named: Mapping[st
 
 
 def _current() -> Allocator | None:
-    """The current allocator where it is one of firsttouch's; else NumPy's own functions do what is right."""
+    """Return the current allocator if it is one of firsttouch's; otherwise NumPy's functions are right as they are."""
     found = _firsttouch.current()
     return None if found == _NUMPYS or _firsttouch.is_foreign(found) else found
 
 
 def satisfying(constructor: Constructor, arguments: tuple[Any, ...], named: dict[str, Any], allocator: object) -> Any:
-    """The same for constructors that may hand out what they were given: it is copied where its memory is another's."""
+    """Do the same for constructors that may return their argument, which is copied if its memory is another's."""
     if allocator is None:
         return made(constructor, arguments, named, None)
     chosen = checked(allocator, f"{constructor.__name__}()")
@@ -87,7 +96,7 @@ _numpy_array = np.array
 
 
 def signature(constructor: Constructor, name: str) -> inspect.Signature:
-    """NumPy's signature with ``allocator=None`` as its last keyword."""
+    """Return NumPy's signature with ``allocator=None`` as its last keyword."""
     try:
         known = inspect.signature(constructor)
     except ValueError:

@@ -127,10 +127,38 @@ __version__: str
 BACKEND: bool
 GAUGE_LEAST: int
 
-class UnsupportedError(RuntimeError): ...
+class UnsupportedError(RuntimeError):
+    """Something is not supported by this platform, kernel, NumPy or build.
+
+    See Also
+    --------
+    firsttouch.install : Raises it where NumPy's memory handler is not as expected.
+
+    """
 
 @disjoint_base
 class Allocator:
+    """A source of memory for arrays, with NumPy's constructors as methods; ``repr`` is the expression that makes it.
+
+    An allocator may be used from any thread. Two are equal if they allocate from the same memory.
+
+    See Also
+    --------
+    firsttouch.allocators : The functions that make allocators.
+    firsttouch.use : Use one for a block of code.
+    firsttouch.install : Use one for the whole process.
+
+    Examples
+    --------
+    >>> allocator = ft.pages(huge="thp")
+    >>> allocator
+    pages(huge='thp')
+    >>> a = allocator.full((2, 2), 0.5)
+    >>> ft.get_allocator(a) == allocator
+    True
+
+    """
+
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
     def empty(
@@ -141,7 +169,11 @@ class Allocator:
         *,
         device: object = None,
         like: object = None,
-    ) -> npt.NDArray[typing.Any]: ...
+    ) -> npt.NDArray[typing.Any]:
+        """Return a new uninitialized array of the given shape and type.
+
+        The memory is this allocator's. Refer to :func:`firsttouch.empty` for full documentation.
+        """
     def zeros(
         self,
         shape: _Shape,
@@ -150,7 +182,11 @@ class Allocator:
         *,
         device: object = None,
         like: object = None,
-    ) -> npt.NDArray[typing.Any]: ...
+    ) -> npt.NDArray[typing.Any]:
+        """Return a new array of the given shape and type, filled with zeros.
+
+        The memory is this allocator's. Refer to :func:`firsttouch.zeros` for full documentation.
+        """
     def ones(
         self,
         shape: _Shape,
@@ -159,7 +195,11 @@ class Allocator:
         *,
         device: object = None,
         like: object = None,
-    ) -> npt.NDArray[typing.Any]: ...
+    ) -> npt.NDArray[typing.Any]:
+        """Return a new array of the given shape and type, filled with ones.
+
+        The memory is this allocator's. Refer to :func:`firsttouch.ones` for full documentation.
+        """
     def full(
         self,
         shape: _Shape,
@@ -169,7 +209,11 @@ class Allocator:
         *,
         device: object = None,
         like: object = None,
-    ) -> npt.NDArray[typing.Any]: ...
+    ) -> npt.NDArray[typing.Any]:
+        """Return a new array of the given shape and type, filled with a value.
+
+        The memory is this allocator's. Refer to :func:`firsttouch.full` for full documentation.
+        """
     def empty_like(
         self,
         prototype: typing.Any,
@@ -180,7 +224,11 @@ class Allocator:
         shape: _Shape | None = None,
         *,
         device: object = None,
-    ) -> typing.Any: ...
+    ) -> typing.Any:
+        """Return a new uninitialized array with the shape and type of another.
+
+        The memory is this allocator's. Refer to :func:`firsttouch.empty_like` for full documentation.
+        """
     def zeros_like(
         self,
         a: typing.Any,
@@ -190,7 +238,11 @@ class Allocator:
         shape: _Shape | None = None,
         *,
         device: object = None,
-    ) -> typing.Any: ...
+    ) -> typing.Any:
+        """Return an array of zeros with the shape and type of another.
+
+        The memory is this allocator's. Refer to :func:`firsttouch.zeros_like` for full documentation.
+        """
     def ones_like(
         self,
         a: typing.Any,
@@ -200,7 +252,11 @@ class Allocator:
         shape: _Shape | None = None,
         *,
         device: object = None,
-    ) -> typing.Any: ...
+    ) -> typing.Any:
+        """Return an array of ones with the shape and type of another.
+
+        The memory is this allocator's. Refer to :func:`firsttouch.ones_like` for full documentation.
+        """
     def full_like(
         self,
         a: typing.Any,
@@ -211,7 +267,11 @@ class Allocator:
         shape: _Shape | None = None,
         *,
         device: object = None,
-    ) -> typing.Any: ...
+    ) -> typing.Any:
+        """Return an array of a value with the shape and type of another.
+
+        The memory is this allocator's. Refer to :func:`firsttouch.full_like` for full documentation.
+        """
     def array(
         self,
         object: typing.Any,
@@ -223,7 +283,11 @@ class Allocator:
         ndmin: int = 0,
         ndmax: int = 0,
         like: object = None,
-    ) -> npt.NDArray[typing.Any]: ...
+    ) -> npt.NDArray[typing.Any]:
+        """Return an array from any object that NumPy can convert.
+
+        The memory is this allocator's. Refer to :func:`firsttouch.array` for full documentation.
+        """
     def asarray(
         self,
         a: typing.Any,
@@ -233,8 +297,16 @@ class Allocator:
         device: object = None,
         copy: bool | None = None,
         like: object = None,
-    ) -> npt.NDArray[typing.Any]: ...
-    def copy(self, a: typing.Any, order: _AnyOrder | None = "K", subok: bool = False) -> npt.NDArray[typing.Any]: ...
+    ) -> npt.NDArray[typing.Any]:
+        """Return an object as an array, without a copy if its type and its memory are right.
+
+        The memory is this allocator's. Refer to :func:`firsttouch.asarray` for full documentation.
+        """
+    def copy(self, a: typing.Any, order: _AnyOrder | None = "K", subok: bool = False) -> npt.NDArray[typing.Any]:
+        """Return a copy of an array.
+
+        The memory is this allocator's. Refer to :func:`firsttouch.copy` for full documentation.
+        """
     def arange(
         self,
         start_or_stop: typing.Any,
@@ -245,7 +317,11 @@ class Allocator:
         dtype: npt.DTypeLike | None = None,
         device: object = None,
         like: object = None,
-    ) -> npt.NDArray[typing.Any]: ...
+    ) -> npt.NDArray[typing.Any]:
+        """Return evenly spaced values within an interval.
+
+        The memory is this allocator's. Refer to :func:`firsttouch.arange` for full documentation.
+        """
     def linspace(
         self,
         start: typing.Any,
@@ -257,7 +333,11 @@ class Allocator:
         axis: typing.SupportsIndex = 0,
         *,
         device: object = None,
-    ) -> typing.Any: ...
+    ) -> typing.Any:
+        """Return evenly spaced numbers over an interval.
+
+        The memory is this allocator's. Refer to :func:`firsttouch.linspace` for full documentation.
+        """
     def fromiter(
         self,
         iter: typing.Iterable[typing.Any],
@@ -265,7 +345,11 @@ class Allocator:
         count: typing.SupportsIndex = -1,
         *,
         like: object = None,
-    ) -> npt.NDArray[typing.Any]: ...
+    ) -> npt.NDArray[typing.Any]:
+        """Return a one-dimensional array from an iterable.
+
+        The memory is this allocator's. Refer to :func:`firsttouch.fromiter` for full documentation.
+        """
     def eye(
         self,
         N: int,
@@ -276,26 +360,151 @@ class Allocator:
         *,
         device: object = None,
         like: object = None,
-    ) -> npt.NDArray[typing.Any]: ...
+    ) -> npt.NDArray[typing.Any]:
+        """Return a two-dimensional array with ones on a diagonal and zeros elsewhere.
+
+        The memory is this allocator's. Refer to :func:`firsttouch.eye` for full documentation.
+        """
 
 @typing.final
-class Mark: ...
+class Mark:
+    """A position in a buffer, to be rewound to.
+
+    See Also
+    --------
+    Buffer.mark : Returns it.
+    Buffer.rewind : Takes it.
+
+    """
 
 @disjoint_base
 class Buffer(Allocator):
+    """Scratch memory: the base class of all buffers.
+
+    Scopes take their memory from a buffer, and so do its own constructors, outside all scopes. A buffer is for one
+    thread or asyncio task at a time.
+
+    See Also
+    --------
+    ScratchBuffer : A buffer that grows.
+    FixedBuffer : A buffer of one size.
+    firsttouch.scratch : Opens a scope on a buffer.
+
+    """
+
     @property
-    def used(self) -> int: ...
+    def used(self) -> int:
+        """Bytes of live blocks."""
     @property
-    def capacity(self) -> int: ...
+    def capacity(self) -> int:
+        """Bytes that the buffer holds, in use or not."""
     @property
-    def peak(self) -> int: ...
-    def reset(self) -> None: ...
-    def mark(self) -> Mark: ...
-    def rewind(self, mark: Mark) -> None: ...
-    def alloc(self, nbytes: _Size, alignment: _Size = 64) -> memoryview: ...
+    def peak(self) -> int:
+        """Peak of `used` since the buffer was made or reset."""
+    def reset(self) -> None:
+        """Release all memory that no live array needs, and forget the peak.
+
+        Raises
+        ------
+        RuntimeError
+            If scopes are open.
+
+        """
+    def mark(self) -> Mark:
+        """Return the current position; what the buffer's constructors make from here on lies above it.
+
+        Returns
+        -------
+        firsttouch.buffers.Mark
+
+        """
+    def rewind(self, mark: Mark) -> None:
+        """Rewind to an earlier position, so that the memory of dead arrays above it is used again.
+
+        Parameters
+        ----------
+        mark : Mark
+            What :meth:`mark` returned.
+
+        Raises
+        ------
+        ValueError
+            If `mark` is of another buffer, or has been rewound already.
+
+        Notes
+        -----
+        Arrays that are alive stay valid.
+
+        """
+    def alloc(self, nbytes: _Size, alignment: _Size = 64) -> memoryview:
+        """Allocate raw memory.
+
+        Parameters
+        ----------
+        nbytes : int or str
+            Size in bytes. Text such as ``"64 KiB"`` is accepted.
+        alignment : int or str, optional
+            Alignment in bytes, a power of two up to 1 GiB.
+
+        Returns
+        -------
+        memoryview
+            Writable bytes, which the view keeps alive.
+
+        Raises
+        ------
+        ValueError
+            If `alignment` is not such a power of two.
+        MemoryError
+            If the buffer is full.
+
+        """
 
 @typing.final
 class ScratchBuffer(Buffer):
+    """Scratch memory that grows by chunks.
+
+    Parameters
+    ----------
+    chunk_size : int or str, optional
+        Bytes per chunk. Requests above an eighth of it get memory of their own from `upstream`.
+    upstream : AllocatorLike, optional
+        Where chunks come from. The default is the process's own pool.
+    limit : int or str, optional
+        Bytes that the buffer may hold. The default is no limit.
+    debug : bool, optional
+        Whether freed memory is filled with a pattern and checked for writes, and the line that made each array is
+        recorded.
+    numa : int, str or Policy, optional
+        Instead of an upstream: a pool on a node or by a policy, as for :func:`firsttouch.pool`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not one of the above, or both `upstream` and `numa` are given.
+
+    See Also
+    --------
+    FixedBuffer : A buffer that does not grow.
+    scratch : Open a scope on a buffer.
+
+    Notes
+    -----
+    Allocating bumps a pointer. Arrays that outlive their scope stay where they are, and the buffer works around them.
+
+    Examples
+    --------
+    >>> buffer = ft.ScratchBuffer("1 MiB", limit="64 MiB")
+    >>> with ft.scratch(buffer) as s:
+    ...     a = s.zeros(1000)
+    >>> buffer.used
+    8000
+    >>> del a
+    >>> buffer.used
+    0
+
+    """
+
     def __new__(
         cls,
         chunk_size: _Size = "1 MiB",
@@ -308,20 +517,142 @@ class ScratchBuffer(Buffer):
 
 @typing.final
 class FixedBuffer(Buffer):
+    """Scratch memory of one size; what does not fit raises :exc:`MemoryError`.
+
+    Parameters
+    ----------
+    nbytes_or_array : int, str or buffer, optional
+        Size in bytes, or contiguous writable memory to use: an array, a memory map, shared memory. It is kept alive
+        until the last array on it is gone.
+    debug : bool, optional
+        As for :class:`ScratchBuffer`.
+    numa : int, str or Policy, optional
+        Where memory that is not given comes from, as for :func:`firsttouch.pool`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not one of the above, the memory is used by another buffer, or both memory and `numa` are
+        given.
+
+    See Also
+    --------
+    ScratchBuffer : A buffer that grows.
+
+    Notes
+    -----
+    Its memory is bounded whatever the program does. In a forked child, a buffer on shared memory is closed.
+
+    Examples
+    --------
+    >>> buffer = ft.FixedBuffer(np.empty(4096, "u1"))
+    >>> with ft.scratch(buffer) as s:
+    ...     try:
+    ...         s.zeros(1000)
+    ...     except MemoryError as error:
+    ...         print(error)
+    Unable to allocate 7.81 KiB ...
+
+    """
+
     def __new__(cls, nbytes_or_array: object = "1 MiB", debug: bool = False, *, numa: object = None) -> typing.Self: ...
 
 @typing.final
 class Scope(Allocator):
+    """Scratch memory for the duration of a block; arrays made in it stay valid for as long as they live.
+
+    See Also
+    --------
+    firsttouch.scratch : Entering it returns a scope.
+
+    """
+
     @property
-    def buffer(self) -> Buffer: ...
+    def buffer(self) -> Buffer:
+        """Buffer that the scope takes memory from."""
     @property
-    def is_open(self) -> bool: ...
-    def alloc(self, nbytes: _Size, alignment: _Size = 64) -> memoryview: ...
+    def is_open(self) -> bool:
+        """Whether the block is still running."""
+    def alloc(self, nbytes: _Size, alignment: _Size = 64) -> memoryview:
+        """Allocate raw memory.
+
+        Parameters
+        ----------
+        nbytes : int or str
+            Size in bytes. Text such as ``"64 KiB"`` is accepted.
+        alignment : int or str, optional
+            Alignment in bytes, a power of two up to 1 GiB.
+
+        Returns
+        -------
+        memoryview
+            Writable bytes, which the view keeps alive.
+
+        Raises
+        ------
+        ValueError
+            If `alignment` is not such a power of two.
+        MemoryError
+            If the buffer is full.
+
+        """
 
 class _Undecorated: ...
 
 @typing.final
 class scratch(typing.Generic[_P, _R]):
+    """Use scratch memory for a block of code, or for each call of a function.
+
+    ``with scratch() as s:`` serves the arrays of 1 KiB and more that NumPy makes in the block, and all that `s` makes.
+    ``@scratch`` gives each call of a function a scope of its own.
+
+    Parameters
+    ----------
+    buffer_or_function : Buffer, OwnScratch or callable, optional
+        Buffer to use, or the function to decorate. The default buffer is that of this thread or asyncio task.
+    result : {"copy", "keep"}, optional
+        Of a decorated function: whether arrays that it returns are copied to ordinary memory, or left where they are.
+    escape : {"keep", "warn", "raise"}, optional
+        Of a decorated function: what happens if other arrays outlive the call. ``"warn"`` gives a
+        :exc:`firsttouch.buffers.EscapeWarning`, ``"raise"`` a :exc:`firsttouch.buffers.EscapeError`.
+    debug : bool, optional
+        Whether the scope is on a buffer that checks for writes to freed memory and records the line that made each
+        array.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not one of the above, or the function is a generator or coroutine function.
+    ValueError
+        If `result` or `escape` is not one of these words.
+
+    See Also
+    --------
+    ScratchBuffer, FixedBuffer : The buffers.
+    default_buffer : The buffer of this thread or task.
+
+    Notes
+    -----
+    Allocating bumps a pointer, and memory that dies in the scope is used again at once, which keeps a loop of
+    temporaries in the processor's cache. An array that outlives the scope is never taken away: its memory is set aside
+    until it dies.
+
+    Examples
+    --------
+    >>> x = np.linspace(0, 1, 1000)
+    >>> with ft.scratch() as s:
+    ...     work = s.empty(1000)
+    ...     y = np.sqrt(x, out=work) + 1
+
+    >>> @ft.scratch
+    ... def smooth(x):
+    ...     left, right = np.roll(x, 1), np.roll(x, -1)
+    ...     return (left + 2 * x + right) / 4
+    >>> smooth(x).shape
+    (1000,)
+
+    """
+
     __name__: str
     __qualname__: str
     __wrapped__: typing.Callable[_P, _R]
@@ -358,7 +689,51 @@ class scratch(typing.Generic[_P, _R]):
     @typing.overload
     def __get__(self, instance: object, owner: type | None = None, /) -> typing.Callable[..., _R]: ...
 
-def scratch_from_table(address: int) -> Buffer: ...
+def scratch_from_table(address: int) -> Buffer:
+    """Return a buffer on the scratch memory of a C library.
+
+    Parameters
+    ----------
+    address : int
+        Address of a table of four pointers: a context, which is the first argument of each function,
+        ``void *allocate(context, size_t size, size_t alignment)``, ``uint64_t mark(context)`` and
+        ``void rewind(context, uint64_t mark)``.
+
+    Returns
+    -------
+    firsttouch.buffers.Buffer
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `address` cannot be that of a table.
+
+    See Also
+    --------
+    OwnScratch : Scratch memory written in Python.
+
+    Notes
+    -----
+    The functions are called by one thread at a time and must not run Python code. The library has to stay loaded.
+
+    Examples
+    --------
+    >>> import ctypes
+    >>> memory = np.zeros(4096, "u1")
+    >>> allocate = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)(
+    ...     lambda context, size, alignment: None
+    ... )
+    >>> mark = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)(lambda context: 0)
+    >>> rewind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64)(lambda context, mark: None)
+    >>> table = (ctypes.c_void_p * 4)(
+    ...     None, *(ctypes.cast(function, ctypes.c_void_p) for function in (allocate, mark, rewind))
+    ... )
+    >>> buffer = ft.buffers.scratch_from_table(ctypes.addressof(table))
+    >>> buffer.used
+    0
+
+    """
+
 def own_buffer(object: object) -> Buffer: ...
 def home_buffer() -> Buffer: ...
 def home_kinds() -> dict[typing.Hashable, Buffer]: ...
@@ -434,7 +809,41 @@ def empty(
     device: object = None,
     like: object = None,
     allocator: object = None,
-) -> npt.NDArray[typing.Any]: ...
+) -> npt.NDArray[typing.Any]:
+    """Return a new uninitialized array of the given shape and type.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Shape of the new array.
+    dtype, order, device, like : optional
+        As for :func:`numpy.empty`.
+    allocator : AllocatorLike, optional
+        Allocator that the memory comes from. The default is the current one.
+
+    Returns
+    -------
+    ndarray
+        Array of uninitialized values; from ``calloc()`` they are zero, and objects are ``None``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is invalid, as NumPy's function raises it, or `allocator` is not an allocator.
+    MemoryError
+        If there is not enough memory; it states what was requested and which limit was exceeded.
+
+    See Also
+    --------
+    numpy.empty : Equivalent function of NumPy.
+
+    Examples
+    --------
+    >>> ft.empty((2, 3), np.float32, allocator="aligned(4096)").shape
+    (2, 3)
+
+    """
+
 def zeros(
     shape: _Shape,
     dtype: npt.DTypeLike | None = None,
@@ -443,7 +852,46 @@ def zeros(
     device: object = None,
     like: object = None,
     allocator: object = None,
-) -> npt.NDArray[typing.Any]: ...
+) -> npt.NDArray[typing.Any]:
+    """Return a new array of the given shape and type, filled with zeros.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Shape of the new array.
+    dtype, order, device, like : optional
+        As for :func:`numpy.zeros`.
+    allocator : AllocatorLike, optional
+        Allocator that the memory comes from. The default is the current one.
+
+    Returns
+    -------
+    ndarray
+        Array of zeros with the given shape, dtype and order.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is invalid, as NumPy's function raises it, or `allocator` is not an allocator.
+    MemoryError
+        If there is not enough memory; it states what was requested and which limit was exceeded.
+
+    See Also
+    --------
+    numpy.zeros : Equivalent function of NumPy.
+
+    Notes
+    -----
+    Pages of fresh memory are faulted in when they are first written, whatever the size of the array.
+
+    Examples
+    --------
+    >>> ft.zeros((2, 3), allocator=ft.pages(huge="thp"))
+    array([[0., 0., 0.],
+           [0., 0., 0.]])
+
+    """
+
 def register(**functions: typing.Any) -> None: ...
 def take_error() -> BaseException | None: ...
 def deliver() -> None: ...
@@ -497,8 +945,43 @@ def migrate_range(
 ) -> tuple[int, int, int, int, str | None]: ...
 def nodes_of_range(address: int, nbytes: int) -> list[int]: ...
 def numa_nodes() -> list[tuple[int, list[int], tuple[int, int, int] | None, list[int]]]: ...
-def current_node() -> int: ...
-def highest_node() -> int: ...
+def current_node() -> int:
+    """Return the NUMA node of the processor that the current thread runs on.
+
+    Returns
+    -------
+    int
+
+    See Also
+    --------
+    run_on : Run on another node.
+    topology : All nodes.
+
+    Examples
+    --------
+    >>> ft.current_node() <= ft.highest_node()
+    True
+
+    """
+
+def highest_node() -> int:
+    """Return the highest number of a NUMA node that is online.
+
+    Returns
+    -------
+    int
+
+    See Also
+    --------
+    topology : All nodes.
+
+    Examples
+    --------
+    >>> len(ft.topology().nodes) <= ft.highest_node() + 1
+    True
+
+    """
+
 def run_on_node(node: int) -> ThreadPlace: ...
 
 @typing.final

@@ -1,46 +1,48 @@
-"""The public names, all there once this is imported.
+"""The names of ``firsttouch`` itself: what a user of the README needs. The rest is in the public modules.
 
-Nothing is imported later: an import in the middle of a public function would be a lock that a forked child waits for
-when its thread does not exist there, a half-loaded module for a signal handler or a finalizer that comes back here,
-and a file that a program cannot read any more once it has given up its rights. The exceptions are the heavy
-neighbours (matplotlib, Numba, IPython), which whoever names them has asked for.
+Everything is imported here, and nothing later: an import in the middle of a public function would be a lock that a
+forked child waits for when its thread does not exist there, a half-loaded module for a signal handler or a finalizer,
+and a file that a program can no longer read once it has given up its rights. The exceptions are heavy third-party
+packages (matplotlib, Numba, IPython), which the caller asked for by name.
 """
 
-from firsttouch import _registration  # noqa: F401 (it registers when it is imported)
+from types import ModuleType
+
+from firsttouch import _registration as _registration
+from firsttouch import allocators, arrays, buffers, custom, inspection, placement, process, profiling, sharing
 from firsttouch._firsttouch import (
     Allocator,
-    Buffer,
     FixedBuffer,
-    Mark,
-    Scope,
     ScratchBuffer,
     UnsupportedError,
-    __version__,
     current_node,
     empty,
     highest_node,
     scratch,
-    scratch_from_table,
     zeros,
 )
-from firsttouch._internal.reports import Failure, Stats, stats
-from firsttouch.adaptors import filled, guarded, limited, pool, tracked
+from firsttouch._firsttouch import (
+    __version__ as __version__,
+)
 from firsttouch.allocators import (
     aligned,
     calloc,
+    filled,
     from_functions,
+    guarded,
     jemalloc,
+    limited,
     malloc,
     mimalloc,
     numa,
     numpy_default,
     pages,
+    pool,
+    tracked,
 )
 from firsttouch.arrays import (
     arange,
-    array,
     asarray,
-    copy,
     empty_like,
     eye,
     fromiter,
@@ -51,106 +53,111 @@ from firsttouch.arrays import (
     ones_like,
     zeros_like,
 )
-from firsttouch.buffers.default import default_buffer, using_buffer
-from firsttouch.buffers.errors import EscapeError, EscapeWarning
-from firsttouch.context import use
-from firsttouch.custom import AllocatorLike, OwnAllocator
-from firsttouch.inspection import (
-    Inspection,
-    NotBackedWarning,
-    PageSource,
-    PageState,
-    check_backed,
-    inspect,
-    is_backed,
-    pagemap,
-    plot_pagemap,
+from firsttouch.arrays import (
+    array as array,
 )
-from firsttouch.placement.arrays import collapse, migrate, receipt, receipts, touch
-from firsttouch.placement.nodes import run_on, topology
-from firsttouch.placement.policies import Policy
-from firsttouch.process import get_allocator, install, is_installed, last_failure, trim, uninstall
-from firsttouch.profiling import Measured, measure
+from firsttouch.arrays import (
+    copy as copy,
+)
+from firsttouch.buffers import default_buffer, using_buffer
+from firsttouch.context import use
+from firsttouch.inspection import check_backed, is_backed, pagemap
+from firsttouch.inspection import inspect as inspect
+from firsttouch.placement import collapse, migrate, receipt, receipts, run_on, topology, touch
+from firsttouch.process import get_allocator, install, is_installed, last_failure, stats, trim, uninstall
+from firsttouch.profiling import measure
 from firsttouch.sharing import SharedArrayError, share, shared
 
-__all__ = [
+MODULES: tuple[ModuleType, ...] = (
+    allocators,
+    arrays,
+    buffers,
+    custom,
+    inspection,
+    placement,
+    process,
+    profiling,
+    sharing,
+)
+"""The public modules, each with its names in ``__all__``."""
+
+UNSTARRED = ("__version__", "array", "copy", "inspect")
+"""Public as well, but not in ``__all__``: a star import must not replace a module of the standard library."""
+
+__all__ = [  # noqa: RUF022 (grouped by purpose)
+    # Allocators
     "Allocator",
-    "AllocatorLike",
-    "Buffer",
-    "EscapeError",
-    "EscapeWarning",
-    "Failure",
-    "FixedBuffer",
-    "Inspection",
-    "Mark",
-    "Measured",
-    "NotBackedWarning",
-    "OwnAllocator",
-    "PageSource",
-    "PageState",
-    "Policy",
-    "Scope",
-    "ScratchBuffer",
-    "SharedArrayError",
-    "Stats",
-    "UnsupportedError",
-    "__version__",
     "aligned",
-    "arange",
-    "array",
-    "asarray",
     "calloc",
-    "check_backed",
-    "collapse",
-    "copy",
-    "current_node",
-    "default_buffer",
-    "empty",
-    "empty_like",
-    "eye",
     "filled",
     "from_functions",
-    "fromiter",
-    "full",
-    "full_like",
-    "get_allocator",
     "guarded",
-    "highest_node",
-    "inspect",
-    "install",
-    "is_backed",
-    "is_installed",
     "jemalloc",
-    "last_failure",
     "limited",
-    "linspace",
     "malloc",
-    "measure",
-    "migrate",
     "mimalloc",
     "numa",
     "numpy_default",
+    "pages",
+    "pool",
+    "tracked",
+    # Arrays
+    "arange",
+    "asarray",
+    "empty",
+    "empty_like",
+    "eye",
+    "fromiter",
+    "full",
+    "full_like",
+    "linspace",
     "ones",
     "ones_like",
-    "pagemap",
-    "pages",
-    "plot_pagemap",
-    "pool",
-    "receipt",
-    "receipts",
-    "run_on",
-    "scratch",
-    "scratch_from_table",
-    "share",
-    "shared",
+    "zeros",
+    "zeros_like",
+    # The process, and blocks of code
+    "get_allocator",
+    "install",
+    "is_installed",
+    "last_failure",
     "stats",
-    "topology",
-    "touch",
-    "tracked",
     "trim",
     "uninstall",
     "use",
+    # Scratch memory
+    "FixedBuffer",
+    "ScratchBuffer",
+    "default_buffer",
+    "scratch",
     "using_buffer",
-    "zeros",
-    "zeros_like",
+    # Placement
+    "collapse",
+    "current_node",
+    "highest_node",
+    "migrate",
+    "receipt",
+    "receipts",
+    "run_on",
+    "topology",
+    "touch",
+    # Inspection
+    "check_backed",
+    "is_backed",
+    "pagemap",
+    # Sharing
+    "share",
+    "shared",
+    # Profiling
+    "measure",
+    # Errors
+    "SharedArrayError",
+    "UnsupportedError",
 ]
+
+
+def missing(name: str) -> AttributeError:
+    """Return the error for a name that ``firsttouch`` does not have, with the public module that does."""
+    for module in MODULES:
+        if name in module.__all__:
+            return AttributeError(f"module 'firsttouch' has no attribute {name!r}: it is {module.__name__}.{name}")
+    return AttributeError(f"module 'firsttouch' has no attribute {name!r}")

@@ -17,16 +17,37 @@ P = ParamSpec("P")
 def track(
     figure: str = "peak", *, allocator: AllocatorLike | None = None, warm_up: bool = True
 ) -> Callable[[Callable[P, Any]], Callable[P, int]]:
-    """Makes a function an asv benchmark of one figure of :func:`firsttouch.measure`; its name begins with ``track_``.
+    """Make a function an asv benchmark of one memory figure; the function's name has to begin with ``track_``.
 
-    ``figure``: an attribute of :class:`firsttouch.Measured`, like ``"peak"`` or ``"first_touched"``. ``allocator``:
-    what serves arrays meanwhile; ``None`` is the current one, and ``"pool()"`` is needed for what is recycled and first
-    touched. ``warm_up``: calls the function once before, as a first call may import and fill caches.
+    Parameters
+    ----------
+    figure : str, optional
+        Attribute of :class:`firsttouch.profiling.Measured`, such as ``"peak"`` or ``"first_touched"``.
+    allocator : AllocatorLike, optional
+        Allocator that serves the function. The default is the current one. Figures of recycled and first-touched
+        memory need a pool.
+    warm_up : bool, optional
+        Whether the function is called once before, as a first call may import modules and fill caches.
 
-    >>> class Filters:
-    ...     @track("peak")
-    ...     def track_smooth(self):
-    ...         smooth(self.image)
+    Returns
+    -------
+    callable
+        Decorator for the benchmark.
+
+    Raises
+    ------
+    TypeError
+        If there is no such figure.
+
+    Examples
+    --------
+    >>> from firsttouch.asv import track
+    >>> @track("largest")
+    ... def track_sum():
+    ...     (np.ones(100_000) + 1).sum()
+    >>> track_sum()
+    800000
+
     """
     checked({figure: 0})
 

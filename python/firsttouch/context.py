@@ -13,18 +13,48 @@ from firsttouch._firsttouch import Allocator
 from firsttouch._internal.resolve import checked
 from firsttouch.custom import AllocatorLike
 
+__all__ = ["use"]
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class use:
-    """Lets an allocator serve the arrays of a block, in this context (thread, task); a decorator too.
+    """Serve the arrays of a block of code, or of a decorated function, from an allocator.
 
-    ``None`` is the process's own pool, which is warm at the second entry. Nests; arrays outlive the block and are
-    freed by who made them. New threads do not inherit it: see :func:`install`.
+    Entering the block returns the allocator. The choice holds in this context: the thread or asyncio task.
 
-    >>> with use():
+    Parameters
+    ----------
+    allocator : AllocatorLike, optional
+        Allocator to use. The default is the process's own pool, which stays warm from one block to the next.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `allocator` is not an allocator.
+
+    See Also
+    --------
+    install : Choose an allocator for the whole process.
+
+    Notes
+    -----
+    Blocks nest. Arrays may outlive the block and are freed by the allocator that created them. New threads do not
+    inherit the choice; :func:`install` serves them, too.
+
+    Examples
+    --------
+    >>> x = np.arange(5.0)
+    >>> with ft.use():
     ...     y = (x - x.mean()) / x.std()
+
+    >>> @ft.use("aligned(4096)")
+    ... def load():
+    ...     return np.empty(100)
+    >>> ft.get_allocator(load())
+    aligned(4096)
+
     """
 
     def __init__(self, allocator: AllocatorLike | None = None) -> None:
@@ -63,7 +93,23 @@ class use:
         _entered.set((*entered[:at], *inner))
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Decorates ``function``: each call runs in a block of its own. A generator gets a :exc:`TypeError`."""
+        """Decorate a function: each call runs in a block of its own.
+
+        Parameters
+        ----------
+        function : callable
+            Function or coroutine function.
+
+        Returns
+        -------
+        callable
+
+        Raises
+        ------
+        TypeError
+            If `function` is a generator function.
+
+        """
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise TypeError(
                 f"use() can't decorate the generator {function.__name__}: between its yields the caller would run on "
@@ -92,12 +138,12 @@ a context never forgets a variable."""
 
 
 def entered() -> tuple[tuple[use, object], ...]:
-    """The open blocks of this context, to be handed to `leave_under`."""
+    """Return the open blocks of this context, for `leave_under`."""
     return _entered.get()
 
 
 def leave_under(before: object, outer: tuple[tuple[use, object], ...]) -> None:
-    """Ends what was entered without a block of its own, and put back `before` where no block was opened meanwhile.
+    """Leave what was entered without a block, and restore `before` if no block was opened meanwhile.
 
     A generator that NumPy asked for items may have been left inside a block: that block goes on, and puts back later
     what was there before all of this.

@@ -1,4 +1,4 @@
-"""The whole process: install, uninstall, trim, and who allocates."""
+"""The whole process: install, uninstall, trim, and which allocator serves."""
 
 from __future__ import annotations
 
@@ -9,21 +9,64 @@ import numpy as np
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
-from firsttouch._internal.reports import Failure
+from firsttouch._internal.reports import Failure, Stats, stats
 from firsttouch._internal.resolve import chosen
+from firsttouch.context import use
 from firsttouch.custom import AllocatorLike
+
+__all__ = [
+    "Failure",
+    "Stats",
+    "get_allocator",
+    "install",
+    "is_installed",
+    "last_failure",
+    "stats",
+    "trim",
+    "uninstall",
+    "use",
+]
 
 
 def install(allocator: AllocatorLike | None = None) -> None:
-    """Lets ``allocator`` serve every array of the process from now on: all threads, those already running included.
+    """Serve every new array of the process from an allocator, in all threads, including those already running.
 
-    ``None`` is the process's own pool. Arrays made before stay as they are. May be called again, also with another
-    allocator; the last one serves. NumPy has no promised way to do this: one pointer behind its default memory
-    handler is swapped, after everything about it was checked.
+    Parameters
+    ----------
+    allocator : AllocatorLike, optional
+        Allocator to install. The default is the process's own pool.
 
-    Raises :exc:`UnsupportedError` where NumPy's handler is not as expected, :exc:`TypeError` where ``allocator`` is
-    not an allocator or its blocks could not be told from others by their address. Where the platform has no backend it
-    warns, and NumPy goes on as before.
+    Raises
+    ------
+    TypeError
+        If `allocator` is not an allocator, or its blocks cannot be told from others by their address.
+    UnsupportedError
+        If NumPy's memory handler is not as expected.
+
+    Warns
+    -----
+    RuntimeWarning
+        If firsttouch has no backend for this platform. NumPy then goes on as before.
+
+    See Also
+    --------
+    use : Choose an allocator for a block of code.
+    uninstall : Undo this.
+    is_installed : Whether an allocator is installed.
+
+    Notes
+    -----
+    Existing arrays stay as they are. Installing again replaces the allocator. NumPy offers no public way to do this:
+    one pointer behind its default memory handler is swapped, after everything about it has been checked. Libraries
+    should leave the choice to the program.
+
+    Examples
+    --------
+    >>> ft.install("pool(decay=5.0)")
+    >>> ft.get_allocator()
+    pool(pages(huge='thp'), max_idle=None, decay=5.0)
+    >>> ft.uninstall()
+
     """
     named = chosen(allocator, "install()")
     if not _firsttouch.BACKEND:
@@ -34,37 +77,134 @@ def install(allocator: AllocatorLike | None = None) -> None:
 
 
 def uninstall() -> None:
-    """Stops serving new arrays. Living ones stay valid and are freed by who made them; never fails."""
+    """Stop serving new arrays of the process; existing arrays are freed by the allocator that created them.
+
+    See Also
+    --------
+    install : Serve every new array of the process.
+
+    Notes
+    -----
+    Never fails, and does nothing where no allocator is installed.
+
+    Examples
+    --------
+    >>> ft.uninstall()
+    >>> ft.is_installed()
+    False
+
+    """
     _firsttouch.uninstall()
 
 
 def is_installed() -> bool:
-    """Whether :func:`install` is in force; a :func:`use` around the caller does not count."""
+    """Return whether an allocator is installed; :func:`use` around the caller does not count.
+
+    Returns
+    -------
+    bool
+
+    See Also
+    --------
+    install : Serve every new array of the process.
+
+    Examples
+    --------
+    >>> with ft.use():
+    ...     ft.is_installed()
+    False
+
+    """
     return _firsttouch.is_installed()
 
 
 def serving() -> Allocator | None:
-    """What :func:`install` put in force for every thread, without regard to a :func:`use` around the caller."""
+    """Return the installed allocator, without regard to a :func:`use` around the caller."""
     return contextvars.Context().run(_firsttouch.get_allocator) if is_installed() else None
 
 
 def get_allocator(array: np.ndarray | None = None) -> Allocator | None:
-    """The allocator that serves new arrays here, or the one that made ``array``'s memory.
+    """Return the allocator that made an array's memory, or the current one.
 
-    ``None`` where NumPy did not allocate the memory: a memory map, a buffer of another library.
+    Parameters
+    ----------
+    array : ndarray, optional
+        Array to look up. By default, the allocator that serves new arrays here is returned.
+
+    Returns
+    -------
+    Allocator or None
+        ``None`` if NumPy did not allocate the array's memory: a memory map, or a buffer of another library.
+
+    Raises
+    ------
+    TypeError
+        If `array` is not a NumPy array.
+
+    Examples
+    --------
+    >>> ft.get_allocator(ft.aligned(4096).empty(10))
+    aligned(4096)
+    >>> ft.get_allocator(np.frombuffer(b"text", "u1")) is None
+    True
+
     """
     return _firsttouch.get_allocator(array)
 
 
 def trim(allocator: AllocatorLike | None = None) -> int:
-    """Gives what ``allocator`` keeps back to the operating system now; bytes given back.
+    """Return idle memory to the operating system now.
 
-    ``None`` is the installed one, or the process's own pool.
+    Parameters
+    ----------
+    allocator : AllocatorLike, optional
+        Allocator to trim. The default is the installed one or, if none is, the process's own pool.
+
+    Returns
+    -------
+    int
+        Bytes returned to the operating system.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `allocator` is not an allocator.
+
+    Examples
+    --------
+    >>> pool = ft.pool(decay=None)
+    >>> a = pool.zeros(10**6)
+    >>> del a
+    >>> ft.trim(pool) >= 8_000_000
+    True
+
     """
     return _firsttouch.trim(chosen(allocator, "trim()"))
 
 
 def last_failure() -> Failure | None:
-    """Why the last request failed that firsttouch could not serve; ``None`` if none ever did."""
+    """Return why the last request failed that firsttouch could not serve.
+
+    Returns
+    -------
+    firsttouch.process.Failure or None
+        ``None`` if no request has failed.
+
+    Notes
+    -----
+    NumPy replaces the error of an allocator by its own, which does not say which limit was exceeded. This does.
+
+    Examples
+    --------
+    >>> with ft.use(ft.limited(ft.pool(), "1 MiB")):
+    ...     try:
+    ...         np.zeros(10**6)
+    ...     except MemoryError as error:
+    ...         print(error)
+    Unable to allocate 7.63 MiB for an array with shape (1000000,) and data type float64
+    >>> ft.last_failure().limit
+    'limited'
+
+    """
     found = _firsttouch.last_failure()
     return None if found is None else Failure(*found)

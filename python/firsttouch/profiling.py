@@ -1,4 +1,4 @@
-"""What a block of code asks of memory, in figures that do not depend on how busy the machine is."""
+"""Memory figures of a block of code, which do not depend on how busy the machine is."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from _firsttouch_start import units
 from firsttouch import _firsttouch
 from firsttouch._internal import validation
 from firsttouch._internal.validation import Size
+
+__all__ = ["Measured", "measure"]
 
 #: Figures that are numbers of arrays; all others are bytes.
 COUNTS = ("arrays", "kept_arrays", "recycled_arrays")
@@ -27,20 +29,41 @@ _WORDS = {
 
 
 class measure:
-    """Measures what the arrays made in a block ask of memory; the figures are the :class:`Measured` it gives.
+    """Measure the memory that arrays made in a block request; entering returns a :class:`Measured`.
 
-    Counted are arrays of 16 KiB and more (smaller ones stay with NumPy, on whose way nothing is counted) that NumPy or
-    this package allocates while the block runs, under whatever allocator is current: each thread's, or with
-    ``threads="own"`` only those that this thread asks for. Not counted are :func:`firsttouch.numpy_default`'s, which is
-    NumPy left alone, and those of :func:`firsttouch.shared`. Blocks nest and overlap, in threads and tasks: each counts
-    what happens while it is open, and its peak is that of its own arrays. Processes that it starts are not counted.
+    Parameters
+    ----------
+    threads : {"all", "own"}, optional
+        Whose arrays are counted: those of all threads, or only those of this one.
 
-    Memory kept idle is given back when the outermost block begins, and does not decay while one is open. So figures
-    depend on what the code asks for, not on what ran before or how long it took.
+    Raises
+    ------
+    TypeError, ValueError
+        If `threads` is not one of these.
 
-    >>> with measure() as m:
+    See Also
+    --------
+    stats : Statistics of an allocator since it was made.
+
+    Notes
+    -----
+    Counted are arrays of 16 KiB and more that NumPy or firsttouch allocates while the block runs, under whatever
+    allocator is current; smaller ones stay with NumPy, where counting would cost too much. Not counted are arrays of
+    :func:`numpy_default` and :func:`shared`, and those of child processes. Blocks may nest and overlap, in threads and
+    tasks: each counts what happens while it is open.
+
+    Idle memory is returned when the outermost block begins, and does not decay while one is open, so that the figures
+    depend neither on what ran before nor on how long the code took.
+
+    Examples
+    --------
+    >>> x = np.arange(100_000.0)
+    >>> with ft.use(ft.pool()), ft.measure() as m:
     ...     y = (x - x.mean()) / x.std()
-    >>> m.peak, m.allocated
+    >>> m.peak >= 2 * x.nbytes
+    True
+    >>> m.assert_at_most(peak="8 MiB")
+
     """
 
     def __init__(self, *, threads: Literal["all", "own"] = "all") -> None:
@@ -63,7 +86,13 @@ class measure:
 
 
 class Measured:
-    """What a block asked of memory, in bytes unless said; while it runs, what it has asked so far."""
+    """Figures of a block of code, in bytes unless noted; while the block runs, those so far.
+
+    See Also
+    --------
+    firsttouch.measure : Returns it on entry.
+
+    """
 
     def __init__(self, region: _firsttouch.GaugeRegion) -> None:
         self._region = region
@@ -73,7 +102,13 @@ class Measured:
         self._found = self._region.close()
 
     def as_dict(self) -> dict[str, int | None]:
-        """All figures, for JSON and tables."""
+        """Return all figures as a dictionary.
+
+        Returns
+        -------
+        dict of str to int or None
+
+        """
         found = self._region.look() if self._found is None else self._found
         return {} if found is None else dict(found)
 
@@ -82,7 +117,7 @@ class Measured:
 
     @property
     def allocated(self) -> int:
-        """Asked for by all arrays made in the block, with what arrays grew by."""
+        """Requested by all arrays made in the block, including what arrays grew by."""
         return self._count("allocated")
 
     @property
@@ -92,46 +127,65 @@ class Measured:
 
     @property
     def peak(self) -> int:
-        """The most that arrays made in the block held at once."""
+        """Peak of what arrays made in the block held."""
         return self._count("peak")
 
     @property
     def largest(self) -> int:
-        """Of the largest array."""
+        """Size of the largest array."""
         return self._count("largest")
 
     @property
     def kept(self) -> int:
-        """What arrays made in the block hold still."""
+        """Held by arrays made in the block that are still alive."""
         return self._count("kept")
 
     @property
     def kept_arrays(self) -> int:
-        """Number of arrays made in the block that live still."""
+        """Number of arrays made in the block that are still alive."""
         return self._count("kept_arrays")
 
     @property
     def first_touched(self) -> int | None:
-        """Memory served that the kernel has to make real; ``None`` where not all of it came from pools."""
+        """Memory served that the kernel has to fault in; ``None`` if not all of it came from pools."""
         return self.as_dict()["first_touched"]
 
     @property
     def recycled(self) -> int | None:
-        """Memory served that a pool had kept; ``None`` where not all of it came from pools, or not only for us.
+        """Memory served that a pool had kept idle; ``None`` if not all of it came from pools.
 
-        That is where ``threads="own"`` and other threads ask the same pool: it counts for all of them.
+        Also ``None`` with ``threads="own"`` if other threads use the same pool, which counts for all of them.
         """
         return self.as_dict()["recycled"]
 
     @property
     def recycled_arrays(self) -> int | None:
-        """Number of arrays served wholly from kept memory; ``None`` where not all came from pools."""
+        """Number of arrays served entirely from idle memory; ``None`` if not all came from pools."""
         return self.as_dict()["recycled_arrays"]
 
     def assert_at_most(self, **limits: Size) -> None:
-        """Raises :exc:`AssertionError` where a figure is above its limit: bytes or text like ``"10 MiB"``, or a number.
+        """Raise :exc:`AssertionError` if a figure exceeds its limit.
 
-        >>> m.assert_at_most(peak="48 MiB", arrays=12)
+        Parameters
+        ----------
+        **limits : int or str
+            Limits by the figures' names, in bytes, text such as ``"10 MiB"``, or a number of arrays.
+
+        Raises
+        ------
+        AssertionError
+            If a figure exceeds its limit.
+        TypeError
+            If there is no such figure, or a limit is not a size.
+        ValueError
+            If a figure is not known, as not all arrays came from pools.
+
+        Examples
+        --------
+        >>> with ft.measure() as m:
+        ...     y = np.ones(100_000)
+        >>> m.assert_at_most(peak="1 MiB", arrays=1)
+
         """
         __tracebackhide__ = True  # pytest shows the line that set the limits
         found = self.as_dict()
@@ -148,7 +202,7 @@ class Measured:
 
 
 def checked(limits: dict[str, Size]) -> dict[str, Size]:
-    """The limits as they are, where each names a figure and is a size."""
+    """Return the limits if each names a figure and is a size."""
     __tracebackhide__ = True
     for name, limit in limits.items():
         if name not in _WORDS:
@@ -158,7 +212,7 @@ def checked(limits: dict[str, Size]) -> dict[str, Size]:
 
 
 def known(name: str, found: dict[str, int | None]) -> int:
-    """A figure that somebody relies on."""
+    """Return a figure, which has to be known."""
     __tracebackhide__ = True
     value = found[name]
     if value is None:
@@ -170,7 +224,7 @@ def known(name: str, found: dict[str, int | None]) -> int:
 
 
 def _above(name: str, found: dict[str, int | None], limit: Size) -> str | None:
-    """What to say where a figure is above its limit."""
+    """Return what to say if a figure exceeds its limit."""
     __tracebackhide__ = True
     allowed = validation.size(name, limit)
     value = known(name, found)

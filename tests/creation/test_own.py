@@ -58,7 +58,7 @@ def wait_for(own: Counted) -> None:
 
 def test_it_serves_constructors_and_blocks() -> None:
     own = Counted()
-    assert isinstance(own, ft.OwnAllocator)
+    assert isinstance(own, ft.custom.OwnAllocator)
     array = ft.full((10, 10), 2.0, allocator=own)
     assert own.asked[-1] == (800, 64, False)
     zeros = ft.zeros(100, np.uint8, allocator=own)

@@ -7,30 +7,8 @@ import numpy as np
 
 import firsttouch as ft
 
-#: Classes, exceptions and texts: nothing to call, or made by the operations below.
-NO_OPERATIONS = {
-    "Allocator",
-    "AllocatorLike",
-    "Buffer",
-    "EscapeError",
-    "EscapeWarning",
-    "Failure",
-    "Inspection",
-    "Mark",
-    "Measured",
-    "NotBackedWarning",
-    "OwnAllocator",
-    "PageSource",
-    "PageState",
-    "Policy",
-    "Scope",
-    "SharedArrayError",
-    "Stats",
-    "UnsupportedError",
-    "__version__",
-    "plot_pagemap",
-    "scratch_from_table",
-}  # the last two: matplotlib's memory, and a library's
+#: Classes and errors: nothing to call, or made by the operations below.
+NO_OPERATIONS = {"Allocator", "SharedArrayError", "UnsupportedError", "__version__"}
 
 POOL = ft.pool()
 TRACKED = ft.tracked(ft.pool(), lines=True)
@@ -129,7 +107,7 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "is_backed": lambda: ft.is_backed(ARRAY),
     "is_installed": ft.is_installed,
     "jemalloc": lambda: ft.jemalloc().zeros(30000, "u1"),
-    "last_failure": lambda: isinstance(ft.last_failure(), (ft.Failure, type(None))),
+    "last_failure": lambda: isinstance(ft.last_failure(), (ft.process.Failure, type(None))),
     "last_failure str": lambda: type(str(ft.last_failure())),
     "limited": lambda: ft.limited(POOL, 100),
     "limited zeros": lambda: LIMITED.zeros(30000, "u1"),

@@ -207,6 +207,6 @@ def test_policies_as_objects() -> None:
         with pytest.raises(TypeError, match="give an axis by its number"):
             ft.numa.blocked(wrong)  # type: ignore[arg-type]
     assert list(map(str, texts)) == ["interleave:all", "preferred:0", "local", "blocked:0", "bind:all"]
-    assert ft.numa.bind(0) == ft.Policy("bind:0")
+    assert ft.numa.bind(0) == ft.placement.Policy("bind:0")
     with pytest.raises(TypeError, match=r"did you mean firsttouch.numa\(\)"):
         ft.zeros(3, allocator=ft.numa)

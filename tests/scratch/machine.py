@@ -160,7 +160,7 @@ class World:
         self.kept.clear()
         gc.collect()
         for name, buffer in self.buffers.items():
-            if isinstance(buffer, ft.Buffer):
+            if isinstance(buffer, ft.buffers.Buffer):
                 assert buffer.used == 0, name
                 buffer.reset()
         assert self.at(0, ft.default_buffer).used == 0 == self.at(2, ft.default_buffer).used

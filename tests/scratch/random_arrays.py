@@ -55,7 +55,7 @@ class Arrays:
             return (np.ones(size // 8 + 1) * 2 + 1).view(np.uint8)
         if way == 2 and self.open:
             scope = self.random.choice(self.open)[1]
-            if isinstance(scope, ft.Scope) and scope.is_open:
+            if isinstance(scope, ft.buffers.Scope) and scope.is_open:
                 array = scope.zeros(size, np.uint8)
                 assert not array.any()
                 return array if self.random.random() < 0.5 else np.asarray(scope.alloc(size, 64 << size % 3))

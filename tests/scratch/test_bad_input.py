@@ -37,7 +37,7 @@ def test_rewinding_out_of_order_to_anothers_mark_and_twice() -> None:
     assert kept.intact()
     kept.clear()
     assert buffer.used == 0
-    assert isinstance(first, ft.Mark)
+    assert isinstance(first, ft.buffers.Mark)
 
 
 def test_marks_and_rewinds_that_are_right() -> None:
@@ -228,6 +228,6 @@ def test_limits_are_kept_and_said() -> None:
 
 
 def test_classes_that_are_only_given_out() -> None:
-    for kind in (ft.Scope, ft.Mark, ft.Buffer):
+    for kind in (ft.buffers.Scope, ft.buffers.Mark, ft.buffers.Buffer):
         with pytest.raises(TypeError):
             kind()

@@ -56,7 +56,7 @@ def test_fields_by_name_and_the_errors_own() -> None:
     with pytest.raises(EscapeError) as error:
         escapes.report("step", [{"address": 64, "nbytes": 800, "dtype": "f8", "shape": (100,)}], "raise", "b")
     assert error.value.survivors == (Survivor(64, 800, (100,), "f8"),)
-    assert f"{EscapeError.__module__}.{EscapeError.__name__}" == "firsttouch.EscapeError"
+    assert f"{EscapeError.__module__}.{EscapeError.__name__}" == "firsttouch.buffers.EscapeError"
     assert issubclass(EscapeWarning, RuntimeWarning)
 
 

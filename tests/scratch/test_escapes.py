@@ -55,7 +55,7 @@ def test_a_warning_names_shape_type_and_function(shape: tuple[int, ...]) -> None
         kept.append(np.ones(shape, np.float32))
         np.ones(MIDDLE)
 
-    with pytest.warns(ft.EscapeWarning) as caught:
+    with pytest.warns(ft.buffers.EscapeWarning) as caught:
         step()
     (warning,) = caught
     assert f"float32 {shape}" in str(warning.message)
@@ -75,9 +75,11 @@ def test_an_error_names_them_too_and_the_arrays_are_valid() -> None:
         CACHE["a"], CACHE["b"] = np.arange(5_000), {"deep": [np.ones((20, 30))]}
         return CACHE["a"] + 1
 
-    with pytest.raises(ft.EscapeError, match=r"2 arrays.*step\(\).*int64 \(5000,\).*float64 \(20, 30\)") as error:
+    with pytest.raises(
+        ft.buffers.EscapeError, match=r"2 arrays.*step\(\).*int64 \(5000,\).*float64 \(20, 30\)"
+    ) as error:
         step()
-    assert issubclass(ft.EscapeError, RuntimeError)
+    assert issubclass(ft.buffers.EscapeError, RuntimeError)
     assert len(error.value.survivors) == 2
     churn()
     assert (CACHE["a"] == np.arange(5_000)).all()
@@ -93,7 +95,7 @@ def test_the_line_that_made_it_in_debug_mode() -> None:
     def step() -> None:
         CACHE["a"] = np.ones(MIDDLE)
 
-    with pytest.raises(ft.EscapeError, match=r"made at .*test_escapes\.py:\d+") as error:
+    with pytest.raises(ft.buffers.EscapeError, match=r"made at .*test_escapes\.py:\d+") as error:
         step()
     line = int(str(error.value).split("test_escapes.py:")[1].split()[0].rstrip(".;,"))
     assert "np.ones(MIDDLE)" in linecache.getline(__file__, line)
@@ -120,9 +122,9 @@ def test_what_is_returned_and_what_only_the_collector_finds_is_no_escape() -> No
     "held", [lambda: np.ma.ones(MIDDLE), lambda: (x for x in np.ones(MIDDLE)), lambda: {1: [Own()]}]
 )
 def test_a_result_that_can_not_be_copied_counts(held: Any) -> None:
-    with pytest.raises(ft.EscapeError):
+    with pytest.raises(ft.buffers.EscapeError):
         ft.scratch(escape="raise")(held)()
-    with pytest.warns(ft.EscapeWarning):
+    with pytest.warns(ft.buffers.EscapeWarning):
         kept = ft.scratch(escape="warn")(held)()
     churn()
     assert kept is not None

@@ -137,4 +137,4 @@ def test_an_exception_nobody_catches_is_told_as_ever() -> None:
 
 def test_without_numpy_at_import() -> None:
     """`firsttouch run` starts without it; the names are there all the same."""
-    run("import firsttouch as ft, sys\nassert ft.EscapeError and ft.scratch and ft.default_buffer", prologue="")
+    run("import firsttouch as ft, sys\nassert ft.buffers.EscapeError and ft.scratch and ft.default_buffer", prologue="")

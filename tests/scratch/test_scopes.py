@@ -206,7 +206,7 @@ def test_arrays_grow_and_shrink_where_they_are_and_elsewhere() -> None:
 
 def test_what_a_scope_says_of_itself() -> None:
     with ft.scratch(ft.ScratchBuffer("2 MiB", limit="1 GiB")) as s:
-        assert isinstance(s, ft.Scope)
+        assert isinstance(s, ft.buffers.Scope)
         assert "open" in repr(s)
         assert "ScratchBuffer(2097152" in repr(s)
     assert "open" not in repr(s)

@@ -34,7 +34,7 @@ def library() -> Any:
 
 
 def test_a_rust_librarys_own() -> None:
-    buffer, kept = ft.scratch_from_table(library().firsttouch_scratch_table()), Kept()
+    buffer, kept = ft.buffers.scratch_from_table(library().firsttouch_scratch_table()), Kept()
     for _ in range(50):
         with ft.scratch(buffer) as s:
             kept.make(2_000)
@@ -72,7 +72,7 @@ class Memory:
 
 def test_a_table_of_ones_own() -> None:
     memory, kept = Memory(), Kept()
-    buffer = ft.scratch_from_table(memory.address)
+    buffer = ft.buffers.scratch_from_table(memory.address)
     assert hex(memory.address) in repr(buffer)
     for _ in range(20):
         with ft.scratch(buffer) as s:
@@ -88,7 +88,7 @@ def test_a_table_of_ones_own() -> None:
 
 def test_two_buffers_on_one_table() -> None:
     memory, kept = Memory(), Kept()
-    outer, inner = ft.scratch_from_table(memory.address), ft.scratch_from_table(memory.address)
+    outer, inner = ft.buffers.scratch_from_table(memory.address), ft.buffers.scratch_from_table(memory.address)
     with ft.scratch(outer), ft.scratch(inner):
         kept.make()
     with ft.scratch(outer):
@@ -98,7 +98,7 @@ def test_two_buffers_on_one_table() -> None:
 
 def test_one_that_is_full() -> None:
     memory = Memory(100_000)
-    with ft.scratch(ft.scratch_from_table(memory.address)) as s:
+    with ft.scratch(ft.buffers.scratch_from_table(memory.address)) as s:
         held = s.ones(MIDDLE, np.uint8)
         with pytest.raises(MemoryError):
             s.ones(80_000, np.uint8)
@@ -119,10 +119,10 @@ def test_one_that_is_full() -> None:
 )
 def test_addresses_where_no_table_can_stand(address: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        ft.scratch_from_table(address)
+        ft.buffers.scratch_from_table(address)
 
 
 def test_a_table_with_a_function_missing() -> None:
     empty = Table()
     with pytest.raises(ValueError, match=r"allocate|function|null"):
-        ft.scratch_from_table(ctypes.addressof(empty))
+        ft.buffers.scratch_from_table(ctypes.addressof(empty))

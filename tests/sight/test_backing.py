@@ -27,7 +27,7 @@ def test_is_backed() -> None:
 def test_reading_what_is_not_there_is_told() -> None:
     array = fresh(10)
     words = r"40 KiB of the array \(uint8, shape \(40960,\)\)"
-    with pytest.warns(ft.NotBackedWarning, match=words) as told, ft.check_backed(array) as check:
+    with pytest.warns(ft.inspection.NotBackedWarning, match=words) as told, ft.check_backed(array) as check:
         array.sum()
     assert told[0].filename == __file__
     assert (check.unbacked, check.first_touched) == ([10 * PAGE], [0])
@@ -37,13 +37,16 @@ def test_once_read_it_stays_a_trap() -> None:
     """A warm-up does not help: the second time reads the same zero page."""
     array = fresh(10)
     array.sum()
-    with pytest.warns(ft.NotBackedWarning), ft.check_backed(array):
+    with pytest.warns(ft.inspection.NotBackedWarning), ft.check_backed(array):
         array.sum()
 
 
 def test_the_array_is_named() -> None:
     there, missing = np.ones(10 * PAGE, np.uint8), fresh(10)
-    with pytest.warns(ft.NotBackedWarning, match=r"16 KiB of array 2 of 2"), ft.check_backed(there, missing) as check:
+    with (
+        pytest.warns(ft.inspection.NotBackedWarning, match=r"16 KiB of array 2 of 2"),
+        ft.check_backed(there, missing) as check,
+    ):
         np.add(there[: 4 * PAGE], missing[: 4 * PAGE])
     assert check.unbacked == [0, 4 * PAGE]
 
@@ -80,7 +83,7 @@ def test_resized_meanwhile() -> None:
 def test_again() -> None:
     array = fresh(4)
     check = ft.check_backed(array)
-    with pytest.warns(ft.NotBackedWarning), check:
+    with pytest.warns(ft.inspection.NotBackedWarning), check:
         array.sum()
     array[:] = 1
     with check:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.quick
 FIGURES = ("absent", "zero_page", "small", "huge", "real", "swapped", "cached", "locked")
 
 
-def pages(found: ft.Inspection) -> dict[str, int]:
+def pages(found: ft.inspection.Inspection) -> dict[str, int]:
     """Figures that are not zero, in pages."""
     sizes = {name: getattr(found, name) for name in FIGURES}
     return {name: size // PAGE for name, size in sizes.items() if size}
@@ -129,7 +129,7 @@ def test_a_memory_map(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", [[1, 2], None, b"bytes", 3, np.float64(1), "a", memoryview(b"x")])
 def test_not_an_array(wrong: Any) -> None:
     name = type(wrong).__name__
-    for function in (ft.inspect, ft.pagemap, ft.is_backed, ft.check_backed, ft.plot_pagemap):
+    for function in (ft.inspect, ft.pagemap, ft.is_backed, ft.check_backed, ft.inspection.plot_pagemap):
         with pytest.raises(TypeError, match=rf"takes a NumPy array, not .*{name}.*numpy.asarray"):
             function(wrong)
 

@@ -10,7 +10,7 @@ from tests.sight.conftest import PAGE, fresh
 
 pytestmark = pytest.mark.quick
 
-ABSENT, ZERO, SMALL = ft.PageState.ABSENT, ft.PageState.ZERO, ft.PageState.SMALL
+ABSENT, ZERO, SMALL = ft.inspection.PageState.ABSENT, ft.inspection.PageState.ZERO, ft.inspection.PageState.SMALL
 
 
 def test_page_by_page() -> None:
@@ -23,7 +23,7 @@ def test_page_by_page() -> None:
     assert found.counts() == {ABSENT: 4, ZERO: 1, SMALL: 1}
     assert found.addresses.tolist() == [array.ctypes.data + page * PAGE for page in range(6)]
     assert (found.nodes >= 0).tolist() == [False, True, False, False, False, False]
-    assert set(found.sources.tolist()) <= set(ft.PageSource)
+    assert set(found.sources.tolist()) <= set(ft.inspection.PageSource)
 
 
 def test_views_leave_pages_out() -> None:

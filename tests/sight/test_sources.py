@@ -36,7 +36,7 @@ def test_every_set_of_refusals() -> None:
                 if name != "nodes" or "has_memory" not in refused:
                     assert found[name] in (None, truth[name]), (refused, name)
                 assert (found[name] is None) == source.startswith("not known"), (refused, name, source)
-            known = states < ft.PageState.REAL
+            known = states < ft.inspection.PageState.REAL
             assert np.array_equal(states[known], best[known]), refused
 
 
@@ -49,7 +49,7 @@ def test_it_says_who_was_asked() -> None:
     assert found.sources["huge"] == "/proc/self/smaps"
     assert (found.small, found.zero_page) == (100 * PAGE, 50 * PAGE)
     pages = ft.pagemap(array)
-    assert {ft.PageSource(int(source)).name for source in np.unique(pages.sources)} == {
+    assert {ft.inspection.PageSource(int(source)).name for source in np.unique(pages.sources)} == {
         "PAGEMAP",
         "MOVE_PAGES",
         "SMAPS",
@@ -74,7 +74,7 @@ def test_nothing_works() -> None:
     found = ft.inspect(array)
     assert found.absent is None
     assert found.nodes is None
-    assert (ft.pagemap(array) == ft.PageState.UNKNOWN).all()
+    assert (ft.pagemap(array) == ft.inspection.PageState.UNKNOWN).all()
     with pytest.raises(ft.UnsupportedError, match="move_pages"):
         ft.is_backed(array)
 

@@ -12,16 +12,16 @@ import firsttouch as ft
 #: How each public name is used. A class that is only returned or raised is asked for its name.
 USES = {
     "Allocator": "ft.pool().empty(10)",
-    "AllocatorLike": "ft.AllocatorLike",
+    "AllocatorLike": "ft.custom.AllocatorLike",
     "Buffer": "ft.default_buffer().empty(10)",
     "FixedBuffer": "ft.FixedBuffer(4096).empty(10)",
     "Inspection": "str(ft.inspect(A)), ft.inspect(A)._repr_html_()",
     "Mark": "ft.ScratchBuffer().mark()",
     "Measured": "measured()",
-    "OwnAllocator": "ft.use(Own()), isinstance(Own(), ft.OwnAllocator)",
-    "PageSource": "ft.pagemap(A).sources == ft.PageSource.NOBODY",
-    "PageState": "ft.pagemap(A) == ft.PageState.ABSENT",
-    "Policy": "ft.Policy('local')",
+    "OwnAllocator": "ft.use(Own()), isinstance(Own(), ft.custom.OwnAllocator)",
+    "PageSource": "ft.pagemap(A).sources == ft.inspection.PageSource.NOBODY",
+    "PageState": "ft.pagemap(A) == ft.inspection.PageState.ABSENT",
+    "Policy": "ft.placement.Policy('local')",
     "Scope": "scoped()",
     "Stats": "ft.stats(ft.pool()).as_dict()",
     "UnsupportedError": "ft.UnsupportedError('text')",
@@ -60,13 +60,13 @@ USES = {
     "ones_like": "ft.ones_like(A, allocator=ft.pool())",
     "pagemap": "ft.pagemap(A).counts(), ft.pagemap(A).addresses",
     "pages": "ft.pages(populate=True).empty(10), refused(lambda: ft.pages(hugs=1))",
-    "plot_pagemap": "refused(ft.plot_pagemap)",
+    "plot_pagemap": "refused(ft.inspection.plot_pagemap)",
     "pool": "ft.pool(\"pages(huge='thp')\").empty(10), refused(lambda: ft.pool('pole()')), ft.pool()._repr_html_()",
     "receipt": "ft.receipt(ft.pages(populate=True).empty(10))",
     "receipts": "ft.receipts()",
     "run_on": "ft.run_on(ft.current_node())",
     "scratch": "scoped(), decorated(), escaping()",
-    "scratch_from_table": "refused(lambda: ft.scratch_from_table('x'))",
+    "scratch_from_table": "refused(lambda: ft.buffers.scratch_from_table('x'))",
     "share": "ft.share(A), pickle.dumps(ft.share(A))",
     "shared": "refused(lambda: pickle.loads(pickle.dumps(ft.shared(10))))",
     "stats": "ft.stats()",
@@ -79,6 +79,8 @@ USES = {
     "zeros": "ft.zeros((3, 4), order='F')",
     "zeros_like": "ft.zeros_like(A)",
 }
+
+NAMES = sorted({*ft.__all__, *USES})
 
 PRELUDE = """
 import asyncio, ctypes, os, pickle, signal, sys, threading, time, warnings
@@ -179,7 +181,7 @@ assert not left, f"{len(left)} of {len(children)} children hang"
 """
 
 
-@pytest.mark.parametrize("name", ft.__all__)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_fork_in_the_middle_of_a_first_use(name: str) -> None:
     run(name, FORKING)
 
@@ -205,7 +207,7 @@ assert not raised, set(raised)
 """
 
 
-@pytest.mark.parametrize("name", ft.__all__)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_signal_handler_in_the_middle_of_a_first_use(name: str) -> None:
     run(name, SIGNALLED)
 
@@ -223,12 +225,12 @@ assert not new, new
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may enter a chroot")
 def test_every_name_after_a_chroot(tmp_path: Path) -> None:
-    uses = [USES.get(name, f"ft.{name}") for name in ft.__all__]
+    uses = [USES.get(name, f"ft.{name}") for name in NAMES]
     (tmp_path / "proc").mkdir()
     run("stats", f"USES = {uses}\nos.chroot(sys.argv[1]); os.chdir('/')\n{WITHOUT_FILES}", str(tmp_path))
 
 
 def test_every_name_without_the_package_s_files() -> None:
     """No module is loaded by any public name: what is not read can be renamed, forbidden or gone."""
-    uses = [USES.get(name, f"ft.{name}") for name in ft.__all__]
+    uses = [USES.get(name, f"ft.{name}") for name in NAMES]
     run("stats", f"USES = {uses}\nsys.meta_path.clear(); sys.path.clear(); sys.path_hooks.clear()\n{WITHOUT_FILES}")

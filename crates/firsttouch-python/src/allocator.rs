@@ -15,7 +15,15 @@ enum Which {
     Foreign(String),
 }
 
-/// Something that brings memory in for arrays. Its `repr` is the expression that makes it.
+/// A source of memory for arrays, with NumPy's constructors as methods; ``repr`` is the expression that makes it.
+///
+/// An allocator may be used from any thread. Two are equal if they allocate from the same memory.
+///
+/// See Also
+/// --------
+/// firsttouch.allocators : The functions that make allocators.
+/// firsttouch.use : Use one for a block of code.
+/// firsttouch.install : Use one for the whole process.
 #[pyclass(name = "Allocator", module = "firsttouch", subclass, frozen, weakref)]
 pub struct PyAllocator {
     which: Which,

@@ -22,7 +22,9 @@ impl PyAllocator {
         hasher.finish()
     }
 
-    /// `numpy.empty` with this allocator's memory.
+    /// Return a new uninitialized array of the given shape and type.
+    ///
+    /// The memory is this allocator's. Refer to :func:`firsttouch.empty` for full documentation.
     #[pyo3(signature = (shape, dtype=None, order=None, *, device=None, like=None))]
     #[pyo3(text_signature = "($self, shape, dtype=None, order='C', *, device=None, like=None)")]
     fn empty<'py>(
@@ -36,7 +38,9 @@ impl PyAllocator {
         make(slf.py(), &Arguments { shape, dtype, order, device, like, allocator: Some(slf.as_any()) }, false)
     }
 
-    /// `numpy.zeros` with this allocator's memory.
+    /// Return a new array of the given shape and type, filled with zeros.
+    ///
+    /// The memory is this allocator's. Refer to :func:`firsttouch.zeros` for full documentation.
     #[pyo3(signature = (shape, dtype=None, order=None, *, device=None, like=None))]
     #[pyo3(text_signature = "($self, shape, dtype=None, order='C', *, device=None, like=None)")]
     fn zeros<'py>(

@@ -192,15 +192,66 @@ macro_rules! constructor {
 constructor!(
     empty,
     false,
-    "An array of `shape` whose items are anything (of `calloc()`: zero; objects: `None`).\n\n\
-     `shape`: a number or a tuple of numbers, none negative. `dtype`: `float` if not given. `order`: \"C\", rows in one \
-     piece, or \"F\", columns. `allocator`: where the memory comes from; `None` is the current one."
+    r#"Return a new uninitialized array of the given shape and type.
+
+Parameters
+----------
+shape : int or tuple of int
+    Shape of the new array.
+dtype, order, device, like : optional
+    As for :func:`numpy.empty`.
+allocator : AllocatorLike, optional
+    Allocator that the memory comes from. The default is the current one.
+
+Returns
+-------
+ndarray
+    Array of uninitialized values; from ``calloc()`` they are zero, and objects are ``None``.
+
+Raises
+------
+TypeError, ValueError
+    If an argument is invalid, as NumPy's function raises it, or `allocator` is not an allocator.
+MemoryError
+    If there is not enough memory; it states what was requested and which limit was exceeded.
+
+See Also
+--------
+numpy.empty : Equivalent function of NumPy."#
 );
 constructor!(
     zeros,
     true,
-    "An array of `shape` whose items are zero, `False` or empty.\n\n\
-     Where memory is fresh, pages become real when they are first written, whatever the size. Arguments as for `empty`."
+    r#"Return a new array of the given shape and type, filled with zeros.
+
+Parameters
+----------
+shape : int or tuple of int
+    Shape of the new array.
+dtype, order, device, like : optional
+    As for :func:`numpy.zeros`.
+allocator : AllocatorLike, optional
+    Allocator that the memory comes from. The default is the current one.
+
+Returns
+-------
+ndarray
+    Array of zeros with the given shape, dtype and order.
+
+Raises
+------
+TypeError, ValueError
+    If an argument is invalid, as NumPy's function raises it, or `allocator` is not an allocator.
+MemoryError
+    If there is not enough memory; it states what was requested and which limit was exceeded.
+
+See Also
+--------
+numpy.zeros : Equivalent function of NumPy.
+
+Notes
+-----
+Pages of fresh memory are faulted in when they are first written, whatever the size of the array."#
 );
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -6,7 +6,7 @@
 //! ```python
 //! library = ctypes.CDLL("target/release/examples/libown_scratch.so")
 //! library.firsttouch_scratch_table.restype = ctypes.c_void_p
-//! with ft.scratch(ft.scratch_from_table(library.firsttouch_scratch_table())) as s:
+//! with ft.scratch(ft.buffers.scratch_from_table(library.firsttouch_scratch_table())) as s:
 //!     x = s.zeros(1000)
 //! ```
 //!

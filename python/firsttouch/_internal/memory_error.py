@@ -14,7 +14,7 @@ Failure = tuple[int, str, str]
 
 
 class ArrayMemoryError(_OfNumPy):
-    """What NumPy says, and why."""
+    """NumPy's error, with the reason."""
 
     def __init__(self, shape: Any, dtype: Any, reason: str) -> None:
         super().__init__(shape, dtype)
@@ -26,7 +26,7 @@ class ArrayMemoryError(_OfNumPy):
 
 
 def explained(error: MemoryError, before: Failure | None) -> MemoryError:
-    """The same error with the reason of the last failure, where that was this one; `before` was the one before."""
+    """Return the error with the reason of the last failure, if that is a new one; `before` was the last one before."""
     found = _firsttouch.last_failure()
     if found is None or (found == before and found[0] != _asked(error)):
         return error
@@ -36,7 +36,7 @@ def explained(error: MemoryError, before: Failure | None) -> MemoryError:
 
 
 def _asked(error: MemoryError) -> int | None:
-    """Bytes that NumPy asked for, which its error keeps as shape and type."""
+    """Return the bytes that NumPy requested, which its error keeps as shape and type."""
     try:
         shape, dtype = error.args
         return int(max(1, math.prod(shape)) * dtype.itemsize)

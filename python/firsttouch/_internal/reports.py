@@ -10,69 +10,118 @@ from firsttouch.custom import AllocatorLike
 
 
 class Failure(NamedTuple):
-    """A failed request. ``str()`` says what was asked, what was available, and which limit was exceeded."""
+    """A request that could not be served; ``str`` of it is the reason.
+
+    See Also
+    --------
+    firsttouch.last_failure : Returns the last one.
+
+    """
 
     asked: int
-    """Bytes asked for."""
+    """Bytes requested."""
     limit: str
-    """The limit's name, as one looks it up: ``RLIMIT_AS``, ``vm.overcommit_memory=2``, ..."""
+    """Name of the limit that was exceeded: ``RLIMIT_AS``, ``vm.overcommit_memory=2``, ``limited``, ..."""
     reason: str
-    """The whole sentence."""
+    """What was requested, what was available, and which limit was exceeded, in a sentence."""
 
     def __str__(self) -> str:
         return self.reason
 
 
 class Stats(NamedTuple):
-    """Counts of an allocator, in bytes unless said; the names are jemalloc's where it has them."""
+    """Statistics of an allocator, in bytes unless noted; named as in jemalloc where it has them.
+
+    See Also
+    --------
+    firsttouch.stats : Returns them.
+
+    """
 
     in_use: int
-    """Asked for by living blocks."""
+    """Requested by live blocks."""
     active: int
-    """Of the spans that hold living blocks."""
+    """In spans that hold live blocks."""
     idle: int
     """Kept for the next request; may be resident."""
     mapped: int
-    """Address space that is opened."""
+    """Address space that is mapped."""
     retained: int
-    """Address space that is opened with nothing behind it."""
+    """Address space that is mapped without memory behind it."""
     peak_in_use: int
-    """The most that was in use at once (to 1 MiB for each processor)."""
+    """Peak of `in_use`, exact to 1 MiB per processor."""
     peak_active: int
-    """The most that was active at once (likewise)."""
+    """Peak of `active`, exact to 1 MiB per processor."""
     peak_held: int
-    """The most that was active and idle together."""
+    """Peak of `active` and `idle` together."""
     blocks: int
-    """Number of living blocks."""
+    """Number of live blocks."""
     allocations: int
     """Number of requests served."""
     recycled: int
-    """Number of these served wholly from kept memory."""
+    """Number of requests served entirely from idle memory."""
     allocated_bytes: int
-    """Asked for by all requests served."""
+    """Requested by all requests served."""
     recycled_bytes: int
-    """Of the spans served, the part that was kept memory."""
+    """Part of the spans served that was idle memory."""
     first_touched_bytes: int
-    """Of the spans served, the part that the kernel has to make real."""
+    """Part of the spans served that the kernel has to fault in."""
     first_touched_small_bytes: int
-    """The same in base pages."""
+    """Part of `first_touched_bytes` on base pages."""
     first_touched_huge_bytes: int
-    """The same where huge pages were asked for."""
+    """Part of `first_touched_bytes` where huge pages were requested."""
     purged_bytes: int
-    """Given back to the operating system."""
+    """Returned to the operating system."""
     failures: int
     """Number of requests that failed."""
     small_limit: int
-    """Requests below this many bytes go to NumPy's own allocator."""
+    """Requests below this size go to NumPy's own allocator."""
 
     def as_dict(self) -> dict[str, int]:
-        """The counts as a dict, for JSON and tables."""
+        """Return the statistics as a dictionary.
+
+        Returns
+        -------
+        dict of str to int
+
+        Examples
+        --------
+        >>> ft.stats().as_dict()["small_limit"]
+        16384
+
+        """
         return self._asdict()
 
 
 def stats(allocator: AllocatorLike | None = None) -> Stats:
-    """What ``allocator`` holds and did; ``None`` is the installed one, or the process's own pool.
+    """Return an allocator's statistics.
 
-    Zeros where it keeps no count.
+    Parameters
+    ----------
+    allocator : AllocatorLike, optional
+        Allocator to ask. The default is the installed one or, if none is, the process's own pool.
+
+    Returns
+    -------
+    firsttouch.process.Stats
+        All zero if the allocator keeps no statistics.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `allocator` is not an allocator.
+
+    See Also
+    --------
+    measure : Figures of a block of code.
+    tracked : An allocator that counts exactly.
+
+    Examples
+    --------
+    >>> pool = ft.pool()
+    >>> a = pool.zeros((1000, 1000))
+    >>> ft.stats(pool).in_use
+    8000000
+
     """
     return Stats(**_firsttouch.stats(chosen(allocator, "stats()")))

@@ -1,4 +1,4 @@
-"""What is accepted as an allocator: an object, an expression, an object with `allocate` and `deallocate`."""
+"""Conversion of arguments to allocators, and the errors for everything else."""
 
 import functools
 import inspect
@@ -61,13 +61,13 @@ _REMEMBERED = 64
 
 
 def factory(function: Callable[P, Allocator]) -> Callable[P, Allocator]:
-    """Makes a factory known to expressions."""
+    """Register a factory for expressions."""
     FACTORIES[function.__name__] = function
     return function
 
 
 def parse(text: str) -> Allocator:
-    """A new allocator from its expression, as on the command line.
+    """Return a new allocator from its expression, as on the command line.
 
     Raises :exc:`ValueError` or :exc:`TypeError` that show the text and what is wrong with it.
     """
@@ -76,12 +76,12 @@ def parse(text: str) -> Allocator:
 
 @functools.lru_cache(maxsize=_REMEMBERED)
 def _of_text(text: str) -> Allocator:
-    """The allocator of a text: the same one each time, so that a pool is warm and a budget is one budget."""
+    """Return the allocator of a text: the same one each time, so that a pool stays warm and a budget is one budget."""
     return parse(text)
 
 
 def checked(allocator: object, caller: str) -> Allocator:
-    """The allocator that ``allocator`` is, spells or brings; otherwise a :exc:`TypeError` that says what to give."""
+    """Return the allocator that an argument is, describes or implements; otherwise raise a helpful :exc:`TypeError`."""
     if isinstance(allocator, Allocator):
         return allocator
     if isinstance(allocator, str):
@@ -111,5 +111,5 @@ def checked(allocator: object, caller: str) -> Allocator:
 
 
 def chosen(allocator: AllocatorLike | None, caller: str) -> Allocator | None:
-    """The one that is named; ``None`` is the process's own."""
+    """Return the allocator that is named; ``None`` stays ``None``, the process's own."""
     return None if allocator is None else checked(allocator, caller)

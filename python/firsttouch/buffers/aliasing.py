@@ -11,7 +11,7 @@ _LINE = 64
 
 
 def extent(array: Array) -> tuple[int, int]:
-    """The addresses between which its items lie: of the first byte, and of the one behind the last."""
+    """Return the addresses of an array's first byte and of the one after its last."""
     low = array.ctypes.data
     if array.size == 0:
         return low, low
@@ -25,7 +25,7 @@ def extent(array: Array) -> tuple[int, int]:
 
 
 def groups(arrays: Iterable[Array]) -> Iterator[list[Array]]:
-    """Arrays whose memory overlaps, together; each array is in one group."""
+    """Group arrays whose memory overlaps; each array is in one group."""
     together: list[Array] = []
     end = 0
     for low, high, array in sorted(((*extent(array), array) for array in arrays), key=lambda each: each[:2]):
@@ -64,13 +64,13 @@ def copies(group: list[Array]) -> list[Array]:
 
 
 def lock(array: Array, copy: Array) -> None:
-    """Makes the copy of an array that can't be written to such a one, too."""
+    """Make the copy of a read-only array read-only, too."""
     if not array.flags.writeable:
         copy.flags.writeable = False
 
 
 def _known(group: list[Array]) -> Iterator[Array]:
-    """The arrays of a group, those first that own their memory, and what they are views of."""
+    """Yield the arrays of a group, owners of memory first, and what they are views of."""
     yield from sorted(group, key=lambda array: not array.flags.owndata)
     for array in group:
         base = array.base
@@ -80,7 +80,7 @@ def _known(group: list[Array]) -> Iterator[Array]:
 
 
 def _is_all(array: Array, low: int, high: int) -> bool:
-    """Whether the array is the bytes between two addresses, each once and none left out."""
+    """Return whether the array covers the bytes between two addresses exactly once."""
     if array.nbytes != high - low or array.ctypes.data != low:
         return False
     step = array.itemsize
@@ -93,19 +93,19 @@ def _is_all(array: Array, low: int, high: int) -> bool:
 
 
 def _in_order(array: Array) -> Array:
-    """The items of an array without gaps as they lie in memory."""
+    """Return the items of a contiguous array in memory order."""
     axes = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
     flat = array.transpose(axes).reshape(-1)
     return flat if flat.dtype.hasobject else flat.view(np.uint8)
 
 
 def _placed(array: Array, memory: Array, start: int) -> Array:
-    """An array like another in memory that is a copy of what begins at the address `start`."""
+    """Return an array like another, in a copy of the memory that begins at `start`."""
     return np.ndarray(array.shape, array.dtype, memory, array.ctypes.data - start, array.strides)
 
 
 class _Bytes:
-    """Memory for NumPy to look at."""
+    """Memory as NumPy's array interface."""
 
     def __init__(self, address: int, size: int) -> None:
         self.__array_interface__ = {"data": (address, True), "shape": (size,), "typestr": "|u1", "version": 3}

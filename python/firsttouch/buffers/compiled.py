@@ -4,7 +4,7 @@ from typing import Any
 
 
 def numba_type(_buffer: object) -> Any:
-    """The type of a buffer there. Only Numba asks for it, and only then is our half for it loaded."""
+    """Return the Numba type of a buffer. Only Numba asks for it, and only then is support for it loaded."""
     from firsttouch.numba import scratch_buffer
 
     return scratch_buffer

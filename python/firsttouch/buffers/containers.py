@@ -1,4 +1,4 @@
-"""The containers that results are made of: what they hold, and how one like them is made with other contents.
+"""Containers that results are made of: their contents, and how to make one like them with other contents.
 
 They are lists, tuples, dicts (exactly those), named tuples, dataclasses and arrays of objects. Everything else may mean
 anything by what it holds, and is left as it is.
@@ -27,7 +27,7 @@ def is_container(thing: Any) -> bool:
 
 
 def contents(thing: Any) -> list[Any]:
-    """What it holds now."""
+    """Return the current contents."""
     if isinstance(thing, (tuple, list)):
         return list(thing)
     if isinstance(thing, dict):
@@ -39,7 +39,7 @@ def contents(thing: Any) -> list[Any]:
 
 
 def shell(thing: Any) -> Any:
-    """A list, dict or dataclass like it with nothing in it; `thing` itself where nobody can make one."""
+    """Return an empty list, dict or dataclass like it, or `thing` itself if none can be made."""
     if isinstance(thing, (list, dict)):
         return type(thing)()
     try:
@@ -49,7 +49,7 @@ def shell(thing: Any) -> Any:
 
 
 def fill(new: Any, thing: Any, replaced: Replaced) -> None:
-    """Puts into a shell, or into the copy of an array of objects, what `thing` holds."""
+    """Fill a shell, or the copy of an array of objects, with the contents of `thing`."""
     if new is thing:
         return
     if isinstance(thing, list):
@@ -67,7 +67,7 @@ def fill(new: Any, thing: Any, replaced: Replaced) -> None:
 
 
 def again(thing: Any, replaced: Replaced) -> Any:
-    """A tuple or named tuple like it."""
+    """Return a tuple or named tuple like it."""
     kind = type(thing)
     new = tuple.__new__(kind, [replaced(each) for each in thing])
     if hasattr(new, "__dict__"):  # of a class that stands on a named tuple
@@ -84,7 +84,7 @@ def _is_dataclass(kind: type) -> bool:
 
 
 def _attributes(thing: Any) -> Iterator[tuple[Callable[[Any, Any], None], Any]]:
-    """How each attribute is set, past whatever forbids it, and its value; properties are not asked."""
+    """Yield how each attribute is set, bypassing what forbids it, and its value; properties are left out."""
     for base in type(thing).__mro__:
         for slot in vars(base).values():
             if type(slot) is MemberDescriptorType:
@@ -98,7 +98,7 @@ def _attributes(thing: Any) -> Iterator[tuple[Callable[[Any, Any], None], Any]]:
 
 
 class _Named:
-    """Sets an attribute that lies in an object's own dictionary."""
+    """Set an attribute in an object's own dictionary."""
 
     def __init__(self, name: str) -> None:
         self._name = name

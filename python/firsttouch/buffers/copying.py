@@ -1,4 +1,4 @@
-"""What a function leaves its scope with: arrays on scratch memory are copied out, wherever in a result they hang."""
+"""Results of decorated functions: arrays on scratch memory are copied out, wherever in a result they are."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -13,7 +13,7 @@ Owned: TypeAlias = Callable[[Any], bool]
 
 
 def copied(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any], owned: Owned) -> Any:
-    """The result of a function with ordinary memory in place of its scope's.
+    """Return the result of a function with its arrays on ordinary memory.
 
     ``owned(array)``: whether an array's memory is the scope's. Exact arrays are copied with their order and flags,
     those that share memory so that their copies share it in the same way; so are scalars of structured types. Lists,
@@ -58,7 +58,7 @@ def _is_simple(thing: Any) -> bool:
 
 
 def _flat(result: tuple[Any, ...], given: tuple[Any, ...], owned: Owned) -> tuple[Any, ...]:
-    """The same for what most functions return, in less time: a tuple of arrays."""
+    """Copy a tuple of arrays, which most functions return, in less time."""
     own = {id(each): each for each in result if type(each) is np.ndarray and owned(each)}
     for each in given:
         own.pop(id(each), None)
@@ -73,6 +73,6 @@ def _flat(result: tuple[Any, ...], given: tuple[Any, ...], owned: Owned) -> tupl
 
 
 def arrays(result: Any) -> list[Any]:
-    """The exact arrays that a result leads to, through the same containers."""
+    """Yield the plain arrays in a result, through the same containers."""
     found, _ = reached([result], {}, lambda thing: type(thing) is np.ndarray)
     return [thing for thing in found.values() if type(thing) is np.ndarray]

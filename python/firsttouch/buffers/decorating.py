@@ -1,4 +1,4 @@
-"""What `scratch` takes: a buffer, somebody's own scratch memory, or a function to decorate."""
+"""The argument of `scratch`: a buffer, custom scratch memory, or a function to decorate."""
 
 import functools
 import inspect
@@ -10,7 +10,7 @@ from firsttouch.buffers import default, kinds
 
 
 def buffer_or_function(given: object) -> Buffer | None:
-    """The buffer that is meant; `None` where it is a function, which is checked. :exc:`TypeError` for all else."""
+    """Return the buffer that is meant, or `None` for a function, which is checked; raise :exc:`TypeError` otherwise."""
     if kinds.is_own(given):
         return default.own_buffer(given, "scratch()")
     if isinstance(given, type) and (issubclass(given, Buffer) or any(hasattr(given, each) for each in kinds.METHODS)):
@@ -22,7 +22,7 @@ def buffer_or_function(given: object) -> Buffer | None:
 
 
 def function(given: object) -> Callable[..., Any]:
-    """What `given` is, if each of its calls can have a scope; otherwise a :exc:`TypeError` that says what to do."""
+    """Return `given` if each call of it can have a scope; otherwise raise a :exc:`TypeError` that says what to do."""
     if isinstance(given, (classmethod, staticmethod)):
         name = type(given).__name__
         raise TypeError(f"@scratch got a {name}: write it below @{name}, next to the function")
@@ -50,5 +50,5 @@ def function(given: object) -> Callable[..., Any]:
 
 
 def dress(decorated: Any, given: Callable[..., Any]) -> None:
-    """Gives a decorated function the name, the signature and the documentation of the one that it wraps."""
+    """Give a decorated function the name, signature and documentation of the one it wraps."""
     functools.update_wrapper(decorated, given)

@@ -1,4 +1,4 @@
-"""The default buffers of threads and tasks, and buffers around scratch memory of one's own."""
+"""The default buffers of threads and tasks, and buffers on custom scratch memory."""
 
 import threading
 from collections.abc import Callable, Hashable
@@ -16,14 +16,35 @@ _NAMED: dict[str, Callable[[], Buffer]] = {"growing": ScratchBuffer, "fixed": Fi
 
 
 def default_buffer(kind: str | Callable[[], Any] | None = None) -> Buffer:
-    """The scratch buffer of this thread or, in a running asyncio task, of this task: the same object each time.
+    """Return the scratch buffer of this thread or, in a running asyncio task, of this task.
 
-    It is made on first use and gone with its thread or task. ``kind``: ``None`` is the one that :func:`scratch` takes;
-    ``"growing"`` and ``"fixed"`` are a :class:`ScratchBuffer` and a :class:`FixedBuffer` of 1 MiB; a class or function
-    of one's own is called with nothing, once for each thread or task, and makes a buffer or an object with
-    ``allocate``, ``mark`` and ``rewind``.
+    Parameters
+    ----------
+    kind : {"growing", "fixed"} or callable, optional
+        Kind of buffer. ``"growing"`` (default) is a :class:`ScratchBuffer`, ``"fixed"`` a :class:`FixedBuffer` of
+        1 MiB. A class or function is called without arguments, once per thread or task, and returns a buffer or an
+        object that implements ``allocate``, ``mark`` and ``rewind``.
 
-    Raises :exc:`TypeError` or :exc:`ValueError` for anything else.
+    Returns
+    -------
+    firsttouch.buffers.Buffer
+        The same object each time. It is made on first use and goes with its thread or task.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `kind` is not one of the above.
+
+    See Also
+    --------
+    using_buffer : Replace it for a block of code.
+    scratch : Uses it by default.
+
+    Examples
+    --------
+    >>> ft.default_buffer() is ft.default_buffer("growing")
+    True
+
     """
     if kind is None or kind == "growing" or kind is ScratchBuffer:
         return _firsttouch.home_buffer()
@@ -35,19 +56,41 @@ def default_buffer(kind: str | Callable[[], Any] | None = None) -> Buffer:
 
 
 def own_buffer(given: object, caller: str) -> Buffer:
-    """`given`, if it is a buffer, or the buffer around scratch memory of one's own: the same while anyone has it."""
+    """Return `given` if it is a buffer, or the one buffer on this custom scratch memory."""
     if isinstance(given, Buffer):
         return given
     return _firsttouch.own_buffer(kinds.checked_own(given, caller))
 
 
 class using_buffer:
-    """Makes ``buffer`` the default one of this thread or task for a block of code; nests.
+    """Make a buffer the default one of this thread or task for a block of code.
 
-    Other threads and tasks keep theirs, also those that the block starts.
+    Entering the block returns the buffer.
 
-    >>> with using_buffer(ScratchBuffer("4 MiB")):
-    ...     y = decorated_function(x)
+    Parameters
+    ----------
+    buffer : Buffer or OwnScratch
+        Buffer to use, or custom scratch memory.
+
+    Raises
+    ------
+    TypeError
+        If `buffer` is neither.
+
+    See Also
+    --------
+    default_buffer : Return the default buffer.
+
+    Notes
+    -----
+    Blocks nest. Other threads and tasks keep their own, including those started in the block.
+
+    Examples
+    --------
+    >>> with ft.using_buffer(ft.ScratchBuffer("4 MiB")) as buffer:
+    ...     ft.default_buffer() is buffer
+    True
+
     """
 
     def __init__(self, buffer: object) -> None:

@@ -4,13 +4,27 @@ import typing as _typing
 
 
 class EscapeWarning(RuntimeWarning):
-    """Arrays that were made in a scope live on after it."""
+    """Arrays that were made in a scope outlive it.
+
+    See Also
+    --------
+    firsttouch.scratch : Warns of them with ``escape="warn"``.
+
+    """
 
 
 class EscapeError(RuntimeError):
-    """Arrays that were made in a scope live on after it; they stay valid.
+    """Arrays that were made in a scope outlive it; they stay valid.
 
-    ``survivors`` are their blocks: address, bytes, shape, dtype and line, as far as known.
+    Attributes
+    ----------
+    survivors : tuple
+        Their blocks: address, bytes, shape, dtype and line, as far as known.
+
+    See Also
+    --------
+    firsttouch.scratch : Raises it with ``escape="raise"``.
+
     """
 
     def __init__(self, message: str, survivors: tuple[_typing.Any, ...] = ()) -> None:
@@ -19,4 +33,4 @@ class EscapeError(RuntimeError):
 
 
 for _public in (EscapeError, EscapeWarning):
-    _public.__module__ = "firsttouch"
+    _public.__module__ = "firsttouch.buffers"

@@ -1,4 +1,4 @@
-"""What is said about arrays that outlive their scope."""
+"""Warnings and errors about arrays that outlive their scope."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ _KEEPING = "They stay valid, and keep their memory from being used again"
 
 
 class Survivor(NamedTuple):
-    """A block that lives on: its first address, its bytes, and what is known of the array on it."""
+    """A block that outlives its scope: address, size, and what is known of the array on it."""
 
     address: int
     nbytes: int
@@ -56,7 +56,7 @@ def report(
 
 
 def note(error: BaseException, survivors: Iterable[Any]) -> None:
-    """Notes on an exception that leaves a scope what it keeps alive there, most often by its traceback's frames."""
+    """Add a note to an exception that leaves a scope, about what it keeps alive, usually through its traceback."""
     blocks = _blocks(survivors)
     if not blocks:
         return
@@ -72,7 +72,7 @@ def _blocks(survivors: Iterable[Any]) -> list[Survivor]:
 
 
 def _described(blocks: list[Survivor], found: Mapping[int, holders.Found]) -> list[Survivor]:
-    """The blocks with the arrays that were found in them, where nobody had said."""
+    """Return the blocks, completed by the arrays that were found in them."""
     return [
         block._replace(shape=found[block.address].shape, dtype=found[block.address].dtype)
         if block.shape is None and block.address in found
@@ -93,7 +93,7 @@ def _listed(blocks: list[Survivor]) -> str:
 
 
 def _outside() -> int:
-    """How many frames up, from who called this, the first one lies that is not this package's."""
+    """Return how many frames up from the caller the first one outside this package is."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1

@@ -1,4 +1,4 @@
-"""Which arrays lie in given memory: found by whatever holds them."""
+"""Search for the arrays on given memory, through what holds them."""
 
 import bisect
 import gc
@@ -17,7 +17,7 @@ class Found(NamedTuple):
 
 
 class _Ranges:
-    """Blocks of memory, and the array that was found in each: the one that is most of it."""
+    """Blocks of memory, and the largest array that was found in each."""
 
     def __init__(self, blocks: Iterable[tuple[int, int]]) -> None:
         self.blocks = sorted(blocks)
@@ -42,7 +42,7 @@ def anywhere(blocks: Iterable[tuple[int, int]]) -> dict[int, Found]:
 
 
 def in_traceback(traceback: TracebackType | None, blocks: Iterable[tuple[int, int]]) -> dict[int, Found]:
-    """The same among the local variables of frames that an exception left, which costs next to nothing."""
+    """Search the local variables of frames that an exception left, which is cheap."""
     roots: list[Any] = []
     while traceback is not None:
         roots.append(traceback.tb_frame)  # one that still runs shows nothing, and is left in peace
@@ -59,7 +59,7 @@ def _found(roots: Iterable[Any], blocks: Iterable[tuple[int, int]]) -> dict[int,
 
 
 def _arrays(roots: Iterable[Any]) -> Iterator[np.ndarray[Any, Any]]:
-    """The arrays that each of `roots` holds, by itself or through containers that the collector does not track."""
+    """Yield the arrays that each of `roots` holds, itself or through containers that are not tracked."""
     seen: set[int] = set()
     for root in roots:
         ahead = gc.get_referents(root)

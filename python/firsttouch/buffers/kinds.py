@@ -1,4 +1,4 @@
-"""Kinds of scratch memory: what a task's default buffer may be made of, and what somebody's own has to offer."""
+"""Kinds of scratch memory: what a default buffer may be made of, and what custom scratch memory implements."""
 
 import inspect
 from collections.abc import Callable, Hashable, Mapping
@@ -7,41 +7,99 @@ from typing import Any, Protocol, runtime_checkable
 
 @runtime_checkable
 class OwnScratch(Protocol):
-    """Scratch memory of one's own, for :func:`firsttouch.scratch` and :func:`firsttouch.default_buffer`.
+    """Custom scratch memory: an object that implements ``allocate``, ``mark`` and ``rewind``.
 
-    It serves one scope inside the other, and is called with the GIL held. What it gave out is rewound only where no
-    array lives on it.
+    It is accepted by :func:`firsttouch.scratch` and :func:`firsttouch.default_buffer`.
+
+    See Also
+    --------
+    scratch_from_table : Scratch memory written in C.
+
+    Notes
+    -----
+    Scopes on it are nested strictly, and it is called with the GIL held. Memory is rewound only where no array lives
+    on it.
+
+    Examples
+    --------
+    >>> class Bump:
+    ...     def __init__(self, nbytes):
+    ...         self.memory = np.empty(nbytes, "u1")
+    ...         self.used = 0
+    ...
+    ...     def allocate(self, nbytes, alignment):
+    ...         at = self.memory.ctypes.data + self.used
+    ...         at = -(-at // alignment) * alignment
+    ...         if at + nbytes > self.memory.ctypes.data + self.memory.size:
+    ...             return None
+    ...         self.used = at + nbytes - self.memory.ctypes.data
+    ...         return at
+    ...
+    ...     def mark(self):
+    ...         return self.used
+    ...
+    ...     def rewind(self, mark):
+    ...         self.used = mark
+    >>> with ft.scratch(Bump(10**6)) as s:
+    ...     s.zeros(3)
+    array([0., 0., 0.])
+
     """
 
     def allocate(self, nbytes: int, alignment: int) -> int | None:
-        """The address of ``nbytes`` (1 or more) at a multiple of ``alignment``; 0 or ``None`` where there is no room.
+        """Return the address of a new block, which stays valid until :meth:`rewind` to an earlier mark.
 
-        They stay as they are until a :meth:`rewind` to a mark that was taken before.
+        Parameters
+        ----------
+        nbytes : int
+            Size in bytes, 1 or more.
+        alignment : int
+            The address is a multiple of this power of two.
+
+        Returns
+        -------
+        int or None
+            Address of the block; 0 or ``None`` if there is no room.
+
         """
         ...
 
     def mark(self) -> int:
-        """Where it stands now: what :meth:`rewind` takes."""
+        """Return the current position.
+
+        Returns
+        -------
+        int
+            What :meth:`rewind` takes.
+
+        """
         ...
 
     def rewind(self, mark: int) -> None:
-        """Goes back to where it stood; marks taken since then are void."""
+        """Rewind to an earlier position, which invalidates the marks taken since.
+
+        Parameters
+        ----------
+        mark : int
+            What :meth:`mark` returned.
+
+        """
         ...
 
 
 METHODS = {"allocate": "allocate(nbytes, alignment)", "mark": "mark()", "rewind": "rewind(mark)"}
-"""What scratch memory of one's own has, and how it is called."""
+"""Methods of custom scratch memory, and how they are called."""
 
 _GIVEN = {"allocate": 2, "mark": 0, "rewind": 1}
 
 
 def is_own(thing: object) -> bool:
-    """Whether it is meant as scratch memory of one's own: an object, no class, with at least one of the methods."""
+    """Return whether it is meant as custom scratch memory: an object, not a class, with at least one of the methods."""
     return not isinstance(thing, type) and any(callable(getattr(thing, name, None)) for name in METHODS)
 
 
 def checked_own(thing: object, caller: str) -> OwnScratch:
-    """The same object, if it has all the methods; otherwise a :exc:`TypeError` that says what it lacks."""
+    """Return the object if it has all the methods; otherwise raise a :exc:`TypeError` that says what it lacks."""
     name = type(thing).__name__
     wanted = f"scratch memory of one's own has {_listed(METHODS.values())}"
     if isinstance(thing, type):
@@ -60,7 +118,7 @@ def checked_own(thing: object, caller: str) -> OwnScratch:
 def checked_kind(
     kind: object, known: Mapping[str, Callable[[], Any]], caller: str
 ) -> tuple[Hashable, Callable[[], Any]]:
-    """What a kind of buffer is remembered by, and what makes one.
+    """Return the key of a kind of buffer, and the function that makes one.
 
     ``known``: the makers of the kinds that have names, the default first. ``kind``: ``None``, one of those names or
     makers, or a class or function of one's own that is called with nothing and returns a buffer or scratch memory.
@@ -92,7 +150,7 @@ def checked_kind(
 
 
 def _takes(function: Callable[..., Any], count: int) -> bool:
-    """Whether it can be called with so many arguments, as far as it tells."""
+    """Return whether it can be called with this number of arguments, as far as its signature tells."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # written in C, and silent

@@ -1,4 +1,4 @@
-"""What a decorated function leaves behind in its scope, without what it returned on purpose."""
+"""What a decorated function leaves behind in its scope, other than its result."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -16,7 +16,7 @@ def report(
     buffer: str,
     returned: Any,
 ) -> None:
-    """Warns of the survivors that `returned` does not hold, or raises :exc:`firsttouch.EscapeError`."""
+    """Warn of survivors that are not in `returned`, or raise :exc:`firsttouch.buffers.EscapeError`."""
     extents = [aliasing.extent(array) for array in copying.arrays(returned)]
     left = [
         (address, nbytes, None, None, site)
@@ -29,5 +29,5 @@ def report(
 
 
 def note(error: BaseException, survivors: list[Listed]) -> None:
-    """Notes on an exception what it keeps alive."""
+    """Add a note to an exception about what it keeps alive."""
     escapes.note(error, [(address, nbytes, None, None, site) for address, nbytes, site in survivors])

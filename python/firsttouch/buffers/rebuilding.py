@@ -1,4 +1,4 @@
-"""A result with other arrays in it: which of its containers have to be made anew, and how."""
+"""Results with other arrays in them: which of their containers have to be rebuilt, and how."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
@@ -13,7 +13,7 @@ Nodes: TypeAlias = dict[int, Any]
 
 
 def reached(roots: Iterable[Any], left: Nodes, wanted: Callable[[Any], bool]) -> tuple[Nodes, dict[int, list[int]]]:
-    """The containers and the wanted things that `roots` lead to, but not past what is left, and who holds each."""
+    """Return containers and wanted things reachable from `roots`, and what holds each; `left` is not entered."""
     found: Nodes = {}
     holders: dict[int, list[int]] = {}
     ahead: list[tuple[Any, int]] = [(root, 0) for root in roots]
@@ -34,7 +34,7 @@ def reached(roots: Iterable[Any], left: Nodes, wanted: Callable[[Any], bool]) ->
 
 
 def changed(result: Any, left: Nodes, wanted: Callable[[Any], bool]) -> tuple[Nodes, list[list[aliasing.Array]]]:
-    """What of a result has to be made anew, and which arrays share memory."""
+    """Return what of a result has to be rebuilt, and which arrays share memory."""
     found, holders = reached([result], left, wanted)
     groups = list(aliasing.groups(thing for thing in found.values() if type(thing) is np.ndarray))
     for group in groups:
@@ -51,7 +51,7 @@ def changed(result: Any, left: Nodes, wanted: Callable[[Any], bool]) -> tuple[No
 
 
 def made_again(stale: Nodes, groups: list[list[aliasing.Array]]) -> Nodes:
-    """What stands for each thing that has to be made anew."""
+    """Return the replacement of each thing that has to be rebuilt."""
     new: Nodes = {}
 
     def replaced(thing: Any) -> Any:

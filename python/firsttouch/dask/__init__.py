@@ -1,16 +1,16 @@
-"""Arrays of Dask workers on pooled memory: one line for a whole cluster.
+"""Pooled memory for the arrays of Dask workers: one line for a whole cluster.
 
 ::
 
     client.register_plugin(firsttouch.dask.ArrayMemory())
 
-It reaches the workers that run and those that join or restart later, in all their threads. The same from a worker's
-start on, without a client: ``dask worker --preload firsttouch.dask``, or this module's name in Dask's setting
+It reaches running workers and those that join or restart later, in all their threads. The same from a worker's start,
+without a client: ``dask worker --preload firsttouch.dask``, or this module's name in Dask's setting
 ``distributed.worker.preload``. The arguments of :class:`ArrayMemory` are then the settings ``firsttouch.allocator``,
 ``firsttouch.numa``, ``firsttouch.huge`` and ``firsttouch.limit`` of Dask's configuration (in a file, or as
 ``DASK_FIRSTTOUCH__LIMIT=auto`` and so on in the environment).
 
-Whatever goes wrong on a worker is an error that names it, and the worker goes on with NumPy's own memory.
+What fails on a worker raises an error that names it, and the worker goes on with NumPy's own memory.
 """
 
 try:

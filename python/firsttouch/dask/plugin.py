@@ -18,35 +18,52 @@ _ARGUMENTS = ("allocator", "numa", "huge", "limit")
 
 
 class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there for the types)
-    """Arrays of a Dask worker on memory that is kept: ``client.register_plugin(ArrayMemory())``.
+    """Serve the arrays of Dask workers from an allocator, in every thread of their processes.
 
-    It serves the worker's whole process, every thread of it, from the start of a worker or from now on. A worker that
-    is a thread of the client's process (``LocalCluster(processes=False)``) shares the client's memory: the client's
-    arrays are served too, and what was installed before is back when the worker closes. Registered again, the newer
-    plugin replaces the older one; with the same arguments nothing changes.
+    Parameters
+    ----------
+    allocator : AllocatorLike, optional
+        Allocator, or its expression; it travels as text. The default is the worker's own pool.
+    numa : {"auto"}, int or sequence of int, optional
+        Nodes to bind workers to, processors and memory. ``"auto"`` gives each worker the node with the fewest workers
+        on its host; one or several numbers are the nodes to choose from. The default binds no worker.
+    huge : bool or str, optional
+        Page size of the pool: ``True`` or ``"thp"``, ``"2M"``, ``"1G"`` or ``False``, as for
+        :func:`firsttouch.pages`.
+    limit : {"auto"}, float, int or str, optional
+        Budget for the arrays of a worker, beyond which a task gets a :exc:`MemoryError` where its worker would have
+        been killed. ``"auto"`` is Dask's limit less what the worker holds at its start; a float is a fraction of
+        Dask's limit, anything else a size. The default is no budget.
 
-    Near a threshold of Dask's (0.95 of the first at which a worker spills, pauses or is killed) what lies idle is given
-    back before Dask acts. ``workers[...]["metrics"]["firsttouch"]`` in the scheduler's information says what a worker
-    holds; ``client.run(firsttouch.stats)`` and ``client.run(firsttouch.trim)`` are for the allocator named here.
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not one of the above.
+    RuntimeError
+        In ``register_plugin``, if a worker cannot do this; the message names the worker. Workers that join later log
+        it. They go on with NumPy's own memory.
 
-    ``allocator``: an allocator or its expression; ``None`` is the process's own pool. It travels as text.
+    See Also
+    --------
+    firsttouch.install : Does the same in one process.
 
-    ``numa``: ``"auto"`` puts each worker on one node, its processors and its memory first: the node with the fewest
-    workers on this host, of those that it may use. A number, or several, are the nodes to deal out. It needs a process
-    for each worker, and has to come before its first task: workers that have run tasks are bound when they restart
-    (``client.restart_workers([...])``), and stay bound until then.
+    Notes
+    -----
+    The plugin reaches running workers and those that join or restart later. Registered again, the newer plugin
+    replaces the older. A worker that is a thread of the client's process (``LocalCluster(processes=False)``) shares
+    the client's memory, whose arrays are served as well until the worker closes.
 
-    ``huge``: ``True`` or ``"thp"``, ``"2M"``, ``"1G"`` or ``False``, as in ``pool(pages(huge=...))``.
+    Near a threshold of Dask's (0.95 of the first at which a worker spills, pauses or is killed), idle memory is
+    returned before Dask acts. ``workers[...]["metrics"]["firsttouch"]`` in the scheduler's information says what a
+    worker holds. Binding to nodes needs one process per worker, and has to precede its first task: workers that have
+    run tasks are bound when they restart.
 
-    ``limit``: a budget for the arrays of the process, beyond which a task gets a :exc:`MemoryError` that says so, where
-    its worker would have been killed. ``"auto"``: what Dask lets the worker have, less what it holds at the start. A
-    float is a part of its memory limit, anything else a size; more than the worker's limit is an error. Bytes count as
-    asked for.
+    Examples
+    --------
+    >>> from firsttouch.dask import ArrayMemory
+    >>> plugin = ArrayMemory("pool(max_idle='1 GiB')", limit="auto")
+    >>> client.register_plugin(plugin)  # doctest: +SKIP
 
-    Raises :exc:`TypeError` or :exc:`ValueError` that show what was given and what would do. What a worker refuses (a
-    node it lacks, an allocator that can't serve a process, a NumPy that is not supported) is a :exc:`RuntimeError` of
-    ``register_plugin`` that names the worker; on workers that join later it stands in their log. They go on with
-    NumPy's own memory.
     """
 
     name = "firsttouch"
@@ -63,7 +80,18 @@ class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there
 
     @classmethod
     def configured(cls) -> ArrayMemory:
-        """What Dask's settings ``firsttouch.allocator``, ``.numa``, ``.huge`` and ``.limit`` ask for."""
+        """Return the plugin of Dask's settings ``firsttouch.allocator``, ``.numa``, ``.huge`` and ``.limit``.
+
+        Returns
+        -------
+        ArrayMemory
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a setting does not exist or has no valid value.
+
+        """
         found = dask.config.get("firsttouch", None) or {}
         if not isinstance(found, dict):
             raise TypeError(f"Dask's setting firsttouch is {found!r:.40}: give {', '.join(_ARGUMENTS)} below it")
@@ -76,7 +104,19 @@ class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there
             raise type(error)(f"Dask's settings of firsttouch: {error}") from None
 
     def setup(self, worker: Worker) -> None:
-        """Called by Dask in the worker, before its first task or between any two."""
+        """Begin to serve a worker; called by Dask in the worker.
+
+        Parameters
+        ----------
+        worker : distributed.Worker
+            The worker, before its first task or between two tasks.
+
+        Raises
+        ------
+        RuntimeError
+            If it cannot be served.
+
+        """
         try:
             with contextlib.ExitStack() as undo:
                 self._begin(worker, undo)
@@ -99,7 +139,14 @@ class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there
         undo.callback(worker.metrics.pop, metric.NAME, None)
 
     def teardown(self, worker: Worker) -> None:
-        """Called by Dask when the worker closes or the plugin goes; arrays that live stay valid."""
+        """Cease to serve a worker; called by Dask when the worker closes or the plugin is removed.
+
+        Parameters
+        ----------
+        worker : distributed.Worker
+            The worker. Its arrays stay valid.
+
+        """
         undo = self._serving.pop(worker, None)
         if undo is not None:
             undo.close()

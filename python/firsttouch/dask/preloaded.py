@@ -1,4 +1,4 @@
-"""What Dask calls in a worker that was started with this package as its preload."""
+"""The hook that Dask calls in a worker that was started with this package as its preload."""
 
 from __future__ import annotations
 
@@ -8,7 +8,27 @@ from firsttouch.dask.plugin import ArrayMemory
 
 
 async def dask_setup(server: object) -> None:
-    """Serves a worker from its start on, as Dask's settings say; a later ``register_plugin`` replaces it."""
+    """Serve a worker from its start, as Dask's settings say; a later ``register_plugin`` replaces it.
+
+    Parameters
+    ----------
+    server : distributed.Worker
+        The worker.
+
+    Raises
+    ------
+    TypeError
+        If `server` is not a worker, or a setting is invalid.
+
+    See Also
+    --------
+    ArrayMemory.configured : What the settings are.
+
+    Examples
+    --------
+    In a shell, where Dask calls it: ``dask worker --preload firsttouch.dask``.
+
+    """
     if not isinstance(server, Worker):
         kind = type(server).__name__
         raise TypeError(

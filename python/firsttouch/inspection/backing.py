@@ -19,16 +19,50 @@ if TYPE_CHECKING:
 
 
 class NotBackedWarning(UserWarning):
-    """Pages that did not exist were read in a :func:`check_backed` block: what it measured was the zero page."""
+    """Pages that did not exist were read in a :class:`check_backed` block: it measured the zero page.
+
+    See Also
+    --------
+    firsttouch.check_backed : Gives this warning.
+
+    """
 
 
 def is_backed(a: np.ndarray) -> bool:
-    """Whether every page of ``a`` exists: none is not there yet, none is the kernel's shared zero page.
+    """Return whether every page of an array exists and none is the kernel's shared zero page.
 
-    Swapped pages exist, and so do those of a memory map that are in the page cache. An empty array has no page that
-    could be missing. No page is touched.
+    Parameters
+    ----------
+    a : ndarray
+        Array to look at.
 
-    Raises :exc:`TypeError` where ``a`` is not a NumPy array, :exc:`UnsupportedError` where the kernel doesn't tell.
+    Returns
+    -------
+    bool
+        ``True`` for an empty array. Swapped-out pages exist, and so do pages of a memory map that are in the page
+        cache.
+
+    Raises
+    ------
+    TypeError
+        If `a` is not a NumPy array.
+    UnsupportedError
+        If the kernel does not tell.
+
+    See Also
+    --------
+    check_backed : Check what a measurement reads.
+    touch : Fault the pages in.
+
+    Examples
+    --------
+    >>> a = ft.pages().zeros(10**6)
+    >>> ft.is_backed(a)
+    False
+    >>> a.fill(1)
+    >>> ft.is_backed(a)
+    True
+
     """
     found = _states(a, "is_backed")
     if bool(((found == PageState.ABSENT) | (found == PageState.ZERO)).any()):
@@ -42,20 +76,47 @@ def is_backed(a: np.ndarray) -> bool:
 
 
 class check_backed:
-    """Around a measurement: warns with :exc:`NotBackedWarning` if it read pages of ``arrays`` that did not exist.
+    """Warn if a measurement reads pages of arrays that do not exist.
 
-    Memory that was never written has no pages: reading it reads the kernel's zero page again and again, from the
-    nearest cache. Residency is compared before and after: pages that became the shared zero page were read; pages that
-    are it before and after were read, too, or would have been. Pages that were written first are no trap for reads,
-    but their first touch was part of the measurement: ``first_touched`` counts them, without a warning.
+    Memory that was never written has no pages of its own: every read comes from the kernel's shared zero page, which
+    stays in the nearest cache, and measures nothing.
 
-    After the block ``unbacked`` has the bytes that were read without memory behind them, ``first_touched`` those that
-    were made real, each a list with one number for each array. No warning is given while an exception leaves the block.
+    Parameters
+    ----------
+    *arrays : ndarray
+        Arrays that the block reads.
 
-    Raises :exc:`TypeError` where something is not a NumPy array.
+    Attributes
+    ----------
+    unbacked : list of int
+        After the block, for each array: bytes that were read without memory behind them.
+    first_touched : list of int
+        After the block, for each array: bytes that were faulted in by a write.
 
-    >>> with ft.check_backed(b, c):
-    ...     np.add(b, c, out=a)
+    Raises
+    ------
+    TypeError
+        If an argument is not a NumPy array.
+
+    Warns
+    -----
+    firsttouch.inspection.NotBackedWarning
+        If any array is `unbacked`, unless an exception leaves the block.
+
+    Notes
+    -----
+    Residency is compared before and after the block. Pages that were written first are no trap for reads, but their
+    page faults are part of what was measured; `first_touched` counts them, without a warning.
+
+    Examples
+    --------
+    >>> b = ft.pages().zeros(10**6)
+    >>> b.fill(1)
+    >>> with ft.check_backed(b) as check:
+    ...     total = b.sum()
+    >>> check.unbacked
+    [0]
+
     """
 
     def __init__(self, *arrays: np.ndarray) -> None:

@@ -28,18 +28,47 @@ _STRIP, _APART = 1.0, 0.75
 
 
 def plot_pagemap(*moments: np.ndarray, labels: Sequence[str] | None = None, ax: Any = None) -> Any:
-    """Draws an array's pages, a strip for each of ``moments``: what :func:`pagemap` returned, or the array as it is.
+    """Draw the pages of an array, one strip per moment.
 
-    From left to right run the pages in the order of their addresses. Where there are more pages than columns, a column
-    is divided as its pages are, and whatever occurs in it gets a line at least. ``labels`` name the strips (two are
-    "before" and "after"). Returns the matplotlib axes; ``ax`` are axes to draw into.
+    Parameters
+    ----------
+    *moments : ndarray or PageMap
+        What :func:`firsttouch.pagemap` returned earlier, or an array to be drawn as it is now.
+    labels : sequence of str, optional
+        Label of each strip. The default for two is "before" and "after".
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into. By default, a new figure is made.
 
-    Raises :exc:`ImportError` without matplotlib (``pip install 'firsttouch[plot]'``), :exc:`TypeError` where a moment
-    is not a NumPy array, :exc:`ValueError` where there is none, or not a label for each.
+    Returns
+    -------
+    matplotlib.axes.Axes
 
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed (``pip install 'firsttouch[plot]'``).
+    TypeError
+        If a moment is not a NumPy array.
+    ValueError
+        If there is no moment, or not one label for each.
+
+    See Also
+    --------
+    firsttouch.pagemap : The states that are drawn.
+
+    Notes
+    -----
+    Pages run from left to right in the order of their addresses. Where there are more pages than columns, a column is
+    divided in proportion, and every state that occurs in it gets at least a line.
+
+    Examples
+    --------
+    >>> a = ft.pages().zeros(10**6)
     >>> before = ft.pagemap(a)
     >>> a[: len(a) // 2] = 1
-    >>> ft.plot_pagemap(before, a)
+    >>> ft.inspection.plot_pagemap(before, a)
+    <Axes: xlabel="place in the array's pages, MiB">
+
     """
     if not moments:
         raise ValueError("plot_pagemap() needs an array, or what pagemap() returned")

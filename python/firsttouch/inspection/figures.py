@@ -5,52 +5,52 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from firsttouch._firsttouch import Allocator
-from firsttouch.placement.arrays import Receipt
+from firsttouch.placement.results import Receipt
 
 
 @dataclass(frozen=True, repr=False)
 class Figures:
-    """What :class:`firsttouch.Inspection` holds."""
+    """Fields of :class:`firsttouch.inspection.Inspection`."""
 
     dtype: str
-    """The elements' type."""
+    """Data type of the elements."""
     shape: tuple[int, ...]
-    """As the array's."""
+    """Shape of the array."""
     nbytes: int
     """Bytes of all elements."""
     address: int
-    """Of the first element."""
+    """Address of the first element."""
     alignment: int
-    """The largest power of two that divides the address; 0 for an address of 0."""
+    """Largest power of two that divides the address; 0 for an address of 0."""
     offset: int
-    """Bytes from the beginning of its page to the address."""
+    """Bytes from the start of the page to the address."""
     page_size: int
-    """Bytes of a base page."""
+    """Bytes per base page."""
     pages: int
     """Number of base pages that elements lie on."""
     allocator: Allocator | None
-    """Who made the memory; ``None`` where NumPy did not allocate it (a memory map, another library's buffer)."""
+    """Allocator that made the memory; ``None`` if NumPy did not allocate it."""
     shared: bool
-    """Whether processes share it: who writes to it writes to the same memory (:func:`firsttouch.shared`, a file)."""
+    """Whether the memory is shared between processes (:func:`firsttouch.shared`, a file)."""
     receipt: Receipt | None
-    """What was asked for and granted; ``None`` where the memory does not come from placed pages."""
+    """What was requested and granted; ``None`` if the memory does not come from placed pages."""
     absent: int | None
-    """Not there yet: the first touch makes them."""
+    """Bytes of pages that do not exist yet."""
     zero_page: int | None
-    """The kernel's zero page, which all share: read before they were written."""
+    """Bytes of pages that are the kernel's shared zero page."""
     small: int | None
-    """Memory, mapped by base pages."""
+    """Bytes of memory mapped by base pages."""
     huge: int | None
-    """Memory, mapped by huge pages."""
+    """Bytes of memory mapped by huge pages."""
     real: int | None
-    """Memory of the array's own: ``small`` and ``huge`` together, known also where their sizes are not."""
+    """Bytes of memory in all: `small` and `huge` together, known even where the page sizes are not."""
     swapped: int | None
-    """In swap."""
+    """Bytes in swap."""
     cached: int | None
-    """In the page cache (a file, shared memory), but not touched by this process."""
+    """Bytes in the page cache, but not touched by this process."""
     locked: int | None
-    """In memory and locked there (mlock); counted above, too."""
+    """Bytes locked in memory (mlock); also counted above."""
     nodes: dict[int, int] | None
-    """Bytes of real pages on each NUMA node that has any; -1 is those of which the kernel names none just now."""
+    """Bytes of memory on each NUMA node that has any; -1 stands for pages whose node the kernel does not tell."""
     sources: dict[str, str]
-    """For each figure from ``absent`` to ``nodes``: who told it."""
+    """Source of each figure from `absent` to `nodes`."""

@@ -1,4 +1,4 @@
-"""What is behind one array, in figures that each name their source."""
+"""The memory behind one array, in figures that each name their source."""
 
 from __future__ import annotations
 
@@ -15,14 +15,25 @@ from firsttouch.placement.arrays import receipt
 
 @dataclass(frozen=True, repr=False)
 class Inspection(Figures):
-    """What is behind an array. Sizes are bytes of the whole pages that its elements lie on.
+    """Memory behind an array; sizes are bytes of the whole pages that its elements lie on.
 
-    A figure is ``None`` where nobody could tell it: it is never guessed. ``sources`` says for each figure who told it,
-    or why it isn't known. ``print`` it for a table; notebooks show one by themselves.
+    A figure is ``None`` where it cannot be determined; it is never guessed. ``str`` of it is a table, and notebooks
+    show one by themselves.
+
+    See Also
+    --------
+    firsttouch.inspect : Returns it.
+
     """
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it in plain types, for JSON and tables; the allocator as its expression."""
+        """Return all figures in plain types, the allocator as its expression.
+
+        Returns
+        -------
+        dict of str to object
+
+        """
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         found["shape"] = list(self.shape)
         found["allocator"] = None if self.allocator is None else repr(self.allocator)
@@ -39,16 +50,43 @@ class Inspection(Figures):
 
 
 def inspect(a: np.ndarray) -> Inspection:
-    """What is behind ``a``: which of its pages exist, how large they are, on which nodes, and who made the memory.
+    """Return what is behind an array: its pages, their sizes and nodes, and the allocator that made them.
 
-    For any NumPy array: made by this package or not, a view (pages that it skips are not counted), with negative
-    strides, read-only, a memory map, empty. An array of objects is the array of pointers. No page is touched, no
-    privileges are needed; the kernel is asked by the best way it has, and ``sources`` names it. A gibibyte takes
-    milliseconds. Other threads go on meanwhile.
+    Parameters
+    ----------
+    a : ndarray
+        Array to look at: any NumPy array, views, memory maps and empty arrays included. Pages that a view skips are
+        not counted. An array of objects is the array of pointers.
 
-    Raises :exc:`TypeError` where ``a`` is not a NumPy array.
+    Returns
+    -------
+    firsttouch.inspection.Inspection
 
-    >>> print(ft.inspect(np.zeros(10**6)))
+    Raises
+    ------
+    TypeError
+        If `a` is not a NumPy array.
+
+    See Also
+    --------
+    pagemap : The state of each page.
+    receipt : What was requested and granted.
+
+    Notes
+    -----
+    No page is touched and no privileges are needed. The kernel is asked in the best way it offers, which ``sources``
+    names for each figure. A gibibyte takes milliseconds, during which other threads run.
+
+    Examples
+    --------
+    >>> a = ft.pages().zeros(10**6)
+    >>> found = ft.inspect(a)
+    >>> found.allocator, found.nbytes, found.real
+    (pages(huge=False), 8000000, 0)
+    >>> print(found)
+    array of float64, 1,000,000: 7.63 MiB
+      address ...
+
     """
     found = _firsttouch.inspect(a)
     address, page_size = found["address"], found["page_size"]

@@ -1,4 +1,4 @@
-"""The array that :func:`firsttouch.pagemap` returns."""
+"""The state of each page of an array."""
 
 from __future__ import annotations
 
@@ -13,19 +13,33 @@ from firsttouch.inspection.states import PageState
 
 
 class PageMap(np.ndarray[tuple[int], np.dtype[np.uint8]]):
-    """One :class:`~firsttouch.PageState` for each page, and what else is known. What is computed of it is plain."""
+    """State of each page of an array, with its source, node and address.
+
+    Comparisons, sums and parts of it are plain arrays and numbers.
+
+    Attributes
+    ----------
+    sources : ndarray of uint8
+        The :class:`PageSource` of each page's state.
+    nodes : ndarray of int16
+        NUMA node of each page that is backed by memory, otherwise -1. Also -1 where the kernel does not tell.
+    page_size : int
+        Bytes per page.
+
+    See Also
+    --------
+    firsttouch.pagemap : Returns it.
+
+    """
 
     sources: npt.NDArray[np.uint8]
-    """Who said so: a :class:`~firsttouch.PageSource` for each page."""
     nodes: npt.NDArray[np.int16]
-    """The NUMA node of each page that is real, else -1; -1 too where nobody tells."""
     page_size: int
-    """Bytes of a page."""
     _ranges: npt.NDArray[np.uintp]
 
     @property
     def addresses(self) -> npt.NDArray[np.uintp]:
-        """Where each page begins."""
+        """Address of each page, as an array of uintp."""
         first, end = self._ranges.astype(np.intp).T  # addresses of programs fit
         counts = (end - first) // self.page_size
         within = np.arange(self.size) - np.repeat(counts.cumsum() - counts, counts)
@@ -33,7 +47,13 @@ class PageMap(np.ndarray[tuple[int], np.dtype[np.uint8]]):
         return np.asarray(found, np.uintp)
 
     def counts(self) -> dict[PageState, int]:
-        """How many pages are in each state that occurs."""
+        """Return the number of pages in each state that occurs.
+
+        Returns
+        -------
+        dict of PageState to int
+
+        """
         found = Counter(np.asarray(self).tolist())
         return {state: found[state] for state in PageState if found[state]}
 
@@ -42,11 +62,11 @@ class PageMap(np.ndarray[tuple[int], np.dtype[np.uint8]]):
             self.sources, self.nodes, self.page_size, self._ranges = of.sources, of.nodes, of.page_size, of._ranges
 
     def __array_wrap__(self, array: Any, context: object = None, return_scalar: bool = False) -> Any:
-        """Sums and comparisons are plain arrays and numbers."""
+        """Make sums and comparisons plain arrays and numbers."""
         return array[()] if return_scalar else np.asarray(array)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """A moment may be kept in a file, or drawn by another process."""
+        """Pickle all of it, so that it can be kept in a file or drawn by another process."""
         if not hasattr(self, "sources"):  # a part of one
             return np.asarray(self).__reduce_ex__(protocol)
         return _kept, (np.asarray(self), self.sources, self.nodes, self.page_size, self._ranges)
@@ -56,31 +76,53 @@ class PageMap(np.ndarray[tuple[int], np.dtype[np.uint8]]):
 
 
 def _kept(found: Any, sources: Any, nodes: Any, page_size: int, ranges: Any) -> PageMap:
-    """What was pickled."""
+    """Return what was pickled."""
     made: PageMap = found.view(PageMap)
     made.sources, made.nodes, made.page_size, made._ranges = sources, nodes, page_size, ranges
     return made
 
 
 def states(array: np.ndarray, function: str) -> npt.NDArray[np.uint8]:
-    """The state of each page and nothing else."""
+    """Return the state of each page and nothing else."""
     return np.frombuffer(_firsttouch.pagemap(array, False, function)[0], np.uint8)
 
 
 def pagemap(a: np.ndarray) -> PageMap:
-    """The state of each page that elements of ``a`` lie on, as an array of uint8; compare it with :class:`PageState`.
+    """Return the state of each page that elements of an array lie on.
 
-    The array is a :class:`~firsttouch.inspection.page_map.PageMap`, which also has, page by page, ``sources`` (who said
-    so), ``nodes`` (the NUMA node, or -1 where the page is not real or nobody tells) and ``addresses``. Pages come in
-    the order of their addresses, whatever the strides; pages that a view skips are left out. No page is touched.
+    Parameters
+    ----------
+    a : ndarray
+        Array to look at, of any kind.
 
-    Swapped-out pages of shared memory count as not there: the kernel doesn't tell them apart.
+    Returns
+    -------
+    firsttouch.inspection.PageMap
+        One-dimensional array of uint8, to be compared with :class:`firsttouch.inspection.PageState`. Pages are in the
+        order of their addresses, whatever the strides; pages that a view skips are left out.
 
-    Raises :exc:`TypeError` where ``a`` is not a NumPy array.
+    Raises
+    ------
+    TypeError
+        If `a` is not a NumPy array.
 
-    >>> a = np.zeros(10**6)
-    >>> (ft.pagemap(a) == ft.PageState.ABSENT).mean()
-    0.99
+    See Also
+    --------
+    inspect : The same in sums.
+    firsttouch.inspection.plot_pagemap : The same as a picture.
+
+    Notes
+    -----
+    No page is touched. Swapped-out pages of shared memory count as absent, as the kernel does not tell them apart.
+
+    Examples
+    --------
+    >>> a = ft.pages().zeros(10**6)
+    >>> a[:1000] = 1
+    >>> states = ft.pagemap(a)
+    >>> states.size, int((states == ft.inspection.PageState.ABSENT).sum())
+    (1954, 1952)
+
     """
     found, sources, nodes, ranges, page_size = _firsttouch.pagemap(a, True, "pagemap")
     made = np.frombuffer(found, np.uint8).view(PageMap)

@@ -1,4 +1,4 @@
-"""The states that a page can be in, and who can tell."""
+"""The states that a page can be in, and the sources of that knowledge."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ from enum import IntEnum
 
 
 class PageState(IntEnum):
-    """What stands behind a page."""
+    """State of a page.
+
+    See Also
+    --------
+    firsttouch.pagemap : Returns one for each page.
+
+    """
 
     ABSENT = 0
-    """Not there yet: the first touch makes it."""
+    """Does not exist yet: the first touch faults it in."""
     ZERO = 1
-    """The kernel's zero page, which all share: it was read before it was written."""
+    """The kernel's shared zero page: it was read before it was written."""
     SMALL = 2
     """Memory, mapped by a base page."""
     HUGE = 3
@@ -19,17 +25,23 @@ class PageState(IntEnum):
     SWAPPED = 4
     """In swap."""
     CACHED = 5
-    """In the page cache (a file, shared memory), but this process has not touched it."""
+    """In the page cache (a file, shared memory), but not touched by this process."""
     REAL = 6
-    """Memory; whether by a small or a huge page isn't known here."""
+    """Memory, mapped by a base page or a huge page; which is not known."""
     PRESENT = 7
-    """Memory or the shared zero page; which of them isn't known here."""
+    """Memory or the shared zero page; which is not known."""
     UNKNOWN = 8
-    """Nothing is known: no source works here."""
+    """Not known: no source works here."""
 
 
 class PageSource(IntEnum):
-    """Who said what a page is."""
+    """Source of a page's state.
+
+    See Also
+    --------
+    PageMap.sources : One for each page.
+
+    """
 
     NOBODY = 0
     """No source works here."""
@@ -38,7 +50,7 @@ class PageSource(IntEnum):
     PAGEMAP = 2
     """The entries of ``/proc/self/pagemap``."""
     MOVE_PAGES = 3
-    """The system call, which names the node of a page that is real."""
+    """The system call, which also tells the node."""
     MINCORE = 4
     """The system call."""
     SMAPS = 5

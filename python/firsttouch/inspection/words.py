@@ -5,7 +5,7 @@ from __future__ import annotations
 from _firsttouch_start import units
 from firsttouch._internal.display import escape
 from firsttouch.inspection.figures import Figures
-from firsttouch.placement.arrays import Receipt
+from firsttouch.placement.results import Receipt
 
 #: Figures in the order of the text; the last three are left out where they are zero.
 FIGURES = {

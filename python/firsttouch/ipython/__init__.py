@@ -11,13 +11,13 @@ NAME = "firsttouch"
 
 
 def load(shell: InteractiveShell) -> None:
-    """Adds the magics; memory stays as it is until one is used."""
+    """Add the magics; nothing is installed until one is used."""
     from firsttouch.ipython.magics import FirsttouchMagics
 
     shell.register_magics(FirsttouchMagics)
 
 
 def unload(shell: InteractiveShell) -> None:
-    """Takes the magics away; what was installed stays."""
+    """Remove the magics; an installed allocator stays."""
     for kind in shell.magics_manager.magics.values():
         kind.pop(NAME, None)

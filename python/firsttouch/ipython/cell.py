@@ -64,7 +64,7 @@ def measured(
     return CellReport(tuple(rows)), result.error_before_exec or result.error_in_exec
 
 
-def _arrays(before: firsttouch.Stats, after: firsttouch.Stats) -> list[tuple[str, str]]:
+def _arrays(before: firsttouch.process.Stats, after: firsttouch.process.Stats) -> list[tuple[str, str]]:
     served = after.allocations - before.allocations
     if not served:
         return [("large arrays", f"none of {units.size(after.small_limit)} or more, or this allocator keeps no count")]

@@ -19,19 +19,19 @@ _REFUSED = (ValueError, TypeError, firsttouch.UnsupportedError)
 
 @magics_class
 class FirsttouchMagics(Magics):  # type: ignore[misc] # (IPython's decorators and bases are not typed)
-    """The memory of a notebook's arrays."""
+    """Magics that choose the allocator of a notebook's arrays."""
 
     @line_cell_magic  # type: ignore[untyped-decorator]
     def firsttouch(self, line: str, cell: str | None = None) -> None:
-        """Where the memory of NumPy's arrays comes from.
+        """Choose the allocator of NumPy's arrays, or report on it.
 
-        %firsttouch          what serves the arrays now
-        %firsttouch pool     any allocator, as in pool(max_idle="1 GiB"), or the name of one; None of them: the pool
-        %firsttouch off      NumPy's own memory again
-        %firsttouch stats    what it holds and did
-        %firsttouch trim     gives idle memory back
+        %firsttouch          shows the current allocator
+        %firsttouch pool     installs an allocator: an expression such as pool(max_idle="1 GiB"), or a variable
+        %firsttouch off      uninstalls it
+        %firsttouch stats    shows its statistics
+        %firsttouch trim     returns idle memory to the operating system
 
-        %%firsttouch [pool]  runs a cell with it, or with what serves already, and reports on the cell
+        %%firsttouch [pool]  runs a cell with an allocator, or with the current one, and reports on the cell
         """
         word = line.partition("#")[0].strip()  # no expression has a # in it
         if cell is None:

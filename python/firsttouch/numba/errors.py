@@ -22,7 +22,7 @@ def _reason() -> str:
 
 
 class BufferFullError(MemoryError):
-    """A buffer could not serve an array; the text says what was asked and which limit spoke."""
+    """A buffer is full; the message states what was requested and which limit was exceeded."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(args or (_reason(),)))
@@ -36,14 +36,14 @@ class MarkError(ValueError):
 
 
 class ShapeError(ValueError):
-    """No array has that shape."""
+    """A shape has a negative dimension, or more bytes than can be addressed."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(args or (_reason(),)))
 
 
 class ThreadError(RuntimeError):
-    """A buffer was used in another thread than the one whose call got it."""
+    """A buffer was used in a thread other than that of the call it was passed to."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(args or (_reason(),)))

@@ -1,4 +1,4 @@
-"""A buffer for each thread of a loop in parallel."""
+"""A buffer for each thread of a parallel loop."""
 
 from __future__ import annotations
 
@@ -11,32 +11,46 @@ from firsttouch._firsttouch import Buffer, JitBuffers, ScratchBuffer
 
 
 class ThreadBuffers(JitBuffers):
-    """A buffer for each thread of a ``prange`` loop; inside it, ``buffers.local()`` is that of the thread that runs.
+    """One scratch buffer for each thread of a ``prange`` loop, in which ``buffers.local()`` is the thread's own.
 
-    Args:
-        make: Makes one; :class:`firsttouch.ScratchBuffer` unless told otherwise.
-        threads: How many; as many as Numba's pool has unless told otherwise.
+    Parameters
+    ----------
+    make : callable, optional
+        Called without arguments, returns a new buffer. The default is :class:`firsttouch.ScratchBuffer`.
+    threads : int, optional
+        Number of buffers. The default is the number of Numba's threads.
 
-    Raises:
-        ValueError: for no threads at all, or where ``make`` gives the same buffer twice.
+    Raises
+    ------
+    ValueError
+        If `threads` is less than 1, or `make` returns the same buffer twice.
 
-    Example::
+    See Also
+    --------
+    firsttouch.ScratchBuffer : The buffer of one thread.
 
-        @njit(parallel=True)
-        def rows(buffers, x, out):
-            for i in prange(len(x)):
-                buf = buffers.local()
-                mark = buf.mark()
-                t = buf.empty(x.shape[1])
-                ...
-                buf.rewind(mark)
-
-        rows(ThreadBuffers(), x, out)
+    Examples
+    --------
+    >>> from numba import njit, prange
+    >>> from firsttouch.numba import ThreadBuffers
+    >>> @njit(parallel=True)
+    ... def sums(buffers, x, out):
+    ...     for i in prange(len(x)):
+    ...         buf = buffers.local()
+    ...         mark = buf.mark()
+    ...         row = buf.empty(x.shape[1])
+    ...         row[:] = x[i] * x[i]
+    ...         out[i] = row.sum()
+    ...         buf.rewind(mark)
+    >>> out = np.zeros(3)
+    >>> sums(ThreadBuffers(), np.ones((3, 4)), out)
+    >>> out
+    array([4., 4., 4.])
 
     """
 
     def __new__(cls, make: Callable[[], Buffer] = ScratchBuffer, threads: int | None = None) -> Self:
-        """Makes the buffers."""
+        """Make the buffers."""
         count = numba.config.NUMBA_NUM_THREADS if threads is None else threads
         if count < 1:
             raise ValueError(f"threads={threads}: a loop runs in at least one thread")

@@ -1,9 +1,8 @@
-"""Placement of arrays that exist: touching, huge pages, moving to other nodes, and their receipts."""
+"""Placement of existing arrays: first touch, huge pages, migration between nodes, and receipts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -12,64 +11,7 @@ from firsttouch._internal import validation as arguments
 from firsttouch.placement.axes import axis_of
 from firsttouch.placement.bar import bar
 from firsttouch.placement.policies import PolicyLike, policy
-
-
-class Touched(NamedTuple):
-    """What :func:`touch` did."""
-
-    nbytes: int
-    threads: int
-    by_kernel: bool
-    """Whether the kernel's populate did it; otherwise a write to each page, or a read."""
-
-
-class Collapsed(NamedTuple):
-    """What :func:`collapse` did."""
-
-    huge: int
-    """Bytes that lie on huge pages now."""
-    why_not: str | None
-    """Why not all whole huge pages of the array are."""
-
-
-class Migrated(NamedTuple):
-    """What :func:`migrate` did, in bytes of whole pages."""
-
-    moved: int
-    stayed: int
-    absent: int
-    """Not real yet, or the kernel's page of zeros: nothing to move."""
-    failed: int
-    why_not: str | None
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """What was asked for an array's memory, and what was granted."""
-
-    nbytes: int
-    mapped: int
-    asked: str
-    """The arguments of ``pages``."""
-    huge: str | None
-    """Page size granted; ``"thp"`` is a wish, that the kernel fulfils page by page."""
-    numa: str | None
-    populated: bool
-    threads: int
-    """Threads that made it real."""
-    locked: bool
-    why_not: tuple[str, ...]
-    """A sentence for each thing asked for that is not so."""
-
-
-class ReceiptSum(NamedTuple):
-    """One line of :func:`receipts`."""
-
-    wish: str
-    why_not: str | None
-    """``None``: granted."""
-    blocks: int
-    nbytes: int
+from firsttouch.placement.results import Collapsed, Migrated, Receipt, ReceiptSum, Touched
 
 
 def touch(
@@ -79,15 +21,51 @@ def touch(
     *,
     progress: bool = False,
 ) -> Touched:
-    """Makes the pages of ``a`` real, without changing a byte, also while others write to it.
+    """Fault in the pages of an array without changing its contents.
 
-    ``threads``: ``None`` is what suits the size and the processors. ``pattern``: ``"static"`` gives each thread one
-    slab, as the threads of a static loop have; ``"dynamic"`` the next piece that nobody has. A read-only array is read:
-    what was never written then stays the kernel's page of zeros. Of a strided view all between its first and its last
-    byte is touched. ``progress`` draws a bar on standard error. Runs without the GIL; Ctrl-C ends it.
+    Parameters
+    ----------
+    a : ndarray
+        Array to touch. Of a strided view, everything between its first and its last byte is touched.
+    threads : int, optional
+        Number of threads, 1 to 1024. The default suits the size and the processors.
+    pattern : {"dynamic", "static"}, optional
+        Which pages a thread touches: ``"dynamic"`` takes the next piece that is free, ``"static"`` gives each thread
+        one slab, as a statically scheduled loop does.
+    progress : bool, optional
+        Whether a progress bar is drawn on standard error.
 
-    Raises :exc:`TypeError` for what is no array, :exc:`ValueError` for other threads or patterns, :exc:`MemoryError`
-    where there is less memory.
+    Returns
+    -------
+    firsttouch.placement.Touched
+
+    Raises
+    ------
+    TypeError
+        If `a` is not a NumPy array.
+    ValueError
+        If `threads` or `pattern` is not one of the above.
+    MemoryError
+        If less memory is available.
+
+    See Also
+    --------
+    pages : Allocate arrays with ``populate=True``.
+    is_backed : Whether all pages exist.
+
+    Notes
+    -----
+    Other threads may write to the array meanwhile. Touching releases the GIL and can be interrupted by Ctrl-C. A
+    read-only array is read: pages that were never written then become the kernel's shared zero page.
+
+    Examples
+    --------
+    >>> a = ft.pages().zeros(10**6)
+    >>> ft.touch(a, threads=2).nbytes
+    8000000
+    >>> ft.is_backed(a)
+    True
+
     """
     start, nbytes = _range("touch()", a)
     arguments.one_of("pattern", pattern, ("dynamic", "static"))
@@ -100,21 +78,78 @@ def touch(
 
 
 def collapse(a: np.ndarray) -> Collapsed:
-    """Puts the whole huge pages inside ``a`` onto huge pages, now (``MADV_COLLAPSE``, Linux 6.1).
+    """Move an array's memory onto huge pages, now.
 
-    Raises :exc:`TypeError` for what is no array.
+    Parameters
+    ----------
+    a : ndarray
+        Array to collapse. Only huge pages that lie entirely within it are made.
+
+    Returns
+    -------
+    firsttouch.placement.Collapsed
+
+    Raises
+    ------
+    TypeError
+        If `a` is not a NumPy array.
+
+    See Also
+    --------
+    pages : Allocate on huge pages with ``huge="thp"``.
+
+    Notes
+    -----
+    Uses ``MADV_COLLAPSE`` (Linux 6.1), which copies the pages. It pays off for arrays that are used for long.
+
+    Examples
+    --------
+    >>> result = ft.collapse(np.ones(10**6))
+    >>> result.huge == 0 or result.huge >= 2**21
+    True
+
     """
     return Collapsed(*_firsttouch.collapse_range(*_range("collapse()", a)))
 
 
 def migrate(a: np.ndarray, numa: PolicyLike) -> Migrated:
-    """Moves the pages of ``a`` that are real to where a policy says.
+    """Move an array's pages to other NUMA nodes.
 
-    Pages that are not come from there too, where ``a`` is the whole of an array made by ``pages(numa=...)``; of others
-    only what exists is moved, since their memory will be somebody else's. A page at an edge goes along as a whole.
+    Parameters
+    ----------
+    a : ndarray
+        Array to move. Pages at its edges are moved as a whole.
+    numa : int, str or Policy
+        Node or policy, such as ``1`` or ``"blocked:0"``.
 
-    Raises :exc:`ValueError` for what is no policy or a node that is not there, :exc:`TypeError` for what is no array,
-    :exc:`OSError` where the system lets nobody move pages, or a policy or cpuset from outside allows none of the nodes.
+    Returns
+    -------
+    firsttouch.placement.Migrated
+
+    Raises
+    ------
+    TypeError
+        If `a` is not a NumPy array, or `numa` is not a policy.
+    ValueError
+        If there is no such policy or node.
+    OSError
+        If the system does not allow pages to be moved, or a policy or cpuset imposed from outside allows none of the
+        nodes.
+
+    See Also
+    --------
+    numa : Allocate on a node.
+
+    Notes
+    -----
+    If `a` is the whole of an array made by ``pages(numa=...)``, pages that do not exist yet will come from there as
+    well. Of other arrays only existing pages are moved, since their memory may serve another array next.
+
+    Examples
+    --------
+    >>> ft.migrate(np.ones(10**6), ft.current_node()).failed
+    0
+
     """
     start, nbytes = _range("migrate()", a)
     chosen = str(policy("numa", numa))
@@ -125,7 +160,36 @@ def migrate(a: np.ndarray, numa: PolicyLike) -> Migrated:
 
 
 def receipt(a: np.ndarray) -> Receipt | None:
-    """What was asked and granted for the memory of ``a``; ``None`` where it does not come from placed pages."""
+    """Return what was requested and granted for an array's memory.
+
+    Parameters
+    ----------
+    a : ndarray
+        Array to look up.
+
+    Returns
+    -------
+    firsttouch.placement.Receipt or None
+        ``None`` if the memory does not come from placed pages.
+
+    Raises
+    ------
+    TypeError
+        If `a` is not a NumPy array.
+
+    See Also
+    --------
+    receipts : The same in sums, for the whole process.
+
+    Examples
+    --------
+    >>> a = ft.pages(huge=("1G", "thp")).zeros(10**6)
+    >>> ft.receipt(a).huge
+    'thp'
+    >>> ft.receipt(a).why_not
+    ("huge='1G': ...",)
+
+    """
     start, _ = _range("receipt()", a)
     owner = _owner(a)
     base: object = owner.base
@@ -138,12 +202,29 @@ def receipt(a: np.ndarray) -> Receipt | None:
 
 
 def receipts() -> list[ReceiptSum]:
-    """What this process asked for and got so far: each wish with its outcomes, arrays that are gone included."""
+    """Return what this process has requested and been granted so far, including for arrays that are gone.
+
+    Returns
+    -------
+    list of firsttouch.placement.ReceiptSum
+        One for each kind of request and outcome.
+
+    See Also
+    --------
+    receipt : The same for one array.
+
+    Examples
+    --------
+    >>> a = ft.pages(populate=True).zeros(10**6)
+    >>> [line.why_not for line in ft.receipts() if line.wish == "populate"]
+    [None...]
+
+    """
     return [ReceiptSum(*line) for line in _firsttouch.receipt_sums()]
 
 
 def _range(caller: str, a: object) -> tuple[int, int]:
-    """The address of the first byte and the bytes up to the last."""
+    """Return the address of the first byte, and the bytes up to the last."""
     if not isinstance(a, np.ndarray):
         raise TypeError(f"{caller} takes a NumPy array, not {type(a).__name__}: {a!r:.60}")
     if a.size == 0:
@@ -153,7 +234,7 @@ def _range(caller: str, a: object) -> tuple[int, int]:
 
 
 def _owner(a: np.ndarray) -> np.ndarray:
-    """The array whose memory it is."""
+    """Return the array that owns the memory."""
     while isinstance(a.base, np.ndarray):
         a = a.base
     return a

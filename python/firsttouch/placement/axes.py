@@ -1,4 +1,4 @@
-"""Axes of arrays, as slabs follow them."""
+"""Axes of arrays, along which slabs are placed."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 
 
 def checked_axis(axis: int, ndim: int) -> int:
-    """The number of an axis from 0 on; a scalar's only slab is along its axis 0."""
+    """Return an axis as a number from 0; a scalar's only slab is along its axis 0."""
     if not -max(ndim, 1) <= axis < max(ndim, 1):
         raise ValueError(f"blocked:{axis}: the array has {ndim} {'axis' if ndim == 1 else 'axes'}")
     return axis % max(ndim, 1)
 
 
 def axis_of(a: np.ndarray, number: int) -> tuple[int, int]:
-    """Bytes from item to item along an axis, and how many."""
+    """Return the stride in bytes along an axis, and its length."""
     axis = checked_axis(number, a.ndim)
     if a.ndim == 0:
         return a.itemsize, 1

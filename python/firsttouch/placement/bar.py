@@ -1,4 +1,4 @@
-"""A bar on standard error for prefaults that take long."""
+"""A progress bar on standard error for long prefaults."""
 
 import sys
 from collections.abc import Callable
@@ -7,7 +7,7 @@ _WIDTH = 40
 
 
 def bar(nbytes: int) -> Callable[[int], None]:
-    """Draws how many of ``nbytes`` are done each time it is called with a number; silent where nobody can read it."""
+    """Return a function that draws how many of ``nbytes`` are done; it is silent without a terminal."""
 
     def draw(done: int) -> None:
         part = min(done / nbytes, 1.0)

@@ -1,4 +1,4 @@
-"""NUMA nodes: what there is, where this thread is, and a block of code on one of them."""
+"""NUMA nodes: the topology, and a block of code on one of them."""
 
 from __future__ import annotations
 
@@ -15,23 +15,40 @@ __all__ = ["Node", "Topology", "current_node", "highest_node", "run_on", "topolo
 
 @dataclass(frozen=True)
 class Node:
-    """A NUMA node; bytes where not said."""
+    """A NUMA node; sizes are in bytes.
+
+    See Also
+    --------
+    firsttouch.topology : Returns all of them.
+
+    """
 
     number: int
+    """Number of the node."""
     processors: tuple[int, ...]
+    """Its processors' numbers."""
     memory: int
+    """Total memory."""
     free: int
+    """Free memory."""
     available: int
-    """Free, or held for files and given up by need."""
+    """Free memory and page cache that can be reclaimed."""
     distances: tuple[int, ...]
-    """To every node that is online; 10 is its own memory."""
+    """Distance to every node that is online; 10 is the node's own memory."""
 
 
 @dataclass(frozen=True, repr=False)
 class Topology:
-    """The NUMA nodes that are online."""
+    """The NUMA nodes that are online; ``repr`` of it is a table.
+
+    See Also
+    --------
+    firsttouch.topology : Returns it.
+
+    """
 
     nodes: tuple[Node, ...]
+    """The nodes, by ascending number."""
 
     def __repr__(self) -> str:
         to = " ".join(f"{node.number:>4}" for node in self.nodes)
@@ -45,7 +62,24 @@ class Topology:
 
 
 def topology() -> Topology:
-    """The machine's NUMA nodes now: processors, memory, free bytes and distances; printed as a small table."""
+    """Return the machine's NUMA nodes: processors, memory and distances.
+
+    Returns
+    -------
+    firsttouch.placement.Topology
+
+    See Also
+    --------
+    current_node : The node of this thread.
+
+    Examples
+    --------
+    >>> print(ft.topology())
+    node  processors ...
+    >>> [node.number for node in ft.topology().nodes][0]
+    0
+
+    """
     rows = _firsttouch.numa_nodes()
     return Topology(
         tuple(Node(number, tuple(cpus), *(memory or (0, 0, 0)), tuple(far)) for number, cpus, memory, far in rows)
@@ -53,13 +87,42 @@ def topology() -> Topology:
 
 
 class run_on:
-    """``with run_on(1):`` the current thread runs on node 1's processors and prefers its memory; restored after.
+    """Run the current thread on a node's processors, with a preference for its memory; restore both afterwards.
 
-    Only this thread; threads that it starts inherit both. A memory policy that keeps to certain nodes (numactl, Slurm)
-    stays, and processors outside the present affinity are not used.
+    Parameters
+    ----------
+    node : int
+        Number of the node.
 
-    Raises :exc:`ValueError` for a node that is not there or has no processors that may be used, :exc:`RuntimeError`
-    where the block ends in another thread. Where the memory policy has to stay, a :exc:`RuntimeWarning` says why.
+    Raises
+    ------
+    TypeError
+        If `node` is not an integer.
+    ValueError
+        If there is no such node, or none of its processors may be used.
+    RuntimeError
+        If the block ends in another thread.
+
+    Warns
+    -----
+    RuntimeWarning
+        If the thread's memory policy has to stay as it is.
+
+    See Also
+    --------
+    topology : The nodes.
+
+    Notes
+    -----
+    Only the current thread is affected; threads that it starts inherit both. A memory policy that confines the process
+    to certain nodes (numactl, Slurm) is kept, and processors outside the present affinity are not used.
+
+    Examples
+    --------
+    >>> with ft.run_on(0):
+    ...     ft.current_node()
+    0
+
     """
 
     def __init__(self, node: int) -> None:

@@ -1,4 +1,4 @@
-"""What `pages` is given, checked and passed on; and `numa`, which is pages on a node."""
+"""The arguments of `pages`, checked and passed on; and `numa`, pages on a node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from firsttouch.placement.bar import bar
 from firsttouch.placement.policies import Nodes, Policy, PolicyLike, listed, policy
 
 Huge: TypeAlias = Literal[False] | str | Sequence[Literal[False] | str]
-"""``False``, ``"thp"``, a size like ``"2M"`` or ``"1G"``, or several of these: the first that can be had."""
+"""``False``, ``"thp"``, a size such as ``"2M"`` or ``"1G"``, or several of these, in order of preference."""
 
 
 def placed(
@@ -26,7 +26,7 @@ def placed(
     *,
     plain: bool = True,
 ) -> Allocator:
-    """Pages as asked for; the plain ones where nothing but ``huge`` is and these may be."""
+    """Return pages as requested: plain ones if only ``huge`` is given, and ``plain`` allows it."""
     names = _page_sizes(huge)
     threads = _threads(populate)
     lock, strict = arguments.flag("lock", lock), arguments.flag("strict", strict)
@@ -72,9 +72,38 @@ def _threads(populate: object) -> int:
 
 
 class Numa:
-    """``numa(1)``: pages on node 1; ``numa("interleave:all")``: by any policy. Its methods make policies.
+    """Return an allocator of pages on a node, or by any policy; its methods make policies.
 
-    The same as :func:`pages` with ``numa=``, whose other arguments it takes too.
+    The same as :func:`firsttouch.pages` with `numa`.
+
+    Parameters
+    ----------
+    numa : int, str or Policy
+        Node or policy, such as ``1`` or ``"interleave:all"``.
+    huge, populate, lock, strict, progress : optional
+        As for :func:`firsttouch.pages`.
+
+    Returns
+    -------
+    Allocator
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not one of the above, or this machine has no such page size or node.
+
+    See Also
+    --------
+    pages : Pages without a policy.
+    migrate : Move an existing array.
+
+    Examples
+    --------
+    >>> ft.receipt(ft.numa(0).zeros(10**6)).numa
+    'bind:0'
+    >>> ft.numa.preferred(0)
+    Policy(text='preferred:0')
+
     """
 
     __name__ = "numa"
@@ -89,33 +118,94 @@ class Numa:
         strict: bool = False,
         progress: bool = False,
     ) -> Allocator:
-        """Pages that come from where a policy says."""
+        """Return an allocator of pages that come from where a policy says; see the class."""
         return placed(huge, populate, lock, policy("numa", numa), strict, progress)
 
     def __repr__(self) -> str:
         return "<function firsttouch.numa>"
 
     def bind(self, nodes: Nodes) -> Policy:
-        """From these nodes and no others; where they have no memory left, the kernel ends a process."""
+        """Return a policy of these nodes and no others.
+
+        Parameters
+        ----------
+        nodes : int, str or iterable of int
+            Nodes, such as ``1``, ``[0, 1]``, ``"0-1"`` or ``"all"``.
+
+        Returns
+        -------
+        firsttouch.placement.Policy
+
+        Notes
+        -----
+        Where these nodes have no memory left, the kernel ends a process; :meth:`preferred` uses others.
+
+        """
         return Policy(f"bind:{listed(nodes)}")
 
     def preferred(self, node: int) -> Policy:
-        """From this node, and from others where it has none left."""
+        """Return a policy of one node, and of others where it has no memory left.
+
+        Parameters
+        ----------
+        node : int
+            Number of the node.
+
+        Returns
+        -------
+        firsttouch.placement.Policy
+
+        """
         return Policy(f"preferred:{listed(node)}")
 
     def interleave(self, nodes: Nodes = "all") -> Policy:
-        """Page by page over these nodes."""
+        """Return a policy that interleaves pages over nodes.
+
+        Parameters
+        ----------
+        nodes : int, str or iterable of int, optional
+            Nodes, such as ``[0, 1]`` or ``"0-1"``. The default is all of them.
+
+        Returns
+        -------
+        firsttouch.placement.Policy
+
+        """
         return Policy(f"interleave:{listed(nodes)}")
 
     def local(self) -> Policy:
-        """From the node of whoever touches a page first, also where the thread prefers another."""
+        """Return the policy of the node that first touches a page, even if the thread prefers another.
+
+        Returns
+        -------
+        firsttouch.placement.Policy
+
+        """
         return Policy("local")
 
     def blocked(self, axis: int = 0) -> Policy:
-        """In equal slabs along an axis, one for each node; negative axes count from the last.
+        """Return a policy of equal slabs along an axis, one for each node.
 
-        Our constructors know shape and order. Where bytes alone are known (NumPy's own functions under :func:`install`
-        and :func:`use`) slabs are of bytes, which is axis 0 in C order; :func:`receipt` says so for other axes.
+        Parameters
+        ----------
+        axis : int, optional
+            Axis; negative values count from the last.
+
+        Returns
+        -------
+        firsttouch.placement.Policy
+
+        Raises
+        ------
+        TypeError
+            If `axis` is not an integer.
+
+        Notes
+        -----
+        firsttouch's constructors know shape and order. Under :func:`firsttouch.install` and :func:`firsttouch.use`
+        only the number of bytes is known, and slabs are of bytes, which is axis 0 in C order; the receipt says so for
+        other axes.
+
         """
         if isinstance(axis, bool) or not hasattr(axis, "__index__"):
             raise TypeError(f"axis={axis!r:.40} is {type(axis).__name__}: give an axis by its number, like 0 or -1")

@@ -1,4 +1,4 @@
-"""NUMA policies as objects, and as what people write instead of them."""
+"""NUMA policies, and what is accepted as one."""
 
 from __future__ import annotations
 
@@ -12,13 +12,30 @@ from firsttouch import _firsttouch
 
 @dataclass(frozen=True)
 class Policy:
-    """Which NUMA nodes an array's pages come from, by the names of ``numactl``.
+    """NUMA nodes that an array's pages come from, named as in ``numactl``.
 
-    ``"bind:0-1"``: from these nodes and no others. ``"preferred:1"``: from others where node 1 has none left.
-    ``"interleave:all"``: page by page. ``"local"``: from the node of whoever touches a page first. ``"blocked:0"``: in
-    slabs along axis 0, one for each node, as the first touch of a static loop would place them.
+    Parameters
+    ----------
+    text : str
+        ``"bind:0-1"``: these nodes and no others. ``"preferred:1"``: others where node 1 has no memory left.
+        ``"interleave:all"``: page by page. ``"local"``: the node of the thread that first touches a page.
+        ``"blocked:0"``: slabs along axis 0, one for each node, as the first touch of a statically scheduled loop
+        would place them.
 
-    Raises :exc:`ValueError` for any other text and for nodes that the machine does not have.
+    Raises
+    ------
+    ValueError
+        If `text` is not a policy, or the machine has no such node.
+
+    See Also
+    --------
+    firsttouch.numa : Its methods make policies.
+
+    Examples
+    --------
+    >>> ft.placement.Policy("interleave:all")
+    Policy(text='interleave:all')
+
     """
 
     text: str
@@ -31,14 +48,14 @@ class Policy:
 
 
 PolicyLike: TypeAlias = int | str | Policy
-"""A node's number, a policy's text, or a policy."""
+"""A node's number, a policy as text, or a :class:`Policy`."""
 
 Nodes: TypeAlias = int | str | Iterable[int]
-"""A node's number, text like ``"0-1"`` or ``"all"``, or numbers."""
+"""A node's number, several, or text such as ``"0-1"`` or ``"all"``."""
 
 
 def policy(name: str, value: object) -> Policy:
-    """The policy that ``value`` is or stands for; ``name`` is the argument's."""
+    """Return the policy that an argument called ``name`` stands for."""
     if isinstance(value, Policy):
         return value
     try:
@@ -54,7 +71,7 @@ def policy(name: str, value: object) -> Policy:
 
 
 def listed(nodes: Nodes) -> str:
-    """Nodes as the text of a policy has them."""
+    """Return nodes as they are written in a policy."""
     if isinstance(nodes, str):
         return nodes
     try:

@@ -1,4 +1,4 @@
-"""`numa=` of what uses its memory again: pools and scratch buffers stand on pages of these nodes."""
+"""`numa=` of allocators that recycle memory: the pages that pools and scratch buffers stand on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from firsttouch.placement.policies import PolicyLike, policy
 
 
 def upstream(caller: str, given: object, numa: PolicyLike | None) -> Allocator | None:
-    """What ``caller`` stands on: what is ``given``, huge pages where ``numa`` says, or ``None`` for its default.
+    """Return the upstream of ``caller``: what is ``given``, huge pages by ``numa``, or ``None`` for the default.
 
     Raises :exc:`ValueError` for both at once, for slabs, and for what is no policy of this machine.
     """
@@ -26,14 +26,14 @@ def upstream(caller: str, given: object, numa: PolicyLike | None) -> Allocator |
 
 
 def buffer_upstream(given: object, numa: PolicyLike | None) -> Allocator | None:
-    """The same for a scratch buffer: buffers on the same nodes share one warm pool."""
+    """Return the upstream of a scratch buffer; buffers on the same nodes share one warm pool."""
     if numa is None or given is not None:
         return upstream("ScratchBuffer()", given, numa)
     return _shared("ScratchBuffer()", numa)
 
 
 def storage(given: object, numa: PolicyLike) -> Allocator:
-    """The pool that brings a fixed buffer's memory in, where that is not given itself."""
+    """Return the pool that a fixed buffer's memory comes from if it is not given."""
     if given is not None and not isinstance(given, str) and not _is_number(given):
         raise ValueError(
             f"FixedBuffer() got memory of its own ({type(given).__name__}) and numa={numa!r}: give a size with numa=, "

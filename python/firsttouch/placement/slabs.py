@@ -1,4 +1,4 @@
-"""Slabs along an axis at creation: the allocator knows bytes, and is told here how the array's axes lie."""
+"""Slabs along an axis at creation: tells the allocator, which only knows bytes, how the array's axes are laid out."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _KNOWN: dict[str, Callable[..., Made]] = {
 def expected(
     constructor: Callable[..., Any], arguments: tuple[Any, ...], named: Mapping[str, Any], number: int
 ) -> Expected | None:
-    """How the axis will lie in what ``constructor`` makes; ``None`` where that is known once it is made.
+    """Return the layout of the axis in what ``constructor`` makes; ``None`` if it is only known afterwards.
 
     Raises :exc:`ValueError` for an axis that it will not have.
     """
@@ -71,7 +71,7 @@ def expected(
 
 
 def _inner_first(ndim: int, order: str, like: np.ndarray | None) -> list[int]:
-    """An array's axes from the one with the shortest way between items on, as NumPy lays them."""
+    """Return an array's axes from the innermost outwards, as NumPy lays them out."""
     keeps = like is not None and order in ("A", "K")
     if order == "F" or (like is not None and keeps and like.flags.fnc):
         return list(range(ndim))
@@ -81,7 +81,7 @@ def _inner_first(ndim: int, order: str, like: np.ndarray | None) -> list[int]:
 
 
 def laid(make: Callable[[], Any], stated: Expected | None, number: int, allocator: Allocator) -> Any:
-    """What ``make`` makes, in slabs: its memory is asked for with what is stated, or moved where that was not so."""
+    """Return what ``make`` makes, in slabs: allocated with the stated layout, or migrated if it differs."""
     _firsttouch.expect_axis(stated)
     try:
         made = make()

@@ -41,7 +41,7 @@ def firsttouch_measure() -> type[within]:
     """Measures what a block asks of memory, and fails the test where it is more than it may be.
 
     ``with firsttouch_measure(peak="48 MiB", arrays=12) as m:`` takes limits for the figures of
-    :class:`firsttouch.Measured`, in bytes, as text or in numbers of arrays.
+    :class:`firsttouch.profiling.Measured`, in bytes, as text or in numbers of arrays.
     """
     from firsttouch.pytest_plugin.within import within
 

@@ -1,4 +1,4 @@
-"""Arrays that several processes of a host share: one memory, handed over without a copy."""
+"""Arrays on memory that several processes of a host share, handed over without a copy."""
 
 from __future__ import annotations
 
@@ -27,34 +27,99 @@ def shared(
     populate: bool | int = False,
     strict: bool = False,
 ) -> np.ndarray:
-    """An array of zeros on memory that other processes of this host map too: what one writes, all see.
+    """Return a new array of zeros on memory that other processes of this host can map.
 
-    Pickled, it is a handle of a few hundred bytes, however it travels (``multiprocessing`` in all start methods,
-    process pools, joblib, a pipe): it arrives as an ordinary array on the same memory, and so do its views. An array
-    that can't be written arrives so. A forked child shares it as it is, and holds it until it ends. Whoever has it may
-    keep it; the memory goes when the last process lets it go or dies, however it dies.
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Shape of the new array.
+    dtype : data-type, optional
+        Data type, which must not contain objects. The default is float64.
+    order : {"C", "F"}, optional
+        Memory order.
+    huge, numa, populate, strict : optional
+        Placement, as for :func:`firsttouch.pages`. Transparent huge pages need
+        ``/sys/kernel/mm/transparent_hugepage/shmem_enabled``.
 
-    A handle can be opened as often as one likes while its sender holds the array. After the sender has let it go, one
-    that nobody has opened yet can be opened once, for 60 seconds. Such arrays may take a quarter of the sender's file
-    descriptors (``RLIMIT_NOFILE``) and, beyond 64 MiB and the newest, a sixteenth of the memory or a quarter of what is
-    free, whichever is less; the oldest goes first. A process that ends waits up to 2 seconds for handles in flight.
+    Returns
+    -------
+    ndarray
+        Array of zeros of the given shape, dtype and order. What is computed from it is an ordinary array.
 
-    ``shape``, ``dtype`` and ``order`` are as for :func:`firsttouch.zeros`; objects can't be shared. ``huge``, ``numa``,
-    ``populate`` and ``strict`` are as for :func:`firsttouch.pages`, and :func:`firsttouch.receipt` says what was
-    granted; transparent huge pages need ``/sys/kernel/mm/transparent_hugepage/shmem_enabled``.
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not one of the above.
+    MemoryError
+        If there is not enough memory.
+    OSError
+        If the system allows no further memory file; each shared array takes a file descriptor in each process.
 
-    Raises :exc:`TypeError` or :exc:`ValueError` for arguments, :exc:`MemoryError` where there is no memory,
-    :exc:`OSError` where the system allows no further memory file (each takes a file number in each process). A handle
-    that can't be opened is a :exc:`firsttouch.SharedArrayError`.
+    See Also
+    --------
+    share : Copy an existing array to shared memory.
+    receipt : What was granted.
+
+    Notes
+    -----
+    Pickled, by whatever means (``multiprocessing`` with any start method, joblib, a pipe), the array is a handle of a
+    few hundred bytes. It arrives as an ordinary array on the same memory, and so do its views; a read-only array
+    arrives read-only. A forked child shares the memory, and holds it until it ends. The memory is released when the
+    last process releases it or dies, however it dies.
+
+    A handle can be opened any number of times while its sender holds the array. After the sender has released it, a
+    handle that nobody has opened can be opened once, within 60 seconds. Such arrays may take a quarter of the sender's
+    file descriptors (``RLIMIT_NOFILE``) and, beyond 64 MiB and the newest array, a sixteenth of the memory or a quarter
+    of what is free, whichever is less; the oldest goes first. A process that ends waits up to 2 seconds for handles in
+    flight. Opening a handle in vain raises :exc:`firsttouch.SharedArrayError`.
+
+    Examples
+    --------
+    >>> import pickle
+    >>> a = ft.shared((2, 3))
+    >>> b = pickle.loads(pickle.dumps(a[1]))  # as another process receives it
+    >>> b[:] = 1
+    >>> a
+    SharedArray([[0., 0., 0.],
+                 [1., 1., 1.]])
+
     """
     return making.zeros(shape, dtype, order, huge, numa, populate, strict)
 
 
 def share(a: npt.ArrayLike) -> np.ndarray:
-    """``a`` on shared memory: as it is where its memory is shared already, else copied there once.
+    """Return an array on shared memory: the array itself if its memory is shared already, else a copy.
 
-    What arrived from another process is an ordinary array, and is pickled as a copy; this makes it one to be handed on.
+    Parameters
+    ----------
+    a : array_like
+        Array to share. Masked arrays and arrays of objects are refused.
 
-    Raises as :func:`shared`.
+    Returns
+    -------
+    ndarray
+        Array with the same shape, dtype and values as `a`.
+
+    Raises
+    ------
+    TypeError
+        If `a` contains objects or is masked.
+    MemoryError, OSError
+        As for :func:`shared`.
+
+    See Also
+    --------
+    shared : Make a new array on shared memory.
+
+    Notes
+    -----
+    An array that arrived from another process is an ordinary array, and is pickled as a copy. Sharing it again, which
+    copies nothing, makes it one to be passed on.
+
+    Examples
+    --------
+    >>> ft.share([1, 2, 3])
+    SharedArray([1, 2, 3])
+
     """
     return making.share(a)

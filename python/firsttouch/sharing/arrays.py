@@ -1,4 +1,4 @@
-"""The array that is pickled as a handle: an ordinary array but for that."""
+"""The array class that is pickled as a handle, and is otherwise ordinary."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class SharedArray(np.ndarray):
     __array_priority__ = -1.0
 
     def __new__(cls, *_args: object, **_kwargs: object) -> SharedArray:
-        """Not this way: the memory has to come from somewhere."""
+        """Refuse: the memory has to come from :func:`firsttouch.shared`."""
         raise TypeError("make shared arrays with firsttouch.shared(shape, dtype), or firsttouch.share(array)")
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-        """Results are ordinary arrays; ``out=`` and what works in place keep what they were given."""
+        """Make results ordinary arrays; ``out=`` and in-place operations keep the array they were given."""
         if array is self:
             return self
         return array[()] if return_scalar else np.asarray(array)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """A handle, whatever the protocol: nothing is copied, in the pickle or beside it.
+        """Pickle a handle, whatever the protocol: nothing is copied, in the pickle or out of band.
 
         Where a worker of Dask spills, the data: the handle would be good as long as the memory, which is to go.
         """
@@ -44,7 +44,7 @@ with_dask.register(SharedArray)  # a worker of Dask loads this file to open what
 
 
 def mapping_of(a: np.ndarray) -> SharedMapping | None:
-    """The shared memory that an array lies on."""
+    """Return the shared memory that an array is on."""
     base: object = a
     while isinstance(base, np.ndarray):
         base = base.base
@@ -52,7 +52,7 @@ def mapping_of(a: np.ndarray) -> SharedMapping | None:
 
 
 def on(mapping: SharedMapping, offset: int, shape: Any, strides: Any, dtype: Any) -> np.ndarray:
-    """An ordinary array on shared memory, which it keeps."""
+    """Return an ordinary array on shared memory, which it keeps alive."""
     return np.ndarray(shape, dtype, np.asarray(mapping), offset, strides)
 
 

@@ -1,12 +1,19 @@
-"""What can go wrong where a shared array arrives."""
+"""Errors of opening a shared array's handle."""
 
 
 class SharedArrayError(RuntimeError):
-    """A shared array can't be had here: another host, or its sender has ended or let it go.
+    """A shared array cannot be opened here: its sender is on another host, has ended, or has released it.
 
-    No :exc:`OSError`, at which the workers of ``multiprocessing.Pool`` would end without a word.
+    See Also
+    --------
+    firsttouch.shared : How long a handle can be opened.
+
+    Notes
+    -----
+    It is not an :exc:`OSError`, which would end the workers of ``multiprocessing.Pool`` without a message.
+
     """
 
 
 class LostOnTheWayError(SharedArrayError, ConnectionError):
-    """The same between workers of Dask, which ask again, or compute again, only where a connection failed."""
+    """The same between workers of Dask, which retry or recompute only after a connection has failed."""

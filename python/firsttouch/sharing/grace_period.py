@@ -31,7 +31,7 @@ def _register(util: Any) -> None:
 
 
 def _attach() -> None:
-    """Has processes of multiprocessing wait, too, where it is loaded by now."""
+    """Make processes of multiprocessing wait as well, if it is loaded by now."""
     global _attached
     util: Any = sys.modules.get("multiprocessing.util")
     if _attached or not hasattr(util, "register_after_fork") or not hasattr(util, "Finalize"):

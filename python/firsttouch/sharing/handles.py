@@ -1,4 +1,4 @@
-"""Handles: what is pickled of a shared array, and how it arrives."""
+"""Handles: what is pickled of a shared array, and how it is opened."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _arrays: tuple[Callable[..., np.ndarray], type[np.ndarray]] | None = None
 
 
 def arrays_are(on: Callable[..., np.ndarray], shared_array: type[np.ndarray]) -> None:
-    """Says what arrives: called once, where the class is made."""
+    """Set how arrays are made; called once, where the class is defined."""
     global _arrays
     _arrays = on, shared_array
 
 
 @cache
 def where() -> Where:
-    """The host, and what process numbers mean there."""
+    """Return the identity of the host and of its PID namespace."""
     try:
         with open("/proc/sys/kernel/random/boot_id", "rb") as file:  # as text its codec would be imported
             boot = file.read().decode().strip()
@@ -53,14 +53,14 @@ def where() -> Where:
 
 
 def made(mapping: SharedMapping, a: np.ndarray) -> tuple[Any, ...]:
-    """What :func:`arrive` needs."""
+    """Return the callable's arguments of a pickle: what :func:`arrive` needs."""
     words = mapping.handle()
     offset = a.__array_interface__["data"][0] - mapping.address if a.size else 0
     return where(), words, offset, a.shape, a.strides, a.dtype, bool(a.flags.writeable)
 
 
 def arrive(place: Where, *what: Any) -> Any:
-    """The array that a handle stands for; where it came from, it is again what it was, so that it can be sent on.
+    """Return the array of a handle; in the process that sent it, one that can be sent again.
 
     Raises :exc:`SharedArrayError` or :exc:`MemoryError`; where that would end a pool, what arrives raises it when used.
     """
@@ -125,7 +125,7 @@ _DROPPED = {
 
 
 def _refused(process: int, nbytes: int, why: str, code: int) -> Exception:
-    """What to raise where memory can't be opened."""
+    """Return what to raise if memory cannot be opened."""
     if not os.path.exists("/proc/self/fd"):
         return SharedArrayError("shared arrays are found by way of /proc, which is not mounted here")
     if why == "ended":

@@ -31,7 +31,7 @@ iadd isub imul imatmul itruediv ifloordiv imod ipow ilshift irshift iand ior ixo
 
 
 class Missing:
-    """Raises at every use what could not be raised where it arrived."""
+    """Raise at every use what could not be raised on arrival."""
 
     __slots__ = ("_error",)
 
@@ -54,7 +54,7 @@ for _name in _SPECIAL.split():
 
 
 def would_end_a_pool() -> bool:
-    """Whether the caller is unpickling for a pool's own loop."""
+    """Return whether the caller is unpickling for a pool's own loop."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         module = frame.f_globals.get("__name__") or ""

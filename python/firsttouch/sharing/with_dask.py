@@ -1,4 +1,4 @@
-"""Shared arrays through `distributed`, which has ways of its own for arrays and would copy them."""
+"""Shared arrays in `distributed`, whose own serialization of arrays would copy them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from firsttouch.sharing import handles
 
 
 def register(kind: type[np.ndarray]) -> None:
-    """Lets handles travel, where `distributed` is loaded; it is never loaded for this."""
+    """Register handles with `distributed` if it is loaded; it is never loaded for this."""
     protocol = sys.modules.get("distributed.protocol.serialize")
     if protocol is None or _known:
         return
@@ -25,7 +25,7 @@ _known: list[type[np.ndarray]] = []
 
 
 def _serialize(array: Any) -> tuple[dict[str, Any], list[Any]]:
-    """A handle, or, of what has none, the frames of an ordinary array: nothing is copied to be sent."""
+    """Return a handle or, if there is none, the frames of an ordinary array; nothing is copied."""
     make, given = array.__reduce_ex__(pickle.HIGHEST_PROTOCOL)[:2]
     if make is handles.arrive:
         return {}, [pickle.dumps(given, pickle.HIGHEST_PROTOCOL)]

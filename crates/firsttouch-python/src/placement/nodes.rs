@@ -17,13 +17,30 @@ fn numa_nodes() -> Given<Vec<NodeRow>> {
     Given(Topology::read().nodes.iter().map(row).collect())
 }
 
-/// The node of the processor that runs this thread now.
+/// Return the NUMA node of the processor that the current thread runs on.
+///
+/// Returns
+/// -------
+/// int
+///
+/// See Also
+/// --------
+/// run_on : Run on another node.
+/// topology : All nodes.
 #[pyfunction]
 fn current_node() -> Given<usize> {
     Given(os::current_node())
 }
 
-/// The highest number of a node that is online.
+/// Return the highest number of a NUMA node that is online.
+///
+/// Returns
+/// -------
+/// int
+///
+/// See Also
+/// --------
+/// topology : All nodes.
 #[pyfunction]
 fn highest_node() -> Given<usize> {
     Given(Topology::read().highest())

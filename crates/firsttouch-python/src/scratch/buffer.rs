@@ -22,7 +22,12 @@ struct Turn {
     who: Option<Who>,
 }
 
-/// A place in a buffer, to be rewound to.
+/// A position in a buffer, to be rewound to.
+///
+/// See Also
+/// --------
+/// Buffer.mark : Returns it.
+/// Buffer.rewind : Takes it.
 #[pyclass(module = "firsttouch", frozen)]
 pub struct Mark {
     buffer: usize,
@@ -39,7 +44,16 @@ impl Mark {
 /// The number of the last mark of any buffer: one of a buffer that is gone is no other's.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// Scratch memory: scopes take theirs from it, and so do its own constructors, outside all scopes.
+/// Scratch memory: the base class of all buffers.
+///
+/// Scopes take their memory from a buffer, and so do its own constructors, outside all scopes. A buffer is for one
+/// thread or asyncio task at a time.
+///
+/// See Also
+/// --------
+/// ScratchBuffer : A buffer that grows.
+/// FixedBuffer : A buffer of one size.
+/// firsttouch.scratch : Opens a scope on a buffer.
 #[pyclass(name = "Buffer", module = "firsttouch", extends = PyAllocator, subclass, frozen, weakref)]
 pub struct PyBuffer {
     backing: Arc<dyn Backing>,
@@ -107,27 +121,30 @@ impl PyBuffer {
 
 #[pymethods]
 impl PyBuffer {
-    /// Bytes of what lives in it.
+    /// Bytes of live blocks.
     #[getter]
     fn used(&self) -> Given<usize> {
         Given(self.backing.used())
     }
 
-    /// Bytes that it holds, in use or not.
+    /// Bytes that the buffer holds, in use or not.
     #[getter]
     fn capacity(&self) -> Given<usize> {
         Given(self.backing.capacity())
     }
 
-    /// The most bytes that lived in it at once, since it was made or reset.
+    /// Peak of `used` since the buffer was made or reset.
     #[getter]
     fn peak(&self) -> Given<usize> {
         Given(self.backing.peak())
     }
 
-    /// Gives back all that no living array needs, and forgets the peak.
+    /// Release all memory that no live array needs, and forget the peak.
     ///
-    /// Raises `RuntimeError` while scopes are open.
+    /// Raises
+    /// ------
+    /// RuntimeError
+    ///     If scopes are open.
     fn reset(&self, py: Python<'_>) -> PyResult<()> {
         self.backing.reset().map_err(|open| {
             let scopes = if open == 1 { "a scope is".to_owned() } else { format!("{open} scopes are") };
@@ -139,7 +156,11 @@ impl PyBuffer {
         outcome::damage(py, self.backing.damage())
     }
 
-    /// A place to rewind to. What the buffer's own constructors make from here on lies above it.
+    /// Return the current position; what the buffer's constructors make from here on lies above it.
+    ///
+    /// Returns
+    /// -------
+    /// firsttouch.buffers.Mark
     fn mark(slf: &Bound<'_, Self>) -> PyResult<Mark> {
         let this = slf.get();
         let slot = this.backing.open(); // scratch memory of one's own runs code of its own
@@ -151,9 +172,21 @@ impl PyBuffer {
         Ok(Mark { buffer: slf.as_ptr() as usize, number })
     }
 
-    /// Ends all that began at `mark`: what died above it is used again. Arrays that live stay valid.
+    /// Rewind to an earlier position, so that the memory of dead arrays above it is used again.
     ///
-    /// Raises `ValueError` for a mark of another buffer, and for one that was rewound.
+    /// Parameters
+    /// ----------
+    /// mark : Mark
+    ///     What :meth:`mark` returned.
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     If `mark` is of another buffer, or has been rewound already.
+    ///
+    /// Notes
+    /// -----
+    /// Arrays that are alive stay valid.
     fn rewind(slf: &Bound<'_, Self>, mark: &Bound<'_, PyAny>) -> PyResult<()> {
         let this = slf.get();
         let mark = mark.cast::<Mark>().map(Bound::get).map_err(|_| {
@@ -181,7 +214,26 @@ impl PyBuffer {
         ended.iter().try_for_each(|closed| outcome::damage(slf.py(), closed.damage))
     }
 
-    /// `nbytes` of raw memory at a multiple of `alignment`, as a writable memoryview of bytes, which keeps them.
+    /// Allocate raw memory.
+    ///
+    /// Parameters
+    /// ----------
+    /// nbytes : int or str
+    ///     Size in bytes. Text such as ``"64 KiB"`` is accepted.
+    /// alignment : int or str, optional
+    ///     Alignment in bytes, a power of two up to 1 GiB.
+    ///
+    /// Returns
+    /// -------
+    /// memoryview
+    ///     Writable bytes, which the view keeps alive.
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     If `alignment` is not such a power of two.
+    /// MemoryError
+    ///     If the buffer is full.
     #[pyo3(signature = (nbytes, alignment=None))]
     #[pyo3(text_signature = "($self, nbytes, alignment=64)")]
     fn alloc<'py>(

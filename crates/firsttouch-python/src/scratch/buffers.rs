@@ -39,10 +39,33 @@ fn chosen(
 
 /// Scratch memory that grows by chunks.
 ///
-/// `chunk_size`: bytes of a chunk; requests above an eighth of it get memory of their own, from `upstream`, where
-/// chunks come from too (`None`: the process's own pool). `limit`: bytes that it may hold. `debug`: fills memory that
-/// is freed with a pattern, checks that nobody writes to it, and notes the line that asked for each array. `numa`:
-/// instead of an upstream, a pool on a node or by a policy, as for `pool`.
+/// Parameters
+/// ----------
+/// chunk_size : int or str, optional
+///     Bytes per chunk. Requests above an eighth of it get memory of their own from `upstream`.
+/// upstream : AllocatorLike, optional
+///     Where chunks come from. The default is the process's own pool.
+/// limit : int or str, optional
+///     Bytes that the buffer may hold. The default is no limit.
+/// debug : bool, optional
+///     Whether freed memory is filled with a pattern and checked for writes, and the line that made each array is
+///     recorded.
+/// numa : int, str or Policy, optional
+///     Instead of an upstream: a pool on a node or by a policy, as for :func:`firsttouch.pool`.
+///
+/// Raises
+/// ------
+/// TypeError, ValueError
+///     If an argument is not one of the above, or both `upstream` and `numa` are given.
+///
+/// See Also
+/// --------
+/// FixedBuffer : A buffer that does not grow.
+/// scratch : Open a scope on a buffer.
+///
+/// Notes
+/// -----
+/// Allocating bumps a pointer. Arrays that outlive their scope stay where they are, and the buffer works around them.
 #[pyclass(module = "firsttouch", extends = PyBuffer, frozen, weakref)]
 pub struct ScratchBuffer;
 
@@ -82,11 +105,31 @@ impl ScratchBuffer {
     }
 }
 
-/// Scratch memory of one size: what does not fit is a `MemoryError` that says what is used and asked.
+/// Scratch memory of one size; what does not fit raises :exc:`MemoryError`.
 ///
-/// `nbytes_or_array`: bytes, or writable memory in one piece to use: an array, a memory map, shared memory. It is kept
-/// until the last array on it is gone, and no other `FixedBuffer` may overlap it meanwhile; in a forked child a buffer on shared memory serves no more. `debug`: as for
-/// `ScratchBuffer`. `numa`: where memory that is not given comes from.
+/// Parameters
+/// ----------
+/// nbytes_or_array : int, str or buffer, optional
+///     Size in bytes, or contiguous writable memory to use: an array, a memory map, shared memory. It is kept alive
+///     until the last array on it is gone.
+/// debug : bool, optional
+///     As for :class:`ScratchBuffer`.
+/// numa : int, str or Policy, optional
+///     Where memory that is not given comes from, as for :func:`firsttouch.pool`.
+///
+/// Raises
+/// ------
+/// TypeError, ValueError
+///     If an argument is not one of the above, the memory is used by another buffer, or both memory and `numa` are
+///     given.
+///
+/// See Also
+/// --------
+/// ScratchBuffer : A buffer that grows.
+///
+/// Notes
+/// -----
+/// Its memory is bounded whatever the program does. In a forked child, a buffer on shared memory is closed.
 #[pyclass(module = "firsttouch", extends = PyBuffer, frozen, weakref)]
 pub struct FixedBuffer {
     policy: Option<Policy>,

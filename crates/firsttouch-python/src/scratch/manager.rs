@@ -14,17 +14,41 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-/// Scratch memory for a block of code, or for each call of a function.
+/// Use scratch memory for a block of code, or for each call of a function.
 ///
-/// `with scratch() as s:` lets the arrays that NumPy makes in the block, from 1 KiB on, and those that `s` makes, come
-/// from the buffer of this thread or asyncio task, where memory that dies is used again at once. Arrays that outlive
-/// the block stay valid. `scratch(buffer)` takes another: a `ScratchBuffer`, a `FixedBuffer`, or an object of one's own
-/// with `allocate(nbytes, alignment)`, `mark()` and `rewind(mark)`.
+/// ``with scratch() as s:`` serves the arrays of 1 KiB and more that NumPy makes in the block, and all that `s` makes.
+/// ``@scratch`` gives each call of a function a scope of its own.
 ///
-/// `@scratch` before a function gives each call a scope of its own. `result="copy"` copies the arrays that it returns
-/// to ordinary memory, `"keep"` leaves them where they are. `escape`: what happens to other arrays that outlive the
-/// call: `"keep"`, `"warn"` or `"raise"`, which need the decorator. `debug`: on a buffer that finds writes to freed
-/// memory and notes which line asked for what.
+/// Parameters
+/// ----------
+/// buffer_or_function : Buffer, OwnScratch or callable, optional
+///     Buffer to use, or the function to decorate. The default buffer is that of this thread or asyncio task.
+/// result : {"copy", "keep"}, optional
+///     Of a decorated function: whether arrays that it returns are copied to ordinary memory, or left where they are.
+/// escape : {"keep", "warn", "raise"}, optional
+///     Of a decorated function: what happens if other arrays outlive the call. ``"warn"`` gives a
+///     :exc:`firsttouch.buffers.EscapeWarning`, ``"raise"`` a :exc:`firsttouch.buffers.EscapeError`.
+/// debug : bool, optional
+///     Whether the scope is on a buffer that checks for writes to freed memory and records the line that made each
+///     array.
+///
+/// Raises
+/// ------
+/// TypeError
+///     If an argument is not one of the above, or the function is a generator or coroutine function.
+/// ValueError
+///     If `result` or `escape` is not one of these words.
+///
+/// See Also
+/// --------
+/// ScratchBuffer, FixedBuffer : The buffers.
+/// default_buffer : The buffer of this thread or task.
+///
+/// Notes
+/// -----
+/// Allocating bumps a pointer, and memory that dies in the scope is used again at once, which keeps a loop of
+/// temporaries in the processor's cache. An array that outlives the scope is never taken away: its memory is set aside
+/// until it dies.
 #[pyclass(name = "scratch", module = "firsttouch", frozen, dict, weakref)]
 pub struct Scratch {
     buffer: Option<Py<PyBuffer>>,

@@ -123,13 +123,31 @@ fn own_buffer(object: &Bound<'_, PyAny>) -> PyResult<Py<PyBuffer>> {
     })
 }
 
-/// A buffer on scratch memory of a library: `address` is that of a table of C functions.
+/// Return a buffer on the scratch memory of a C library.
 ///
-/// The table holds four pointers: a context, which each function gets first, `allocate(context, size, alignment)`, which
-/// returns an address or null, `mark(context)`, a number of 64 bits, and `rewind(context, mark)`. They are called by one
-/// thread at a time, and may not run Python code. The library has to stay loaded.
+/// Parameters
+/// ----------
+/// address : int
+///     Address of a table of four pointers: a context, which is the first argument of each function,
+///     ``void *allocate(context, size_t size, size_t alignment)``, ``uint64_t mark(context)`` and
+///     ``void rewind(context, uint64_t mark)``.
 ///
-/// Raises `ValueError` where no table can stand at `address`.
+/// Returns
+/// -------
+/// firsttouch.buffers.Buffer
+///
+/// Raises
+/// ------
+/// TypeError, ValueError
+///     If `address` cannot be that of a table.
+///
+/// See Also
+/// --------
+/// OwnScratch : Scratch memory written in Python.
+///
+/// Notes
+/// -----
+/// The functions are called by one thread at a time and must not run Python code. The library has to stay loaded.
 #[pyfunction]
 fn scratch_from_table(py: Python<'_>, address: &Bound<'_, PyAny>) -> PyResult<Py<PyBuffer>> {
     let checked = given(py, "address")?.call1(("address", address))?;

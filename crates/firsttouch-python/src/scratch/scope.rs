@@ -10,7 +10,11 @@ use firsttouch::scratch::Scope;
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// Scratch memory for the time of a `with` block; its arrays stay valid for as long as they live.
+/// Scratch memory for the duration of a block; arrays made in it stay valid for as long as they live.
+///
+/// See Also
+/// --------
+/// firsttouch.scratch : Entering it returns a scope.
 #[pyclass(name = "Scope", module = "firsttouch", extends = PyAllocator, frozen, weakref)]
 pub struct PyScope {
     scope: Arc<Scope>,
@@ -55,22 +59,39 @@ impl PyScope {
 
 #[pymethods]
 impl PyScope {
-    /// The buffer that it takes memory from.
+    /// Buffer that the scope takes memory from.
     #[getter]
     fn buffer(&self, py: Python<'_>) -> PyResult<Py<PyBuffer>> {
         let buffer = self.buffer.borrow(py).as_ref().map(|buffer| buffer.clone_ref(py));
         buffer.ok_or_else(|| PyRuntimeError::new_err("this scope was never entered"))
     }
 
-    /// Whether its block of code still runs.
+    /// Whether the block is still running.
     #[getter]
     fn is_open(&self) -> bool {
         self.scope.is_open()
     }
 
-    /// `nbytes` of raw memory at a multiple of `alignment`, as a writable memoryview of bytes, which keeps them.
+    /// Allocate raw memory.
     ///
-    /// Raises `ValueError` for an alignment that is no power of two up to 1 GiB, `MemoryError` where the buffer is full.
+    /// Parameters
+    /// ----------
+    /// nbytes : int or str
+    ///     Size in bytes. Text such as ``"64 KiB"`` is accepted.
+    /// alignment : int or str, optional
+    ///     Alignment in bytes, a power of two up to 1 GiB.
+    ///
+    /// Returns
+    /// -------
+    /// memoryview
+    ///     Writable bytes, which the view keeps alive.
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     If `alignment` is not such a power of two.
+    /// MemoryError
+    ///     If the buffer is full.
     #[pyo3(signature = (nbytes, alignment=None))]
     #[pyo3(text_signature = "($self, nbytes, alignment=64)")]
     fn alloc<'py>(

@@ -1,0 +1,224 @@
+"""The adaptors: allocators that stand on another allocator, their upstream."""
+
+from typing import Literal
+
+from firsttouch import _firsttouch
+from firsttouch._firsttouch import Allocator
+from firsttouch._internal import validation
+from firsttouch._internal.resolve import checked, factory
+from firsttouch._internal.validation import Size
+from firsttouch.allocators.sources import pages
+from firsttouch.custom import AllocatorLike
+from firsttouch.placement import pools
+from firsttouch.placement.policies import PolicyLike
+
+
+@factory
+def pool(
+    upstream: AllocatorLike | None = None,
+    *,
+    numa: PolicyLike | None = None,
+    max_idle: Size | None = None,
+    decay: float | None = 1.0,
+) -> Allocator:
+    """Return a pool, which keeps freed blocks and reuses the most recently freed.
+
+    Parameters
+    ----------
+    upstream : AllocatorLike, optional
+        Where the pool's memory comes from. The default is ``pages(huge="thp")``. On :func:`pages`, a pool also splits
+        and coalesces blocks.
+    numa : int, str or Policy, optional
+        Instead of an upstream: huge pages on a node or by a policy, as for :func:`pages`. Slabs (``"blocked:0"``) are
+        refused, as blocks are reused for other arrays.
+    max_idle : int or str, optional
+        Bytes that may stay idle. The default is a quarter of the memory of the machine or container.
+    decay : float or None, optional
+        Seconds after which idle memory is returned to the operating system. ``None`` means never. The default is 1.
+
+    Returns
+    -------
+    Allocator
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not one of the above, or both `upstream` and `numa` are given.
+
+    See Also
+    --------
+    trim : Return idle memory now.
+    stats : What a pool holds.
+
+    Notes
+    -----
+    Memory that stays idle saves the page faults of the next array, at the price of a larger process: `max_idle` bounds
+    that price, and `decay` limits how long it is paid. Requests below 16 KiB go to NumPy's own allocator.
+
+    Examples
+    --------
+    >>> ft.pool(max_idle="1 GiB", decay=5.0)
+    pool(pages(huge='thp'), max_idle=1073741824, decay=5.0)
+
+    """
+    stands_on = pools.upstream("pool()", upstream, numa)
+    if decay is None:
+        return _firsttouch.pool(stands_on, max_idle=max_idle, never=True)
+    if isinstance(decay, bool) or not isinstance(decay, (int, float)):
+        raise TypeError(f"decay is {type(decay).__name__}: give seconds, 0 or more, or None for never")
+    return _firsttouch.pool(stands_on, max_idle=max_idle, decay=float(decay))
+
+
+@factory
+def tracked(upstream: AllocatorLike | None = None, *, lines: bool = False) -> Allocator:
+    """Return an allocator that counts its blocks and bytes, with their peak, total and size distribution.
+
+    Parameters
+    ----------
+    upstream : AllocatorLike, optional
+        Where memory comes from. The default is ``pool()``.
+    lines : bool, optional
+        Whether the line of Python that made each request is recorded.
+
+    Returns
+    -------
+    Allocator
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not one of the above.
+
+    Examples
+    --------
+    >>> tracker = ft.tracked()
+    >>> a = tracker.zeros(1000)
+    >>> ft.stats(tracker).in_use
+    8000
+
+    """
+    stands_on = pool() if upstream is None else checked(upstream, "tracked()")
+    return _firsttouch.tracked(stands_on, validation.flag("lines", lines))
+
+
+@factory
+def limited(upstream: AllocatorLike | None = None, budget: Size | None = None) -> Allocator:
+    """Return an allocator that raises :exc:`MemoryError` beyond a budget.
+
+    Parameters
+    ----------
+    upstream : AllocatorLike, optional
+        Where memory comes from. ``None`` (default) is ``pool()``.
+    budget : int or str
+        Bytes that arrays may hold at a time, more than 0. Text such as ``"4 GiB"`` is accepted.
+
+    Returns
+    -------
+    Allocator
+
+    Raises
+    ------
+    TypeError
+        If `budget` is missing or not a size.
+    ValueError
+        If `budget` is 0.
+
+    See Also
+    --------
+    last_failure : Why a request failed.
+
+    Notes
+    -----
+    Bytes are counted as requested; what a pool keeps idle is not counted. Budgets nest. The :exc:`MemoryError` of
+    firsttouch's constructors states what was requested and what is in use. Under :func:`use` and :func:`install`,
+    NumPy raises its own error, and :func:`last_failure` has the details.
+
+    Examples
+    --------
+    >>> ft.limited(ft.pool(), "4 GiB")
+    limited(pool(pages(huge='thp'), max_idle=None, decay=1.0), 4294967296)
+
+    """
+    if budget is None:
+        given = "pool()" if upstream is None or isinstance(upstream, (str, int)) else "an allocator"
+        raise TypeError(f'limited() needs a budget in bytes behind {given}, as in limited(pool(), "4 GiB")')
+    stands_on = pool() if upstream is None else checked(upstream, "limited()")
+    allowed = validation.size("budget", budget)
+    if allowed == 0:
+        raise ValueError("budget=0 would serve no array: give at least 1 byte")
+    return _firsttouch.limited(stands_on, allowed)
+
+
+@factory
+def guarded(
+    upstream: AllocatorLike | None = None, *, side: Literal["after", "before"] = "after", keep: Size = 0
+) -> Allocator:
+    """Return an allocator that places each array at an inaccessible page, so that an overrun stops the process.
+
+    Parameters
+    ----------
+    upstream : AllocatorLike, optional
+        Where memory comes from. The default is ``pages()``.
+    side : {"after", "before"}, optional
+        On which side of the array the inaccessible page lies.
+    keep : int or str, optional
+        Bytes of freed arrays that stay inaccessible, so that a use after free stops the process as well.
+
+    Returns
+    -------
+    Allocator
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not one of the above.
+
+    Notes
+    -----
+    Overruns are caught at once and at no cost per access, but every array takes two pages and two system calls more.
+
+    Examples
+    --------
+    >>> ft.guarded(keep="1 MiB").zeros(3)
+    array([0., 0., 0.])
+
+    """
+    stands_on = pages() if upstream is None else checked(upstream, "guarded()")
+    chosen = validation.one_of("side", side, ("after", "before"))
+    return _firsttouch.guarded(stands_on, chosen, validation.size("keep", keep))
+
+
+@factory
+def filled(
+    upstream: AllocatorLike | None = None, *, on_allocate: int | None = 0xFF, on_free: int | None = None
+) -> Allocator:
+    """Return an allocator that fills memory with a byte, which exposes reads of uninitialized or freed memory.
+
+    Parameters
+    ----------
+    upstream : AllocatorLike, optional
+        Where memory comes from. The default is ``pool()``.
+    on_allocate : int or None, optional
+        Byte written over new memory that need not be zero. ``None`` writes nothing. The default, 255, turns floats
+        into NaN.
+    on_free : int or None, optional
+        Byte written over memory that is freed. ``None`` (default) writes nothing.
+
+    Returns
+    -------
+    Allocator
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not one of the above.
+
+    Examples
+    --------
+    >>> ft.filled().empty(3)
+    array([nan, nan, nan])
+
+    """
+    stands_on = pool() if upstream is None else checked(upstream, "filled()")
+    patterns = validation.byte("on_allocate", on_allocate), validation.byte("on_free", on_free)
+    return _firsttouch.filled(stands_on, *patterns)
