@@ -27,7 +27,7 @@ class Ended:
 def plugin() -> list[str]:
     """The option by which pytest finds the plugin where the package lies in a source tree."""
     names = {entry.name for entry in importlib.metadata.entry_points(group="pytest11")}
-    return [] if "firsttouch" in names else ["-p", "firsttouch.pytest_plugin"]
+    return [] if "firsttouch" in names else ["-p", "_firsttouch_start.pytest_entry"]
 
 
 def pytest_run(folder: Path, *options: str, **more: str) -> Ended:

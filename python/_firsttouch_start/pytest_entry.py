@@ -1,0 +1,48 @@
+"""``pytest --firsttouch=guarded|filled|tracked``: run any test suite on memory that exposes misuse.
+
+pytest loads this module in every environment where the package is installed. It stands outside the package because that
+imports NumPy: without the option and the fixture ``firsttouch_measure`` nothing else is imported.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from firsttouch.pytest_plugin.within import within
+
+_HELP = (
+    "serve NumPy's arrays from an allocator of firsttouch. 'guarded': arrays end at an inaccessible page, and each "
+    "test runs in a process of its own: reading or writing out of bounds, or after the end of an array, fails by name. "
+    "'filled': new memory is filled with patterns, and tests whose results depend on it fail. 'tracked': tables of the "
+    "tests that held most and of arrays that outlived their test. Or any expression, like 'guarded(side=\"before\")'"
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option ``--firsttouch``."""
+    group = parser.getgroup("firsttouch", "memory behind NumPy's arrays (firsttouch)")
+    group.addoption("--firsttouch", metavar="ALLOCATOR", default=None, help=_HELP)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start the mode that the option names."""
+    text = config.getoption("firsttouch", None)
+    if text is not None:
+        from firsttouch.pytest_plugin.modes import begin
+
+        begin(config, text)
+
+
+@pytest.fixture
+def firsttouch_measure() -> type[within]:
+    """Measures what a block asks of memory, and fails the test where it is more than it may be.
+
+    ``with firsttouch_measure(peak="48 MiB", arrays=12) as m:`` takes limits for the figures of
+    :class:`firsttouch.profiling.Measured`, in bytes, as text or in numbers of arrays.
+    """
+    from firsttouch.pytest_plugin.within import within
+
+    return within
