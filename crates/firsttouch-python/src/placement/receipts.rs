@@ -1,8 +1,8 @@
 //! Receipts of arrays, and the process's sums.
 
-use crate::allocator::PyAllocator;
-use crate::memory_out::{Dict, Given};
-use crate::stacks::find;
+use crate::allocators::allocator::PyAllocator;
+use crate::allocators::downcast::find;
+use crate::python::values::{Dict, ToPython};
 use firsttouch::os;
 use firsttouch::pages::placement::{Page, Placement};
 use firsttouch::pages::receipt::{self, Receipt};
@@ -44,8 +44,8 @@ type Sum = (&'static str, Option<String>, u64, u64);
 
 /// The process's sums: wish, why it was not granted, blocks, bytes.
 #[pyfunction]
-fn receipt_sums() -> Given<Vec<Sum>> {
-    Given(receipt::sums().into_iter().map(|sum| (sum.step, sum.why_not, sum.blocks, sum.bytes)).collect())
+fn receipt_sums() -> ToPython<Vec<Sum>> {
+    ToPython(receipt::sums().into_iter().map(|sum| (sum.step, sum.why_not, sum.blocks, sum.bytes)).collect())
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,14 +1,15 @@
 //! What all buffers have in common: an allocator whose memory scopes share.
 
-use super::outcome;
-use super::own;
-use super::raw::raw;
-use super::shelf::Shelf;
-use super::who::Who;
-use crate::allocator::PyAllocator;
-use crate::guarded_by_gil::GuardedByGil;
-use crate::install::process_pool;
-use crate::memory_out::{Given, PyRuntimeError, PyTypeError, PyValueError};
+use crate::allocators::allocator::PyAllocator;
+use crate::allocators::process_pool::process_pool;
+use crate::custom::pending_errors::raise_scope_error;
+use crate::python::errors::{PyRuntimeError, PyTypeError, PyValueError};
+use crate::python::guarded_by_gil::GuardedByGil;
+use crate::python::values::ToPython;
+use crate::scratch::diagnostics;
+use crate::scratch::raw_memory::raw;
+use crate::scratch::scope::ScopeCache;
+use crate::scratch::thread_or_task::ThreadOrTask;
 use firsttouch::scratch::{Backing, Scope, Slot};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -19,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 #[derive(Default)]
 struct Turn {
     depth: usize,
-    who: Option<Who>,
+    who: Option<ThreadOrTask>,
 }
 
 /// A place in a buffer, to be rewound to.
@@ -31,8 +32,8 @@ pub struct Mark {
 
 #[pymethods]
 impl Mark {
-    fn __repr__(&self) -> Given<String> {
-        Given(format!("<mark {} of the buffer at {:#x}>", self.number, self.buffer))
+    fn __repr__(&self) -> ToPython<String> {
+        ToPython(format!("<mark {} of the buffer at {:#x}>", self.number, self.buffer))
     }
 }
 
@@ -48,7 +49,7 @@ pub struct PyBuffer {
     marks: GuardedByGil<Vec<(u64, Slot)>>,
     /// What calls from compiled code need; made by them.
     pub jit: PyOnceLock<Py<PyAny>>,
-    pub shelf: Shelf,
+    pub ended_scopes: ScopeCache,
     pub debug: bool,
 }
 
@@ -61,7 +62,7 @@ impl PyBuffer {
             turn: GuardedByGil::default(),
             marks: GuardedByGil::default(),
             jit: PyOnceLock::new(),
-            shelf: Shelf::default(),
+            ended_scopes: ScopeCache::default(),
             debug,
         })
     }
@@ -73,7 +74,7 @@ impl PyBuffer {
 
     /// One thread or task at a time has scopes on it; another gets an error that names both.
     pub fn take_turn(&self, py: Python<'_>) -> PyResult<()> {
-        let now = Who::now(py)?;
+        let now = ThreadOrTask::now(py)?;
         let other = {
             let mut turn = self.turn.borrow(py);
             match &turn.who {
@@ -109,20 +110,20 @@ impl PyBuffer {
 impl PyBuffer {
     /// Bytes of what lives in it.
     #[getter]
-    fn used(&self) -> Given<usize> {
-        Given(self.backing.used())
+    fn used(&self) -> ToPython<usize> {
+        ToPython(self.backing.used())
     }
 
     /// Bytes that it holds, in use or not.
     #[getter]
-    fn capacity(&self) -> Given<usize> {
-        Given(self.backing.capacity())
+    fn capacity(&self) -> ToPython<usize> {
+        ToPython(self.backing.capacity())
     }
 
     /// The most bytes that lived in it at once, since it was made or reset.
     #[getter]
-    fn peak(&self) -> Given<usize> {
-        Given(self.backing.peak())
+    fn peak(&self) -> ToPython<usize> {
+        ToPython(self.backing.peak())
     }
 
     /// Gives back all that no living array needs, and forgets the peak.
@@ -136,14 +137,14 @@ impl PyBuffer {
                 self.backing.expression()
             ))
         })?;
-        outcome::damage(py, self.backing.damage())
+        diagnostics::damage(py, self.backing.damage())
     }
 
     /// A place to rewind to. What the buffer's own constructors make from here on lies above it.
     fn mark(slf: &Bound<'_, Self>) -> PyResult<Mark> {
         let this = slf.get();
         let slot = this.backing.open(); // scratch memory of one's own runs code of its own
-        own::raised().inspect_err(|_| {
+        raise_scope_error().inspect_err(|_| {
             this.backing.close(slot);
         })?;
         let number = LAST.fetch_add(1, Relaxed) + 1;
@@ -178,7 +179,7 @@ impl PyBuffer {
             marks.split_off(at)
         };
         let ended: Vec<_> = ended.into_iter().rev().map(|(_, slot)| this.backing.close(slot)).collect();
-        ended.iter().try_for_each(|closed| outcome::damage(slf.py(), closed.damage))
+        ended.iter().try_for_each(|closed| diagnostics::damage(slf.py(), closed.damage))
     }
 
     /// `nbytes` of raw memory at a multiple of `alignment`, as a writable memoryview of bytes, which keeps them.
@@ -192,7 +193,7 @@ impl PyBuffer {
         raw(slf.as_super(), nbytes, alignment)
     }
 
-    fn __repr__(&self) -> Given<String> {
-        Given(self.backing.expression())
+    fn __repr__(&self) -> ToPython<String> {
+        ToPython(self.backing.expression())
     }
 }

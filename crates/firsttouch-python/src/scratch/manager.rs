@@ -1,15 +1,16 @@
 //! `scratch`: a context manager, and a decorator, whose locals are gone before the scope ends.
 
-use super::buffer::PyBuffer;
-use super::entering::{Entered, enter};
-use super::home::Home;
-use super::outcome;
-use super::result::{self, Choice};
-use super::scope::PyScope;
-use crate::callbacks::{self, given};
-use crate::guarded_by_gil::GuardedByGil;
-use crate::memory_out::{Given, Name, PyTypeError, PyValueError};
-use crate::numpy_api::NumPy;
+use crate::numpy::c_api::NumPy;
+use crate::python::callbacks::callback;
+use crate::python::errors::{PyTypeError, PyValueError};
+use crate::python::guarded_by_gil::GuardedByGil;
+use crate::python::values::{Name, ToPython};
+use crate::scratch::buffer::PyBuffer;
+use crate::scratch::default_buffers::OwnBuffers;
+use crate::scratch::diagnostics;
+use crate::scratch::entered_scope::{Entered, enter};
+use crate::scratch::result::{self, Choice};
+use crate::scratch::scope::PyScope;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -38,7 +39,7 @@ impl Scratch {
     fn enter(&self, py: Python<'_>) -> PyResult<Entered> {
         match &self.buffer {
             Some(buffer) => enter(buffer.bind(py), true),
-            None => enter(&Home::here(py)?.get().buffer(py, self.debug)?, false),
+            None => enter(&OwnBuffers::here(py)?.get().buffer(py, self.debug)?, false),
         }
     }
 
@@ -64,7 +65,7 @@ impl Scratch {
             entered: GuardedByGil::default(),
         };
         let made = Py::new(py, made)?;
-        given(py, "dress")?.call1((&made, function))?;
+        callback(py, "dress")?.call1((&made, function))?;
         Ok(made)
     }
 }
@@ -100,7 +101,7 @@ impl Scratch {
         let buffer = match given.cast::<PyBuffer>() {
             Ok(buffer) => buffer.clone(),
             Err(_) => {
-                let found = callbacks::given(py, "buffer_or_function")?.call1((given,))?;
+                let found = callback(py, "buffer_or_function")?.call1((given,))?;
                 match found.cast_into::<PyBuffer>() {
                     Ok(buffer) => buffer,
                     Err(_) => return made.decorated(given),
@@ -140,9 +141,9 @@ impl Scratch {
         let closed = entered.close(py);
         stepped?;
         if !error.is_none() {
-            outcome::explain(error)?;
+            diagnostics::explain(error)?;
         }
-        outcome::damage(py, closed.damage)?;
+        diagnostics::damage(py, closed.damage)?;
         Ok(false)
     }
 
@@ -158,7 +159,7 @@ impl Scratch {
                 return Err(PyTypeError::new_err("scratch(...) decorates one function, or opens a `with` block"));
             }
             let function = args.get_item(0)?;
-            given(py, "function")?.call1((&function,))?;
+            callback(py, "function")?.call1((&function,))?;
             return Ok(self.decorated(&function)?.into_bound(py).into_any());
         };
         let entered = self.enter(py)?;
@@ -190,8 +191,8 @@ impl Scratch {
         }
     }
 
-    fn __repr__(&self, py: Python<'_>) -> PyResult<Given<String>> {
-        Ok(Given(match (&self.function, &self.buffer) {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<ToPython<String>> {
+        Ok(ToPython(match (&self.function, &self.buffer) {
             (Some(function), _) => format!("<scratch {}>", function.bind(py).repr()?),
             (None, Some(buffer)) => format!("scratch({})", buffer.bind(py).repr()?),
             (None, None) => "scratch()".into(),

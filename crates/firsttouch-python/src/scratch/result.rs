@@ -1,11 +1,13 @@
 //! What a decorated function returns, and what it leaves behind.
 
-use super::entering::Entered;
-use super::outcome;
-use super::own;
-use crate::callbacks::given;
-use crate::memory_out::{Name, PyValueError};
-use crate::numpy_api::{NumPy, OWNDATA, WRITEABLE};
+use crate::custom::pending_errors::raise_scope_error;
+use crate::numpy::abi::{OWNDATA, WRITEABLE};
+use crate::numpy::c_api::NumPy;
+use crate::python::callbacks::callback;
+use crate::python::errors::PyValueError;
+use crate::python::values::Name;
+use crate::scratch::diagnostics;
+use crate::scratch::entered_scope::Entered;
 use firsttouch::scratch::{Backing, Hold, Scope, Slot};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -151,7 +153,7 @@ fn copied<'py>(
         }
     }
     let kwargs = kwargs.map_or_else(|| PyDict::new(py), Clone::clone);
-    given(py, "copied")?.call1((returned, args, kwargs, Py::new(py, owned)?))
+    callback(py, "copied")?.call1((returned, args, kwargs, Py::new(py, owned)?))
 }
 
 /// Where the blocks that a call leaves behind are to be found, if anyone wants to know.
@@ -167,7 +169,7 @@ impl Left {
     }
 
     fn listed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        outcome::listed(py, &self.backing.survivors(self.slot))
+        diagnostics::listed(py, &self.backing.survivors(self.slot))
     }
 }
 
@@ -194,8 +196,8 @@ pub fn settled<'py>(
     let value = match returned {
         Err(error) => {
             let raised = error.value(py).clone().into_any();
-            outcome::explain(&raised)?;
-            if let Err(other) = own::raised() {
+            diagnostics::explain(&raised)?;
+            if let Err(other) = raise_scope_error() {
                 raised.call_method1(Name("add_note"), (format!("and its scope could not end: {other}"),))?;
             }
             if let Some(left) = left.filter(|_| closed.survivors > 0) {
@@ -203,17 +205,17 @@ pub fn settled<'py>(
                 if let Some(traceback) = error.traceback(py) {
                     raised.setattr(Name("__traceback__"), traceback)?; // before Python 3.12 it is not there yet
                 }
-                given(py, "note")?.call1((&raised, survivors))?;
+                callback(py, "note")?.call1((&raised, survivors))?;
             }
             return Err(error);
         }
         Ok(value) => value,
     };
-    outcome::damage(py, closed.damage)?;
+    diagnostics::damage(py, closed.damage)?;
     if let Some(left) = left.filter(|_| closed.survivors > 0) {
         let word = if choice.escape == Escape::Warn { "warn" } else { "raise" };
         py.import(Name("gc"))?.call_method0(Name("collect"))?;
-        given(py, "report")?.call1((function, left.listed(py)?, word, left.backing.expression(), &value))?;
+        callback(py, "report")?.call1((function, left.listed(py)?, word, left.backing.expression(), &value))?;
     }
     Ok(value)
 }

@@ -1,11 +1,13 @@
-//! A scope as Python knows it: an allocator for the time of its `with` block.
+//! Scopes as Python knows them, and those that ended and that nobody knows any more, kept in their buffer: opening one
+//! again costs a third of a new one.
 
-use super::buffer::PyBuffer;
-use super::raw::raw;
-use crate::allocator::PyAllocator;
-use crate::capsules;
-use crate::guarded_by_gil::GuardedByGil;
-use crate::memory_out::PyRuntimeError;
+use crate::allocators::allocator::PyAllocator;
+use crate::allocators::process_pool::process_pool;
+use crate::handlers::capsules;
+use crate::numpy::c_api::NumPy;
+use crate::python::errors::PyRuntimeError;
+use crate::python::guarded_by_gil::GuardedByGil;
+use crate::scratch::raw_memory::raw;
 use firsttouch::scratch::Scope;
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use std::sync::Arc;
 #[pyclass(name = "Scope", module = "firsttouch", extends = PyAllocator, frozen, weakref)]
 pub struct PyScope {
     scope: Arc<Scope>,
-    buffer: GuardedByGil<Option<Py<PyBuffer>>>,
+    buffer: GuardedByGil<Option<Py<PyAllocator>>>,
 }
 
 impl PyScope {
@@ -24,7 +26,7 @@ impl PyScope {
     }
 
     /// From now on its memory is this buffer's.
-    pub fn belong_to(&self, py: Python<'_>, buffer: Py<PyBuffer>) {
+    pub fn belong_to(&self, py: Python<'_>, buffer: Py<PyAllocator>) {
         let old = self.buffer.borrow(py).replace(buffer);
         drop(old);
     }
@@ -37,7 +39,7 @@ impl PyScope {
     }
 
     /// How often it refers to its scope.
-    pub fn own_count(this: &Bound<'_, Self>) -> usize {
+    pub fn reference_count(this: &Bound<'_, Self>) -> usize {
         // As a scope, as an allocator, and by the handler of its constructors.
         2 + usize::from(this.as_super().get().direct().get(this.py()).is_some())
     }
@@ -57,7 +59,7 @@ impl PyScope {
 impl PyScope {
     /// The buffer that it takes memory from.
     #[getter]
-    fn buffer(&self, py: Python<'_>) -> PyResult<Py<PyBuffer>> {
+    fn buffer(&self, py: Python<'_>) -> PyResult<Py<PyAllocator>> {
         let buffer = self.buffer.borrow(py).as_ref().map(|buffer| buffer.clone_ref(py));
         buffer.ok_or_else(|| PyRuntimeError::new_err("this scope was never entered"))
     }
@@ -84,5 +86,103 @@ impl PyScope {
     fn __repr__(&self) -> String {
         let state = if self.scope.is_open() { "open" } else { "ended" };
         format!("<{state} scope on {}>", self.scope.backing().expression())
+    }
+}
+
+/// So many are kept: nesting is seldom deeper.
+const MAX_KEPT: usize = 8;
+
+/// What a scope is for NumPy and for Python.
+pub struct ScopeParts {
+    pub scope: Arc<Scope>,
+    /// Its handler's capsule, as NumPy's contexts know it.
+    pub capsule: Py<PyAny>,
+    /// The capsule of what served before it.
+    pub before: Py<PyAny>,
+    /// What a `with` statement handed out, if it was one.
+    pub object: Option<Py<PyScope>>,
+}
+
+/// Ended scopes of one buffer.
+#[derive(Default)]
+pub struct ScopeCache(GuardedByGil<Vec<ScopeParts>>);
+
+impl ScopeParts {
+    /// Whether an array, a context or a variable still refers to it, or to a scope in the cache that was inside it.
+    fn is_known(&self, py: Python<'_>, kept: &[Self]) -> bool {
+        let inside = || kept.iter().filter(|other| other.before.is(&self.capsule));
+        // Those know it by themselves, by their handlers, and by their scopes.
+        let by_handlers = inside().filter(|other| other.handlers_before(py).is_some_and(|it| it.is(&self.capsule)));
+        let by_scopes = inside().filter(|other| other.scope.outer().is_some_and(|it| Arc::ptr_eq(&it, &self.scope)));
+        let capsule = self.capsule.bind(py);
+        let known = capsules::references(capsule) > 1 + (inside().count() + by_handlers.count()) as isize
+            || capsules::direct_is_known(capsule)
+            || self.object.as_ref().is_some_and(|object| PyScope::is_known(object.bind(py)))
+            || Arc::strong_count(&self.scope) > self.reference_count(py) + by_scopes.count();
+        known || inside().any(|other| other.is_known(py, kept))
+    }
+
+    /// What its handler says served before it: less than it was made with, once a scope around it ended first.
+    fn handlers_before(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        let handler = capsules::handler(self.capsule.bind(py)).ok().flatten()?;
+        handler.scope().map(|(_, before)| before.borrow(py).clone_ref(py))
+    }
+
+    /// How often the parts themselves refer to the scope.
+    fn reference_count(&self, py: Python<'_>) -> usize {
+        let object = self.object.as_ref().map_or(0, |object| PyScope::reference_count(object.bind(py)));
+        // Itself, the handler, and the allocator in its charge.
+        3 + usize::from(capsules::has_direct(self.capsule.bind(py))) + object
+    }
+
+    /// Whether nothing but this buffer, NumPy and the process's pool is around it: all else has to be let go of.
+    fn is_among_its_own(&self, py: Python<'_>) -> PyResult<bool> {
+        let numpy = NumPy::get(py)?;
+        let mut at = self.before.bind(py).clone();
+        for _ in 0..MAX_KEPT {
+            if at.is(numpy.default_capsule(py)) {
+                return Ok(true);
+            }
+            let Some(handler) = capsules::handler(&at)? else { return Ok(false) };
+            let Some((scope, before)) = handler.scope() else {
+                return Ok(Arc::ptr_eq(handler.allocator(), process_pool()));
+            };
+            if !scope.serves() || !Arc::ptr_eq(scope.backing(), self.scope.backing()) {
+                return Ok(false);
+            }
+            let before = before.borrow(py).clone_ref(py);
+            at = before.into_bound(py);
+        }
+        Ok(false)
+    }
+}
+
+impl ScopeCache {
+    /// A scope of this thread in front of the same capsule, if there is one.
+    pub fn take(&self, before: &Bound<'_, PyAny>) -> Option<ScopeParts> {
+        let py = before.py();
+        let mut kept = self.0.borrow(py);
+        let at = (0..kept.len()).rev().find(|&at| {
+            let parts = &kept[at];
+            let here = parts.before.is(before) && parts.scope.owner().is_some_and(|owner| owner.is_current());
+            here && !parts.is_known(py, &kept)
+        })?;
+        Some(kept.remove(at))
+    }
+
+    /// Keeps an ended scope. The oldest goes where there are too many.
+    pub fn put(&self, py: Python<'_>, mut parts: ScopeParts) {
+        if parts.object.as_ref().is_some_and(|object| !PyScope::forget(object.bind(py))) {
+            parts.object = None; // somebody has it, and may keep it
+        }
+        if !parts.is_among_its_own(py).unwrap_or(false) {
+            return;
+        }
+        let oldest = {
+            let mut kept = self.0.borrow(py);
+            kept.push(parts);
+            if kept.len() > MAX_KEPT { Some(kept.remove(0)) } else { None }
+        };
+        drop(oldest); // what it kept may run code of its own
     }
 }

@@ -1,0 +1,14 @@
+//! Allocators written in Python.
+
+pub mod allocator;
+pub mod calls;
+pub mod pending_errors;
+pub mod returned_blocks;
+
+use pyo3::prelude::*;
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    allocator::register(module)?;
+    pending_errors::register(module)?;
+    returned_blocks::register(module)
+}
