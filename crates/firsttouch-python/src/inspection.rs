@@ -1,4 +1,4 @@
-//! What stands behind an array, for Python to dress.
+//! The pages behind an array, for Python to render.
 
 use crate::numpy::c_api::NumPy;
 use crate::python::errors::{PyTypeError, PyValueError, out_of_memory};
@@ -53,28 +53,28 @@ fn inspect<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Bound<'p
 }
 
 /// Everything about each page.
-struct Each {
+struct PerPage {
     states: Vec<u8>,
     sources: Vec<u8>,
     /// Two bytes each; -1 where the page is not real or its node not known.
     nodes: Vec<u8>,
 }
 
-fn each(found: &Residency, with_nodes: bool) -> Result<Each, TryReserveError> {
+fn per_page(found: &Residency, with_nodes: bool) -> Result<PerPage, TryReserveError> {
     let count = |range: &Range<usize>| range.len() / page_size();
-    let mut each = Each { states: Vec::new(), sources: Vec::new(), nodes: Vec::new() };
+    let mut per_page = PerPage { states: Vec::new(), sources: Vec::new(), nodes: Vec::new() };
     let total: usize = found.runs.iter().map(|run| count(&run.range)).sum();
-    each.states.try_reserve_exact(total)?;
-    each.sources.try_reserve_exact(total)?;
+    per_page.states.try_reserve_exact(total)?;
+    per_page.sources.try_reserve_exact(total)?;
     for run in found.runs.iter() {
-        each.states.resize(each.states.len() + count(&run.range), run.state as u8);
-        each.sources.resize(each.sources.len() + count(&run.range), run.source as u8);
+        per_page.states.resize(per_page.states.len() + count(&run.range), run.state as u8);
+        per_page.sources.resize(per_page.sources.len() + count(&run.range), run.source as u8);
     }
     if !with_nodes {
-        return Ok(each);
+        return Ok(per_page);
     }
-    each.nodes.try_reserve_exact(2 * total)?;
-    each.nodes.resize(2 * each.states.len(), u8::MAX);
+    per_page.nodes.try_reserve_exact(2 * total)?;
+    per_page.nodes.resize(2 * per_page.states.len(), u8::MAX);
     let mut runs = found.runs.iter();
     let (mut run, mut before) = (runs.next(), 0);
     // Where the kernel tells none, none is known.
@@ -85,18 +85,18 @@ fn each(found: &Residency, with_nodes: bool) -> Result<Each, TryReserveError> {
         }
         let Some((at, node)) = run.zip(i16::try_from(node).ok().filter(|&node| node >= 0)) else { return };
         let first = before + (pages.start - at.range.start) / page_size();
-        for bytes in each.nodes[2 * first..2 * (first + count(&pages))].chunks_exact_mut(2) {
+        for bytes in per_page.nodes[2 * first..2 * (first + count(&pages))].chunks_exact_mut(2) {
             bytes.copy_from_slice(&node.to_ne_bytes());
         }
     });
-    Ok(each)
+    Ok(per_page)
 }
 
 /// States and sources (a byte for each page), nodes (two), and the ranges of addresses the pages lie in (two words each).
 type Pages<'py> =
     (Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, usize);
 
-/// Each of an array's pages, and the bytes of a page; the nodes only if asked for.
+/// PerPage of an array's pages, and the bytes of a page; the nodes only if asked for.
 #[pyfunction]
 fn pagemap<'py>(
     py: Python<'py>,
@@ -105,7 +105,7 @@ fn pagemap<'py>(
     function: &str,
 ) -> PyResult<ToPython<Pages<'py>>> {
     let (_, ranges) = pages_of(array, function)?;
-    let found = py.detach(|| each(&complete(query(&ranges))?, nodes).ok());
+    let found = py.detach(|| per_page(&complete(query(&ranges))?, nodes).ok());
     let found = found.ok_or_else(|| out_of_memory(py))?;
     let words: Vec<u8> =
         ranges.iter().flat_map(|range| [range.start, range.end]).flat_map(usize::to_ne_bytes).collect();

@@ -44,7 +44,7 @@ fn register_callbacks(py: Python<'_>, functions: Option<&Bound<'_, PyDict>>) -> 
     scratch::look_up(py)?;
     // An unsupported NumPy is an error of whoever needs it.
     if NumPy::get(py).is_ok() {
-        dtypes::known(py, None)?;
+        dtypes::plain_dtype(py, None)?;
     }
     Ok(())
 }

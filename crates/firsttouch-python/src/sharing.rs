@@ -1,8 +1,8 @@
-//! Memory that several processes map, for Python to dress.
+//! Memory that several processes map, for Python to render.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::allocators::downcast::find;
-use crate::placement::receipts::receipt_dict;
+use crate::allocators::queries::find;
+use crate::placement::placed_pages::receipt_dict;
 use crate::python::errors::{PyMemoryError, PyOSError, PyValueError};
 use crate::python::global_allocator::ensure_memory;
 use crate::python::values::{Dict, ToPython};
@@ -19,9 +19,9 @@ use std::time::Duration;
 struct SharedMapping(Shared);
 
 /// Name, process, file, bytes, page, and the ticket: name of its table, the file of that, its own number.
-type Words = (String, u32, i32, usize, usize, (String, i32, u64));
+type HandleFields = (String, u32, i32, usize, usize, (String, i32, u64));
 
-fn handle((token, process, file, size, page, (table, tables, number)): Words) -> Handle {
+fn handle((token, process, file, size, page, (table, tables, number)): HandleFields) -> Handle {
     Handle { token, process, file, size, page, ticket: Ticket { table, file: tables, number } }
 }
 
@@ -45,7 +45,7 @@ impl SharedMapping {
     /// What another process shares; nothing, and why not: `ended`, `dropped` and other words for that,
     /// `not permitted`, `invalid`, or the kernel's error.
     #[staticmethod]
-    fn open(py: Python<'_>, words: Words, write: bool) -> PyResult<ToPython<Opened>> {
+    fn open(py: Python<'_>, words: HandleFields, write: bool) -> PyResult<ToPython<Opened>> {
         ensure_memory(py)?;
         Ok(ToPython(match Shared::open(&handle(words), write) {
             Ok(shared) => (Some(Py::new(py, Self(shared))?), "", 0),
@@ -58,7 +58,7 @@ impl SharedMapping {
     }
 
     /// By what another process opens it.
-    fn handle(&self) -> PyResult<ToPython<Words>> {
+    fn handle(&self) -> PyResult<ToPython<HandleFields>> {
         let made = self.0.handle();
         let Handle { token, process, file, size, page, ticket } =
             made.map_err(|error| PyOSError::new_err((error.0, format!("no handle can be made: {}", words(error.0)))))?;
@@ -136,7 +136,7 @@ fn refused(nbytes: usize, asked: &Placement, error: NotMade) -> PyErr {
 
 /// Says to the sender of a handle that it arrived, where its memory was mapped here already.
 #[pyfunction]
-fn shared_arrived(words: Words) {
+fn shared_arrived(words: HandleFields) {
     let handle = handle(words);
     handle.ticket.give_back(handle.process);
 }

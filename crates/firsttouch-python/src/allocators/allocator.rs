@@ -1,6 +1,6 @@
 //! Allocators as Python objects.
 
-use crate::allocators::downcast::{downcast, find};
+use crate::allocators::queries::{downcast, find};
 use crate::python::errors::{PyRuntimeError, PyTypeError};
 use firsttouch::allocator::Allocator;
 use firsttouch::numa::policy::Policy;
@@ -18,7 +18,7 @@ enum Maker {
     Foreign(String),
 }
 
-/// Something that brings memory in for arrays. Its `repr` is the expression that makes it.
+/// An allocator of arrays' memory. Its `repr` is the expression that makes it.
 #[pyclass(name = "Allocator", module = "firsttouch", subclass, frozen, weakref)]
 pub struct PyAllocator {
     maker: Maker,
@@ -91,8 +91,8 @@ impl PyAllocator {
             Some(scope) if !scope.serves() => Err(PyRuntimeError::new_err(if scope.is_open() {
                 "this scope belongs to another thread or process: open one there, with firsttouch.scratch()"
             } else {
-                "this scope has ended: its arrays live on, but new ones need an open one, as `with firsttouch.scratch() \
-                 as s:` gives"
+                "this scope has ended: its arrays stay valid, but new ones need an open scope, as `with \
+                 firsttouch.scratch() as s:` gives"
             })),
             _ => Ok(()),
         }

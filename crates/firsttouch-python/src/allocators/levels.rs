@@ -1,7 +1,7 @@
-//! What the adaptors of a stack know: the tally of `tracked`, the overruns that `guarded` found, each level by itself.
+//! The levels of a stack of adaptors: the tally of `tracked`, the overruns that `guarded` found, each upstream.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::allocators::downcast::{downcast, find};
+use crate::allocators::queries::{downcast, find};
 use crate::python::call_sites;
 use crate::python::errors::{PyTypeError, out_of_memory};
 use crate::python::values::{Dict, ToPython};
@@ -33,11 +33,11 @@ fn tally<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, P
 }
 
 /// Address, bytes, file and line.
-type Place = (usize, usize, Option<String>, i32);
+type LiveBlock = (usize, usize, Option<String>, i32);
 
-/// Living blocks of the outermost `tracked`: address, bytes, and file and line where they are noted.
+/// Live blocks of the outermost `tracked`: address, bytes, and file and line where they are noted.
 #[pyfunction]
-fn living(py: Python<'_>, allocator: &PyAllocator) -> PyResult<ToPython<Vec<Place>>> {
+fn living(py: Python<'_>, allocator: &PyAllocator) -> PyResult<ToPython<Vec<LiveBlock>>> {
     let living = found::<Tracked>(allocator, "tracked")?.living().map_err(|_| out_of_memory(py))?;
     let each = living.into_iter().map(|block| {
         let place = call_sites::place(py, block.site)?;

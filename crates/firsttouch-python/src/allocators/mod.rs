@@ -1,14 +1,12 @@
 //! Allocators as Python objects: what wraps them, the factories that make them, and what they tell of themselves.
 
-pub mod adaptors;
 pub mod allocator;
-pub mod downcast;
 pub mod expressions;
 pub mod external;
 pub mod factories;
 pub mod levels;
-pub mod ownership;
 pub mod process_pool;
+pub mod queries;
 
 use pyo3::prelude::*;
 
@@ -16,7 +14,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<allocator::PyAllocator>()?;
     process_pool::register(module)?;
     factories::register(module)?;
-    adaptors::register(module)?;
     external::register(module)?;
     levels::register(module)?;
     expressions::register(module)

@@ -5,8 +5,7 @@
 #![allow(unsafe_code)] // Safety: the object's promise about its addresses is checked as far as it can be.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::custom::calls::{CallDepth, as_address};
-use crate::custom::pending_errors::{interrupt, keep_error};
+use crate::custom::calls::{CallDepth, as_address, interrupt, keep_error};
 use crate::custom::returned_blocks::{PythonAllocator, ReturnedBlock, deliver, give_back};
 use crate::python::errors::{PyMemoryError, PyTypeError, PyValueError};
 use crate::python::global_allocator::ensure_memory;
@@ -54,14 +53,14 @@ impl CustomAllocator {
 
     fn refused(&self, py: Python<'_>, request: Request, error: PyErr) -> AllocError {
         let failed = AllocError::new(request.size(), Limit::Upstream);
-        failure::explain(failed, format!("{} bytes could not be had: {}: {error}", request.size(), self.object.name));
+        failure::explain(failed, format!("cannot allocate {} bytes: {}: {error}", request.size(), self.object.name));
         interrupt(py, &error);
         keep_error(error.clone_ref(py));
         failed
     }
 }
 
-// SAFETY: the ledger knows the blocks; that the object's memory is good is the promise of whoever wrote it.
+// SAFETY: the ledger knows the blocks; that the object's memory is valid until it is freed is the promise of its author.
 unsafe impl Allocator for CustomAllocator {
     fn describe(&self) -> Description {
         Description::opaque(self.expression.clone())
@@ -103,7 +102,7 @@ unsafe impl Allocator for CustomAllocator {
     }
 }
 
-/// Whether Python code is at the bottom of a stack: then its blocks can't be given back without the GIL.
+/// Whether an allocator written in Python is at the bottom of a stack: its blocks cannot be freed without the GIL.
 pub fn stands_on_python(allocator: &Arc<dyn Allocator>) -> bool {
     let any: &dyn Any = allocator.as_ref();
     any.is::<CustomAllocator>() || allocator.upstream().is_some_and(stands_on_python)
@@ -116,7 +115,7 @@ fn own(candidate: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
     for method in ["allocate", "deallocate"] {
         if !candidate.getattr_opt(method)?.is_some_and(|found| found.is_callable()) {
             return Err(PyTypeError::new_err(format!(
-                "{} has no method {method}(): an allocator of one's own has allocate(nbytes, alignment, zeroed) -> \
+                "{} has no method {method}(): a custom allocator implements allocate(nbytes, alignment, zeroed) -> \
                  address and deallocate(address, nbytes)",
                 candidate.get_type().name()?
             )));

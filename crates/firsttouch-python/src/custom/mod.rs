@@ -2,13 +2,12 @@
 
 pub mod allocator;
 pub mod calls;
-pub mod pending_errors;
 pub mod returned_blocks;
 
 use pyo3::prelude::*;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     allocator::register(module)?;
-    pending_errors::register(module)?;
+    calls::register(module)?;
     returned_blocks::register(module)
 }

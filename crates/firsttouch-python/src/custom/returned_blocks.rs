@@ -58,7 +58,7 @@ pub fn give_back(returned: ReturnedBlock) {
     {
         let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.try_reserve(1).is_err() {
-            return; // a free can't fail: where there is no memory to note the block, it is lost
+            return; // freeing cannot fail: without memory to queue the block, it leaks
         }
         waiting.push(returned);
     }

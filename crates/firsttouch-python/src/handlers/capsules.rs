@@ -1,16 +1,17 @@
-//! Capsules through which NumPy knows a handler: a context's, and the direct one of our constructors.
+//! Capsules through which NumPy knows a handler: a context's, a scope's, and the direct one of our constructors.
 
 #![allow(unsafe_code)] // Safety: capsules own their handlers and are kept by the arrays made through them.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::allocators::ownership;
 use crate::allocators::process_pool::small_limit;
+use crate::allocators::queries;
 use crate::handlers::c_library;
 use crate::handlers::entry_points::{from_raw, new_handler, new_scope_handler};
-use crate::handlers::front::take_back;
+use crate::handlers::front::ensure_front;
 use crate::handlers::handler::{Charge, Handler, Kind};
 use crate::handlers::numpy_default::{behind, next};
 use crate::numpy::abi::{CAPSULE, handler_in};
+use crate::numpy::c_api::NumPy;
 use crate::python::errors::PyTypeError;
 use crate::python::global_allocator::ensure_memory;
 use firsttouch::allocator::Allocator;
@@ -34,7 +35,7 @@ unsafe extern "C" fn drop_handler(capsule: *mut ffi::PyObject) {
 }
 
 fn around(py: Python<'_>, handler: Box<Handler>) -> PyResult<Bound<'_, PyAny>> {
-    take_back(py);
+    ensure_front(py);
     let handler = Box::into_raw(handler);
     // SAFETY: the handler's first field is what NumPy expects; the destructor frees the box.
     unsafe {
@@ -49,7 +50,7 @@ fn around(py: Python<'_>, handler: Box<Handler>) -> PyResult<Bound<'_, PyAny>> {
 /// NumPy's own handler as it was before anything was installed; nobody else's can be had again.
 fn numpys<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
     if allocator.is_foreign() {
-        return Err(PyTypeError::new_err(format!("{} can't be used from here", allocator.expression())));
+        return Err(PyTypeError::new_err(format!("{} cannot be used from here", allocator.expression())));
     }
     // SAFETY: NumPy's own handler lives for ever, so this capsule needs no destructor.
     unsafe {
@@ -73,7 +74,7 @@ pub fn context<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<
 fn new_direct(py: Python<'_>, native: &Arc<dyn Allocator>) -> PyResult<Py<PyAny>> {
     ensure_memory(py)?;
     // Adaptors count, bound or guard what they are asked for: they see small arrays, too.
-    let small = if ownership::keeps_list(native.as_ref()) { 0 } else { small(native.as_ref()) };
+    let small = if queries::keeps_list(native.as_ref()) { 0 } else { small(native.as_ref()) };
     let handler = new_handler(Kind::Direct, native.clone(), small, c_library::FUNCTIONS);
     Ok(around(py, handler)?.unbind())
 }
@@ -124,4 +125,24 @@ pub fn direct_is_known(capsule: &Bound<'_, PyAny>) -> bool {
 pub fn handler<'a>(capsule: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a Handler>> {
     // SAFETY: the capsule lives as long as the reference and keeps its handler.
     Ok(unsafe { from_raw(handler_in(capsule)?) })
+}
+
+/// The nearest handler from `capsule` outwards that is no scope's that ended.
+pub fn nearest_open<'py>(capsule: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = capsule.py();
+    let mut at = capsule;
+    if at.is(NumPy::get(py)?.default_capsule(py)) {
+        return Ok(at);
+    }
+    while let Some(before) = ended(&at)? {
+        at = before.into_bound(py);
+    }
+    Ok(at)
+}
+
+/// What served before the scope of this capsule, if it is an ended scope's.
+fn ended(capsule: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+    let handler = handler(capsule)?;
+    let scope = handler.and_then(|handler| handler.scope()).filter(|(scope, _)| !scope.serves());
+    Ok(scope.map(|(_, before)| before.borrow(capsule.py()).clone_ref(capsule.py())))
 }

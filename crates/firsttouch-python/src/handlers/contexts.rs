@@ -3,12 +3,11 @@
 #![allow(unsafe_code)] // Safety: reads the fields of living arrays.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::handlers::capsules;
+use crate::handlers::capsules::{self, nearest_open};
 use crate::handlers::front::installed;
 use crate::handlers::handler::Kind;
 use crate::handlers::numpy_default::behind;
-use crate::handlers::process_allocator::plain;
-use crate::handlers::scope_chain::nearest_open;
+use crate::handlers::process_allocator::process_allocator;
 use crate::numpy::abi::{OWNDATA, RawHandler, handler_in};
 use crate::numpy::c_api::NumPy;
 use crate::python::errors::PyTypeError;
@@ -104,7 +103,7 @@ fn of_array(py: Python<'_>, numpy: &NumPy, array: &Bound<'_, PyAny>) -> PyResult
 unsafe fn made_by(address: NonNull<u8>) -> Option<PyAllocator> {
     let made = match owners::find(address) {
         Owner::Keeper(Keeper::Allocator(owner)) => owner,
-        Owner::Keeper(Keeper::Backing(owner)) => Scope::outside(owner, plain()),
+        Owner::Keeper(Keeper::Backing(owner)) => Scope::outside(owner, process_allocator()),
         // SAFETY: the caller's promise.
         Owner::Segment(_) => unsafe { address_map::shared_owner(address.as_ptr() as usize) }?,
         Owner::Gone | Owner::Nobody => return None,

@@ -17,7 +17,7 @@ static FRONT: OnceLock<&'static Handler> = OnceLock::new();
 /// Lets `allocator` serve the process; requests below `small` bytes stay with NumPy.
 pub fn serve(py: Python<'_>, allocator: Arc<dyn Allocator>, small: usize) -> PyResult<()> {
     behind(py)?;
-    let (_, functions) = behind_now(py)?; // somebody may have come since the first look
+    let (_, functions) = behind_now(py)?; // another library may have replaced it since
     if let Some(front) = FRONT.get() {
         front.replace(allocator, small);
         return Ok(());
@@ -34,7 +34,7 @@ pub fn stop_serving() {
 
 /// Stands before NumPy's handler, as blocks of ours may come back through it: an array may get another's data. Until
 /// somebody installs an allocator all requests go on to NumPy. Where another library stands there, nothing changes.
-pub fn take_back(py: Python<'_>) {
+pub fn ensure_front(py: Python<'_>) {
     if FRONT.get().is_none() {
         let _ = stand(py);
     }
@@ -66,9 +66,9 @@ fn put_front(
     Ok(front)
 }
 
-/// Lets the profile be told of every block that the process's arrays get, or of none. Where nothing was ever installed,
+/// Reports every block of the process's arrays to the profile, or none. Where nothing was ever installed,
 /// the front that does it leaves all requests to NumPy.
-pub fn watch(py: Python<'_>, on: bool) -> PyResult<()> {
+pub fn set_watched(py: Python<'_>, on: bool) -> PyResult<()> {
     if !on && FRONT.get().is_none() {
         return Ok(());
     }

@@ -3,8 +3,8 @@
 #![allow(unsafe_code)] // Safety: a handler outlives all calls of its functions; what changes meanwhile is atomic.
 
 use crate::allocators::allocator::has_slabs;
-use crate::allocators::ownership;
-use crate::handlers::names::{NAME, NUMPY_NAME, names};
+use crate::allocators::queries;
+use crate::handlers::numpy_default::{NAME, NUMPY_NAME, names};
 use crate::numpy::abi::{Functions, RawAllocator, RawHandler};
 use crate::python::guarded_by_gil::GuardedByGil;
 use firsttouch::allocator::Allocator;
@@ -76,8 +76,8 @@ impl Handler {
         scope: Option<Arc<Scope>>,
         before: Option<GuardedByGil<Py<PyAny>>>,
     ) -> Box<Self> {
-        ownership::enter(&allocator);
-        let has_rest = small == 0 && kind != Kind::Scope && kind != Kind::Front && !ownership::can_tell(&*allocator);
+        queries::register_owner(&allocator);
+        let has_rest = small == 0 && kind != Kind::Scope && kind != Kind::Front && !queries::can_tell(&*allocator);
         let name = names(if kind == Kind::Front { NUMPY_NAME } else { NAME });
         Box::new(Self {
             raw: UnsafeCell::new(RawHandler { name, version: 1, allocator: RawAllocator::NONE }),
@@ -130,7 +130,7 @@ impl Handler {
 
     /// Lets another allocator serve from now on; the one before is kept for its blocks.
     pub fn replace(&self, allocator: Arc<dyn Allocator>, small: usize) {
-        ownership::enter(&allocator);
+        queries::register_owner(&allocator);
         self.charge.store(charge(allocator), Release);
         self.small.store(small, Relaxed);
     }

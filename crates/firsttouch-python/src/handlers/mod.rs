@@ -13,11 +13,9 @@ pub mod deallocate;
 pub mod entry_points;
 pub mod front;
 pub mod handler;
-pub mod names;
 pub mod numpy_default;
 pub mod process_allocator;
 pub mod profile_reports;
-pub mod scope_chain;
 
 use pyo3::prelude::*;
 

@@ -1,26 +1,27 @@
-//! NumPy's default handler: what stands in its capsule, as this copy first saw it and now.
+//! NumPy's default handler, as this copy first saw it and now, and how handlers in front of it are named.
 
 #![allow(unsafe_code)] // Safety: handlers that stand there live for ever, and are checked before they are believed.
 
-use crate::handlers::names::{NUMPY_NAME, is_front};
 use crate::numpy::abi::{Functions, RawHandler, handler_in};
 use crate::numpy::c_api::NumPy;
 use crate::python::errors::UnsupportedError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use std::ffi::c_char;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Release};
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::{Acquire, Release};
 
 /// NumPy's own default handler, as first seen.
-static BEHIND: OnceLock<Behind> = OnceLock::new();
+static BEHIND: OnceLock<NumPyDefault> = OnceLock::new();
 /// The recorder's handler, once it stands in the capsule.
 static RECORDER: OnceLock<Recorder> = OnceLock::new();
 
-struct Behind(*const RawHandler, Functions);
+struct NumPyDefault(*const RawHandler, Functions);
 // SAFETY: NumPy's default handler is static and read only.
-unsafe impl Send for Behind {}
+unsafe impl Send for NumPyDefault {}
 // SAFETY: as above.
-unsafe impl Sync for Behind {}
+unsafe impl Sync for NumPyDefault {}
 
 /// A handler that passes everything on, and stays in the capsule from then on.
 struct Recorder {
@@ -90,12 +91,12 @@ pub fn behind_now(py: Python<'_>) -> PyResult<(*const RawHandler, Functions)> {
     }
 }
 
-fn checked(py: Python<'_>) -> PyResult<&'static Behind> {
+fn checked(py: Python<'_>) -> PyResult<&'static NumPyDefault> {
     if let Some(found) = BEHIND.get() {
         return Ok(found);
     }
     let (raw, functions) = behind_now(py)?;
-    Ok(BEHIND.get_or_init(|| Behind(raw, functions)))
+    Ok(BEHIND.get_or_init(|| NumPyDefault(raw, functions)))
 }
 
 /// What stood behind NumPy's default capsule when this copy first looked.
@@ -106,4 +107,27 @@ pub fn behind(py: Python<'_>) -> PyResult<*const RawHandler> {
 /// The functions of what stood behind NumPy's default capsule when this copy first looked.
 pub fn next(py: Python<'_>) -> PyResult<Functions> {
     Ok(checked(py)?.1)
+}
+
+/// The name of a context's handler. NumPyDefault the name's end it stands in every handler, so that copies of this package
+/// know each other.
+pub const NAME: &str = "firsttouch";
+/// The name of NumPy's default handler. The one that stands in front of it carries it too: there are programs, NumPy's
+/// own tests among them, that know the default by its name.
+pub const NUMPY_NAME: &str = "default_allocator";
+
+/// A handler's name, with ours behind its end.
+pub fn names(name: &str) -> [c_char; 127] {
+    let mut bytes = [0; 127];
+    for (to, from) in bytes.iter_mut().zip(name.bytes().chain([0]).chain(NAME.bytes())) {
+        *to = from as c_char;
+    }
+    bytes
+}
+
+/// Whether a handler is a front of this package, of this copy or another.
+pub fn is_front(raw: &RawHandler) -> bool {
+    let bytes: Vec<u8> = raw.name.iter().map(|&c| c as u8).collect();
+    let parts: Vec<&[u8]> = bytes.split(|&c| c == 0).take(2).collect();
+    parts == [NUMPY_NAME.as_bytes(), NAME.as_bytes()]
 }

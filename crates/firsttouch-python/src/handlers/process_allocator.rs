@@ -1,4 +1,4 @@
-//! Who serves where no context chose: what is installed, or the C library, which is what NumPy itself asks.
+//! The allocator of the process, where no context chose one: what is installed, or the C library, as NumPy itself uses.
 
 #![allow(unsafe_code)] // Safety: passes the promises of the two on; a block's owner is told by its address (law 4).
 
@@ -9,12 +9,12 @@ use firsttouch::sources::Malloc;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
-struct Plain;
+struct ProcessAllocator;
 
-/// The one there is.
-pub fn plain() -> Arc<dyn Allocator> {
+/// The only instance.
+pub fn process_allocator() -> Arc<dyn Allocator> {
     static ONE: OnceLock<Arc<dyn Allocator>> = OnceLock::new();
-    ONE.get_or_init(|| Arc::new(Plain)).clone()
+    ONE.get_or_init(|| Arc::new(ProcessAllocator)).clone()
 }
 
 fn of_owner<T>(address: NonNull<u8>, then: impl FnOnce(&dyn Allocator) -> T) -> T {
@@ -27,7 +27,7 @@ fn of_owner<T>(address: NonNull<u8>, then: impl FnOnce(&dyn Allocator) -> T) -> 
 }
 
 // SAFETY: see the head of the file. What was ever installed is never dropped.
-unsafe impl Allocator for Plain {
+unsafe impl Allocator for ProcessAllocator {
     fn describe(&self) -> Description {
         installed().map_or_else(|| Description::of("numpy_default"), |allocator| allocator.describe())
     }

@@ -1,11 +1,11 @@
-//! What compiled code calls where it can't do with a few instructions. Nothing here needs the interpreter: loops in
-//! parallel run without it.
+//! The functions that compiled code calls where a few instructions do not suffice. None needs the interpreter: parallel
+//! loops run without it.
 
 #![allow(unsafe_code)] // Safety: compiled code passes cursors that `enter` gave to it, in whose call it runs.
 
 use crate::numba::cursor::Cursor;
 use crate::numba::failure::{self, Failure};
-use crate::numba::frame::Frame;
+use crate::numba::frame::MarkFrame;
 use pyo3::ffi;
 use std::ptr::null_mut;
 
@@ -47,7 +47,7 @@ unsafe fn attempt<T>(cursor: *mut Cursor, run: impl FnOnce(&mut Cursor) -> Resul
     let cursor = unsafe { mine(cursor) }.map_err(failure::put)?;
     run(cursor).map_err(|error| {
         if cursor.caller != thread() {
-            cursor.failed = Some(error.told());
+            cursor.failed = Some(error.report());
         }
         failure::put(error)
     })
@@ -58,12 +58,12 @@ extern "C" fn allocate(cursor: *mut Cursor, size: usize) -> usize {
     unsafe { attempt(cursor, |cursor| cursor.allocate(size)) }.unwrap_or(0)
 }
 
-extern "C" fn mark(cursor: *mut Cursor) -> *mut Frame {
+extern "C" fn mark(cursor: *mut Cursor) -> *mut MarkFrame {
     // SAFETY: the module's promise.
     unsafe { attempt(cursor, Cursor::open) }.unwrap_or(null_mut())
 }
 
-fn back(cursor: &mut Cursor, frame: *mut Frame, generation: usize) -> Result<(), Failure> {
+fn back(cursor: &mut Cursor, frame: *mut MarkFrame, generation: usize) -> Result<(), Failure> {
     if !cursor.frames().any(|open| open == frame) {
         return Err(Failure::Mark(
             "this mark is not open: the buffer was rewound to it or to an earlier one, or another buffer made it",
@@ -77,7 +77,7 @@ fn back(cursor: &mut Cursor, frame: *mut Frame, generation: usize) -> Result<(),
     Ok(())
 }
 
-extern "C" fn rewind(cursor: *mut Cursor, frame: *mut Frame, generation: usize) -> i32 {
+extern "C" fn rewind(cursor: *mut Cursor, frame: *mut MarkFrame, generation: usize) -> i32 {
     // SAFETY: the module's promise.
     unsafe { attempt(cursor, |cursor| back(cursor, frame, generation)) }.map_or_else(|code| code, |()| 0)
 }

@@ -95,25 +95,25 @@ impl Drop for Chunk {
 }
 
 /// What a count holds. It goes when the count ends, in whatever thread.
-struct Held {
+struct HeldChunks {
     chunks: Vec<Arc<Chunk>>,
 }
 
 extern "C" fn ended(data: *mut c_void) {
-    // SAFETY: `data` is the box that `Hold::new` let go of for this count, which ends once.
-    drop(unsafe { Box::from_raw(data.cast::<Held>()) });
+    // SAFETY: `data` is the box that `ArrayCount::new` let go of for this count, which ends once.
+    drop(unsafe { Box::from_raw(data.cast::<HeldChunks>()) });
 }
 
 /// A reference to a count that arrays share.
-pub struct Hold {
+pub struct ArrayCount {
     info: NonNull<MemInfo>,
-    held: NonNull<Held>,
+    held: NonNull<HeldChunks>,
 }
 
-impl Hold {
+impl ArrayCount {
     /// A new count that holds chunks; nothing where there is no memory.
     pub fn new(chunks: Vec<Arc<Chunk>>) -> Option<Self> {
-        let held = Box::into_raw(Box::new(Held { chunks }));
+        let held = Box::into_raw(Box::new(HeldChunks { chunks }));
         let Some(info) = runtime::counted(held.cast(), ended) else {
             // SAFETY: no count took the box.
             drop(unsafe { Box::from_raw(held) });
@@ -140,7 +140,7 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for ArrayCount {
     fn drop(&mut self) {
         // SAFETY: the reference is ours, and we are done with it.
         unsafe { runtime::release(self.info) };

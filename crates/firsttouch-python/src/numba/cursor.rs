@@ -5,10 +5,9 @@
 
 #![allow(unsafe_code)] // Safety: one thread at a time uses a cursor, which its calls check; frames are its own (law 8).
 
-use crate::numba::chunks::Chunk;
-use crate::numba::chunks::Hold;
-use crate::numba::failure::{Failure, Told};
-use crate::numba::frame::Frame;
+use crate::numba::chunks::{ArrayCount, Chunk};
+use crate::numba::failure::{Failure, FailureReport};
+use crate::numba::frame::MarkFrame;
 use crate::numba::runtime::MemInfo;
 use firsttouch::scratch::{Backing, Refused};
 use pyo3::ffi;
@@ -25,7 +24,7 @@ pub struct Cursor {
     /// The end of the current chunk.
     pub end: usize,
     /// The innermost open frame.
-    pub frame: *mut Frame,
+    pub frame: *mut MarkFrame,
     /// The thread whose compiled code uses this, as compiled code knows it; zero for none.
     pub owner: usize,
     /// The current chunk's place in the list.
@@ -39,8 +38,8 @@ pub struct Cursor {
     /// The thread whose call from Python it is.
     pub caller: usize,
     /// What went wrong in another thread.
-    pub failed: Option<Told>,
-    pub(super) first: *mut Frame,
+    pub failed: Option<FailureReport>,
+    pub(super) first: *mut MarkFrame,
     generations: usize,
     pub(super) chunks: Vec<Arc<Chunk>>,
     pub(super) backing: Arc<dyn Backing>,
@@ -69,14 +68,14 @@ impl Cursor {
     }
 
     /// Opens a frame.
-    pub fn open(&mut self) -> Result<*mut Frame, Failure> {
+    pub fn open(&mut self) -> Result<*mut MarkFrame, Failure> {
         // SAFETY: open frames are in our list, which only we change.
         let link = unsafe { self.frame.as_mut() }.map_or(&raw mut self.first, |frame| &raw mut frame.inner);
         // SAFETY: `link` is a field of this cursor or of one of its frames.
         unsafe {
             if (*link).is_null() {
                 self.generations += 1 << 40;
-                *link = Frame::new(self.frame, self.generations)
+                *link = MarkFrame::new(self.frame, self.generations)
                     .ok_or_else(|| Failure::Memory("no memory is left to remember a mark".into()))?;
             }
             let frame = &mut **link;
@@ -90,9 +89,9 @@ impl Cursor {
     }
 
     /// Open frames, the innermost first.
-    pub fn frames(&self) -> impl Iterator<Item = *mut Frame> + use<> {
+    pub fn frames(&self) -> impl Iterator<Item = *mut MarkFrame> + use<> {
         // SAFETY: open frames are in our list.
-        let outer = |frame: *mut Frame| unsafe { frame.as_ref() }.map(|frame| frame.outer);
+        let outer = |frame: *mut MarkFrame| unsafe { frame.as_ref() }.map(|frame| frame.outer);
         std::iter::successors(Some(self.frame), move |&frame| outer(frame)).take_while(|frame| !frame.is_null())
     }
 }
@@ -133,7 +132,7 @@ impl Cursor {
         let chunk = Chunk::new(&self.backing, &self.aside, size)?;
         let address = chunk.start();
         let none = || Failure::Memory("no memory is left to count an array".into());
-        let hold = Hold::new(vec![chunk]).ok_or_else(none)?;
+        let hold = ArrayCount::new(vec![chunk]).ok_or_else(none)?;
         self.info = hold.info();
         // SAFETY: compiled code runs in an open frame.
         let frame = unsafe { self.frame.as_mut() }.ok_or_else(none)?;
@@ -182,7 +181,7 @@ impl Cursor {
 
 impl Cursor {
     /// Closes an open frame and all frames in it.
-    pub fn close(&mut self, frame: *mut Frame) {
+    pub fn close(&mut self, frame: *mut MarkFrame) {
         loop {
             let innermost = self.frame;
             if innermost.is_null() {
@@ -207,13 +206,13 @@ impl Cursor {
     }
 
     /// Leaves the memory since a frame was opened to the arrays on it.
-    fn set_aside(&mut self, frame: &mut Frame) {
+    fn set_aside(&mut self, frame: &mut MarkFrame) {
         let range = frame.chunk.min(self.chunks.len())..(self.chunk + 1).min(self.chunks.len());
         let held: Vec<Arc<Chunk>> = self.chunks[range.clone()].to_vec();
         for (chunk, place) in held.iter().zip(range) {
             chunk.set_aside(if place == self.chunk { self.top } else { chunk.end() });
         }
-        match Hold::new(Vec::new()) {
+        match ArrayCount::new(Vec::new()) {
             Some(fresh) => frame.replace(fresh).leave(held),
             // No memory for another count: this one keeps its chunks for as long as the cursor lives.
             None => std::mem::forget(held),
@@ -257,6 +256,6 @@ impl Drop for Cursor {
         }
         let first = std::mem::replace(&mut self.first, null_mut());
         // SAFETY: all are closed, and this cursor, which made them, ends.
-        unsafe { Frame::drop_all(first) };
+        unsafe { MarkFrame::drop_all(first) };
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::numba::calls::thread;
 use crate::numba::cursor::Cursor;
-use crate::numba::frame::Frame;
+use crate::numba::frame::MarkFrame;
 use crate::python::callbacks::callback;
 use crate::python::errors::{PyMemoryError, PyRuntimeError};
 use crate::scratch::buffer::PyBuffer;
@@ -19,26 +19,26 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// A buffer's cursor, made when compiled code first gets the buffer.
 #[derive(Default)]
-pub struct Handle {
+pub struct CursorHandle {
     cursor: AtomicPtr<Cursor>,
-    calls: UnsafeCell<Calls>,
+    calls: UnsafeCell<RunningCalls>,
 }
 
 /// The calls of compiled code that run.
 #[derive(Default)]
-struct Calls {
+struct RunningCalls {
     /// What each opened, the innermost last.
-    frames: Vec<*mut Frame>,
+    frames: Vec<*mut MarkFrame>,
     /// The thread that runs them, as Python knows it.
     ident: usize,
 }
 
 // SAFETY: calls are looked at with the GIL held; the cursor is used by the one thread that runs them.
-unsafe impl Send for Handle {}
+unsafe impl Send for CursorHandle {}
 // SAFETY: as above.
-unsafe impl Sync for Handle {}
+unsafe impl Sync for CursorHandle {}
 
-impl Handle {
+impl CursorHandle {
     /// A call of compiled code begins.
     pub fn enter(&self, owner: &Bound<'_, PyAny>, backing: &Arc<dyn Backing>) -> PyResult<*mut Cursor> {
         // SAFETY: the GIL is held, and nothing below lets go of it while this is borrowed.
@@ -78,7 +78,7 @@ impl Handle {
     }
 }
 
-impl Drop for Handle {
+impl Drop for CursorHandle {
     fn drop(&mut self) {
         let cursor = *self.cursor.get_mut();
         if self.calls.get_mut().frames.is_empty() && !cursor.is_null() {
@@ -96,11 +96,11 @@ fn in_use(py: Python<'_>, owner: usize, caller: usize) -> String {
 
 /// What a buffer's calls from compiled code need.
 #[pyclass(frozen, module = "firsttouch._firsttouch")]
-struct JitHandle(Handle);
+struct JitHandle(CursorHandle);
 
 pub fn enter_buffer(buffer: &Bound<'_, PyBuffer>) -> PyResult<*mut Cursor> {
     let py = buffer.py();
-    let new = || Py::new(py, JitHandle(Handle::default())).map(Py::into_any);
+    let new = || Py::new(py, JitHandle(CursorHandle::default())).map(Py::into_any);
     let handle = buffer.get().jit.get_or_try_init(py, new)?.bind(py).cast::<JitHandle>()?;
     handle.get().0.enter(buffer.as_any(), buffer.get().backing())
 }

@@ -20,17 +20,17 @@ pub enum Failure {
 }
 
 /// A text, or the numbers of two threads, whose names only Python knows.
-pub type Text = (String, Option<(usize, usize)>);
+pub type FailureText = (String, Option<(usize, usize)>);
 
 /// A failure as Python is told of it: the number of its exception, and the text.
 #[derive(Clone)]
-pub struct Told {
+pub struct FailureReport {
     code: i32,
-    text: Text,
+    text: FailureText,
 }
 
 impl Failure {
-    pub fn told(&self) -> Told {
+    pub fn report(&self) -> FailureReport {
         let (code, text, threads) = match self {
             Self::Memory(text) => (1, text.clone(), None),
             Self::Mark(text) => (2, (*text).to_owned(), None),
@@ -40,11 +40,11 @@ impl Failure {
             }
             Self::Shape(text) => (4, text.clone(), None),
         };
-        Told { code, text: (text, threads) }
+        FailureReport { code, text: (text, threads) }
     }
 }
 
-impl Told {
+impl FailureReport {
     /// The exception.
     pub fn error(self, py: Python<'_>) -> PyErr {
         let made = || callback(py, "jit_errors")?.get_item(self.code)?.call1((self.text.0,));
@@ -59,20 +59,22 @@ impl From<Refused> for Failure {
                 failure::remember(error);
                 Self::Memory(error.to_string())
             }
-            Refused::Crowded => Self::Memory("the buffer holds too much for what lives on it".into()),
+            Refused::Crowded => {
+                Self::Memory("the buffer is fragmented: live arrays keep too much of its memory".into())
+            }
         }
     }
 }
 
 thread_local! {
-    static LAST: RefCell<Told> = const { RefCell::new(Told { code: 0, text: (String::new(), None) }) };
+    static LAST: RefCell<FailureReport> = const { RefCell::new(FailureReport { code: 0, text: (String::new(), None) }) };
 }
 
 /// Keeps a failure for the exception; its code.
 pub fn put(failure: Failure) -> i32 {
-    let told = failure.told();
-    let code = told.code;
-    LAST.set(told);
+    let report = failure.report();
+    let code = report.code;
+    LAST.set(report);
     code
 }
 
@@ -82,6 +84,6 @@ pub fn code() -> i32 {
 }
 
 /// The last failure of this thread.
-pub fn take() -> Text {
+pub fn take() -> FailureText {
     LAST.with_borrow(|last| last.text.clone())
 }

@@ -2,13 +2,13 @@
 
 #![allow(unsafe_code)] // Safety: frames belong to their cursor, which alone makes and drops them.
 
-use crate::numba::chunks::Hold;
+use crate::numba::chunks::ArrayCount;
 use crate::numba::runtime::MemInfo;
 use std::ptr::null_mut;
 
 /// A mark's place in its cursor's list. Compiled code knows the first fields by their offsets.
 #[repr(C)]
-pub struct Frame {
+pub struct MarkFrame {
     /// The count of the arrays made here.
     pub info: *mut MemInfo,
     /// The cursor's position when it was opened.
@@ -20,18 +20,18 @@ pub struct Frame {
     /// Raised whenever the frame is opened: a mark knows its own.
     pub generation: usize,
     /// The frame around it.
-    pub outer: *mut Frame,
+    pub outer: *mut MarkFrame,
     /// The next one in, once there was one; it stays for the next mark.
-    pub inner: *mut Frame,
-    hold: Hold,
+    pub inner: *mut MarkFrame,
+    hold: ArrayCount,
     /// Arrays that have memory and a count of their own.
-    pub large: Vec<Hold>,
+    pub large: Vec<ArrayCount>,
 }
 
-impl Frame {
+impl MarkFrame {
     /// A closed frame inside `outer`; nothing where there is no memory.
     pub fn new(outer: *mut Self, generation: usize) -> Option<*mut Self> {
-        let hold = Hold::new(Vec::new())?;
+        let hold = ArrayCount::new(Vec::new())?;
         let frame = Self {
             info: hold.info(),
             top: 0,
@@ -52,7 +52,7 @@ impl Frame {
     }
 
     /// Takes another count, and gives the one so far.
-    pub fn replace(&mut self, hold: Hold) -> Hold {
+    pub fn replace(&mut self, hold: ArrayCount) -> ArrayCount {
         self.info = hold.info();
         std::mem::replace(&mut self.hold, hold)
     }
@@ -60,7 +60,7 @@ impl Frame {
     /// Drops a frame and all that lie in it.
     ///
     /// # Safety
-    /// They are closed, their cursor has forgotten them, and they came from [`Frame::new`].
+    /// They are closed, their cursor has forgotten them, and they came from [`MarkFrame::new`].
     pub unsafe fn drop_all(mut frame: *mut Self) {
         while !frame.is_null() {
             // SAFETY: the caller's promise; each frame is in the list once.

@@ -33,7 +33,7 @@ fn jit_setup<'py>(py: Python<'py>, get_api: usize) -> PyResult<Bound<'py, PyDict
 
 /// What the last failing call of compiled code in this thread has to say: a text, or the numbers of two threads.
 #[pyfunction]
-fn jit_failure() -> failure::Text {
+fn jit_failure() -> failure::FailureText {
     failure::take()
 }
 

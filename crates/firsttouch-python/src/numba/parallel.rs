@@ -5,7 +5,7 @@
 use crate::numba::calls::thread;
 use crate::numba::cursor::Cursor;
 use crate::numba::entry::{enter_buffer, leave_buffer, with};
-use crate::numba::failure::{self, Failure, Told};
+use crate::numba::failure::{self, Failure, FailureReport};
 use crate::python::errors::PyValueError;
 use crate::scratch::buffer::PyBuffer;
 use pyo3::ffi;
@@ -21,7 +21,7 @@ pub struct JitBuffers {
     /// Their cursors, once entered.
     cursors: Vec<AtomicPtr<Cursor>>,
     /// What went wrong in a thread other than the one whose call it was; Numba would not tell.
-    failed: Mutex<Option<Told>>,
+    failed: Mutex<Option<FailureReport>>,
 }
 
 #[pymethods]
@@ -66,13 +66,13 @@ impl JitBuffers {
     }
 
     /// What went wrong in another thread; the buffers are still entered.
-    fn take_failure(&self) -> Option<Told> {
-        let told = |slot: &AtomicPtr<Cursor>| {
+    fn take_failure(&self) -> Option<FailureReport> {
+        let report = |slot: &AtomicPtr<Cursor>| {
             // SAFETY: entered, and the loop is over: no other thread uses it.
             unsafe { slot.load(Relaxed).as_mut() }.and_then(|cursor| cursor.failed.take())
         };
         let own = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.cursors.iter().filter_map(told).last().or(own)
+        self.cursors.iter().filter_map(report).last().or(own)
     }
 }
 
@@ -89,7 +89,7 @@ extern "C" fn leave_all(object: *mut ffi::PyObject) {
             let failure = buffers.take_failure();
             buffers.leave(py, buffers.buffers.len());
             // An exception that is there already is that of the loop's part in this thread.
-            failure.filter(|_| !PyErr::occurred(py)).map_or(Ok(()), |told| Err(told.error(py)))
+            failure.filter(|_| !PyErr::occurred(py)).map_or(Ok(()), |report| Err(report.error(py)))
         })
     };
 }
@@ -100,7 +100,7 @@ extern "C" fn local(buffers: *const JitBuffers, number: usize) -> *mut Cursor {
     let buffers = unsafe { &*buffers };
     let Some(slot) = buffers.cursors.get(number) else {
         let error = Failure::Few(buffers.cursors.len(), number);
-        *buffers.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.told());
+        *buffers.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.report());
         failure::put(error);
         return null_mut();
     };

@@ -14,13 +14,13 @@ pub struct MemInfo {
 }
 
 /// What is called when a count reaches zero.
-pub type Ended = extern "C" fn(*mut c_void);
+pub type Destructor = extern "C" fn(*mut c_void);
 
 #[repr(C)]
 struct Api {
     allocate: *const c_void,
     allocate_external: *const c_void,
-    manage_memory: extern "C" fn(*mut c_void, Ended) -> *mut MemInfo,
+    manage_memory: extern "C" fn(*mut c_void, Destructor) -> *mut MemInfo,
     acquire: extern "C" fn(*mut MemInfo),
     release: extern "C" fn(*mut MemInfo),
     get_data: *const c_void,
@@ -40,7 +40,7 @@ pub fn attach(get_api: usize) -> bool {
 }
 
 /// A count of one, over `data`; nothing where there is no memory.
-pub fn counted(data: *mut c_void, ended: Ended) -> Option<NonNull<MemInfo>> {
+pub fn counted(data: *mut c_void, ended: Destructor) -> Option<NonNull<MemInfo>> {
     // SAFETY: the table is static in Numba's module, which Python never unloads.
     let api = unsafe { API.load(Ordering::Acquire).as_ref() }?;
     NonNull::new((api.manage_memory)(data, ended))

@@ -6,15 +6,15 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
 
 /// A dtype, and bytes of an item.
-pub struct Known {
+pub struct PlainDtype {
     pub object: Py<PyAny>,
     pub size: usize,
 }
 
 /// What people pass (by identity) with the dtype that is meant; the first is the default.
-struct Table {
+struct DtypeTable {
     keys: Vec<(usize, usize)>,
-    dtypes: Vec<Known>,
+    dtypes: Vec<PlainDtype>,
     /// Keeps the keys alive.
     _kept: Vec<Py<PyAny>>,
 }
@@ -36,9 +36,9 @@ const NAMES: [&str; 14] = [
     "complex64",
 ];
 
-fn table(py: Python<'_>) -> PyResult<Table> {
+fn table(py: Python<'_>) -> PyResult<DtypeTable> {
     let dtype = py.import(Name("numpy"))?.getattr(Name("dtype"))?;
-    let mut table = Table { keys: Vec::new(), dtypes: Vec::new(), _kept: Vec::new() };
+    let mut table = DtypeTable { keys: Vec::new(), dtypes: Vec::new(), _kept: Vec::new() };
     let python =
         [py.get_type::<PyFloat>(), py.get_type::<PyInt>(), py.get_type::<PyBool>(), py.get_type::<PyComplex>()];
     let python = python.into_iter().map(Bound::into_any);
@@ -49,14 +49,14 @@ fn table(py: Python<'_>) -> PyResult<Table> {
             table.keys.push((key.as_ptr() as usize, table.dtypes.len()));
             table._kept.push(key.unbind());
         }
-        table.dtypes.push(Known { size: meant.getattr(Name("itemsize"))?.extract()?, object: meant.unbind() });
+        table.dtypes.push(PlainDtype { size: meant.getattr(Name("itemsize"))?.extract()?, object: meant.unbind() });
     }
     Ok(table)
 }
 
 /// The dtype that is meant, if it is one of the plain ones.
-pub fn known<'a>(py: Python<'a>, given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<&'a Known>> {
-    static TABLE: PyOnceLock<Table> = PyOnceLock::new();
+pub fn plain_dtype<'a>(py: Python<'a>, given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<&'a PlainDtype>> {
+    static TABLE: PyOnceLock<DtypeTable> = PyOnceLock::new();
     let table = TABLE.get_or_try_init(py, || table(py))?;
     let Some(given) = given else { return Ok(table.dtypes.first()) };
     let wanted = given.as_ptr() as usize;

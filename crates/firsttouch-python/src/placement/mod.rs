@@ -3,13 +3,11 @@
 pub mod nodes;
 pub mod placed_pages;
 pub mod ranges;
-pub mod receipts;
 
 use pyo3::prelude::*;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     placed_pages::register(module)?;
-    receipts::register(module)?;
     ranges::register(module)?;
     nodes::register(module)
 }

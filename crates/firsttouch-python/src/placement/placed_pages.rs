@@ -1,16 +1,19 @@
-//! Pages with a placement, and the words for it.
+//! Pages with a placement: the words for it, and the receipts of what was granted.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::allocators::downcast::find;
+use crate::allocators::queries::find;
 use crate::python::errors::PyValueError;
 use crate::python::global_allocator::ensure_memory;
-use crate::python::values::ToPython;
+use crate::python::values::{Dict, ToPython};
 use firsttouch::numa::axis::{self, Axis};
 use firsttouch::numa::policy::Policy;
 use firsttouch::numa::topology::Topology;
+use firsttouch::os;
 use firsttouch::pages::placement::{Page, Placement, Populate};
+use firsttouch::pages::receipt::{self, Receipt};
 use firsttouch::sources::PlacedPages;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 /// The text of a page size in its usual form; one of the machine's.
 #[pyfunction]
@@ -82,11 +85,51 @@ fn expect_axis(expected: Option<(usize, usize, usize)>) {
     axis::expect(expected.map(|(nbytes, stride, items)| (nbytes, Axis { stride, items })));
 }
 
+fn page_name(page: Page) -> Option<String> {
+    (page != Page::Base).then(|| page.to_string().trim_matches('\'').to_owned())
+}
+
+pub fn receipt_dict<'py>(py: Python<'py>, asked: &Placement, got: &Receipt) -> PyResult<Bound<'py, PyDict>> {
+    let dict = Dict::new(py)?;
+    dict.set_item("nbytes", got.asked)?;
+    dict.set_item("mapped", got.bytes)?;
+    dict.set_item("asked", asked.to_string())?;
+    dict.set_item("huge", page_name(got.page))?;
+    let nodes = got.nodes.map(|(mode, nodes)| {
+        let name = format!("{mode:?}").to_ascii_lowercase();
+        if mode == os::Mode::Local { name } else { format!("{name}:{nodes}") }
+    });
+    dict.set_item("numa", nodes)?;
+    dict.set_item("populated", got.populate == receipt::Outcome::Granted)?;
+    dict.set_item("threads", got.threads)?;
+    dict.set_item("locked", got.lock == receipt::Outcome::Granted)?;
+    dict.set_item("why_not", got.why_not())?;
+    Ok(dict.done())
+}
+
+/// The receipt of the block that `address` lies in; nothing where no placed pages are at the bottom of `allocator`.
+#[pyfunction]
+fn receipt_of<'py>(py: Python<'py>, allocator: &PyAllocator, address: usize) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let Some(pages) = allocator.native().and_then(find::<PlacedPages>) else { return Ok(None) };
+    pages.receipt(address).map(|(_, receipt)| receipt_dict(py, pages.placement(), &receipt)).transpose()
+}
+
+/// Wish, why it was not granted, blocks, bytes.
+type ReceiptSum = (&'static str, Option<String>, u64, u64);
+
+/// The process's sums: wish, why it was not granted, blocks, bytes.
+#[pyfunction]
+fn receipt_sums() -> ToPython<Vec<ReceiptSum>> {
+    ToPython(receipt::sums().into_iter().map(|sum| (sum.step, sum.why_not, sum.blocks, sum.bytes)).collect())
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(page_size_name, module)?)?;
     module.add_function(wrap_pyfunction!(policy_name, module)?)?;
     module.add_function(wrap_pyfunction!(policy_of, module)?)?;
     module.add_function(wrap_pyfunction!(placed_pages, module)?)?;
     module.add_function(wrap_pyfunction!(slab_axis, module)?)?;
-    module.add_function(wrap_pyfunction!(expect_axis, module)?)
+    module.add_function(wrap_pyfunction!(expect_axis, module)?)?;
+    module.add_function(wrap_pyfunction!(receipt_of, module)?)?;
+    module.add_function(wrap_pyfunction!(receipt_sums, module)?)
 }

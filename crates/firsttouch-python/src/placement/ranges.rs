@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 use std::any::Any;
 use std::sync::Arc;
 
-/// Makes the pages of a range real, as by a write or by a read; threads that worked, and whether the kernel did it.
+/// Touches the pages of a range, as by a write or by a read. Returns the threads that worked, and whether the kernel did it.
 ///
 /// `progress` is called with the bytes done so far.
 #[pyfunction]
@@ -38,7 +38,8 @@ fn touch_range(
     let (missing, available) = (migration::missing(address, size), os::headroom());
     if missing > available {
         return Err(PyMemoryError::new_err(format!(
-            "{missing} bytes are to be real at once, and {available} are available in this machine or its memory cgroup"
+            "cannot touch {nbytes} bytes: {missing} of them are not resident, and {available} bytes are available in this \
+             machine or its memory cgroup"
         )));
     }
     let job = Job {
@@ -60,13 +61,13 @@ fn touch_range(
     let done = interruptible(progress, &mut run)?;
     done.map(|done| ToPython((done.threads, done.by_kernel))).map_err(|error| match Reason::of(error) {
         Reason::Errno(code) if code == os::Errno::BAD_ADDRESS.0 => PyMemoryError::new_err(format!(
-            "{nbytes} bytes could not be made real: a mapped file is shorter now than it was, or its file system or the \
+            "cannot touch {nbytes} bytes: a mapped file is shorter now than it was, or its file system or the \
              pool of huge pages is full (errno {code})"
         )),
         Reason::Errno(code) if code == os::Errno::NO_MEMORY.0 => PyMemoryError::new_err(format!(
-            "{nbytes} bytes could not be made real: there is no memory for them, or some of it is not mapped (errno {code})"
+            "cannot touch {nbytes} bytes: there is no memory for them, or some of them are not mapped (errno {code})"
         )),
-        reason => PyOSError::new_err(format!("{nbytes} bytes could not be made real: {reason}")),
+        reason => PyOSError::new_err(format!("cannot touch {nbytes} bytes: {reason}")),
     })
 }
 
@@ -77,7 +78,7 @@ fn collapse_range(address: usize, nbytes: usize) -> PyResult<ToPython<(usize, Op
     Ok(ToPython((huge, why_not.map(|reason| reason.to_string()))))
 }
 
-/// The placed pages whose blocks go back to them as they are freed: what a pool keeps will be somebody else's.
+/// The placed pages that get their blocks back as they are freed: what a pool keeps will serve another array.
 fn whose(native: &Arc<dyn Allocator>) -> Option<&PlacedPages> {
     let any: &dyn Any = native.as_ref();
     let passes = any.is::<Tracked>() || any.is::<Limited>() || any.is::<Filled>();
@@ -85,7 +86,7 @@ fn whose(native: &Arc<dyn Allocator>) -> Option<&PlacedPages> {
 }
 
 /// Bytes that moved, that were there, that are not real, that could not be moved, and why.
-type Moved = (usize, usize, usize, usize, Option<String>);
+type MovedBytes = (usize, usize, usize, usize, Option<String>);
 
 /// Moves pages to where a policy says, slabs along an axis of `items` items `stride` bytes apart. Bytes that moved, that
 /// were there, that are not real, that could not be moved, and why.
@@ -97,8 +98,8 @@ fn migrate_range(
     numa: &str,
     axis: Option<(usize, usize)>,
     allocator: Option<&PyAllocator>,
-) -> PyResult<ToPython<Moved>> {
-    let refused = |reason: Reason| PyOSError::new_err(format!("the pages could not be moved to {numa}: {reason}"));
+) -> PyResult<ToPython<MovedBytes>> {
+    let refused = |reason: Reason| PyOSError::new_err(format!("cannot move the pages to {numa}: {reason}"));
     let orders = policy(numa)?.within(&Outer::now(Topology::read().with_memory())).map_err(refused)?;
     let orders = Orders { axis: axis.map(|(stride, items)| Axis { stride, items }), ..orders };
     // Pages that are not there yet follow, where the block is a mapping of its own.

@@ -1,6 +1,6 @@
 //! Notes what a memory fault was before it ends the process, for a parent to read.
 
-use crate::allocators::downcast::find;
+use crate::allocators::queries::find;
 use crate::handlers::front;
 use crate::python::errors::PyOSError;
 use firsttouch::adaptors::Guarded;

@@ -1,5 +1,5 @@
-//! The caretaker after a fork. It was joined before, so that Python, which counts threads right after the fork, has no
-//! reason to warn; it comes back as soon as Python runs on.
+//! The background purger around a fork. It is joined before, so that Python, which counts threads right after the fork,
+//! has no reason to warn, and starts again as soon as the interpreter goes on.
 
 #![allow(unsafe_code)] // Safety: one call that asks Python to call us back.
 
@@ -13,15 +13,15 @@ extern "C" fn resume(_: *mut c_void) -> c_int {
     0
 }
 
-/// Starts the caretaker again once the interpreter goes on.
+/// Starts the background purger again once the interpreter goes on.
 #[pyfunction]
 fn resume_later() {
-    // SAFETY: the function may be called at any time with the GIL held; a full queue only means that the caretaker
+    // SAFETY: the function may be called at any time with the GIL held; a full queue only means that the purger
     // waits for the next request that needs fresh memory.
     unsafe { ffi::Py_AddPendingCall(Some(resume), null_mut()) };
 }
 
-/// Gives back what is idle over upstreams that may run Python, before the interpreter takes its locks for a fork.
+/// Trims pools over upstreams that may run Python, before the interpreter takes its locks for a fork.
 #[pyfunction]
 fn cool(py: Python<'_>) {
     py.detach(firsttouch::heap::caretaker::cool);

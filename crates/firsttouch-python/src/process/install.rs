@@ -1,8 +1,8 @@
 //! `install` and `uninstall`: which allocators may serve the whole process.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::allocators::ownership;
 use crate::allocators::process_pool::{change_small_limit, process_pool, small_limit};
+use crate::allocators::queries;
 use crate::custom::allocator::stands_on_python;
 use crate::handlers::front;
 use crate::python::errors::PyTypeError;
@@ -29,14 +29,14 @@ fn install(py: Python<'_>, allocator: Option<&PyAllocator>) -> PyResult<()> {
             chosen.expression()
         )));
     }
-    if !ownership::can_tell(chosen.as_ref()) {
+    if !queries::can_tell(chosen.as_ref()) {
         return Err(PyTypeError::new_err(format!(
-            "install() can't take {}: its blocks lie outside firsttouch's segments, so their owner could not be told from \
+            "install() can't take {}: its blocks lie outside firsttouch's segments, so their owner cannot be found by \
              their address; use it in a block with use(), install tracked() around it, or install pool() or pages()",
             chosen.expression()
         )));
     }
-    let small = ownership::small_limit(chosen.as_ref(), small_limit());
+    let small = queries::small_limit(chosen.as_ref(), small_limit());
     front::serve(py, chosen, small)
 }
 

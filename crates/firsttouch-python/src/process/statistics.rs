@@ -1,4 +1,4 @@
-//! Numbers about allocators, for Python to dress.
+//! Statistics of allocators, for Python to render.
 
 use crate::allocators::allocator::PyAllocator;
 use crate::allocators::process_pool::{process_pool, small_limit};

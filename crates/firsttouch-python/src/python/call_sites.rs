@@ -13,28 +13,28 @@ use std::sync::{Mutex, PoisonError};
 const DEPTH: usize = 16;
 
 /// A line, and the code object it belongs to, kept so that its address stays its own.
-struct Line {
+struct SourceLine {
     code: Py<PyAny>,
     number: i32,
 }
 
 #[derive(Default)]
-struct Seen {
+struct SeenCode {
     /// Whether a code object belongs to NumPy or us.
     library: HashMap<usize, bool>,
     /// Numbers of lines from 1 on, by code object and line.
     numbers: HashMap<(usize, i32), u64>,
-    lines: Vec<Line>,
+    lines: Vec<SourceLine>,
 }
 
-impl Seen {
+impl SeenCode {
     /// Makes room for one more line; where there is no memory for it, a block has no line.
     fn has_room(&mut self) -> bool {
         self.library.try_reserve(1).is_ok() && self.numbers.try_reserve(1).is_ok() && self.lines.try_reserve(1).is_ok()
     }
 }
 
-static SEEN: Mutex<Option<Seen>> = Mutex::new(None);
+static SEEN: Mutex<Option<SeenCode>> = Mutex::new(None);
 
 /// Where NumPy and this package lie, and what is Python's own way of importing.
 fn libraries(py: Python<'_>) -> &'static [String] {
@@ -50,7 +50,7 @@ fn libraries(py: Python<'_>) -> &'static [String] {
     })
 }
 
-/// Finds out now what the first line asked for would need.
+/// Looks up now what the first call site would need.
 pub fn look_up(py: Python<'_>) {
     libraries(py);
 }
@@ -89,7 +89,7 @@ fn find(py: Python<'_>) -> u64 {
                 return 0;
             }
             seen.library.insert(key, true);
-            seen.lines.push(Line { code: code.unbind(), number: 0 }); // keeps it
+            seen.lines.push(SourceLine { code: code.unbind(), number: 0 }); // keeps it
         }
         frame = at.getattr(Name("f_back")).ok().filter(|back| !back.is_none());
     }
@@ -107,7 +107,7 @@ fn note(code: Bound<'_, PyAny>, number: i32) -> u64 {
         return 0;
     }
     seen.library.insert(key.0, false);
-    seen.lines.push(Line { code: code.unbind(), number });
+    seen.lines.push(SourceLine { code: code.unbind(), number });
     let site = seen.lines.len() as u64;
     seen.numbers.insert(key, site);
     site

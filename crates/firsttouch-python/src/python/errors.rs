@@ -1,5 +1,5 @@
-//! Python's exceptions, raised without the need for memory: PyO3's own panic where there is none for the message, and
-//! that panic comes outside of where it would be caught.
+//! Python's exceptions, raised even where memory is out: PyO3's own panic where there is none for the message, outside of
+//! where a panic would be caught.
 
 #![allow(unsafe_code)] // Safety: calls that return a new reference or null.
 
@@ -28,7 +28,7 @@ fn text(py: Python<'_>, text: &str) -> Option<Py<PyAny>> {
 fn owned(py: Python<'_>, made: *mut ffi::PyObject) -> Option<Py<PyAny>> {
     // SAFETY: a new reference or null.
     let made = unsafe { Bound::from_owned_ptr_or_err(py, made) };
-    made.ok().map(Bound::unbind) // the error is taken, and dropped: the one on its way says more
+    made.ok().map(Bound::unbind) // the error is taken, and dropped: the one on its way message more
 }
 
 impl<T: AsRef<str> + Send + Sync> PyErrArguments for Message<T> {
@@ -38,9 +38,9 @@ impl<T: AsRef<str> + Send + Sync> PyErrArguments for Message<T> {
 }
 
 /// A number of the system's, and what it means.
-pub struct Numbered(i32, String);
+pub struct OsErrorMessage(i32, String);
 
-impl PyErrArguments for Numbered {
+impl PyErrArguments for OsErrorMessage {
     fn arguments(self, py: Python<'_>) -> Py<PyAny> {
         let pair = || {
             // SAFETY: as in `text`; the number and the text are borrowed while the tuple takes references of its own.
@@ -55,25 +55,25 @@ impl PyErrArguments for Numbered {
 }
 
 /// What an exception can be made from.
-pub trait Says {
+pub trait IntoMessage {
     fn error<E: PyTypeInfo>(self) -> PyErr;
 }
 
-impl Says for String {
+impl IntoMessage for String {
     fn error<E: PyTypeInfo>(self) -> PyErr {
         PyErr::new::<E, _>(Message(self))
     }
 }
 
-impl Says for &'static str {
+impl IntoMessage for &'static str {
     fn error<E: PyTypeInfo>(self) -> PyErr {
         PyErr::new::<E, _>(Message(self))
     }
 }
 
-impl Says for (i32, String) {
+impl IntoMessage for (i32, String) {
     fn error<E: PyTypeInfo>(self) -> PyErr {
-        PyErr::new::<E, _>(Numbered(self.0, self.1))
+        PyErr::new::<E, _>(OsErrorMessage(self.0, self.1))
     }
 }
 
@@ -84,8 +84,8 @@ macro_rules! exceptions {
 
         impl $name {
             /// Such an exception.
-            pub fn new_err(says: impl Says) -> PyErr {
-                says.error::<exceptions::$name>()
+            pub fn new_err(message: impl IntoMessage) -> PyErr {
+                message.error::<exceptions::$name>()
             }
         }
     )*};

@@ -1,5 +1,5 @@
-//! Values given to Python, with an error where there is no memory for them: PyO3's own ways of making numbers, texts and
-//! dicts panic there, and write to standard error.
+//! Values converted to Python objects, with an error where there is no memory for them: PyO3's own conversions of numbers,
+//! strings and dicts panic there, and write to standard error.
 
 #![allow(unsafe_code)] // Safety: calls that return a new reference or null with an error.
 
@@ -10,13 +10,13 @@ use pyo3::types::{PyByteArray, PyDict, PyList, PyString, PyTuple};
 use pyo3::{IntoPyObject, PyClass};
 use std::collections::BTreeMap;
 
-/// A value that Python can be given.
+/// A value that can be converted to a Python object.
 pub trait IntoPython {
     /// The object.
     fn into_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>>;
 }
 
-/// A returned value that is given this way.
+/// A return value that is converted by [`IntoPython`].
 pub struct ToPython<T>(pub T);
 
 impl<'py, T: IntoPython> IntoPyObject<'py> for ToPython<T> {
@@ -180,7 +180,7 @@ pub fn list(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     unsafe { Ok(owned(py, ffi::PyList_New(0))?.cast_into_unchecked()) }
 }
 
-/// A dict in the making.
+/// A dict under construction.
 pub struct Dict<'py>(Bound<'py, PyDict>);
 
 impl<'py> Dict<'py> {

@@ -2,7 +2,7 @@
 
 use crate::allocators::allocator::PyAllocator;
 use crate::allocators::process_pool::process_pool;
-use crate::custom::pending_errors::raise_scope_error;
+use crate::custom::calls::raise_scope_error;
 use crate::python::errors::{PyRuntimeError, PyTypeError, PyValueError};
 use crate::python::guarded_by_gil::GuardedByGil;
 use crate::python::values::ToPython;
@@ -16,9 +16,9 @@ use pyo3::sync::PyOnceLock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Scopes that someone opened on a buffer of his own, and who that was.
+/// The open scopes of an explicit buffer, and the thread or task that opened them.
 #[derive(Default)]
-struct Turn {
+struct BufferUse {
     depth: usize,
     who: Option<ThreadOrTask>,
 }
@@ -44,7 +44,7 @@ static LAST: AtomicU64 = AtomicU64::new(0);
 #[pyclass(name = "Buffer", module = "firsttouch", extends = PyAllocator, subclass, frozen, weakref)]
 pub struct PyBuffer {
     backing: Arc<dyn Backing>,
-    turn: GuardedByGil<Turn>,
+    turn: GuardedByGil<BufferUse>,
     /// The marks that were taken and not rewound.
     marks: GuardedByGil<Vec<(u64, Slot)>>,
     /// What calls from compiled code need; made by them.
@@ -87,7 +87,7 @@ impl PyBuffer {
             }
         };
         Err(PyRuntimeError::new_err(format!(
-            "{} is in use by {}, so {} can't enter it: give each a buffer of its own, or none (scratch() without one \
+            "{} is in use by {}, so {} cannot enter it: give each a buffer of its own, or none (scratch() without one \
              takes that of the thread or task)",
             self.backing.expression(),
             other.name(py)?,
@@ -95,7 +95,7 @@ impl PyBuffer {
         )))
     }
 
-    /// Ends `take_turn`.
+    /// Ends the innermost use.
     pub fn end_turn(&self, py: Python<'_>) {
         let who = {
             let mut turn = self.turn.borrow(py);
@@ -143,7 +143,7 @@ impl PyBuffer {
     /// A place to rewind to. What the buffer's own constructors make from here on lies above it.
     fn mark(slf: &Bound<'_, Self>) -> PyResult<Mark> {
         let this = slf.get();
-        let slot = this.backing.open(); // scratch memory of one's own runs code of its own
+        let slot = this.backing.open(); // custom scratch memory runs code of its own
         raise_scope_error().inspect_err(|_| {
             this.backing.close(slot);
         })?;

@@ -1,8 +1,8 @@
 //! The two kinds of buffers: one that grows, and one that does not.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::allocators::downcast::find;
 use crate::allocators::process_pool::process_pool;
+use crate::allocators::queries::find;
 use crate::python::call_sites;
 use crate::python::callbacks::callback;
 use crate::python::errors::{PyMemoryError, PyValueError};
@@ -87,8 +87,8 @@ impl ScratchBuffer {
 /// Scratch memory of one size: what does not fit is a `MemoryError` that says what is used and asked.
 ///
 /// `nbytes_or_array`: bytes, or writable memory in one piece to use: an array, a memory map, shared memory. It is kept
-/// until the last array on it is gone, and no other `FixedBuffer` may overlap it meanwhile; in a forked child a buffer on shared memory serves no more. `debug`: as for
-/// `ScratchBuffer`. `numa`: where memory that is not given comes from.
+/// until the last array on it is gone, and no other `FixedBuffer` may overlap it meanwhile. A buffer on shared memory
+/// cannot be used in a forked child. `debug`: as for `ScratchBuffer`. `numa`: where memory that is not given comes from.
 #[pyclass(module = "firsttouch", extends = PyBuffer, frozen, weakref)]
 pub struct FixedBuffer {
     policy: Option<Policy>,
@@ -107,7 +107,7 @@ fn storage(pool: Arc<dyn Allocator>, given: Option<&Bound<'_, PyAny>>) -> PyResu
         Some(lender) => return storage::lent(lender),
     };
     if size == 0 {
-        return Err(PyValueError::new_err("FixedBuffer(0) would serve nothing: give a number of bytes, or \"1 MiB\""));
+        return Err(PyValueError::new_err("FixedBuffer(0) has no room: give a number of bytes, or \"1 MiB\""));
     }
     storage::of_pool(pool, size).map_err(|error| PyMemoryError::new_err(error.to_string()))
 }

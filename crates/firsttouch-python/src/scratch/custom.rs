@@ -1,8 +1,7 @@
 //! Custom scratch memory: an object with `allocate`, `mark` and `rewind`, or a table of C functions. Each has one backing,
 //! or two would rewind each other's blocks.
 
-use crate::custom::calls::{CallDepth, as_address};
-use crate::custom::pending_errors::{interrupt, keep_error, keep_scope_error};
+use crate::custom::calls::{CallDepth, as_address, interrupt, keep_error, keep_scope_error};
 use crate::python::callbacks::callback;
 use crate::python::errors::{PyMemoryError, PyValueError};
 use crate::python::guarded_by_gil::GuardedByGil;
@@ -27,12 +26,12 @@ enum ScratchKey {
 
 /// A backing that lives as long as a buffer or a block on it, and the buffer around it. As long as it lives, so does the
 /// object, so that nothing else has its address.
-struct KnownScratch {
+struct SharedScratch {
     over: Weak<Over>,
     buffer: Option<Py<PyWeakrefReference>>,
 }
 
-static KNOWN: Mutex<BTreeMap<ScratchKey, KnownScratch>> = Mutex::new(BTreeMap::new());
+static KNOWN: Mutex<BTreeMap<ScratchKey, SharedScratch>> = Mutex::new(BTreeMap::new());
 
 /// The buffer around the scratch memory that `key` tells, the same while anyone has it; `make` makes its backing and runs
 /// no code of Python's.
@@ -44,7 +43,7 @@ fn shared_buffer(py: Python<'_>, key: ScratchKey, make: impl FnOnce() -> Arc<Ove
             None => {
                 let over = make();
                 all.retain(|_, known| known.over.strong_count() > 0);
-                all.insert(key, KnownScratch { over: Arc::downgrade(&over), buffer: None });
+                all.insert(key, SharedScratch { over: Arc::downgrade(&over), buffer: None });
                 (over, None)
             }
         }
@@ -98,7 +97,7 @@ unsafe impl Scratch for CustomScratch {
         let error = AllocError::new(size, Limit::Upstream);
         let asked = Python::try_attach(|py| {
             self.ask(py, size, align).map_err(|raised| {
-                failure::explain(error, format!("{size} bytes could not be had: {}: {raised}", self.name));
+                failure::explain(error, format!("cannot allocate {size} bytes: {}: {raised}", self.name));
                 interrupt(py, &raised);
                 keep_error(raised);
                 error

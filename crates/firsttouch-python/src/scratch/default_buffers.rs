@@ -1,4 +1,4 @@
-//! Where a thread or a task keeps the buffers that are its own: made on first use, and gone with it.
+//! The default buffers of a thread or an asyncio task: made on first use, and dropped with it.
 
 use crate::python::errors::PyRuntimeError;
 use crate::python::guarded_by_gil::GuardedByGil;
@@ -15,22 +15,22 @@ use pyo3::types::PyDict;
 static TASKS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 #[derive(Default)]
-struct Own {
+struct BufferSlots {
     plain: Option<Py<PyBuffer>>,
     debug: Option<Py<PyBuffer>>,
     /// Those that `using_buffer` put in the default's place, the innermost last.
     instead: Vec<Py<PyBuffer>>,
 }
 
-/// See the module.
+/// The buffers of one thread or task.
 #[pyclass(frozen)]
-pub struct OwnBuffers {
-    own: GuardedByGil<Own>,
-    /// Buffers of one's own kinds.
+pub struct DefaultBuffers {
+    own: GuardedByGil<BufferSlots>,
+    /// Buffers of the kinds that users registered.
     kinds: Py<PyDict>,
 }
 
-impl OwnBuffers {
+impl DefaultBuffers {
     fn new(py: Python<'_>) -> PyResult<Py<Self>> {
         Py::new(py, Self { own: GuardedByGil::default(), kinds: Dict::new(py)?.done().unbind() })
     }
@@ -96,32 +96,32 @@ impl OwnBuffers {
 
 /// Makes what the first task would have made.
 pub fn look_up(py: Python<'_>) -> PyResult<()> {
-    OwnBuffers::tasks(py).map(drop)
+    DefaultBuffers::tasks(py).map(drop)
 }
 
 /// The default buffer of this thread or task.
 #[pyfunction]
 fn home_buffer(py: Python<'_>) -> PyResult<Bound<'_, PyBuffer>> {
-    OwnBuffers::here(py)?.get().buffer(py, false)
+    DefaultBuffers::here(py)?.get().buffer(py, false)
 }
 
-/// The buffers of one's own kinds of this thread or task, by their kinds.
+/// The buffers of registered kinds of this thread or task, by their kinds.
 #[pyfunction]
 fn home_kinds(py: Python<'_>) -> PyResult<Py<PyDict>> {
-    Ok(OwnBuffers::here(py)?.get().kinds.clone_ref(py))
+    Ok(DefaultBuffers::here(py)?.get().kinds.clone_ref(py))
 }
 
 /// Puts `buffer` in the place of the default one of this thread or task; its home, for `home_leave`.
 #[pyfunction]
-fn home_enter<'py>(py: Python<'py>, buffer: Bound<'py, PyBuffer>) -> PyResult<Bound<'py, OwnBuffers>> {
-    let home = OwnBuffers::here(py)?;
+fn home_enter<'py>(py: Python<'py>, buffer: Bound<'py, PyBuffer>) -> PyResult<Bound<'py, DefaultBuffers>> {
+    let home = DefaultBuffers::here(py)?;
     home.get().own.borrow(py).instead.push(buffer.unbind());
     Ok(home)
 }
 
 /// Ends the innermost `home_enter` of this buffer.
 #[pyfunction]
-fn home_leave(home: &Bound<'_, OwnBuffers>, buffer: &Bound<'_, PyBuffer>) {
+fn home_leave(home: &Bound<'_, DefaultBuffers>, buffer: &Bound<'_, PyBuffer>) {
     let gone = {
         let mut own = home.get().own.borrow(home.py());
         own.instead.iter().rposition(|other| other.is(buffer)).map(|at| own.instead.remove(at))

@@ -1,6 +1,6 @@
 //! What a scope's end has to say: damage, arrays that escaped, notes on an exception that passes through.
 
-use crate::custom::pending_errors::raise_scope_error;
+use crate::custom::calls::raise_scope_error;
 use crate::python::call_sites;
 use crate::python::errors::PyRuntimeError;
 use crate::python::values::{self, Name, ToPython};
@@ -10,14 +10,14 @@ use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-/// An error that scratch memory of one's own raised, or where debug mode found that somebody wrote to freed memory.
+/// An error that custom scratch memory raised, or of a write to freed memory that debug mode found.
 pub fn damage(py: Python<'_>, found: Option<Damage>) -> PyResult<()> {
     raise_scope_error()?;
     let Some(damage) = found else { return Ok(()) };
     let line = call_sites::place(py, damage.site)?;
     let line = line.map_or_else(String::new, |(file, number)| format!(", which {file}:{number} asked for"));
     Err(PyRuntimeError::new_err(format!(
-        "somebody wrote to scratch memory after it was freed: byte {} of a block of {} bytes at {:#x}{line}",
+        "scratch memory was written to after it was freed: byte {} of a block of {} bytes at {:#x}{line}",
         damage.offset, damage.size, damage.address
     )))
 }

@@ -1,9 +1,8 @@
 //! Entering a scope and leaving it, as NumPy sees it: whose handler is the current one.
 
-use crate::custom::pending_errors::raise_scope_error;
-use crate::handlers::capsules;
-use crate::handlers::process_allocator::plain;
-use crate::handlers::scope_chain::nearest_open;
+use crate::custom::calls::raise_scope_error;
+use crate::handlers::capsules::{self, nearest_open};
+use crate::handlers::process_allocator::process_allocator;
 use crate::numpy::c_api::NumPy;
 use crate::scratch::buffer::PyBuffer;
 use crate::scratch::scope::{PyScope, ScopeParts};
@@ -11,7 +10,7 @@ use firsttouch::scratch::{Closed, Scope};
 use pyo3::prelude::*;
 
 /// A scope that was entered.
-pub struct Entered {
+pub struct EnteredScope {
     pub parts: ScopeParts,
     pub buffer: Py<PyBuffer>,
     /// Whether its buffer is one's own, so that only one thread or task may enter it.
@@ -37,7 +36,7 @@ fn new(this: &PyBuffer, before: Bound<'_, PyAny>) -> PyResult<ScopeParts> {
     let elsewhere = match (&outer, handler) {
         (Some(outer), _) => outer.before().clone(),
         (None, Some(handler)) => handler.allocator().clone(),
-        (None, None) => plain(),
+        (None, None) => process_allocator(),
     };
     let scope = Scope::open(this.backing().clone(), outer, elsewhere);
     let capsule = capsules::of_scope(py, &scope, &before)?.unbind();
@@ -45,7 +44,7 @@ fn new(this: &PyBuffer, before: Bound<'_, PyAny>) -> PyResult<ScopeParts> {
 }
 
 /// Opens a scope on `buffer` and lets it serve this context.
-pub fn enter(buffer: &Bound<'_, PyBuffer>, own: bool) -> PyResult<Entered> {
+pub fn enter(buffer: &Bound<'_, PyBuffer>, own: bool) -> PyResult<EnteredScope> {
     let py = buffer.py();
     let numpy = NumPy::get(py)?;
     if own {
@@ -56,7 +55,7 @@ pub fn enter(buffer: &Bound<'_, PyBuffer>, own: bool) -> PyResult<Entered> {
             parts.scope.close();
         })?;
         numpy.set_current(parts.capsule.bind(py))?;
-        Ok(Entered { parts, buffer: buffer.clone().unbind(), own })
+        Ok(EnteredScope { parts, buffer: buffer.clone().unbind(), own })
     });
     if own && entered.is_err() {
         buffer.get().end_turn(py);
@@ -64,7 +63,7 @@ pub fn enter(buffer: &Bound<'_, PyBuffer>, own: bool) -> PyResult<Entered> {
     entered
 }
 
-impl Entered {
+impl EnteredScope {
     /// The object that a `with` statement hands out.
     pub fn object(&mut self, py: Python<'_>) -> PyResult<Py<PyScope>> {
         let object = match self.parts.object.take() {

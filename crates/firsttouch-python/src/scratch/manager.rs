@@ -6,10 +6,10 @@ use crate::python::errors::{PyTypeError, PyValueError};
 use crate::python::guarded_by_gil::GuardedByGil;
 use crate::python::values::{Name, ToPython};
 use crate::scratch::buffer::PyBuffer;
-use crate::scratch::default_buffers::OwnBuffers;
+use crate::scratch::default_buffers::DefaultBuffers;
 use crate::scratch::diagnostics;
-use crate::scratch::entered_scope::{Entered, enter};
-use crate::scratch::result::{self, Choice};
+use crate::scratch::entered_scope::{EnteredScope, enter};
+use crate::scratch::result::{self, ResultOptions};
 use crate::scratch::scope::PyScope;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -19,7 +19,7 @@ use pyo3::types::{PyDict, PyTuple};
 ///
 /// `with scratch() as s:` lets the arrays that NumPy makes in the block, from 1 KiB on, and those that `s` makes, come
 /// from the buffer of this thread or asyncio task, where memory that dies is used again at once. Arrays that outlive
-/// the block stay valid. `scratch(buffer)` takes another: a `ScratchBuffer`, a `FixedBuffer`, or an object of one's own
+/// the block stay valid. `scratch(buffer)` takes another: a `ScratchBuffer`, a `FixedBuffer`, or any object
 /// with `allocate(nbytes, alignment)`, `mark()` and `rewind(mark)`.
 ///
 /// `@scratch` before a function gives each call a scope of its own. `result="copy"` copies the arrays that it returns
@@ -30,26 +30,26 @@ use pyo3::types::{PyDict, PyTuple};
 pub struct Scratch {
     buffer: Option<Py<PyBuffer>>,
     function: Option<Py<PyAny>>,
-    choice: Choice,
+    options: ResultOptions,
     debug: bool,
-    entered: GuardedByGil<Vec<Entered>>,
+    entered: GuardedByGil<Vec<EnteredScope>>,
 }
 
 impl Scratch {
-    fn enter(&self, py: Python<'_>) -> PyResult<Entered> {
+    fn enter(&self, py: Python<'_>) -> PyResult<EnteredScope> {
         match &self.buffer {
             Some(buffer) => enter(buffer.bind(py), true),
-            None => enter(&OwnBuffers::here(py)?.get().buffer(py, self.debug)?, false),
+            None => enter(&DefaultBuffers::here(py)?.get().buffer(py, self.debug)?, false),
         }
     }
 
     /// The one that serves here, as tasks may share it; else the last that this thread entered; else the last of all,
     /// as of a generator that another thread closes.
-    fn last(&self, py: Python<'_>) -> Option<Entered> {
+    fn last(&self, py: Python<'_>) -> Option<EnteredScope> {
         let current = NumPy::get(py).and_then(|numpy| numpy.current(py)).ok();
         let mut entered = self.entered.borrow(py);
-        let here = |entered: &Entered| current.as_ref().is_some_and(|current| entered.parts.capsule.is(current));
-        let own = |entered: &Entered| entered.parts.scope.owner().is_some_and(|owner| owner.is_current());
+        let here = |entered: &EnteredScope| current.as_ref().is_some_and(|current| entered.parts.capsule.is(current));
+        let own = |entered: &EnteredScope| entered.parts.scope.owner().is_some_and(|owner| owner.is_current());
         let at = entered.iter().rposition(here).or_else(|| entered.iter().rposition(own));
         let at = at.or(entered.len().checked_sub(1))?;
         Some(entered.remove(at))
@@ -60,7 +60,7 @@ impl Scratch {
         let made = Self {
             buffer: self.buffer.as_ref().map(|buffer| buffer.clone_ref(py)),
             function: Some(function.clone().unbind()),
-            choice: self.choice,
+            options: self.options,
             debug: self.debug,
             entered: GuardedByGil::default(),
         };
@@ -95,8 +95,8 @@ impl Scratch {
         escape: &str,
         debug: bool,
     ) -> PyResult<Py<Self>> {
-        let choice = Choice::new(result, escape)?;
-        let mut made = Self { buffer: None, function: None, choice, debug, entered: GuardedByGil::default() };
+        let options = ResultOptions::new(result, escape)?;
+        let mut made = Self { buffer: None, function: None, options, debug, entered: GuardedByGil::default() };
         let Some(given) = buffer_or_function else { return Py::new(py, made) };
         let buffer = match given.cast::<PyBuffer>() {
             Ok(buffer) => buffer.clone(),
@@ -120,9 +120,9 @@ impl Scratch {
 
     fn __enter__(&self, py: Python<'_>) -> PyResult<Py<PyScope>> {
         if self.function.is_some() {
-            return Err(PyTypeError::new_err("a decorated function is no context manager: call it"));
+            return Err(PyTypeError::new_err("a decorated function is not a context manager: call it"));
         }
-        self.choice.check_block()?;
+        self.options.check_block()?;
         let mut entered = self.enter(py)?;
         let object = entered.object(py)?;
         self.entered.borrow(py).push(entered);
@@ -164,7 +164,7 @@ impl Scratch {
         };
         let entered = self.enter(py)?;
         let returned = function.bind(py).call(args, kwargs);
-        result::settled(entered, function.bind(py), returned, args, kwargs, self.choice)
+        result::settled(entered, function.bind(py), returned, args, kwargs, self.options)
     }
 
     /// A method, where a decorated function stands in a class.
@@ -187,7 +187,7 @@ impl Scratch {
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         match &slf.get().function {
             Some(_) => slf.getattr(Name("__qualname__")),
-            None => Err(PyTypeError::new_err("a scratch() that decorates nothing can't be pickled")),
+            None => Err(PyTypeError::new_err("a scratch() that decorates nothing cannot be pickled")),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Raw memory of an allocator, without an array's shape.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::custom::pending_errors::kept_error;
+use crate::custom::calls::kept_error;
 use crate::handlers::capsules;
 use crate::handlers::handler::Handler;
 use crate::numpy::c_api::NumPy;
@@ -26,8 +26,8 @@ pub fn raw<'py>(
     let numpy = NumPy::get(py)?;
     let capsule = capsules::direct(py, allocator.get())?;
     let native = capsules::handler(capsule)?.map(Handler::allocator);
-    let native = native.ok_or_else(|| PyRuntimeError::new_err("this allocator gives no raw memory"))?;
-    drop(kept_error()); // of somebody before, who did not ask
+    let native = native.ok_or_else(|| PyRuntimeError::new_err("this allocator cannot give raw memory"))?;
+    drop(kept_error()); // of an earlier allocation, whose caller did not ask
     let block = native.allocate(request).map_err(|error| {
         if let Some(own) = kept_error() {
             return own;

@@ -1,13 +1,13 @@
 //! What a decorated function returns, and what it leaves behind.
 
-use crate::custom::pending_errors::raise_scope_error;
+use crate::custom::calls::raise_scope_error;
 use crate::numpy::abi::{OWNDATA, WRITEABLE};
 use crate::numpy::c_api::NumPy;
 use crate::python::callbacks::callback;
 use crate::python::errors::PyValueError;
 use crate::python::values::Name;
 use crate::scratch::diagnostics;
-use crate::scratch::entered_scope::Entered;
+use crate::scratch::entered_scope::EnteredScope;
 use firsttouch::scratch::{Backing, Hold, Scope, Slot};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -26,12 +26,12 @@ enum Escape {
 
 /// What the decorator was told.
 #[derive(Clone, Copy)]
-pub struct Choice {
+pub struct ResultOptions {
     copy: bool,
     escape: Escape,
 }
 
-impl Choice {
+impl ResultOptions {
     pub fn new(result: &str, escape: &str) -> PyResult<Self> {
         let copy = match result {
             "copy" => true,
@@ -68,9 +68,9 @@ impl Choice {
 /// Tells the arrays that have to be copied out of a scope: those that lie among others on its buffer. One that has
 /// memory of its own becomes an ordinary array as it is, which costs nothing.
 #[pyclass(frozen)]
-struct Owned(Arc<Scope>);
+struct IsOnBuffer(Arc<Scope>);
 
-impl Owned {
+impl IsOnBuffer {
     fn has(&self, numpy: &NumPy, array: &Bound<'_, PyAny>) -> bool {
         let mut at = array.clone();
         while let Some(fields) = numpy.array(&at) {
@@ -94,7 +94,7 @@ impl Owned {
 }
 
 #[pymethods]
-impl Owned {
+impl IsOnBuffer {
     fn __call__(&self, array: &Bound<'_, PyAny>) -> PyResult<bool> {
         Ok(self.has(NumPy::get(array.py())?, array))
     }
@@ -139,7 +139,7 @@ fn copied<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = returned.py();
     let numpy = NumPy::get(py)?;
-    let owned = Owned(scope.clone());
+    let owned = IsOnBuffer(scope.clone());
     // The usual case needs no search: one array that has its memory to itself.
     if let Some(fields) = numpy.array(&returned)
         && numpy.is_exact(&returned)
@@ -157,14 +157,14 @@ fn copied<'py>(
 }
 
 /// Where the blocks that a call leaves behind are to be found, if anyone wants to know.
-struct Left {
+struct EscapedBlocks {
     backing: Arc<dyn Backing>,
     slot: Slot,
 }
 
-impl Left {
-    fn new(scope: &Scope, choice: Choice) -> Option<Self> {
-        let wanted = choice.escape != Escape::Keep;
+impl EscapedBlocks {
+    fn new(scope: &Scope, options: ResultOptions) -> Option<Self> {
+        let wanted = options.escape != Escape::Keep;
         wanted.then(|| Self { backing: scope.backing().clone(), slot: scope.slot() })
     }
 
@@ -175,22 +175,22 @@ impl Left {
 
 /// Ends the scope of a call: copies what it returns, and reports what it leaves behind.
 pub fn settled<'py>(
-    entered: Entered,
+    entered: EnteredScope,
     function: &Bound<'py, PyAny>,
     returned: PyResult<Bound<'py, PyAny>>,
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
-    choice: Choice,
+    options: ResultOptions,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = function.py();
     // From here on memory is that of who is around: copies belong there.
     let stepped = entered.step_back(py);
     let returned = returned.and_then(|value| {
         let scope = &entered.parts.scope;
-        let copies = choice.copy && may_hold(NumPy::get(py)?, &value)? && scope.living() > 0;
+        let copies = options.copy && may_hold(NumPy::get(py)?, &value)? && scope.living() > 0;
         if copies { copied(scope, value, args, kwargs) } else { Ok(value) }
     });
-    let left = Left::new(&entered.parts.scope, choice);
+    let left = EscapedBlocks::new(&entered.parts.scope, options);
     let closed = entered.close(py);
     stepped?;
     let value = match returned {
@@ -213,7 +213,7 @@ pub fn settled<'py>(
     };
     diagnostics::damage(py, closed.damage)?;
     if let Some(left) = left.filter(|_| closed.survivors > 0) {
-        let word = if choice.escape == Escape::Warn { "warn" } else { "raise" };
+        let word = if options.escape == Escape::Warn { "warn" } else { "raise" };
         py.import(Name("gc"))?.call_method0(Name("collect"))?;
         callback(py, "report")?.call1((function, left.listed(py)?, word, left.backing.expression(), &value))?;
     }

@@ -1,7 +1,7 @@
 //! Profiled regions, as Python sees them.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::handlers::front::watch;
+use crate::handlers::front::set_watched;
 use crate::python::global_allocator::ensure_memory;
 use crate::python::values::Dict;
 use firsttouch_trace::profile::{self, Region};
@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 static WATCHING: AtomicUsize = AtomicUsize::new(0);
 
 /// A region of the run in which arrays are counted, until it is closed.
-#[pyclass(module = "firsttouch._firsttouch")]
-struct GaugeRegion(Option<Region>);
+#[pyclass(name = "GaugeRegion", module = "firsttouch._firsttouch")]
+struct ProfileRegion(Option<Region>);
 
 #[pymethods]
-impl GaugeRegion {
+impl ProfileRegion {
     /// Opens it. The first to open gives back what `cold` keeps idle, so that no earlier part of the run shows.
     #[new]
     fn open(py: Python<'_>, only_this_thread: bool, cold: &Bound<'_, PyAny>) -> PyResult<Self> {
@@ -26,7 +26,7 @@ impl GaugeRegion {
         for allocator in cold.try_iter()? {
             natives.extend(allocator?.cast::<PyAllocator>()?.get().native().cloned());
         }
-        watch(py, true)?;
+        set_watched(py, true)?;
         WATCHING.fetch_add(1, Relaxed);
         let trim = || {
             natives.iter().for_each(|native| {
@@ -49,15 +49,15 @@ impl GaugeRegion {
     }
 }
 
-impl GaugeRegion {
+impl ProfileRegion {
     fn end(&mut self, py: Python<'_>) {
         if self.0.take().is_some() && WATCHING.fetch_sub(1, Relaxed) == 1 {
-            let _ = watch(py, false); // the front is there, so nothing can fail
+            let _ = set_watched(py, false); // the front is there, so nothing can fail
         }
     }
 }
 
-impl Drop for GaugeRegion {
+impl Drop for ProfileRegion {
     fn drop(&mut self) {
         Python::attach(|py| self.end(py));
     }
@@ -80,5 +80,5 @@ fn dict(py: Python<'_>, found: (profile::RegionCounts, Option<profile::Recycling
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("GAUGE_LEAST", profile::MIN_SIZE)?;
-    module.add_class::<GaugeRegion>()
+    module.add_class::<ProfileRegion>()
 }

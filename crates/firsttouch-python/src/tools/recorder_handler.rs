@@ -2,8 +2,7 @@
 
 #![allow(unsafe_code)] // Safety: passes NumPy's own calls on, to handlers that live for ever.
 
-use crate::handlers::names::{NUMPY_NAME, names};
-use crate::handlers::numpy_default::{behind, behind_now, put_in_capsule, set_recorder};
+use crate::handlers::numpy_default::{NUMPY_NAME, behind, behind_now, names, put_in_capsule, set_recorder};
 use crate::numpy::abi::{RawAllocator, RawHandler};
 use crate::python::call_sites;
 use firsttouch_trace::recorder::{self, LARGE_SIZE};

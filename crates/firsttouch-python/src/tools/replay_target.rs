@@ -3,7 +3,7 @@
 #![allow(unsafe_code)] // Safety: as NumPy calls them, with its own sizes.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::allocators::ownership;
+use crate::allocators::queries;
 use crate::handlers::entry_points::new_handler;
 use crate::handlers::handler::{Handler, Kind};
 use crate::handlers::numpy_default::{behind_now, next};
@@ -28,7 +28,7 @@ impl ReplayTarget {
         let Some(native) = allocator.and_then(PyAllocator::native) else {
             return Ok(Self { functions: behind_now(py)?.1, _handler: None });
         };
-        let small = ownership::small_limit(native.as_ref(), 0);
+        let small = queries::small_limit(native.as_ref(), 0);
         let handler = new_handler(Kind::Context, native.clone(), small, next(py)?);
         let functions = handler.functions().functions().unwrap_or(next(py)?);
         Ok(Self { functions, _handler: Some(handler) })

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::fs::File;
 
-fn told(error: TraceError) -> PyErr {
+fn trace_error(error: TraceError) -> PyErr {
     match error {
         TraceError::Io(error) => error.into(),
         other => PyValueError::new_err(other.to_string()),
@@ -46,7 +46,7 @@ fn trace_is_on() -> bool {
 #[pyfunction]
 fn trace_survey<'py>(py: Python<'py>, file: &str, incomplete: bool) -> PyResult<Bound<'py, PyDict>> {
     let opened = File::open(file)?;
-    let survey = py.detach(|| Survey::new(opened, incomplete)).map_err(told)?;
+    let survey = py.detach(|| Survey::new(opened, incomplete)).map_err(trace_error)?;
     let found = PyDict::new(py);
     found.set_item("facts", survey.metadata.iter().cloned().collect::<std::collections::BTreeMap<_, _>>())?;
     found.set_item("complete", survey.complete)?;
@@ -81,11 +81,11 @@ fn trace_replay<'py>(
         other => return Err(PyValueError::new_err(format!("touch is none, first or all, not {other:?}"))),
     };
     let (first, again) = (File::open(file)?, File::open(file)?);
-    let survey = py.detach(|| Survey::new(first, incomplete)).map_err(told)?;
+    let survey = py.detach(|| Survey::new(first, incomplete)).map_err(trace_error)?;
     let target = ReplayTarget::new(py, allocator)?;
     ready.call0()?;
     let options = ReplayOptions { touch, threads };
-    let outcome = py.detach(|| replay(again, &survey, &target, options)).map_err(told)?;
+    let outcome = py.detach(|| replay(again, &survey, &target, options)).map_err(trace_error)?;
     let found = PyDict::new(py);
     found.set_item("seconds", outcome.seconds)?;
     found.set_item("events", outcome.events)?;
@@ -109,7 +109,7 @@ fn trace_summary<'py>(
     huge_from: u64,
 ) -> PyResult<(Vec<Bound<'py, PyDict>>, u64, u64)> {
     let opened = File::open(file)?;
-    let summary = py.detach(|| Summary::new(opened, incomplete, huge_from)).map_err(told)?;
+    let summary = py.detach(|| Summary::new(opened, incomplete, huge_from)).map_err(trace_error)?;
     let each = summary.lines.iter().filter(|line| line.count > 0).map(|line| {
         let found = PyDict::new(py);
         found.set_item("file", &line.file)?;

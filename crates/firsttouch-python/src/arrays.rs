@@ -1,21 +1,21 @@
 //! The short way to `empty` and `zeros`: plain shapes and types, straight from the allocator into NumPy's array.
 //!
-//! Everything else goes the long way, which is NumPy's own function with the allocator's handler in place. Making the
-//! array around our memory costs a third of setting and restoring a handler.
+//! Everything else takes the long way: NumPy's own function with the allocator's handler in place. Making the array around
+//! our memory costs a third of setting and restoring a handler.
 
 #![allow(unsafe_code)] // Safety: blocks go from the handler's functions into arrays that give them back to it.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::custom::pending_errors;
+use crate::custom::calls;
 use crate::handlers::capsules;
 use crate::handlers::front::serving;
 use crate::numpy::abi::Functions;
 use crate::numpy::c_api::NumPy;
-use crate::numpy::dtypes::{Known, known};
+use crate::numpy::dtypes::{PlainDtype, plain_dtype};
 use crate::numpy::tracemalloc;
 use crate::python::callbacks::callback;
 use crate::python::interrupts;
-use crate::python::values::Dict;
+use crate::python::values::{Dict, ToPython};
 use firsttouch::layout::array_bytes;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -91,12 +91,12 @@ fn is_c(order: &Bound<'_, PyAny>) -> bool {
     order.cast_exact::<PyString>().is_ok_and(|text| text == "C")
 }
 
-/// An array made the short way, or nothing where that can't be.
+/// An array made the short way; `None` where the long way is needed.
 fn short<'py>(py: Python<'py>, a: &Arguments<'_, 'py>, zeroed: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
     if a.device.is_some() || a.like.is_some() || a.order.is_some_and(|order| !is_c(order)) {
         return Ok(None);
     }
-    let (Some(shape), Some(dtype)) = (shape(a.shape), known(py, a.dtype)?) else { return Ok(None) };
+    let (Some(shape), Some(dtype)) = (shape(a.shape), plain_dtype(py, a.dtype)?) else { return Ok(None) };
     let numpy = NumPy::get(py)?;
     let Some(given) = a.allocator else {
         let current = numpy.current(py)?;
@@ -123,20 +123,20 @@ fn made<'py>(
     numpy: &NumPy,
     capsule: &Bound<'py, PyAny>,
     shape: &Shape,
-    dtype: &Known,
+    dtype: &PlainDtype,
     zeroed: bool,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let (Some(handler), Some(bytes)) = (capsules::handler(capsule)?, shape.bytes(dtype.size)) else { return Ok(None) };
     let Some(Functions { ctx, malloc, calloc, free, .. }) = handler.functions().functions() else { return Ok(None) };
-    pending_errors::forget_error(); // of somebody before, who did not ask
+    calls::forget_error(); // of an earlier allocation, whose caller did not ask
     // SAFETY: the functions are the handler's own, and the block goes to the array or back to them.
     unsafe {
         let data: *mut c_void = if zeroed { calloc(ctx, bytes, 1) } else { malloc(ctx, bytes) };
         if data.is_null() {
-            if let Some(error) = pending_errors::kept_error() {
-                return Err(error); // an allocator of one's own is asked once
+            if let Some(error) = calls::kept_error() {
+                return Err(error); // a custom allocator is called once
             }
-            return Ok(None); // the long way meets the same, and has the words for it
+            return Ok(None); // the long way fails too, and raises the exception
         }
         if let Some(error) = interrupts::raised() {
             free(ctx, data, bytes); // a prefault was interrupted
@@ -162,7 +162,7 @@ fn long<'py>(py: Python<'py>, a: &Arguments<'_, 'py>, zeroed: bool) -> PyResult<
     callback(py, if zeroed { "zeros" } else { "empty" })?.call((a.shape,), Some(&kwargs.done()))
 }
 
-/// An array of zeros or of anything.
+/// An array of zeros, or an uninitialized one.
 pub fn make<'py>(py: Python<'py>, a: &Arguments<'_, 'py>, zeroed: bool) -> PyResult<Bound<'py, PyAny>> {
     match short(py, a, zeroed)? {
         Some(array) => Ok(array),
@@ -193,7 +193,7 @@ macro_rules! constructor {
 constructor!(
     empty,
     false,
-    "An array of `shape` whose items are anything (of `calloc()`: zero; objects: `None`).\n\n\
+    "An uninitialized array of `shape` (items of `calloc()` are zero, objects are `None`).\n\n\
      `shape`: a number or a tuple of numbers, none negative. `dtype`: `float` if not given. `order`: \"C\", rows in one \
      piece, or \"F\", columns. `allocator`: where the memory comes from; `None` is the current one."
 );
@@ -201,8 +201,54 @@ constructor!(
     zeros,
     true,
     "An array of `shape` whose items are zero, `False` or empty.\n\n\
-     Where memory is fresh, pages become real when they are first written, whatever the size. Arguments as for `empty`."
+     Fresh memory is not touched: its pages become resident when they are first written, whatever the size. Arguments as for `empty`."
 );
+
+#[pymethods]
+impl PyAllocator {
+    fn __repr__(&self) -> ToPython<String> {
+        ToPython(self.expression())
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self == other
+    }
+
+    fn __hash__(&self) -> u64 {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let mut hasher = DefaultHasher::new();
+        self.key().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// `numpy.empty` with this allocator's memory.
+    #[pyo3(signature = (shape, dtype=None, order=None, *, device=None, like=None))]
+    #[pyo3(text_signature = "($self, shape, dtype=None, order='C', *, device=None, like=None)")]
+    fn empty<'py>(
+        slf: &Bound<'py, Self>,
+        shape: &Bound<'py, PyAny>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        order: Option<&Bound<'py, PyAny>>,
+        device: Option<&Bound<'py, PyAny>>,
+        like: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        make(slf.py(), &Arguments { shape, dtype, order, device, like, allocator: Some(slf.as_any()) }, false)
+    }
+
+    /// `numpy.zeros` with this allocator's memory.
+    #[pyo3(signature = (shape, dtype=None, order=None, *, device=None, like=None))]
+    #[pyo3(text_signature = "($self, shape, dtype=None, order='C', *, device=None, like=None)")]
+    fn zeros<'py>(
+        slf: &Bound<'py, Self>,
+        shape: &Bound<'py, PyAny>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        order: Option<&Bound<'py, PyAny>>,
+        device: Option<&Bound<'py, PyAny>>,
+        like: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        make(slf.py(), &Arguments { shape, dtype, order, device, like, allocator: Some(slf.as_any()) }, true)
+    }
+}
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(empty, module)?)?;

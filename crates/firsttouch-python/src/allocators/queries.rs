@@ -1,4 +1,4 @@
-//! Which allocators know their blocks, as handlers ask it.
+//! What an allocator is, asked by type: its own, those in the stack below it, and whether it knows its blocks.
 
 use firsttouch::allocator::Allocator;
 use firsttouch::owners::{self, Keeper};
@@ -6,6 +6,17 @@ use firsttouch::scratch::Scope;
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
+
+/// The allocator as a `T`, if it is one itself.
+pub fn downcast<T: Any>(native: &Arc<dyn Allocator>) -> Option<&T> {
+    let any: &dyn Any = native.as_ref();
+    any.downcast_ref()
+}
+
+/// The outermost allocator of one type in a stack.
+pub fn find<T: Any>(native: &Arc<dyn Allocator>) -> Option<&T> {
+    downcast(native).or_else(|| native.upstream().and_then(find))
+}
 
 /// Whether an allocator's blocks can be told from others by their address.
 pub fn can_tell(allocator: &dyn Allocator) -> bool {
@@ -23,7 +34,7 @@ pub fn small_limit(allocator: &dyn Allocator, usual: usize) -> usize {
 }
 
 /// Lets blocks of `allocator` be found by their address, whichever handler they come back through.
-pub fn enter(allocator: &Arc<dyn Allocator>) {
+pub fn register_owner(allocator: &Arc<dyn Allocator>) {
     let any: &dyn Any = &**allocator;
     if let Some(scope) = any.downcast_ref::<Scope>() {
         owners::enter(Keeper::Backing(scope.backing().clone()));
