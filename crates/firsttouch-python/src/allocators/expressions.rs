@@ -1,4 +1,4 @@
-//! Allocator expressions for Python: the core parses them, and Python's factories make what they name.
+//! Allocator expressions: the core parses them, and Python's factories make what they name.
 
 use crate::python::errors::PyValueError;
 use crate::python::values::{self, Dict, ToPython};

@@ -1,4 +1,4 @@
-//! The factories of allocators that others wrote: bundled libraries, and C functions.
+//! The factories of other libraries' allocators: bundled ones, and C functions given by address.
 
 #![allow(unsafe_code)] // Safety: addresses of functions are taken on their giver's word.
 

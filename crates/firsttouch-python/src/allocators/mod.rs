@@ -1,4 +1,4 @@
-//! Allocators as Python objects: what wraps them, the factories that make them, and what they tell of themselves.
+//! Allocators as Python objects: the class, the factories and expressions that make them, and introspection.
 
 pub mod allocator;
 pub mod expressions;

@@ -1,4 +1,4 @@
-//! What an allocator is, asked by type: its own, those in the stack below it, and whether it knows its blocks.
+//! Typed questions to an allocator: what it is, what is in the stack below it, and whether it knows its blocks.
 
 use firsttouch::allocator::Allocator;
 use firsttouch::owners::{self, Keeper};
@@ -33,7 +33,7 @@ pub fn small_limit(allocator: &dyn Allocator, usual: usize) -> usize {
     if keeps_list(allocator) && allocator.small_limit() == 0 { 0 } else { usual }
 }
 
-/// Lets blocks of `allocator` be found by their address, whichever handler they come back through.
+/// Registers `allocator` as an owner, so that its blocks are found by their address, whichever handler frees them.
 pub fn register_owner(allocator: &Arc<dyn Allocator>) {
     let any: &dyn Any = &**allocator;
     if let Some(scope) = any.downcast_ref::<Scope>() {

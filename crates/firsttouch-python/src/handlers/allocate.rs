@@ -1,4 +1,4 @@
-//! How handlers allocate. Small requests go straight on to the next handler, uncounted.
+//! How handlers allocate. Small requests go straight to the next handler, uncounted.
 
 #![allow(unsafe_code)] // Safety: NumPy passes each function its handler's own context.
 

@@ -1,6 +1,6 @@
-//! How handlers take blocks back: every handler asks the same question, whose block an address is.
+//! How handlers free and resize blocks: all find the owner of a block by its address.
 //!
-//! It may be another allocator's: arrays change their data and keep their handlers where f2py swaps them
+//! It may be another allocator: arrays change their data and keep their handlers where f2py swaps them
 //! (`intent(inplace)`), and allocators come and go behind the front of the process.
 
 #![allow(unsafe_code)] // Safety: NumPy passes living blocks; law 4 says how their owners are found.

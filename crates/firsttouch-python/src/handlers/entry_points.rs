@@ -1,5 +1,5 @@
-//! The functions that NumPy calls: the usual ones of every handler, and those of the front while somebody measures, which
-//! also tell of what it leaves to NumPy.
+//! The functions that NumPy calls: the usual ones of every handler, and those of the front while a profile is taken, which
+//! also report what it leaves to NumPy.
 
 #![allow(unsafe_code)] // Safety: NumPy calls these with the handler's own context and its own living blocks.
 

@@ -32,8 +32,8 @@ pub fn stop_serving() {
     }
 }
 
-/// Stands before NumPy's handler, as blocks of ours may come back through it: an array may get another's data. Until
-/// somebody installs an allocator all requests go on to NumPy. Where another library stands there, nothing changes.
+/// Puts the front before NumPy's handler, as blocks of ours may be freed through it: an array may get another's data. Until
+/// an allocator is installed all requests go on to NumPy. Where another library's handler stands there, nothing changes.
 pub fn ensure_front(py: Python<'_>) {
     if FRONT.get().is_none() {
         let _ = stand(py);

@@ -144,11 +144,13 @@ impl Handler {
         self.small.load(Relaxed)
     }
 
+    #[inline]
     pub fn charge(&self) -> &Charge {
         // SAFETY: the box lives as long as the handler, or for ever where it was replaced.
         unsafe { &*self.charge.load(Acquire) }
     }
 
+    #[inline]
     pub fn allocator(&self) -> &Arc<dyn Allocator> {
         &self.charge().allocator
     }

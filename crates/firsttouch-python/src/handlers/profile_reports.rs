@@ -1,4 +1,4 @@
-//! What handlers tell the profile of their blocks while somebody measures.
+//! What handlers report to the profile while a region is open.
 
 #![allow(unsafe_code)] // Safety: passes the promises of the callers on.
 
@@ -64,6 +64,7 @@ pub fn report_block(block: *mut c_void, size: usize) -> *mut c_void {
 }
 
 /// A block of the handler's own allocator, or null.
+#[inline]
 pub fn give(handler: &Handler, request: Request) -> *mut c_void {
     guarded(|| handler.allocator().allocate(request).map_or(null_mut(), |block| block.address.as_ptr().cast()))
 }

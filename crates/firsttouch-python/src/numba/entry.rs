@@ -1,4 +1,4 @@
-//! The way into compiled code and out of it, for a buffer as an argument: a call from Python is a scope of its own.
+//! Entry to compiled code, and exit, for a buffer as an argument: a call from Python is a scope of its own.
 
 #![allow(unsafe_code)] // Safety: called with the GIL held, which makes entering and leaving one at a time.
 

@@ -1,5 +1,5 @@
-//! Why a call of compiled code failed. Such code can raise exceptions, but not with a text of the moment: the exception
-//! asks here for it, in the same thread.
+//! Why a call of compiled code failed. Such code can raise exceptions, but only with constant messages: the exception
+//! takes its message from here, in the same thread.
 
 use crate::python::callbacks::callback;
 use firsttouch::failure;

@@ -1,4 +1,4 @@
-//! Loops in parallel: a buffer for each thread.
+//! Parallel loops: a buffer for each thread.
 
 #![allow(unsafe_code)] // Safety: Numba calls these with the objects of its call; threads that run at a time have numbers.
 

@@ -1,4 +1,4 @@
-//! The types that the short way of making arrays knows: NumPy's plain numbers, under the names people use most.
+//! The dtypes that the short way of making arrays takes: NumPy's plain numbers, under their most usual names.
 
 use crate::python::values::Name;
 use pyo3::prelude::*;

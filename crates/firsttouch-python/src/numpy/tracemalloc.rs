@@ -1,4 +1,4 @@
-//! tracemalloc: NumPy reports what it allocates itself, so what goes around it is reported here.
+//! tracemalloc: NumPy reports blocks that it allocates itself; those of our constructors are reported here.
 
 #![allow(unsafe_code)] // Safety: one function of the interpreter's, found by its name.
 

@@ -35,7 +35,7 @@ pub(super) fn policy(text: &str) -> PyResult<Policy> {
 }
 
 /// Pages with a placement. `populate` is a number of threads, 0 for none, -1 for what suits; `huge` names page sizes,
-/// "" for base pages without regret.
+/// "" for base pages, which do not count as a fallback.
 #[pyfunction]
 fn placed_pages(
     huge: &Bound<'_, PyAny>,
@@ -78,7 +78,7 @@ fn slab_axis(allocator: &PyAllocator) -> Option<isize> {
 }
 
 /// Says that blocks of `nbytes` bytes, for this thread, are for arrays whose slabs follow an axis of `items` items
-/// `stride` bytes apart; with nothing, that nobody knows.
+/// `stride` bytes apart; with nothing, that the axis is unknown.
 #[pyfunction]
 #[pyo3(signature = (expected=None))]
 fn expect_axis(expected: Option<(usize, usize, usize)>) {
@@ -114,10 +114,10 @@ fn receipt_of<'py>(py: Python<'py>, allocator: &PyAllocator, address: usize) -> 
     pages.receipt(address).map(|(_, receipt)| receipt_dict(py, pages.placement(), &receipt)).transpose()
 }
 
-/// Wish, why it was not granted, blocks, bytes.
+/// The request, why it was not granted, blocks, bytes.
 type ReceiptSum = (&'static str, Option<String>, u64, u64);
 
-/// The process's sums: wish, why it was not granted, blocks, bytes.
+/// The sums over the process: request, why it was not granted, blocks, bytes.
 #[pyfunction]
 fn receipt_sums() -> ToPython<Vec<ReceiptSum>> {
     ToPython(receipt::sums().into_iter().map(|sum| (sum.step, sum.why_not, sum.blocks, sum.bytes)).collect())

@@ -1,4 +1,4 @@
-//! Notes what a memory fault was before it ends the process, for a parent to read.
+//! Records a memory fault before it ends the process, for a parent to read.
 
 use crate::allocators::queries::find;
 use crate::handlers::front;

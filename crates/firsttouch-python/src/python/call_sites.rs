@@ -1,4 +1,4 @@
-//! The Python line that asks for memory: the innermost frame that is neither NumPy's nor ours.
+//! The Python line that requests memory: the innermost frame that is neither NumPy's nor ours.
 
 #![allow(unsafe_code)] // Safety: frames are walked with the GIL held, and code objects are kept once seen.
 

@@ -1,11 +1,11 @@
-//! What only the holder of the GIL touches: free-threaded Python is refused when the package is imported.
+//! Values that only the holder of the GIL touches: the package refuses free-threaded Python when it is imported.
 
 #![allow(unsafe_code)] // Safety: whoever borrows proves by a token that it holds the GIL.
 
 use pyo3::prelude::*;
 use std::cell::{RefCell, RefMut};
 
-/// A value that is borrowed with the GIL in hand. No Python code runs while it is borrowed, so that nobody else does.
+/// A value that is borrowed with the GIL in hand. No Python code runs while it is borrowed, so that it is never borrowed twice.
 #[derive(Default)]
 pub struct GuardedByGil<T>(RefCell<T>);
 

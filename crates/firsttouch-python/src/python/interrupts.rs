@@ -1,4 +1,4 @@
-//! Work that takes long runs without the GIL, signals are answered meanwhile, and a bar may show how far it is.
+//! Long work: it runs without the GIL, signals are handled meanwhile, and a progress bar may be shown.
 //!
 //! NumPy replaces errors of its handlers by its own. So when a signal's handler raises (Ctrl-C), a prefault ends, the
 //! array gets its memory as it is, and the exception is raised as soon as the interpreter goes on: by our constructors,

@@ -1,4 +1,4 @@
-//! What all buffers have in common: an allocator whose memory scopes share.
+//! The base class of buffers: an allocator whose memory scopes share.
 
 use crate::allocators::allocator::PyAllocator;
 use crate::allocators::process_pool::process_pool;
@@ -108,25 +108,25 @@ impl PyBuffer {
 
 #[pymethods]
 impl PyBuffer {
-    /// Bytes of what lives in it.
+    /// Bytes of live blocks.
     #[getter]
     fn used(&self) -> ToPython<usize> {
         ToPython(self.backing.used())
     }
 
-    /// Bytes that it holds, in use or not.
+    /// Bytes it holds, in use or not.
     #[getter]
     fn capacity(&self) -> ToPython<usize> {
         ToPython(self.backing.capacity())
     }
 
-    /// The most bytes that lived in it at once, since it was made or reset.
+    /// The most bytes in use at once since it was made or reset.
     #[getter]
     fn peak(&self) -> ToPython<usize> {
         ToPython(self.backing.peak())
     }
 
-    /// Gives back all that no living array needs, and forgets the peak.
+    /// Releases all memory that no live array needs, and resets the peak.
     ///
     /// Raises `RuntimeError` while scopes are open.
     fn reset(&self, py: Python<'_>) -> PyResult<()> {
@@ -152,7 +152,7 @@ impl PyBuffer {
         Ok(Mark { buffer: slf.as_ptr() as usize, number })
     }
 
-    /// Ends all that began at `mark`: what died above it is used again. Arrays that live stay valid.
+    /// Ends all that began at `mark`: freed memory above it is reused. Live arrays stay valid.
     ///
     /// Raises `ValueError` for a mark of another buffer, and for one that was rewound.
     fn rewind(slf: &Bound<'_, Self>, mark: &Bound<'_, PyAny>) -> PyResult<()> {

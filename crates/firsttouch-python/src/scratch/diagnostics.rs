@@ -1,4 +1,4 @@
-//! What a scope's end has to say: damage, arrays that escaped, notes on an exception that passes through.
+//! What the end of a scope reports: writes to freed memory, arrays that outlive it, the reason of a `MemoryError`.
 
 use crate::custom::calls::raise_scope_error;
 use crate::python::call_sites;

@@ -1,4 +1,4 @@
-//! Entering a scope and leaving it, as NumPy sees it: whose handler is the current one.
+//! Scopes entered and left, as NumPy sees it: whose handler is the current one.
 
 use crate::custom::calls::raise_scope_error;
 use crate::handlers::capsules::{self, nearest_open};

@@ -1,4 +1,4 @@
-//! `scratch`: a context manager, and a decorator, whose locals are gone before the scope ends.
+//! `scratch`: a context manager, and a decorator, whose local arrays are freed before the scope ends.
 
 use crate::numpy::c_api::NumPy;
 use crate::python::callbacks::callback;

@@ -1,4 +1,4 @@
-//! What a decorated function returns, and what it leaves behind.
+//! What a decorated function returns, and the arrays that escape from its scope.
 
 use crate::custom::calls::raise_scope_error;
 use crate::numpy::abi::{OWNDATA, WRITEABLE};
@@ -24,7 +24,7 @@ enum Escape {
     Raise,
 }
 
-/// What the decorator was told.
+/// The options of the decorator.
 #[derive(Clone, Copy)]
 pub struct ResultOptions {
     copy: bool,
@@ -51,7 +51,7 @@ impl ResultOptions {
         Ok(Self { copy, escape })
     }
 
-    /// An error for what a `with` block can't do.
+    /// An error for an option that needs the decorator.
     pub fn check_block(self) -> PyResult<()> {
         let word = match self.escape {
             Escape::Keep => return Ok(()),
@@ -156,7 +156,7 @@ fn copied<'py>(
     callback(py, "copied")?.call1((returned, args, kwargs, Py::new(py, owned)?))
 }
 
-/// Where the blocks that a call leaves behind are to be found, if anyone wants to know.
+/// Where to find the blocks that outlive a call, if `escape` asks for them.
 struct EscapedBlocks {
     backing: Arc<dyn Backing>,
     slot: Slot,

@@ -1,5 +1,5 @@
-//! Scopes as Python knows them, and those that ended and that nobody knows any more, kept in their buffer: opening one
-//! again costs a third of a new one.
+//! Scopes as Python objects, and the cache of ended scopes that nothing refers to: reopening one costs a third of making
+//! one.
 
 use crate::allocators::allocator::PyAllocator;
 use crate::allocators::process_pool::process_pool;
@@ -25,26 +25,26 @@ impl PyScope {
             .add_subclass(Self { scope: scope.clone(), buffer: GuardedByGil::default() })
     }
 
-    /// From now on its memory is this buffer's.
+    /// Sets the buffer that it takes memory from.
     pub fn belong_to(&self, py: Python<'_>, buffer: Py<PyAllocator>) {
         let old = self.buffer.borrow(py).replace(buffer);
         drop(old);
     }
 
-    /// Whether somebody besides the one who asks knows it or uses what it made.
+    /// Whether anything but the caller refers to it, or to an array that it made.
     pub fn is_known(this: &Bound<'_, Self>) -> bool {
         let direct = this.as_super().get().direct().get(this.py());
         capsules::references(this.as_any()) > 1
             || direct.is_some_and(|capsule| capsules::references(capsule.bind(this.py())) > 1)
     }
 
-    /// How often it refers to its scope.
+    /// The references from this object to its scope.
     pub fn reference_count(this: &Bound<'_, Self>) -> usize {
         // As a scope, as an allocator, and by the handler of its constructors.
         2 + usize::from(this.as_super().get().direct().get(this.py()).is_some())
     }
 
-    /// Lets go of the buffer, where nobody else knows the scope or uses what it made; whether that was so.
+    /// Drops the buffer where nothing else refers to the scope or to what it made. Returns whether that was so.
     pub fn forget(this: &Bound<'_, Self>) -> bool {
         if Self::is_known(this) {
             return false;
@@ -89,10 +89,10 @@ impl PyScope {
     }
 }
 
-/// So many are kept: nesting is seldom deeper.
+/// Ended scopes kept for each buffer: nesting is seldom deeper.
 const MAX_KEPT: usize = 8;
 
-/// What a scope is for NumPy and for Python.
+/// A scope with what represents it in NumPy and in Python.
 pub struct ScopeParts {
     pub scope: Arc<Scope>,
     /// Its handler's capsule, as NumPy's contexts know it.
@@ -128,7 +128,7 @@ impl ScopeParts {
         handler.scope().map(|(_, before)| before.borrow(py).clone_ref(py))
     }
 
-    /// How often the parts themselves refer to the scope.
+    /// The references from the parts themselves to the scope.
     fn reference_count(&self, py: Python<'_>) -> usize {
         let object = self.object.as_ref().map_or(0, |object| PyScope::reference_count(object.bind(py)));
         // Itself, the handler, and the allocator in its charge.
@@ -173,7 +173,7 @@ impl ScopeCache {
     /// Keeps an ended scope. The oldest goes where there are too many.
     pub fn put(&self, py: Python<'_>, mut parts: ScopeParts) {
         if parts.object.as_ref().is_some_and(|object| !PyScope::forget(object.bind(py))) {
-            parts.object = None; // somebody has it, and may keep it
+            parts.object = None; // a program refers to it, and may keep it
         }
         if !parts.is_among_its_own(py).unwrap_or(false) {
             return;
@@ -183,6 +183,6 @@ impl ScopeCache {
             kept.push(parts);
             if kept.len() > MAX_KEPT { Some(kept.remove(0)) } else { None }
         };
-        drop(oldest); // what it kept may run code of its own
+        drop(oldest); // dropping it may run Python code
     }
 }

@@ -1,5 +1,5 @@
-//! What a fixed buffer stands on: memory of the pool, or any writable memory that another object lends, to one buffer at a
-//! time: two on the same memory would hand it out twice.
+//! The storage of a fixed buffer: memory of the pool, or writable memory that another object lends. Two buffers on the
+//! same memory would hand it out twice, so that it is lent to one at a time.
 
 #![allow(unsafe_code)] // Safety: Python's buffer protocol, whose view is kept for as long as the memory is used.
 

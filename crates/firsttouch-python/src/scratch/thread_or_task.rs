@@ -1,4 +1,4 @@
-//! ThreadOrTask runs now: a thread or, in it, an asyncio task.
+//! What runs now: a thread or, in it, an asyncio task.
 
 use crate::python::callbacks::callback;
 use crate::python::values::Name;
@@ -49,7 +49,7 @@ pub struct ThreadOrTask {
 }
 
 impl ThreadOrTask {
-    /// ThreadOrTask runs now.
+    /// What runs now.
     pub fn now(py: Python<'_>) -> PyResult<Self> {
         // SAFETY: has no preconditions.
         #[allow(unsafe_code)]

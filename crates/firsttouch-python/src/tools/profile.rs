@@ -1,4 +1,4 @@
-//! Profiled regions, as Python sees them.
+//! Profiled regions of a Python program.
 
 use crate::allocators::allocator::PyAllocator;
 use crate::handlers::front::set_watched;

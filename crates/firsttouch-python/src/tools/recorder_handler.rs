@@ -1,4 +1,4 @@
-//! The recorder's handler: it passes everything on to whoever stood behind NumPy's capsule, and tells of it.
+//! The recorder's handler: it passes every call on to the handler behind it, and records it.
 
 #![allow(unsafe_code)] // Safety: passes NumPy's own calls on, to handlers that live for ever.
 

@@ -1,4 +1,4 @@
-//! What a trace is played against: the functions that NumPy itself would call.
+//! The target of a replay: the functions that NumPy itself would call.
 
 #![allow(unsafe_code)] // Safety: as NumPy calls them, with its own sizes.
 

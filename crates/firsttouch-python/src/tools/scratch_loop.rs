@@ -1,4 +1,4 @@
-//! The loop of `firsttouch bench scratch` in Rust: one would only time the call if each turn came from Python.
+//! The loop of `firsttouch bench scratch` in Rust: a loop in Python would mostly time its calls.
 
 use crate::python::errors::{PyMemoryError, PyValueError};
 use firsttouch::arena::{Arena, ArenaError, Upstream};

@@ -1,4 +1,4 @@
-//! Traces as Python sees them: begun, ended, read, played.
+//! Traces for Python: record, read, replay and summarize them.
 
 use crate::allocators::allocator::PyAllocator;
 use crate::python::errors::{PyOSError, PyValueError};
