@@ -11,11 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.experiments import CLASSIC, EVERY
+from firsttouch._internal.process_memory import touch
 from firsttouch.tools.bench.settings import Settings
-from firsttouch.tools.measuring.conduct import conduct
 from firsttouch.tools.measuring.machine import available, describe
-from firsttouch.tools.measuring.process import touch
-from firsttouch.tools.measuring.report import Section, machine_markdown, write
+from firsttouch.tools.measuring.report import Section, conduct, machine_markdown, write
 
 
 def parse() -> argparse.Namespace:

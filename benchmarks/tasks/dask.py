@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from firsttouch.tools.measuring import process
+from firsttouch._internal import process_memory as process
 
 #: Names the settings that a contender's cluster has.
 VARIABLE = "BENCHMARK_DASK"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import time
 
-from firsttouch.tools.measuring.process import peak, reset_peak, resident
+from firsttouch._internal.process_memory import peak, reset_peak, resident
 
 
 def measure(kernel: str) -> dict[str, float]:

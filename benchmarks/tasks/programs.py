@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from firsttouch.tools.measuring.process import cgroup_current, peak, reset_peak, resident
+from firsttouch._internal.process_memory import peak, reset_peak, resident
+from firsttouch.tools.measuring.machine import cgroup_current
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from firsttouch.tools.measuring.process import peak, reset_peak, resident
+from firsttouch._internal.process_memory import peak, reset_peak, resident
 
 Array = np.ndarray[Any, np.dtype[np.uint8]]
 THREADS = 4

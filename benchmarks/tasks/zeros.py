@@ -7,7 +7,7 @@ from statistics import median as middle
 
 import numpy as np
 
-from firsttouch.tools.measuring.process import resident
+from firsttouch._internal.process_memory import resident
 
 _baseline: list[int] = []
 

@@ -102,7 +102,7 @@ def end(options: "dict[str, Any]", main: bool) -> None:
     if lost:
         speak.line(f"{_begun}: {lost:,} events were lost, as the disk was too slow for them")
     if spoken:
-        speak.line(f"{_begun}: {events:,} event{'s' * (events != 1)}, {units.size(size)}")
+        speak.line(f"{_begun}: {units.count(events, 'event')}, {units.size(size)}")
 
 
 def _ending() -> "Pairs":

@@ -6,6 +6,7 @@ and a file that a program cannot read any more once it has given up its rights. 
 neighbours (matplotlib, Numba, IPython), which whoever names them has asked for.
 """
 
+from firsttouch import _registration  # noqa: F401 (it registers when it is imported)
 from firsttouch._firsttouch import (
     Allocator,
     Buffer,
@@ -22,7 +23,6 @@ from firsttouch._firsttouch import (
     scratch_from_table,
     zeros,
 )
-from firsttouch._internal import registration as _registration  # noqa: F401 (it registers when it is imported)
 from firsttouch._internal.reports import Failure, Stats, stats
 from firsttouch.adaptors import filled, guarded, limited, pool, tracked
 from firsttouch.allocators import (

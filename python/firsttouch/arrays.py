@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from firsttouch._constructing import made, satisfying, signature
 from firsttouch._firsttouch import Allocator
-from firsttouch._internal.constructing import made, satisfying, signature
 
 __all__ = [
     "arange",

@@ -181,5 +181,5 @@ def _above(name: str, found: dict[str, int | None], limit: Size) -> str | None:
 
 def _figure(name: str, value: int | None) -> str:
     if name in COUNTS:
-        return "? arrays" if value is None else f"{value:,} array{'' if value == 1 else 's'}"
+        return "? arrays" if value is None else units.count(value, "array")
     return "?" if value is None else units.size(value)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from firsttouch.tools.measuring import cautions, kernel
+from firsttouch.tools.measuring import cautions, machine
 from firsttouch.tools.measuring.machine import describe
 from firsttouch.tools.measuring.statistics import Estimate
 
@@ -61,10 +61,10 @@ def test_others_at_work_are_seen_at_the_start(tmp_path: Path) -> None:
 def test_a_machine_that_tells_nothing_is_no_error(tmp_path: Path) -> None:
     assert cautions.standing(tmp_path) == []
     assert [word for word in cautions.Watch(tmp_path).finish() if "control group" not in word] == []
-    assert kernel.mitigations(tmp_path) == "not readable"
-    assert kernel.init_on_alloc(tmp_path) == "not readable"
-    assert kernel.frequency(tmp_path) == "governor not readable, turbo not readable"
-    assert kernel.sizes_of_thp(tmp_path) == "not in this kernel"
+    assert machine.mitigations(tmp_path) == "not readable"
+    assert machine.init_on_alloc(tmp_path) == "not readable"
+    assert machine.frequency(tmp_path) == "governor not readable, turbo not readable"
+    assert machine.sizes_of_thp(tmp_path) == "not in this kernel"
 
 
 def test_equals_that_differ_make_a_noisy_machine() -> None:
@@ -76,19 +76,19 @@ def test_mitigations_are_counted_by_kind(tmp_path: Path) -> None:
     put(tmp_path, "spectre_v1", "Mitigation: usercopy barriers")
     put(tmp_path, "mds", "Vulnerable: no microcode")
     put(tmp_path, "l1tf", "Not affected")
-    assert kernel.mitigations(tmp_path) == "mitigated: spectre_v1; vulnerable: mds; not affected by 1 other"
+    assert machine.mitigations(tmp_path) == "mitigated: spectre_v1; vulnerable: mds; not affected by 1 other"
 
 
 def test_sizes_of_multi_size_pages(tmp_path: Path) -> None:
     put(tmp_path, "hugepages-2048kB/enabled", "always [inherit] madvise never")
     put(tmp_path, "hugepages-64kB/enabled", "[always] inherit madvise never")
     put(tmp_path, "hugepages-16kB/enabled", "always inherit madvise [never]")
-    assert kernel.sizes_of_thp(tmp_path) == "64 KiB always, 2048 KiB inherit"
+    assert machine.sizes_of_thp(tmp_path) == "64 KiB always, 2048 KiB inherit"
 
 
 def test_init_on_alloc_is_read_from_the_command_line_first(tmp_path: Path) -> None:
     put(tmp_path, "proc/cmdline", "root=/dev/vda init_on_alloc=1 quiet")
-    assert kernel.init_on_alloc(tmp_path) == "1 (command line)"
+    assert machine.init_on_alloc(tmp_path) == "1 (command line)"
 
 
 def test_a_description_is_words_and_the_same_twice() -> None:

@@ -4,8 +4,9 @@ import os
 
 import pytest
 
+from firsttouch._internal.process_memory import peak, reset_peak, resident, touch
 from firsttouch.tools.measuring.contenders import AGAIN, NUMPY, Contender, preloaded
-from firsttouch.tools.measuring.process import cgroup_current, peak, reset_peak, resident, touch
+from firsttouch.tools.measuring.machine import cgroup_current
 from firsttouch.tools.measuring.rounds import Call, Plan, Worker, collect
 from firsttouch.tools.measuring.sizes import fitting, name
 
@@ -73,7 +74,7 @@ def test_memory_readings_see_what_was_touched() -> None:
 
 
 def test_sizes_are_named_and_those_that_do_not_fit_are_told() -> None:
-    assert [name(size) for size in (8, 64 << 10, 7 << 19, 4 << 30)] == ["8 B", "64 KiB", "3.5 MiB", "4 GiB"]
+    assert [name(size) for size in (8, 64 << 10, 7 << 19, 4 << 30)] == ["8 bytes", "64 KiB", "3.5 MiB", "4 GiB"]
     kept, notes = fitting([1 << 10, 1 << 60], 2)
     assert kept == [1 << 10]
-    assert "1.07374e+09 GiB" in notes[0]
+    assert "1,024 PiB" in notes[0]

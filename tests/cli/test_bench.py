@@ -28,15 +28,15 @@ def test_without_a_name_it_lists_what_there_is(firsttouch: Start) -> None:
     ("words", "said"),
     [
         (["zero"], "did you mean zeros?"),
-        (["nothing"], "no experiment 'nothing': there are zeros, touch"),
+        (["nothing"], "unknown experiment 'nothing': there are zeros, touch"),
         (["refill", "--sizes", "lots"], '"lots" is not a size'),
         (["refill", "--sizes", ","], "give sizes, as in 4KiB,1MiB"),
         (["refill", "--sizes", "4"], "holds no number"),
-        (["refill", "--sizes", "1MiB,900000GiB"], "refill: 900000 GiB is too large"),
+        (["refill", "--sizes", "1MiB,900000GiB"], "refill: 878.90625 TiB is too large"),
         (["refill", "triad", "--sizes", "900000GiB"], "fit"),
         (["refill", "--qick"], "did you mean --quick?"),
         (["refill", "--plot", "no/such/x.png"], "no such directory"),
-        (["refill", "--plot", "x.doc"], "no picture ends in .doc"),
+        (["refill", "--plot", "x.doc"], "unknown picture format .doc"),
         (["refill", "--allocator", "poool"], "did you mean pool?"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -82,7 +82,7 @@ def test_quiet_is_the_answer_in_words(firsttouch: Start) -> None:
 WITHOUT_RICH = """
 import sys
 sys.modules["rich"] = None
-from firsttouch.tools.cli.main import main
+from _firsttouch_start.command_line import main
 sys.exit(main(["bench", "refill"]))
 """
 

@@ -21,14 +21,14 @@ Write = Callable[[str, str], Path]
 WITHOUT = """
 import sys
 sys.modules["numpy"] = None
-from firsttouch.tools.cli.main import main
+from _firsttouch_start.command_line import main
 raise SystemExit(main())
 """
 
 
 def test_a_run_that_ends_before_it_began(firsttouch: Start) -> None:
     done = firsttouch("compare", "--timeout", "0.001", "-c", "pass")
-    said = "firsttouch: compare: the program did not end within 0.001 s (--timeout); there is no comparison\n"
+    said = "firsttouch: compare: the program did not end within 0.001 s (--timeout); no comparison was made\n"
     assert (done.returncode, done.stderr) == (1, said)
 
 
@@ -56,7 +56,7 @@ def test_ctrl_c_in_a_replay_is_answered(firsttouch: Start, write: Write, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("nbytes", "said"), [(1 << 50, "1,048,576 GiB"), (3 << 29, "1.5 GiB"), (7 << 19, "3.5 MiB"), (1000, "1000 B")]
+    ("nbytes", "said"), [(1 << 50, "1 PiB"), (3 << 29, "1.5 GiB"), (7 << 19, "3.5 MiB"), (1000, "1,000 bytes")]
 )
 def test_sizes_are_written_out(nbytes: int, said: str) -> None:
     assert sizes.name(nbytes) == said

@@ -38,7 +38,7 @@ def test_dash_is_standard_output_after_the_program_s_own(firsttouch: Start) -> N
         ("folder", "is a directory"),
         ("folder/no-%p/x.json", "no such directory"),
         ("/proc/report.json", "No such file or directory"),
-        ("", "needs the name of a file"),
+        ("", "needs a file name"),
     ],
 )
 def test_place_that_is_not_there_is_refused_before_the_program_runs(
@@ -52,13 +52,13 @@ def test_place_that_is_not_there_is_refused_before_the_program_runs(
 
 
 def test_a_read_only_file_system_is_called_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from firsttouch.tools.cli import report_file
+    from firsttouch.tools.cli import files
 
     usual = os.statvfs(tmp_path)
     monkeypatch.setattr(os, "access", lambda *_: False)
-    assert report_file.obstacle(str(tmp_path / "x.json")) == "permission denied"
+    assert files.obstacle(str(tmp_path / "x.json")) == "permission denied"
     monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result([*usual[:8], usual.f_flag | os.ST_RDONLY, usual[9]]))
-    assert report_file.obstacle(str(tmp_path / "x.json")) == "read-only file system"
+    assert files.obstacle(str(tmp_path / "x.json")) == "read-only file system"
 
 
 def test_folder_that_the_program_takes_away_costs_one_line(firsttouch: Start, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def stopped(done: Finished, *said: str) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     last = done.stderr.splitlines()[-1]
     assert last.startswith("firsttouch: compare: ")
-    assert last.endswith("there is no comparison")
+    assert last.endswith("no comparison was made")
     for words in said:
         assert words in done.stderr
 
@@ -59,11 +59,11 @@ def test_an_output_that_depends_on_the_allocator_stops(compare: Compare) -> None
 def test_ignored_output_may_differ(compare: Compare) -> None:
     done = compare("--ignore-output", "--runs", 1, "-q", "-c", "import time; print(time.time_ns())")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("No advice: one run of each")
+    assert done.stdout.startswith("No advice: 1 run of each")
 
 
 def test_a_program_that_waits_for_a_person_gets_an_end(compare: Compare) -> None:
-    stopped(compare("-c", "input()"), "EOFError", "standard input is empty here")
+    stopped(compare("-c", "input()"), "EOFError", "standard input is empty")
 
 
 def test_standard_input_is_the_same_for_every_run(compare: Compare) -> None:
@@ -95,8 +95,8 @@ def test_any_command_can_be_compared(compare: Compare, write: Write) -> None:
     write("twice.sh", f"{sys.executable} -c 'import numpy; numpy.ones(10**6)'\n")
     done = compare("--runs", 1, "--", "sh", "twice.sh")
     assert done.returncode == 0, done.stderr
-    assert "no process said" not in done.stdout
-    assert "no process said that it was served" in compare("--runs", 1, "--", "true").stdout
+    assert "no process reported" not in done.stdout
+    assert "no process reported that it was served" in compare("--runs", 1, "--", "true").stdout
 
 
 def test_what_prepare_does_is_done_before_every_run(compare: Compare, tmp_path: Path) -> None:
@@ -130,35 +130,35 @@ def test_an_interruption_ends_the_program_and_leaves_a_line(tmp_path: Path, numb
     finally:
         begun.kill()
     assert (begun.returncode, out) == (130, "")
-    assert error == "firsttouch: compare: interrupted at 0%; nothing is shown or written\n"
+    assert error == "firsttouch: compare: interrupted at 0%; no results were written\n"
     assert not alive(marker)
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "which program?"),
-        (["-q"], "which program?"),
+        ([], "missing program"),
+        (["-q"], "missing program"),
         (["nope.py"], "no program nope.py here"),
         (["--", "no-such-command"], "no command no-such-command"),
         (["--run", "3", "s.py"], "did you mean --runs?"),
         (["--runs", "0", "s.py"], "--runs takes a number"),
         (["--runs", "s.py"], "--runs takes a number"),
         (["--warmup", "0", "s.py"], "--warmup takes a number"),
-        (["--runs", "3", "--budget", "1m", "s.py"], "give one of them"),
-        (["--budget", "soon", "s.py"], "'soon' is no time"),
-        (["--budget", "5", "m", "s.py"], "a time is one word"),
+        (["--runs", "3", "--budget", "1m", "s.py"], "exclude each other"),
+        (["--budget", "soon", "s.py"], "'soon' is not a duration"),
+        (["--budget", "5", "m", "s.py"], "write a duration as one word"),
         (["--timeout", "-1", "s.py"], "--timeout"),
         (["--allocator", "pol()", "s.py"], "did you mean pool?"),
         (["--allocator", "malloc()", "s.py"], "--allocator: install() can't take malloc()"),
-        (["python", "s.py"], "leave out python"),
-        (["-X", "dev", "s.py"], "-X is python's"),
+        (["python", "s.py"], "omit python"),
+        (["-X", "dev", "s.py"], "-X is an option of python"),
         (["--plot", "no/such/x.png", "s.py"], "no such directory"),
         (["--html", "no/such/x.html", "s.py"], "no such directory"),
         (["--json", "/proc/x.json", "s.py"], "cannot write /proc/x.json"),
-        (["--html", "s.py"], "--html takes the name of a file to write"),
-        (["--plot", "x.foo", "s.py"], "no picture ends in .foo"),
-        (["--plot", "x", "s.py"], "the name has no ending"),
+        (["--html", "s.py"], "--html takes a file to write"),
+        (["--plot", "x.foo", "s.py"], "unknown picture format .foo"),
+        (["--plot", "x", "s.py"], "the file name has no extension"),
         (["--html", ".", "s.py"], "is a directory"),
         (["--json", "x", "--html", "x", "s.py"], "name the same file"),
     ],

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from firsttouch.tools.compare.figures import speedup
-from firsttouch.tools.compare.runs import Run
+from firsttouch.tools.compare.runs import Run, speedup
 from firsttouch.tools.measuring.statistics import around_median
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from firsttouch.tools.compare.inside import told
+from firsttouch.tools.compare.trial import told
 
 SERVED = {"pooled": True, "pool": {"allocations": 5}, "allocator": None, "numpy": "2", "not_pooled_because": None}
 IDLE = SERVED | {"pool": {"allocations": 0}}
@@ -23,8 +23,8 @@ WITHOUT = REFUSED | {"numpy": None, "not_pooled_because": None}
         ([IDLE | {"allocator": "malloc()"}], None, None),
         ([REFUSED, WITHOUT], "not served: no address space", None),
         ([WITHOUT], None, "NumPy was never imported"),
-        ([], None, "no process said"),
-        (["half a rep"], None, "no process said"),
+        ([], None, "no process reported"),
+        (["half a rep"], None, "no process reported"),
     ],
 )
 def test_reports(tmp_path: Path, reports: list[Any], failure: str | None, remark: str | None) -> None:

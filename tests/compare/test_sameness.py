@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from firsttouch.tools.compare.sameness import difference
+from firsttouch.tools.compare.trial import difference
 
 
 def words(folder: Path, first: bytes, second: bytes) -> str | None:

@@ -8,7 +8,7 @@ import pytest
 from firsttouch.tools.bench import align
 from firsttouch.tools.bench.settings import Settings
 from firsttouch.tools.bench.tasks import align as task
-from firsttouch.tools.measuring.caches import caches, level
+from firsttouch.tools.measuring.machine import caches, level
 from firsttouch.tools.measuring.picture import save
 
 KIB = 1 << 10

@@ -2,12 +2,11 @@
 
 import pytest
 
-from firsttouch.tools.bench import sizes
+from _firsttouch_start.units import listed, rate, seconds, share, times
+from firsttouch.tools.bench import settings, touch
 from firsttouch.tools.bench.settings import Settings
 from firsttouch.tools.bench.shuffled import Cell, Reply, order_effect, run
-from firsttouch.tools.bench.touching import sentences
-from firsttouch.tools.bench.touching.cells import WAYS, Key, every, rows
-from firsttouch.tools.bench.words import listed, percent, rate, seconds, times
+from firsttouch.tools.bench.touch import WAYS, Key, every, rows
 from firsttouch.tools.measuring.contenders import NUMPY
 from firsttouch.tools.measuring.rounds import Call
 
@@ -15,20 +14,20 @@ MIB = 1 << 20
 
 
 def test_sizes_are_sorted_and_each_once() -> None:
-    assert sizes.parse("1MiB, 4 KiB,1024KiB,") == (4096, MIB)
+    assert settings.parse("1MiB, 4 KiB,1024KiB,") == (4096, MIB)
 
 
 def test_sizes_that_do_not_fit_are_refused_with_what_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sizes, "available", lambda: 10 << 30)
-    sizes.check((2 << 30,), "triad", 3)
+    monkeypatch.setattr(settings, "available", lambda: 10 << 30)
+    settings.check((2 << 30,), "triad", 3)
     with pytest.raises(ValueError, match=r"triad: 4 GiB is too large: 3 such arrays .* 10 GiB are free; up to 2 GiB"):
-        sizes.check((MIB, 4 << 30), "triad", 3)
-    sizes.check((1 << 50,), "numa", 0)
+        settings.check((MIB, 4 << 30), "triad", 3)
+    settings.check((1 << 50,), "numa", 0)
 
 
 def test_a_user_s_sizes_win() -> None:
-    assert sizes.chosen(Settings(sizes=(8,)), (16,), (32,), 1) == ([8], [])
-    assert sizes.chosen(Settings(quick=True), (16,), (32,), 1)[0] == [32]
+    assert settings.chosen(Settings(sizes=(8,)), (16,), (32,), 1) == ([8], [])
+    assert settings.chosen(Settings(quick=True), (16,), (32,), 1)[0] == [32]
 
 
 def test_cells_run_in_processes_of_their_own_once_a_round() -> None:
@@ -55,7 +54,7 @@ def found_rates() -> dict[Key, dict[str, float]]:
 
 
 def test_plausible_rates_are_not_doubted() -> None:
-    assert sentences.doubts(found_rates()) == [
+    assert touch.doubts(found_rates()) == [
         "Huge page faults that the kernel answered with small pages, machine-wide: 0."
     ]
 
@@ -63,19 +62,19 @@ def test_plausible_rates_are_not_doubted() -> None:
 def test_a_memset_of_new_memory_that_beats_one_of_old_is_doubted() -> None:
     found = found_rates()
     found["settings", "malloc, memset", "glibc"]["rate"] = 30e9
-    assert any("Implausible" in text and "malloc, memset" in text for text in sentences.doubts(found))
+    assert any("Implausible" in text and "malloc, memset" in text for text in touch.doubts(found))
 
 
 def test_a_memset_far_above_memcpy_is_doubted() -> None:
     found = found_rates()
     found["settings", "memset, memory that exists", "glibc"]["rate"] = 50e9
-    assert any("more than 3 times" in text for text in sentences.doubts(found))
+    assert any("more than 3 times" in text for text in touch.doubts(found))
 
 
 def test_work_that_was_not_done_is_doubted() -> None:
     found = found_rates()
     found["settings", "malloc, touched", "glibc"]["missing"] = MIB // 2
-    assert any("Not real" in text and "50 %" in text for text in sentences.doubts(found))
+    assert any("Not real" in text and "50 %" in text for text in touch.doubts(found))
 
 
 def test_rows_go_from_one_thread_to_all() -> None:
@@ -98,7 +97,7 @@ def test_settings_of_the_c_library_are_left_out_of_a_quick_run() -> None:
 
 @pytest.mark.parametrize(
     ("value", "words"),
-    [(2.5, "2.50 s"), (0.0125, "12.5 ms"), (3.21e-4, "321 us"), (5e-8, "50.0 ns"), (0.0, "0.00 ns")],
+    [(2.5, "2.50 s"), (0.0125, "12.5 ms"), (3.21e-4, "321 us"), (5e-8, "50.0 ns"), (0.0, "0 s")],
 )
 def test_times_are_told_with_three_digits(value: float, words: str) -> None:
     assert seconds(value) == words
@@ -106,4 +105,4 @@ def test_times_are_told_with_three_digits(value: float, words: str) -> None:
 
 def test_other_figures_are_told_as_people_read_them() -> None:
     assert (rate(19.6e9), times(133.2), times(0.42)) == ("19.6 GB/s", "133 times", "0.42 times")
-    assert (percent(1, 3), percent(0, 0), listed(["a"]), listed(["a", "b", "c"])) == ("33 %", "0 %", "a", "a, b and c")
+    assert (share(1, 3), share(0, 0), listed(["a"]), listed(["a", "b", "c"])) == ("33 %", "0 %", "a", "a, b and c")

@@ -128,14 +128,15 @@ def test_numpy_still_calls_its_handler_by_its_name() -> None:
 def test_an_old_numpy_is_refused() -> None:
     said = run(
         """
-        import sys, types
-        fake = types.ModuleType("numpy._core.multiarray")
-        real = np._core.multiarray
+        import sys
+        import numpy
         sys.modules["numpy._core.multiarray"] = None
+        import firsttouch as ft
         try:
             ft.install()
         except ft.UnsupportedError as error:
             print(error)
-        """
+        """,
+        prologue="",
     )
     assert said.startswith("firsttouch needs NumPy 2.0 or newer, and could not load it: ")

@@ -70,14 +70,14 @@ def test_the_tables(tmp_path: Path) -> None:
     held = rows(ended.said, "tests that held most")
     # x still lives when the next array is made.
     assert held[0][2] == "test_a.py::test_holds_much"
-    assert held[0][0] == "61.0 MiB"
+    assert held[0][0] == "61.04 MiB"
     assert held[1][2] == "test_a.py::test_holds_what_is_shared"
-    assert held[1][0].startswith("15.3 MiB")
+    assert held[1][0].startswith("15.26 MiB")
     assert len(held) == 7
     outlived = rows(ended.said, "arrays that outlived their test")
     assert outlived == [
-        ["23.4 KiB", "1", "test_a.py:11", "test_a.py::test_caches"],
-        ["23.4 KiB", "2", "test_a.py:23", "test_a.py::test_keeps"],
+        ["23.44 KiB", "1", "test_a.py:11", "test_a.py::test_caches"],
+        ["23.44 KiB", "2", "test_a.py:23", "test_a.py::test_keeps"],
     ]
 
 
@@ -101,5 +101,5 @@ def test_without_lines(tmp_path: Path) -> None:
     suite(tmp_path, test_a="kept = []\ndef test_a(): kept.append(np.ones(1000))")
     ended = pytest_run(tmp_path, "--firsttouch=tracked(malloc())")
     assert rows(ended.said, "arrays that outlived their test") == [
-        ["7.8 KiB", "1", "(no Python line)", "test_a.py::test_a"]
+        ["7.81 KiB", "1", "(no Python line)", "test_a.py::test_a"]
     ]

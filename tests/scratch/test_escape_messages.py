@@ -61,7 +61,7 @@ def test_fields_by_name_and_the_errors_own() -> None:
 
 
 def test_what_nothing_shows_is_named_by_bytes_and_address() -> None:
-    assert "2.0 KiB at 0x40, made at a.py:3" in said((64, 2048, None, None, "a.py:3"))
+    assert "2 KiB at 0x40, made at a.py:3" in said((64, 2048, None, None, "a.py:3"))
     assert "an array (1.5 MiB)" in said((64, 3 << 19))
 
 

@@ -140,4 +140,4 @@ def test_a_killed_program_leaves_what_it_did(tmp_path: Path, firsttouch: Start, 
     assert "--incomplete" in refused.stderr
     played = firsttouch("replay", "--incomplete", "--allocator", "pool()", "t.ft")
     assert played.returncode == 0
-    assert "the trace is cut off" in played.stdout
+    assert "the trace is truncated" in played.stdout

@@ -7,15 +7,19 @@
 
 use crate::allocator::Allocator;
 use crate::heap::caretaker::{self, Ward};
-use crate::scratch::Backing;
+use crate::scratch::{Backing, Scope};
 use crate::sync::lock::Lock;
 use crate::vm::address_map::{self, Holder};
+use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::sync::{Arc, Once};
 
 /// The ground of memory that lies in no segment.
 const OUTSIDE: usize = 0;
+/// The height of what has its memory from somebody who is not known: storage that was lent, C functions, Python. That may
+/// be a block of any other keeper, so it is higher than all of those.
+const ON_ANYTHING: usize = 1 << 16;
 const PLACES: usize = 64;
 
 /// Who knows its blocks by a list.
@@ -43,22 +47,36 @@ fn thin<T: ?Sized>(pointer: *const T) -> usize {
     pointer.cast::<()>() as usize
 }
 
-/// The allocator at the bottom of a stack, as segments name it, and how many stand on it.
-fn ground_of(allocator: &dyn Allocator) -> (usize, usize) {
-    let (mut at, mut depth) = (allocator, 1);
-    while let Some(upstream) = at.upstream() {
-        (at, depth) = (&**upstream, depth + 1);
+/// What an allocator stands on.
+fn below(allocator: &dyn Allocator) -> Option<Arc<dyn Allocator>> {
+    let any: &dyn Any = allocator;
+    match any.downcast_ref::<Scope>() {
+        Some(scope) => scope.backing().upstream(),
+        None => allocator.upstream().cloned(),
     }
-    (if at.in_segments() { thin(at) } else { OUTSIDE }, depth)
+}
+
+/// The allocator at the bottom of a stack, as segments name it, and how high the stack is.
+fn ground_of(allocator: &dyn Allocator) -> (usize, usize) {
+    if let Some(upstream) = below(allocator) {
+        let (ground, height) = ground_of(&*upstream);
+        return (ground, height + 1);
+    }
+    let owns = allocator.owns(NonNull::dangling()).is_some();
+    match (allocator.in_segments(), owns) {
+        (_, true) => (OUTSIDE, ON_ANYTHING),
+        (true, _) => (thin(allocator), 1),
+        (false, _) => (OUTSIDE, 1),
+    }
 }
 
 impl Keeper {
     fn ground(&self) -> (usize, usize) {
         match self {
             Self::Allocator(allocator) => ground_of(&**allocator),
-            Self::Backing(backing) => backing.upstream().map_or((OUTSIDE, 1), |upstream| {
-                let (ground, depth) = ground_of(&*upstream);
-                (ground, depth + 1)
+            Self::Backing(backing) => backing.upstream().map_or((OUTSIDE, ON_ANYTHING), |upstream| {
+                let (ground, height) = ground_of(&*upstream);
+                (ground, height + 1)
             }),
         }
     }
@@ -97,8 +115,8 @@ impl Keeper {
 struct Entry {
     keeper: Keeper,
     ground: usize,
-    /// Of keepers that pass blocks on as they are, the outermost has the longest way to the ground.
-    depth: usize,
+    /// Of keepers that both know an address the higher one gave the block out, on memory that it has from the lower.
+    height: usize,
 }
 
 /// Keepers by a hash of their ground. Nobody is called under the lock.
@@ -121,19 +139,39 @@ impl Place {
         self.entries.lock().get(position).cloned()
     }
 
-    fn keeper(&self, ground: usize, address: NonNull<u8>) -> Option<Keeper> {
+    /// From `position` on the first keeper on `ground` of at least this height, where to go on behind it, and whether
+    /// any other stands there.
+    fn next(&self, position: usize, ground: usize, height: usize) -> Option<(Keeper, usize, usize, bool)> {
+        let entries = self.entries.lock();
+        let mut matching = entries.iter().enumerate().skip(position).filter_map(|(at, entry)| {
+            entry.as_ref().filter(|entry| entry.ground == ground && entry.height >= height).map(|entry| (at, entry))
+        });
+        let (at, entry) = matching.next()?;
+        Some((entry.keeper.clone(), entry.height, at + 1, matching.next().is_some()))
+    }
+
+    /// The highest keeper on `ground` that knows `address`, if it is at least as high as `best`.
+    fn highest(
+        &self,
+        ground: usize,
+        address: NonNull<u8>,
+        mut best: Option<(Keeper, usize)>,
+    ) -> Option<(Keeper, usize)> {
         if self.count.load(Acquire) == 0 {
-            return None;
+            return best;
         }
-        let mut best: Option<Entry> = None;
-        for position in 0.. {
-            let Some(entry) = self.at(position) else { break };
-            let Some(entry) = entry.filter(|entry| entry.ground == ground) else { continue };
-            if best.as_ref().is_none_or(|best| best.depth < entry.depth) && entry.keeper.owns(address) {
-                best = Some(entry);
+        let mut from = 0;
+        while let Some((keeper, height, behind, more)) = self.next(from, ground, best.as_ref().map_or(0, |best| best.1))
+        {
+            if keeper.owns(address) {
+                best = Some((keeper, height));
             }
+            if !more {
+                break;
+            }
+            from = behind;
         }
-        best.map(|entry| entry.keeper)
+        best
     }
 
     /// Takes out the keeper at a position if nobody else holds it and nothing of it lives.
@@ -153,14 +191,14 @@ impl Place {
 pub fn enter(keeper: Keeper) {
     static FORKS: Once = Once::new();
     FORKS.call_once(|| caretaker::enter_static(&Forks));
-    let (ground, depth) = keeper.ground();
+    let (ground, height) = keeper.ground();
     let place = place(ground);
     let mut entries = place.entries.lock();
     if entries.iter().flatten().any(|entry| entry.keeper.address() == keeper.address()) {
         drop(entries);
         return;
     }
-    let entry = Some(Entry { keeper, ground, depth });
+    let entry = Some(Entry { keeper, ground, height });
     match entries.iter_mut().find(|entry| entry.is_none()) {
         Some(free) => *free = entry,
         None => entries.push(entry),
@@ -182,11 +220,13 @@ pub fn sweep() {
 #[inline]
 pub fn find(address: NonNull<u8>) -> Owner {
     let holder = address_map::holder(address.as_ptr() as usize);
-    let ground = if let Holder::Allocator(owner) = holder { thin(owner) } else { OUTSIDE };
-    let kept = place(ground).keeper(ground, address);
-    // A stack's bottom may have memory of both kinds.
-    let kept = kept.or_else(|| place(OUTSIDE).keeper(OUTSIDE, address));
-    match (kept, holder) {
+    // Who stands on anything may stand on a segment, too.
+    let mut kept = place(OUTSIDE).highest(OUTSIDE, address, None);
+    if let Holder::Allocator(owner) = holder {
+        let ground = thin(owner);
+        kept = place(ground).highest(ground, address, kept);
+    }
+    match (kept.map(|(keeper, _)| keeper), holder) {
         (Some(keeper), _) => Owner::Keeper(keeper),
         (None, Holder::Allocator(owner)) => Owner::Segment(owner),
         (None, Holder::Gone) => Owner::Gone,

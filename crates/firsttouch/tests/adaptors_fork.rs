@@ -20,7 +20,7 @@ fn stacks() -> [Arc<dyn Allocator>; 4] {
     [
         Pool::over(Arc::new(Malloc), quick),
         Pool::over(Tracked::new(Pages::new(true), None), Options::default()),
-        Pool::over(Filled::new(Arc::new(Aligned::new(4096).unwrap()), Some(1), Some(2)), quick),
+        Pool::over(Filled::new(Aligned::new(4096).unwrap(), Some(1), Some(2)), quick),
         Pool::over(Guarded::new(Pool::new(quick), GuardedOptions::default()), quick),
     ]
 }

@@ -17,7 +17,7 @@ fn upstreams() -> [Arc<dyn Allocator>; 6] {
         Pages::new(true),
         Arc::new(Malloc),
         Arc::new(Calloc),
-        Arc::new(Aligned::new(64).unwrap()),
+        Aligned::new(64).unwrap(),
         Limited::new(Pool::new(Options::default()), 1 << 30),
     ]
 }

@@ -93,7 +93,7 @@ fn a_pool_that_purges_all_the_time() {
 fn sources_in_a_storm() {
     alone("sources_in_a_storm", || {
         forks_in_a_storm(&*Pages::new(true), 50);
-        forks_in_a_storm(&Aligned::new(64).unwrap(), 50);
+        forks_in_a_storm(&*Aligned::new(64).unwrap(), 50);
     });
 }
 

@@ -23,7 +23,7 @@ fn upstreams() -> [Arc<dyn Allocator>; 6] {
         Pages::new(true),
         Pool::new(Options::default()),
         Arc::new(Malloc),
-        Arc::new(Aligned::new(PAGE).unwrap()),
+        Aligned::new(PAGE).unwrap(),
         Pool::over(Limited::new(Pages::new(true), 1 << 40), Options::default()),
     ]
 }

@@ -95,6 +95,11 @@ fn what_was_spread_comes_home() {
 }
 
 #[test]
+fn what_ends_elsewhere_comes_home() {
+    each(nodes::ends_elsewhere);
+}
+
+#[test]
 fn what_grows_grows_at_home() {
     nodes::grown(&Pretended, &*two(|| Pool::new(FOREVER)));
 }

@@ -164,7 +164,7 @@ proptest! {
 
     #[test]
     fn aligned(program in programs(), shift in 6u32..22) {
-        run(&Aligned::new(1 << shift).unwrap(), false, &program);
+        run(&*Aligned::new(1 << shift).unwrap(), false, &program);
     }
 }
 

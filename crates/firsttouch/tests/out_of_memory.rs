@@ -113,7 +113,7 @@ fn allocators() {
     let all: [(&str, Arc<dyn Allocator>); 15] = [
         ("malloc", Arc::new(Malloc)),
         ("calloc", Arc::new(Calloc)),
-        ("aligned", Arc::new(Aligned::new(4096).unwrap())),
+        ("aligned", Aligned::new(4096).unwrap()),
         ("pages", Pages::new(true)),
         ("placed pages", PlacedPages::new(placement)),
         ("pool", pool()),

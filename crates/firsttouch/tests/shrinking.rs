@@ -19,7 +19,7 @@ fn its_end_goes_back() {
     let sources: [Arc<dyn Allocator>; 5] = [
         Pages::new(false),
         Pages::new(true),
-        Arc::new(Aligned::new(4096).unwrap()),
+        Aligned::new(4096).unwrap(),
         placed(vec![]),
         placed(vec![Page::Transparent]),
     ];

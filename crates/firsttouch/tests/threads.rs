@@ -107,7 +107,7 @@ fn pages() {
 
 #[test]
 fn aligned() {
-    storm(&Aligned::new(64).unwrap(), 1.0);
+    storm(&*Aligned::new(64).unwrap(), 1.0);
 }
 
 #[test]

@@ -1,16 +1,19 @@
-"""How notebooks and IPython show an allocator: its expression, and what each level of its stack holds."""
+"""Rich display of allocators in notebooks and IPython: the expression, and the state of each level."""
 
-import html
 from typing import Any
 
+from _firsttouch_start import units
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
-
-_STEPS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 #: What of the statistics a person looks for, and what it is called; the names of bytes come first.
 _BYTES = {"in_use": "in use", "peak_in_use": "peak", "idle": "idle", "mapped": "mapped", "purged_bytes": "given back"}
 _COUNTS = {"blocks": "blocks", "allocations": "allocations", "recycled": "recycled", "failures": "failures"}
+
+
+def escape(text: str) -> str:
+    """Escape text for HTML, as :func:`html.escape`; importing `html` loads a table of all entities."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
 
 
 def levels(allocator: Allocator) -> list[Allocator]:
@@ -30,7 +33,7 @@ def state(allocator: Allocator) -> dict[str, str]:
     found = _firsttouch.stats(allocator)
     if not found["allocations"] and not found["failures"]:
         return {}
-    rows = {label: _size(found[name]) for name, label in _BYTES.items()}
+    rows = {label: units.size(found[name]) for name, label in _BYTES.items()}
     rows |= {label: f"{found[name]:,}" for name, label in _COUNTS.items()}
     return {
         label: text for label, text in rows.items() if text not in ("0", "0 bytes") or label in ("in use", "blocks")
@@ -40,15 +43,8 @@ def state(allocator: Allocator) -> dict[str, str]:
 def _tally(found: dict[str, Any]) -> dict[str, str]:
     rows = {"in use": "live_bytes", "peak": "peak_bytes", "ever": "allocated_bytes"}
     counts = {"blocks": "live_blocks", "allocations": "allocations"}
-    shown = {label: _size(found[name]) for label, name in rows.items()}
+    shown = {label: units.size(found[name]) for label, name in rows.items()}
     return shown | {label: f"{found[name]:,}" for label, name in counts.items()}
-
-
-def _size(amount: int) -> str:
-    number, step = float(amount), 0
-    while number >= 1024 and step < len(_STEPS) - 1:
-        number, step = number / 1024, step + 1
-    return f"{number:,.0f} {_STEPS[step]}" if number == int(number) else f"{number:,.2f} {_STEPS[step]}"
 
 
 def _name(level: Allocator) -> str:
@@ -61,9 +57,9 @@ def html_of(self: Allocator) -> str:
     rows = []
     for level in levels(self):
         found = state(level) or {"state": "no count is kept, or nothing was asked yet"}
-        rows.append(f'<tr><th colspan="2" style="text-align:left"><code>{html.escape(_name(level))}</code></th></tr>')
-        rows += [f"<tr><td>{label}</td><td>{html.escape(text)}</td></tr>" for label, text in found.items()]
-    return f"<table><caption><code>{html.escape(repr(self))}</code></caption>{''.join(rows)}</table>"
+        rows.append(f'<tr><th colspan="2" style="text-align:left"><code>{escape(_name(level))}</code></th></tr>')
+        rows += [f"<tr><td>{label}</td><td>{escape(text)}</td></tr>" for label, text in found.items()]
+    return f"<table><caption><code>{escape(repr(self))}</code></caption>{''.join(rows)}</table>"
 
 
 def pretty(self: Allocator, printer: Any, cycle: bool) -> None:  # noqa: ARG001

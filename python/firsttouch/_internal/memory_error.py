@@ -1,4 +1,4 @@
-"""NumPy's error where there is no memory, with what was available and which limit spoke."""
+"""NumPy's MemoryError, extended by the available memory and the limit that was exceeded."""
 
 import math
 from typing import Any
@@ -19,7 +19,7 @@ class ArrayMemoryError(_OfNumPy):
     def __init__(self, shape: Any, dtype: Any, reason: str) -> None:
         super().__init__(shape, dtype)
         self.reason = reason
-        """What was asked, what was available and which limit spoke."""
+        """The requested size, the available memory and the limit that was exceeded."""
 
     def __str__(self) -> str:
         return f"{super().__str__()}: {self.reason}"

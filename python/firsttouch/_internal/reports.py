@@ -1,4 +1,4 @@
-"""What an allocator holds and did, and why a request failed."""
+"""Statistics of allocators, and the description of a failed request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from firsttouch.custom import AllocatorLike
 
 
 class Failure(NamedTuple):
-    """A request that could not be served. ``str()`` says what was asked, what there was, and which limit spoke."""
+    """A failed request. ``str()`` says what was asked, what was available, and which limit was exceeded."""
 
     asked: int
     """Bytes asked for."""

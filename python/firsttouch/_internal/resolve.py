@@ -1,13 +1,55 @@
-"""What is taken for an allocator, and what is said about everything else."""
+"""What is accepted as an allocator: an object, an expression, an object with `allocate` and `deallocate`."""
 
 import functools
-from collections.abc import Callable
-from typing import ParamSpec
+import inspect
+from collections.abc import Callable, Mapping
+from typing import ParamSpec, TypeVar
 
 from firsttouch import _firsttouch
-from firsttouch._firsttouch import Allocator
-from firsttouch._internal import expressions
+from firsttouch._firsttouch import Allocator, did_you_mean, evaluate_expression
 from firsttouch.custom import AllocatorLike, OwnAllocator
+
+T = TypeVar("T")
+
+
+def evaluate(text: str, factories: Mapping[str, Callable[..., T]]) -> T:
+    """Make the allocator that ``text`` describes, by the ``factories`` of these names.
+
+    Raises
+    ------
+    ValueError
+        If the text is not an expression, or names an allocator that does not exist.
+    TypeError
+        If a factory does not take what it is given.
+
+    """
+
+    def make(name: str, arguments: list[object], named: dict[str, object]) -> T:
+        factory = factories.get(name)
+        if factory is None:
+            known = sorted(factories, key=str.lower)
+            raise ValueError(
+                f"no allocator {name!r}{did_you_mean(name, known)} in {shown}: there are {', '.join(known)}"
+            )
+        takes = inspect.signature(factory)
+        for word in named:
+            if word not in takes.parameters:
+                near = did_you_mean(word, list(takes.parameters))
+                raise TypeError(f"{name}() takes no {word}{near}: it takes {_described(takes)} (in {shown})")
+        try:
+            takes.bind(*arguments, **named)
+        except TypeError as error:
+            raise TypeError(f"{name}(): {error}; it takes {_described(takes)} (in {shown})") from None
+        return factory(*arguments, **named)
+
+    shown = repr(text if len(text) <= 200 else f"{text[:200]}...")
+    made: T = evaluate_expression(text, make)
+    return made
+
+
+def _described(takes: inspect.Signature) -> str:
+    return ", ".join(str(one).partition(":")[0].partition("=")[0] for one in takes.parameters.values()) or "nothing"
+
 
 P = ParamSpec("P")
 
@@ -29,7 +71,7 @@ def parse(text: str) -> Allocator:
 
     Raises :exc:`ValueError` or :exc:`TypeError` that show the text and what is wrong with it.
     """
-    return expressions.parse(text, FACTORIES)
+    return evaluate(text, FACTORIES)
 
 
 @functools.lru_cache(maxsize=_REMEMBERED)

@@ -1,4 +1,4 @@
-"""What factories are given, checked in words that name the argument, what came and what is accepted."""
+"""Argument validation: messages name the argument, its value and what is accepted."""
 
 import operator
 from collections.abc import Iterable

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
+from _firsttouch_start import units
 from firsttouch.buffers import holders
 from firsttouch.buffers.errors import EscapeError, EscapeWarning
 
@@ -25,7 +26,7 @@ class Survivor(NamedTuple):
 
     def __str__(self) -> str:
         if self.shape is None:
-            what = f"{_size(self.nbytes)} at {self.address:#x}"
+            what = f"{units.size(self.nbytes)} at {self.address:#x}"
         else:
             what = f"{'' if self.dtype is None else f'{self.dtype} '}{self.shape}"
         return f"{what}, made at {self.site}" if self.site else what
@@ -81,7 +82,7 @@ def _described(blocks: list[Survivor], found: Mapping[int, holders.Found]) -> li
 
 
 def _counted(blocks: list[Survivor]) -> str:
-    total = _size(sum(block.nbytes for block in blocks))
+    total = units.size(sum(block.nbytes for block in blocks))
     return f"an array ({total})" if len(blocks) == 1 else f"{len(blocks)} arrays ({total})"
 
 
@@ -89,15 +90,6 @@ def _listed(blocks: list[Survivor]) -> str:
     largest = sorted(blocks, key=lambda block: -block.nbytes)
     more = f"; and {len(blocks) - _SHOWN} more" if len(blocks) > _SHOWN else ""
     return "; ".join(map(str, largest[:_SHOWN])) + more
-
-
-def _size(nbytes: int) -> str:
-    size, unit = float(nbytes), "bytes"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if size < 1024:
-            break
-        size, unit = size / 1024, larger
-    return f"{nbytes} bytes" if unit == "bytes" else f"{size:.1f} {unit}"
 
 
 def _outside() -> int:

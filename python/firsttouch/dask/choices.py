@@ -10,7 +10,7 @@ from typing import Any
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
-from firsttouch._internal import expressions
+from firsttouch._internal import resolve
 from firsttouch._internal import validation as arguments
 from firsttouch._internal.resolve import FACTORIES, checked
 
@@ -59,7 +59,7 @@ def _expression(allocator: object) -> str | None:
             'as in "pool()" or "limited(pool(), \'4 GiB\')"'
         )
     text = str(found) if isinstance(found, str) else repr(found)
-    expressions.parse(text, {name: _unmade(factory) for name, factory in FACTORIES.items()})
+    resolve.evaluate(text, {name: _unmade(factory) for name, factory in FACTORIES.items()})
     return text
 
 

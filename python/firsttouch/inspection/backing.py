@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import mmap
+import os
 import warnings
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -105,5 +105,6 @@ def _states(array: np.ndarray, function: str) -> npt.NDArray[np.uint8]:
     return states(array, function)
 
 
-def _page_size() -> Any:
-    return mmap.PAGESIZE
+def _page_size() -> int:
+    # Not mmap.PAGESIZE: a program may have a module of that name, which must not be run at the import.
+    return os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096

@@ -54,7 +54,7 @@ def plot_pagemap(*moments: np.ndarray, labels: Sequence[str] | None = None, ax: 
 
     colours = ListedColormap([colour for _, colour in LOOKS.values()])
     widest = max(1, *(found.size * found.page_size for found in maps))
-    unit, per = _unit(widest)
+    per, unit = units.scale(widest)
     for at, (found, name) in enumerate(zip(maps, names, strict=True)):
         bottom = (len(maps) - 1 - at) * (_STRIP + _APART)
         width = found.size * found.page_size / per
@@ -86,11 +86,6 @@ def plot_pagemap(*moments: np.ndarray, labels: Sequence[str] | None = None, ax: 
 
 def _names(count: int) -> list[str]:
     return {1: [""], 2: ["before", "after"]}.get(count, [str(number) for number in range(1, count + 1)])
-
-
-def _unit(size: int) -> tuple[str, int]:
-    steps = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
-    return [(unit, per) for unit, per in steps.items() if size >= per][-1]
 
 
 def _summary(found: Any) -> str:

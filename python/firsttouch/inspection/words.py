@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import html
-
 from _firsttouch_start import units
+from firsttouch._internal.display import escape
 from firsttouch.inspection.figures import Figures
 from firsttouch.placement.arrays import Receipt
 
@@ -95,12 +94,12 @@ def table(found: Figures) -> str:
     """A table for a notebook."""
     left, right = 'style="text-align:left"', 'style="text-align:right"'
     rows = [
-        f'<tr><th {left}>{label}</th><td colspan="3" {left}>{html.escape(value)}</td></tr>'
+        f'<tr><th {left}>{label}</th><td colspan="3" {left}>{escape(value)}</td></tr>'
         for label, value in head(found).items()
     ]
     rows += [
         f"<tr><th {left}>{label}</th><td {right}>{size}</td><td {right}>{share}</td>"
-        f"<td {left}>{html.escape(source)}</td></tr>"
+        f"<td {left}>{escape(source)}</td></tr>"
         for label, size, share, source in figures(found)
     ]
-    return f"<table><caption>{html.escape(title(found))}</caption>{''.join(rows)}</table>"
+    return f"<table><caption>{escape(title(found))}</caption>{''.join(rows)}</table>"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import firsttouch
 from _firsttouch_start import units
 from firsttouch._firsttouch import Allocator
-from firsttouch.tools.measuring import process
+from firsttouch._internal import process_memory
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -56,7 +56,7 @@ def measured(
         ("allocator", repr(allocator)),
         *_arrays(before, after),
         ("page faults", f"{then.ru_minflt - used.ru_minflt:,}"),
-        ("resident", f"{units.size(process.status('VmRSS'))} now{_peak() if peak_known else ''}"),
+        ("resident", f"{units.size(process_memory.status('VmRSS'))} now{_peak() if peak_known else ''}"),
     ]
     failure = firsttouch.last_failure()
     if failure is not None and failure != failed:
@@ -86,11 +86,11 @@ def _arrays(before: firsttouch.Stats, after: firsttouch.Stats) -> list[tuple[str
 def _restart_peak() -> bool:
     """Lets the kernel's high-water mark begin anew; not every container allows it."""
     try:
-        process.reset_peak()
+        process_memory.reset_peak()
     except OSError:
         return False
     return True
 
 
 def _peak() -> str:
-    return f", at most {units.size(process.peak())} in this cell"
+    return f", at most {units.size(process_memory.peak())} in this cell"

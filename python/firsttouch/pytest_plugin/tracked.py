@@ -1,4 +1,4 @@
-"""``--firsttouch=tracked``: which tests hold most, and which arrays outlive theirs."""
+"""``--firsttouch=tracked``: which tests hold the most memory, and which arrays outlive their test."""
 
 from __future__ import annotations
 
@@ -6,17 +6,32 @@ import gc
 import os
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 import firsttouch
+from _firsttouch_start import units
 from firsttouch import Allocator, _firsttouch
 from firsttouch._internal.resolve import parse
 from firsttouch.pytest_plugin.child import run
 from firsttouch.pytest_plugin.crash import reports_of
 from firsttouch.pytest_plugin.installed import Forking
-from firsttouch.pytest_plugin.table import size, table
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns; the first two hold figures and end at one edge."""
+    lines = [head, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if column < 2 else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
 
 #: Rows of each table.
 _MOST = 10
@@ -69,17 +84,17 @@ class Tracked(Forking):
             return
         terminalreporter.section("firsttouch: tests that held most")
         most = sorted(self._held, key=lambda row: (-row[0], row[2]))[:_MOST]
-        rows = [(size(peak), str(arrays), test) for peak, arrays, test in most]
+        rows = [(units.size(peak), str(arrays), test) for peak, arrays, test in most]
         terminalreporter.write_line(table(("at once", "arrays", "test"), rows))
         terminalreporter.section("firsttouch: arrays that outlived their test")
         if not self._outlived:
             terminalreporter.write_line("none")
             return
         kept = sorted(self._bytes.items(), key=lambda entry: (-entry[1], entry[0]))
-        lines = [(size(held), str(self._outlived[key]), key[1], key[0]) for key, held in kept[:_OUTLIVED]]
+        lines = [(units.size(held), str(self._outlived[key]), key[1], key[0]) for key, held in kept[:_OUTLIVED]]
         terminalreporter.write_line(table(("held", "arrays", "asked for at", "test"), lines))
         if (more := len(kept) - _OUTLIVED) > 0:
-            terminalreporter.write_line(f"and {more} more line{'s' * (more > 1)}")
+            terminalreporter.write_line(f"and {units.count(more, 'more line')}")
 
 
 def _place(file: str | None, line: int) -> str:

@@ -48,7 +48,7 @@ fn aligned(alignment: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
     ensure_memory(alignment.py())?;
     let align = bytes("alignment", alignment)?;
     let source = Aligned::new(align).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    Ok(PyAllocator::ours(Arc::new(source)))
+    Ok(PyAllocator::ours(source))
 }
 
 #[pyfunction]

@@ -115,10 +115,11 @@ unsafe fn made_by(address: NonNull<u8>) -> Option<PyAllocator> {
 fn of_block(numpy: &NumPy, capsule: &Bound<'_, PyAny>, address: usize) -> PyResult<PyAllocator> {
     if let Some(handler) = capsules::handler(capsule)?.filter(|handler| handler.kind() != Kind::Front) {
         let living = NonNull::new(address as *mut u8);
-        if let Some(owner) = handler.scope().zip(living).and_then(|((scope, _), block)| scope.elsewhere(block)) {
-            return Ok(PyAllocator::ours(owner.clone()));
+        let scope = handler.serving_scope().zip(living);
+        if let Some(owner) = scope.and_then(|(scope, block)| scope.elsewhere(block)) {
+            return Ok(PyAllocator::ours(owner));
         }
-        if handler.scope().zip(living).is_some_and(|((scope, _), block)| scope.knows(block)) {
+        if scope.is_some_and(|(scope, block)| scope.knows(block)) {
             return Ok(PyAllocator::ours(handler.allocator().clone()));
         }
     }

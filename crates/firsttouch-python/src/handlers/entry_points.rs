@@ -18,13 +18,13 @@ use std::sync::Arc;
 
 /// A handler that serves from `allocator`; requests below `small` bytes and foreign addresses go to `next`.
 pub fn new_handler(kind: Kind, allocator: Arc<dyn Allocator>, small: usize, next: Functions) -> Box<Handler> {
-    with_functions(Handler::new(kind, allocator, small, next, None, None))
+    with_functions(Handler::new(kind, allocator, small, next, None))
 }
 
 /// The handler of a scope, which knows what served before it.
 pub fn new_scope_handler(scope: Arc<Scope>, small: usize, next: Functions, before: Py<PyAny>) -> Box<Handler> {
     let before = GuardedByGil::new(before);
-    with_functions(Handler::new(Kind::Scope, scope.clone(), small, next, Some(scope), Some(before)))
+    with_functions(Handler::new(Kind::Scope, scope, small, next, Some(before)))
 }
 
 fn with_functions(mut handler: Box<Handler>) -> Box<Handler> {

@@ -11,6 +11,7 @@ use firsttouch::allocator::Allocator;
 use firsttouch::scratch::Scope;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use std::any::Any;
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -47,7 +48,7 @@ pub struct Handler {
     pub(super) next: Functions,
     /// The allocator in charge, boxed; replaced ones are kept, as their blocks may live.
     charge: AtomicPtr<Charge>,
-    /// The scope, of a scope's handler and of its direct one.
+    /// The allocator in charge, where that is a scope or a buffer: it takes its own blocks back itself.
     pub(super) scope: Option<Arc<Scope>>,
     /// What served before the scope: the capsule of another handler.
     before: Option<GuardedByGil<Py<PyAny>>>,
@@ -73,10 +74,11 @@ impl Handler {
         allocator: Arc<dyn Allocator>,
         small: usize,
         next: Functions,
-        scope: Option<Arc<Scope>>,
         before: Option<GuardedByGil<Py<PyAny>>>,
     ) -> Box<Self> {
         queries::register_owner(&allocator);
+        let any: Arc<dyn Any + Send + Sync> = allocator.clone();
+        let scope = any.downcast::<Scope>().ok();
         let has_rest = small == 0 && kind != Kind::Scope && kind != Kind::Front && !queries::can_tell(&*allocator);
         let name = names(if kind == Kind::Front { NUMPY_NAME } else { NAME });
         Box::new(Self {
@@ -158,6 +160,11 @@ impl Handler {
     /// The scope whose handler it is, and what served before.
     pub fn scope(&self) -> Option<(&Arc<Scope>, &GuardedByGil<Py<PyAny>>)> {
         self.scope.as_ref().zip(self.before.as_ref())
+    }
+
+    /// The allocator in charge, where that is a scope, or a buffer outside all scopes.
+    pub fn serving_scope(&self) -> Option<&Arc<Scope>> {
+        self.scope.as_ref()
     }
 
     pub fn kind(&self) -> Kind {

@@ -137,6 +137,11 @@ impl Heap {
         self.regions.lock()[kind as usize].take(bytes, align, &[Side::Dirty])
     }
 
+    /// A span from what is free, in the address space that is there.
+    pub(crate) fn take_free(&self, kind: Kind, bytes: usize, align: usize) -> Result<Option<Span>, Errno> {
+        self.regions.lock()[kind as usize].take(bytes, align, &[Side::Dirty, Side::Clean])
+    }
+
     /// Takes a span back that was freed in `epoch`.
     pub(crate) fn give(&self, kind: Kind, span: Span, epoch: u8) {
         self.regions.lock()[kind as usize].give(span, epoch);
@@ -236,8 +241,8 @@ impl Heap {
 /// The span of the living block at `address` and its kind.
 pub(crate) fn span_at(address: usize) -> Option<(Kind, Span)> {
     let (segment, start) = address_map::find(address)?;
-    let kind = if segment.huge { Kind::Huge } else { Kind::Small };
-    Some((kind, Span { segment, start, len: segment.span_len(start), dirty: 0 }))
+    let span = Span { segment, start, len: segment.span_len(start), dirty: 0 };
+    Some((span.kind(), span))
 }
 
 /// The error for `asked` bytes that the system refused with `error`.

@@ -1,6 +1,7 @@
 //! A region: segments whose units are treated alike, and what is mapped behind them. Guarded by the heap's lock.
 
 use crate::heap::free_lists::Side;
+use crate::heap::heap::Kind;
 use crate::heap::segment::{NONE, Segment};
 use crate::os::Errno;
 
@@ -34,6 +35,10 @@ pub(crate) struct Span {
 impl Span {
     pub(crate) fn address(&self) -> usize {
         self.segment.address(self.start)
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        if self.segment.huge { Kind::Huge } else { Kind::Small }
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -11,6 +11,8 @@ use crate::heap::records;
 use crate::heap::region::Shape;
 use crate::heap::segment::Segment;
 use crate::os::{self, Errno};
+#[cfg(feature = "jemalloc")]
+use crate::pages::mapping;
 use crate::sync::lock::Lock;
 use crate::vm::address_map;
 use crate::vm::claim;
@@ -79,6 +81,12 @@ impl Reserve {
         }
         let last = last.insert(Last { segment, used: 0 });
         self.take_from(last, units, align).ok_or(Errno::NO_MEMORY)
+    }
+
+    /// Whether the system would map so much now; where not, that is remembered as a refusal.
+    #[cfg(feature = "jemalloc")]
+    pub(crate) fn probe(&self, bytes: usize) -> Result<(), Errno> {
+        mapping::probe(bytes).inspect_err(|error| self.refused.store(error.0, Relaxed))
     }
 
     fn take_from(&self, last: &mut Last, units: u32, align: usize) -> Option<usize> {

@@ -9,6 +9,7 @@ use crate::heap::region::Span;
 use crate::heap::segment::Segment;
 use crate::numa::homes::Homes;
 use crate::os::{self, Errno};
+use std::ops::Range;
 
 /// Pages asked about at a time.
 const AT_ONCE: usize = 512;
@@ -146,13 +147,12 @@ fn look(
     Ok(())
 }
 
-/// What the whole pages of a block of anybody's are.
+/// What the pages from `first` to `end` are, of anybody's memory.
 ///
 /// # Errors
 /// Where the system does not tell the nodes of pages.
-pub(crate) fn in_block(homes: &Homes, home: u8, address: usize, size: usize) -> Result<Found, Errno> {
+pub(crate) fn in_pages(homes: &Homes, home: u8, Range { start: first, end }: Range<usize>) -> Result<Found, Errno> {
     let page = os::page_size();
-    let (first, end) = (address.next_multiple_of(page), (address + size) & !(page - 1));
     let (mut addresses, mut nodes) = ([0; AT_ONCE], [0; AT_ONCE]);
     let mut sum = Found::Home;
     for from in (first..end.max(first)).step_by(AT_ONCE * page) {

@@ -8,6 +8,7 @@ use crate::heap::records;
 use crate::heap::region::{MAX_SEGMENTS, Region};
 use crate::heap::segment::Segment;
 use crate::os::{self, Errno};
+use crate::pages::mapping::probe;
 use crate::vm::claim;
 
 /// From this many bytes on the system is asked beforehand whether it has them.
@@ -16,7 +17,9 @@ const PROBE_MIN: usize = 1 << 30;
 impl Region {
     /// Makes room for a span of `bytes`: more units at a segment's top, or another segment.
     pub(crate) fn grow(&mut self, bytes: usize, align: usize, owner: *const dyn Allocator) -> Result<(), Errno> {
-        probe(bytes)?;
+        if bytes >= PROBE_MIN {
+            probe(bytes)?; // records for it would cost a thousandth of it
+        }
         let units = self.units(bytes.checked_add(align).ok_or(Errno::NO_MEMORY)?).ok_or(Errno::NO_MEMORY)?;
         for segment in self.segments() {
             if segment.growable.get() && self.raise_top(segment, units).is_ok() {
@@ -104,14 +107,4 @@ impl Region {
         }
         true
     }
-}
-
-/// Whether the system would map so much at all: records for it would cost a thousandth of it.
-fn probe(bytes: usize) -> Result<(), Errno> {
-    if bytes >= PROBE_MIN {
-        let at = os::map_anywhere(bytes)?;
-        // SAFETY: it was mapped on the line above and nobody knows it.
-        unsafe { os::unmap(at, bytes)? };
-    }
-    Ok(())
 }

@@ -68,6 +68,13 @@ pub(crate) fn map_aligned(size: usize, align: usize) -> Result<(usize, usize), E
     Ok((start, size))
 }
 
+/// Whether the system would map so much now.
+pub(crate) fn probe(bytes: usize) -> Result<(), Errno> {
+    let at = os::map_anywhere(bytes)?;
+    // SAFETY: it was mapped on the line above and nobody knows it.
+    unsafe { os::unmap(at, bytes) }
+}
+
 /// One that asks for transparent huge pages, whole and aligned to them.
 pub(crate) fn map_transparent(size: usize, align: usize) -> Result<(usize, usize), Reason> {
     let Some(page) = os::huge_page_size() else { return Err(Reason::Unsupported) };

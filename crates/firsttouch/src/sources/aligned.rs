@@ -9,7 +9,7 @@ use crate::os;
 use crate::stats::Stats;
 use crate::vm::address_map;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Blocks from this size on get pages of their own.
 const PAGES_MIN: usize = 128 << 10;
@@ -25,8 +25,12 @@ impl Aligned {
     ///
     /// # Errors
     /// Where `align` is not a power of two up to 1 GiB.
-    pub fn new(align: usize) -> Result<Self, LayoutError> {
-        Ok(Self { align: checked_align(align)?, pages: Pages::new(false) })
+    pub fn new(align: usize) -> Result<Arc<Self>, LayoutError> {
+        let align = checked_align(align)?;
+        Ok(Arc::new_cyclic(|me: &Weak<Self>| {
+            // SAFETY: the source outlives its pages, which nobody else has.
+            Self { align, pages: unsafe { Pages::of(me.as_ptr(), false) } }
+        }))
     }
 }
 

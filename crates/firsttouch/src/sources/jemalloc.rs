@@ -23,6 +23,9 @@ pub struct Je;
 
 /// Address space is taken from ours in pieces of at least this size.
 const PIECE: usize = 2 << 20;
+/// From this size on the system is asked beforehand whether it has the memory. jemalloc keeps 2 MiB of books, for ever,
+/// for each GiB of address space that it was ever given, and asks several times for what can't be opened.
+const PROBE_MIN: usize = 32 << 20;
 
 /// Arenas of ours: few, as each has books of its own.
 const ARENAS: u32 = 4;
@@ -59,6 +62,9 @@ unsafe extern "C" fn alloc(
     _: c_uint,
 ) -> *mut c_void {
     let (Some(home), true) = (Je::one().get(), wanted_at.is_null()) else { return null_mut() };
+    if size >= PROBE_MIN && home.space().probe(size).is_err() {
+        return null_mut();
+    }
     let Ok(at) = home.take(size, align.max(PIECE)) else { return null_mut() };
     // SAFETY: jemalloc hands over two of its variables. Ours reads zero once it is opened: it was never used.
     unsafe {

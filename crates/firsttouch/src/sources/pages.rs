@@ -11,7 +11,7 @@ use crate::layout::round_up;
 use crate::os;
 use crate::stats::Stats;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// A shrinking block gives its end back if that is at least this large, and an eighth of the block: what is less may grow
 /// again where it stands.
@@ -26,14 +26,33 @@ pub struct Pages {
 impl Pages {
     /// A source of pages.
     pub fn new(huge: bool) -> Arc<Self> {
-        let pages = Arc::new(Self { huge, heap: Heap::new() });
-        let address = Arc::as_ptr(&pages);
-        // SAFETY: the source stays where it is until it is dropped, which closes the heap and leaves the caretaker.
-        unsafe {
-            pages.heap.set_owner(address);
-            caretaker::enter(address);
-        }
-        pages
+        // SAFETY: it stays where it is until it is dropped, which closes the heap.
+        Arc::new_cyclic(|me: &Weak<Self>| unsafe { Self::owned_by(me.as_ptr(), huge) }).entered()
+    }
+
+    /// The pages of another source: it is the owner of their segments.
+    ///
+    /// # Safety
+    /// The owner lives in an [`Arc`], stays where it is, and outlives the pages.
+    pub(super) unsafe fn of(owner: *const dyn Allocator, huge: bool) -> Arc<Self> {
+        // SAFETY: the caller's promise.
+        Arc::new(unsafe { Self::owned_by(owner, huge) }).entered()
+    }
+
+    /// # Safety
+    /// The owner stays where it is until the pages are dropped.
+    unsafe fn owned_by(owner: *const dyn Allocator, huge: bool) -> Self {
+        let heap = Heap::new();
+        // SAFETY: the caller's promise.
+        unsafe { heap.set_owner(owner) };
+        Self { huge, heap }
+    }
+
+    fn entered(self: Arc<Self>) -> Arc<Self> {
+        let address = Arc::as_ptr(&self);
+        // SAFETY: the source stays where it is until it is dropped, which leaves the caretaker.
+        unsafe { caretaker::enter(address) };
+        self
     }
 
     /// Whether large blocks ask for huge pages.

@@ -125,6 +125,21 @@ pub fn spread(machine: &dyn Machine, pool: &dyn Allocator) {
     }
 }
 
+/// One writes a block but for its last page, which the other writes first; the one gives back and is given it again.
+pub fn ends_elsewhere(machine: &dyn Machine, pool: &dyn Allocator) {
+    for size in SIZES.into_iter().filter(|&size| size < 2 * MIB) {
+        let last = (size - 1) / 4096 * 4096;
+        let mut block = None;
+        on(machine, 0, || block = Some(Kept::new(pool, size, false)));
+        let block = block.unwrap();
+        on(machine, 0, || machine.write(block.address, last));
+        on(machine, 1, || machine.write(block.address + last, size - last));
+        assert_eq!(machine.nodes(block.address + last, 1), [1]);
+        on(machine, 0, || drop(block));
+        drop(made(machine, pool, 0, size, false));
+    }
+}
+
 /// A block grows in place where its thread is, and nowhere else.
 pub fn grown(machine: &dyn Machine, pool: &dyn Allocator) {
     for size in [300_000, 2 * MIB + 70_000] {

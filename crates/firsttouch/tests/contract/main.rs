@@ -161,9 +161,9 @@ macro_rules! contract {
 contract! {
     malloc: Arc::new(Malloc);
     calloc: Arc::new(Calloc);
-    aligned_64: Arc::new(Aligned::new(64).unwrap());
-    aligned_4096: Arc::new(Aligned::new(4096).unwrap());
-    aligned_2m: Arc::new(Aligned::new(2 << 20).unwrap());
+    aligned_64: Aligned::new(64).unwrap();
+    aligned_4096: Aligned::new(4096).unwrap();
+    aligned_2m: Aligned::new(2 << 20).unwrap();
     functions: super::c_functions::all();
     functions_two: super::c_functions::two();
     pages: Pages::new(false);
@@ -191,7 +191,7 @@ contract! {
     filled_nothing_pages: Filled::new(Pages::new(false), None, None);
     wiped_pool: wiped(pool());
     wiped_limited_malloc: wiped(limited(Arc::new(Malloc)));
-    tracked_wiped_aligned_4096: tracked(wiped(Arc::new(Aligned::new(4096).unwrap())));
+    tracked_wiped_aligned_4096: tracked(wiped(Aligned::new(4096).unwrap()));
     guarded_pages: guarded(Pages::new(false));
     guarded_pages_thp: guarded(Pages::new(true));
     guarded_pool: guarded(pool());
@@ -203,7 +203,7 @@ contract! {
     pool_malloc: over(Arc::new(Malloc));
     pool_calloc: over(Arc::new(Calloc));
     pool_limited_pages_thp: over(limited(Pages::new(true)));
-    pool_filled_aligned_2m: over(filled(Arc::new(Aligned::new(2 << 20).unwrap())));
+    pool_filled_aligned_2m: over(filled(Aligned::new(2 << 20).unwrap()));
     pool_tracked_pool: over(tracked(pool()));
     pool_guarded_pages: over(guarded(Pages::new(false)));
     tracked_pool_limited_malloc: tracked(over(limited(Arc::new(Malloc))));

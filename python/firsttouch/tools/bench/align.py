@@ -19,11 +19,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from firsttouch.tools.bench.pictures.bars import bars
-from firsttouch.tools.bench.settings import Settings
-from firsttouch.tools.bench.sizes import chosen
-from firsttouch.tools.measuring.caches import caches, level
+from firsttouch.tools.bench.drawing import bars
+from firsttouch.tools.bench.settings import Settings, chosen
 from firsttouch.tools.measuring.contenders import NUMPY
+from firsttouch.tools.measuring.machine import caches, level
 from firsttouch.tools.measuring.picture import Picture
 from firsttouch.tools.measuring.report import Section, Table
 from firsttouch.tools.measuring.rounds import Call, Plan, Samples, collect

@@ -17,10 +17,8 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import firsttouch as ft
-from firsttouch.tools.bench.pictures.bars import bars
-from firsttouch.tools.bench.pictures.nodes import matrix
-from firsttouch.tools.bench.settings import Settings
-from firsttouch.tools.bench.sizes import chosen
+from firsttouch.tools.bench.drawing import bars, matrix
+from firsttouch.tools.bench.settings import Settings, chosen
 from firsttouch.tools.bench.tasks.numa import COPIES
 from firsttouch.tools.measuring.contenders import NUMPY
 from firsttouch.tools.measuring.picture import Picture

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from firsttouch.tools.bench import shuffled, sizes
-from firsttouch.tools.bench.kinds import KINDS
-from firsttouch.tools.bench.pictures.axes import by_size, legend_beside
-from firsttouch.tools.bench.settings import Settings
+from _firsttouch_start import units
+from firsttouch.tools.bench import shuffled
+from firsttouch.tools.bench.drawing import by_size, legend_beside
+from firsttouch.tools.bench.settings import KINDS, Settings, chosen
 from firsttouch.tools.bench.tasks.refill import BEFORE, NAMES
-from firsttouch.tools.bench.words import listed, seconds, times
 from firsttouch.tools.measuring.contenders import Contender
 from firsttouch.tools.measuring.picture import Picture
 from firsttouch.tools.measuring.report import Section, Table
@@ -44,7 +43,7 @@ def run(settings: Settings) -> Section:
         "what does the first fill of a zeroed array pay, and does it help to have read the array before? "
         "Medians over fresh arrays in fresh processes; a page fault is the kernel making a page real.",
     )
-    wanted, section.notes = sizes.chosen(settings, FULL, QUICK, ARRAYS)
+    wanted, section.notes = chosen(settings, FULL, QUICK, ARRAYS)
     rounds, turns = (1, 3) if settings.quick else (3, 5)
     cells = {(kind, size): cell(kind, size, max(1, min(turns, FULL[-1] // size))) for kind in KINDS for size in wanted}
     answers = shuffled.by_key(shuffled.run(cells, rounds, settings.progress))
@@ -75,7 +74,9 @@ def table(kind: str, wanted: list[int], found: Found) -> Table:
         for before in BEFORE:
             one = found[kind, before, size]
             figures = [
-                words for fill in ("first", "second") for words in (seconds(one[fill]), f"{one[f'{fill} faults']:,.0f}")
+                words
+                for fill in ("first", "second")
+                for words in (units.seconds(one[fill]), f"{one[f'{fill} faults']:,.0f}")
             ]
             made.rows.append([name(size) if before == next(iter(BEFORE)) else "", before, *figures])
     return made
@@ -87,12 +88,12 @@ def answer(found: Found, size: int) -> str:
         before: [found[kind, before, size]["first"] / found[kind, "written first", size]["first"] for kind in KINDS]
         for before in ("never touched", "read first")
     }
-    untouched, read = ([times(ratio) for ratio in ratios] for ratios in against.values())
-    words = listed([f"{ratio} ({kind})" for ratio, kind in zip(untouched, KINDS, strict=True)])
+    untouched, read = ([units.times(ratio) for ratio in ratios] for ratios in against.values())
+    words = units.listed([f"{ratio} ({kind})" for ratio, kind in zip(untouched, KINDS, strict=True)])
     again = max(one["second faults"] / one["first faults"] for one in found.values() if one["first faults"])
     return (
         f"**The first fill pays**: at {name(size)} that of an array that was never touched takes {words} as long as "
-        f"that of one that was written before. After a read alone it is {listed(read)}: a read maps the kernel's "
+        f"that of one that was written before. After a read alone it is {units.listed(read)}: a read maps the kernel's "
         "shared zero page, and the write faults again, for a copy."
         + (" No second fill faults." if again < 0.01 else "")
     )

@@ -14,9 +14,8 @@ from __future__ import annotations
 import importlib.util
 from typing import TYPE_CHECKING
 
-from firsttouch.tools.bench.pictures.bars import bars
-from firsttouch.tools.bench.settings import Settings
-from firsttouch.tools.bench.sizes import chosen
+from firsttouch.tools.bench.drawing import bars
+from firsttouch.tools.bench.settings import Settings, chosen
 from firsttouch.tools.bench.tasks.scratch import LANGUAGES, WAYS
 from firsttouch.tools.measuring.contenders import NUMPY
 from firsttouch.tools.measuring.picture import Picture

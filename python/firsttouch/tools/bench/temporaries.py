@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from firsttouch.tools.bench.settings import Settings
-from firsttouch.tools.bench.sizes import chosen
+from firsttouch.tools.bench.settings import Settings, chosen
 from firsttouch.tools.bench.tasks.temporaries import EXPRESSIONS
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, TUNED_GLIBC, Contender
 from firsttouch.tools.measuring.picture import Picture

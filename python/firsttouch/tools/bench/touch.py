@@ -14,20 +14,190 @@ variables, which say what `mallopt` would.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from firsttouch.tools.bench import shuffled, sizes
-from firsttouch.tools.bench.pictures import touch as pictures
-from firsttouch.tools.bench.settings import Settings
-from firsttouch.tools.bench.touching import sentences
-from firsttouch.tools.bench.touching.cells import COLUMNS, KINDS, WAYS, Key, every, rows
-from firsttouch.tools.bench.words import rate
+from _firsttouch_start import units
+from firsttouch.tools.bench import shuffled
+from firsttouch.tools.bench.drawing import plain_numbers
+from firsttouch.tools.bench.settings import Settings, chosen
+from firsttouch.tools.bench.shuffled import Cell, Reply, order_effect
+from firsttouch.tools.measuring.contenders import NUMPY, TUNED, Contender
 from firsttouch.tools.measuring.picture import Picture
 from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call
 from firsttouch.tools.measuring.sizes import MIB, name
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Table, row, column.
+Key = tuple[str, str, str]
+#: What `pages(huge=...)` is asked for.
+KINDS: dict[str, Any] = {"4 KiB": False, "THP": "thp", "2 MiB from the pool": ["2M"]}
+#: The environment of each column. Tunables of glibc 2.35: advise huge pages, or take them from the kernel's pool.
+COLUMNS: dict[str, dict[str, str]] = {
+    "glibc": {},
+    "never mapped or trimmed": TUNED,
+    "hugetlb=1 (THP)": {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
+    "hugetlb=2 (pool)": {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=2"},
+    "NumPy's own": {},
+}
+#: Row by what is allocated and what is done to it.
+WAYS = {
+    "calloc, touched": ("allocated", "calloc", "touched"),
+    "malloc, touched": ("allocated", "malloc", "touched"),
+    "malloc, byte by byte": ("allocated", "malloc", "byte by byte"),
+    "malloc, word by word": ("allocated", "malloc", "word by word"),
+    "malloc, memset": ("allocated", "malloc", "memset"),
+    "memset, memory that exists": ("existing", "malloc", "memset"),
+    "memcpy, memory that exists": ("existing", "malloc", "memcpy"),
+}
+_OF_NUMPY = {"calloc": "np.zeros", "malloc": "np.empty"}
+_TASK = "firsttouch.tools.bench.tasks.touch"
+
+
+def every(size: int, processors: int, quick: bool) -> dict[Key, Cell]:
+    """All cells of a size; a quick run leaves the settings out."""
+    cells: dict[Key, Cell] = {}
+    for kind, huge in KINDS.items():
+        for row, (populate, threads, places) in rows(processors).items():
+            arguments = {"nbytes": size, "huge": huge, "populate": populate, "threads": threads, "processors": places}
+            cells["pages", row, kind] = Cell(NUMPY, Call(_TASK, "placed", arguments), size)
+    for column, environment in COLUMNS.items():
+        if quick and environment:
+            continue
+        contender = Contender(column, environment)
+        for row, (function, maker, way) in WAYS.items():
+            made = _OF_NUMPY[maker] if column == "NumPy's own" else maker
+            call = Call(_TASK, function, {"nbytes": size, "maker": made, "way": way})
+            cells["settings", row, column] = Cell(contender, call, 2 * size)
+    return cells
+
+
+def rows(processors: int) -> dict[str, tuple[int, int, int]]:
+    """Ways to make placed pages real: threads that populate, threads that touch, processors to run on."""
+    counts = sorted({1, *(2**power for power in range(1, 10) if 2**power < processors), processors})
+    made: dict[str, tuple[int, int, int]] = {}
+    for word in ("touched", "populated"):
+        for threads in counts:
+            label = f"{word}, {units.count(threads, 'thread')}"
+            made[label] = (threads if word == "populated" else 0, threads, processors)
+        if processors > 1:
+            label = f"{word}, {processors} threads on one processor"
+            made[label] = (processors if word == "populated" else 0, processors, 1)
+    return made
+
+
+Found = Mapping[Key, Mapping[str, Any]]
+#: The columns that asked for huge pages.
+HUGE = [column for column in (*KINDS, *COLUMNS) if "THP" in column or "pool" in column]
+#: New memory has to be cleared by the kernel and written: faster than one write of it cannot be, but for noise.
+NOISE = 1.25
+#: A memset writes one stream; a memcpy reads one and writes one, and fetches what it writes.
+STREAMS = 3.0
+
+
+def shown(cell: Mapping[str, Any], kind: str) -> str:
+    """A rate, with a word where the pages asked for could not be had."""
+    got = float(cell["huge"]) / float(cell["bytes"])
+    return units.rate(cell["rate"]) + ("" if kind == "4 KiB" or got > 0.9 else f" ({units.share(got, 1)} huge)")
+
+
+def answers(size: int, found: Found) -> list[str]:
+    """The best of each kind of pages, and new memory against memory that exists."""
+    best: list[str] = []
+    for kind in KINDS:
+        cells = {
+            row: cell["rate"] for (table, row, column), cell in found.items() if (table, column) == ("pages", kind)
+        }
+        row = max(cells, key=lambda one: float(cells[one]))
+        best.append(f"{units.rate(cells[row])} on {kind} ({row})")
+    old, new = (found["settings", row, "glibc"]["rate"] for row in ("memset, memory that exists", "malloc, memset"))
+    return [
+        f"**At most** {units.listed(best)} become real, {name(size)} at a time.",
+        (
+            f"A memset of new memory runs at {units.rate(new)}, of memory that exists at {units.rate(old)}, "
+            f"{units.times(old / new)} that."
+        ),
+    ]
+
+
+def doubts(found: Found) -> list[str]:
+    """Huge pages that could not be had, work that was not done, and rates that cannot be."""
+    said: list[str] = []
+    for kind in HUGE:
+        cells = [cell for (_, _, column), cell in found.items() if column == kind]
+        fallen = [cell for cell in cells if cell["huge"] < 0.9 * cell["bytes"]]
+        if fallen:
+            reasons = sorted({reason for cell in fallen for reason in cell["why not"]})
+            huge, whole = (sum(cell[which] for cell in cells) for which in ("huge", "bytes"))
+            why = f": {'; '.join(reasons)}" if reasons else ""
+            said.append(
+                f"{kind}: {len(fallen)} of {len(cells)} cells fell back ({units.share(huge, whole)} huge){why}."
+            )
+    fallbacks = sum(cell["fallbacks"] for cell in found.values())
+    said.append(f"Huge page faults that the kernel answered with small pages, machine-wide: {fallbacks:,.0f}.")
+    for (_, row, column), cell in found.items():
+        if cell["missing"]:
+            said.append(
+                f"**Not real**: {row}, {column}: {units.share(cell['missing'], cell['bytes'])} was never written."
+            )
+    return [*said, *_implausible(found)]
+
+
+def _implausible(found: Found) -> list[str]:
+    said: list[str] = []
+    for column in dict.fromkeys(key[2] for key in found if key[0] == "settings"):
+        rates = {row: float(found["settings", row, column]["rate"]) for row in WAYS}
+        memset, memcpy = rates["memset, memory that exists"], rates["memcpy, memory that exists"]
+        if memset > STREAMS * memcpy:
+            said.append(
+                f"**Implausible**, {column}: memset at {units.rate(memset)} is more than "
+                f"{STREAMS:g} times as fast as memcpy "
+                f"({units.rate(memcpy)}): something does not write."
+            )
+        said += [
+            f"**Implausible**, {column}: {row} at {units.rate(one)} is faster than memset of memory that exists "
+            f"({units.rate(memset)}), though the kernel has to clear it first."
+            for row, one in rates.items()
+            if row.startswith("malloc, ") and row != "malloc, touched" and one > NOISE * memset
+        ]
+    return said
+
+
+def order(replies: Sequence[Reply[Key]]) -> str:
+    """Whether it mattered when in a round a cell came."""
+    effect = order_effect(replies, "rate")
+    if effect is None:
+        return "What the order of the cells did cannot be said: none came both early and late."
+    return f"Cells late in a round ran at {effect} times the rate of the same cells early in one (median of the cells)."
+
+
+COLOURS = {"4 KiB": "tab:red", "THP": "tab:green", "2 MiB from the pool": "tab:blue", "glibc": "0.35"}
+
+
+def rates(axes: Axes, found: Mapping[Key, Mapping[str, Any]]) -> None:
+    """Fresh pages in the colour of their kind, the C library's memory in grey; the longest at the top."""
+    cells = [(row, column, cell) for (_, row, column), cell in found.items() if column in COLOURS]
+    cells.sort(key=lambda one: float(one[2]["rate"]))
+    labels = [row if column == "glibc" else f"{row} ({column}{got(column, cell)})" for row, column, cell in cells]
+    values = [cell["rate"] / 1e9 for *_, cell in cells]
+    bars = axes.barh(labels, values, color=[COLOURS[column] for _, column, _ in cells])
+    axes.bar_label(bars, fmt="%.1f", padding=2, fontsize="x-small")
+    axes.set(xscale="log", xlabel="GB/s; grey: malloc, calloc, memset and memcpy of the C library, one thread")
+    axes.set_xlim(0.7 * min(values), 1.6 * max(values))
+    axes.tick_params(axis="y", labelsize="x-small")
+    plain_numbers(axes.xaxis)
+
+
+def got(kind: str, cell: Mapping[str, Any]) -> str:
+    """A word where the pages asked for could not be had."""
+    return ", not had" if kind != "4 KiB" and cell["huge"] < 0.5 * cell["bytes"] else ""
+
 
 ARRAYS = 2  # memcpy has two
 FULL, QUICK = 512 * MIB, 128 * MIB
@@ -41,7 +211,7 @@ def run(settings: Settings) -> Section:
         "how many bytes a second can be written for the first time, by page size, way, threads and settings of the C "
         "library, against memory that exists? Medians over fresh processes.",
     )
-    wanted, section.notes = sizes.chosen(settings, (FULL,), (QUICK,), ARRAYS)
+    wanted, section.notes = chosen(settings, (FULL,), (QUICK,), ARRAYS)
     for at, size in enumerate(wanted):
         cells = every(size, processors(), settings.quick)
         progress = partial(part, settings, at, len(wanted))
@@ -49,9 +219,9 @@ def run(settings: Settings) -> Section:
         found = {key: middle(values) for key, values in shuffled.by_key(replies).items()}
         section.raw[name(size)] = {str(key): value for key, value in shuffled.by_key(replies).items()}
         section.tables += [by_pages(size, found), by_settings(size, found)]
-        section.notes += [*sentences.answers(size, found), *sentences.doubts(found), sentences.order(replies)]
+        section.notes += [*answers(size, found), *doubts(found), order(replies)]
         title = f"Bytes a second, {name(size)} of memory"
-        section.pictures.append(Picture(f"{size >> 20}", title, partial(pictures.rates, found=found)))
+        section.pictures.append(Picture(f"{size >> 20}", title, partial(rates, found=found)))
     return section
 
 
@@ -75,7 +245,7 @@ def by_pages(size: int, found: dict[Key, dict[str, Any]]) -> Table:
     """Ways and threads by kinds of pages."""
     table = Table(f"**{name(size)} of fresh pages**", ["way", *KINDS])
     for row in rows(processors()):
-        table.rows.append([row, *(sentences.shown(found["pages", row, kind], kind) for kind in KINDS)])
+        table.rows.append([row, *(shown(found["pages", row, kind], kind) for kind in KINDS)])
     return table
 
 
@@ -84,5 +254,5 @@ def by_settings(size: int, found: dict[Key, dict[str, Any]]) -> Table:
     columns = [column for column in COLUMNS if any(key[2] == column for key in found)]
     table = Table(f"**{name(size)} of the C library's memory, one thread**", ["way", *columns])
     for row in WAYS:
-        table.rows.append([row, *(rate(found["settings", row, column]["rate"]) for column in columns)])
+        table.rows.append([row, *(units.rate(found["settings", row, column]["rate"]) for column in columns)])
     return table

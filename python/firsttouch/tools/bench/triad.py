@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from firsttouch.tools.bench import shuffled, sizes
-from firsttouch.tools.bench.kinds import KINDS
-from firsttouch.tools.bench.pictures.axes import by_size, legend_beside
-from firsttouch.tools.bench.settings import Settings
+from _firsttouch_start import units
+from firsttouch.tools.bench import shuffled
+from firsttouch.tools.bench.drawing import by_size, legend_beside
+from firsttouch.tools.bench.settings import KINDS, Settings, chosen
 from firsttouch.tools.bench.tasks.triad import STATES
-from firsttouch.tools.bench.words import digits, listed, percent
-from firsttouch.tools.measuring.caches import caches
 from firsttouch.tools.measuring.contenders import Contender
+from firsttouch.tools.measuring.machine import caches
 from firsttouch.tools.measuring.picture import Picture
 from firsttouch.tools.measuring.report import Section, Table
 from firsttouch.tools.measuring.rounds import Call
@@ -55,7 +54,7 @@ def run(settings: Settings) -> Section:
         "several runs in one process, where both states take turns, after one that makes a real; medians over "
         "fresh processes.",
     )
-    wanted, section.notes = sizes.chosen(settings, FULL, QUICK, ARRAYS)
+    wanted, section.notes = chosen(settings, FULL, QUICK, ARRAYS)
     rounds, seconds = (2, 0.1) if settings.quick else (3, 0.5)
     cells = {(kind, size): cell(kind, size, seconds) for kind in KINDS for size in wanted}
     found: dict[Key, Values] = {}
@@ -104,12 +103,12 @@ def rates(wanted: list[int], found: dict[Key, Values]) -> Table:
             speeds = [f"{flops(size, middle(values, 'best')) / 1e6:,.0f}" for values in (never, written)]
             before, after, full = never[0]["before"], never[0]["after"], written[0]["after"]
             states = [
-                percent(before["absent"], whole(before)),
-                percent(after["zero_page"], whole(after)),
-                percent(full["real"], whole(full)),
+                units.share(before["absent"], whole(before)),
+                units.share(after["zero_page"], whole(after)),
+                units.share(full["real"], whole(full)),
             ]
             first = name(size) if kind == next(iter(KINDS)) else ""
-            table.rows.append([first, kind, *speeds, digits(float(np.median(ratio(kind, size, found)))), *states])
+            table.rows.append([first, kind, *speeds, units.digits(float(np.median(ratio(kind, size, found)))), *states])
     return table
 
 
@@ -122,7 +121,7 @@ def verdict(kind: str, beyond: list[int], found: dict[Key, Values]) -> Verdict:
     """Whether forgetting to write doubles the rate on these pages."""
     gain = geometric_mean([ratio(kind, size, found) for size in beyond])
     outcome = "passed" if gain.low >= BAR else "failed, see the explanation" if gain.high < BAR else "not shown"
-    places = listed([name(size) for size in beyond])
+    places = units.listed([name(size) for size in beyond])
     return Verdict(f"{kind}, {places}: never written at least {BAR:g} times the rate of written", str(gain), outcome)
 
 

@@ -14,18 +14,92 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from firsttouch.tools.bench import shuffled, sizes
-from firsttouch.tools.bench.pictures import zeros as pictures
-from firsttouch.tools.bench.settings import Settings
+import numpy as np
+
+from _firsttouch_start import units
+from firsttouch.tools.bench import shuffled
+from firsttouch.tools.bench.drawing import by_size, legend_beside, plain_numbers
+from firsttouch.tools.bench.settings import Settings, chosen
 from firsttouch.tools.bench.tasks.zeros import KEPT, MAKERS, PHASES, REGIMES
-from firsttouch.tools.bench.words import seconds, times
 from firsttouch.tools.measuring.contenders import NUMPY
 from firsttouch.tools.measuring.picture import Picture
 from firsttouch.tools.measuring.report import Section, Table
 from firsttouch.tools.measuring.rounds import Call
 from firsttouch.tools.measuring.sizes import KIB, MIB, name
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Found = dict[tuple[str, int], dict[str, dict[str, Any]]]
+COLOURS = {"create": "tab:red", "sum": "tab:blue", "write": "tab:orange", "total": "0.35"}
+
+
+def remains(axes: Axes, wanted: list[int], found: Found) -> None:
+    """The lazy way's gain over the eager one: creation alone, and with the use of the memory."""
+    shown = {
+        ("fresh 1", "create"): ("creation alone", "tab:red", "-"),
+        ("fresh 1", "total"): ("created, summed, written", "tab:green", "-"),
+        ("fresh 5", "total"): ("the same, every fifth written", "tab:olive", "-"),
+        ("recycled 1", "create"): ("recycled: creation alone", "tab:red", ":"),
+        ("recycled 1", "total"): ("recycled: all three", "tab:green", ":"),
+    }
+    for (which, phase), (label, colour, style) in shown.items():
+        eager, lazy = (
+            np.array([found[maker, size][which][phase]["median"] for size in wanted])
+            for maker in ("np.empty + fill(0)", "np.zeros")
+        )
+        axes.plot(wanted, eager / lazy, style, color=colour, marker="o", label=label)
+    axes.axhline(1.0, color="0.5", linewidth=0.8)
+    axes.set(xscale="log", yscale="log", xlabel="array", ylabel="times faster")
+    by_size(axes, wanted)
+    legend_beside(axes)
+
+
+def ways(found: Found) -> list[str]:
+    """In the order of the tables, the first at the top."""
+    return [maker for maker in MAKERS if any(maker == one for one, _ in found)]
+
+
+def phases(axes: Axes, size: int, which: str, found: Found) -> None:
+    """A bar for each way, cut into its phases."""
+    names = ways(found)
+    left = np.zeros(len(names))
+    for phase in ("create", "sum", "write"):
+        width = np.array([found[maker, size][which][phase]["median"] * 1e3 for maker in names])
+        axes.barh(names, width, left=left, color=COLOURS[phase], label=phase)
+        left += width
+    axes.invert_yaxis()
+    axes.set(xlabel="milliseconds")
+    axes.grid(axis="x", alpha=0.3)
+    legend_beside(axes)
+
+
+def histograms(axes: Axes, size: int, found: Found) -> None:
+    """A row for each way: how often creation alone, and all three phases, took how long."""
+    names = ways(found)
+    samples = {
+        (maker, phase): np.array(found[maker, size]["fresh 1"][phase]["samples"]) * 1e3
+        for maker in names
+        for phase in ("create", "total")
+    }
+    every = np.concatenate(list(samples.values()))
+    bins = np.geomspace(every.min(), every.max() * 1.001, 60)
+    for row, maker in enumerate(names):
+        for phase in ("create", "total"):
+            counts, edges = np.histogram(samples[maker, phase], bins)
+            heights = 0.9 * counts / counts.max()
+            label = {"create": "creation alone", "total": "created, summed, written"}[phase] if row == 0 else None
+            top = row + 0.45 - heights
+            axes.stairs(top, edges, baseline=row + 0.45, fill=True, color=COLOURS[phase], label=label)
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.set(xscale="log", xlabel="milliseconds; the height is the share of the arrays")
+    plain_numbers(axes.xaxis)
+    axes.grid(axis="x", alpha=0.3)
+    legend_beside(axes)
+
 
 ARRAYS = 2
 FULL = (4 * KIB, 64 * KIB, MIB, 8 * MIB, 64 * MIB, 512 * MIB)
@@ -35,7 +109,6 @@ LAZY, EAGER = "np.zeros", "np.empty + fill(0)"
 #: From this ratio on creation looks quicker; glibc's calloc maps what is larger than its highest threshold.
 LOOKS, MAPPED = 1.1, 32 * MIB
 #: By way and size: by "fresh 1" (all items written), "fresh 5", "recycled 1" and "recycled 5": by phase.
-Found = dict[tuple[str, int], dict[str, dict[str, Any]]]
 
 
 def run(settings: Settings) -> Section:
@@ -46,7 +119,7 @@ def run(settings: Settings) -> Section:
         "creation looks a hundred times faster where zeros are lazy; what remains of it when the memory is used? "
         "Medians over many arrays; *1/5*: every fifth item is written instead of all.",
     )
-    wanted, section.notes = sizes.chosen(settings, FULL, QUICK, ARRAYS)
+    wanted, section.notes = chosen(settings, FULL, QUICK, ARRAYS)
     cells = {(maker, size): cell(maker, size, settings.quick) for maker in MAKERS for size in wanted}
     found: Found = {}
     for (maker, size), values in shuffled.by_key(shuffled.run(cells, 1, settings.progress)).items():
@@ -74,7 +147,7 @@ def medians(regime: str, size: int, found: Found) -> Table:
     for maker in MAKERS:
         every, fifth = (found[maker, size][f"{regime} {step}"] for step in (1, 5))
         phases = [every[phase] for phase in PHASES] + [fifth[phase] for phase in ("write", "total")]
-        table.rows.append([maker, *(seconds(phase["median"]) for phase in phases)])
+        table.rows.append([maker, *(units.seconds(phase["median"]) for phase in phases)])
     return table
 
 
@@ -86,7 +159,7 @@ def spread(regime: str, size: int, found: Found) -> Table:
         for phase in PHASES:
             one = found[maker, size][f"{regime} 1"][phase]
             table.rows.append(
-                [maker if phase == PHASES[0] else "", phase, *(seconds(one[which]) for which in columns[2:])]
+                [maker if phase == PHASES[0] else "", phase, *(units.seconds(one[which]) for which in columns[2:])]
             )
     return table
 
@@ -106,9 +179,10 @@ def answer(size: int, found: Found) -> str:
     both = f"with {LAZY} as with {EAGER} ({name(size)}, fresh memory)"
     rest = f"Created, summed and written it is {used:.2f} times as fast, and {fifth:.2f} times where a fifth is"
     if created < LOOKS:
-        return f"**Nothing is gained by being lazy here**: creation is {times(created)} as fast {both}. {rest} written."
+        slow = f"creation is {units.times(created)} as fast {both}"
+        return f"**Nothing is gained by being lazy here**: {slow}. {rest} written."
     moved = ": the time is spent at the first touch instead" if used < created else ""
-    return f"**Creation looks {times(created)} as fast** {both}. {rest} written{moved}."
+    return f"**Creation looks {units.times(created)} as fast** {both}. {rest} written{moved}."
 
 
 def over_sizes(wanted: list[int], found: Found) -> str:
@@ -116,14 +190,14 @@ def over_sizes(wanted: list[int], found: Found) -> str:
     words: list[str] = []
     for phase in ("create", "total"):
         gains = sorted(gain(size, "fresh 1", phase, found) for size in wanted)
-        words.append(f"{gains[0]:.2g} to {times(gains[-1])}" if len(gains) > 1 else times(gains[0]))
+        words.append(f"{gains[0]:.2g} to {units.times(gains[-1])}" if len(gains) > 1 else units.times(gains[0]))
     return f"Over all sizes: creation {words[0]}, all three together {words[1]}."
 
 
 def recycled(size: int, found: Found) -> str:
     """What changes where memory comes back from the C library."""
     created, used = (gain(size, "recycled 1", phase, found) for phase in ("create", "total"))
-    figures = f"creation is {times(created)} as fast at {name(size)} and all three together {used:.2f} times"
+    figures = f"creation is {units.times(created)} as fast at {name(size)} and all three together {used:.2f} times"
     if size >= MAPPED:
         return (
             f"Where each array is freed before the next, {figures}: above 32 MiB glibc takes every array from the "
@@ -146,18 +220,18 @@ def quickest(size: int, found: Found) -> str:
             if maker not in ("np.empty", "np.ones")
         }
         best = min(totals, key=lambda maker: float(totals[maker]))
-        words.append(f"{best} on {regime} memory ({seconds(totals[best])})")
+        words.append(f"{best} on {regime} memory ({units.seconds(totals[best])})")
     return f"Quickest way to zeros that are used, {name(size)}: {' and '.join(words)}."
 
 
 def drawn(wanted: list[int], size: int, found: Found) -> list[Picture]:
     """What remains over the sizes; where the time goes, and how it is spread, at one of them."""
     title = "np.zeros against np.empty with fill(0): how many times as fast"
-    made = [Picture("remains", title, partial(pictures.remains, wanted=wanted, found=found))]
+    made = [Picture("remains", title, partial(remains, wanted=wanted, found=found))]
     for regime in REGIMES:
         title = f"Where the time goes: {name(size)}, {regime} memory, medians"
-        draw = partial(pictures.phases, size=size, which=f"{regime} 1", found=found)
+        draw = partial(phases, size=size, which=f"{regime} 1", found=found)
         made.append(Picture(f"phases-{regime}", title, draw))
     title = f"Creation alone and all three phases, every array of {name(size)}, fresh memory"
-    made.append(Picture("histograms", title, partial(pictures.histograms, size=size, found=found)))
+    made.append(Picture("histograms", title, partial(histograms, size=size, found=found)))
     return made

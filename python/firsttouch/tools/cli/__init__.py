@@ -1,1 +1,1 @@
-"""The command line: one file per command, and one per thing that a command needs."""
+"""The command line: one file per command, and what the commands share."""

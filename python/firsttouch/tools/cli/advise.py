@@ -1,4 +1,4 @@
-"""`firsttouch advise`: one plain run, and what pooled memory would gain for it."""
+"""`firsttouch advise`: estimate from one run what pooled memory would save."""
 
 import os
 import shlex
@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from _firsttouch_start import speak, units
-from firsttouch.tools.cli import asked, interpreter, output_file, showing, start_file, starting
+from firsttouch.tools.cli import files, interpreter, program, showing, starting
 from firsttouch.tools.cli.parser import Parser
 from firsttouch.tools.cli.program import Program
 
 _USAGE = "firsttouch advise [options] script.py | -m module | -c code  [arguments of the program]"
 
 _DESCRIPTION = """\
-Run a program once, on NumPy's own memory, and estimate what pooled memory would gain for it and
-which of its lines would gain most. `firsttouch compare` measures it instead.
+Run a program once, on NumPy's own memory, and estimate how much time pooled memory would save and
+which source lines would benefit most. `firsttouch compare` measures it instead.
 """
 
 _EXAMPLES = """\
@@ -24,18 +24,18 @@ for example:
   firsttouch advise script.py data.csv
   firsttouch advise --json advice.json -m package.heat
 
-Counted are the page faults of arrays of 64 KiB or more in the process that is started, at the
-price that they are measured to have on this machine; its children are not looked at.
+The estimate counts the page faults of arrays of 64 KiB or more in the started process, at the cost
+measured on this machine. Child processes are not included.
 """
 
 
 def main(words: Sequence[str]) -> int:
     """Run it, read what was recorded, say what it means; the program's exit status is ours."""
-    given, found = asked.parse(_parser(), words, ("--json", "--lines"))
+    given, found = program.parse(_parser(), words, ("--json", "--lines"))
     showing.needs_rich("advise", given.json)
-    output_file.check_json("advise", given.json)
+    files.check_json("advise", given.json)
     command = interpreter.command("advise")
-    start_file.check(command, "advise")
+    interpreter.check(command, "advise")
     from firsttouch.tools.trace import prices
 
     found_prices = prices.calibrate(prices.huge_page_size())
@@ -52,7 +52,7 @@ def main(words: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = Parser("advise", _DESCRIPTION, _USAGE, _EXAMPLES)
     add = parser.add_argument
-    add("--lines", type=asked.lines, default=10, metavar="N", help="lines to show (default: 10)")
+    add("--lines", type=program.lines, default=10, metavar="N", help="lines to show (default: 10)")
     add("--json", metavar="FILE", help="the advice as JSON, - for standard output")
     return parser
 
@@ -83,7 +83,7 @@ def _say(given: Any, found: Program, file: str, found_prices: Any) -> None:
             showing.place(line),
             f"{line.count:,}",
             units.size(line.bytes),
-            showing.duration(line.avoidable),
+            units.seconds(line.avoidable),
             units.share(line.avoidable, wall),
         )
         for line in gaining

@@ -1,7 +1,12 @@
 """`firsttouch bench`: the classic experiments on the memory behind arrays, on this machine."""
 
+from __future__ import annotations
+
 import argparse
+import datetime
 import importlib
+import os
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,20 +15,22 @@ from typing import TYPE_CHECKING
 from _firsttouch_start import speak
 from firsttouch._firsttouch import did_you_mean
 from firsttouch.tools.cli import output, serving
-from firsttouch.tools.cli.parser import Parser
+from firsttouch.tools.cli.output import Output
+from firsttouch.tools.cli.parser import BadUsageError, Parser
 from firsttouch.tools.cli.progress import Bar
-from firsttouch.tools.cli.usage import BadUsageError
+from firsttouch.tools.measuring import console
 
 if TYPE_CHECKING:
     from firsttouch.tools.bench.settings import Settings
+    from firsttouch.tools.measuring.page import Page
     from firsttouch.tools.measuring.report import Section
 
 _USAGE = "firsttouch bench [EXPERIMENT ...] [options]"
 
 _DESCRIPTION = """\
-Run classic experiments on the memory behind arrays, and say what they show on this machine. Each
-prints its tables and, in a sentence or two, the answer. Without a name they are listed; with
---quick alone all of them run, in under three minutes.
+Run classic experiments on the memory behind arrays. Each prints its tables and a short conclusion
+for this machine. Without a name the experiments are listed; --quick alone runs all of them, in
+under three minutes.
 """
 
 _EXAMPLES = """\
@@ -47,7 +54,6 @@ def main(words: Sequence[str]) -> int:
         return 0
     out = output.checked("bench", given)
 
-    from firsttouch.tools.cli import bench_shown  # these need NumPy, and rich
     from firsttouch.tools.measuring import cautions
 
     settings = _settings(given, names)
@@ -62,24 +68,24 @@ def main(words: Sequence[str]) -> int:
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"interrupted in {name}; no file is written") from None
         if out.prints:
-            bench_shown.show(sections[-1], out.quiet)
+            show(sections[-1], out.quiet)
     if sections:
-        bench_shown.save(sections, [*cautions.standing(), *watch.finish()], out)
+        save(sections, [*cautions.standing(), *watch.finish()], out)
     return 0 if len(sections) == len(names) else 1
 
 
 def _parser() -> Parser:
     parser = Parser("bench", _DESCRIPTION, _USAGE, _EXAMPLES)
     add = parser.add_argument
-    add("names", nargs="*", metavar="EXPERIMENT", help="which to run, or all")
-    add("--sizes", metavar="SIZES", help='of an array, as in 4KiB,1MiB,"2 GiB" (default: what suits each experiment)')
-    add("--quick", action="store_true", help="few sizes and rounds: the direction, not the figure")
+    add("names", nargs="*", metavar="EXPERIMENT", help="experiments to run, or all")
+    add("--sizes", metavar="SIZES", help='array sizes, as in 4KiB,1MiB,"2 GiB" (default: chosen by each experiment)')
+    add("--quick", action="store_true", help="few sizes and rounds: shows the trend only")
     add(
         "--allocator",
         metavar="EXPRESSION",
         action="append",
         default=[],
-        help="one more, such as mimalloc, in experiments that compare allocators; repeatable",
+        help="add an allocator, such as mimalloc, to experiments that compare allocators; repeatable",
     )
     output.add(parser)
     return parser
@@ -93,7 +99,7 @@ def _names(given: argparse.Namespace) -> list[str]:
     for name in names:
         if name != "all" and name not in NAMES:
             near = did_you_mean(name, [*NAMES, "all"]) or f": there are {', '.join(NAMES)}"
-            raise BadUsageError(f"bench: no experiment {name!r}{near}")
+            raise BadUsageError(f"bench: unknown experiment {name!r}{near}")
     return list(NAMES) if "all" in names else list(dict.fromkeys(names))
 
 
@@ -105,28 +111,86 @@ def _listing() -> str:
     return f"experiments:\n{rows}\n\nfirsttouch bench NAME runs one of them, firsttouch bench all every one\n"
 
 
-def _settings(given: argparse.Namespace, names: Sequence[str]) -> "Settings":
+def _settings(given: argparse.Namespace, names: Sequence[str]) -> Settings:
     """What the experiments are told; a size that one of them cannot have stops here, before anything runs."""
-    from firsttouch.tools.bench import sizes
+    from firsttouch.tools.bench import settings
     from firsttouch.tools.bench.settings import Settings
 
     for expression in given.allocator:
         serving.tried_elsewhere("bench", expression)
     try:
-        wanted = None if given.sizes is None else sizes.parse(given.sizes)
+        wanted = None if given.sizes is None else settings.parse(given.sizes)
         for name in names:
             module = importlib.import_module(f"firsttouch.tools.bench.{name}")
-            sizes.check(wanted or (), name, getattr(module, "ARRAYS", 1))
+            settings.check(wanted or (), name, getattr(module, "ARRAYS", 1))
     except (ValueError, OverflowError, ImportError) as error:
         raise BadUsageError(f"bench: {error}") from None
     return Settings(given.quick, wanted, tuple(given.allocator))
 
 
-def _run(name: str, settings: "Settings", out: output.Output) -> "Section":
+def _run(name: str, settings: Settings, out: output.Output) -> Section:
     """One experiment, with a bar on standard error while somebody watches."""
-    from firsttouch.tools.measuring.conduct import conduct
+    from firsttouch.tools.measuring.report import conduct
 
     module = importlib.import_module(f"firsttouch.tools.bench.{name}")
     with Bar(name, out.quiet) as bar:
         watched = replace(settings, progress=bar.done)
         return conduct(lambda: module.run(watched), settings.quick)
+
+
+def show(section: Section, quiet: bool) -> None:
+    """The tables, then what they say."""
+    from rich.console import Console
+
+    width = None if os.isatty(1) else 120  # a file has no width of its own
+    out = Console(highlight=False, markup=False, width=width)
+    out.print(f"{section.name}: {console.plain(section.title)}", style="bold")
+    if not quiet:
+        out.print()
+        for table in section.tables:
+            console.show(table, out)
+    for sentence in sentences(section):
+        console.say(sentence, out, "- ")
+    out.print()
+
+
+def sentences(section: Section) -> list[str]:
+    """The outcome of each bar, then the answers."""
+    judged = [f"{verdict.bar}: {verdict.outcome} ({verdict.figure})" for verdict in section.verdicts]
+    return [console.plain(text) for text in (*section.notes, *judged)]
+
+
+def save(sections: Sequence[Section], cautions: Sequence[str], out: Output) -> None:
+    """Say what makes the figures worth less, and write the files that were asked for."""
+    from firsttouch.tools.measuring.machine import describe
+
+    if out.prints:
+        for caution in cautions:
+            print(f"note: {caution}")
+    out.save_plot([picture for section in sections for picture in section.pictures])
+    found = {"machine": describe(), "cautions": list(cautions)}
+    out.save_json(lambda: found | {"experiments": [section.as_dict() for section in sections]})
+    out.save_html(lambda: page(sections, cautions).html())
+
+
+def page(sections: Sequence[Section], cautions: Sequence[str]) -> Page:
+    """Everything on one page."""
+    from firsttouch.tools.measuring.machine import describe
+    from firsttouch.tools.measuring.page import Page
+    from firsttouch.tools.measuring.report import Table
+
+    names = " ".join(section.name for section in sections)
+    return Page(
+        title=f"firsttouch bench {names}",
+        when=f"{datetime.date.today().isoformat()} on {os.uname().nodename}",
+        lead=[f"{section.name}: {sentence}" for section in sections for sentence in sentences(section)],
+        tables=[
+            Table(f"{section.name}: {console.plain(table.title)}", table.columns, table.rows)
+            for section in sections
+            for table in section.tables
+        ],
+        pictures=[picture for section in sections for picture in section.pictures],
+        notes=[*cautions, *(f"{section.name}: {section.how}" for section in sections)],
+        repeat={"All of it": shlex.join(["firsttouch", *sys.argv[1:]])},
+        machine=describe(),
+    )

@@ -1,25 +1,40 @@
-"""`firsttouch compare`: one program under several allocators, and which of them suits it."""
+"""`firsttouch compare`: run one program under several allocators and compare their times."""
+
+from __future__ import annotations
 
 import argparse
 import os
 import re
+import shlex
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, NoReturn
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from firsttouch.tools.cli import interpreter, output, program, serving, start_file
-from firsttouch.tools.cli.parser import Parser
-from firsttouch.tools.cli.usage import BadUsageError
+from _firsttouch_start import speak, units
+from firsttouch.tools.cli import interpreter, output, program, serving
+from firsttouch.tools.cli.output import Output
+from firsttouch.tools.cli.parser import BadUsageError, Parser
+from firsttouch.tools.cli.progress import Bar
+
+if TYPE_CHECKING:
+    from firsttouch.tools.compare.comparison import Outcome
+    from firsttouch.tools.compare.schedule import Schedule
+    from firsttouch.tools.compare.trial import DifferentError, FailedError
+    from firsttouch.tools.measuring.contenders import Contender
 
 _USAGE = "firsttouch compare [options] script.py | -m module | -c code | -- command  [arguments of the program]"
 
 _DESCRIPTION = """\
-Run a program again and again under NumPy's default, firsttouch's pool and a tuned glibc, in turn
-and in shuffled order, and say which of them suits it: a table with intervals, and a sentence that
-may well be "no difference". Every run has to end well and to print the same.
+Run a program repeatedly under NumPy's default allocator, firsttouch's pool and a tuned glibc, in
+shuffled rounds, and report which is fastest: a table with confidence intervals, and a conclusion
+that may be "no difference". Every run must succeed and print the same output.
 """
 
 _EXAMPLES = """\
@@ -32,7 +47,7 @@ for example:
   firsttouch compare --ignore-output -- sh pipeline.sh
   zcat data.gz | firsttouch compare script.py        each run reads the same input
 
-options of firsttouch come before the program; all that follows it is the program's own.
+options of firsttouch come before the program; everything after it is passed to the program.
 """
 
 _WITH_VALUE = ("--runs", "--warmup", "--prepare", "--budget", "--timeout", "--allocator", *output.WITH_VALUE)
@@ -41,7 +56,7 @@ _WITH_VALUE = ("--runs", "--warmup", "--prepare", "--budget", "--timeout", "--al
 def main(words: Sequence[str]) -> int:
     """Check everything that can be checked, compare, and show what was found."""
     if not hasattr(os, "posix_spawnp"):
-        raise BadUsageError("compare: this system does not tell what a program used; Linux does")
+        raise BadUsageError("compare: cannot measure what a program used on this system; Linux is needed")
     parser = _parser()
     at = program.own(words, (*_WITH_VALUE, "-r", "-w", "-p"))
     for word in words[:at]:
@@ -53,7 +68,7 @@ def main(words: Sequence[str]) -> int:
     options = _options(given)
     out = output.checked("compare", given)
     if not command:
-        raise BadUsageError("compare: which program? A script, -m module, -c code or -- command (try --help)")
+        raise BadUsageError("compare: missing program: give a script, -m module, -c code or -- command (try --help)")
     for expression in given.allocator:
         serving.tried_elsewhere("compare", expression)
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -65,14 +80,20 @@ def main(words: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = Parser("compare", _DESCRIPTION, _USAGE, _EXAMPLES)
     add = parser.add_argument
-    add("-r", "--runs", metavar="N", help="counted runs of each (default: what --budget allows, 5 at least)")
-    add("--budget", metavar="TIME", help="about how long it may take: 90s, 5m, 1h (default: 1m)")
-    add("-w", "--warmup", metavar="N", default="1", help="uncounted runs of each before, 1 at least (default: 1)")
-    add("-p", "--prepare", metavar="COMMAND", help="for the shell, before every run; its time is not counted")
-    add("--timeout", metavar="TIME", help="end a run that takes longer")
-    add("-i", "--ignore-output", action="store_true", help="do not compare what the runs print")
-    add("--allocator", metavar="EXPRESSION", action="append", default=[], help="one more, such as mimalloc; repeatable")
-    add("--all", action="store_true", help="also huge pages, mimalloc, jemalloc, and every malloc found to preload")
+    add("-r", "--runs", metavar="N", help="measured runs of each contender (default: as --budget allows, at least 5)")
+    add("--budget", metavar="TIME", help="approximate total time: 90s, 5m, 1h (default: 1m)")
+    add("-w", "--warmup", metavar="N", default="1", help="warm-up runs of each contender, at least 1 (default: 1)")
+    add("-p", "--prepare", metavar="COMMAND", help="shell command to run before every run (not timed)")
+    add("--timeout", metavar="TIME", help="stop a run that takes longer")
+    add("-i", "--ignore-output", action="store_true", help="do not compare the output of the runs")
+    add(
+        "--allocator",
+        metavar="EXPRESSION",
+        action="append",
+        default=[],
+        help="another allocator; repeatable",
+    )
+    add("--all", action="store_true", help="also compare huge pages, mimalloc, jemalloc and all preloadable mallocs")
     output.add(parser)
     return parser
 
@@ -88,17 +109,17 @@ def _command(words: Sequence[str]) -> tuple[list[str], list[str]]:
         return [], []
     if not found.can_start:
         if re.fullmatch("(ms|[smh]|min)", found.words[0]):
-            raise BadUsageError(f"compare: no program {found.words[0]}; a time is one word, as in 5m")
+            raise BadUsageError(f"compare: no program {found.words[0]}; write a duration as one word, as in 5m")
         raise BadUsageError(f"compare: no program {found.words[0]} here")
     python = interpreter.command("compare")
-    start_file.check(python, "compare")
+    interpreter.check(python, "compare")
     return [*python, *found.words], python
 
 
 def _options(given: argparse.Namespace) -> dict[str, Any]:
     """Numbers and times, as they were meant."""
     if given.runs is not None and given.budget is not None:
-        raise BadUsageError("compare: --runs says how often, --budget how long: give one of them")
+        raise BadUsageError("compare: --runs and --budget exclude each other")
     return {
         "runs": _number("--runs", given.runs),
         "warmup": _number("--warmup", given.warmup),
@@ -134,14 +155,13 @@ def _compare(
     command: list[str],
     python: list[str],
 ) -> int:
-    from firsttouch.tools.cli.compare_shown import Asked, Teller, failure, show
-    from firsttouch.tools.compare import candidates, standard_input
+    from firsttouch.tools.compare import candidates, runs
     from firsttouch.tools.compare.comparison import Wish, compare
     from firsttouch.tools.compare.trial import DifferentError, FailedError, Trial
 
     contenders, absent = candidates.chosen(given.all, given.allocator)
     with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder, Teller(out) as teller:
-        stdin = standard_input.source(Path(folder), teller.waiting)
+        stdin = runs.source(Path(folder), teller.waiting)
         trial = Trial(command, Path(folder), stdin, options["timeout"], given.prepare, given.ignore_output)
         wish = Wish(options["runs"], options["budget"], options["warmup"])
         try:
@@ -155,3 +175,120 @@ def _compare(
             raise KeyboardInterrupt(teller.interrupted()) from None
     show(outcome, out, Asked(words, command[len(python) :], python, absent))
     return 0
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The words of the command line, the program and its interpreter among them, and which libraries are absent."""
+
+    words: Sequence[str]
+    program: Sequence[str]
+    python: Sequence[str]
+    absent: Sequence[str]
+
+
+class Teller:
+    """Says on standard error what is planned and how far it is."""
+
+    def __init__(self, out: Output) -> None:
+        self._bar = Bar("the first run", out.quiet)
+        self._plan: Schedule | None = None
+        self._part = 0.0
+
+    def __enter__(self) -> Self:
+        self._bar.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self._bar.__exit__(None, None, None)
+
+    def waiting(self) -> None:
+        """Standard input is a pipe that gives nothing."""
+        speak.line("compare: waiting for the end of standard input, which every run will get; < /dev/null gives none")
+
+    def planned(self, one_run: float, plan: Schedule, contenders: Sequence[Contender]) -> None:
+        """Say how often, and about how long."""
+        self._plan = plan
+        names = ", ".join(contender.name for contender in contenders[2:])
+        self._bar.say(f"One run takes {units.seconds(one_run)}; in turn NumPy's default, twice, and {names}.")
+        early = "" if plan.fixed else ", fewer if the figures settle before"
+        fewest = f" That is more than the {units.seconds(plan.budget)} allowed, but fewer runs allow no advice."
+        over = fewest if plan.over else ""
+        self._bar.say(f"{units.count(plan.rounds, 'run')} of each, about {units.seconds(plan.expected)}{early}.{over}")
+
+    def done(self, part: float) -> None:
+        """So much of it is done."""
+        self._part = part
+        self._bar.done(part, "comparing")
+
+    def interrupted(self) -> str:
+        """Half a table would mislead."""
+        return f"interrupted at {self._part:.0%}; no results were written"
+
+
+def failure(error: FailedError | DifferentError, stdin: str) -> None:
+    """Why no comparison was made, after what the program itself had said."""
+    said = getattr(error, "said", "")
+    if said:
+        speak.write(sys.__stderr__, said.rstrip("\n") + "\n")
+    hint = ""
+    if "EOF" in said and stdin == os.devnull:
+        hint = "; its standard input is empty: redirect it, as in firsttouch compare script.py < input.txt"
+    speak.line(f"compare: {error}{hint}; no comparison was made")
+
+
+def show(outcome: Outcome, out: Output, asked: Asked) -> None:
+    """Print, write and draw whatever was asked for."""
+    from rich.console import Console
+
+    from firsttouch.tools.compare import candidates, report
+    from firsttouch.tools.compare.report import picture
+    from firsttouch.tools.measuring.console import say
+    from firsttouch.tools.measuring.console import show as show_table
+    from firsttouch.tools.measuring.machine import describe
+    from firsttouch.tools.measuring.page import Page
+
+    wanted = out.json or out.html or not out.quiet
+    served = wanted and any(candidates.served(row.contender) and row.runs for row in outcome.rows)
+    verdict, table = report.judged(outcome), report.table(outcome)
+    notes = report.notes(outcome, asked.absent, report.import_seconds() if served else None)
+    program, python = asked.program, asked.python
+    hows = {row.contender.name: candidates.how(row.contender, program, python) for row in outcome.rows[2:]}
+    if out.prints:
+        if isinstance(sys.stdout, TextIOWrapper):  # a terminal that knows ASCII alone
+            sys.stdout.reconfigure(errors="replace")
+        console = Console(highlight=False, markup=False, width=None if os.isatty(1) else 120)
+        if not out.quiet:
+            show_table(table, console)
+            for note in notes:
+                say(note, console, "- ")
+            console.print()
+        for sentence in verdict.sentences:
+            say(sentence, console, style="bold")
+        for name in verdict.faster[:1]:
+            console.print(f"  {hows[name]}", soft_wrap=True)
+    words = f"firsttouch compare {shlex.join(asked.words)}"
+    out.save_json(
+        lambda: (
+            {"command": [*python, *program], "machine": describe(), "notes": notes, "absent": asked.absent}
+            | report.data(outcome)
+        )
+    )
+    page = Page(
+        title=words,
+        when=f"{outcome.started}, {outcome.seconds:.0f} s on {os.uname().nodename}",
+        lead=verdict.sentences,
+        tables=[table],
+        pictures=[picture(outcome)],
+        notes=notes,
+        repeat={"All of it": words} | {f"Once, under {name}": how for name, how in hows.items()},
+        machine=describe(),
+    )
+    out.save_html(page.html)
+    out.save_plot([picture(outcome)])

@@ -1,4 +1,4 @@
-"""`firsttouch COMMAND ...`: finds the command and lets it run."""
+"""`firsttouch COMMAND ...`: finds the command and runs it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 from _firsttouch_start import speak
 from firsttouch._firsttouch import did_you_mean
-from firsttouch.tools.cli.usage import BadUsageError
+from firsttouch.tools.cli.parser import BadUsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "run": "run a NumPy program on pooled memory, and report on it",
-    "trace": "record what a program asks NumPy for; where its large arrays come from",
-    "replay": "play a trace against any allocator",
-    "advise": "estimate what pooled memory would gain for a program, and where",
-    "compare": "which allocator suits a program: it is run under several, in turn",
-    "info": "what this machine gives to arrays, and what it means",
-    "bench": "the classic experiments on lazy zeroing, first touch and zero pages, on this machine",
+    "trace": "record a program's array allocations; summarize large arrays by source line",
+    "replay": "replay a trace against any allocator",
+    "advise": "estimate what pooled memory would save a program, and where",
+    "compare": "run a program under several allocators, and say which is fastest",
+    "info": "show the machine's memory configuration, and what it means for arrays",
+    "bench": "run classic experiments on lazy zeroing, first touch and zero pages",
 }
 
 _HELP = """\
@@ -32,8 +32,8 @@ Decide where the memory of NumPy's arrays comes from.
 commands:
 {commands}
 
-  firsttouch COMMAND --help   says more about one of them
-  firsttouch --version        says which firsttouch this is
+  firsttouch COMMAND --help   show help for a command
+  firsttouch --version        show the version
 
 for example:
   firsttouch run script.py
@@ -43,7 +43,7 @@ for example:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; answers with the exit status."""
+    """Run one command and return the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         status = _dispatch(words)
@@ -85,10 +85,10 @@ def _dispatch(words: list[str]) -> int:
         print(f"firsttouch {__version__}")
         return 0
     if not command:
-        raise BadUsageError(f"a command is missing: one of {', '.join(COMMANDS)} (try firsttouch --help)")
+        raise BadUsageError(f"missing command: one of {', '.join(COMMANDS)} (try firsttouch --help)")
     if command.endswith(".py") or os.path.exists(command):
-        raise BadUsageError(f"{command!r} is no command; to run it: firsttouch run {command}")
-    raise BadUsageError(f"no command {command!r}{did_you_mean(command, list(COMMANDS))} (try firsttouch --help)")
+        raise BadUsageError(f"{command!r} is not a command; to run it, use: firsttouch run {command}")
+    raise BadUsageError(f"unknown command {command!r}{did_you_mean(command, list(COMMANDS))} (try firsttouch --help)")
 
 
 def _help() -> str:

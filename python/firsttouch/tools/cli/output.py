@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from _firsttouch_start import speak
-from firsttouch.tools.cli import report_file
-from firsttouch.tools.cli.parser import Parser
-from firsttouch.tools.cli.usage import BadUsageError
+from firsttouch.tools.cli import files
+from firsttouch.tools.cli.parser import BadUsageError, Parser
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,11 +69,11 @@ class Output:
 def add(parser: Parser, html: bool = True) -> None:
     """The options themselves; `html=False` for a command without a page."""
     option = parser.add_argument
-    option("--json", metavar="FILE", help="write every figure as JSON, too; - for standard output, instead of words")
+    option("--json", metavar="FILE", help="also write all figures as JSON; - for standard output, instead of text")
     if html:
-        option("--html", metavar="FILE", help="write a page with tables and pictures, one file that needs no other")
-    option("--plot", metavar="FILE", help="draw the outcome, as .png, .svg or .pdf")
-    option("-q", "--quiet", action="store_true", help="only the answer in words: no progress, no tables")
+        option("--html", metavar="FILE", help="write a self-contained HTML page with tables and plots")
+    option("--plot", metavar="FILE", help="plot the results, as .png, .svg or .pdf")
+    option("-q", "--quiet", action="store_true", help="print only the conclusion: no progress, no tables")
 
 
 def checked(command: str, given: argparse.Namespace) -> Output:
@@ -85,7 +84,7 @@ def checked(command: str, given: argparse.Namespace) -> Output:
     files = {option: _file(command, option, name) for option, name in named.items() if name is not None}
     for option, file in files.items():
         if (other := next(name for name in files if files[name] == file)) != option:
-            raise BadUsageError(f"{command}: {other} and {option} name the same file, {file}")
+            raise BadUsageError(f"{command}: {other} and {option} name the same file: {file}")
     if given.plot is not None:
         _check_ending(command, given.plot)
     return Output(command, files.get("--json"), files.get("--html"), files.get("--plot"), given.quiet)
@@ -101,10 +100,10 @@ def need(command: str, *modules: str) -> None:
 
 def _file(command: str, option: str, name: str) -> str:
     if not name or (name == "-" and option != "--json"):
-        raise BadUsageError(f"{command}: {option} needs the name of a file, not {name!r}")
-    path = report_file.absolute(name, command, option)
+        raise BadUsageError(f"{command}: {option} needs a file name, not {name!r}")
+    path = files.absolute(name, command, option)
     if path != "-":
-        report_file.refuse(command, name, path)
+        files.refuse(command, name, path)
     return path
 
 
@@ -115,5 +114,5 @@ def _check_ending(command: str, name: str) -> None:
     known = FigureCanvasBase.get_supported_filetypes()
     ending = os.path.splitext(name)[1].lower()
     if ending.lstrip(".") not in known:
-        got = f"no picture ends in {ending}" if ending else "the name has no ending"
-        raise BadUsageError(f"{command}: --plot {name}: {got}; .png, .svg and .pdf are known")
+        got = f"unknown picture format {ending}" if ending else "the file name has no extension"
+        raise BadUsageError(f"{command}: --plot {name}: {got}; use .png, .svg or .pdf")

@@ -1,11 +1,14 @@
-"""An argparse that answers a mistake with one line, and guesses what was meant."""
+"""The argument parser of every command, and its one-line errors with suggestions."""
 
 import argparse
 from collections.abc import Sequence
 from typing import NoReturn
 
 from firsttouch._firsttouch import did_you_mean
-from firsttouch.tools.cli.usage import BadUsageError
+
+
+class BadUsageError(Exception):
+    """What the user asked for cannot be done; the message is the one line to print."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -36,6 +39,6 @@ class Parser(argparse.ArgumentParser):
         if left:
             word = left[0].partition("=")[0]
             known = [name for action in self._actions for name in action.option_strings]
-            what = "no option" if word.startswith("-") else "one argument too many:"
+            what = "unknown option" if word.startswith("-") else "unexpected argument"
             self.error(f"{what} {word}{did_you_mean(word, list(known))}")
         return found

@@ -1,16 +1,21 @@
-"""Where our own options end and the program begins, and what kind of program it is."""
+"""Where the options of firsttouch end and the program begins, and what kind of program it is."""
 
 from __future__ import annotations
 
+import argparse
 import os
+import re
+import shutil
 import stat
+from typing import TYPE_CHECKING
 
-from firsttouch.tools.cli import output_file
-from firsttouch.tools.cli.usage import BadUsageError
+from firsttouch.tools.cli import files
+from firsttouch.tools.cli.parser import BadUsageError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from firsttouch.tools.cli.parser import Parser
 
 #: Letters of python's own options; they belong before `-m firsttouch run`.
 _OF_PYTHON = set("bBdEiIOPRsSuvWxX")
@@ -69,7 +74,7 @@ def _program(words: Sequence[str], of: str) -> Program | None:
     if words:
         _refuse_command(words[0], of)
         if of != "trace":  # whose --summary takes one
-            output_file.refuse_trace(of, words[0])
+            files.refuse_trace(of, words[0])
     return Program(tuple(words)) if words else None
 
 
@@ -77,17 +82,14 @@ def _refuse_command(word: str, of: str) -> None:
     """Catch the name of a command where a script's is expected; python would find no such file."""
     if word.startswith("-") or os.path.dirname(word) or os.path.exists(word):
         return
-    import re
-    import shutil
-
     found = shutil.which(word)
     if found is None:
         return
     if re.fullmatch(r"python[0-9.]*", word):
-        raise BadUsageError(f"{of}: leave out {word}: it is started by itself, as in firsttouch {of} script.py")
+        raise BadUsageError(f"{of}: omit {word}: firsttouch starts it, as in firsttouch {of} script.py")
     if _is_binary(found):
         way = " (firsttouch compare -- takes any command)" if of == "compare" else ""
-        raise BadUsageError(f"{of}: no file {word} here; the command of that name, {found}, is no Python program{way}")
+        raise BadUsageError(f"{of}: no file {word} here; the command {found} is not a Python program{way}")
     raise BadUsageError(f"{of}: no file {word} here; the command of that name is {found}: firsttouch {of} {found}")
 
 
@@ -103,12 +105,40 @@ def _is_binary(path: str) -> bool:
 def hint(word: str, of: str = "run") -> str:
     """Say where an option of python's own belongs, if it is one."""
     if not word.startswith("--") and set(word[1:2]) & _OF_PYTHON:
-        return f"{word} is python's: put it before, as in python {word} -m firsttouch {of} ..."
+        return f"{word} is an option of python: put it first, as in python {word} -m firsttouch {of} ..."
     return ""
 
 
 def _is_archive(path: str) -> bool:
-    import zipfile
+    import zipfile  # takes as long as all the rest of the start, and is seldom needed
 
-    # Only a regular file may be looked into: reading a pipe would empty it.
+    # Only a regular file is looked into: reading a pipe would empty it.
     return stat.S_ISREG(os.stat(path).st_mode) and zipfile.is_zipfile(path)
+
+
+_UNITS = {f"{letter}{rest}" for letter in "KMGT" for rest in ("", "B", "I", "IB")}
+
+
+def parse(parser: Parser, words: Sequence[str], with_value: Sequence[str]) -> tuple[argparse.Namespace, Program]:
+    """Parse the options of firsttouch, and cut off the program behind them, which must be there."""
+    command = parser.command
+    own, found = split(words, with_value, command)
+    for word in own:
+        if parser.unknown(word) and (advice := hint(word, command)):
+            raise BadUsageError(f"{command}: {advice}")
+    given = parser.parse(own)
+    if found is None:
+        raise BadUsageError(
+            f"{command}: missing program: give a script, -m module or -c code (try firsttouch {command} --help)"
+        )
+    if found.words[0].upper() in _UNITS and not found.can_start:
+        raise BadUsageError(f'{command}: no program {found.words[0]}; quote a size with a space, as in "4 GiB"')
+    return given, found
+
+
+def lines(text: str) -> int:
+    """How many lines of a table to show."""
+    found = int(text)
+    if found < 1:
+        raise argparse.ArgumentTypeError(f"{found} lines: expected 1 or more")
+    return found

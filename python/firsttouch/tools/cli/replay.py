@@ -1,20 +1,19 @@
-"""`firsttouch replay`: play a trace against allocators, each in a process of its own."""
+"""`firsttouch replay`: replay a trace against allocators, each in its own process."""
 
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from _firsttouch_start import units
-from firsttouch.tools.cli import output, output_file, showing
-from firsttouch.tools.cli.parser import Parser
-from firsttouch.tools.cli.usage import BadUsageError
+from firsttouch.tools.cli import files, output, showing
+from firsttouch.tools.cli.parser import BadUsageError, Parser
 
 _USAGE = "firsttouch replay [options] trace.ft"
 
 _DESCRIPTION = """\
-Play what `firsttouch trace` recorded against any memory: the same requests in the same order,
-each thread of the trace a thread of its own, one at a time. Arrays are written as a program
-would write them.
+Replay a trace recorded by `firsttouch trace` against any allocator: the same requests in the same
+order, each recorded thread in a thread of its own, one at a time. Arrays are written as the
+program would write them.
 """
 
 _EXAMPLES = """\
@@ -37,12 +36,12 @@ def main(words: Sequence[str]) -> int:
     parser = _parser()
     given = parser.parse(words)
     if given.trace is None:
-        parser.error("which trace? (try firsttouch replay --help)")
+        parser.error("missing trace (try firsttouch replay --help)")
     allocators = given.allocator or list(_DEFAULT)
     showing.needs_rich("replay", given.json)
     output.need("replay", "numpy")
-    output_file.check_json("replay", given.json)
-    output_file.check_trace("replay", given.trace)
+    files.check_json("replay", given.json)
+    files.check_trace("replay", given.trace)
     _check_allocators(allocators)
     facts = _survey(given)
     found = [_play(given, allocator) for allocator in allocators]
@@ -57,17 +56,17 @@ def main(words: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = Parser("replay", _DESCRIPTION, _USAGE, _EXAMPLES)
     add = parser.add_argument
-    add("trace", metavar="trace.ft", nargs="?", help="what firsttouch trace wrote")
-    add("--allocator", metavar="EXPRESSION", action="append", help="memory to play against; may be given again")
-    add("--touch", choices=("none", "first", "all"), default="all", help="what is written to new arrays (default: all)")
-    add("--one-thread", action="store_true", help="play all threads in one")
-    add("--incomplete", action="store_true", help="play a trace that is cut off as far as it goes")
+    add("trace", metavar="trace.ft", nargs="?", help="trace written by firsttouch trace")
+    add("--allocator", metavar="EXPRESSION", action="append", help="allocator to replay against; repeatable")
+    add("--touch", choices=("none", "first", "all"), default="all", help="what to write to new arrays (default: all)")
+    add("--one-thread", action="store_true", help="replay all threads in one")
+    add("--incomplete", action="store_true", help="replay a truncated trace as far as possible")
     add("--json", metavar="FILE", help="the figures as JSON, - for standard output")
     return parser
 
 
 def _check_allocators(expressions: Sequence[str]) -> None:
-    from firsttouch import _public  # noqa: F401 (the factories that expressions name)
+    import firsttouch._public  # noqa: F401 (it makes the names of the factories known)
     from firsttouch._internal import resolve
 
     for text in expressions:
@@ -84,7 +83,7 @@ def _survey(given: Any) -> dict[str, Any]:
         return _firsttouch.trace_survey(given.trace, given.incomplete)
     except ValueError as error:
         cut = "cut off" in str(error) and not given.incomplete
-        hint = "; --incomplete plays it as far as it goes" if cut else ""
+        hint = "; --incomplete replays what there is" if cut else ""
         raise BadUsageError(f"replay: {given.trace}: {error}{hint}") from None
     except OSError as error:
         raise BadUsageError(f"replay: {given.trace}: {error.strerror or error}") from None
@@ -105,13 +104,13 @@ def _show(facts: dict[str, Any], found: Sequence[dict[str, Any]]) -> None:
     held = int(about.get("peak_held") or 0)
     traced = f"; the traced run held {units.size(held)} more at its peak than at its start" if held else ""
     print(
-        f"{facts['events']:,} events of {_many(facts['threads'], 'thread')}, {facts['allocations']:,} arrays,"
+        f"{facts['events']:,} events of {units.count(facts['threads'], 'thread')}, {facts['allocations']:,} arrays,"
         f" at most {units.size(facts['peak_in_use'])} at once, on {about.get('allocator', 'unknown memory')}{traced}"
     )
     if facts["lost"]:
         print(f"{facts['lost']:,} events were lost while it was recorded: figures are too high or too low")
     if not facts["complete"]:
-        print("the trace is cut off: played as far as it goes")
+        print("the trace is truncated: replayed up to its last complete event")
     rows = [
         (
             each["allocator"],
@@ -120,7 +119,7 @@ def _show(facts: dict[str, Any], found: Sequence[dict[str, Any]]) -> None:
             _size(each["allocator_peak_held"]),
             "-" if each["fragmentation"] is None else f"{each['fragmentation']:.2f}",
             f"{each['faults']:,}",
-            showing.duration(each["seconds"]),
+            units.seconds(each["seconds"]),
         )
         for each in found
     ]
@@ -128,10 +127,6 @@ def _show(facts: dict[str, Any], found: Sequence[dict[str, Any]]) -> None:
     showing.table(columns, rows, sys.stdout)
     refused = [f"{each['allocator']} refused {each['refused']:,} requests" for each in found if each["refused"]]
     print("\n".join(refused), end="\n" if refused else "")
-
-
-def _many(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _size(amount: int | None) -> str:

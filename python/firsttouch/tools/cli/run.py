@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from _firsttouch_start import rank
-from firsttouch.tools.cli import asked, interpreter, program, report_file, serving, start_file, starting
-from firsttouch.tools.cli.usage import BadUsageError
+from firsttouch.tools.cli import files, interpreter, program, serving, starting
+from firsttouch.tools.cli.parser import BadUsageError, Parser
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from firsttouch.tools.cli.parser import Parser
-
 _WITH_VALUE = ("--json", "--allocator", "--max-idle", "--decay")
 
 _USAGE = "firsttouch run [options] script.py | -m module | -c code  [arguments of the program]"
 
 _DESCRIPTION = """\
-Run an unmodified NumPy program on memory that is kept and used again, instead of fetched from
-the kernel page by page for every temporary array. The program runs as `python` would run it; a
-short report follows on standard error. Processes that it starts with multiprocessing,
-concurrent.futures or joblib are on pooled memory as well.
+Run an unmodified NumPy program on pooled memory: freed memory is reused, instead of being mapped
+and faulted in again for every temporary array. The program runs as under `python`; a short
+report follows on standard error. Processes that it starts with multiprocessing,
+concurrent.futures or joblib use pooled memory as well.
 """
 
 _EXAMPLES = """\
@@ -34,54 +32,44 @@ for example:
   mpirun -n 4 firsttouch run --json rank-%r.json script.py
   python -X dev -W error -m firsttouch run script.py  python's own options go before
 
-options of firsttouch come before the program; all that follows it is the program's own.
+options of firsttouch come before the program; everything after it is passed to the program.
 """
 
 
 def main(words: Sequence[str]) -> int:
-    """Check everything that can be checked, then exec; comes back only with an error."""
-    settings, found = _asked(words)
+    """Check everything that can be checked, then exec; returns only with an error."""
+    given, found = program.parse(_parser(), words, _WITH_VALUE)
+    settings = _settings(given)
     command = interpreter.command()
-    start_file.check(command)
+    interpreter.check(command)
     starting.become([*command, *found.words], starting.environment(settings, found))
 
 
-def _asked(words: Sequence[str]) -> tuple[dict[str, Any], program.Program]:
-    own = words[: program.own(words, _WITH_VALUE)]
-    if set(own) <= {"-q", "--quiet"}:  # almost always, and argparse takes as long as all the rest
-        _, behind = program.split(words, _WITH_VALUE)
-        return ({"quiet": True} if own else {}), asked.there(behind, "run")
-    given, found = asked.parse(_parser(), words, _WITH_VALUE)
-    return _settings(given), found
-
-
 def _parser() -> Parser:
-    from firsttouch.tools.cli.parser import Parser
-
     parser = Parser("run", _DESCRIPTION, _USAGE, _EXAMPLES)
     add = parser.add_argument
     add(
         "--json",
         metavar="FILE",
-        help="write the report as JSON, too; %%r stands for the MPI or Slurm rank, %%p for the process"
+        help="also write the report as JSON; %%r stands for the MPI or Slurm rank, %%p for the process"
         " (each process that ends of itself then writes its own), - for standard output",
     )
-    add("-q", "--quiet", action="store_true", help="no report on standard error")
+    add("-q", "--quiet", action="store_true", help="print no report on standard error")
     add(
         "--allocator",
         metavar="EXPRESSION",
-        help="what serves the arrays, written as in Python: mimalloc, 'pool(pages(huge=\"thp\"), decay=30)'"
+        help="allocator that serves the arrays, as a Python expression: mimalloc, 'pool(pages(huge=\"thp\"), decay=30)'"
         " (default: pool())",
     )
     add(
         "--max-idle",
         metavar="SIZE",
-        help='keep at most this much unused memory, as in 512MiB or "4 GiB" (default: by the machine)',
+        help='limit on idle memory, as in 512MiB or "4 GiB" (default: depends on the machine)',
     )
     add(
         "--decay",
         metavar="SECONDS",
-        help="give unused memory back after about this time (default: 1), or never",
+        help="return idle memory to the system after about this time (default: 1), or never",
     )
     return parser
 
@@ -92,9 +80,9 @@ def _settings(given: Any) -> dict[str, Any]:
     if given.quiet:
         settings["quiet"] = True
     if given.json is not None:
-        settings["json"] = path = report_file.absolute(given.json)
+        settings["json"] = path = files.absolute(given.json)
         if path != "-":
-            report_file.refuse("run", given.json, rank.fill(path))
+            files.refuse("run", given.json, rank.fill(path))
     if given.allocator is not None:
         settings["allocator"] = serving.checked(given)
     if given.max_idle is not None:
@@ -121,5 +109,5 @@ def _seconds(text: str) -> float | None:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):
-        raise BadUsageError(f"run: --decay: {text!r} is no time; give seconds, as in 0.5 or 30, or never")
+        raise BadUsageError(f"run: --decay: {text!r} is not a duration: give seconds, as in 0.5 or 30, or never")
     return seconds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from firsttouch.tools.cli.usage import BadUsageError
+from firsttouch.tools.cli.parser import BadUsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,14 +19,13 @@ def checked(given: Any, of: str = "run") -> str:
         if getattr(given, name) is not None:
             option = f"--{name.replace('_', '-')}"
             raise BadUsageError(f"run: {option} is for the default pool; with --allocator write it as {_written(name)}")
-    from firsttouch import (
-        _firsttouch,
-        _public,  # noqa: F401 (the factories that expressions name)
-    )
-    from firsttouch._internal import resolve
+    from firsttouch import _firsttouch
 
     text: str = given.allocator
     try:
+        import firsttouch._public  # noqa: F401 (it makes the names of the factories known)
+        from firsttouch._internal import resolve
+
         allocator = resolve.parse(text)
         if _firsttouch.BACKEND:
             _firsttouch.install(allocator)  # into this process, which ends here
@@ -58,7 +57,7 @@ def tried_elsewhere(command: str, expression: str) -> str:
     """The same for a command that goes on afterwards: another process tries it."""
     import subprocess
 
-    from firsttouch.tools.measuring.interpreter import helper
+    from firsttouch.tools.measuring.starter import helper
 
     probe = subprocess.run(
         helper("-c", _TRIAL, expression),
@@ -68,6 +67,6 @@ def tried_elsewhere(command: str, expression: str) -> str:
         check=False,
     )
     if probe.returncode != 0:
-        said = (probe.stderr.strip().splitlines() or [f"it ended a process with status {probe.returncode}"])[-1]
+        said = (probe.stderr.strip().splitlines() or [f"the trial process exited with status {probe.returncode}"])[-1]
         raise BadUsageError(f"{command}: --allocator: {said.partition(': ')[2] or said}")
     return expression

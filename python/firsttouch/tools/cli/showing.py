@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from _firsttouch_start import units
-from firsttouch.tools.cli.usage import BadUsageError
+from firsttouch.tools.cli.parser import BadUsageError
 
 if TYPE_CHECKING:
     from firsttouch.tools.trace.lines import Summary
@@ -48,13 +48,6 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], stream: TextIO 
     grid(None, columns, rows, out)
 
 
-def duration(seconds: float) -> str:
-    """A time as short as a temporary's."""
-    if seconds < 1e-3:
-        return f"{seconds * 1e6:,.0f} us"
-    return f"{seconds * 1e3:,.1f} ms" if seconds < 1 else f"{seconds:,.2f} s"
-
-
 def place(line: Any) -> str:
     """File and line, the file as seen from here where it lies below."""
     if not line.file:
@@ -71,14 +64,14 @@ def summary(found: Summary, most: int, stream: TextIO | None) -> None:
     wall = found.wall
     stream.write(
         f"{found.facts['allocations']:,} arrays, at most {units.size(found.facts['peak_in_use'])} at once;"
-        f" on {facts.get('allocator', 'unknown memory')} in {duration(wall)}\n"
+        f" on {facts.get('allocator', 'unknown memory')} in {units.seconds(wall)}\n"
     )
     rows = [
         (
             place(line),
             f"{line.count:,}",
             units.size(line.bytes),
-            duration(line.median_lifetime),
+            units.seconds(line.median_lifetime),
             units.share(line.seconds, wall),
         )
         for line in found.lines[:most]
@@ -87,7 +80,7 @@ def summary(found: Summary, most: int, stream: TextIO | None) -> None:
         table(("line", "arrays", "bytes", "median lifetime", "kernel's share"), rows, stream)
         if len(found.lines) > most:
             more = len(found.lines) - most
-            stream.write(f"{more} more line{'s' * (more > 1)}; --lines {len(found.lines)} shows them all\n")
+            stream.write(f"{units.count(more, 'more line')}; --lines {len(found.lines)} shows them all\n")
         stream.write(
             f"in all {units.share(found.seconds, wall)} of the time in the kernel for arrays of 64 KiB or more"
             " (estimated from their page faults)\n"
@@ -96,4 +89,4 @@ def summary(found: Summary, most: int, stream: TextIO | None) -> None:
         known = "" if found.facts["complete"] else "as far as was recorded, "
         stream.write(f"{known}no array had 64 KiB or more\n")
     if not found.facts["complete"]:
-        stream.write("the trace is cut off: this is what was recorded until then\n")
+        stream.write("the trace is truncated: this is what was recorded\n")

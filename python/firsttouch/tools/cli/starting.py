@@ -6,8 +6,8 @@ import os
 
 from _firsttouch_start import VARIABLE
 from _firsttouch_start import settings as options
-from firsttouch.tools.cli import program, report_file, serving
-from firsttouch.tools.cli.usage import BadUsageError
+from firsttouch.tools.cli import files, program, serving
+from firsttouch.tools.cli.parser import BadUsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _inherited(outer: str) -> dict[str, Any]:
     if not isinstance(settings, dict) or settings.get("pid") == os.getpid():
         return settings if isinstance(settings, dict) else {}
     file = settings.get("json")
-    return {"json": file} if file and report_file.one_per_process(file) else {}
+    return {"json": file} if file and files.one_per_process(file) else {}
 
 
 def become(command: list[str], environment: Mapping[str, str]) -> NoReturn:

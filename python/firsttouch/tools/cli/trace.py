@@ -1,4 +1,4 @@
-"""`firsttouch trace`: record what a program asks NumPy for, or sum up a trace by line."""
+"""`firsttouch trace`: record array allocations, or summarize a trace by source line."""
 
 import os
 import sys
@@ -7,18 +7,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from _firsttouch_start import rank
-from firsttouch.tools.cli import asked, interpreter, output_file, serving, showing, start_file, starting
-from firsttouch.tools.cli.parser import Parser
+from firsttouch.tools.cli import files, interpreter, program, serving, showing, starting
+from firsttouch.tools.cli.parser import BadUsageError, Parser
 from firsttouch.tools.cli.program import Program
-from firsttouch.tools.cli.usage import BadUsageError
 
 _USAGE = """firsttouch trace [options] script.py | -m module | -c code  [arguments of the program]
        firsttouch trace --summary trace.ft"""
 
 _DESCRIPTION = """\
-Record what an unmodified NumPy program asks for: every array's memory with its size, order,
-thread and lifetime, a few bytes an event. The program runs as `python` would run it, on NumPy's
-own memory. `firsttouch replay` plays the trace against any allocator.
+Record the array allocations of an unmodified NumPy program: size, order, thread and lifetime, in
+a few bytes per event. The program runs as under `python`, on NumPy's own memory.
+`firsttouch replay` replays the trace against any allocator.
 """
 
 _EXAMPLES = """\
@@ -32,8 +31,8 @@ for example:
   firsttouch trace --summary heat.ft            of a trace that there is
 
 Without %p only the process that was started is recorded; its children run as they would.
-Arrays made under firsttouch.use(), scratch() or a constructor of ours have handlers of their
-own, and are not in the trace.
+Arrays created under firsttouch.use(), in scratch scopes or by the constructors of firsttouch have
+handlers of their own and are not recorded.
 """
 
 _DEFAULT = "trace.ft"
@@ -41,24 +40,24 @@ _DEFAULT = "trace.ft"
 
 def main(words: Sequence[str]) -> int:
     """Check what can be checked, then record, or read what was recorded."""
-    given, found = asked.parse(_parser(), words, ("-o", "--output", "--allocator", "--json", "--lines"))
+    given, found = program.parse(_parser(), words, ("-o", "--output", "--allocator", "--json", "--lines"))
     if given.json is not None and not given.summary:
-        raise BadUsageError("trace: --json is of --summary: the trace itself is for firsttouch replay")
+        raise BadUsageError("trace: --json requires --summary; the trace itself is for firsttouch replay")
     if not given.summary:
-        output_file.refuse_trace("trace", found.words[0])
-        file = output_file.checked("trace", _DEFAULT if given.output is None else given.output)
+        files.refuse_trace("trace", found.words[0])
+        file = files.checked("trace", _DEFAULT if given.output is None else given.output)
         return _record(given, found, file)
     showing.needs_rich("trace", given.json)
-    output_file.check_json("trace", given.json)
-    if output_file.is_trace(found.words[0]):
+    files.check_json("trace", given.json)
+    if files.is_trace(found.words[0]):
         if len(found.words) > 1:
-            raise BadUsageError(f"trace: --summary takes one trace, and {found.words[1]} is one argument too many")
-        output_file.check_trace("trace", found.words[0])
+            raise BadUsageError(f"trace: unexpected argument {found.words[1]}: --summary takes one trace")
+        files.check_trace("trace", found.words[0])
         return _sum_up(given, found.words[0])
     if given.output is not None:
-        file = output_file.checked("trace", given.output)
+        file = files.checked("trace", given.output)
         if rank.fields(file):
-            raise BadUsageError("trace: --summary is of one process: leave %p and %r out, and sum the files up later")
+            raise BadUsageError("trace: --summary takes a single process: omit %p and %r")
         return starting.passed_on(_both(given, found, file))
     given.quiet = True  # of a file that is not kept nothing is said
     with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder:
@@ -70,11 +69,11 @@ def _parser() -> Parser:
     parser = Parser("trace", _DESCRIPTION, _USAGE, _EXAMPLES)
     add = parser.add_argument
     add("-o", "--output", metavar="FILE", help=f"the trace; %%p stands for the process, %%r for the rank ({_DEFAULT})")
-    add("--allocator", metavar="EXPRESSION", help="trace the program on this memory (default: NumPy's own)")
-    add("--summary", action="store_true", help="say where large arrays come from, by line of the program")
-    add("--lines", type=asked.lines, default=20, metavar="N", help="lines that --summary shows (default: 20)")
+    add("--allocator", metavar="EXPRESSION", help="allocator to run the program on (default: NumPy's own)")
+    add("--summary", action="store_true", help="summarize where large arrays come from, by source line")
+    add("--lines", type=program.lines, default=20, metavar="N", help="lines that --summary shows (default: 20)")
     add("--json", metavar="FILE", help="the summary as JSON, - for standard output")
-    add("-q", "--quiet", action="store_true", help="no line about the trace on standard error")
+    add("-q", "--quiet", action="store_true", help="print nothing about the trace on standard error")
     return parser
 
 
@@ -102,7 +101,7 @@ def _settings(given: Any, file: str) -> dict[str, Any]:
 
 def _command() -> list[str]:
     command = interpreter.command("trace")
-    start_file.check(command, "trace")
+    interpreter.check(command, "trace")
     return command
 
 

@@ -1,1 +1,1 @@
-"""One program under several allocators: whole runs, interleaved, and what their times allow to say."""
+"""`firsttouch compare`: interleaved runs of one program under several allocators, and their statistics."""

@@ -1,4 +1,4 @@
-"""Who takes part: environments that one and the same command is started in."""
+"""The contenders of a comparison: the environments in which the same command is started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comparison itself: a first run, a trial of everyone, then interleaved rounds in shuffled order."""
+"""The comparison: a first run, a checked run of each contender, then interleaved rounds in shuffled order."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from datetime import datetime
 from typing import Protocol
 
 from firsttouch.tools.compare import candidates, schedule
-from firsttouch.tools.compare.figures import speedup
-from firsttouch.tools.compare.runs import Run
+from firsttouch.tools.compare.runs import Run, speedup
 from firsttouch.tools.compare.trial import FailedError, PrepareError, Trial
 from firsttouch.tools.measuring.cautions import Watch, of_equals, standing
 from firsttouch.tools.measuring.contenders import Contender
@@ -105,7 +104,7 @@ def compare(trial: Trial, contenders: Sequence[Contender], wish: Wish, watcher: 
 
 
 def _turn(trial: Trial, row: Row, check: bool = False) -> Run | None:
-    """One run; a contender that fails drops out, but without the default there is no comparison."""
+    """One run; a contender that fails drops out, but without the default no comparison was made."""
     if row.failure is not None:
         return None
     try:

@@ -1,16 +1,23 @@
-"""The outcome in the forms that people and programs read: sentences, a table, notes, plain data."""
+"""The outcome of a comparison as sentences, a table, notes, a picture and plain data."""
 
 from __future__ import annotations
 
-import math
+import subprocess
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from statistics import median
+from typing import TYPE_CHECKING, Any
 
+from _firsttouch_start import units
 from firsttouch.tools.compare import candidates, verdict
 from firsttouch.tools.compare.comparison import Outcome, Row
-from firsttouch.tools.compare.figures import quartiles, speedup
+from firsttouch.tools.compare.runs import column, quartiles, speedup
+from firsttouch.tools.measuring.picture import Picture
 from firsttouch.tools.measuring.report import Table
+from firsttouch.tools.measuring.starter import helper
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _COLUMNS = ("allocator", "wall time", "speed-up (95 %)", "system time", "page faults", "peak memory")
 #: Memory beyond the default's that is worth a word: as a part of it, and in bytes.
@@ -31,7 +38,7 @@ def judged(outcome: Outcome) -> verdict.Verdict:
 
 def table(outcome: Outcome) -> Table:
     """A row for each contender."""
-    title = f"Medians of {outcome.rounds} interleaved run{'s' * (outcome.rounds > 1)}"
+    title = f"Medians of {units.count(outcome.rounds, 'interleaved run')}"
     return Table(title, _COLUMNS, [_cells(row, outcome) for row in outcome.rows])
 
 
@@ -49,9 +56,9 @@ def _cells(row: Row, outcome: Outcome) -> Sequence[str]:
     spread = f" \u00b1 {50 * (high - low) / wall:.1f} %" if outcome.rounds > 1 else ""
     return (
         name,
-        f"{seconds(wall)}{spread}",
+        f"{units.seconds(wall)}{spread}",
         against,
-        seconds(quartiles(row.runs, "system")[1]),
+        units.seconds(quartiles(row.runs, "system")[1]),
         f"{quartiles(row.runs, 'minor_faults')[1]:,.0f}",
         f"{quartiles(row.runs, 'peak_bytes')[1] / (1 << 20):,.0f} MiB",
     )
@@ -67,9 +74,9 @@ def notes(outcome: Outcome, absent: Sequence[str], importing: float | None) -> l
     said += [words for row in outcome.others if (words := _memory(row, outcome.default))]
     major = sum(run.major_faults for row in outcome.rows for run in row.runs)
     if major:
-        said.append(f"{major:,} fault{'s' * (major > 1)} in all waited for the disk (major faults)")
+        said.append(f"{units.count(major, 'fault')} in all waited for the disk (major faults)")
     if importing is not None:
-        said.append(f"the figures of firsttouch include its own import, {seconds(importing)} a process")
+        said.append(f"the figures of firsttouch include its own import, {units.seconds(importing)} a process")
     spread = "\u00b1 is half of what lies between the quartiles"
     if outcome.rounds >= verdict.FEWEST:
         said.append(f"{spread}; the interval is a bootstrap of the rounds' ratios, widened where they are few")
@@ -84,15 +91,6 @@ def _memory(row: Row, default: Row) -> str | None:
     if own < _MORE * plain or own - plain < _MUCH:
         return None
     return f"{row.contender.name} needs {own / plain:.2f} times the memory of NumPy's default"
-
-
-def seconds(amount: float) -> str:
-    """Three digits, in milliseconds below one second."""
-    if amount >= 99.95:
-        return f"{amount:,.0f} s"
-    value, unit = (amount, "s") if amount >= 0.9995 else (1000 * amount, "ms")
-    digits = 2 if value <= 0 else max(0, 2 - math.floor(math.log10(value)))
-    return f"{value:.{min(digits, 2)}f} {unit}"
 
 
 def data(outcome: Outcome) -> dict[str, Any]:
@@ -119,3 +117,66 @@ def _of_row(row: Row, outcome: Outcome) -> dict[str, Any]:
         "speedup": ratio,
         "runs": [asdict(run) for run in row.runs],
     }
+
+
+_PROBE = "import numpy, time; t = time.perf_counter(); import firsttouch; print(time.perf_counter() - t)"
+_TIMES = 3
+
+
+def import_seconds() -> float | None:
+    """How long `import firsttouch` takes in a process that has NumPy; `None` where that fails."""
+    took: list[float] = []
+    for _ in range(_TIMES):
+        probe = subprocess.run(
+            helper("-c", _PROBE), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        if probe.returncode != 0:
+            return None
+        took.append(float(probe.stdout))
+    return median(took)
+
+
+# Okabe and Ito's, which people with any vision tell apart, on light and on dark.
+_DEFAULT, _OURS, _PEER = "#999999", "#0072b2", "#d55e00"
+
+
+def picture(outcome: Outcome) -> Picture:
+    """Wall time of every single run, from zero."""
+    rows = [row for row in outcome.rows if row.runs]
+
+    def draw(axes: Axes) -> None:
+        most = max(column(row.runs, "wall").max() for row in rows)
+        scale, unit = (1.0, "s") if most >= 1 else (1000.0, "ms")
+        for at, row in enumerate(rows):
+            _strip(axes, row, at, scale)
+        axes.axvline(scale * quartiles(rows[0].runs, "wall")[1], color=_DEFAULT, lw=0.8, ls=":")
+        axes.set_xlim(0, 1.04 * most * scale)
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        axes.set_yticks([])
+        axes.set_xlabel(f"wall time, {unit}")
+        for side in ("top", "right", "left"):
+            axes.spines[side].set_visible(False)
+
+    return Picture("runs", "Every run: a dot each, later ones below earlier ones", draw, height=0.9 + 0.5 * len(rows))
+
+
+def _strip(axes: Axes, row: Row, at: int, scale: float) -> None:
+    color = _OURS if candidates.served(row.contender) else _PEER
+    if row.contender in (candidates.DEFAULT, candidates.AGAIN):
+        color = _DEFAULT
+    walls = scale * column(row.runs, "wall")
+    places = [at + 0.04 + 0.3 * turn / max(1, len(walls) - 1) for turn in range(len(walls))]
+    axes.scatter(walls, places, s=14, color=color, alpha=0.75, linewidths=0)
+    axes.boxplot(
+        walls,
+        positions=[at + 0.19],
+        widths=0.4,
+        orientation="horizontal",
+        showfliers=False,
+        manage_ticks=False,
+        boxprops={"color": color},
+        whiskerprops={"color": color},
+        capprops={"color": color},
+        medianprops={"color": color, "linewidth": 2.2},
+    )
+    axes.text(0.005, at - 0.12, row.contender.name, transform=axes.get_yaxis_transform(), va="bottom", fontsize=9)

@@ -1,4 +1,4 @@
-"""How often everything runs: from a number that was asked for, or from the time that it may take."""
+"""The number of rounds: as requested, or as many as fit the time budget."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def seconds(text: str) -> float:
     whole = "".join(f"{number}{unit}" for number, unit in parts)
     total = sum(float(number) * _UNITS[unit] for number, unit in parts)
     if not parts or whole != "".join(text.lower().split()) or total <= 0:
-        raise ValueError(f"{text!r} is no time; give seconds or write 90s, 5m, 1h30m")
+        raise ValueError(f"{text!r} is not a duration: give seconds, or a value like 90s, 5m or 1h30m")
     return total
 
 

@@ -1,20 +1,105 @@
-"""One run of one contender, with all that is checked about it."""
+"""One run of one contender, with all that is checked: its exit status, its output, and whether firsttouch served it."""
 
 from __future__ import annotations
 
+import filecmp
+import json
 import os
 import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 from firsttouch.tools.compare import candidates
-from firsttouch.tools.compare.inside import Service, told
 from firsttouch.tools.compare.runs import CannotStartError, Files, NeverEndedError, Run, once
-from firsttouch.tools.compare.sameness import difference
 from firsttouch.tools.measuring.contenders import Contender
 from firsttouch.tools.measuring.starter import ending_with_us
+
+
+@dataclass(frozen=True)
+class Service:
+    """Why a contender can't take part, or what is to be said beside its figures."""
+
+    failure: str | None = None
+    remark: str | None = None
+
+
+def told(folder: Path) -> Service:
+    """Read every process's report in the folder."""
+    reports = [found for file in sorted(folder.glob("*.json")) if (found := _read(file)) is not None]
+    pools = [report["pool"] for report in reports if report.get("pooled")]
+    if pools:
+        served = sum(pool["allocations"] for pool in pools if pool)
+        counted = all(report["allocator"] is None for report in reports)  # others may keep no count
+        return Service(remark=None if served or not counted else "it was asked for no large array")
+    if not reports:
+        return Service(remark="no process reported that it was served: it may not be Python, or may end with os._exit")
+    reasons = [report["not_pooled_because"] for report in reports if report.get("numpy")]
+    if reasons:
+        return Service(failure=f"not served: {reasons[0] or 'NumPy came in unseen'}")
+    return Service(remark="NumPy was never imported, so nothing was served")
+
+
+def _read(file: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError):  # a process that was ended while it wrote
+        return None
+    return found if isinstance(found, dict) else None
+
+
+_SHOWN = 60
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first line that differs, counted from 1; `None` where one of the two had ended."""
+
+    line: int
+    reference: bytes | None
+    other: bytes | None
+
+    def words(self, in_reference: str, in_other: str) -> str:
+        """Both lines, with where they stand, from shortly before the place where they part."""
+        first, second = _shown(self.reference, self.other)
+        return f"line {self.line} is {first} {in_reference} and {second} {in_other}"
+
+
+def difference(reference: Path, other: Path) -> Difference | None:
+    """The first difference between two files, or `None`."""
+    if filecmp.cmp(reference, other, shallow=False):
+        return None
+    with reference.open("rb") as first, other.open("rb") as second:
+        for line in count(1):
+            ours, theirs = first.readline(), second.readline()
+            if ours != theirs:
+                return Difference(line, ours or None, theirs or None)
+            if not ours:
+                return None  # the file changed between the two looks
+    return None
+
+
+def _shown(first: bytes | None, second: bytes | None) -> tuple[str, str]:
+    if first is None or second is None:
+        return _cut(first, 0), _cut(second, 0)
+    apart = next((at for at, (one, two) in enumerate(zip(first, second, strict=False)) if one != two), None)
+    if apart is None and first.strip(b"\n") == second.strip(b"\n"):
+        ends = [" with a line's end" if line.endswith(b"\n") else " without one" for line in (first, second)]
+        return _cut(first, 0) + ends[0], _cut(second, 0) + ends[1]
+    begin = max(0, (min(len(first), len(second)) if apart is None else apart) - _SHOWN // 2)
+    return _cut(first, begin), _cut(second, begin)
+
+
+def _cut(line: bytes | None, begin: int) -> str:
+    if line is None:
+        return "missing"
+    text = line.removesuffix(b"\n")
+    shown = text[begin : begin + _SHOWN].decode("utf-8", "backslashreplace")
+    return repr(f"{'...' if begin else ''}{shown}{'...' if len(text) > begin + _SHOWN else ''}")
+
 
 _TAIL_LINES, _TAIL_BYTES = 15, 8192
 

@@ -1,4 +1,4 @@
-"""What the figures allow to say, in a sentence or two; "no difference" is one of them.
+"""The conclusion that the measurements support, in a sentence or two; it may be "no difference".
 
 A contender is called faster, or slower, only where the whole 95 % interval of its speed-up lies further from 1 than the
 noise, which the default shows against itself, and than two per cent.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from _firsttouch_start import units
 from firsttouch.tools.measuring import cautions
 from firsttouch.tools.measuring.statistics import Estimate
 
@@ -46,7 +47,7 @@ def judge(noise: Estimate, standings: Sequence[Standing], rounds: int, lead: Cal
     `lead` says how many times as fast the first of two contenders is as the second.
     """
     if rounds < FEWEST:
-        runs = "one run" if rounds == 1 else f"{rounds} runs"
+        runs = units.count(rounds, "run")
         return Verdict((f"No advice: {runs} of each cannot be told from chance; take {FEWEST} or more.",))
     if not standings:
         return Verdict(("No advice: no contender's runs all ended well.",))
@@ -80,7 +81,7 @@ def _faster(
     said = [f"{best.name} is faster here: {_gain(best)} as fast as NumPy's default{_between(best)}."]
     equal = [one for one in ordered if one is not best and lead(best.name, one.name).low <= bar]
     if equal:
-        names = _list([f"{one.name} ({_gain(one)})" for one in equal])
+        names = units.listed([f"{one.name} ({_gain(one)})" for one in equal])
         said.append(f"Not clearly behind it: {names}.")
     if not any(one.ours for one in [best, *equal]):
         ours = [one for one in others if one.ours]
@@ -100,7 +101,3 @@ def _between(one: Standing) -> str:
 def _loss(one: Standing) -> str:
     low, middle, high = (100 * (1 / value - 1) for value in (one.speedup.high, one.speedup.value, one.speedup.low))
     return f"{one.name} takes {middle:.0f} % (95 %: {low:.0f} to {high:.0f})"
-
-
-def _list(words: Sequence[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -1,1 +1,1 @@
-"""What every experiment stands on: contenders, workers, interleaved rounds, statistics, tables."""
+"""The harness under all experiments: contenders, workers, interleaved rounds, statistics, reports."""

@@ -1,4 +1,4 @@
-"""What makes figures of this machine, or of this hour, worth less than they look: said in plain words."""
+"""Conditions that make measurements on this machine less reliable, each as one sentence."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import os
 import time
 from pathlib import Path
 
-from firsttouch.tools.measuring import kernel
-from firsttouch.tools.measuring.files import chosen, fields, read
-from firsttouch.tools.measuring.process import cgroup_file
+from firsttouch.tools.measuring import machine
+from firsttouch.tools.measuring.machine import cgroup_file, chosen, fields, read
 from firsttouch.tools.measuring.statistics import Estimate
 
 #: A processor's share that others may take, or a host may steal, before it is worth a word.
@@ -23,14 +22,14 @@ FULL = 0.9
 def standing(root: Path = Path("/")) -> list[str]:
     """What is so before anything is measured, and stays so."""
     said: list[str] = []
-    governors = [name for name in kernel.governors(root / "sys/devices/system/cpu") if name != "performance"]
+    governors = [name for name in machine.governors(root / "sys/devices/system/cpu") if name != "performance"]
     if governors:
         said.append(f"the governor {', '.join(governors)} changes the processor's frequency during a measurement")
     thp = chosen(read(root / "sys/kernel/mm/transparent_hugepage/enabled"))
     if thp in ("always", "never"):
         what = {"always": "every program gets them unasked", "never": "no program gets them, asked or not"}[thp]
         said.append(f"transparent huge pages are on {thp!r}: {what}; figures of machines on 'madvise' will differ")
-    if kernel.autonuma(root) == "on" and len(list((root / "sys/devices/system/node").glob("node[0-9]*"))) > 1:
+    if machine.autonuma(root) == "on" and len(list((root / "sys/devices/system/node").glob("node[0-9]*"))) > 1:
         said.append("AutoNUMA moves pages between nodes during a measurement")
     return [*said, *_nearly_full()]
 

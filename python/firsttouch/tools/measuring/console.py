@@ -1,4 +1,4 @@
-"""Tables on a terminal, by rich, which the extra `measure` brings."""
+"""Tables on a terminal, rendered by rich (extra `measure`)."""
 
 from __future__ import annotations
 

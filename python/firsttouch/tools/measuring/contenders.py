@@ -1,4 +1,4 @@
-"""Who is compared: whole processes that differ only in where NumPy's memory comes from."""
+"""The contenders: processes that differ only in the allocator behind NumPy's arrays."""
 
 from __future__ import annotations
 

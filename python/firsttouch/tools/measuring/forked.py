@@ -1,4 +1,4 @@
-"""A function's figures from a fork of this process: what it does to the heap is gone afterwards."""
+"""Runs a function in a forked child, so that it leaves no trace in this process's heap."""
 
 from __future__ import annotations
 

@@ -1,18 +1,144 @@
-"""The machine in words; everything is read, nothing typed in."""
+"""The machine that figures come from: processor, caches, kernel settings and memory, read from the kernel."""
 
 from __future__ import annotations
 
+import gzip
 import os
 import platform
+import re
 from pathlib import Path
 
 import numpy as np
 
 import firsttouch
-from firsttouch.tools.measuring import kernel
+from _firsttouch_start import units
 from firsttouch.tools.measuring.contenders import LIBRARIES, library
-from firsttouch.tools.measuring.files import read
-from firsttouch.tools.measuring.process import cgroup_file
+
+MISSING = "not readable"
+
+
+def read(path: str | Path | None, missing: str = MISSING) -> str:
+    """What stands in the file, without the white space around it."""
+    try:
+        return missing if path is None else Path(path).read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return missing
+
+
+def fields(path: str | Path, separator: str | None = None) -> dict[str, int]:
+    """Lines of a name and a number; other lines, and a file that can't be read, give nothing."""
+    found: dict[str, int] = {}
+    for line in read(path, "").splitlines():
+        words = line.replace(":", " ").split(separator)
+        if len(words) >= 2 and words[1].isdecimal():
+            found[words[0]] = int(words[1])
+    return found
+
+
+def chosen(text: str) -> str:
+    """The word in brackets among the kernel's alternatives, as in `always [madvise] never`."""
+    return text.partition("[")[2].partition("]")[0] or text
+
+
+CPU = Path("/sys/devices/system/cpu/cpu0/cache")
+
+
+def caches(folder: Path = CPU) -> dict[str, int]:
+    """Bytes of the data caches that the first processor uses, by name (`L1`, `L2`, ...); empty where nobody says."""
+    found: dict[str, int] = {}
+    for index in sorted(folder.glob("index*")):
+        try:
+            kind, level, size = ((index / name).read_text().strip() for name in ("type", "level", "size"))
+            if kind != "Instruction":
+                found[f"L{level}"] = int(size.rstrip("KM")) << (20 if size.endswith("M") else 10)
+        except (OSError, ValueError):
+            continue
+    return dict(sorted(found.items()))
+
+
+def level(nbytes: int, known: dict[str, int]) -> str:
+    """The smallest cache that holds so much, or `memory`."""
+    return next((name for name, size in known.items() if nbytes <= size), "memory")
+
+
+_CPU = Path("/sys/devices/system/cpu")
+_THP = Path("/sys/kernel/mm/transparent_hugepage")
+
+
+def mitigations(folder: Path = _CPU / "vulnerabilities") -> str:
+    """Which of the processor's weaknesses the kernel works around; entering it costs more then."""
+    found: dict[str, list[str]] = {"mitigated": [], "vulnerable": [], "unknown": []}
+    unaffected = 0
+    for file in sorted(folder.glob("*")):
+        text = read(file).lower()
+        if text.startswith("not affected"):
+            unaffected += 1
+        elif "mitigation" in text and "vulnerable" not in text.partition(":")[0]:
+            found["mitigated"].append(file.name)
+        else:
+            found["vulnerable" if text.startswith("vulnerable") else "unknown"].append(file.name)
+    words = [f"{kind}: {', '.join(names)}" for kind, names in found.items() if names]
+    if not words and not unaffected:
+        return MISSING
+    return "; ".join(
+        [
+            *words,
+            f"not affected by {units.count(unaffected, 'other')}" if words else "not affected by any known",
+        ]
+    )
+
+
+def sizes_of_thp(folder: Path = _THP) -> str:
+    """The sizes of multi-size huge pages (mTHP) that are on, with how."""
+    found: list[tuple[int, str]] = []
+    for file in folder.glob("hugepages-*kB/enabled"):
+        kib = int(re.sub(r"\D", "", file.parent.name))
+        if (how := chosen(read(file))) != "never":
+            found.append((kib, f"{kib} KiB {how}"))
+    if not list(folder.glob("hugepages-*kB")):
+        return "not in this kernel"
+    return ", ".join(words for _, words in sorted(found)) or "all off"
+
+
+def init_on_alloc(root: Path = Path("/")) -> str:
+    """Whether the kernel zeroes pages when it takes them, besides when it hands them out."""
+    told = re.findall(r"\binit_on_alloc=(\w+)", read(root / "proc/cmdline"))
+    if told:
+        return f"{told[-1]} (command line)"
+    for config in (root / "proc/config.gz", root / "boot" / f"config-{platform.release()}"):
+        try:
+            text = gzip.decompress(config.read_bytes()).decode() if config.suffix == ".gz" else config.read_text()
+        except (OSError, EOFError, UnicodeDecodeError):
+            continue
+        return "1 (built in)" if "\nCONFIG_INIT_ON_ALLOC_DEFAULT_ON=y" in text else "0 (built in)"
+    return MISSING
+
+
+def autonuma(root: Path = Path("/")) -> str:
+    """Whether the kernel moves pages to the node that uses them."""
+    text = read(root / "proc/sys/kernel/numa_balancing", "not in this kernel")
+    return {"0": "off", "1": "on"}.get(text, text)
+
+
+def governors(folder: Path = _CPU) -> list[str]:
+    """Who chooses the frequency, each once; none where that is not for this kernel to say."""
+    return sorted({read(file) for file in folder.glob("cpu[0-9]*/cpufreq/scaling_governor")})
+
+
+def frequency(folder: Path = _CPU) -> str:
+    """The governor, and whether the processor may go beyond its nominal frequency."""
+    turbo = MISSING
+    for file, on in ((folder / "intel_pstate/no_turbo", "0"), (folder / "cpufreq/boost", "1")):
+        if (text := read(file)) != MISSING:
+            turbo = "on" if text == on else "off"
+    return f"governor {', '.join(governors(folder)) or MISSING}, turbo {turbo}"
+
+
+def malloc_settings() -> str:
+    """Variables of this process's environment that change a malloc's ways, or preload one."""
+    known = ("MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD", "MIMALLOC_", "TCMALLOC_", "TBB_MALLOC", "PYTHONMALLOC")
+    found = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith(known)]
+    return " ".join(found) or "none"
 
 
 def meminfo(key: str) -> int:
@@ -23,9 +149,32 @@ def meminfo(key: str) -> int:
     raise KeyError(key)
 
 
-def gib(nbytes: int) -> str:
-    """A size in GiB."""
-    return f"{nbytes / (1 << 30):.1f} GiB"
+def cgroup_file(v2: str, v1: str) -> Path | None:
+    """A file of this process's memory control group, or of the nearest group above that can be seen."""
+    for line in read("/proc/self/cgroup", "").splitlines():
+        number, controllers, path = line.split(":", 2)
+        if number == "0":
+            root, name = Path("/sys/fs/cgroup"), v2
+        elif "memory" in controllers.split(","):
+            root, name = Path("/sys/fs/cgroup/memory"), v1
+        else:
+            continue
+        if not name:  # there is no such file in this version
+            continue
+        folder = root / path.lstrip("/")
+        while True:
+            if (folder / name).exists():
+                return folder / name
+            if folder == root:
+                break
+            folder = folder.parent
+    return None
+
+
+def cgroup_current() -> int | None:
+    """What the kernel charges to this process's control group now; None where it can't be read."""
+    file = cgroup_file("memory.current", "memory.usage_in_bytes")
+    return None if file is None else int(file.read_text())
 
 
 def available() -> int:
@@ -74,21 +223,21 @@ def describe() -> dict[str, str]:
     return {
         "CPU": cpu(),
         "cores": f"{len(os.sched_getaffinity(0))} usable of {os.cpu_count()}, {nodes} NUMA node(s)",
-        "memory": f"{gib(meminfo('MemTotal'))}, swap {gib(meminfo('SwapTotal'))}",
+        "memory": f"{units.size(meminfo('MemTotal'), 1)}, swap {units.size(meminfo('SwapTotal'), 1)}",
         "kernel": platform.release(),
         "transparent huge pages": f"{read(thp / 'enabled')}; defrag {read(thp / 'defrag')}",
-        "multi-size huge pages": kernel.sizes_of_thp(),
-        "AutoNUMA": kernel.autonuma(),
-        "init_on_alloc": kernel.init_on_alloc(),
-        "mitigations": kernel.mitigations(),
-        "frequency": kernel.frequency(),
+        "multi-size huge pages": sizes_of_thp(),
+        "AutoNUMA": autonuma(),
+        "init_on_alloc": init_on_alloc(),
+        "mitigations": mitigations(),
+        "frequency": frequency(),
         "overcommit": read("/proc/sys/vm/overcommit_memory"),
-        "cgroup memory limit": gib(int(limit)) if bounded else "none",
+        "cgroup memory limit": units.size(int(limit), 1) if bounded else "none",
         "cgroup processor limit": processors(),
         "libc": " ".join(platform.libc_ver()),
         "Python": f"{platform.python_implementation()} {platform.python_version()}",
         "NumPy": np.__version__,
         "firsttouch": firsttouch.__version__,
-        "malloc settings": kernel.malloc_settings(),
+        "malloc settings": malloc_settings(),
         "peers": peers(),
     }

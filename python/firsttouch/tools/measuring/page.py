@@ -1,4 +1,4 @@
-"""A page that stands alone in one file: sentences, tables, pictures, the machine and how to repeat it."""
+"""A self-contained HTML report: conclusions, tables, plots, the machine and the commands."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Page:
         parts += [_table(table) for table in self.tables]
         parts += [_picture(picture) for picture in self.pictures]
         if self.notes:
-            parts += ["<h2>To be known</h2>", "<ul>", *(f"<li>{escape(note)}</li>" for note in self.notes), "</ul>"]
+            parts += ["<h2>Notes</h2>", "<ul>", *(f"<li>{escape(note)}</li>" for note in self.notes), "</ul>"]
         if self.repeat:
-            parts.append("<h2>How to repeat it</h2>")
+            parts.append("<h2>How to reproduce</h2>")
         parts += [f"<p>{escape(what)}</p>\n<pre>{escape(how)}</pre>" for what, how in self.repeat.items()]
         parts += ["<h2>The machine</h2>", _facts(self.machine)] if self.machine else []
         template = Template(_TEMPLATE.read_text("utf-8"))

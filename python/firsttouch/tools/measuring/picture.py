@@ -1,4 +1,4 @@
-"""Pictures of an experiment's outcome, drawn by matplotlib, which the extra `measure` brings."""
+"""Plots of an experiment's results, drawn with matplotlib (extra `measure`)."""
 
 from __future__ import annotations
 

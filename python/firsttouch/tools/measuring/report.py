@@ -1,9 +1,12 @@
-"""An experiment's outcome, and BENCHMARKS.md written from it."""
+"""The outcome of an experiment, and BENCHMARKS.md written from it."""
 
 from __future__ import annotations
 
+import datetime
+import os
 import re
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -106,3 +109,15 @@ def write(path: Path, machine: Mapping[str, str], sections: Sequence[Section], o
             (path.parent / PICTURES).mkdir(parents=True, exist_ok=True)
             save([picture], path.parent / file)
     path.write_text("\n".join([HEAD, described, *(texts[name] for name in order if name in texts)]))
+
+
+def conduct(run: Callable[[], Section], quick: bool) -> Section:
+    """What `run` gives, its `how` filled in."""
+    busy = os.getloadavg()[0]
+    start = time.monotonic()
+    section = run()
+    took = time.monotonic() - start
+    kind = "A quick run that shows only that the experiment works" if quick else "Measured in full"
+    section.how = f"{kind}, {datetime.date.today().isoformat()}, in {took:.0f} s; "
+    section.how += f"the load average was {busy:.2f} at the start."
+    return section

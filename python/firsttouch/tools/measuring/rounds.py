@@ -17,8 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from firsttouch.tools.measuring.contenders import Contender
-from firsttouch.tools.measuring.interpreter import helper
-from firsttouch.tools.measuring.starter import ending_with_us
+from firsttouch.tools.measuring.starter import ending_with_us, helper
 from firsttouch.tools.measuring.statistics import Matrix
 
 
@@ -31,7 +30,7 @@ class Call:
     arguments: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
-TOUCH = "firsttouch.tools.measuring.process", "touch"
+TOUCH = "firsttouch._internal.process_memory", "touch"
 
 
 @contextmanager

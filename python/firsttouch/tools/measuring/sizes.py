@@ -1,9 +1,10 @@
-"""The sizes that expressions are measured at, their names, and which of them fit this machine."""
+"""The array sizes that experiments use, and which of them fit into memory."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from _firsttouch_start import units
 from firsttouch.tools.measuring.machine import available
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -13,11 +14,8 @@ QUICK = (256 * KIB, 8 * MIB)
 
 
 def name(nbytes: int) -> str:
-    """A size as people write it."""
-    for unit, word in ((1 << 30, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
-        if nbytes >= unit:
-            return f"{f'{nbytes / unit:,.6f}'.rstrip('0').rstrip('.')} {word}"
-    return f"{nbytes} B"
+    """Format a size exactly: sizes are keys, and no two may look alike."""
+    return units.size(nbytes, 6)
 
 
 def fitting(sizes: Sequence[int], arrays: int) -> tuple[list[int], list[str]]:

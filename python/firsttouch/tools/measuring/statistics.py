@@ -1,4 +1,4 @@
-"""Medians of per-round ratios, their bootstrap intervals, and the rule that decides a bar."""
+"""Medians of per-round ratios, bootstrap confidence intervals, and the rule that decides a target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A contender's process: answers one JSON line on standard output for every one on standard input."""
+"""A contender's process: answers each JSON line on standard input with one on standard output."""
 
 from __future__ import annotations
 

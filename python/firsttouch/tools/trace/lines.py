@@ -1,4 +1,4 @@
-"""A trace by the lines of its program: what they asked for, and what the kernel's part of it cost."""
+"""A trace summarized by source line: allocations, and the estimated kernel time they cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plays one trace against one allocator: `python -m firsttouch.tools.trace.player REQUEST`, in JSON."""
+"""Replays one trace against one allocator: `python -m firsttouch.tools.trace.player REQUEST`, in JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plays a trace against allocators, each in a process of its own."""
+"""Replays a trace against allocators, each in its own process."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import subprocess
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from firsttouch.tools.measuring.interpreter import helper
-from firsttouch.tools.measuring.starter import ending_with_us
+from firsttouch.tools.measuring.starter import ending_with_us, helper
 
 
 @dataclass(frozen=True)

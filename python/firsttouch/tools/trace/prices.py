@@ -1,4 +1,4 @@
-"""What page faults cost on this machine, measured in some milliseconds.
+"""The cost of page faults on this machine, measured in a few milliseconds.
 
 A page's price is what it adds to a fill: mapping, fault and unmapping of fresh memory, less the same fill of memory
 that is there. It contains what the kernel's zeroing does for the caches, as a program would see it.

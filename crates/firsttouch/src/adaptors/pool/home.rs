@@ -47,7 +47,7 @@ impl Pool {
             }
         }
         let dirty = segment.dirty_bytes(span.start, span.len);
-        self.touched(if segment.huge { Kind::Huge } else { Kind::Small }, before - dirty);
+        self.touched(span.kind(), before - dirty);
         (Span { dirty, ..span }, true)
     }
 

@@ -170,6 +170,7 @@ unsafe impl Allocator for Pool {
             // SAFETY: the span was just taken and is nobody else's.
             unsafe {
                 if !told || span.dirty == span.bytes() {
+                    let kind = span.kind(); // not always the one that was wanted
                     let page = if kind == Kind::Huge { heap::huge_page() } else { os::page_size() };
                     let again = zero::recycled(span, request.size(), page);
                     if again > 0 {

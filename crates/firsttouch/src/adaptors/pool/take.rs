@@ -80,6 +80,25 @@ impl Pool {
                 None => heap.take_or_grow(kind, size, align, true)?,
             }
         };
+        self.taken(span, size);
+        Ok(span)
+    }
+
+    /// A span from what is free of the other region of this home.
+    fn take_from_other(&self, kind: Kind, request: Request) -> Option<Span> {
+        let other = match kind {
+            Kind::Huge => Kind::Small,
+            Kind::Small if self.options.huge => Kind::Huge,
+            Kind::Small => return None,
+        };
+        let heap = self.heaps.at(self.here().home);
+        let span = heap.take_free(other, request.size(), request.align()).ok().flatten()?;
+        self.taken(span, request.size());
+        Some(span)
+    }
+
+    /// A span came from a heap, for `size` bytes.
+    fn taken(&self, span: Span, size: usize) {
         let mut shard = self.shard(self.here()).lock();
         let fresh = span.bytes() - span.dirty;
         shard.counts.recycled += u64::from(fresh == 0);
@@ -87,13 +106,12 @@ impl Pool {
         self.count(&mut shard, span, size);
         drop(shard);
         if fresh > 0 {
-            self.touched(kind, fresh);
+            self.touched(span.kind(), fresh);
             self.make_room(fresh);
             if !caretaker::ensure() {
                 self.tick_if_due();
             }
         }
-        Ok(span)
     }
 
     /// A span of whole huge pages for a large zeroed request; what is dirty is given back first, as often as that helps.
@@ -117,7 +135,8 @@ impl Pool {
         counter.fetch_add(bytes as u64, Relaxed);
     }
 
-    /// After everything kept was given back, once more.
+    /// After everything kept was given back, once more; then from the other region: at the limit on mappings memory does
+    /// not go from one to the other.
     #[cold]
     pub(super) fn retry(&self, kind: Kind, request: Request, refused: Errno) -> Result<Span, AllocError> {
         if refused == Errno::NO_MEMORY {
@@ -126,6 +145,7 @@ impl Pool {
         self.trim();
         self.heaps.unmap_clean();
         let result = if refused == Errno::UNSUPPORTED { Err(refused) } else { self.take_from_heap(kind, request) };
+        let result = result.or_else(|error| self.take_from_other(kind, request).ok_or(error));
         result.map_err(|error| {
             self.meter.failures.fetch_add(1, Relaxed);
             let error = heap::refused(request.size(), error);

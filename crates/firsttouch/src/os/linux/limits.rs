@@ -134,10 +134,15 @@ fn machine() -> (usize, usize) {
     }
 }
 
-/// Returns the memory of the machine or, if smaller, the limit of the container, in bytes.
+/// Returns the memory of the machine or, if smaller, the limit of the container, in bytes, as it was when first asked:
+/// every new pool asks, and the answer takes thirty files.
 pub fn memory_total() -> usize {
-    let total = meminfo("MemTotal").unwrap_or_else(|| machine().0);
-    cgroup().map_or(total, |(limit, _)| total.min(limit))
+    static TOTAL: AtomicUsize = AtomicUsize::new(0);
+    if TOTAL.load(Relaxed) == 0 {
+        let total = meminfo("MemTotal").unwrap_or_else(|| machine().0);
+        TOTAL.store(cgroup().map_or(total, |(limit, _)| total.min(limit)), Relaxed);
+    }
+    TOTAL.load(Relaxed)
 }
 
 /// Returns the resident memory of the process in bytes.

@@ -137,8 +137,12 @@ pub fn page_size() -> usize {
 
 /// Returns the number of configured processors.
 pub fn processors() -> usize {
-    // SAFETY: sysconf has no preconditions.
-    (unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).max(1) as usize
+    static COUNT: AtomicUsize = AtomicUsize::new(0); // the C library reads a file for each answer
+    if COUNT.load(Relaxed) == 0 {
+        // SAFETY: asks for a number.
+        COUNT.store(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }.max(1) as usize, Relaxed);
+    }
+    COUNT.load(Relaxed)
 }
 
 /// Returns the processor that runs this thread.

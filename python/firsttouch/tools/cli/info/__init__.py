@@ -1,4 +1,4 @@
-"""`firsttouch info`: what this machine gives to arrays, and what that means, a file per topic."""
+"""`firsttouch info`: the memory configuration of this machine, one file per topic."""
 
 import json
 import sys
@@ -9,10 +9,9 @@ from types import ModuleType
 from typing import Any
 
 from _firsttouch_start import speak
-from firsttouch.tools.cli import output_file
+from firsttouch.tools.cli import files
 from firsttouch.tools.cli.info import cgroup, hugepages, kernel, libc, limits, machine, numa, pages
-from firsttouch.tools.cli.parser import Parser
-from firsttouch.tools.cli.usage import BadUsageError
+from firsttouch.tools.cli.parser import BadUsageError, Parser
 
 #: In the order of the text. Each has look(root), rows(found) and meaning(found).
 TOPICS: dict[str, ModuleType] = {
@@ -29,9 +28,8 @@ TOPICS: dict[str, ModuleType] = {
 _OF_SYS = "much of the pages, huge pages and NUMA nodes"
 
 _DESCRIPTION = """\
-Show what this machine and this process's surroundings give to arrays: page sizes, huge pages,
-NUMA nodes, what the kernel can do, the malloc that is loaded, and the bounds on memory. What
-stands out is said in words at the end.
+Show the memory configuration of this machine and process: page sizes, huge pages, NUMA nodes,
+kernel features, the loaded malloc, and memory limits. Conclusions for arrays follow at the end.
 """
 
 _EXAMPLES = """\
@@ -45,10 +43,10 @@ for example:
 def main(words: Sequence[str]) -> int:
     """Look, and say or write what was found."""
     parser = Parser("info", _DESCRIPTION, "firsttouch info [options]", _EXAMPLES)
-    parser.add_argument("--json", metavar="FILE", help="write it as JSON instead; - for standard output")
-    parser.add_argument("-q", "--quiet", action="store_true", help="only what it means")
+    parser.add_argument("--json", metavar="FILE", help="write JSON instead; - for standard output")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print only the conclusions")
     given = parser.parse(words)
-    output_file.check_json("info", given.json)
+    files.check_json("info", given.json)
     found = look()
     if given.json:
         _save(found, given.json)
@@ -88,7 +86,7 @@ def text(found: dict[str, Any], quiet: bool = False) -> str:
     for name, topic in TOPICS.items():
         rows = topic.rows(found[name.replace(" ", "_")])
         blocks.append("\n".join([name, *(_fold(f"  {label:19}  ", value) for label, value in rows)]))
-    said = found["meaning"] or ["nothing here stands in the way of fast arrays"]
+    said = found["meaning"] or ["no problems found"]
     meaning = "\n".join(["what it means", *(_fold("  - ", sentence) for sentence in said)])
     return "\n\n".join([*([] if quiet else blocks), meaning]) + "\n"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from _firsttouch_start import units
-from firsttouch.tools.cli.info import files
+from firsttouch.tools.cli.info import kernel_files
 
 #: Version 1 says "no limit" with the largest multiple of a page that fits.
 _NO_LIMIT = 1 << 62
@@ -43,7 +43,7 @@ def look(root: Path) -> dict[str, Any]:
 
 def _mount(root: Path, version: int) -> Path | None:
     """Find where the hierarchy that counts memory is mounted."""
-    for line in (files.read(root / "proc/self/mountinfo") or "").splitlines():
+    for line in (kernel_files.read(root / "proc/self/mountinfo") or "").splitlines():
         before, _, after = line.partition(" - ")
         words = after.split()
         kind, options = (words[0], words[-1].split(",")) if words else ("", [])
@@ -54,7 +54,7 @@ def _mount(root: Path, version: int) -> Path | None:
 
 
 def _group(root: Path, version: int) -> str | None:
-    for line in (files.read(root / "proc/self/cgroup") or "").splitlines():
+    for line in (kernel_files.read(root / "proc/self/cgroup") or "").splitlines():
         number, controllers, path = [*line.split(":", 2), "", ""][:3]
         if (version == 2 and number == "0") or (version == 1 and "memory" in controllers.split(",")):
             return path
@@ -69,7 +69,7 @@ def _upwards(mount: Path, group: str) -> list[Path]:
 
 
 def _bytes(path: Path) -> int | None:
-    value = files.number(path)
+    value = kernel_files.number(path)
     return value if value is not None and value < _NO_LIMIT else None
 
 

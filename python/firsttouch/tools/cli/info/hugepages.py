@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from _firsttouch_start import units
-from firsttouch.tools.cli.info import files
+from firsttouch.tools.cli.info import kernel_files
 
 _COUNTS = {
     "pages": "nr_hugepages",
@@ -26,7 +26,7 @@ def look(root: Path) -> dict[str, Any]:
     for folder in sorted((root / "sys/kernel/mm/hugepages").glob("hugepages-*kB")):
         kilobytes = folder.name.removeprefix("hugepages-").removesuffix("kB")
         if kilobytes.isdecimal():
-            pools[kilobytes] = {name: files.number(folder / file) for name, file in _COUNTS.items()}
+            pools[kilobytes] = {name: kernel_files.number(folder / file) for name, file in _COUNTS.items()}
             pools[kilobytes]["nodes"] = _by_node(root, folder.name)
     return pools
 
@@ -39,7 +39,9 @@ def _by_node(root: Path, name: str) -> dict[str, dict[str, int | None]] | None:
         return None
     counts = ("pages", "free", "surplus")
     return {
-        str(number): {count: files.number(folders[number] / "hugepages" / name / _COUNTS[count]) for count in counts}
+        str(number): {
+            count: kernel_files.number(folders[number] / "hugepages" / name / _COUNTS[count]) for count in counts
+        }
         for number in sorted(folders)
     }
 
@@ -48,7 +50,7 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     """Show the topic as labels and values."""
     shown = []
     for kilobytes, pool in sorted(found.items(), key=lambda item: int(item[0])):
-        pages, free, claimed, surplus, more = (files.known(pool[name]) for name in _COUNTS)
+        pages, free, claimed, surplus, more = (kernel_files.known(pool[name]) for name in _COUNTS)
         shown.append(
             (
                 units.size(int(kilobytes) * 1024),
@@ -56,7 +58,7 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
             )
         )
         for number, node in (pool["nodes"] or {}).items():
-            pages, free, surplus = (files.known(node[name]) for name in ("pages", "free", "surplus"))
+            pages, free, surplus = (kernel_files.known(node[name]) for name in ("pages", "free", "surplus"))
             shown.append((f"  on node {number}", f"{pages} pages, {free} free, {surplus} surplus"))
     if found and not any(pool["pages"] for pool in found.values()):
         folder = "/sys/devices/system/node/nodeN" if _several(found) else "/sys/kernel/mm"

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from firsttouch.tools.cli.info import files
+from firsttouch.tools.cli.info import kernel_files
 
 #: Advice, by its number in the kernel's interface: an own page is mapped and advised.
 _ADVICE = {
@@ -29,7 +29,7 @@ _SINCE = {
 
 def look(root: Path) -> dict[str, Any]:
     """Find features; the version is this machine's even where the files are not."""
-    release = files.read(root / "proc/sys/kernel/osrelease") or platform.release()
+    release = kernel_files.read(root / "proc/sys/kernel/osrelease") or platform.release()
     version = _version(release)
     return {
         "release": release,
@@ -73,11 +73,11 @@ def _opens(path: Path) -> bool:
 
 def _init_on_alloc(root: Path, release: str) -> bool | None:
     """Whether the kernel clears every page it allocates, whoever asks."""
-    for word in (files.read(root / "proc/cmdline") or "").split():
+    for word in (kernel_files.read(root / "proc/cmdline") or "").split():
         name, _, value = word.partition("=")
         if name == "init_on_alloc":
             return value.lower() in ("1", "on", "y", "yes", "true")
-    config = files.read(root / f"boot/config-{release}") or _packed(root / "proc/config.gz")
+    config = kernel_files.read(root / f"boot/config-{release}") or _packed(root / "proc/config.gz")
     return None if config is None else "CONFIG_INIT_ON_ALLOC_DEFAULT_ON=y" in config
 
 

@@ -5,7 +5,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from firsttouch.tools.cli.info import files
+from firsttouch.tools.cli.info import kernel_files
 
 _PEERS = ("tcmalloc", "jemalloc", "mimalloc", "tbbmalloc")
 
@@ -30,7 +30,7 @@ def _steers(name: str) -> bool:
 def _preloaded(root: Path) -> dict[str, str]:
     """Map each other malloc that is mapped into this process to its file."""
     found = {}
-    for line in (files.read(root / "proc/self/maps") or "").splitlines():
+    for line in (kernel_files.read(root / "proc/self/maps") or "").splitlines():
         words = line.split(maxsplit=5)
         path = words[5] if len(words) == 6 else ""
         for peer in _PEERS:
@@ -50,7 +50,7 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     preloaded = ", ".join(f"{name} ({path})" for name, path in found["preloaded"].items())
     settings = found["tunables"] | found["variables"]
     return [
-        ("C library", files.known(found["libc"])),
+        ("C library", kernel_files.known(found["libc"])),
         ("malloc in use", preloaded or "the C library's own"),
         ("settings", ", ".join(f"{name}={value}" for name, value in settings.items()) or "none"),
     ]

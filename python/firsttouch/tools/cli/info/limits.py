@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from _firsttouch_start import units
-from firsttouch.tools.cli.info import files
+from firsttouch.tools.cli.info import kernel_files
 
 _LIMITS = {"address_space": "RLIMIT_AS", "data": "RLIMIT_DATA", "locked": "RLIMIT_MEMLOCK"}
 _MODES = {0: "0 (heuristic)", 1: "1 (always)", 2: "2 (strict)"}
@@ -13,9 +13,9 @@ _MODES = {0: "0 (heuristic)", 1: "1 (always)", 2: "2 (strict)"}
 def look(root: Path) -> dict[str, Any]:
     """Read the soft limits in bytes, None where there is none, and the kernel's own bounds."""
     found: dict[str, Any] = {name: _limit(constant) for name, constant in _LIMITS.items()}
-    found["overcommit"] = files.number(root / "proc/sys/vm/overcommit_memory")
-    found["overcommit_ratio"] = files.number(root / "proc/sys/vm/overcommit_ratio")
-    found["mappings"] = files.number(root / "proc/sys/vm/max_map_count")
+    found["overcommit"] = kernel_files.number(root / "proc/sys/vm/overcommit_memory")
+    found["overcommit_ratio"] = kernel_files.number(root / "proc/sys/vm/overcommit_ratio")
+    found["mappings"] = kernel_files.number(root / "proc/sys/vm/max_map_count")
     return found
 
 
@@ -37,8 +37,8 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("address space", shown["address_space"]),
         ("data", shown["data"]),
         ("locked memory", shown["locked"]),
-        ("overcommit", _MODES.get(mode, files.known(mode))),
-        ("mappings", files.known(found["mappings"])),
+        ("overcommit", _MODES.get(mode, kernel_files.known(mode))),
+        ("mappings", kernel_files.known(found["mappings"])),
     ]
 
 

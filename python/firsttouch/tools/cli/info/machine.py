@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from _firsttouch_start import units
-from firsttouch.tools.cli.info import files
+from firsttouch.tools.cli.info import kernel_files
 
 
 def look(root: Path) -> dict[str, Any]:
     """Read system, processors and memory."""
-    memory = files.fields(root / "proc/meminfo")
+    memory = kernel_files.fields(root / "proc/meminfo")
     return {
         "system": f"{platform.system()} {platform.release()} on {platform.machine()}",
         "python": sys.version.split()[0],
@@ -41,7 +41,7 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         ("system", found["system"]),
         ("python", found["python"]),
-        ("processors", f"{files.known(found['processors'])} usable"),
+        ("processors", f"{kernel_files.known(found['processors'])} usable"),
         ("memory", f"{said['memory']}, {said['available']} available, {swap} swap"),
     ]
 

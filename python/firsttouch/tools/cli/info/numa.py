@@ -3,16 +3,16 @@
 from pathlib import Path
 from typing import Any
 
-from firsttouch.tools.cli.info import files
+from firsttouch.tools.cli.info import kernel_files
 
 
 def look(root: Path) -> dict[str, Any]:
     """Read the nodes, and where this process may take memory from."""
-    status = files.fields(root / "proc/self/status")
-    balancing = files.number(root / "proc/sys/kernel/numa_balancing")
+    status = kernel_files.fields(root / "proc/self/status")
+    balancing = kernel_files.number(root / "proc/sys/kernel/numa_balancing")
     return {
-        "nodes": files.read(root / "sys/devices/system/node/online"),
-        "with_memory": files.read(root / "sys/devices/system/node/has_memory"),
+        "nodes": kernel_files.read(root / "sys/devices/system/node/online"),
+        "with_memory": kernel_files.read(root / "sys/devices/system/node/has_memory"),
         "distances": _distances(root),
         "balancing": None if balancing is None else bool(balancing),
         "policies": _policies(root),
@@ -25,7 +25,7 @@ def _distances(root: Path) -> dict[str, list[int]] | None:
     """Read each node's distance to every node, in their order; 10 is its own memory."""
     found = {}
     for folder in (root / "sys/devices/system/node").glob("node*"):
-        words = (files.read(folder / "distance") or "").split()
+        words = (kernel_files.read(folder / "distance") or "").split()
         if folder.name[4:].isdecimal() and words and all(word.isdecimal() for word in words):
             found[folder.name[4:]] = [int(word) for word in words]
     return dict(sorted(found.items(), key=lambda item: int(item[0]))) or None
@@ -33,7 +33,7 @@ def _distances(root: Path) -> dict[str, list[int]] | None:
 
 def _policies(root: Path) -> list[str] | None:
     """List the policies that this process's mappings stand under; an inherited one is on all."""
-    lines = (files.read(root / "proc/self/numa_maps") or "").splitlines()
+    lines = (kernel_files.read(root / "proc/self/numa_maps") or "").splitlines()
     return sorted({words[1] for line in lines if len(words := line.split()) > 1}) or None
 
 
@@ -46,13 +46,13 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     balancing = {None: "not in this kernel", False: "off", True: "on"}[found["balancing"]]
     policies = found["policies"]
     return [
-        ("nodes", files.known(found["nodes"])),
-        ("with memory", files.known(found["with_memory"])),
+        ("nodes", kernel_files.known(found["nodes"])),
+        ("with memory", kernel_files.known(found["with_memory"])),
         *_table(found["distances"]),
         ("AutoNUMA", balancing),
         ("memory policy", ", ".join(policies) if policies else "unknown"),
-        ("cpuset: memory", f"nodes {files.known(found['memory_allowed'])}"),
-        ("cpuset: processors", files.known(found["processors_allowed"])),
+        ("cpuset: memory", f"nodes {kernel_files.known(found['memory_allowed'])}"),
+        ("cpuset: processors", kernel_files.known(found["processors_allowed"])),
     ]
 
 

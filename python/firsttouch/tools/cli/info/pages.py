@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from _firsttouch_start import units
-from firsttouch.tools.cli.info import files
+from firsttouch.tools.cli.info import kernel_files
 
 _FOLDER = "sys/kernel/mm/transparent_hugepage"
 
@@ -15,13 +15,13 @@ def look(root: Path) -> dict[str, Any]:
     folder = root / _FOLDER
     return {
         "page_bytes": os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else None,
-        "huge_page_bytes": files.number(folder / "hpage_pmd_size"),
-        "thp": files.chosen(folder / "enabled"),
+        "huge_page_bytes": kernel_files.number(folder / "hpage_pmd_size"),
+        "thp": kernel_files.chosen(folder / "enabled"),
         "shown": folder.parent.is_dir(),
-        "defrag": files.chosen(folder / "defrag"),
-        "zero_page": files.number(folder / "use_zero_page"),
-        "khugepaged_defrag": files.number(folder / "khugepaged/defrag"),
-        "khugepaged_max_ptes_none": files.number(folder / "khugepaged/max_ptes_none"),
+        "defrag": kernel_files.chosen(folder / "defrag"),
+        "zero_page": kernel_files.number(folder / "use_zero_page"),
+        "khugepaged_defrag": kernel_files.number(folder / "khugepaged/defrag"),
+        "khugepaged_max_ptes_none": kernel_files.number(folder / "khugepaged/max_ptes_none"),
         "mthp": _mthp(folder),
     }
 
@@ -31,7 +31,7 @@ def _mthp(folder: Path) -> dict[str, str] | None:
     sizes = {}
     for entry in folder.glob("hugepages-*kB"):
         kilobytes = entry.name.removeprefix("hugepages-").removesuffix("kB")
-        mode = files.chosen(entry / "enabled")
+        mode = kernel_files.chosen(entry / "enabled")
         if kilobytes.isdecimal() and mode is not None:
             sizes[kilobytes] = mode
     return dict(sorted(sizes.items(), key=lambda item: int(item[0]))) or None
@@ -43,7 +43,7 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         ("page", units.size(found["page_bytes"]) if found["page_bytes"] else "unknown"),
         ("huge page", units.size(huge) if huge else "none known"),
-        ("transparent (THP)", f"{files.known(found['thp'])}, defrag {files.known(found['defrag'])}"),
+        ("transparent (THP)", f"{kernel_files.known(found['thp'])}, defrag {kernel_files.known(found['defrag'])}"),
         ("mTHP", _mthp_text(found["mthp"])),
     ]
 

@@ -50,6 +50,8 @@ pub(super) struct Over {
     epoch: AtomicU32,
     /// Nothing where blocks are as good as each other: all memory is equally near, or the upstream's has a place.
     homes: Option<&'static Homes>,
+    /// Whether a block's first and last page are its own, too.
+    own_pages: bool,
     /// One more than there were forks.
     forks: AtomicU32,
     /// One more than the epoch in which blocks were last seen to come from elsewhere, and rightly so.
@@ -62,6 +64,7 @@ impl Pool {
     /// A pool over `upstream`, which brings the memory in. (Over pages, [`Pool::new`] does more with them.)
     pub fn over(upstream: Arc<dyn Allocator>, options: Options) -> Arc<dyn Allocator> {
         let homes = Homes::of_the_machine().filter(|_| !home::is_placed(&*upstream));
+        let own_pages = home::has_own_pages(&*upstream);
         let pool = Arc::new_cyclic(|me| Over {
             me: me.clone(),
             upstream,
@@ -72,6 +75,7 @@ impl Pool {
             clock: Clock::new(options.decay),
             epoch: AtomicU32::new(0),
             homes,
+            own_pages,
             forks: AtomicU32::new(1),
             elsewhere: AtomicU32::new(0),
             untold: AtomicBool::new(false),

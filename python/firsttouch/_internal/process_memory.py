@@ -1,4 +1,4 @@
-"""Readings of this process and its control group; memory in bytes."""
+"""The resident memory of this process, in bytes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import mmap
 from pathlib import Path
 
 import numpy as np
-
-from firsttouch.tools.measuring.files import read
 
 
 def status(key: str) -> int:
@@ -34,34 +32,6 @@ def reset_peak() -> None:
 def peak() -> int:
     """The most that was resident since `reset_peak`."""
     return status("VmHWM")
-
-
-def cgroup_file(v2: str, v1: str) -> Path | None:
-    """A file of this process's memory control group, or of the nearest group above that can be seen."""
-    for line in read("/proc/self/cgroup", "").splitlines():
-        number, controllers, path = line.split(":", 2)
-        if number == "0":
-            root, name = Path("/sys/fs/cgroup"), v2
-        elif "memory" in controllers.split(","):
-            root, name = Path("/sys/fs/cgroup/memory"), v1
-        else:
-            continue
-        if not name:  # there is no such file in this version
-            continue
-        folder = root / path.lstrip("/")
-        while True:
-            if (folder / name).exists():
-                return folder / name
-            if folder == root:
-                break
-            folder = folder.parent
-    return None
-
-
-def cgroup_current() -> int | None:
-    """What the kernel charges to this process's control group now; None where it can't be read."""
-    file = cgroup_file("memory.current", "memory.usage_in_bytes")
-    return None if file is None else int(file.read_text())
 
 
 def touch(nbytes: int) -> None:

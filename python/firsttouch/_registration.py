@@ -1,4 +1,4 @@
-"""What the native module is given, once: the functions of Python that it calls, and the methods written in Python.
+"""Registers with the native module, once, the Python functions that it calls, and attaches methods written in Python.
 
 It imports none of our modules itself.
 """

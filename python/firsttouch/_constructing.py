@@ -1,4 +1,4 @@
-"""NumPy's own constructors with an allocator in place: what they do stays NumPy's, where memory comes from is ours."""
+"""NumPy's own constructors run with an allocator in place: only the source of the memory differs."""
 
 import functools
 import inspect

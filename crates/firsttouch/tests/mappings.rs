@@ -1,0 +1,92 @@
+//! At `vm.max_map_count`: what is idle serves requests, whichever region it lies in.
+
+#![allow(unsafe_code)] // Safety: a mapping of the test's own is cut into many.
+
+mod common;
+
+use common::alone::alone;
+use common::held::Held;
+use common::mapped::foreign;
+use firsttouch::Request;
+use firsttouch::adaptors::{Options, Pool};
+use firsttouch::allocator::Limit;
+use std::fs::read_to_string;
+use std::sync::Arc;
+
+const MIB: usize = 1 << 20;
+const PAGE: usize = 4096;
+/// Whoever allows more would wait long for this test.
+const MOST: usize = 300_000;
+
+fn pool() -> Arc<Pool> {
+    Pool::new(Options { decay: None, ..Options::default() })
+}
+
+/// Maps until nothing more can be mapped; `false` where that is too far.
+fn exhaust() -> bool {
+    let limit: usize = read_to_string("/proc/sys/vm/max_map_count").unwrap().trim().parse().unwrap();
+    if limit > MOST {
+        return false;
+    }
+    let many = foreign(0, 2 * limit * PAGE).expect("address space");
+    for page in many.chunks_exact_mut(PAGE).skip(1).step_by(2) {
+        // SAFETY: the page is the test's own, and nobody uses it.
+        if unsafe { libc::mprotect(page.as_mut_ptr().cast(), PAGE, libc::PROT_NONE) } != 0 {
+            return true;
+        }
+    }
+    panic!("{limit} mappings and more");
+}
+
+fn requests(size: usize) -> [Request; 2] {
+    [Request::bytes(size), Request::zeroed(size)]
+}
+
+#[test]
+fn large_requests_take_what_was_freed_of_small_ones() {
+    alone("large_requests_take_what_was_freed_of_small_ones", || {
+        let pool = &*pool();
+        let small: Vec<_> = (0..60).map(|seed| Held::filled(pool, 200_000, seed)).collect();
+        if !exhaust() {
+            return;
+        }
+        for request in requests(3 * MIB) {
+            let error = Held::new(pool, request).err().expect("nothing is idle");
+            assert!(matches!(error.limit, Limit::Maps { .. }), "{error}");
+        }
+        small.into_iter().for_each(Held::give_back);
+        for _ in 0..3 {
+            for (seed, request) in [3 * MIB, 5 * MIB].into_iter().flat_map(requests).enumerate() {
+                let mut block = Held::new(pool, request).unwrap();
+                block.fill(seed as u64);
+                block.give_back();
+            }
+        }
+    });
+}
+
+#[test]
+fn small_requests_take_what_was_freed_of_large_ones() {
+    alone("small_requests_take_what_was_freed_of_large_ones", || {
+        let pool = &*pool();
+        let large: Vec<_> = (0..5).map(|seed| Held::filled(pool, 3 * MIB, seed)).collect();
+        if !exhaust() {
+            return;
+        }
+        large.into_iter().for_each(Held::give_back);
+        let mut blocks: Vec<_> = (0..5u64)
+            .flat_map(|seed| [20_000, 100_000, MIB].into_iter().flat_map(requests).map(move |request| (seed, request)))
+            .map(|(seed, request)| {
+                let mut block = Held::new(pool, request).unwrap();
+                block.fill(seed);
+                block
+            })
+            .collect();
+        common::held::check_apart(&blocks);
+        for block in &mut blocks {
+            let more = block.asked + block.asked / 8;
+            let _ = block.resize(more);
+        }
+        blocks.into_iter().for_each(Held::give_back);
+    });
+}

@@ -1,1 +1,0 @@
-"""The cells of the experiment `touch`, and what it says about them."""

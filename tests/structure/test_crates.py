@@ -1,0 +1,154 @@
+"""Rust imports go one way: no circles between the files of a crate, no upward arrows between its rooms.
+
+Read from ``use crate::...`` and ``use super::...``; a room is a folder or file right below ``src``.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.structure.graph import circles, upward
+
+CRATES = Path(__file__).parents[2] / "crates"
+
+#: The rooms of each crate, from the bottom: each may import those before it. ``lib`` re-exports what others hold.
+ROOMS = {
+    "firsttouch": (
+        "lib", "description", "stats", "layout", "size", "expression", "os", "sync", "failure", "allocator",
+        "reason", "arena", "residency", "numa", "pages", "vm", "heap", "shared", "owners", "sources", "scratch",
+        "adaptors",
+    ),
+    "firsttouch-trace": (
+        "lib", "format", "event", "ids", "grown", "output", "reader", "pages", "known", "ring", "pool_model",
+        "calm", "looks", "profile", "summary", "encoder", "scribe", "recorder", "replay", "tests",
+    ),
+    "firsttouch-python": (
+        "memory_out", "lib", "forks", "guarded_by_gil", "sites", "owners", "dtypes", "numpy_api", "c_library",
+        "traces", "experiments", "sight", "expressions", "stacks", "allocator", "handler", "placement",
+        "open_scope", "shared", "bundled", "callbacks", "own", "install", "trace", "capsules", "factories",
+        "plain", "scratch", "creation", "profile", "contexts", "class", "jit", "adaptors", "faults", "report",
+    ),
+}  # fmt: skip
+
+#: Imports that still go upward: (importing file, imported file). This list may only shrink; an entry that is no
+#: longer needed fails the test.
+UPWARD: dict[str, set[tuple[str, str]]] = {
+    "firsttouch": {
+        ("heap/invariants", "sources"),
+        ("numa/policy", "pages/receipt"),
+        ("numa/policy_tests", "pages/receipt"),
+        ("numa/run_on", "pages/receipt"),
+        ("os/linux_limits", "failure"),
+        ("os/none", "failure"),
+        ("owners", "scratch"),
+        ("pages/collapse", "heap/proofs"),
+        ("pages/migration", "heap/proofs"),
+        ("vm/address_map", "heap/segment"),
+        ("vm/claim", "heap/ages"),
+        ("vm/claim", "heap/proofs"),
+        ("vm/claim", "heap/records"),
+        ("vm/claim", "heap/region"),
+        ("vm/claim", "heap/segment"),
+    },
+    "firsttouch-trace": set(),
+    "firsttouch-python": {
+        ("callbacks", "scratch"),
+        ("install", "trace"),
+        ("stacks", "allocator"),
+    },
+}
+
+#: Groups of files that still import each other in a circle. This list may only shrink, too.
+CIRCLES: dict[str, list[list[str]]] = {
+    "firsttouch": [
+        ["arena/bump", "arena/growing", "arena/larges"],
+        [
+            "heap/free_lists",
+            "heap/heap",
+            "heap/proofs",
+            "heap/records",
+            "heap/region",
+            "heap/segment",
+            "vm/address_map",
+            "vm/claim",
+        ],
+        ["heap/open", "heap/purge"],
+    ],
+    "firsttouch-trace": [
+        ["profile/region", "profile/state"],
+    ],
+    "firsttouch-python": [
+        ["allocator", "stacks"],
+        ["handler/back", "handler/watched"],
+        ["scratch/buffer", "scratch/known", "scratch/outcome", "scratch/own", "scratch/scope", "scratch/shelf"],
+    ],
+}
+
+
+def modules(crate: str) -> dict[str, Path]:
+    """Each file of a crate by its name below ``src``: ``heap/region``; ``heap`` is ``heap/mod.rs``."""
+    source = CRATES / crate / "src"
+    found = {}
+    for path in source.rglob("*.rs"):
+        parts = path.relative_to(source).with_suffix("").parts
+        found["/".join(parts[:-1] if parts[-1] == "mod" else parts)] = path
+    return found
+
+
+def uses(path: Path) -> Iterator[list[str]]:
+    """The paths of all ``use crate::...`` and ``use super::...``, with braces taken apart."""
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", "", path.read_text("utf-8"), flags=re.DOTALL)
+    for match in re.finditer(r"\buse\s+((?:crate|super)\b[^;]*);", text):
+        yield from expanded(match[1], [])
+
+
+def expanded(tree: str, before: list[str]) -> Iterator[list[str]]:
+    head, brace, rest = tree.partition("{")
+    here = before + re.findall(r"\w+|\*", head.partition(" as ")[0])
+    if not brace:
+        yield here
+        return
+    depth, part = 0, ""
+    for character in rest.rstrip().removesuffix("}") + ",":
+        if character == "," and depth == 0:
+            if part.strip():
+                yield from expanded(part, here)
+            part = ""
+            continue
+        depth += (character == "{") - (character == "}")
+        part += character
+
+
+def graph(crate: str) -> dict[str, set[str]]:
+    files = modules(crate)
+    found: dict[str, set[str]] = {name: set() for name in files}
+    for name, path in files.items():
+        for use in uses(path):
+            place = [] if name == "lib" else name.split("/")
+            if use[0] == "crate":
+                place = []
+            while use and use[0] in ("crate", "super"):
+                place = place[:-1] if use[0] == "super" else place
+                use = use[1:]
+            place = [*place, *use]
+            while place and "/".join(place) not in files:
+                place.pop()  # the names of items
+            found[name].add("/".join(place) or "lib")
+        found[name].discard(name)
+    return found
+
+
+@pytest.mark.parametrize("crate", ROOMS)
+def test_no_circles(crate: str) -> None:
+    assert circles(graph(crate)) == CIRCLES[crate]
+
+
+@pytest.mark.parametrize("crate", ROOMS)
+def test_no_upward_arrows_between_rooms(crate: str) -> None:
+    assert upward(graph(crate), ROOMS[crate], "/") == UPWARD[crate]
+
+
+def test_every_crate_is_looked_at() -> None:
+    assert {path.parent.name for path in CRATES.glob("*/src")} - {"firsttouch-c"} == set(ROOMS)
