@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,8 +65,12 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
                 signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
 
         command = [sys.executable, *(word.replace("MARKER", marker(tmp_path)) for word in words)]
-        settings = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} | options
-        process = subprocess.Popen(
+        settings: dict[str, Any] = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.STDOUT,
+        } | options
+        process: subprocess.Popen[str] = subprocess.Popen(
             command, text=True, cwd=tmp_path, env=programs.environment(), preexec_fn=settle, **settings
         )
         begun.append(process)

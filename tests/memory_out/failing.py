@@ -14,9 +14,9 @@ from firsttouch import _firsttouch
 from tests.memory_out.operations import OPERATIONS
 
 try:
-    import _testcapi
+    import _testcapi  # type: ignore[import-not-found]
 except ImportError:
-    _testcapi = None  # type: ignore[assignment]
+    _testcapi = None
 
 #: No operation asks so often.
 MOST = 4000

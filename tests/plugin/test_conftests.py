@@ -81,7 +81,7 @@ def test_a_suite_whose_warnings_are_errors_starts(tmp_path: Path, words: list[st
     (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: as-installed\nVersion: 1.0\n")
     (installed / "entry_points.txt").write_text("[pytest11]\nas_installed = nothing_but_a_plugin\n")
     for package in (firsttouch, _firsttouch_start):
-        (tmp_path / package.__name__).symlink_to(Path(package.__file__).parent)
+        (tmp_path / package.__name__).symlink_to(Path(package.__file__ or "").parent)
     (installed / "RECORD").write_text("firsttouch/__init__.py,,\n_firsttouch_start/__init__.py,,\n")
     done = subprocess.run(
         [sys.executable, *words, *plugin(), "-p", "no:cacheprovider"],

@@ -105,5 +105,5 @@ def wrong(kept: list[int]) -> None:
 
 
 def test_a_decorated_function_in_debug_mode() -> None:
-    with pytest.raises(RuntimeError, match=r"wrote to scratch memory.*byte 0.*test_debug\.py"):
+    with pytest.raises(RuntimeError, match=r"scratch memory was written to.*byte 0.*test_debug\.py"):
         wrong([])

@@ -51,7 +51,26 @@ def test_objects_would_be_addresses() -> None:
     remake(*reduced[1])
 
 
-_ODD = [None, -1, 0, 1, 2**31, 2**63, 2**64, 1e300, "", "x" * 100, b"\0", (), (1, 2), [], {}, object, "\0/../..", True]
+_ODD: list[object] = [
+    None,
+    -1,
+    0,
+    1,
+    2**31,
+    2**63,
+    2**64,
+    1e300,
+    "",
+    "x" * 100,
+    b"\0",
+    (),
+    (1, 2),
+    [],
+    {},
+    object,
+    "\0/../..",
+    True,
+]
 
 
 def test_anything_in_the_place_of_anything() -> None:

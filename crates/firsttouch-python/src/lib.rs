@@ -1,57 +1,52 @@
-//! The Python face of firsttouch: it translates and decides nothing.
+//! The Python module of firsttouch: it translates between Python, NumPy and the core, and decides nothing.
+//!
+//! The rooms, from the bottom; each uses only those before it:
+//!
+//! | room | |
+//! |---|---|
+//! | [`python`] | errors and values that survive without memory, the GIL, callbacks of the package, call sites |
+//! | [`numpy`] | the C interface, plain dtypes, tracemalloc |
+//! | [`allocators`] | allocators as objects, their factories, adaptors and expressions, the pool of the process |
+//! | [`custom`] | allocators written in Python |
+//! | [`handlers`] | NumPy's memory handlers (NEP 49) |
+//! | [`arrays`] | `empty` and `zeros` |
+//! | [`scratch`], [`numba`] | scratch buffers and scopes; the same in compiled code |
+//! | [`placement`], [`inspection`], [`sharing`] | pages and nodes, what stands behind an array, memory between processes |
+//! | [`process`], [`tools`] | `install`, statistics, forks, faults; traces and profiles |
 
-mod adaptors;
-mod allocator;
-mod bundled;
-mod c_library;
-mod callbacks;
-mod capsules;
-mod class;
-mod contexts;
-mod creation;
-mod dtypes;
-mod experiments;
-mod expressions;
-mod factories;
-mod faults;
-mod forks;
-mod guarded_by_gil;
-mod handler;
-mod install;
-mod jit;
-mod memory_out;
-mod numpy_api;
-mod open_scope;
-mod own;
-mod owners;
+mod allocators;
+mod arrays;
+mod custom;
+mod handlers;
+mod inspection;
+mod numba;
+mod numpy;
 mod placement;
-mod plain;
-mod profile;
-mod report;
+mod process;
+mod python;
 mod scratch;
-mod shared;
-mod sight;
-mod sites;
-mod stacks;
-mod trace;
-mod traces;
+mod sharing;
+mod tools;
 
-use crate::memory_out::{Given, PyValueError};
-use pyo3::create_exception;
-use pyo3::exceptions::PyRuntimeError;
+use crate::numpy::c_api::NumPy;
+use crate::numpy::dtypes;
+use crate::python::{call_sites, callbacks};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-create_exception!(
-    firsttouch,
-    UnsupportedError,
-    PyRuntimeError,
-    "This NumPy or platform is not as firsttouch needs it."
-);
-
-/// Bytes meant by a size as people write it, like `"64 KiB"`.
+/// Registers functions of the package by their names; a name that is registered again is replaced. Then looks up once what
+/// calls would look up when they first need it.
 #[pyfunction]
-fn parse_size(text: &str) -> PyResult<Given<usize>> {
-    firsttouch::size::parse(text).map(Given).map_err(PyValueError::new_err)
+#[pyo3(name = "register", signature = (**functions))]
+fn register_callbacks(py: Python<'_>, functions: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    functions.map_or(Ok(()), |functions| callbacks::add(py, functions))?;
+    call_sites::look_up(py);
+    scratch::look_up(py)?;
+    // An unsupported NumPy is an error of whoever needs it.
+    if NumPy::get(py).is_ok() {
+        dtypes::plain_dtype(py, None)?;
+    }
+    Ok(())
 }
 
 /// The native half of the package `firsttouch`.
@@ -59,29 +54,17 @@ fn parse_size(text: &str) -> PyResult<Given<usize>> {
 fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("BACKEND", firsttouch::os::BACKEND)?;
-    module.add("UnsupportedError", module.py().get_type::<UnsupportedError>())?;
-    module.add_class::<allocator::PyAllocator>()?;
-    module.add_function(wrap_pyfunction!(parse_size, module)?)?;
-    callbacks::register_functions(module)?;
-    factories::register(module)?;
-    adaptors::register(module)?;
-    bundled::register(module)?;
-    stacks::register(module)?;
-    creation::register(module)?;
-    own::register(module)?;
-    install::register(module)?;
-    jit::register(module)?;
-    contexts::register(module)?;
-    experiments::register(module)?;
-    expressions::register(module)?;
-    faults::register(module)?;
-    forks::register(module)?;
-    profile::register(module)?;
+    module.add_function(wrap_pyfunction!(register_callbacks, module)?)?;
+    python::register(module)?;
+    allocators::register(module)?;
+    custom::register(module)?;
+    handlers::register(module)?;
+    arrays::register(module)?;
     scratch::register(module)?;
+    numba::register(module)?;
     placement::register(module)?;
-    shared::register(module)?;
-    sight::register(module)?;
-    trace::register(module)?;
-    memory_out::register(module)?;
-    report::register(module)
+    inspection::register(module)?;
+    sharing::register(module)?;
+    process::register(module)?;
+    tools::register(module)
 }

@@ -1,25 +1,26 @@
-//! What all buffers have in common: an allocator whose memory scopes share.
+//! The base class of buffers: an allocator whose memory scopes share.
 
-use super::outcome;
-use super::own;
-use super::raw::raw;
-use super::shelf::Shelf;
-use super::who::Who;
-use crate::allocator::PyAllocator;
-use crate::guarded_by_gil::GuardedByGil;
-use crate::install::process_pool;
-use crate::memory_out::{Given, PyRuntimeError, PyTypeError, PyValueError};
+use crate::allocators::allocator::PyAllocator;
+use crate::allocators::process_pool::process_pool;
+use crate::custom::calls::raise_scope_error;
+use crate::python::errors::{PyRuntimeError, PyTypeError, PyValueError};
+use crate::python::guarded_by_gil::GuardedByGil;
+use crate::python::values::ToPython;
+use crate::scratch::diagnostics;
+use crate::scratch::raw_memory::raw;
+use crate::scratch::scope::ScopeCache;
+use crate::scratch::thread_or_task::ThreadOrTask;
 use firsttouch::scratch::{Backing, Scope, Slot};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Scopes that someone opened on a buffer of his own, and who that was.
+/// The open scopes of an explicit buffer, and the thread or task that opened them.
 #[derive(Default)]
-struct Turn {
+struct BufferUse {
     depth: usize,
-    who: Option<Who>,
+    who: Option<ThreadOrTask>,
 }
 
 /// A position in a buffer, to be rewound to.
@@ -36,8 +37,8 @@ pub struct Mark {
 
 #[pymethods]
 impl Mark {
-    fn __repr__(&self) -> Given<String> {
-        Given(format!("<mark {} of the buffer at {:#x}>", self.number, self.buffer))
+    fn __repr__(&self) -> ToPython<String> {
+        ToPython(format!("<mark {} of the buffer at {:#x}>", self.number, self.buffer))
     }
 }
 
@@ -57,12 +58,12 @@ static LAST: AtomicU64 = AtomicU64::new(0);
 #[pyclass(name = "Buffer", module = "firsttouch", extends = PyAllocator, subclass, frozen, weakref)]
 pub struct PyBuffer {
     backing: Arc<dyn Backing>,
-    turn: GuardedByGil<Turn>,
+    turn: GuardedByGil<BufferUse>,
     /// The marks that were taken and not rewound.
     marks: GuardedByGil<Vec<(u64, Slot)>>,
     /// What calls from compiled code need; made by them.
     pub jit: PyOnceLock<Py<PyAny>>,
-    pub shelf: Shelf,
+    pub ended_scopes: ScopeCache,
     pub debug: bool,
 }
 
@@ -75,7 +76,7 @@ impl PyBuffer {
             turn: GuardedByGil::default(),
             marks: GuardedByGil::default(),
             jit: PyOnceLock::new(),
-            shelf: Shelf::default(),
+            ended_scopes: ScopeCache::default(),
             debug,
         })
     }
@@ -87,7 +88,7 @@ impl PyBuffer {
 
     /// One thread or task at a time has scopes on it; another gets an error that names both.
     pub fn take_turn(&self, py: Python<'_>) -> PyResult<()> {
-        let now = Who::now(py)?;
+        let now = ThreadOrTask::now(py)?;
         let other = {
             let mut turn = self.turn.borrow(py);
             match &turn.who {
@@ -100,7 +101,7 @@ impl PyBuffer {
             }
         };
         Err(PyRuntimeError::new_err(format!(
-            "{} is in use by {}, so {} can't enter it: give each a buffer of its own, or none (scratch() without one \
+            "{} is in use by {}, so {} cannot enter it: give each a buffer of its own, or none (scratch() without one \
              takes that of the thread or task)",
             self.backing.expression(),
             other.name(py)?,
@@ -108,7 +109,7 @@ impl PyBuffer {
         )))
     }
 
-    /// Ends `take_turn`.
+    /// Ends the innermost use.
     pub fn end_turn(&self, py: Python<'_>) {
         let who = {
             let mut turn = self.turn.borrow(py);
@@ -123,20 +124,20 @@ impl PyBuffer {
 impl PyBuffer {
     /// Bytes of live blocks.
     #[getter]
-    fn used(&self) -> Given<usize> {
-        Given(self.backing.used())
+    fn used(&self) -> ToPython<usize> {
+        ToPython(self.backing.used())
     }
 
     /// Bytes that the buffer holds, in use or not.
     #[getter]
-    fn capacity(&self) -> Given<usize> {
-        Given(self.backing.capacity())
+    fn capacity(&self) -> ToPython<usize> {
+        ToPython(self.backing.capacity())
     }
 
     /// Peak of `used` since the buffer was made or reset.
     #[getter]
-    fn peak(&self) -> Given<usize> {
-        Given(self.backing.peak())
+    fn peak(&self) -> ToPython<usize> {
+        ToPython(self.backing.peak())
     }
 
     /// Release all memory that no live array needs, and forget the peak.
@@ -153,7 +154,7 @@ impl PyBuffer {
                 self.backing.expression()
             ))
         })?;
-        outcome::damage(py, self.backing.damage())
+        diagnostics::damage(py, self.backing.damage())
     }
 
     /// Return the current position; what the buffer's constructors make from here on lies above it.
@@ -163,8 +164,8 @@ impl PyBuffer {
     /// firsttouch.buffers.Mark
     fn mark(slf: &Bound<'_, Self>) -> PyResult<Mark> {
         let this = slf.get();
-        let slot = this.backing.open(); // scratch memory of one's own runs code of its own
-        own::raised().inspect_err(|_| {
+        let slot = this.backing.open(); // custom scratch memory runs code of its own
+        raise_scope_error().inspect_err(|_| {
             this.backing.close(slot);
         })?;
         let number = LAST.fetch_add(1, Relaxed) + 1;
@@ -211,7 +212,7 @@ impl PyBuffer {
             marks.split_off(at)
         };
         let ended: Vec<_> = ended.into_iter().rev().map(|(_, slot)| this.backing.close(slot)).collect();
-        ended.iter().try_for_each(|closed| outcome::damage(slf.py(), closed.damage))
+        ended.iter().try_for_each(|closed| diagnostics::damage(slf.py(), closed.damage))
     }
 
     /// Allocate raw memory.
@@ -244,7 +245,7 @@ impl PyBuffer {
         raw(slf.as_super(), nbytes, alignment)
     }
 
-    fn __repr__(&self) -> Given<String> {
-        Given(self.backing.expression())
+    fn __repr__(&self) -> ToPython<String> {
+        ToPython(self.backing.expression())
     }
 }

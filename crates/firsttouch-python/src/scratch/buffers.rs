@@ -1,14 +1,16 @@
 //! The two kinds of buffers: one that grows, and one that does not.
 
-use super::buffer::PyBuffer;
-use super::storage::{self, Storage};
-use crate::allocator::PyAllocator;
-use crate::callbacks;
-use crate::factories::{bytes, stands_on};
-use crate::install::process_pool;
-use crate::memory_out::{self, Given, Name, PyMemoryError, PyValueError};
-use crate::sites;
-use crate::stacks::find;
+use crate::allocators::allocator::PyAllocator;
+use crate::allocators::process_pool::process_pool;
+use crate::allocators::queries::find;
+use crate::python::call_sites;
+use crate::python::callbacks::callback;
+use crate::python::errors::{PyMemoryError, PyValueError};
+use crate::python::global_allocator::ensure_memory;
+use crate::python::sizes::bytes;
+use crate::python::values::{Name, ToPython};
+use crate::scratch::buffer::PyBuffer;
+use crate::scratch::storage::{self, Storage};
 use firsttouch::allocator::Allocator;
 use firsttouch::numa::policy::Policy;
 use firsttouch::scratch::{Buffer, Options};
@@ -21,7 +23,7 @@ use std::sync::Arc;
 const DEFAULT: usize = 1 << 20;
 
 fn options(chunk_size: usize, limit: Option<usize>, debug: bool) -> Options {
-    let site: Option<fn() -> u64> = if debug { Some(sites::site) } else { None };
+    let site: Option<fn() -> u64> = if debug { Some(call_sites::site) } else { None };
     Options { chunk_size, limit, debug, site }
 }
 
@@ -33,8 +35,8 @@ fn chosen(
     numa: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Arc<dyn Allocator>> {
     let Some(any) = given.or(numa) else { return Ok(process_pool().clone()) };
-    let found = callbacks::given(any.py(), function)?.call1((given, numa))?;
-    stands_on(buffer, found.cast::<PyAllocator>()?.get())
+    let found = callback(any.py(), function)?.call1((given, numa))?;
+    found.cast::<PyAllocator>()?.get().require_native(buffer)
 }
 
 /// Scratch memory that grows by chunks.
@@ -80,7 +82,7 @@ fn growing(
     upstream: Arc<dyn Allocator>,
     options: Options,
 ) -> PyResult<PyClassInitializer<ScratchBuffer>> {
-    memory_out::check(py)?;
+    ensure_memory(py)?;
     let debug = options.debug;
     let buffer = Buffer::growing(upstream, options).map_err(|bad| PyValueError::new_err(bad.to_string()))?;
     Ok(PyBuffer::new(buffer, debug).add_subclass(ScratchBuffer))
@@ -148,7 +150,7 @@ fn storage(pool: Arc<dyn Allocator>, given: Option<&Bound<'_, PyAny>>) -> PyResu
         Some(lender) => return storage::lent(lender),
     };
     if size == 0 {
-        return Err(PyValueError::new_err("FixedBuffer(0) would serve nothing: give a number of bytes, or \"1 MiB\""));
+        return Err(PyValueError::new_err("FixedBuffer(0) has no room: give a number of bytes, or \"1 MiB\""));
     }
     storage::of_pool(pool, size).map_err(|error| PyMemoryError::new_err(error.to_string()))
 }
@@ -164,7 +166,7 @@ impl FixedBuffer {
         debug: bool,
         numa: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyClassInitializer<Self>> {
-        memory_out::check(py)?;
+        ensure_memory(py)?;
         let pool = match numa {
             None => process_pool().clone(),
             Some(_) => chosen("FixedBuffer", "storage", nbytes_or_array, numa)?,
@@ -177,9 +179,9 @@ impl FixedBuffer {
         Ok(PyBuffer::new(buffer, debug).add_subclass(Self { policy }))
     }
 
-    fn __repr__(slf: &Bound<'_, Self>) -> Given<String> {
+    fn __repr__(slf: &Bound<'_, Self>) -> ToPython<String> {
         let buffer = slf.as_super().get().backing().describe();
-        Given(match slf.get().policy {
+        ToPython(match slf.get().policy {
             None => buffer.to_string(),
             Some(policy) => buffer.named("numa", policy.to_string()).to_string(),
         })

@@ -1,15 +1,16 @@
-//! `scratch`: a context manager, and a decorator, whose locals are gone before the scope ends.
+//! `scratch`: a context manager, and a decorator, whose local arrays are freed before the scope ends.
 
-use super::buffer::PyBuffer;
-use super::entering::{Entered, enter};
-use super::home::Home;
-use super::outcome;
-use super::result::{self, Choice};
-use super::scope::PyScope;
-use crate::callbacks::{self, given};
-use crate::guarded_by_gil::GuardedByGil;
-use crate::memory_out::{Given, Name, PyTypeError, PyValueError};
-use crate::numpy_api::NumPy;
+use crate::numpy::c_api::NumPy;
+use crate::python::callbacks::callback;
+use crate::python::errors::{PyTypeError, PyValueError};
+use crate::python::guarded_by_gil::GuardedByGil;
+use crate::python::values::{Name, ToPython};
+use crate::scratch::buffer::PyBuffer;
+use crate::scratch::default_buffers::DefaultBuffers;
+use crate::scratch::diagnostics;
+use crate::scratch::entered_scope::{EnteredScope, enter};
+use crate::scratch::result::{self, ResultOptions};
+use crate::scratch::scope::PyScope;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -53,26 +54,26 @@ use pyo3::types::{PyDict, PyTuple};
 pub struct Scratch {
     buffer: Option<Py<PyBuffer>>,
     function: Option<Py<PyAny>>,
-    choice: Choice,
+    options: ResultOptions,
     debug: bool,
-    entered: GuardedByGil<Vec<Entered>>,
+    entered: GuardedByGil<Vec<EnteredScope>>,
 }
 
 impl Scratch {
-    fn enter(&self, py: Python<'_>) -> PyResult<Entered> {
+    fn enter(&self, py: Python<'_>) -> PyResult<EnteredScope> {
         match &self.buffer {
             Some(buffer) => enter(buffer.bind(py), true),
-            None => enter(&Home::here(py)?.get().buffer(py, self.debug)?, false),
+            None => enter(&DefaultBuffers::here(py)?.get().buffer(py, self.debug)?, false),
         }
     }
 
     /// The one that serves here, as tasks may share it; else the last that this thread entered; else the last of all,
     /// as of a generator that another thread closes.
-    fn last(&self, py: Python<'_>) -> Option<Entered> {
+    fn last(&self, py: Python<'_>) -> Option<EnteredScope> {
         let current = NumPy::get(py).and_then(|numpy| numpy.current(py)).ok();
         let mut entered = self.entered.borrow(py);
-        let here = |entered: &Entered| current.as_ref().is_some_and(|current| entered.parts.capsule.is(current));
-        let own = |entered: &Entered| entered.parts.scope.owner().is_some_and(|owner| owner.is_current());
+        let here = |entered: &EnteredScope| current.as_ref().is_some_and(|current| entered.parts.capsule.is(current));
+        let own = |entered: &EnteredScope| entered.parts.scope.owner().is_some_and(|owner| owner.is_current());
         let at = entered.iter().rposition(here).or_else(|| entered.iter().rposition(own));
         let at = at.or(entered.len().checked_sub(1))?;
         Some(entered.remove(at))
@@ -83,12 +84,12 @@ impl Scratch {
         let made = Self {
             buffer: self.buffer.as_ref().map(|buffer| buffer.clone_ref(py)),
             function: Some(function.clone().unbind()),
-            choice: self.choice,
+            options: self.options,
             debug: self.debug,
             entered: GuardedByGil::default(),
         };
         let made = Py::new(py, made)?;
-        given(py, "dress")?.call1((&made, function))?;
+        callback(py, "dress")?.call1((&made, function))?;
         Ok(made)
     }
 }
@@ -118,13 +119,13 @@ impl Scratch {
         escape: &str,
         debug: bool,
     ) -> PyResult<Py<Self>> {
-        let choice = Choice::new(result, escape)?;
-        let mut made = Self { buffer: None, function: None, choice, debug, entered: GuardedByGil::default() };
+        let options = ResultOptions::new(result, escape)?;
+        let mut made = Self { buffer: None, function: None, options, debug, entered: GuardedByGil::default() };
         let Some(given) = buffer_or_function else { return Py::new(py, made) };
         let buffer = match given.cast::<PyBuffer>() {
             Ok(buffer) => buffer.clone(),
             Err(_) => {
-                let found = callbacks::given(py, "buffer_or_function")?.call1((given,))?;
+                let found = callback(py, "buffer_or_function")?.call1((given,))?;
                 match found.cast_into::<PyBuffer>() {
                     Ok(buffer) => buffer,
                     Err(_) => return made.decorated(given),
@@ -143,9 +144,9 @@ impl Scratch {
 
     fn __enter__(&self, py: Python<'_>) -> PyResult<Py<PyScope>> {
         if self.function.is_some() {
-            return Err(PyTypeError::new_err("a decorated function is no context manager: call it"));
+            return Err(PyTypeError::new_err("a decorated function is not a context manager: call it"));
         }
-        self.choice.check_block()?;
+        self.options.check_block()?;
         let mut entered = self.enter(py)?;
         let object = entered.object(py)?;
         self.entered.borrow(py).push(entered);
@@ -164,9 +165,9 @@ impl Scratch {
         let closed = entered.close(py);
         stepped?;
         if !error.is_none() {
-            outcome::explain(error)?;
+            diagnostics::explain(error)?;
         }
-        outcome::damage(py, closed.damage)?;
+        diagnostics::damage(py, closed.damage)?;
         Ok(false)
     }
 
@@ -182,12 +183,12 @@ impl Scratch {
                 return Err(PyTypeError::new_err("scratch(...) decorates one function, or opens a `with` block"));
             }
             let function = args.get_item(0)?;
-            given(py, "function")?.call1((&function,))?;
+            callback(py, "function")?.call1((&function,))?;
             return Ok(self.decorated(&function)?.into_bound(py).into_any());
         };
         let entered = self.enter(py)?;
         let returned = function.bind(py).call(args, kwargs);
-        result::settled(entered, function.bind(py), returned, args, kwargs, self.choice)
+        result::settled(entered, function.bind(py), returned, args, kwargs, self.options)
     }
 
     /// A method, where a decorated function stands in a class.
@@ -210,12 +211,12 @@ impl Scratch {
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         match &slf.get().function {
             Some(_) => slf.getattr(Name("__qualname__")),
-            None => Err(PyTypeError::new_err("a scratch() that decorates nothing can't be pickled")),
+            None => Err(PyTypeError::new_err("a scratch() that decorates nothing cannot be pickled")),
         }
     }
 
-    fn __repr__(&self, py: Python<'_>) -> PyResult<Given<String>> {
-        Ok(Given(match (&self.function, &self.buffer) {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<ToPython<String>> {
+        Ok(ToPython(match (&self.function, &self.buffer) {
             (Some(function), _) => format!("<scratch {}>", function.bind(py).repr()?),
             (None, Some(buffer)) => format!("scratch({})", buffer.bind(py).repr()?),
             (None, None) => "scratch()".into(),

@@ -1,29 +1,27 @@
 //! Scratch memory as Python knows it: buffers, scopes, and the context manager and decorator that open them.
+//!
+//! From the bottom: a [`scope`] takes memory from a [`buffer`], of one of the two [kinds](buffers) or around [`custom`]
+//! scratch memory; [`default_buffers`] belong to a thread or task; an [`entered_scope`] serves NumPy, until the
+//! [`manager`] leaves it and, of a decorated function, copies its [`result`].
 
-mod buffer;
-mod buffers;
-mod entering;
-mod home;
-mod known;
-mod lent;
-mod manager;
-mod outcome;
-mod own;
-mod raw;
-mod result;
-mod scope;
-mod shelf;
-mod storage;
-mod who;
+pub mod buffer;
+pub mod buffers;
+pub mod custom;
+pub mod default_buffers;
+pub mod diagnostics;
+pub mod entered_scope;
+pub mod manager;
+pub mod raw_memory;
+pub mod result;
+pub mod scope;
+pub mod storage;
+pub mod thread_or_task;
 
 use pyo3::prelude::*;
 
-pub use buffer::PyBuffer;
-pub use entering::nearest_open;
-
-/// Finds now what the first calls would look for.
+/// Looks up what the first calls would need.
 pub fn look_up(py: Python<'_>) -> PyResult<()> {
-    home::look_up(py)?;
+    default_buffers::look_up(py)?;
     result::look_up(py)
 }
 
@@ -34,6 +32,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<buffer::Mark>()?;
     module.add_class::<scope::PyScope>()?;
     module.add_class::<manager::Scratch>()?;
-    own::register(module)?;
-    home::register(module)
+    custom::register(module)?;
+    default_buffers::register(module)
 }

@@ -1,11 +1,13 @@
-//! What a decorated function returns, and what it leaves behind.
+//! What a decorated function returns, and the arrays that escape from its scope.
 
-use super::entering::Entered;
-use super::outcome;
-use super::own;
-use crate::callbacks::given;
-use crate::memory_out::{Name, PyValueError};
-use crate::numpy_api::{NumPy, OWNDATA, WRITEABLE};
+use crate::custom::calls::raise_scope_error;
+use crate::numpy::abi::{OWNDATA, WRITEABLE};
+use crate::numpy::c_api::NumPy;
+use crate::python::callbacks::callback;
+use crate::python::errors::PyValueError;
+use crate::python::values::Name;
+use crate::scratch::diagnostics;
+use crate::scratch::entered_scope::EnteredScope;
 use firsttouch::scratch::{Backing, Hold, Scope, Slot};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -22,14 +24,14 @@ enum Escape {
     Raise,
 }
 
-/// What the decorator was told.
+/// The options of the decorator.
 #[derive(Clone, Copy)]
-pub struct Choice {
+pub struct ResultOptions {
     copy: bool,
     escape: Escape,
 }
 
-impl Choice {
+impl ResultOptions {
     pub fn new(result: &str, escape: &str) -> PyResult<Self> {
         let copy = match result {
             "copy" => true,
@@ -49,7 +51,7 @@ impl Choice {
         Ok(Self { copy, escape })
     }
 
-    /// An error for what a `with` block can't do.
+    /// An error for an option that needs the decorator.
     pub fn check_block(self) -> PyResult<()> {
         let word = match self.escape {
             Escape::Keep => return Ok(()),
@@ -66,9 +68,9 @@ impl Choice {
 /// Tells the arrays that have to be copied out of a scope: those that lie among others on its buffer. One that has
 /// memory of its own becomes an ordinary array as it is, which costs nothing.
 #[pyclass(frozen)]
-struct Owned(Arc<Scope>);
+struct IsOnBuffer(Arc<Scope>);
 
-impl Owned {
+impl IsOnBuffer {
     fn has(&self, numpy: &NumPy, array: &Bound<'_, PyAny>) -> bool {
         let mut at = array.clone();
         while let Some(fields) = numpy.array(&at) {
@@ -92,7 +94,7 @@ impl Owned {
 }
 
 #[pymethods]
-impl Owned {
+impl IsOnBuffer {
     fn __call__(&self, array: &Bound<'_, PyAny>) -> PyResult<bool> {
         Ok(self.has(NumPy::get(array.py())?, array))
     }
@@ -137,7 +139,7 @@ fn copied<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = returned.py();
     let numpy = NumPy::get(py)?;
-    let owned = Owned(scope.clone());
+    let owned = IsOnBuffer(scope.clone());
     // The usual case needs no search: one array that has its memory to itself.
     if let Some(fields) = numpy.array(&returned)
         && numpy.is_exact(&returned)
@@ -151,51 +153,51 @@ fn copied<'py>(
         }
     }
     let kwargs = kwargs.map_or_else(|| PyDict::new(py), Clone::clone);
-    given(py, "copied")?.call1((returned, args, kwargs, Py::new(py, owned)?))
+    callback(py, "copied")?.call1((returned, args, kwargs, Py::new(py, owned)?))
 }
 
-/// Where the blocks that a call leaves behind are to be found, if anyone wants to know.
-struct Left {
+/// Where to find the blocks that outlive a call, if `escape` asks for them.
+struct EscapedBlocks {
     backing: Arc<dyn Backing>,
     slot: Slot,
 }
 
-impl Left {
-    fn new(scope: &Scope, choice: Choice) -> Option<Self> {
-        let wanted = choice.escape != Escape::Keep;
+impl EscapedBlocks {
+    fn new(scope: &Scope, options: ResultOptions) -> Option<Self> {
+        let wanted = options.escape != Escape::Keep;
         wanted.then(|| Self { backing: scope.backing().clone(), slot: scope.slot() })
     }
 
     fn listed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        outcome::listed(py, &self.backing.survivors(self.slot))
+        diagnostics::listed(py, &self.backing.survivors(self.slot))
     }
 }
 
 /// Ends the scope of a call: copies what it returns, and reports what it leaves behind.
 pub fn settled<'py>(
-    entered: Entered,
+    entered: EnteredScope,
     function: &Bound<'py, PyAny>,
     returned: PyResult<Bound<'py, PyAny>>,
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
-    choice: Choice,
+    options: ResultOptions,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = function.py();
     // From here on memory is that of who is around: copies belong there.
     let stepped = entered.step_back(py);
     let returned = returned.and_then(|value| {
         let scope = &entered.parts.scope;
-        let copies = choice.copy && may_hold(NumPy::get(py)?, &value)? && scope.living() > 0;
+        let copies = options.copy && may_hold(NumPy::get(py)?, &value)? && scope.living() > 0;
         if copies { copied(scope, value, args, kwargs) } else { Ok(value) }
     });
-    let left = Left::new(&entered.parts.scope, choice);
+    let left = EscapedBlocks::new(&entered.parts.scope, options);
     let closed = entered.close(py);
     stepped?;
     let value = match returned {
         Err(error) => {
             let raised = error.value(py).clone().into_any();
-            outcome::explain(&raised)?;
-            if let Err(other) = own::raised() {
+            diagnostics::explain(&raised)?;
+            if let Err(other) = raise_scope_error() {
                 raised.call_method1(Name("add_note"), (format!("and its scope could not end: {other}"),))?;
             }
             if let Some(left) = left.filter(|_| closed.survivors > 0) {
@@ -203,17 +205,17 @@ pub fn settled<'py>(
                 if let Some(traceback) = error.traceback(py) {
                     raised.setattr(Name("__traceback__"), traceback)?; // before Python 3.12 it is not there yet
                 }
-                given(py, "note")?.call1((&raised, survivors))?;
+                callback(py, "note")?.call1((&raised, survivors))?;
             }
             return Err(error);
         }
         Ok(value) => value,
     };
-    outcome::damage(py, closed.damage)?;
+    diagnostics::damage(py, closed.damage)?;
     if let Some(left) = left.filter(|_| closed.survivors > 0) {
-        let word = if choice.escape == Escape::Warn { "warn" } else { "raise" };
+        let word = if options.escape == Escape::Warn { "warn" } else { "raise" };
         py.import(Name("gc"))?.call_method0(Name("collect"))?;
-        given(py, "report")?.call1((function, left.listed(py)?, word, left.backing.expression(), &value))?;
+        callback(py, "report")?.call1((function, left.listed(py)?, word, left.backing.expression(), &value))?;
     }
     Ok(value)
 }

@@ -1,16 +1,116 @@
-//! What a fixed buffer stands on: memory of the pool, or any writable memory that another object lends.
+//! The storage of a fixed buffer: memory of the pool, or writable memory that another object lends. Two buffers on the
+//! same memory would hand it out twice, so that it is lent to one at a time.
 
 #![allow(unsafe_code)] // Safety: Python's buffer protocol, whose view is kept for as long as the memory is used.
 
-use super::lent as loans;
-use crate::memory_out::{PyTypeError, PyValueError};
+use crate::python::errors::{PyTypeError, PyValueError};
+use crate::python::guarded_by_gil::GuardedByGil;
 use firsttouch::allocator::{AllocError, Allocator, Request};
-use firsttouch::os;
+use firsttouch::os::{self, SharedPart};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::PyMemoryView;
 use std::ffi::CStr;
+use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+
+/// Memory that a buffer stands on.
+struct Loan {
+    number: u64,
+    range: Range<usize>,
+    /// What of it can be mapped at other addresses too.
+    shared: Vec<SharedPart>,
+    /// The object whose memory it is, by address: the loan keeps it.
+    root: usize,
+    /// For messages.
+    what: String,
+}
+
+#[derive(Default)]
+struct Loans {
+    last: u64,
+    all: Vec<Loan>,
+}
+
+static LOANS: LazyLock<GuardedByGil<Loans>> = LazyLock::new(GuardedByGil::default);
+
+/// The object whose memory an array or a view has, and where that lies if it is an array that owns it.
+struct MemoryOwner {
+    address: usize,
+    owned: Option<Range<usize>>,
+}
+
+fn meet<T: Ord>(one: &Range<T>, other: &Range<T>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+impl Loan {
+    fn overlaps(&self, range: &Range<usize>, shared: &[SharedPart]) -> bool {
+        let same = |one: &SharedPart, other: &SharedPart| one.file == other.file && meet(&one.bytes, &other.bytes);
+        meet(&self.range, range) || self.shared.iter().any(|one| shared.iter().any(|other| same(one, other)))
+    }
+
+    /// Whether `root` is a block that the buffer on this memory handed out: an array that owns a part of it. That is
+    /// its holder's, and the buffer works around it.
+    fn handed_out(&self, root: &MemoryOwner) -> bool {
+        let within = |owned: &Range<usize>| self.range.start <= owned.start && owned.end <= self.range.end;
+        root.address != self.root && root.owned.as_ref().is_some_and(within)
+    }
+}
+
+impl MemoryOwner {
+    fn of(lender: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let ndarray = lender.py().import("numpy")?.getattr("ndarray")?;
+        let mut root = lender.clone();
+        loop {
+            let is_array = root.is_instance(&ndarray)?;
+            let base = match () {
+                () if is_array => root.getattr("base")?,
+                () if root.is_instance_of::<PyMemoryView>() => root.getattr("obj")?,
+                () => return Ok(Self { address: root.as_ptr() as usize, owned: None }),
+            };
+            if base.is_none() {
+                let owns = is_array && root.getattr("flags")?.getattr("owndata")?.extract()?;
+                let owned = if owns { Some(range_of(&root)?) } else { None };
+                return Ok(Self { address: root.as_ptr() as usize, owned });
+            }
+            root = base;
+        }
+    }
+}
+
+fn range_of(array: &Bound<'_, PyAny>) -> PyResult<Range<usize>> {
+    let start: usize = array.getattr("__array_interface__")?.get_item("data")?.get_item(0)?.extract()?;
+    Ok(start..start.saturating_add(array.getattr("nbytes")?.extract()?))
+}
+
+/// Notes that a buffer stands on the memory of `lender`; by which number, and whether forked children share it.
+fn begin_loan(lender: &Bound<'_, PyAny>, range: Range<usize>) -> PyResult<(u64, bool)> {
+    let kind = lender.get_type().name()?;
+    let what = format!("{kind} of {} bytes at {:#x}", range.len(), range.start);
+    let (root, shared) = (MemoryOwner::of(lender)?, os::shared_parts(range.clone()));
+    let mut loans = LOANS.borrow(lender.py());
+    let taken = loans.all.iter().find(|loan| loan.overlaps(&range, &shared) && !loan.handed_out(&root));
+    if let Some(loan) = taken {
+        let message = format!(
+            "FixedBuffer() got a {what}, which overlaps the memory of another FixedBuffer that is in use, on a {}: \
+             both would hand out the same bytes; use that buffer, or drop it and its arrays first",
+            loan.what
+        );
+        drop(loans);
+        return Err(PyValueError::new_err(message));
+    }
+    loans.last += 1;
+    let (number, is_shared) = (loans.last, !shared.is_empty());
+    loans.all.push(Loan { number, range, shared, root: root.address, what });
+    Ok((number, is_shared))
+}
+
+/// The buffer is gone, and all its arrays.
+fn end_loan(py: Python<'_>, number: u64) {
+    LOANS.borrow(py).all.retain(|loan| loan.number != number);
+}
 
 /// Memory, and what keeps it.
 pub struct Storage {
@@ -22,14 +122,14 @@ pub struct Storage {
 }
 
 /// A block that goes back when it is dropped.
-struct Block(Arc<dyn Allocator>, NonNull<u8>);
+struct PoolBlock(Arc<dyn Allocator>, NonNull<u8>);
 
 // SAFETY: a block may be given back from any thread (law 6).
-unsafe impl Send for Block {}
+unsafe impl Send for PoolBlock {}
 // SAFETY: as above.
-unsafe impl Sync for Block {}
+unsafe impl Sync for PoolBlock {}
 
-impl Drop for Block {
+impl Drop for PoolBlock {
     fn drop(&mut self) {
         // SAFETY: the block came from this allocator, and the buffer on it is gone with all its arrays.
         unsafe { self.0.deallocate(self.1) }
@@ -37,19 +137,19 @@ impl Drop for Block {
 }
 
 /// Another object's memory, which it must not move or free meanwhile.
-struct Lent(Box<ffi::Py_buffer>, Option<u64>);
+struct LentView(Box<ffi::Py_buffer>, Option<u64>);
 
 // SAFETY: the view is only read, and released with the GIL held.
-unsafe impl Send for Lent {}
+unsafe impl Send for LentView {}
 // SAFETY: as above.
-unsafe impl Sync for Lent {}
+unsafe impl Sync for LentView {}
 
-impl Drop for Lent {
+impl Drop for LentView {
     fn drop(&mut self) {
         // At the interpreter's end, when there is none, memory goes anyway.
         Python::try_attach(|py| {
             if let Some(number) = self.1 {
-                loans::leave(py, number);
+                end_loan(py, number);
             }
             // SAFETY: the view was filled in by the interpreter, which is there.
             unsafe { ffi::PyBuffer_Release(&raw mut *self.0) }
@@ -61,7 +161,7 @@ impl Drop for Lent {
 pub fn of_pool(pool: Arc<dyn Allocator>, size: usize) -> Result<Storage, AllocError> {
     let block = pool.allocate(Request::bytes(size))?;
     let shared = os::is_shared(block.address.as_ptr() as usize);
-    Ok(Storage { address: block.address, size, shared, keep: Box::new(Block(pool, block.address)) })
+    Ok(Storage { address: block.address, size, shared, keep: Box::new(PoolBlock(pool, block.address)) })
 }
 
 /// The memory of `lender`: an array, a memory map, shared memory, a bytearray.
@@ -80,7 +180,7 @@ pub fn lent(lender: &Bound<'_, PyAny>) -> PyResult<Storage> {
         if ffi::PyObject_GetBuffer(lender.as_ptr(), &raw mut *view, ffi::PyBUF_STRIDED_RO | ffi::PyBUF_FORMAT) != 0 {
             return Err(PyErr::fetch(py));
         }
-        Lent(view, None)
+        LentView(view, None)
     };
     if view.0.readonly != 0 {
         return Err(PyValueError::new_err(format!(
@@ -104,7 +204,7 @@ pub fn lent(lender: &Bound<'_, PyAny>) -> PyResult<Storage> {
     let address = NonNull::new(view.0.buf.cast()).filter(|_| size > 0);
     let address = address.ok_or_else(|| PyValueError::new_err(format!("FixedBuffer() got a {kind} of no bytes")))?;
     let start = address.as_ptr() as usize;
-    let (number, shared) = loans::enter(lender, start..start + size)?;
+    let (number, shared) = begin_loan(lender, start..start + size)?;
     view.1 = Some(number);
     Ok(Storage { address, size, shared, keep: Box::new(view) })
 }

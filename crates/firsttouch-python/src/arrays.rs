@@ -1,0 +1,311 @@
+//! The short way to `empty` and `zeros`: plain shapes and types, straight from the allocator into NumPy's array.
+//!
+//! Everything else takes the long way: NumPy's own function with the allocator's handler in place. Making the array around
+//! our memory costs a third of setting and restoring a handler.
+
+#![allow(unsafe_code)] // Safety: blocks go from the handler's functions into arrays that give them back to it.
+
+use crate::allocators::allocator::PyAllocator;
+use crate::custom::calls;
+use crate::handlers::capsules;
+use crate::handlers::front::serving;
+use crate::numpy::abi::Functions;
+use crate::numpy::c_api::NumPy;
+use crate::numpy::dtypes::{PlainDtype, plain_dtype};
+use crate::numpy::tracemalloc;
+use crate::python::callbacks::callback;
+use crate::python::interrupts;
+use crate::python::values::{Dict, ToPython};
+use firsttouch::layout::array_bytes;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use std::ffi::c_void;
+
+/// Dimensions that the short way takes.
+const MAX_DIMS: usize = 8;
+
+/// The arguments of `empty` and `zeros`, as they came.
+pub struct Arguments<'a, 'py> {
+    pub shape: &'a Bound<'py, PyAny>,
+    pub dtype: Option<&'a Bound<'py, PyAny>>,
+    pub order: Option<&'a Bound<'py, PyAny>>,
+    pub device: Option<&'a Bound<'py, PyAny>>,
+    pub like: Option<&'a Bound<'py, PyAny>>,
+    pub allocator: Option<&'a Bound<'py, PyAny>>,
+}
+
+/// A shape of few dimensions, all positive: of arrays without items NumPy sets the strides to zero, and does it itself.
+struct Shape {
+    dims: [isize; MAX_DIMS],
+    len: usize,
+}
+
+fn dimension(object: *mut ffi::PyObject) -> Option<isize> {
+    // SAFETY: the object lives; an error (a number that is too large) is cleared, and the long way meets it again.
+    unsafe {
+        if ffi::PyLong_CheckExact(object) == 0 {
+            return None;
+        }
+        let n = ffi::PyLong_AsSsize_t(object);
+        if n == -1 && !ffi::PyErr_Occurred().is_null() {
+            ffi::PyErr_Clear();
+        }
+        (n > 0).then_some(n)
+    }
+}
+
+fn shape(object: &Bound<'_, PyAny>) -> Option<Shape> {
+    let mut shape = Shape { dims: [0; MAX_DIMS], len: 1 };
+    let raw = object.as_ptr();
+    // SAFETY: the tuple lives as long as `object`, and is asked for no more items than it has.
+    unsafe {
+        if ffi::PyTuple_CheckExact(raw) == 0 {
+            shape.dims[0] = dimension(raw)?;
+            return Some(shape);
+        }
+        shape.len = usize::try_from(ffi::PyTuple_Size(raw)).ok().filter(|&len| len <= MAX_DIMS)?;
+        for at in 0..shape.len {
+            shape.dims[at] = dimension(ffi::PyTuple_GetItem(raw, at as isize))?;
+        }
+    }
+    Some(shape)
+}
+
+impl Shape {
+    fn dims(&self) -> &[isize] {
+        &self.dims[..self.len]
+    }
+
+    /// Bytes for this shape as NumPy asks for them: an array without items has room for one.
+    fn bytes(&self, item_size: usize) -> Option<usize> {
+        let mut dims = [0; MAX_DIMS];
+        for (to, from) in dims.iter_mut().zip(self.dims()) {
+            *to = *from as usize;
+        }
+        array_bytes(&dims[..self.len], item_size).ok().map(|bytes| bytes.max(item_size))
+    }
+}
+
+fn is_c(order: &Bound<'_, PyAny>) -> bool {
+    order.cast_exact::<PyString>().is_ok_and(|text| text == "C")
+}
+
+/// An array made the short way; `None` where the long way is needed.
+fn short<'py>(py: Python<'py>, a: &Arguments<'_, 'py>, zeroed: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if a.device.is_some() || a.like.is_some() || a.order.is_some_and(|order| !is_c(order)) {
+        return Ok(None);
+    }
+    let (Some(shape), Some(dtype)) = (shape(a.shape), plain_dtype(py, a.dtype)?) else { return Ok(None) };
+    let numpy = NumPy::get(py)?;
+    let Some(given) = a.allocator else {
+        let current = numpy.current(py)?;
+        if !current.is(numpy.default_capsule(py)) {
+            let Some(handler) = capsules::handler(&current)?.filter(|handler| !handler.charge().slabs) else {
+                return Ok(None);
+            };
+            return made(numpy, capsules::direct_of(py, handler.charge())?, &shape, dtype, zeroed);
+        }
+        return match serving() {
+            Some(front) if front.charge().slabs => Ok(None),
+            Some(front) => made(numpy, capsules::direct_of(py, front.charge())?, &shape, dtype, zeroed),
+            None => numpy.plain(shape.dims(), dtype.object.bind(py), zeroed).map(Some),
+        };
+    };
+    match given.cast::<PyAllocator>() {
+        Ok(allocator) if allocator.get().has_slabs() => Ok(None),
+        Ok(allocator) => made(numpy, capsules::direct(py, allocator.get())?, &shape, dtype, zeroed),
+        Err(_) => Ok(None),
+    }
+}
+
+fn made<'py>(
+    numpy: &NumPy,
+    capsule: &Bound<'py, PyAny>,
+    shape: &Shape,
+    dtype: &PlainDtype,
+    zeroed: bool,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let (Some(handler), Some(bytes)) = (capsules::handler(capsule)?, shape.bytes(dtype.size)) else { return Ok(None) };
+    let Some(Functions { ctx, malloc, calloc, free, .. }) = handler.functions().functions() else { return Ok(None) };
+    calls::forget_error(); // of an earlier allocation, whose caller did not ask
+    // SAFETY: the functions are the handler's own, and the block goes to the array or back to them.
+    unsafe {
+        let data: *mut c_void = if zeroed { calloc(ctx, bytes, 1) } else { malloc(ctx, bytes) };
+        if data.is_null() {
+            if let Some(error) = calls::kept_error() {
+                return Err(error); // a custom allocator is called once
+            }
+            return Ok(None); // the long way fails too, and raises the exception
+        }
+        if let Some(error) = interrupts::raised() {
+            free(ctx, data, bytes); // a prefault was interrupted
+            return Err(error);
+        }
+        let array = numpy.owning(shape.dims(), dtype.object.bind(capsule.py()), data, capsule);
+        match &array {
+            Ok(_) => tracemalloc::track(data, bytes),
+            Err(_) => free(ctx, data, bytes),
+        }
+        array.map(Some)
+    }
+}
+
+fn long<'py>(py: Python<'py>, a: &Arguments<'_, 'py>, zeroed: bool) -> PyResult<Bound<'py, PyAny>> {
+    let named = [("dtype", a.dtype), ("order", a.order), ("device", a.device), ("like", a.like)];
+    let kwargs = Dict::new(py)?;
+    for (name, value) in named.into_iter().chain([("allocator", a.allocator)]) {
+        if let Some(value) = value {
+            kwargs.set_item(name, value.clone())?;
+        }
+    }
+    callback(py, if zeroed { "zeros" } else { "empty" })?.call((a.shape,), Some(&kwargs.done()))
+}
+
+/// An array of zeros, or an uninitialized one.
+pub fn make<'py>(py: Python<'py>, a: &Arguments<'_, 'py>, zeroed: bool) -> PyResult<Bound<'py, PyAny>> {
+    match short(py, a, zeroed)? {
+        Some(array) => Ok(array),
+        None => long(py, a, zeroed),
+    }
+}
+
+macro_rules! constructor {
+    ($name:ident, $zeroed:literal, $doc:literal) => {
+        #[doc = $doc]
+        #[pyfunction]
+        #[pyo3(signature = (shape, dtype=None, order=None, *, device=None, like=None, allocator=None))]
+        #[pyo3(text_signature = "(shape, dtype=None, order='C', *, device=None, like=None, allocator=None)")]
+        fn $name<'py>(
+            py: Python<'py>,
+            shape: &Bound<'py, PyAny>,
+            dtype: Option<&Bound<'py, PyAny>>,
+            order: Option<&Bound<'py, PyAny>>,
+            device: Option<&Bound<'py, PyAny>>,
+            like: Option<&Bound<'py, PyAny>>,
+            allocator: Option<&Bound<'py, PyAny>>,
+        ) -> PyResult<Bound<'py, PyAny>> {
+            make(py, &Arguments { shape, dtype, order, device, like, allocator }, $zeroed)
+        }
+    };
+}
+
+constructor!(
+    empty,
+    false,
+    r#"Return a new uninitialized array of the given shape and type.
+
+Parameters
+----------
+shape : int or tuple of int
+    Shape of the new array.
+dtype, order, device, like : optional
+    As for :func:`numpy.empty`.
+allocator : AllocatorLike, optional
+    Allocator that the memory comes from. The default is the current one.
+
+Returns
+-------
+ndarray
+    Array of uninitialized values; from ``calloc()`` they are zero, and objects are ``None``.
+
+Raises
+------
+TypeError, ValueError
+    If an argument is invalid, as NumPy's function raises it, or `allocator` is not an allocator.
+MemoryError
+    If there is not enough memory; it states what was requested and which limit was exceeded.
+
+See Also
+--------
+numpy.empty : Equivalent function of NumPy."#
+);
+constructor!(
+    zeros,
+    true,
+    r#"Return a new array of the given shape and type, filled with zeros.
+
+Parameters
+----------
+shape : int or tuple of int
+    Shape of the new array.
+dtype, order, device, like : optional
+    As for :func:`numpy.zeros`.
+allocator : AllocatorLike, optional
+    Allocator that the memory comes from. The default is the current one.
+
+Returns
+-------
+ndarray
+    Array of zeros with the given shape, dtype and order.
+
+Raises
+------
+TypeError, ValueError
+    If an argument is invalid, as NumPy's function raises it, or `allocator` is not an allocator.
+MemoryError
+    If there is not enough memory; it states what was requested and which limit was exceeded.
+
+See Also
+--------
+numpy.zeros : Equivalent function of NumPy.
+
+Notes
+-----
+Pages of fresh memory are faulted in when they are first written, whatever the size of the array."#
+);
+
+#[pymethods]
+impl PyAllocator {
+    fn __repr__(&self) -> ToPython<String> {
+        ToPython(self.expression())
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self == other
+    }
+
+    fn __hash__(&self) -> u64 {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let mut hasher = DefaultHasher::new();
+        self.key().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Return a new uninitialized array of the given shape and type.
+    ///
+    /// The memory is this allocator's. Refer to :func:`firsttouch.empty` for full documentation.
+    #[pyo3(signature = (shape, dtype=None, order=None, *, device=None, like=None))]
+    #[pyo3(text_signature = "($self, shape, dtype=None, order='C', *, device=None, like=None)")]
+    fn empty<'py>(
+        slf: &Bound<'py, Self>,
+        shape: &Bound<'py, PyAny>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        order: Option<&Bound<'py, PyAny>>,
+        device: Option<&Bound<'py, PyAny>>,
+        like: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        make(slf.py(), &Arguments { shape, dtype, order, device, like, allocator: Some(slf.as_any()) }, false)
+    }
+
+    /// Return a new array of the given shape and type, filled with zeros.
+    ///
+    /// The memory is this allocator's. Refer to :func:`firsttouch.zeros` for full documentation.
+    #[pyo3(signature = (shape, dtype=None, order=None, *, device=None, like=None))]
+    #[pyo3(text_signature = "($self, shape, dtype=None, order='C', *, device=None, like=None)")]
+    fn zeros<'py>(
+        slf: &Bound<'py, Self>,
+        shape: &Bound<'py, PyAny>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        order: Option<&Bound<'py, PyAny>>,
+        device: Option<&Bound<'py, PyAny>>,
+        like: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        make(slf.py(), &Arguments { shape, dtype, order, device, like, allocator: Some(slf.as_any()) }, true)
+    }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(empty, module)?)?;
+    module.add_function(wrap_pyfunction!(zeros, module)?)
+}

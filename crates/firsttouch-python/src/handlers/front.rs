@@ -1,0 +1,87 @@
+//! The front: one handler of ours before NumPy's default, for the whole process.
+
+#![allow(unsafe_code)] // Safety: one handler that lives for ever goes into NumPy's capsule, after everything was checked.
+
+use crate::allocators::process_pool::process_pool;
+use crate::handlers::entry_points::{new_handler, set_profiled};
+use crate::handlers::handler::{Handler, Kind};
+use crate::handlers::numpy_default::{behind, behind_now, insert_behind_recorder, put_in_capsule};
+use crate::numpy::abi::Functions;
+use firsttouch::allocator::Allocator;
+use pyo3::prelude::*;
+use std::sync::{Arc, OnceLock};
+
+/// The front, once it was needed.
+static FRONT: OnceLock<&'static Handler> = OnceLock::new();
+
+/// Lets `allocator` serve the process; requests below `small` bytes stay with NumPy.
+pub fn serve(py: Python<'_>, allocator: Arc<dyn Allocator>, small: usize) -> PyResult<()> {
+    behind(py)?;
+    let (_, functions) = behind_now(py)?; // another library may have replaced it since
+    if let Some(front) = FRONT.get() {
+        front.replace(allocator, small);
+        return Ok(());
+    }
+    put_front(py, allocator, small, functions).map(drop)
+}
+
+/// Leaves all requests to NumPy from now on.
+pub fn stop_serving() {
+    if let Some(front) = FRONT.get() {
+        front.set_small(usize::MAX);
+    }
+}
+
+/// Puts the front before NumPy's handler, as blocks of ours may be freed through it: an array may get another's data. Until
+/// an allocator is installed all requests go on to NumPy. Where another library's handler stands there, nothing changes.
+pub fn ensure_front(py: Python<'_>) {
+    if FRONT.get().is_none() {
+        let _ = stand(py);
+    }
+}
+
+/// The front, which leaves all requests to NumPy where nothing was installed.
+fn stand(py: Python<'_>) -> PyResult<&'static Handler> {
+    if let Some(front) = FRONT.get() {
+        return Ok(front);
+    }
+    behind(py)?;
+    let (_, functions) = behind_now(py)?;
+    put_front(py, process_pool().clone(), usize::MAX, functions)
+}
+
+/// Puts a handler in front of NumPy's.
+fn put_front(
+    py: Python<'_>,
+    allocator: Arc<dyn Allocator>,
+    small: usize,
+    functions: Functions,
+) -> PyResult<&'static Handler> {
+    let front: &'static Handler = Box::leak(new_handler(Kind::Front, allocator, small, functions));
+    if !insert_behind_recorder(front.raw()) {
+        // SAFETY: the handler was leaked, has its functions, and finds the maker of each block by its address.
+        unsafe { put_in_capsule(py, front.raw())? };
+    }
+    let _ = FRONT.set(front);
+    Ok(front)
+}
+
+/// Reports every block of the process's arrays to the profile, or none. Where nothing was ever installed,
+/// the front that does it leaves all requests to NumPy.
+pub fn set_watched(py: Python<'_>, on: bool) -> PyResult<()> {
+    if !on && FRONT.get().is_none() {
+        return Ok(());
+    }
+    set_profiled(stand(py)?, on);
+    Ok(())
+}
+
+/// The front, while it serves.
+pub fn serving() -> Option<&'static Handler> {
+    FRONT.get().copied().filter(|front| front.small() != usize::MAX)
+}
+
+/// The allocator that is installed now.
+pub fn installed() -> Option<Arc<dyn Allocator>> {
+    serving().map(|front| front.allocator().clone())
+}

@@ -1,0 +1,148 @@
+//! Chunks of a buffer's memory, and counts of Numba's that keep them for as long as arrays lie on them.
+
+#![allow(unsafe_code)] // Safety: a chunk goes back once nobody holds it, neither a cursor nor an array (law 8).
+
+use crate::numba::runtime::{self, MemInfo};
+use firsttouch::allocator::Request;
+use firsttouch::scratch::{Backing, Refused, Slot};
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+/// A block, given back with its last holder: the cursor, or arrays that outlived their mark.
+pub struct Chunk {
+    address: NonNull<u8>,
+    size: usize,
+    backing: Arc<dyn Backing>,
+    /// Bytes of all chunks of the cursor that were set aside.
+    aside: Arc<AtomicUsize>,
+    /// Whether this one is among them.
+    counted: AtomicBool,
+    /// Where the memory of arrays that outlived their mark ends; an address in the chunk, or zero.
+    floor: AtomicUsize,
+}
+
+// SAFETY: the address is only a number to other threads; all else is atomic, and a backing is for any thread.
+unsafe impl Send for Chunk {}
+// SAFETY: as above.
+unsafe impl Sync for Chunk {}
+
+impl Chunk {
+    /// Memory from a buffer.
+    pub fn new(backing: &Arc<dyn Backing>, aside: &Arc<AtomicUsize>, size: usize) -> Result<Arc<Self>, Refused> {
+        let request = Request::bytes(size);
+        request.check()?;
+        let block = backing.allocate(Slot::OUTSIDE, request)?;
+        Ok(Arc::new(Self {
+            address: block.address,
+            size,
+            backing: backing.clone(),
+            aside: aside.clone(),
+            counted: AtomicBool::new(false),
+            floor: AtomicUsize::new(0),
+        }))
+    }
+
+    pub fn start(&self) -> usize {
+        self.address.as_ptr().expose_provenance()
+    }
+
+    pub fn end(&self) -> usize {
+        self.start() + self.size
+    }
+
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Arrays up to `end` outlived their mark: until they die nothing below it is used again.
+    pub fn set_aside(&self, end: usize) {
+        self.floor.fetch_max(end, Relaxed);
+        if !self.counted.swap(true, Relaxed) {
+            self.aside.fetch_add(self.size, Relaxed);
+        }
+    }
+
+    /// Whether no array needs it.
+    pub fn is_free(chunk: &mut Arc<Self>) -> bool {
+        let Some(alone) = Arc::get_mut(chunk) else { return false };
+        alone.floor = AtomicUsize::new(0);
+        alone.forget();
+        true
+    }
+
+    /// The lowest address from `top` on that may be used again.
+    pub fn usable_from(chunk: &mut Arc<Self>, top: usize) -> usize {
+        Self::is_free(chunk);
+        top.max(chunk.start()).max(chunk.floor.load(Relaxed))
+    }
+
+    fn forget(&mut self) {
+        if std::mem::take(self.counted.get_mut()) {
+            self.aside.fetch_sub(self.size, Relaxed);
+        }
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        self.forget();
+        // SAFETY: the block is this chunk's, and whoever used it held the chunk (law 8: nothing dangles).
+        unsafe { self.backing.deallocate(self.address) };
+    }
+}
+
+/// What a count holds. It goes when the count ends, in whatever thread.
+struct HeldChunks {
+    chunks: Vec<Arc<Chunk>>,
+}
+
+extern "C" fn ended(data: *mut c_void) {
+    // SAFETY: `data` is the box that `ArrayCount::new` let go of for this count, which ends once.
+    drop(unsafe { Box::from_raw(data.cast::<HeldChunks>()) });
+}
+
+/// A reference to a count that arrays share.
+pub struct ArrayCount {
+    info: NonNull<MemInfo>,
+    held: NonNull<HeldChunks>,
+}
+
+impl ArrayCount {
+    /// A new count that holds chunks; nothing where there is no memory.
+    pub fn new(chunks: Vec<Arc<Chunk>>) -> Option<Self> {
+        let held = Box::into_raw(Box::new(HeldChunks { chunks }));
+        let Some(info) = runtime::counted(held.cast(), ended) else {
+            // SAFETY: no count took the box.
+            drop(unsafe { Box::from_raw(held) });
+            return None;
+        };
+        Some(Self { info, held: NonNull::new(held)? })
+    }
+
+    /// What arrays refer to.
+    pub fn info(&self) -> *mut MemInfo {
+        self.info.as_ptr()
+    }
+
+    /// Whether no array lives on it.
+    pub fn is_alone(&self) -> bool {
+        // SAFETY: the reference is ours.
+        unsafe { runtime::alone(self.info) }
+    }
+
+    /// Leaves the count to its arrays, which hold these chunks from now on.
+    pub fn leave(self, chunks: Vec<Arc<Chunk>>) {
+        // SAFETY: the count lives while we have our reference, and nobody else looks at what it holds until it ends.
+        unsafe { (*self.held.as_ptr()).chunks.extend(chunks) };
+    }
+}
+
+impl Drop for ArrayCount {
+    fn drop(&mut self) {
+        // SAFETY: the reference is ours, and we are done with it.
+        unsafe { runtime::release(self.info) };
+    }
+}

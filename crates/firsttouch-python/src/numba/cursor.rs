@@ -1,0 +1,261 @@
+//! A buffer's state in compiled code: where the next array goes, and the marks that are open.
+//!
+//! Compiled code bumps the position itself; it calls here for the next chunk, for memory of an array's own, and to go back
+//! to a mark: what no array needs is used again, and what arrays need is set aside until they die.
+
+#![allow(unsafe_code)] // Safety: one thread at a time uses a cursor, which its calls check; frames are its own (law 8).
+
+use crate::numba::chunks::{ArrayCount, Chunk};
+use crate::numba::failure::{Failure, FailureReport};
+use crate::numba::frame::MarkFrame;
+use crate::numba::runtime::MemInfo;
+use firsttouch::scratch::{Backing, Refused};
+use pyo3::ffi;
+use std::ptr::null_mut;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// See the module. Compiled code knows the first fields by their offsets.
+#[repr(C)]
+pub struct Cursor {
+    /// The next free address, a multiple of 64.
+    pub top: usize,
+    /// The end of the current chunk.
+    pub end: usize,
+    /// The innermost open frame.
+    pub frame: *mut MarkFrame,
+    /// The thread whose compiled code uses this, as compiled code knows it; zero for none.
+    pub owner: usize,
+    /// The current chunk's place in the list.
+    pub chunk: usize,
+    /// The count of the last array that was made by a call.
+    pub info: *mut MemInfo,
+    /// Null for ever, though the compiler can't know that.
+    pub nothing: *mut MemInfo,
+    /// The Python object that owns the cursor.
+    pub object: *mut ffi::PyObject,
+    /// The thread whose call from Python it is.
+    pub caller: usize,
+    /// What went wrong in another thread.
+    pub failed: Option<FailureReport>,
+    pub(super) first: *mut MarkFrame,
+    generations: usize,
+    pub(super) chunks: Vec<Arc<Chunk>>,
+    pub(super) backing: Arc<dyn Backing>,
+    pub(super) aside: Arc<AtomicUsize>,
+}
+
+impl Cursor {
+    pub fn new(backing: Arc<dyn Backing>, object: *mut ffi::PyObject) -> Self {
+        Self {
+            top: 0,
+            end: 0,
+            frame: null_mut(),
+            owner: 0,
+            chunk: 0,
+            info: null_mut(),
+            nothing: null_mut(),
+            object,
+            caller: 0,
+            failed: None,
+            first: null_mut(),
+            generations: 0,
+            chunks: Vec::new(),
+            backing,
+            aside: Arc::default(),
+        }
+    }
+
+    /// Opens a frame.
+    pub fn open(&mut self) -> Result<*mut MarkFrame, Failure> {
+        // SAFETY: open frames are in our list, which only we change.
+        let link = unsafe { self.frame.as_mut() }.map_or(&raw mut self.first, |frame| &raw mut frame.inner);
+        // SAFETY: `link` is a field of this cursor or of one of its frames.
+        unsafe {
+            if (*link).is_null() {
+                self.generations += 1 << 40;
+                *link = MarkFrame::new(self.frame, self.generations)
+                    .ok_or_else(|| Failure::Memory("no memory is left to remember a mark".into()))?;
+            }
+            let frame = &mut **link;
+            frame.top = self.top;
+            frame.chunk = self.chunk;
+            frame.slow = 0;
+            frame.generation += 1;
+            self.frame = frame;
+        }
+        Ok(self.frame)
+    }
+
+    /// Open frames, the innermost first.
+    pub fn frames(&self) -> impl Iterator<Item = *mut MarkFrame> + use<> {
+        // SAFETY: open frames are in our list.
+        let outer = |frame: *mut MarkFrame| unsafe { frame.as_ref() }.map(|frame| frame.outer);
+        std::iter::successors(Some(self.frame), move |&frame| outer(frame)).take_while(|frame| !frame.is_null())
+    }
+}
+
+/// Bytes of the first chunk; the next are twice as large, four times in all.
+pub const CHUNK: usize = 64 << 10;
+/// Larger arrays have memory of their own.
+const LARGE: usize = CHUNK / 4;
+/// Set-aside chunks hold no more than this: then every array has memory of its own until some are back.
+const ASIDE: usize = 2 * CHUNK;
+/// Smaller chunks are not worth it.
+const SMALLEST: usize = 4 << 10;
+
+/// Bytes that an array takes: a multiple of 64, never none.
+const fn rounded(size: usize) -> usize {
+    ((size - (size != 0) as usize) | 63) + 1
+}
+
+impl Cursor {
+    /// Memory for an array, with its count in `info`, where bumping does not do.
+    pub fn allocate(&mut self, size: usize) -> Result<usize, Failure> {
+        let size = rounded(size);
+        if size > LARGE || self.aside.load(Relaxed) > ASIDE {
+            return self.allocate_apart(size);
+        }
+        if size > self.end - self.top && !self.enter_spare(size) && !self.enter_new(size)? {
+            return self.allocate_apart(size);
+        }
+        let address = self.top;
+        self.top += size;
+        // SAFETY: compiled code runs in an open frame.
+        self.info = unsafe { self.frame.as_ref() }.map_or(null_mut(), |frame| frame.info);
+        Ok(address)
+    }
+
+    /// Memory of an array's own.
+    fn allocate_apart(&mut self, size: usize) -> Result<usize, Failure> {
+        let chunk = Chunk::new(&self.backing, &self.aside, size)?;
+        let address = chunk.start();
+        let none = || Failure::Memory("no memory is left to count an array".into());
+        let hold = ArrayCount::new(vec![chunk]).ok_or_else(none)?;
+        self.info = hold.info();
+        // SAFETY: compiled code runs in an open frame.
+        let frame = unsafe { self.frame.as_mut() }.ok_or_else(none)?;
+        frame.slow = 1;
+        frame.large.push(hold);
+        Ok(address)
+    }
+
+    /// Goes on in the next chunk, if there is one with room.
+    fn enter_spare(&mut self, size: usize) -> bool {
+        let next = self.chunk + 1;
+        let fits = self.chunks.get(next).is_some_and(|chunk| chunk.size() >= size);
+        if fits {
+            self.enter(next);
+        }
+        fits
+    }
+
+    /// Goes on in a new chunk; `false` where the buffer has none that is worth it.
+    fn enter_new(&mut self, size: usize) -> Result<bool, Failure> {
+        let mut wanted = CHUNK << self.chunks.len().min(4);
+        let chunk = loop {
+            match Chunk::new(&self.backing, &self.aside, wanted) {
+                Ok(chunk) => break chunk,
+                Err(Refused::Failed(_) | Refused::Crowded) if wanted / 2 >= size.max(SMALLEST) => wanted /= 2,
+                Err(_) => return Ok(false),
+            }
+        };
+        let place = if self.chunks.is_empty() { 0 } else { self.chunk + 1 };
+        self.chunks.insert(place, chunk);
+        self.enter(place);
+        Ok(true)
+    }
+
+    /// Goes on at the beginning of a chunk that no array needs.
+    pub(super) fn enter(&mut self, place: usize) {
+        for frame in self.frames() {
+            // SAFETY: an open frame of ours. Those that began before there was any chunk can't just set the position.
+            unsafe { (*frame).slow |= usize::from(frame == self.frame || (*frame).top == 0) };
+        }
+        self.chunk = place;
+        self.top = self.chunks[place].start();
+        self.end = self.chunks[place].end();
+    }
+}
+
+impl Cursor {
+    /// Closes an open frame and all frames in it.
+    pub fn close(&mut self, frame: *mut MarkFrame) {
+        loop {
+            let innermost = self.frame;
+            if innermost.is_null() {
+                return;
+            }
+            self.close_innermost();
+            if innermost == frame {
+                return;
+            }
+        }
+    }
+
+    fn close_innermost(&mut self) {
+        // SAFETY: an open frame of ours; nobody else looks at it meanwhile.
+        let Some(frame) = (unsafe { self.frame.as_mut() }) else { return };
+        self.frame = frame.outer;
+        frame.large.clear();
+        if !frame.is_alone() {
+            self.set_aside(frame);
+        }
+        self.go_back(frame.chunk, frame.top);
+    }
+
+    /// Leaves the memory since a frame was opened to the arrays on it.
+    fn set_aside(&mut self, frame: &mut MarkFrame) {
+        let range = frame.chunk.min(self.chunks.len())..(self.chunk + 1).min(self.chunks.len());
+        let held: Vec<Arc<Chunk>> = self.chunks[range.clone()].to_vec();
+        for (chunk, place) in held.iter().zip(range) {
+            chunk.set_aside(if place == self.chunk { self.top } else { chunk.end() });
+        }
+        match ArrayCount::new(Vec::new()) {
+            Some(fresh) => frame.replace(fresh).leave(held),
+            // No memory for another count: this one keeps its chunks for as long as the cursor lives.
+            None => std::mem::forget(held),
+        }
+        for outer in self.frames() {
+            // SAFETY: an open frame of ours.
+            unsafe { (*outer).slow |= usize::from((*outer).chunk >= frame.chunk) };
+        }
+    }
+
+    /// Sets the position, or the first one after it that no array needs.
+    fn go_back(&mut self, place: usize, top: usize) {
+        let mut number = 0;
+        self.chunks.retain_mut(|chunk| {
+            number += 1;
+            number <= place + 1 || Chunk::is_free(chunk)
+        });
+        let was_further = self.chunk > place;
+        self.chunk = place;
+        (self.top, self.end) = match self.chunks.get_mut(place) {
+            Some(chunk) => (Chunk::usable_from(chunk, top), chunk.end()),
+            None => (0, 0),
+        };
+        // A loop that needs more than this would otherwise come and go in every turn.
+        if was_further && self.end - self.top < CHUNK / 2 && self.chunks.len() > place + 1 {
+            self.enter(place + 1);
+        }
+    }
+
+    /// Gives all chunks back, but those that arrays need; with no frame open.
+    pub fn empty(&mut self) {
+        self.chunks.clear();
+        (self.top, self.end, self.chunk) = (0, 0, 0);
+    }
+}
+
+impl Drop for Cursor {
+    fn drop(&mut self) {
+        while !self.frame.is_null() {
+            self.close_innermost();
+        }
+        let first = std::mem::replace(&mut self.first, null_mut());
+        // SAFETY: all are closed, and this cursor, which made them, ends.
+        unsafe { MarkFrame::drop_all(first) };
+    }
+}

@@ -1,0 +1,152 @@
+//! Entry to compiled code, and exit, for a buffer as an argument: a call from Python is a scope of its own.
+
+#![allow(unsafe_code)] // Safety: called with the GIL held, which makes entering and leaving one at a time.
+
+use crate::numba::calls::thread;
+use crate::numba::cursor::Cursor;
+use crate::numba::frame::MarkFrame;
+use crate::python::callbacks::callback;
+use crate::python::errors::{PyMemoryError, PyRuntimeError};
+use crate::scratch::buffer::PyBuffer;
+use firsttouch::scratch::Backing;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use std::cell::UnsafeCell;
+use std::ptr::null_mut;
+use std::sync::Arc;
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A buffer's cursor, made when compiled code first gets the buffer.
+#[derive(Default)]
+pub struct CursorHandle {
+    cursor: AtomicPtr<Cursor>,
+    calls: UnsafeCell<RunningCalls>,
+}
+
+/// The calls of compiled code that run.
+#[derive(Default)]
+struct RunningCalls {
+    /// What each opened, the innermost last.
+    frames: Vec<*mut MarkFrame>,
+    /// The thread that runs them, as Python knows it.
+    ident: usize,
+}
+
+// SAFETY: calls are looked at with the GIL held; the cursor is used by the one thread that runs them.
+unsafe impl Send for CursorHandle {}
+// SAFETY: as above.
+unsafe impl Sync for CursorHandle {}
+
+impl CursorHandle {
+    /// A call of compiled code begins.
+    pub fn enter(&self, owner: &Bound<'_, PyAny>, backing: &Arc<dyn Backing>) -> PyResult<*mut Cursor> {
+        // SAFETY: the GIL is held, and nothing below lets go of it while this is borrowed.
+        let calls = unsafe { &mut *self.calls.get() };
+        // SAFETY: no more than asking for the number of this thread.
+        let here = unsafe { libc::pthread_self() } as usize;
+        if !calls.frames.is_empty() && calls.ident != here {
+            return Err(PyRuntimeError::new_err(in_use(owner.py(), calls.ident, here)));
+        }
+        if self.cursor.load(Relaxed).is_null() {
+            self.cursor.store(Box::into_raw(Box::new(Cursor::new(backing.clone(), owner.as_ptr()))), Relaxed);
+        }
+        let address = self.cursor.load(Relaxed);
+        // SAFETY: made above, dropped with the handle; no other thread uses it, as none but this one runs calls.
+        let cursor = unsafe { &mut *address };
+        let frame = cursor.open().map_err(|_| PyMemoryError::new_err("no memory is left to enter a buffer"))?;
+        calls.ident = here;
+        cursor.owner = thread();
+        cursor.caller = cursor.owner;
+        calls.frames.push(frame);
+        Ok(address)
+    }
+
+    /// The innermost call ends.
+    pub fn leave(&self) {
+        // SAFETY: the GIL is held.
+        let calls = unsafe { &mut *self.calls.get() };
+        // SAFETY: made by the call that ends, and used by this thread, which runs it.
+        let (Some(frame), Some(cursor)) = (calls.frames.pop(), unsafe { self.cursor.load(Relaxed).as_mut() }) else {
+            return;
+        };
+        cursor.close(frame);
+        if calls.frames.is_empty() {
+            cursor.empty();
+            cursor.owner = 0;
+        }
+    }
+}
+
+impl Drop for CursorHandle {
+    fn drop(&mut self) {
+        let cursor = *self.cursor.get_mut();
+        if self.calls.get_mut().frames.is_empty() && !cursor.is_null() {
+            // SAFETY: made by `enter`; no call runs that could use it.
+            drop(unsafe { Box::from_raw(cursor) });
+        }
+    }
+}
+
+/// Why a thread may not use a buffer.
+fn in_use(py: Python<'_>, owner: usize, caller: usize) -> String {
+    let text = || -> PyResult<String> { callback(py, "jit_in_use")?.call1((owner, caller))?.extract() };
+    text().unwrap_or_else(|_| format!("the buffer is in use in thread {owner}; this is thread {caller}"))
+}
+
+/// What a buffer's calls from compiled code need.
+#[pyclass(frozen, module = "firsttouch._firsttouch")]
+struct JitHandle(CursorHandle);
+
+pub fn enter_buffer(buffer: &Bound<'_, PyBuffer>) -> PyResult<*mut Cursor> {
+    let py = buffer.py();
+    let new = || Py::new(py, JitHandle(CursorHandle::default())).map(Py::into_any);
+    let handle = buffer.get().jit.get_or_try_init(py, new)?.bind(py).cast::<JitHandle>()?;
+    handle.get().0.enter(buffer.as_any(), buffer.get().backing())
+}
+
+pub fn leave_buffer(buffer: &Bound<'_, PyBuffer>) {
+    let py = buffer.py();
+    if let Some(Ok(handle)) = buffer.get().jit.get(py).map(|handle| handle.bind(py).cast::<JitHandle>()) {
+        handle.get().0.leave();
+    }
+}
+
+/// Runs with an argument of a type; nothing where an exception was set.
+///
+/// # Safety
+/// The GIL is held, and the object lives.
+pub unsafe fn with<T, R>(object: *mut ffi::PyObject, run: impl FnOnce(&Bound<'_, T>) -> PyResult<R>) -> Option<R>
+where
+    T: pyo3::PyClass<Frozen = pyo3::pyclass::boolean_struct::True> + Sync,
+{
+    // SAFETY: the caller's promise.
+    let py = unsafe { Python::assume_attached() };
+    // SAFETY: the caller's promise.
+    let object = unsafe { Bound::from_borrowed_ptr(py, object) };
+    let done = object.cast::<T>().map_err(PyErr::from).and_then(run);
+    done.map_err(|error| error.restore(py)).ok()
+}
+
+extern "C" fn enter(object: *mut ffi::PyObject) -> *mut Cursor {
+    // SAFETY: Numba's promise for arguments.
+    unsafe { with(object, enter_buffer) }.unwrap_or(null_mut())
+}
+
+extern "C" fn leave(object: *mut ffi::PyObject) {
+    // SAFETY: as above; the type was checked when it was entered.
+    unsafe {
+        with(object, |buffer: &Bound<'_, PyBuffer>| {
+            leave_buffer(buffer);
+            Ok(())
+        })
+    };
+}
+
+/// Names and addresses for the linker of compiled code.
+pub fn symbols() -> [(&'static str, usize); 2] {
+    [
+        ("firsttouch_jit_enter", (enter as *const ()).expose_provenance()),
+        ("firsttouch_jit_leave", (leave as *const ()).expose_provenance()),
+    ]
+}

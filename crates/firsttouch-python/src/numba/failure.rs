@@ -1,0 +1,89 @@
+//! Why a call of compiled code failed. Such code can raise exceptions, but only with constant messages: the exception
+//! takes its message from here, in the same thread.
+
+use crate::python::callbacks::callback;
+use firsttouch::failure;
+use firsttouch::scratch::Refused;
+use pyo3::prelude::*;
+use std::cell::RefCell;
+
+/// What a call has to say.
+pub enum Failure {
+    Memory(String),
+    Mark(&'static str),
+    /// The threads that use the buffer and wanted to; zero where nobody uses it.
+    Thread(usize, usize),
+    /// How many buffers a loop in parallel has, and the number of the thread that found none.
+    Few(usize, usize),
+    /// The text for a shape of which there can be no array.
+    Shape(String),
+}
+
+/// A text, or the numbers of two threads, whose names only Python knows.
+pub type FailureText = (String, Option<(usize, usize)>);
+
+/// A failure as Python is told of it: the number of its exception, and the text.
+#[derive(Clone)]
+pub struct FailureReport {
+    code: i32,
+    text: FailureText,
+}
+
+impl Failure {
+    pub fn report(&self) -> FailureReport {
+        let (code, text, threads) = match self {
+            Self::Memory(text) => (1, text.clone(), None),
+            Self::Mark(text) => (2, (*text).to_owned(), None),
+            Self::Thread(owner, caller) => (3, String::new(), Some((*owner, *caller))),
+            Self::Few(count, number) => {
+                (3, format!("there are {count} buffers, and thread {number} (from 0) has none: make more"), None)
+            }
+            Self::Shape(text) => (4, text.clone(), None),
+        };
+        FailureReport { code, text: (text, threads) }
+    }
+}
+
+impl FailureReport {
+    /// The exception.
+    pub fn error(self, py: Python<'_>) -> PyErr {
+        let made = || callback(py, "jit_errors")?.get_item(self.code)?.call1((self.text.0,));
+        made().map_or_else(|error| error, PyErr::from_value)
+    }
+}
+
+impl From<Refused> for Failure {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Failed(error) => {
+                failure::remember(error);
+                Self::Memory(error.to_string())
+            }
+            Refused::Crowded => {
+                Self::Memory("the buffer is fragmented: live arrays keep too much of its memory".into())
+            }
+        }
+    }
+}
+
+thread_local! {
+    static LAST: RefCell<FailureReport> = const { RefCell::new(FailureReport { code: 0, text: (String::new(), None) }) };
+}
+
+/// Keeps a failure for the exception; its code.
+pub fn put(failure: Failure) -> i32 {
+    let report = failure.report();
+    let code = report.code;
+    LAST.set(report);
+    code
+}
+
+/// The code of the last failure of this thread.
+pub fn code() -> i32 {
+    LAST.with_borrow(|last| last.code)
+}
+
+/// The last failure of this thread.
+pub fn take() -> FailureText {
+    LAST.with_borrow(|last| last.text.clone())
+}

@@ -1,0 +1,71 @@
+//! What a mark opens: the arrays made since share a count, so that one look tells whether any of them lives.
+
+#![allow(unsafe_code)] // Safety: frames belong to their cursor, which alone makes and drops them.
+
+use crate::numba::chunks::ArrayCount;
+use crate::numba::runtime::MemInfo;
+use std::ptr::null_mut;
+
+/// A mark's place in its cursor's list. Compiled code knows the first fields by their offsets.
+#[repr(C)]
+pub struct MarkFrame {
+    /// The count of the arrays made here.
+    pub info: *mut MemInfo,
+    /// The cursor's position when it was opened.
+    pub top: usize,
+    /// The cursor's chunk at that time.
+    pub chunk: usize,
+    /// Not zero where going back takes more than setting the position.
+    pub slow: usize,
+    /// Raised whenever the frame is opened: a mark knows its own.
+    pub generation: usize,
+    /// The frame around it.
+    pub outer: *mut MarkFrame,
+    /// The next one in, once there was one; it stays for the next mark.
+    pub inner: *mut MarkFrame,
+    hold: ArrayCount,
+    /// Arrays that have memory and a count of their own.
+    pub large: Vec<ArrayCount>,
+}
+
+impl MarkFrame {
+    /// A closed frame inside `outer`; nothing where there is no memory.
+    pub fn new(outer: *mut Self, generation: usize) -> Option<*mut Self> {
+        let hold = ArrayCount::new(Vec::new())?;
+        let frame = Self {
+            info: hold.info(),
+            top: 0,
+            chunk: 0,
+            slow: 0,
+            generation,
+            outer,
+            inner: null_mut(),
+            hold,
+            large: Vec::new(),
+        };
+        Some(Box::into_raw(Box::new(frame)))
+    }
+
+    /// Whether an array made here lives, other than the large ones.
+    pub fn is_alone(&self) -> bool {
+        self.hold.is_alone()
+    }
+
+    /// Takes another count, and gives the one so far.
+    pub fn replace(&mut self, hold: ArrayCount) -> ArrayCount {
+        self.info = hold.info();
+        std::mem::replace(&mut self.hold, hold)
+    }
+
+    /// Drops a frame and all that lie in it.
+    ///
+    /// # Safety
+    /// They are closed, their cursor has forgotten them, and they came from [`MarkFrame::new`].
+    pub unsafe fn drop_all(mut frame: *mut Self) {
+        while !frame.is_null() {
+            // SAFETY: the caller's promise; each frame is in the list once.
+            let owned = unsafe { Box::from_raw(frame) };
+            frame = owned.inner;
+        }
+    }
+}

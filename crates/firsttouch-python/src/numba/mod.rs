@@ -1,0 +1,44 @@
+//! Scratch buffers inside code that Numba compiles.
+//!
+//! Compiled code bumps a [`cursor`] itself and calls here where that does not do. From the bottom: [`runtime`] is Numba's
+//! counting of references, [`chunks`] are memory from a buffer that counts hold, a [`frame`] is what a mark opens, a
+//! [`cursor`] is a buffer's state in compiled code, [`calls`] are the functions that compiled code calls, [`entry`] is
+//! the way in and out of it, and [`parallel`] gives each thread of a loop a buffer.
+
+pub mod calls;
+pub mod chunks;
+pub mod cursor;
+pub mod entry;
+pub mod failure;
+pub mod frame;
+pub mod parallel;
+pub mod runtime;
+
+use crate::python::errors::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// Takes the address of Numba's `NRT_get_api`, and gives the addresses of the functions that compiled code calls.
+#[pyfunction]
+fn jit_setup<'py>(py: Python<'py>, get_api: usize) -> PyResult<Bound<'py, PyDict>> {
+    if !runtime::attach(get_api) {
+        return Err(PyRuntimeError::new_err("Numba's runtime gave no interface (NRT_get_api)"));
+    }
+    let symbols = PyDict::new(py);
+    for (name, address) in calls::symbols().into_iter().chain(entry::symbols()).chain(parallel::symbols()) {
+        symbols.set_item(name, address)?;
+    }
+    Ok(symbols)
+}
+
+/// What the last failing call of compiled code in this thread has to say: a text, or the numbers of two threads.
+#[pyfunction]
+fn jit_failure() -> failure::FailureText {
+    failure::take()
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(jit_setup, module)?)?;
+    module.add_function(wrap_pyfunction!(jit_failure, module)?)?;
+    module.add_class::<parallel::JitBuffers>()
+}

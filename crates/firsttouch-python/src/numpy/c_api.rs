@@ -1,0 +1,206 @@
+//! The functions of NumPy's C interface that handlers and array constructors need, read from its table once.
+
+#![allow(unsafe_code)] // Safety: the table's layout is NumPy's binary interface 2, whose number is checked first.
+
+use crate::numpy::abi::{Functions, OWNDATA, RawArray};
+use crate::python::errors::UnsupportedError;
+use crate::python::values::Name;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use std::ffi::{c_int, c_uint, c_void};
+
+/// `PyArray_NewCopy`.
+type NewCopy = unsafe extern "C" fn(*mut ffi::PyObject, c_int) -> *mut ffi::PyObject;
+/// The order of a copy that keeps the order there is.
+const KEEP_ORDER: c_int = 2;
+/// NumPy's flags for an array in C order, aligned and writeable.
+const CARRAY: c_int = 0x0501;
+
+/// `PyArray_Empty` and `PyArray_Zeros`; they take over a reference to the dtype.
+type Make = unsafe extern "C" fn(c_int, *const isize, *mut ffi::PyObject, c_int) -> *mut ffi::PyObject;
+/// `PyArray_NewFromDescr`; it takes over a reference to the dtype.
+type NewFromDescr = unsafe extern "C" fn(
+    *mut ffi::PyTypeObject,
+    *mut ffi::PyObject,
+    c_int,
+    *const isize,
+    *const isize,
+    *mut c_void,
+    c_int,
+    *mut ffi::PyObject,
+) -> *mut ffi::PyObject;
+
+/// The slots in use.
+pub struct NumPy {
+    set_handler: unsafe extern "C" fn(*mut ffi::PyObject) -> *mut ffi::PyObject,
+    get_handler: unsafe extern "C" fn() -> *mut ffi::PyObject,
+    default: *mut ffi::PyObject,
+    array_type: *mut ffi::PyTypeObject,
+    new_from_descr: NewFromDescr,
+    zeros: Make,
+    empty: Make,
+    new_copy: NewCopy,
+    /// Where NumPy's library lies in memory.
+    library: *const c_void,
+}
+
+// SAFETY: functions and objects that live as long as the process, used with the GIL held.
+unsafe impl Send for NumPy {}
+// SAFETY: as above.
+unsafe impl Sync for NumPy {}
+
+/// Feature version of NumPy 2.0.
+const FEATURES_2_0: c_uint = 0x12;
+
+impl NumPy {
+    /// NumPy's interface, loaded once.
+    pub fn get(py: Python<'_>) -> PyResult<&'static Self> {
+        static LOADED: PyOnceLock<NumPy> = PyOnceLock::new();
+        if LOADED.get(py).is_none() {
+            // Before the lock: under `firsttouch run` NumPy's first import calls `install`, which asks for this.
+            let _ = py.import(Name("numpy"));
+        }
+        LOADED.get_or_try_init(py, || Self::load(py))
+    }
+
+    fn load(py: Python<'_>) -> PyResult<Self> {
+        let module = py.import(Name("numpy._core.multiarray")).map_err(|error| {
+            UnsupportedError::new_err(format!("firsttouch needs NumPy 2.0 or newer, and could not load it: {error}"))
+        })?;
+        let capsule = module.getattr(Name("_ARRAY_API"))?;
+        // SAFETY: `_ARRAY_API` is a capsule without a name around NumPy's table; slots 0, 2, 85, 94, 183, 184, 211 and
+        // 304 to 306 have
+        // these types in all of NumPy's binary interface 2, whose number slot 0 gives and is checked before the rest.
+        unsafe {
+            let table = ffi::PyCapsule_GetPointer(capsule.as_ptr(), std::ptr::null()).cast::<*const c_void>();
+            if table.is_null() {
+                return Err(PyErr::fetch(py));
+            }
+            let slot = |index: usize| *table.add(index);
+            let abi: unsafe extern "C" fn() -> c_uint = std::mem::transmute(slot(0));
+            let features: unsafe extern "C" fn() -> c_uint = std::mem::transmute(slot(211));
+            if abi() >> 24 != 2 || features() < FEATURES_2_0 {
+                return Err(UnsupportedError::new_err(format!(
+                    "firsttouch knows NumPy's binary interface 2, and this NumPy has {:#x} with features {:#x}",
+                    abi(),
+                    features()
+                )));
+            }
+            Ok(Self {
+                library: library_of(slot(0)),
+                array_type: slot(2).cast_mut().cast(),
+                new_copy: std::mem::transmute::<*const c_void, NewCopy>(slot(85)),
+                new_from_descr: std::mem::transmute::<*const c_void, NewFromDescr>(slot(94)),
+                zeros: std::mem::transmute::<*const c_void, Make>(slot(183)),
+                empty: std::mem::transmute::<*const c_void, Make>(slot(184)),
+                set_handler: std::mem::transmute::<
+                    *const c_void,
+                    unsafe extern "C" fn(*mut ffi::PyObject) -> *mut ffi::PyObject,
+                >(slot(304)),
+                get_handler: std::mem::transmute::<*const c_void, unsafe extern "C" fn() -> *mut ffi::PyObject>(slot(
+                    305,
+                )),
+                default: *slot(306).cast::<*mut ffi::PyObject>(),
+            })
+        }
+    }
+
+    /// Whether functions are NumPy's own.
+    pub fn owns(&self, functions: &Functions) -> bool {
+        let each =
+            [functions.malloc as *const c_void, functions.calloc as _, functions.realloc as _, functions.free as _];
+        each.into_iter().all(|function| library_of(function) == self.library)
+    }
+
+    /// The capsule of the default handler.
+    pub fn default_capsule<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        // SAFETY: NumPy keeps the default capsule for ever.
+        unsafe { Bound::from_borrowed_ptr(py, self.default) }
+    }
+
+    /// The capsule of the current context's handler.
+    pub fn current<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        // SAFETY: the function has no preconditions but the GIL and returns a new reference or null with an error.
+        unsafe { Bound::from_owned_ptr_or_err(py, (self.get_handler)()) }
+    }
+
+    /// Makes `capsule` the current context's handler; the one before.
+    pub fn set_current<'py>(&self, capsule: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        // SAFETY: NumPy checks the capsule's name; callers pass capsules whose handlers outlive them.
+        unsafe { Bound::from_owned_ptr_or_err(capsule.py(), (self.set_handler)(capsule.as_ptr())) }
+    }
+
+    /// NumPy's own empty or zeroed array in C order, through the current handler.
+    pub fn plain<'py>(&self, shape: &[isize], dtype: &Bound<'py, PyAny>, zeroed: bool) -> PyResult<Bound<'py, PyAny>> {
+        let make = if zeroed { self.zeros } else { self.empty };
+        // SAFETY: the shape is as long as said, and the function takes over the reference to the dtype.
+        unsafe {
+            let dtype_taken = dtype.clone().into_ptr();
+            let array = make(shape.len() as c_int, shape.as_ptr(), dtype_taken, 0);
+            Bound::from_owned_ptr_or_err(dtype.py(), array)
+        }
+    }
+
+    /// An array in C order that owns `data` and will give it back through the handler in `capsule`.
+    ///
+    /// # Safety
+    /// `data` is a living block of that handler, large enough for the shape; after an error it is still the caller's.
+    pub unsafe fn owning<'py>(
+        &self,
+        shape: &[isize],
+        dtype: &Bound<'py, PyAny>,
+        data: *mut c_void,
+        capsule: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (dims, none) = (shape.as_ptr(), std::ptr::null_mut());
+        // SAFETY: as for `plain`; NumPy does not free what it did not allocate, and the array is not shared yet when it
+        // becomes the owner and gets its handler, a reference to which it keeps.
+        unsafe {
+            let (nd, dtype_taken) = (shape.len() as c_int, dtype.clone().into_ptr());
+            let made =
+                (self.new_from_descr)(self.array_type, dtype_taken, nd, dims, std::ptr::null(), data, CARRAY, none);
+            let array = Bound::from_owned_ptr_or_err(dtype.py(), made)?;
+            let fields = &mut *made.cast::<RawArray>();
+            fields.flags |= OWNDATA;
+            fields.mem_handler = capsule.clone().into_ptr();
+            Ok(array)
+        }
+    }
+
+    /// A copy of an array on memory of the current handler, in the order that it has.
+    pub fn copy<'py>(&self, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        debug_assert!(self.array(array).is_some());
+        // SAFETY: it is an array (callers asked), and the function gives a new reference or null with an error.
+        unsafe { Bound::from_owned_ptr_or_err(array.py(), (self.new_copy)(array.as_ptr(), KEEP_ORDER)) }
+    }
+
+    /// Whether an object is an array, and of no class of its own.
+    pub fn is_exact(&self, object: &Bound<'_, PyAny>) -> bool {
+        // SAFETY: the object lives.
+        unsafe { ffi::Py_TYPE(object.as_ptr()) == self.array_type }
+    }
+
+    /// The fields of an array, or nothing for other objects.
+    pub fn array<'a>(&self, object: &'a Bound<'_, PyAny>) -> Option<&'a RawArray> {
+        // SAFETY: an instance of ndarray begins with these fields, and lives as long as the reference.
+        unsafe {
+            let is_array = ffi::PyObject_TypeCheck(object.as_ptr(), self.array_type) != 0;
+            is_array.then(|| &*object.as_ptr().cast::<RawArray>())
+        }
+    }
+}
+
+/// Where the library lies that holds `function`; null where the platform can't tell, which then is the same for all.
+fn library_of(function: *const c_void) -> *const c_void {
+    #[cfg(unix)]
+    // SAFETY: dladdr looks an address up and writes the answer.
+    unsafe {
+        let mut found: libc::Dl_info = std::mem::zeroed();
+        if libc::dladdr(function, &mut found) != 0 {
+            return found.dli_fbase;
+        }
+    }
+    let _ = function;
+    std::ptr::null()
+}

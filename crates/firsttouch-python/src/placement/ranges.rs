@@ -1,0 +1,130 @@
+//! Pages that exist: touched, collapsed into huge ones, moved to other nodes, and where they are.
+
+use crate::allocators::allocator::PyAllocator;
+use crate::placement::placed_pages::policy;
+use crate::python::errors::{PyMemoryError, PyOSError};
+use crate::python::interrupts::interruptible;
+use crate::python::values::ToPython;
+use firsttouch::adaptors::{Filled, Limited, Tracked};
+use firsttouch::allocator::Allocator;
+use firsttouch::numa::policy::{Orders, Outer};
+use firsttouch::numa::topology::Topology;
+use firsttouch::os;
+use firsttouch::pages::collapse;
+use firsttouch::pages::migration::{self, Axis};
+use firsttouch::pages::receipt::Reason;
+use firsttouch::pages::touch::{self, Job, Pattern, Way};
+use firsttouch::sources::PlacedPages;
+use pyo3::prelude::*;
+use std::any::Any;
+use std::sync::Arc;
+
+/// Touches the pages of a range, as by a write or by a read. Returns the threads that worked, and whether the kernel did it.
+///
+/// `progress` is called with the bytes done so far.
+#[pyfunction]
+fn touch_range(
+    address: usize,
+    nbytes: usize,
+    write: bool,
+    threads: Option<usize>,
+    slabs: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<ToPython<(usize, bool)>> {
+    let (address, size) = migration::whole_pages(address, nbytes);
+    if size == 0 {
+        return Ok(ToPython((0, true)));
+    }
+    let (missing, available) = (migration::missing(address, size), os::headroom());
+    if missing > available {
+        return Err(PyMemoryError::new_err(format!(
+            "cannot touch {nbytes} bytes: {missing} of them are not resident, and {available} bytes are available in this \
+             machine or its memory cgroup"
+        )));
+    }
+    let job = Job {
+        address,
+        size,
+        step: os::page_size(),
+        way: if write { Way::Write } else { Way::Read },
+        threads,
+        processors: None,
+        pattern: if slabs { Pattern::Static } else { Pattern::Dynamic },
+    };
+    let mut run = |go_on: touch::GoOn<'_>| {
+        #[allow(unsafe_code)]
+        // SAFETY: the caller's array keeps its memory, and can be written where `write` says so.
+        unsafe {
+            touch::make_real(job, go_on)
+        }
+    };
+    let done = interruptible(progress, &mut run)?;
+    done.map(|done| ToPython((done.threads, done.by_kernel))).map_err(|error| match Reason::of(error) {
+        Reason::Errno(code) if code == os::Errno::BAD_ADDRESS.0 => PyMemoryError::new_err(format!(
+            "cannot touch {nbytes} bytes: a mapped file is shorter now than it was, or its file system or the \
+             pool of huge pages is full (errno {code})"
+        )),
+        Reason::Errno(code) if code == os::Errno::NO_MEMORY.0 => PyMemoryError::new_err(format!(
+            "cannot touch {nbytes} bytes: there is no memory for them, or some of them are not mapped (errno {code})"
+        )),
+        reason => PyOSError::new_err(format!("cannot touch {nbytes} bytes: {reason}")),
+    })
+}
+
+/// Bytes of a range that are on huge pages after this, and why the others are not.
+#[pyfunction]
+fn collapse_range(address: usize, nbytes: usize) -> PyResult<ToPython<(usize, Option<String>)>> {
+    let (huge, why_not) = interruptible(None, &mut |go_on| collapse::collapse((address, nbytes), go_on))?;
+    Ok(ToPython((huge, why_not.map(|reason| reason.to_string()))))
+}
+
+/// The placed pages that get their blocks back as they are freed: what a pool keeps will serve another array.
+fn whose(native: &Arc<dyn Allocator>) -> Option<&PlacedPages> {
+    let any: &dyn Any = native.as_ref();
+    let passes = any.is::<Tracked>() || any.is::<Limited>() || any.is::<Filled>();
+    any.downcast_ref().or_else(|| native.upstream().filter(|_| passes).and_then(whose))
+}
+
+/// Bytes that moved, that were there, that are not real, that could not be moved, and why.
+type MovedBytes = (usize, usize, usize, usize, Option<String>);
+
+/// Moves pages to where a policy says, slabs along an axis of `items` items `stride` bytes apart. Bytes that moved, that
+/// were there, that are not real, that could not be moved, and why.
+#[pyfunction]
+#[pyo3(signature = (address, nbytes, numa, axis=None, allocator=None))]
+fn migrate_range(
+    address: usize,
+    nbytes: usize,
+    numa: &str,
+    axis: Option<(usize, usize)>,
+    allocator: Option<&PyAllocator>,
+) -> PyResult<ToPython<MovedBytes>> {
+    let refused = |reason: Reason| PyOSError::new_err(format!("cannot move the pages to {numa}: {reason}"));
+    let orders = policy(numa)?.within(&Outer::now(Topology::read().with_memory())).map_err(refused)?;
+    let orders = Orders { axis: axis.map(|(stride, items)| Axis { stride, items }), ..orders };
+    // Pages that are not there yet follow, where the block is a mapping of its own.
+    if let Some(pages) = allocator.and_then(PyAllocator::native).and_then(whose)
+        && pages.receipt(address).is_some_and(|(start, receipt)| (start, receipt.asked) == (address, nbytes))
+    {
+        let _ = pages.rebind(address, &orders); // the pages that are there tell whether it worked
+    }
+    let done = interruptible(None, &mut |go_on| migration::migrate((address, nbytes), &orders, None, go_on))?;
+    let sum = done.map_err(|error| refused(Reason::of(error)))?;
+    Ok(ToPython((sum.moved, sum.stayed, sum.absent, sum.failed, sum.why_not.map(|reason| reason.to_string()))))
+}
+
+/// The node of each page of a range; negative where none of its own is there.
+#[pyfunction]
+fn nodes_of_range(py: Python<'_>, address: usize, nbytes: usize) -> PyResult<ToPython<Vec<i32>>> {
+    let (start, size) = migration::whole_pages(address, nbytes);
+    py.detach(|| migration::nodes_of(start, size))
+        .map(ToPython)
+        .map_err(|error| PyOSError::new_err(format!("move_pages: {}", Reason::of(error))))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(touch_range, module)?)?;
+    module.add_function(wrap_pyfunction!(collapse_range, module)?)?;
+    module.add_function(wrap_pyfunction!(migrate_range, module)?)?;
+    module.add_function(wrap_pyfunction!(nodes_of_range, module)?)
+}

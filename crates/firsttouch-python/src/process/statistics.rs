@@ -1,0 +1,83 @@
+//! Statistics of allocators, for Python to render.
+
+use crate::allocators::allocator::PyAllocator;
+use crate::allocators::process_pool::{process_pool, small_limit};
+use crate::handlers::front::installed;
+use crate::python::values::{Dict, ToPython};
+use firsttouch::allocator::Allocator;
+use firsttouch::failure;
+use firsttouch::heap::bound;
+use firsttouch::stats::Stats;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::sync::Arc;
+
+/// The allocator that serves the process, or else its pool.
+fn serving() -> Arc<dyn Allocator> {
+    installed().unwrap_or_else(|| process_pool().clone())
+}
+
+/// What an allocator holds and did, as a dict; by default the one that serves the process.
+#[pyfunction]
+#[pyo3(signature = (allocator=None))]
+fn stats<'py>(py: Python<'py>, allocator: Option<&PyAllocator>) -> PyResult<Bound<'py, PyDict>> {
+    let stats = match allocator {
+        None => serving().stats(),
+        Some(wrapped) => wrapped.native().map_or_else(Stats::default, |native| native.stats()),
+    };
+    let dict = Dict::new(py)?;
+    for (name, value) in [
+        ("in_use", stats.in_use as u64),
+        ("active", stats.active as u64),
+        ("idle", stats.idle as u64),
+        ("mapped", stats.mapped as u64),
+        ("retained", stats.retained as u64),
+        ("peak_in_use", stats.peak_in_use as u64),
+        ("peak_active", stats.peak_active as u64),
+        ("peak_held", stats.peak_held as u64),
+        ("blocks", stats.blocks as u64),
+        ("allocations", stats.allocations),
+        ("recycled", stats.recycled),
+        ("allocated_bytes", stats.allocated_bytes),
+        ("recycled_bytes", stats.recycled_bytes),
+        ("first_touched_bytes", stats.first_touched_small_bytes + stats.first_touched_huge_bytes),
+        ("first_touched_small_bytes", stats.first_touched_small_bytes),
+        ("first_touched_huge_bytes", stats.first_touched_huge_bytes),
+        ("purged_bytes", stats.purged_bytes),
+        ("failures", stats.failures),
+        ("small_limit", small_limit() as u64),
+    ] {
+        dict.set_item(name, value)?;
+    }
+    Ok(dict.done())
+}
+
+/// Gives what an allocator keeps back to the operating system; by default the one that serves the process. Bytes given
+/// back.
+#[pyfunction]
+#[pyo3(signature = (allocator=None))]
+fn trim(py: Python<'_>, allocator: Option<&PyAllocator>) -> ToPython<usize> {
+    let native = allocator.map_or_else(|| Some(serving()), |wrapped| wrapped.native().cloned());
+    ToPython(py.detach(|| native.map_or(0, |native| native.trim())))
+}
+
+/// From so many bytes of resident memory on pools keep nothing idle; `None` is no such bound.
+#[pyfunction]
+#[pyo3(signature = (nbytes))]
+fn set_memory_bound(nbytes: Option<usize>) {
+    bound::set(nbytes);
+}
+
+/// The last request that failed: bytes asked, the limit's name, and the whole reason.
+#[pyfunction]
+fn last_failure() -> ToPython<Option<(usize, &'static str, String)>> {
+    let told = failure::last().zip(failure::last_reason());
+    ToPython(told.map(|(error, reason)| (error.asked, error.limit_name(), reason)))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(stats, module)?)?;
+    module.add_function(wrap_pyfunction!(trim, module)?)?;
+    module.add_function(wrap_pyfunction!(set_memory_bound, module)?)?;
+    module.add_function(wrap_pyfunction!(last_failure, module)?)
+}

@@ -1,0 +1,195 @@
+//! Custom scratch memory: an object with `allocate`, `mark` and `rewind`, or a table of C functions. Each has one backing,
+//! or two would rewind each other's blocks.
+
+use crate::custom::calls::{CallDepth, as_address, interrupt, keep_error, keep_scope_error};
+use crate::python::callbacks::callback;
+use crate::python::errors::{PyMemoryError, PyValueError};
+use crate::python::guarded_by_gil::GuardedByGil;
+use crate::python::values::Name;
+use crate::scratch::buffer::PyBuffer;
+use firsttouch::allocator::{AllocError, Limit};
+use firsttouch::arena::{Scratch, TableScratch};
+use firsttouch::failure;
+use firsttouch::scratch::Over;
+use pyo3::prelude::*;
+use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
+use std::collections::BTreeMap;
+use std::ptr::{NonNull, with_exposed_provenance_mut};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// What scratch memory is told by: an object's address, or a table's.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum ScratchKey {
+    Object(usize),
+    Table(usize),
+}
+
+/// A backing that lives as long as a buffer or a block on it, and the buffer around it. As long as it lives, so does the
+/// object, so that nothing else has its address.
+struct SharedScratch {
+    over: Weak<Over>,
+    buffer: Option<Py<PyWeakrefReference>>,
+}
+
+static KNOWN: Mutex<BTreeMap<ScratchKey, SharedScratch>> = Mutex::new(BTreeMap::new());
+
+/// The buffer around the scratch memory that `key` tells, the same while anyone has it; `make` makes its backing and runs
+/// no code of Python's.
+fn shared_buffer(py: Python<'_>, key: ScratchKey, make: impl FnOnce() -> Arc<Over>) -> PyResult<Py<PyBuffer>> {
+    let (over, known) = {
+        let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        match all.get(&key).and_then(|known| Some((known.over.upgrade()?, known))) {
+            Some((over, known)) => (over, known.buffer.as_ref().map(|buffer| buffer.clone_ref(py))),
+            None => {
+                let over = make();
+                all.retain(|_, known| known.over.strong_count() > 0);
+                all.insert(key, SharedScratch { over: Arc::downgrade(&over), buffer: None });
+                (over, None)
+            }
+        }
+    };
+    if let Some(buffer) = known.and_then(|buffer| buffer.bind(py).upgrade()) {
+        return Ok(buffer.cast_into::<PyBuffer>()?.unbind());
+    }
+    let buffer = Py::new(py, PyBuffer::new(over, false))?;
+    let weak = PyWeakrefReference::new(buffer.bind(py))?.unbind();
+    let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = all.get_mut(&key) {
+        known.buffer = Some(weak);
+    }
+    Ok(buffer)
+}
+
+struct CustomScratch {
+    object: Py<PyAny>,
+    name: String,
+    /// The marks that its `mark` returned, by ours.
+    marks: GuardedByGil<(u64, BTreeMap<u64, Py<PyAny>>)>,
+}
+
+/// No mark was made.
+const NONE: u64 = 0;
+
+impl CustomScratch {
+    fn ask(&self, py: Python<'_>, size: usize, align: usize) -> PyResult<usize> {
+        let _depth = CallDepth::enter(&self.name)?;
+        let answer = self.object.bind(py).call_method1(Name("allocate"), (size, align))?;
+        let call = || format!("{}.allocate({size}, {align})", self.name);
+        let address = if answer.is_none() { 0 } else { as_address(&answer, &call)? };
+        if address == 0 {
+            return Err(PyMemoryError::new_err(format!("{} has no room", call())));
+        }
+        if !address.is_multiple_of(align) {
+            return Err(PyValueError::new_err(format!(
+                "{} returned {address:#x}, which is not a multiple of {align}",
+                call()
+            )));
+        }
+        Ok(address)
+    }
+}
+
+// SAFETY: the object promises what the trait asks, and is called with the GIL held; its addresses are checked for their
+// alignment.
+#[allow(unsafe_code)]
+unsafe impl Scratch for CustomScratch {
+    fn allocate(&self, size: usize, align: usize) -> Result<NonNull<u8>, AllocError> {
+        let error = AllocError::new(size, Limit::Upstream);
+        let asked = Python::try_attach(|py| {
+            self.ask(py, size, align).map_err(|raised| {
+                failure::explain(error, format!("cannot allocate {size} bytes: {}: {raised}", self.name));
+                interrupt(py, &raised);
+                keep_error(raised);
+                error
+            })
+        });
+        let address = asked.unwrap_or(Err(error))?;
+        NonNull::new(with_exposed_provenance_mut(address)).ok_or(error)
+    }
+
+    fn mark(&self) -> u64 {
+        let marked = Python::try_attach(|py| match self.object.bind(py).call_method0(Name("mark")) {
+            Ok(mark) => {
+                let mut marks = self.marks.borrow(py);
+                marks.0 += 1;
+                let number = marks.0;
+                marks.1.insert(number, mark.unbind());
+                number
+            }
+            Err(error) => {
+                keep_scope_error(error);
+                NONE
+            }
+        });
+        marked.unwrap_or(NONE)
+    }
+
+    unsafe fn rewind(&self, mark: u64) {
+        if mark == NONE {
+            return;
+        }
+        Python::try_attach(|py| {
+            let gone = self.marks.borrow(py).1.split_off(&mark);
+            let Some((_, mark)) = gone.first_key_value() else { return };
+            let pending = PyErr::take(py); // an array may end while an exception is on its way
+            if let Err(error) = self.object.bind(py).call_method1(Name("rewind"), (mark,)) {
+                keep_scope_error(error);
+            }
+            if let Some(error) = pending {
+                error.restore(py);
+            }
+        });
+    }
+}
+
+/// The buffer around an object that was checked: the same while anyone has it.
+#[pyfunction]
+fn own_buffer(object: &Bound<'_, PyAny>) -> PyResult<Py<PyBuffer>> {
+    let name = object.get_type().name()?.to_string();
+    let expression = object.repr()?.to_string();
+    shared_buffer(object.py(), ScratchKey::Object(object.as_ptr() as usize), || {
+        let own = CustomScratch { object: object.clone().unbind(), name, marks: GuardedByGil::default() };
+        Over::new(Box::new(own), expression)
+    })
+}
+
+/// Return a buffer on the scratch memory of a C library.
+///
+/// Parameters
+/// ----------
+/// address : int
+///     Address of a table of four pointers: a context, which is the first argument of each function,
+///     ``void *allocate(context, size_t size, size_t alignment)``, ``uint64_t mark(context)`` and
+///     ``void rewind(context, uint64_t mark)``.
+///
+/// Returns
+/// -------
+/// firsttouch.buffers.Buffer
+///
+/// Raises
+/// ------
+/// TypeError, ValueError
+///     If `address` cannot be that of a table.
+///
+/// See Also
+/// --------
+/// OwnScratch : Scratch memory written in Python.
+///
+/// Notes
+/// -----
+/// The functions are called by one thread at a time and must not run Python code. The library has to stay loaded.
+#[pyfunction]
+fn scratch_from_table(py: Python<'_>, address: &Bound<'_, PyAny>) -> PyResult<Py<PyBuffer>> {
+    let checked = callback(py, "address")?.call1(("address", address))?;
+    let address: usize = checked.extract()?;
+    // SAFETY: that a table stands there and keeps its promises is the caller's word, as with any address of C's.
+    #[allow(unsafe_code)]
+    let table = unsafe { TableScratch::from_address(address) }.map_err(|bad| PyValueError::new_err(bad.to_string()))?;
+    let expression = format!("scratch_from_table({address:#x})");
+    shared_buffer(py, ScratchKey::Table(address), || Over::new(Box::new(table), expression))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(own_buffer, module)?)?;
+    module.add_function(wrap_pyfunction!(scratch_from_table, module)?)
+}

@@ -1,0 +1,154 @@
+//! Memory that several processes map, for Python to render.
+
+use crate::allocators::allocator::PyAllocator;
+use crate::allocators::queries::find;
+use crate::placement::placed_pages::receipt_dict;
+use crate::python::errors::{PyMemoryError, PyOSError, PyValueError};
+use crate::python::global_allocator::ensure_memory;
+use crate::python::values::{Dict, ToPython};
+use firsttouch::failure;
+use firsttouch::pages::placement::Placement;
+use firsttouch::shared::{Fate, Handle, NotMade, Refused, Shared, Ticket, wait_until_opened};
+use firsttouch::sources::PlacedPages;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::time::Duration;
+
+/// A mapping of shared memory, which lasts as long as this object.
+#[pyclass(module = "firsttouch._firsttouch", frozen, weakref)]
+struct SharedMapping(Shared);
+
+/// Name, process, file, bytes, page, and the ticket: name of its table, the file of that, its own number.
+type HandleFields = (String, u32, i32, usize, usize, (String, i32, u64));
+
+fn handle((token, process, file, size, page, (table, tables, number)): HandleFields) -> Handle {
+    Handle { token, process, file, size, page, ticket: Ticket { table, file: tables, number } }
+}
+
+/// The mapping, or why there is none, and the kernel's number.
+type Opened = (Option<Py<SharedMapping>>, &'static str, i32);
+
+#[pymethods]
+impl SharedMapping {
+    /// New memory of at least `nbytes`, placed as `pages` would be.
+    #[new]
+    fn new(py: Python<'_>, nbytes: usize, pages: &PyAllocator) -> PyResult<Self> {
+        ensure_memory(py)?;
+        let placed = pages.native().and_then(find::<PlacedPages>).map(|pages| pages.placement().clone());
+        let placement = match placed {
+            Some(placement) => placement,
+            None => return Err(PyValueError::new_err(format!("{} has no placement", pages.expression()))),
+        };
+        py.detach(|| Shared::new(nbytes, &placement)).map(Self).map_err(|error| refused(nbytes, &placement, error))
+    }
+
+    /// What another process shares; nothing, and why not: `ended`, `dropped` and other words for that,
+    /// `not permitted`, `invalid`, or the kernel's error.
+    #[staticmethod]
+    fn open(py: Python<'_>, words: HandleFields, write: bool) -> PyResult<ToPython<Opened>> {
+        ensure_memory(py)?;
+        Ok(ToPython(match Shared::open(&handle(words), write) {
+            Ok(shared) => (Some(Py::new(py, Self(shared))?), "", 0),
+            Err(Refused::Ended) => (None, "ended", 0),
+            Err(Refused::Dropped(fate)) => (None, word(fate), 0),
+            Err(Refused::Invalid) => (None, "invalid", 0),
+            Err(Refused::NotPermitted) => (None, "not permitted", 0),
+            Err(Refused::Errno(error)) => (None, "", error.0),
+        }))
+    }
+
+    /// By what another process opens it.
+    fn handle(&self) -> PyResult<ToPython<HandleFields>> {
+        let made = self.0.handle();
+        let Handle { token, process, file, size, page, ticket } =
+            made.map_err(|error| PyOSError::new_err((error.0, format!("no handle can be made: {}", words(error.0)))))?;
+        Ok(ToPython((token, process, file, size, page, (ticket.table, ticket.file, ticket.number))))
+    }
+
+    #[getter]
+    fn address(&self) -> ToPython<usize> {
+        ToPython(self.0.address())
+    }
+
+    #[getter]
+    fn nbytes(&self) -> ToPython<usize> {
+        ToPython(self.0.size())
+    }
+
+    #[getter]
+    fn writeable(&self) -> bool {
+        self.0.is_writable()
+    }
+
+    #[getter]
+    fn token(&self) -> ToPython<&str> {
+        ToPython(self.0.token())
+    }
+
+    /// What was asked and granted, where this process made it.
+    fn receipt<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.0.receipt().map(|(asked, got)| receipt_dict(py, asked, got)).transpose()
+    }
+
+    /// All of it as bytes, for NumPy.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = Dict::new(py)?;
+        dict.set_item("version", 3_i32)?;
+        dict.set_item("typestr", "|u1")?;
+        dict.set_item("shape", (self.0.size(),))?;
+        dict.set_item("data", (self.0.address(), !self.0.is_writable()))?;
+        Ok(dict.done())
+    }
+}
+
+fn word(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Unknown => "dropped",
+        Fate::Opened => "opened",
+        Fate::Expired => "expired",
+        Fate::FileLimit => "file limit",
+        Fate::MemoryLimit => "memory limit",
+    }
+}
+
+fn words(code: i32) -> String {
+    std::io::Error::from_raw_os_error(code).to_string()
+}
+
+fn refused(nbytes: usize, asked: &Placement, error: NotMade) -> PyErr {
+    match error {
+        NotMade::Memory(_) => PyMemoryError::new_err(
+            failure::last_reason()
+                .unwrap_or_else(|| format!("{nbytes} bytes of shared memory, {asked}: none are left")),
+        ),
+        NotMade::File(error) => {
+            let why = match error.0 {
+                libc::EMFILE => "each shared array takes a file number, and RLIMIT_NOFILE (ulimit -n) leaves none",
+                libc::ENFILE => "the system has no file number left (fs.file-max)",
+                libc::EFBIG => "it is larger than RLIMIT_FSIZE (ulimit -f) allows",
+                _ => "the system refuses it (memfd_create)",
+            };
+            PyOSError::new_err((error.0, format!("{nbytes} bytes of shared memory: {why}: {}", words(error.0))))
+        }
+    }
+}
+
+/// Says to the sender of a handle that it arrived, where its memory was mapped here already.
+#[pyfunction]
+fn shared_arrived(words: HandleFields) {
+    let handle = handle(words);
+    handle.ticket.give_back(handle.process);
+}
+
+/// Waits until no handle of this process is in flight, at most so many seconds; whether that was reached.
+#[pyfunction]
+fn shared_wait_until_opened(py: Python<'_>, seconds: f64) -> bool {
+    py.detach(|| wait_until_opened(Duration::from_secs_f64(seconds)))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<SharedMapping>()?;
+    module.add_function(wrap_pyfunction!(shared_arrived, module)?)?;
+    module.add_function(wrap_pyfunction!(shared_wait_until_opened, module)?)
+}

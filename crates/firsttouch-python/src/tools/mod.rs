@@ -1,0 +1,15 @@
+//! What the command line's tools need: traces recorded and replayed, profiled regions, a benchmark's loop.
+
+pub mod profile;
+pub mod recorder_handler;
+pub mod replay_target;
+pub mod scratch_loop;
+pub mod trace;
+
+use pyo3::prelude::*;
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    trace::register(module)?;
+    profile::register(module)?;
+    scratch_loop::register(module)
+}

@@ -1,0 +1,84 @@
+//! Profiled regions of a Python program.
+
+use crate::allocators::allocator::PyAllocator;
+use crate::handlers::front::set_watched;
+use crate::python::global_allocator::ensure_memory;
+use crate::python::values::Dict;
+use firsttouch_trace::profile::{self, Region};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Regions of Python's that are open. Changes with the GIL held.
+static WATCHING: AtomicUsize = AtomicUsize::new(0);
+
+/// A region of the run in which arrays are counted, until it is closed.
+#[pyclass(name = "GaugeRegion", module = "firsttouch._firsttouch")]
+struct ProfileRegion(Option<Region>);
+
+#[pymethods]
+impl ProfileRegion {
+    /// Opens it. The first to open gives back what `cold` keeps idle, so that no earlier part of the run shows.
+    #[new]
+    fn open(py: Python<'_>, only_this_thread: bool, cold: &Bound<'_, PyAny>) -> PyResult<Self> {
+        ensure_memory(py)?;
+        let mut natives = Vec::new();
+        for allocator in cold.try_iter()? {
+            natives.extend(allocator?.cast::<PyAllocator>()?.get().native().cloned());
+        }
+        set_watched(py, true)?;
+        WATCHING.fetch_add(1, Relaxed);
+        let trim = || {
+            natives.iter().for_each(|native| {
+                native.trim();
+            });
+        };
+        Ok(Self(Some(py.detach(|| Region::open(only_this_thread, trim)))))
+    }
+
+    /// What was counted so far; what pools recycled is left out where others served, too.
+    fn look<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.0.as_ref().map(|region| dict(py, region.snapshot())).transpose()
+    }
+
+    /// The same, and it ends.
+    fn close<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let found = self.0.as_ref().map(Region::snapshot);
+        self.end(py);
+        found.map(|found| dict(py, found)).transpose()
+    }
+}
+
+impl ProfileRegion {
+    fn end(&mut self, py: Python<'_>) {
+        if self.0.take().is_some() && WATCHING.fetch_sub(1, Relaxed) == 1 {
+            let _ = set_watched(py, false); // the front is there, so nothing can fail
+        }
+    }
+}
+
+impl Drop for ProfileRegion {
+    fn drop(&mut self) {
+        Python::attach(|py| self.end(py));
+    }
+}
+
+fn dict(py: Python<'_>, found: (profile::RegionCounts, Option<profile::Recycling>)) -> PyResult<Bound<'_, PyDict>> {
+    let (counts, pools) = found;
+    let dict = Dict::new(py)?;
+    dict.set_item("allocated", counts.allocated)?;
+    dict.set_item("arrays", counts.blocks)?;
+    dict.set_item("peak", counts.peak)?;
+    dict.set_item("largest", counts.largest)?;
+    dict.set_item("kept", counts.live)?;
+    dict.set_item("kept_arrays", counts.live_blocks)?;
+    dict.set_item("first_touched", pools.map(|pools| pools.first_touched))?;
+    dict.set_item("recycled", pools.map(|pools| pools.recycled))?;
+    dict.set_item("recycled_arrays", pools.map(|pools| pools.recycled_blocks))?;
+    Ok(dict.done())
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("GAUGE_LEAST", profile::MIN_SIZE)?;
+    module.add_class::<ProfileRegion>()
+}

@@ -1,0 +1,135 @@
+//! Traces for Python: record, read, replay and summarize them.
+
+use crate::allocators::allocator::PyAllocator;
+use crate::python::errors::{PyOSError, PyValueError};
+use crate::tools::recorder_handler;
+use crate::tools::replay_target::ReplayTarget;
+use firsttouch_trace::replay::{ReplayOptions, Survey, Touch, replay};
+use firsttouch_trace::summary::{Faults, Summary};
+use firsttouch_trace::{Metadata, TraceError, recorder};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::fs::File;
+
+fn trace_error(error: TraceError) -> PyErr {
+    match error {
+        TraceError::Io(error) => error.into(),
+        other => PyValueError::new_err(other.to_string()),
+    }
+}
+
+/// Records from now on what NumPy's default handler is asked for, in `file`, whose head says `facts`.
+#[pyfunction]
+fn trace_begin(py: Python<'_>, file: &str, facts: Metadata) -> PyResult<()> {
+    recorder_handler::stand(py)?;
+    recorder_handler::forget_lines();
+    Ok(recorder::start(File::create(file)?, &facts)?)
+}
+
+/// Ends the trace with `facts`: events, bytes and lost events. `None` where none is being written.
+#[pyfunction]
+fn trace_end(py: Python<'_>, facts: Metadata) -> PyResult<Option<(u64, u64, u64)>> {
+    match py.detach(|| recorder::stop(&facts)) {
+        None => Ok(None),
+        Some(Ok((totals, bytes))) => Ok(Some((totals.events, bytes, totals.lost))),
+        Some(Err(error)) => Err(PyOSError::new_err(error.to_string())),
+    }
+}
+
+/// Whether a trace is being written.
+#[pyfunction]
+fn trace_is_on() -> bool {
+    recorder::is_recording()
+}
+
+/// Reads a whole trace: its facts, totals, whether it has its end.
+#[pyfunction]
+fn trace_survey<'py>(py: Python<'py>, file: &str, incomplete: bool) -> PyResult<Bound<'py, PyDict>> {
+    let opened = File::open(file)?;
+    let survey = py.detach(|| Survey::new(opened, incomplete)).map_err(trace_error)?;
+    let found = PyDict::new(py);
+    found.set_item("facts", survey.metadata.iter().cloned().collect::<std::collections::BTreeMap<_, _>>())?;
+    found.set_item("complete", survey.complete)?;
+    found.set_item("events", survey.totals.events)?;
+    found.set_item("allocations", survey.totals.allocations)?;
+    found.set_item("allocated_bytes", survey.totals.allocated_bytes)?;
+    found.set_item("peak_in_use", survey.totals.peak_in_use)?;
+    found.set_item("in_use_at_end", survey.totals.in_use)?;
+    found.set_item("threads", survey.totals.threads)?;
+    found.set_item("lost", survey.totals.lost)?;
+    found.set_item("seconds", survey.micros as f64 / 1e6)?;
+    Ok(found)
+}
+
+/// Plays a trace against what serves this process, or against `allocator` alone. `ready` is called before the first event,
+/// when all that is needed for it is there.
+#[pyfunction]
+#[pyo3(signature = (file, allocator, touch, threads, incomplete, ready))]
+fn trace_replay<'py>(
+    py: Python<'py>,
+    file: &str,
+    allocator: Option<&PyAllocator>,
+    touch: &str,
+    threads: bool,
+    incomplete: bool,
+    ready: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let touch = match touch {
+        "none" => Touch::None,
+        "first" => Touch::First,
+        "all" => Touch::All,
+        other => return Err(PyValueError::new_err(format!("touch is none, first or all, not {other:?}"))),
+    };
+    let (first, again) = (File::open(file)?, File::open(file)?);
+    let survey = py.detach(|| Survey::new(first, incomplete)).map_err(trace_error)?;
+    let target = ReplayTarget::new(py, allocator)?;
+    ready.call0()?;
+    let options = ReplayOptions { touch, threads };
+    let outcome = py.detach(|| replay(again, &survey, &target, options)).map_err(trace_error)?;
+    let found = PyDict::new(py);
+    found.set_item("seconds", outcome.seconds)?;
+    found.set_item("events", outcome.events)?;
+    found.set_item("refused", outcome.refused)?;
+    found.set_item("peak_in_use", outcome.peak_in_use)?;
+    Ok(found)
+}
+
+fn add(into: &Bound<'_, PyDict>, name: &str, faults: Faults) -> PyResult<()> {
+    into.set_item(format!("{name}_small"), faults.small)?;
+    into.set_item(format!("{name}_huge"), faults.huge)?;
+    into.set_item(format!("{name}_mapped"), faults.mapped)
+}
+
+/// What each line of a traced program asked for: the lines that asked for large blocks, and counts of the small ones.
+#[pyfunction]
+fn trace_summary<'py>(
+    py: Python<'py>,
+    file: &str,
+    incomplete: bool,
+    huge_from: u64,
+) -> PyResult<(Vec<Bound<'py, PyDict>>, u64, u64)> {
+    let opened = File::open(file)?;
+    let summary = py.detach(|| Summary::new(opened, incomplete, huge_from)).map_err(trace_error)?;
+    let each = summary.lines.iter().filter(|line| line.count > 0).map(|line| {
+        let found = PyDict::new(py);
+        found.set_item("file", &line.file)?;
+        found.set_item("line", line.line)?;
+        found.set_item("count", line.count)?;
+        found.set_item("bytes", line.bytes)?;
+        found.set_item("median_lifetime", line.median_lifetime() as f64 / 1e6)?;
+        found.set_item("cleared_bytes", line.cleared)?;
+        add(&found, "faults", line.faults)?;
+        add(&found, "avoidable", line.avoidable)?;
+        Ok(found)
+    });
+    Ok((each.collect::<PyResult<_>>()?, summary.small_blocks, summary.small_bytes))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(trace_begin, module)?)?;
+    module.add_function(wrap_pyfunction!(trace_end, module)?)?;
+    module.add_function(wrap_pyfunction!(trace_is_on, module)?)?;
+    module.add_function(wrap_pyfunction!(trace_survey, module)?)?;
+    module.add_function(wrap_pyfunction!(trace_replay, module)?)?;
+    module.add_function(wrap_pyfunction!(trace_summary, module)?)
+}
