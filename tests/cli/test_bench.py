@@ -82,8 +82,9 @@ def test_quiet_is_the_answer_in_words(firsttouch: Start) -> None:
 WITHOUT_RICH = """
 import sys
 sys.modules["rich"] = None
+sys.argv = ["firsttouch", "bench", "refill"]
 from _firsttouch_start.command_line import main
-sys.exit(main(["bench", "refill"]))
+sys.exit(main())
 """
 
 

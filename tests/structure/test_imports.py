@@ -15,7 +15,6 @@ ROOMS = (
     "placement",
     "context",
     "allocators",
-    "adaptors",
     "_constructing",
     "arrays",
     "process",

@@ -12,6 +12,7 @@ pub(crate) mod heap;
 #[cfg(test)]
 mod invariants;
 pub mod ledger;
+pub(crate) mod mapping_limit;
 pub(crate) mod open;
 pub(crate) mod proofs;
 pub(crate) mod purge;

@@ -1,7 +1,7 @@
 //! Mapping what is not mapped behind units, a whole extent at a time where the units around are free too.
 
 use crate::heap::ages::{CLEAN, UNMAPPED};
-use crate::heap::purge;
+use crate::heap::mapping_limit;
 use crate::heap::region::Region;
 use crate::heap::segment::Segment;
 use crate::os::{self, Errno};
@@ -61,7 +61,7 @@ impl Region {
     fn map_units(&mut self, segment: &'static Segment, from: u32, to: u32) -> Result<(), Errno> {
         let size = ((to - from) as usize) << self.shape.unit_shift;
         os::map_at(segment.address(from), size)?;
-        purge::mapped();
+        mapping_limit::mapped();
         if self.shape.huge {
             let _ = os::advise_huge(segment.address(from), size); // without it the pages are small, nothing else
         }

@@ -5,12 +5,12 @@
 
 use crate::heap::ages::{CLEAN, FIRST_EPOCH, UNMAPPED, ticks_since};
 use crate::heap::heap::{Heap, Kind};
+use crate::heap::mapping_limit;
 use crate::heap::open::{mapped_run, unmapped_run};
 use crate::heap::region::{Region, Span};
 use crate::heap::segment::{Segment, State};
 use crate::layout::{round_down, round_up};
 use crate::os;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Runs given back between two holds of the heap's lock.
 const BATCH: usize = 64;
@@ -19,27 +19,6 @@ const BATCH: usize = 64;
 const UNMAP: usize = 1 << 20;
 /// Where address space runs short, clean memory is unmapped from this many bytes on.
 const UNMAP_CLEAN: usize = 64 << 10;
-
-/// Whether the process has as many mappings as it may have. What is unmapped then can't be mapped again, not even for
-/// smaller requests, so pages are discarded and their mappings stay.
-static MAPPINGS_SHORT: AtomicBool = AtomicBool::new(false);
-
-/// The system refused memory: looks whether that is for the number of mappings.
-pub(crate) fn look_at_mappings() {
-    MAPPINGS_SHORT.store(os::mappings_are_short(), Relaxed);
-}
-
-/// The system mapped memory.
-pub(crate) fn mapped() {
-    if MAPPINGS_SHORT.load(Relaxed) {
-        MAPPINGS_SHORT.store(false, Relaxed);
-    }
-}
-
-/// Whether mappings are to be kept.
-pub(crate) fn keeps_mappings() -> bool {
-    MAPPINGS_SHORT.load(Relaxed)
-}
 
 /// What is given back.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -67,7 +46,7 @@ impl Heap {
 
     /// Unmaps free memory that is mapped and clean, as address space has run short; bytes of it.
     pub(crate) fn unmap_clean(&self) -> usize {
-        if keeps_mappings() { 0 } else { self.purge_victims(Victims::Clean, usize::MAX) }
+        if mapping_limit::keeps_mappings() { 0 } else { self.purge_victims(Victims::Clean, usize::MAX) }
     }
 
     fn purge_victims(&self, victims: Victims, budget: usize) -> usize {
@@ -252,7 +231,7 @@ fn run_of(
 /// Gives the units back to the system; what their age is then, or nothing where the system refused.
 fn give_back(run: &Run, victims: Victims) -> Option<u8> {
     let (address, size) = (run.segment.address(run.start), (run.len as usize) << run.segment.unit_shift());
-    let may_unmap = run.segment.open_by_need && !keeps_mappings();
+    let may_unmap = run.segment.open_by_need && !mapping_limit::keeps_mappings();
     // SAFETY: the units are used by nobody but us: they were free, and were carved out under the lock (law 8).
     unsafe {
         if victims == Victims::Clean {

@@ -2,8 +2,8 @@
 
 use crate::allocator::Allocator;
 use crate::heap::ages::UNMAPPED;
+use crate::heap::mapping_limit;
 use crate::heap::open;
-use crate::heap::purge;
 use crate::heap::records;
 use crate::heap::region::{MAX_SEGMENTS, Region};
 use crate::heap::segment::Segment;
@@ -66,7 +66,7 @@ impl Region {
     /// Lowers segments' tops below large free clean spans, and gives back the memory of their records.
     pub(crate) fn lower_tops(&mut self) {
         const LEAST: usize = 16 << 20;
-        if purge::keeps_mappings() {
+        if mapping_limit::keeps_mappings() {
             return;
         }
         let step = (self.shape.extent >> self.shape.unit_shift) as u32;

@@ -7,7 +7,7 @@ use crate::allocator::{AllocError, Allocator, Request};
 use crate::failure;
 use crate::heap::caretaker;
 use crate::heap::heap::{self, Heap, Kind};
-use crate::heap::purge;
+use crate::heap::mapping_limit;
 use crate::heap::region::Span;
 use crate::layout::round_up;
 use crate::numa::homes::Place;
@@ -140,7 +140,7 @@ impl Pool {
     #[cold]
     pub(super) fn retry(&self, kind: Kind, request: Request, refused: Errno) -> Result<Span, AllocError> {
         if refused == Errno::NO_MEMORY {
-            purge::look_at_mappings();
+            mapping_limit::look_at_mappings();
         }
         self.trim();
         self.heaps.unmap_clean();

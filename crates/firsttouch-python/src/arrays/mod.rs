@@ -1,0 +1,5 @@
+//! Array constructors on an allocator.
+
+pub mod functions;
+mod make;
+mod methods;
