@@ -10,6 +10,10 @@ import pytest
 
 import firsttouch as ft
 import firsttouch.asv
+
+pytest.importorskip("distributed", reason="firsttouch.dask needs Dask's distributed")
+pytest.importorskip("numba", reason="firsttouch.numba needs Numba")
+
 import firsttouch.dask
 import firsttouch.numba
 

@@ -166,7 +166,7 @@ def test_limits() -> None:
     with ft.measure() as m:
         a = np.ones(3 * MIB, np.uint8)
     m.assert_at_most(peak="3 MiB", allocated=3 * MIB, arrays=1, kept="4 MiB")
-    with pytest.raises(AssertionError, match=r"3 MiB held at once \(peak\), where at most 2.50 MiB may be"):
+    with pytest.raises(AssertionError, match=r"3 MiB held at once \(peak\), where at most 2.5 MiB may be"):
         m.assert_at_most(peak="2.5 MiB", arrays=5)
     with pytest.raises(AssertionError, match=r"1 array made .* 3 MiB still held"):
         m.assert_at_most(arrays=0, kept=1)
