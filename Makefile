@@ -153,7 +153,7 @@ test-quick: $(QUICK)/installed ## the quick tests on another Python (PYTHON=) an
 	    --ignore tests/numpy_suite $(PYTEST_ARGS))
 
 # What traces, replays or swaps NumPy's handler depends on NumPy's own functions, which no minor version promises to keep.
-NUMPYS ?= oldest numpy-2.1 numpy-2.2 numpy-2.3 numpy-2.4
+NUMPYS ?= numpy-2.0 numpy-2.1 numpy-2.2 numpy-2.3 numpy-2.4
 .PHONY: test-numpys
 test-numpys: ## the tests that trace, replay and swap the handler, on every minor NumPy before the newest
 	@for lock in $(NUMPYS); do $(MAKE) --no-print-directory test-quick LOCK=$$lock SELECT='not slow' \
