@@ -38,6 +38,6 @@ def test_a_quick_run_has_a_row_for_each_language_and_size(tmp_path: Path, monkey
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)  # as without Numba: it compiles long
     section = scratch.run(Settings(quick=True, sizes=(240, 8192)))
     assert [row[0].split(":")[0] for row in section.tables[0].rows] == ["Julia", "NumPy", "Rust"]
-    assert [[row[0] for row in table.rows] for table in section.tables[1:]] == [["240 B", "8 KiB"]] * 2
+    assert [[row[0] for row in table.rows] for table in section.tables[1:]] == [["240 bytes", "8 KiB"]] * 2
     assert any("Numba is not installed" in note for note in section.notes)
     save(section.pictures, tmp_path / "all.png")
