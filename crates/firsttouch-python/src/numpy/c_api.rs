@@ -50,6 +50,28 @@ unsafe impl Send for NumPy {}
 // SAFETY: as above.
 unsafe impl Sync for NumPy {}
 
+/// Bytes of the token that setting a context variable makes, with its header: 64 in CPython 3.11 to 3.15.
+const TOKEN: usize = 64;
+
+/// Raises `MemoryError` where Python has no memory for a token. `PyContextVar_Set` does not check: without one it sets
+/// the variable and fails all the same, or dereferences null. Two, as a thread's first context may take one of them.
+fn room_for_token(py: Python<'_>) -> PyResult<()> {
+    // SAFETY: the GIL is held, and `PyObject_Free` takes null.
+    let found = unsafe {
+        let (first, second) = (ffi::PyObject_Malloc(TOKEN), ffi::PyObject_Malloc(TOKEN));
+        let found = !first.is_null() && !second.is_null();
+        ffi::PyObject_Free(second);
+        ffi::PyObject_Free(first);
+        found
+    };
+    if found {
+        return Ok(());
+    }
+    // SAFETY: as above; it sets the error from an object that Python keeps for this.
+    unsafe { ffi::PyErr_NoMemory() };
+    Err(PyErr::fetch(py))
+}
+
 /// Feature version of NumPy 2.0.
 const FEATURES_2_0: c_uint = 0x12;
 
@@ -127,6 +149,7 @@ impl NumPy {
 
     /// Makes `capsule` the current context's handler; the one before.
     pub fn set_current<'py>(&self, capsule: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        room_for_token(capsule.py())?;
         // SAFETY: NumPy checks the capsule's name; callers pass capsules whose handlers outlive them.
         unsafe { Bound::from_owned_ptr_or_err(capsule.py(), (self.set_handler)(capsule.as_ptr())) }
     }
