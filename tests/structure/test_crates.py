@@ -18,7 +18,7 @@ ROOMS = {
     "firsttouch": (
         "lib", "description", "stats", "layout", "size", "expression", "os", "sync", "failure", "allocator",
         "reason", "arena", "residency", "numa", "pages", "vm", "heap", "shared", "owners", "sources", "scratch",
-        "adaptors",
+        "adaptors", "factory",
     ),
     "firsttouch-trace": (
         "lib", "format", "event", "reader", "pool_model", "profile", "summary", "encoder", "recorder", "tests",

@@ -3,14 +3,15 @@
 //! The floors, from the bottom: [`layout`] and [`allocator`] say what is asked and what is given; [`os`] is the only
 //! place that names a system call; [`vm`], [`heap`], [`numa`], [`pages`], [`residency`] and [`shared`] make what the system gives safe to hold; [`sources`] bring memory in;
 //! [`adaptors`] stand on another allocator; an [`arena`] is scratch memory for Rust; [`scratch`] memory is used again when
-//! its scope ends. An arrow never runs back up, and
-//! nothing here knows of Python.
+//! its scope ends. A [`factory`] makes allocators from expressions. An arrow never runs back up, and nothing here knows of
+//! Python.
 
 pub mod adaptors;
 pub mod allocator;
 pub mod arena;
 pub mod description;
 pub mod expression;
+pub mod factory;
 pub mod failure;
 pub mod heap;
 pub mod layout;
@@ -30,4 +31,5 @@ pub mod sync;
 pub mod vm;
 
 pub use allocator::{AllocError, Allocator, Block, Description, Request};
+pub use factory::allocator_from_expression;
 pub use stats::Stats;

@@ -1,0 +1,89 @@
+//! What a factory is called with.
+
+use super::{Error, allocator_from, allocator_from_expression};
+use crate::allocator::Allocator;
+use crate::description::Value;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The most characters of an argument that a message repeats.
+const SHOWN: usize = 40;
+
+/// An argument, as an object of whoever calls.
+pub trait Argument {
+    /// The value that it stands for.
+    fn given(&self) -> Given;
+
+    /// The allocator that it is, describes or implements, to stand under what `caller` makes.
+    ///
+    /// # Errors
+    /// Where it is none.
+    fn upstream(&self, caller: &str) -> Result<Arc<dyn Allocator>, Error>;
+}
+
+/// The value that an argument stands for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Given {
+    /// One that an expression can state, or an allocator that exists.
+    Value(Value),
+    /// Any other.
+    Other {
+        /// How the front shows it.
+        shown: String,
+        /// Its type, as the front names it.
+        kind: String,
+    },
+}
+
+impl Given {
+    /// Whether it is `None`: the default of a parameter that has no value of its own.
+    pub fn is_none(&self) -> bool {
+        matches!(self, Self::Value(Value::None))
+    }
+
+    /// The argument for a message.
+    pub fn shown(&self) -> Cow<'_, str> {
+        let shown: Cow<'_, str> = match self {
+            Self::Value(value) => value.to_string().into(),
+            Self::Other { shown, .. } => shown.into(),
+        };
+        match shown.char_indices().nth(SHOWN) {
+            Some((at, _)) => shown[..at].to_owned().into(),
+            None => shown,
+        }
+    }
+
+    /// Its type for a message, with an article.
+    pub fn kind(&self) -> String {
+        let kind = match self {
+            Self::Value(Value::None) => "NoneType",
+            Self::Value(Value::Flag(_)) => "bool",
+            Self::Value(Value::Integer(_) | Value::Address(_)) => "int",
+            Self::Value(Value::Float(_)) => "float",
+            Self::Value(Value::Text(_)) => "str",
+            Self::Value(Value::Several(_)) => "tuple",
+            Self::Value(Value::Allocator(_)) => "Allocator",
+            Self::Other { kind, .. } => kind,
+        };
+        let article = if kind.starts_with(['a', 'e', 'i', 'o', 'u', 'A', 'E', 'I', 'O', 'U']) { "an" } else { "a" };
+        format!("{article} {kind}")
+    }
+}
+
+impl Argument for Value {
+    fn given(&self) -> Given {
+        Given::Value(self.clone())
+    }
+
+    fn upstream(&self, caller: &str) -> Result<Arc<dyn Allocator>, Error> {
+        match self {
+            Self::Allocator(description) => allocator_from(description),
+            Self::Text(text) => allocator_from_expression(text),
+            _ => {
+                let given = self.given();
+                let (kind, shown) = (given.kind(), given.shown());
+                Err(Error::Type(format!("{caller} takes an allocator, like pool(), not {kind}: {shown}")))
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Arguments that are bound and checked, defaults included.
+
+use super::parameter::{Default, Kind};
+use super::{Argument, Call, Error, Factory, allocator_from_expression};
+use crate::allocator::Allocator;
+use crate::description::Value;
+use std::sync::Arc;
+
+/// The arguments of a call, defaults included.
+pub struct Arguments<'a> {
+    factory: &'static Factory,
+    /// One for each parameter, in its usual form.
+    values: Vec<Value>,
+    upstream: Option<&'a dyn Argument>,
+}
+
+impl Factory {
+    /// Binds and checks the arguments of a call.
+    ///
+    /// # Errors
+    /// The first one that is wrong. The upstream is not looked at: making it may take memory.
+    pub(super) fn arguments<'a>(&'static self, call: &Call<'a>) -> Result<Arguments<'a>, Error> {
+        let slots = self.bind(call)?;
+        let mut upstream = None;
+        let mut values = Vec::with_capacity(slots.len());
+        for (parameter, slot) in self.parameters.iter().zip(slots) {
+            if let Kind::Upstream(_) = parameter.kind {
+                upstream = slot.filter(|argument| !argument.given().is_none());
+            }
+            values.push(match (slot, &parameter.default) {
+                (Some(argument), _) => parameter.check(&argument.given())?,
+                (None, Default::Is(value)) => value.clone(),
+                (None, _) => Value::None, // binding has refused it
+            });
+        }
+        Ok(Arguments { factory: self, values, upstream })
+    }
+}
+
+impl<'a> Arguments<'a> {
+    /// The value for the parameter `name`.
+    pub fn value(&self, name: &str) -> &Value {
+        let at = self.factory.parameters.iter().position(|parameter| parameter.name == name);
+        at.map_or(&Value::None, |at| &self.values[at])
+    }
+
+    /// The number for the parameter `name`, unless it is `None`.
+    pub fn number(&self, name: &str) -> Option<usize> {
+        match self.value(name) {
+            Value::Integer(number) => usize::try_from(*number).ok(),
+            _ => None,
+        }
+    }
+
+    /// The text for the parameter `name`, unless it is `None`.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.value(name) {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Whether the parameter `name` is `True`.
+    pub fn is_set(&self, name: &str) -> bool {
+        *self.value(name) == Value::Flag(true)
+    }
+
+    /// The factory as messages name it, like `pool()`.
+    pub fn caller(&self) -> String {
+        format!("{}()", self.factory.name)
+    }
+
+    /// The upstream as it was given.
+    pub fn given_upstream(&self) -> Option<&'a dyn Argument> {
+        self.upstream
+    }
+
+    /// The upstream that was given, or the default.
+    ///
+    /// # Errors
+    /// Where what was given is no allocator.
+    pub fn upstream(&self) -> Result<Arc<dyn Allocator>, Error> {
+        if let Some(given) = self.upstream {
+            return given.upstream(&self.caller());
+        }
+        let kinds = self.factory.parameters.iter().map(|parameter| parameter.kind);
+        let usual = kinds.filter_map(|kind| if let Kind::Upstream(usual) = kind { Some(usual) } else { None }).next();
+        allocator_from_expression(usual.unwrap_or_default())
+    }
+}

@@ -1,0 +1,54 @@
+//! Which argument of a call belongs to which parameter.
+
+use super::parameter::Default;
+use super::{Argument, Call, Error, Factory};
+use crate::expression::did_you_mean;
+
+impl Factory {
+    /// The argument for each parameter.
+    ///
+    /// # Errors
+    /// Where there are too many arguments, too few, or one that no parameter has the name of.
+    pub(super) fn bind<'a>(&'static self, call: &Call<'a>) -> Result<Vec<Option<&'a dyn Argument>>, Error> {
+        let mut slots = vec![None; self.parameters.len()];
+        for (at, &(name, argument)) in call.iter().enumerate() {
+            let slot = match name {
+                None if at < self.positional => at,
+                None => return Err(self.refuse("too many positional arguments")),
+                Some(name) => self.position(name)?,
+            };
+            if slots[slot].replace(argument).is_some() {
+                let name = self.parameters[slot].name;
+                return Err(self.refuse(&format!("multiple values for argument '{name}'")));
+            }
+        }
+        for (parameter, slot) in self.parameters.iter().zip(&slots) {
+            match parameter.default {
+                Default::Required if slot.is_none() => {
+                    return Err(self.refuse(&format!("missing a required argument: '{}'", parameter.name)));
+                }
+                Default::Needed(what) if slot.is_none_or(|given| given.given().is_none()) => {
+                    return Err(Error::Type(format!("{}() needs {what}", self.name)));
+                }
+                _ => {}
+            }
+        }
+        Ok(slots)
+    }
+
+    fn position(&self, name: &str) -> Result<usize, Error> {
+        self.parameters.iter().position(|parameter| parameter.name == name).ok_or_else(|| {
+            let near = did_you_mean(name, self.parameters.iter().map(|parameter| parameter.name));
+            Error::Call(format!("{}() takes no {name}{near}: it takes {}", self.name, self.takes()))
+        })
+    }
+
+    fn refuse(&self, why: &str) -> Error {
+        Error::Call(format!("{}(): {why}; it takes {}", self.name, self.takes()))
+    }
+
+    fn takes(&self) -> String {
+        let names: Vec<&str> = self.parameters.iter().map(|parameter| parameter.name).collect();
+        if names.is_empty() { "nothing".into() } else { names.join(", ") }
+    }
+}

@@ -1,0 +1,84 @@
+//! Sizes, bytes and times.
+
+use super::wrong_type;
+use crate::description::Value;
+use crate::factory::{Error, Given};
+use crate::layout::{MAX_SIZE, checked_align};
+use crate::size;
+use std::time::Duration;
+
+const SIZE: &str = "a number of bytes, or text like \"4 GiB\"";
+const SIZE_OR_NONE: &str = "a number of bytes, text like \"4 GiB\", or None";
+const BYTE: &str = "a byte, 0 to 255, or None to leave memory as it is";
+const SECONDS: &str = "seconds, 0 or more, or None for never";
+
+/// Bytes, as a number or as text. `optional` says that `None` would do as well; it is not accepted here.
+///
+/// # Errors
+/// Where it is no size.
+pub fn size(name: &str, given: &Given, optional: bool) -> Result<usize, Error> {
+    let wanted = if optional { SIZE_OR_NONE } else { SIZE };
+    match given {
+        Given::Value(Value::Text(text)) => size::parse(text).map_err(|why| Error::Value(format!("{name}: {why}"))),
+        Given::Value(Value::Integer(number)) => {
+            usize::try_from(*number).ok().filter(|&bytes| bytes <= MAX_SIZE).ok_or_else(|| {
+                let shown = given.shown();
+                Error::Value(format!("{name}={shown} is not a number of bytes: give 0 or more, or text like \"4 GiB\""))
+            })
+        }
+        _ => Err(wrong_type(name, given, wanted)),
+    }
+}
+
+/// Bytes, more than none.
+///
+/// # Errors
+/// Where it is no size, or 0.
+pub fn budget(name: &str, given: &Given) -> Result<usize, Error> {
+    match size(name, given, false)? {
+        0 => Err(Error::Value(format!("{name}=0 would serve no array: give at least 1 byte"))),
+        bytes => Ok(bytes),
+    }
+}
+
+/// Bytes that are a power of two.
+///
+/// # Errors
+/// Where it is no size, or no power of two up to 1 GiB.
+pub fn alignment(name: &str, given: &Given) -> Result<usize, Error> {
+    match size(name, given, false)? {
+        0 => Err(Error::Value(format!("{name}=0: give a power of two from 1 byte to 1 GiB"))),
+        bytes => checked_align(bytes).map_err(|error| Error::Value(error.to_string())),
+    }
+}
+
+/// A byte to fill memory with, or `None`.
+///
+/// # Errors
+/// Where it is neither.
+pub fn byte(name: &str, given: &Given) -> Result<Option<u8>, Error> {
+    match given {
+        Given::Value(Value::None) => Ok(None),
+        Given::Value(Value::Integer(number)) => u8::try_from(*number).map(Some).map_err(|_| {
+            Error::Value(format!("{name}={number} is not a byte: give 0 to 255, or None to leave memory as it is"))
+        }),
+        _ => Err(wrong_type(name, given, BYTE)),
+    }
+}
+
+/// Seconds as a number with a fraction, or `None`.
+///
+/// # Errors
+/// Where it is neither, or no time.
+pub fn seconds(name: &str, given: &Given) -> Result<Value, Error> {
+    let seconds = match given {
+        Given::Value(Value::None) => return Ok(Value::None),
+        Given::Value(Value::Integer(number)) => *number as f64,
+        Given::Value(Value::Float(number)) => *number,
+        _ => return Err(wrong_type(name, given, SECONDS)),
+    };
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(_) => Ok(Value::Float(seconds)),
+        Err(_) => Err(Error::Value(format!("{name}={seconds:?} is not a time: give {SECONDS}"))),
+    }
+}

@@ -1,0 +1,67 @@
+//! Why a call makes no allocator.
+
+use crate::description::quoted;
+use crate::expression::ParseError;
+use crate::failure::AllocError;
+use std::fmt;
+
+/// The most characters of an expression that a message repeats.
+const SHOWN: usize = 200;
+
+/// Why a call makes no allocator. Fronts turn each kind into an error of their language.
+#[derive(Debug)]
+pub enum Error {
+    /// No factory has this name.
+    NoFactory {
+        /// The name, and the nearest one there is.
+        what: String,
+        /// The names that there are.
+        known: String,
+    },
+    /// The arguments don't fit the parameters.
+    Call(String),
+    /// An argument is of the wrong type.
+    Type(String),
+    /// An argument, or the expression itself, is of the right type and wrong.
+    Value(String),
+    /// This build lacks the allocator.
+    Unsupported(String),
+    /// There is no memory for the allocator itself.
+    Memory(AllocError),
+    /// A front's own error, for arguments that are its objects.
+    Front(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Error {
+    /// The same, with the expression that the call stands in.
+    #[must_use]
+    pub fn within(self, text: &str) -> Self {
+        let text = quoted(text, SHOWN);
+        match self {
+            Self::NoFactory { what, known } => Self::Value(format!("{what} in {text}: {known}")),
+            Self::Call(message) => Self::Type(format!("{message} (in {text})")),
+            other => other,
+        }
+    }
+}
+
+impl From<ParseError> for Error {
+    fn from(error: ParseError) -> Self {
+        Self::Value(error.to_string())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoFactory { what, known } => write!(f, "{what}: {known}"),
+            Self::Call(message) | Self::Type(message) | Self::Value(message) | Self::Unsupported(message) => {
+                f.write_str(message)
+            }
+            Self::Memory(error) => error.fmt(f),
+            Self::Front(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,106 @@
+//! Allocators made from expressions, for every front: the command line, C, Julia and Python.
+//!
+//! [`TABLE`] lists the factories, with the names, kinds and defaults of their parameters. A call is bound to the
+//! parameters, each argument is checked by the kind of its parameter, and then the allocator is made; what is wrong is
+//! an [`Error`] that names the argument, its value and what would work.
+//!
+//! A front whose arguments are objects of its own implements [`Argument`] for them and calls [`build`]. Not in the table
+//! are allocators that a text can't be trusted with (`from_functions` takes addresses of code), and those that only one
+//! front has.
+
+mod adaptors;
+mod argument;
+mod arguments;
+mod binding;
+pub mod check;
+mod error;
+mod pages;
+mod parameter;
+mod recycled;
+mod sources;
+mod table;
+
+use crate::allocator::{Allocator, Description};
+use crate::description::Value;
+use crate::expression::{self, did_you_mean};
+use std::sync::Arc;
+
+pub use adaptors::set_call_site;
+pub use argument::{Argument, Given};
+pub use error::Error;
+pub use pages::placement;
+pub use parameter::{Default, Kind, Parameter};
+pub use recycled::upstream_of;
+pub use table::{Factory, TABLE, find};
+
+/// A call's arguments in their order, each with its name if it has one.
+pub type Call<'a> = [(Option<&'a str>, &'a dyn Argument)];
+
+/// Makes the allocator that `text` describes, such as `limited(pool(), "4 GiB")`.
+///
+/// # Errors
+/// What is wrong with `text` and where, or why the allocator can't be made.
+///
+/// # Examples
+/// ```
+/// let limited = firsttouch::allocator_from_expression("limited(pool(), '4 GiB')").unwrap();
+/// assert!(limited.expression().ends_with(", 4294967296)"));
+///
+/// let error = firsttouch::allocator_from_expression("pool(decai=3)").err().unwrap();
+/// assert!(error.to_string().contains("did you mean decay?"));
+/// ```
+pub fn allocator_from_expression(text: &str) -> Result<Arc<dyn Allocator>, Error> {
+    allocator_from(&expression::parse(text)?).map_err(|error| error.within(text.trim()))
+}
+
+/// Makes the allocator that `description` describes.
+///
+/// # Errors
+/// As for [`allocator_from_expression`].
+pub fn allocator_from(description: &Description) -> Result<Arc<dyn Allocator>, Error> {
+    let factory = find(&description.name).ok_or_else(|| no_factory(&description.name, &[]))?;
+    let arguments = description.arguments.iter().flatten();
+    let call: Vec<_> = arguments.map(|each| (each.name.as_deref(), &each.value as &dyn Argument)).collect();
+    build(factory, &call)
+}
+
+/// Makes an allocator by a call of its factory.
+///
+/// # Errors
+/// What is wrong with the call, or why the allocator can't be made.
+pub fn build(factory: &'static Factory, call: &Call<'_>) -> Result<Arc<dyn Allocator>, Error> {
+    (factory.make)(&factory.arguments(call)?)
+}
+
+/// Checks an expression without making anything: names of factories and arguments, but not values, which may suit another
+/// machine only. `others` names the factories that only the caller has.
+///
+/// # Errors
+/// As for [`allocator_from_expression`].
+pub fn check_expression(text: &str, others: &[&str]) -> Result<(), Error> {
+    fn checked(description: &Description, others: &[&str]) -> Result<(), Error> {
+        let arguments = description.arguments.as_deref().unwrap_or_default();
+        match find(&description.name) {
+            Some(factory) => {
+                let call: Vec<_> = arguments.iter().map(|each| (each.name.as_deref(), &each.value as _)).collect();
+                factory.bind(&call)?;
+            }
+            None if others.contains(&description.name.as_ref()) => {}
+            None => return Err(no_factory(&description.name, others)),
+        }
+        arguments.iter().try_for_each(|each| match &each.value {
+            Value::Allocator(inner) => checked(inner, others),
+            _ => Ok(()),
+        })
+    }
+    checked(&expression::parse(text)?, others).map_err(|error| error.within(text.trim()))
+}
+
+/// The error for a name that neither the table nor `others` have.
+pub fn no_factory(name: &str, others: &[&str]) -> Error {
+    let mut known: Vec<&str> = TABLE.iter().map(|factory| factory.name).chain(others.iter().copied()).collect();
+    known.sort_unstable_by_key(|name| name.to_lowercase());
+    let near = did_you_mean(name, known.iter().copied());
+    let name = Value::from(name.to_owned());
+    Error::NoFactory { what: format!("no allocator {name}{near}"), known: format!("there are {}", known.join(", ")) }
+}

@@ -1,0 +1,52 @@
+//! The upstream of allocators that use blocks again, such as pools and scratch buffers.
+
+use super::{Argument, Error};
+use crate::allocator::Allocator;
+use crate::numa::policy::Policy;
+use crate::pages::placement::{Page, Placement};
+use crate::sources::PlacedPages;
+use std::any::Any;
+use std::sync::Arc;
+
+/// The upstream of what `caller` makes: what is given, huge pages by a policy, or nothing for the default.
+///
+/// # Errors
+/// Where both are given, and for slabs: a block that is used again would lie on the nodes of another array's slabs.
+pub fn upstream_of(
+    caller: &str,
+    given: Option<&dyn Argument>,
+    numa: Option<Policy>,
+) -> Result<Option<Arc<dyn Allocator>>, Error> {
+    let found = match (given, numa) {
+        (None, None) => return Ok(None),
+        (Some(given), None) => given.upstream(caller)?,
+        (Some(given), Some(numa)) => {
+            let given = given.given();
+            let shown = given.shown();
+            return Err(Error::Value(format!(
+                "{caller} got upstream={shown} and numa='{numa}': give one of them, or an upstream that says where, like \
+                 pages(huge='2M', numa='{numa}')"
+            )));
+        }
+        (None, Some(_)) => {
+            let pages = vec![Page::Transparent];
+            PlacedPages::new(Placement { pages, policy: numa, ..Placement::default() })
+        }
+    };
+    match policy_of(&found) {
+        Some(slabs @ Policy::Blocked(_)) => Err(Error::Value(format!(
+            "{caller} can't stand on numa='{slabs}': its blocks are used again for other arrays, whose slabs would lie \
+                 elsewhere; give single arrays pages(numa='{slabs}'), or {caller} numa='interleave:all'"
+        ))),
+        _ => Ok(Some(found)),
+    }
+}
+
+/// The policy of the placed pages at the bottom of a stack.
+fn policy_of(allocator: &Arc<dyn Allocator>) -> Option<Policy> {
+    let any: &dyn Any = allocator.as_ref();
+    match any.downcast_ref::<PlacedPages>() {
+        Some(pages) => pages.placement().policy,
+        None => allocator.upstream().and_then(policy_of),
+    }
+}

@@ -1,0 +1,46 @@
+//! Makes allocators that bring memory in.
+
+use super::Error;
+use super::arguments::Arguments;
+use crate::allocator::Allocator;
+use crate::sources::{Aligned, Calloc, Malloc};
+use std::sync::{Arc, LazyLock};
+
+type Made = Result<Arc<dyn Allocator>, Error>;
+
+/// The C library's `malloc`: it has no state, so that all are one.
+pub(super) fn malloc(_: &Arguments<'_>) -> Made {
+    static ONE: LazyLock<Arc<dyn Allocator>> = LazyLock::new(|| Arc::new(Malloc));
+    Ok(ONE.clone())
+}
+
+/// The C library's `calloc`: the same.
+pub(super) fn calloc(_: &Arguments<'_>) -> Made {
+    static ONE: LazyLock<Arc<dyn Allocator>> = LazyLock::new(|| Arc::new(Calloc));
+    Ok(ONE.clone())
+}
+
+pub(super) fn aligned(arguments: &Arguments<'_>) -> Made {
+    let align = arguments.number("alignment").unwrap_or_default(); // a checked one is there
+    Ok(Aligned::new(align).map_err(|error| Error::Value(error.to_string()))?)
+}
+
+#[cfg(feature = "mimalloc")]
+pub(super) fn mimalloc(_: &Arguments<'_>) -> Made {
+    Ok(crate::sources::Mimalloc::get().map_err(Error::Memory)?)
+}
+
+#[cfg(feature = "jemalloc")]
+pub(super) fn jemalloc(_: &Arguments<'_>) -> Made {
+    Ok(crate::sources::Jemalloc::get().map_err(Error::Memory)?)
+}
+
+#[cfg(not(feature = "mimalloc"))]
+pub(super) fn mimalloc(_: &Arguments<'_>) -> Made {
+    Err(Error::Unsupported("this build of firsttouch has no mimalloc in it".into()))
+}
+
+#[cfg(not(feature = "jemalloc"))]
+pub(super) fn jemalloc(_: &Arguments<'_>) -> Made {
+    Err(Error::Unsupported("this build of firsttouch has no jemalloc in it".into()))
+}

@@ -1,0 +1,251 @@
+//! Allocators made from expressions: every factory, every option, every error.
+
+#![allow(unsafe_code)] // Safety: blocks are read and given back while they live.
+
+use firsttouch::allocator_from_expression as make;
+use firsttouch::factory::{self, Default, Error, Kind, TABLE};
+use firsttouch::{Allocator, Request};
+use std::sync::Arc;
+
+const POOL: &str = "pool(pages(huge='thp'), max_idle=None, decay=1.0)";
+
+fn made(text: &str) -> Arc<dyn Allocator> {
+    make(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn error(text: &str) -> Error {
+    make(text).err().unwrap_or_else(|| panic!("{text} is no error"))
+}
+
+#[test]
+fn what_a_text_makes() {
+    let pages = |options: &str| format!("pages({options})");
+    for (text, shown) in [
+        ("pool()", POOL.to_owned()),
+        ("ft.pool", POOL.into()),
+        ("pool(pages('thp'))", POOL.into()),
+        ("pool('pages()')", "pool(pages(huge=False), max_idle=None, decay=1.0)".into()),
+        ("pool(upstream=pages, decay=None)", "pool(pages(huge=False), max_idle=None, decay=None)".into()),
+        ("pool(decay=+2, max_idle='4 GiB')", "pool(pages(huge='thp'), max_idle=4294967296, decay=2.0)".into()),
+        ("pool(malloc, max_idle=0)", "pool(malloc(), max_idle=0, decay=1.0)".into()),
+        ("pool(None)", POOL.into()),
+        ("pages", pages("huge=False")),
+        ("pages(False)", pages("huge=False")),
+        ("pages(('thp',))", pages("huge='thp'")),
+        (
+            "pages(('thp', False, 'no matter'), populate=3, lock=True)",
+            pages("huge=('thp', False), populate=3, lock=True, numa=None, strict=False, progress=False"),
+        ),
+        (
+            "pages(populate=True, progress=True, strict=True)",
+            pages("huge=False, populate=True, lock=False, numa=None, strict=True, progress=True"),
+        ),
+        (
+            "pages(numa='Local')",
+            pages("huge=False, populate=False, lock=False, numa='local', strict=False, progress=False"),
+        ),
+        ("malloc", "malloc()".into()),
+        ("calloc()", "calloc()".into()),
+        ("aligned('2 MiB')", "aligned(2097152)".into()),
+        ("aligned(alignment=1)", "aligned(1)".into()),
+        ("limited(pool(), '4 GiB')", format!("limited({POOL}, 4294967296)")),
+        ("limited(budget=10)", format!("limited({POOL}, 10)")),
+        ("limited('pool()', 10)", format!("limited({POOL}, 10)")),
+        ("tracked", format!("tracked({POOL}, lines=False)")),
+        ("guarded", "guarded(pages(huge=False), side='after', keep=0)".into()),
+        ("guarded(malloc, side='before', keep='1 MiB')", "guarded(malloc(), side='before', keep=1048576)".into()),
+        ("filled", format!("filled({POOL}, on_allocate=255, on_free=None)")),
+        ("filled(calloc, on_allocate=None, on_free=0)", "filled(calloc(), on_allocate=None, on_free=0)".into()),
+    ] {
+        let allocator = made(text);
+        assert_eq!(allocator.expression(), shown, "{text}");
+        assert_eq!(made(&shown).expression(), shown);
+    }
+}
+
+#[test]
+fn what_is_made_serves() {
+    for text in
+        ["pool", "pages", "malloc", "calloc", "aligned(4096)", "tracked", "guarded", "filled", "limited(budget=9999)"]
+    {
+        let allocator = made(text);
+        let block = allocator.allocate(Request::zeroed(5000)).unwrap();
+        // SAFETY: the block has 5,000 bytes, that read zero, and is given back once.
+        unsafe {
+            assert_eq!(block.address.add(4999).read(), 0, "{text}");
+            allocator.deallocate(block.address);
+        }
+    }
+    assert!(made("limited(malloc, 10)").allocate(Request::bytes(11)).is_err());
+}
+
+#[test]
+fn one_c_library() {
+    for text in ["malloc", "calloc"] {
+        assert!(Arc::ptr_eq(&made(text), &made(text)), "{text}");
+    }
+    assert!(!Arc::ptr_eq(&made("pool"), &made("pool")));
+}
+
+#[test]
+fn nodes_by_number_and_by_policy() {
+    let bound = "pages(huge=False, populate=False, lock=False, numa='bind:0', strict=False, progress=False)";
+    for text in ["numa(0)", "pages(numa='bind:0')", "numa('0')", "numa(numa=0)"] {
+        assert_eq!(made(text).expression(), bound, "{text}");
+    }
+    assert!(
+        made("pool(numa=0)")
+            .expression()
+            .starts_with("pool(pages(huge='thp', populate=False, lock=False, numa='bind:0'")
+    );
+    assert!(made("numa('blocked:0')").expression().contains("numa='blocked:0'"));
+    for (text, said) in [
+        ("numa(4095)", "numa=4095: "),
+        ("numa('bind:0-4095')", "numa='bind:0-4095': "),
+        ("numa('east')", "numa='east': \"east\" is not a NUMA policy: give a node number"),
+        (
+            "pool(numa='blocked:0')",
+            "pool() can't stand on numa='blocked:0': its blocks are used again for other arrays",
+        ),
+        ("pool(numa('blocked:1'))", "pool() can't stand on numa='blocked:1'"),
+        ("pool(tracked(numa('blocked:1')))", "pool() can't stand on numa='blocked:1'"),
+        ("pool(pages, numa=0)", "pool() got upstream=pages() and numa='bind:0': give one of them, or an upstream"),
+    ] {
+        let error = error(text);
+        assert!(matches!(error, Error::Value(_)) && error.to_string().starts_with(said), "{text}: {error}");
+    }
+}
+
+#[test]
+fn values_that_are_wrong() {
+    for (text, said) in [
+        ("", "the allocator expression is empty"),
+        ("pool(", "'pool(' is not an allocator expression: '(' is never closed, at character 5, before '('"),
+        (
+            "mimaloc",
+            "no allocator 'mimaloc' (did you mean mimalloc?) in 'mimaloc': there are aligned, calloc, filled, guarded, \
+             jemalloc, limited, malloc, mimalloc, numa, pages, pool, tracked",
+        ),
+        ("pool(pags())", "no allocator 'pags' (did you mean pages?) in 'pool(pags())': there are "),
+        ("from_functions(malloc=1, free=1)", "no allocator 'from_functions' in "),
+        ("tracked('nope')", "no allocator 'nope' in 'nope'"),
+        ("aligned(0)", "alignment=0: give a power of two from 1 byte to 1 GiB"),
+        ("aligned(3)", "alignment"),
+        ("aligned('2 GiB')", "alignment"),
+        ("aligned(-8)", "alignment=-8 is not a number of bytes: give 0 or more, or text like \"4 GiB\""),
+        ("aligned(99999999999999999999)", "alignment=99999999999999999999 is not a number of bytes"),
+        ("aligned('x')", "alignment: \"x\" is not a size: write a number of bytes"),
+        ("limited(budget=0)", "budget=0 would serve no array: give at least 1 byte"),
+        ("limited(budget='0 B')", "budget=0 would serve no array"),
+        ("pool(max_idle=-1)", "max_idle=-1 is not a number of bytes"),
+        ("pool(decay=-1)", "decay=-1.0 is not a time: give seconds, 0 or more, or None for never"),
+        ("pool(decay=1e300)", "decay=1e300 is not a time"),
+        ("filled(on_allocate=256)", "on_allocate=256 is not a byte: give 0 to 255, or None to leave memory as it is"),
+        ("filled(on_free=-1)", "on_free=-1 is not a byte"),
+        ("guarded(side='both')", "side='both': give 'after' or 'before'"),
+        ("guarded(keep='a lot')", "keep: \"a lot\" is not a size"),
+        (
+            "pages(True)",
+            "huge=True: give False or \"thp\" (transparent huge pages), a size of explicit ones, or several",
+        ),
+        ("pages(())", "huge=(): give False"),
+        ("pages('3M')", "huge='3M': give False"),
+        ("pages(('thp', 1))", "huge=('thp', 1): give False"),
+        ("pages(('thp', 'thp', 'thp', 'thp', 'thp'))", "huge=('thp', 'thp', 'thp', 'thp', 'thp'): give at most four"),
+        ("pages(populate=0)", "populate=0: give False, True, or a number of threads from 1 to 1024"),
+        ("pages(populate=1025)", "populate=1025: give"),
+        ("pages(progress=True)", "progress=True shows how far a prefault is: give populate=True, too"),
+        ("tracked(lines=True)", "lines=True: nobody here knows which line makes a request; give False"),
+    ] {
+        let error = error(text);
+        assert!(matches!(error, Error::Value(_)), "{text}: {error:?}");
+        assert!(error.to_string().starts_with(said), "{text}: {error}");
+    }
+}
+
+#[test]
+fn types_and_calls_that_are_wrong() {
+    for (text, said) in [
+        (
+            "pool(decai=3)",
+            "pool() takes no decai (did you mean decay?): it takes upstream, numa, max_idle, decay (in 'pool",
+        ),
+        ("pool(None, 3)", "pool(): too many positional arguments; it takes upstream, numa, max_idle, decay (in "),
+        ("malloc(3)", "malloc(): too many positional arguments; it takes nothing (in 'malloc(3)')"),
+        ("aligned", "aligned(): missing a required argument: 'alignment'; it takes alignment (in 'aligned')"),
+        ("numa()", "numa(): missing a required argument: 'numa'; it takes numa, huge, "),
+        ("pool(pool(), upstream=pool())", "pool(): multiple values for argument 'upstream'; it takes"),
+        ("limited(pool)", "limited() needs a budget in bytes behind its upstream, as in limited(pool(), \"4 GiB\")"),
+        ("limited(4096)", "limited() needs a budget"),
+        ("limited(pool, None)", "limited() needs a budget"),
+        ("aligned(calloc)", "alignment=calloc() is an Allocator: give a number of bytes, or text like \"4 GiB\""),
+        ("aligned(None)", "alignment=None is a NoneType: give a number of bytes"),
+        ("aligned(True)", "alignment=True is a bool: give"),
+        ("guarded(keep=2.5)", "keep=2.5 is a float: give"),
+        ("pool(max_idle=2.5)", "max_idle=2.5 is a float: give a number of bytes, text like \"4 GiB\", or None"),
+        ("pool(decay='x')", "decay='x' is a str: give seconds, 0 or more, or None for never"),
+        ("pool(decay=True)", "decay=True is a bool: give seconds"),
+        ("filled(on_free='x')", "on_free='x' is a str: give a byte, 0 to 255, or None"),
+        ("guarded(side=1)", "side=1: give 'after' or 'before'"),
+        ("tracked(lines=1)", "lines=1 is an int: give True or False"),
+        ("pages(lock=None)", "lock=None is a NoneType: give True or False"),
+        ("pages(populate='all')", "populate='all' is a str: give False, True, or a number of threads"),
+        ("numa(None)", "numa=None is a NoneType: give a node's number, text like \"bind:0-1\" or a policy"),
+        ("numa((0, 1))", "numa=(0, 1) is a tuple: give a node's number"),
+        ("pool(42)", "pool() takes an allocator, like pool(), not an int: 42"),
+        ("tracked((1,))", "tracked() takes an allocator, like pool(), not a tuple: (1,)"),
+        ("limited(True, 10)", "limited() takes an allocator, like pool(), not a bool: True"),
+    ] {
+        let error = error(text);
+        assert!(matches!(error, Error::Type(_)), "{text}: {error:?}");
+        assert!(error.to_string().starts_with(said), "{text}: {error}");
+    }
+}
+
+#[test]
+fn bundled_allocators_are_there_or_are_named() {
+    for (text, there) in [("mimalloc", cfg!(feature = "mimalloc")), ("jemalloc()", cfg!(feature = "jemalloc"))] {
+        match make(text) {
+            Ok(allocator) => assert!(there && allocator.expression().starts_with(&text[..8])),
+            Err(error) => assert!(!there && matches!(error, Error::Unsupported(_)), "{error:?}"),
+        }
+    }
+}
+
+#[test]
+fn names_are_checked_without_making_anything() {
+    for text in ["pool", "limited(pages('3M'), 'much')", "numa(99)", "own(1, x=2)", "tracked(own(pool))"] {
+        factory::check_expression(text, &["own"]).unwrap_or_else(|error| panic!("{text}: {error}"));
+    }
+    for (text, said) in [
+        ("own(", "is never closed"),
+        ("tracked(owm())", "no allocator 'owm' (did you mean own?) in 'tracked(owm())': there are aligned, "),
+        ("own(pool(decai=1))", "did you mean decay?"),
+        ("limited(pool)", "limited() needs a budget"),
+    ] {
+        let error = factory::check_expression(text, &["own"]).expect_err(text).to_string();
+        assert!(error.contains(said), "{text}: {error}");
+    }
+}
+
+#[test]
+fn the_table_is_in_order_and_its_defaults_are_what_is_shown() {
+    assert!(TABLE.is_sorted_by_key(|factory| factory.name));
+    for factory in TABLE.iter().filter(|factory| !factory.name.ends_with("malloc")) {
+        assert!(factory.positional <= factory.parameters.len());
+        let (mut least, mut all) = (Vec::new(), Vec::new());
+        for parameter in factory.parameters {
+            let named = match (&parameter.default, parameter.kind) {
+                (Default::Is(value), _) => format!("{}={value}", parameter.name),
+                (_, Kind::Policy) => format!("{}='local'", parameter.name),
+                _ => format!("{}=64", parameter.name),
+            };
+            if !matches!(parameter.default, Default::Is(_)) {
+                least.push(named.clone());
+            }
+            all.push(named);
+        }
+        let of = |arguments: &[String]| made(&format!("{}({})", factory.name, arguments.join(", "))).expression();
+        assert_eq!(of(&least), of(&all));
+    }
+}
