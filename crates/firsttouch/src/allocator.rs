@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 pub use crate::description::Description;
-pub use crate::failure::{AllocError, Limit};
+pub use crate::error::{AllocError, Limit};
 use crate::layout::{DEFAULT_ALIGN, LayoutError, MAX_SIZE, checked_align};
 use crate::stats::Stats;
 

@@ -1,15 +1,17 @@
 //! The memory behind arrays.
 //!
-//! The floors, from the bottom: [`layout`] and [`allocator`] say what is asked and what is given; [`os`] is the only
-//! place that names a system call; [`vm`], [`heap`], [`numa`], [`pages`], [`residency`] and [`shared`] make what the system gives safe to hold; [`sources`] bring memory in;
-//! [`adaptors`] stand on another allocator; an [`arena`] is scratch memory for Rust; [`scratch`] memory is used again when
-//! its scope ends. A [`factory`] makes allocators from expressions. An arrow never runs back up, and nothing here knows of
-//! Python.
+//! The floors, from the bottom: [`error`], [`description`], [`expression`], [`layout`] and [`size`] are the vocabulary;
+//! [`os`] is the only place that names a system call; [`allocator`] is the one interface that all allocators share;
+//! [`numa`], [`pages`], [`residency`], [`vm`], [`heap`] and [`shared`] make what the system gives safe to hold;
+//! [`sources`] obtain memory; an [`arena`] is scratch memory for Rust; [`scratch`] memory is reused when its scope ends;
+//! [`adaptors`] stand on another allocator; [`owners`] find the allocator of any block; a
+//! [`factory`] makes allocators from expressions. No floor imports one above it, and nothing here knows of Python.
 
 pub mod adaptors;
 pub mod allocator;
 pub mod arena;
 pub mod description;
+pub mod error;
 pub mod expression;
 pub mod factory;
 pub mod failure;

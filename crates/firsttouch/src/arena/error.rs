@@ -1,6 +1,6 @@
 //! The errors of arenas.
 
-use crate::failure::AllocError;
+use crate::error::AllocError;
 use crate::layout::{LayoutError, MAX_SIZE};
 use std::fmt;
 

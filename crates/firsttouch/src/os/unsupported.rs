@@ -2,7 +2,7 @@
 
 use super::bits::{Nodes, Processors};
 use super::types::{Errno, Fault, MappingText, Mode, PageRegion, SharedPart};
-use crate::failure::Limit;
+use crate::error::Limit;
 use std::ffi::{CStr, c_void};
 use std::fs::File;
 use std::ops::{ControlFlow, Range};

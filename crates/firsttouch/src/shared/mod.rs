@@ -12,7 +12,7 @@ mod tickets;
 pub use in_flight::wait_until_opened;
 pub use tickets::{Fate, Ticket};
 
-use crate::failure::AllocError;
+use crate::error::AllocError;
 use crate::layout::round_up;
 use crate::numa::policy::Orders;
 use crate::os::{self, Errno};

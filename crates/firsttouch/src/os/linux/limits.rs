@@ -2,7 +2,7 @@
 //! purger may call it.
 
 use super::process::page_size;
-use crate::failure::Limit;
+use crate::error::Limit;
 use crate::os::types::Errno;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -1,7 +1,8 @@
 //! What is available: of the machine, of its memory cgroup, on the nodes.
 
 use super::nodes::with_memory;
-use crate::failure::{self, AllocError, Limit};
+use crate::error::{AllocError, Limit};
+use crate::failure;
 use crate::numa::policy::Orders;
 use crate::numa::topology::Topology;
 use crate::os;

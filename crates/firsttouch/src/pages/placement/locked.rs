@@ -1,6 +1,7 @@
 //! Locking a mapping into memory.
 
-use crate::failure::{self, AllocError, Limit};
+use crate::error::{AllocError, Limit};
+use crate::failure;
 use crate::os;
 use crate::pages::receipt::{Outcome, Reason, Receipt};
 

@@ -1,7 +1,8 @@
 //! Which pages: the first size of those asked for that can be had.
 
 use super::{Page, Placement, strict_error};
-use crate::failure::{self, AllocError};
+use crate::error::AllocError;
+use crate::failure;
 use crate::layout::round_up;
 use crate::numa::policy::Orders;
 use crate::os;

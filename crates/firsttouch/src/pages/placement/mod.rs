@@ -9,7 +9,8 @@ mod nodes;
 mod prefault;
 
 use crate::description::{Argument, Description, Value, separated};
-use crate::failure::{self, AllocError, Limit};
+use crate::error::{AllocError, Limit};
+use crate::failure;
 use crate::numa::policy::{Orders, Policy};
 use crate::os;
 use crate::pages::mapping::{Mapper, Private};

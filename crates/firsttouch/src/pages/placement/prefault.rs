@@ -4,7 +4,8 @@
 
 use super::available::{self, LOOK};
 use super::{Placement, Populate, nodes};
-use crate::failure::{self, AllocError, Limit};
+use crate::error::{AllocError, Limit};
+use crate::failure;
 use crate::numa::policy::Orders;
 use crate::os::Errno;
 use crate::pages::page::page_bytes;

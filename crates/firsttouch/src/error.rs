@@ -1,0 +1,187 @@
+//! Why memory cannot be allocated: the error of a request, and the limit that was exceeded.
+
+use std::fmt;
+
+/// The limit that spoke.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// No address space of any machine is that large.
+    Size,
+    /// `RLIMIT_AS`: its bytes, and the bytes of address space in use.
+    AddressSpace {
+        /// The limit in bytes.
+        limit: usize,
+        /// Address space in use, in bytes.
+        used: usize,
+    },
+    /// `RLIMIT_DATA` in bytes.
+    Data {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// `RLIMIT_MEMLOCK` under `mlockall`.
+    Locked {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// The commit limit of `vm.overcommit_memory=2`.
+    Commit {
+        /// `CommitLimit` in bytes.
+        limit: usize,
+        /// `Committed_AS` in bytes.
+        used: usize,
+    },
+    /// The kernel's guess that a request exceeds the machine (`vm.overcommit_memory=0`).
+    Memory {
+        /// Memory and swap of the machine in bytes.
+        total: usize,
+    },
+    /// `vm.max_map_count`.
+    Maps {
+        /// The number of mappings allowed.
+        limit: usize,
+    },
+    /// The budget of a `limited` allocator.
+    Budget {
+        /// The budget in bytes.
+        allowed: usize,
+        /// Bytes in use of it.
+        used: usize,
+    },
+    /// The limit of a scratch buffer that grows.
+    Buffer {
+        /// The limit in bytes.
+        allowed: usize,
+        /// Bytes that the buffer holds, in use or not.
+        held: usize,
+        /// Bytes of its living blocks.
+        used: usize,
+    },
+    /// A scratch buffer of a fixed size has no gap that is large enough.
+    Full {
+        /// The buffer's bytes.
+        capacity: usize,
+        /// Bytes of its living blocks.
+        used: usize,
+        /// Bytes of its largest gap.
+        gap: usize,
+        /// Number of its living blocks.
+        blocks: u32,
+    },
+    /// A scratch buffer on storage that a forked child shares with its parent is closed in the child.
+    Forked,
+    /// The room of a fixed arena.
+    Arena {
+        /// Its bytes.
+        capacity: usize,
+        /// Bytes in use of them.
+        used: usize,
+    },
+    /// Memory that is to be real at once, and how much there is.
+    Available {
+        /// Bytes that the machine, the container or the nodes can still give.
+        available: usize,
+    },
+    /// `strict=True`: something that was asked for is not granted.
+    Placement,
+    /// This platform has no backend.
+    Unsupported,
+    /// An upstream or the C library refused without a reason.
+    Upstream,
+    /// The kernel refused with this `errno`, and no limit explains it.
+    Errno(i32),
+}
+
+/// A request that could not be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AllocError {
+    /// Bytes asked for.
+    pub asked: usize,
+    /// The limit that spoke.
+    pub limit: Limit,
+}
+
+impl AllocError {
+    /// An error for `asked` bytes.
+    pub const fn new(asked: usize, limit: Limit) -> Self {
+        Self { asked, limit }
+    }
+
+    /// The limit's name, as a user would look it up.
+    pub const fn limit_name(&self) -> &'static str {
+        match self.limit {
+            Limit::Size => "size",
+            Limit::AddressSpace { .. } => "RLIMIT_AS",
+            Limit::Data { .. } => "RLIMIT_DATA",
+            Limit::Locked { .. } => "RLIMIT_MEMLOCK",
+            Limit::Commit { .. } => "vm.overcommit_memory=2",
+            Limit::Memory { .. } => "vm.overcommit_memory=0",
+            Limit::Maps { .. } => "vm.max_map_count",
+            Limit::Budget { .. } => "limited",
+            Limit::Buffer { .. } | Limit::Full { .. } | Limit::Forked => "scratch buffer",
+            Limit::Arena { .. } => "arena",
+            Limit::Available { .. } => "available memory",
+            Limit::Placement => "strict",
+            Limit::Unsupported => "platform",
+            Limit::Upstream => "upstream",
+            Limit::Errno(_) => "kernel",
+        }
+    }
+}
+
+impl fmt::Display for AllocError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let asked = self.asked;
+        write!(f, "{asked} bytes could not be had: ")?;
+        match self.limit {
+            Limit::Size => write!(f, "no address space is that large"),
+            Limit::AddressSpace { limit, used } => write!(
+                f,
+                "RLIMIT_AS allows {limit} bytes of address space, of which {used} are in use ({} are left)",
+                limit.saturating_sub(used)
+            ),
+            Limit::Data { limit } => write!(f, "RLIMIT_DATA allows {limit} bytes of private memory"),
+            Limit::Locked { limit } => {
+                write!(f, "the process locks its memory (mlockall) and RLIMIT_MEMLOCK allows {limit} bytes")
+            }
+            Limit::Commit { limit, used } => write!(
+                f,
+                "vm.overcommit_memory=2 lets the machine commit {limit} bytes, of which {used} are in use ({} are left)",
+                limit.saturating_sub(used)
+            ),
+            Limit::Memory { total } => {
+                write!(f, "the kernel refuses more than the machine's memory and swap, {total} bytes")
+            }
+            Limit::Maps { limit } => write!(f, "vm.max_map_count allows {limit} mappings"),
+            Limit::Budget { allowed, used } => write!(
+                f,
+                "limited() allows {allowed} bytes, of which {used} are in use ({} are left)",
+                allowed.saturating_sub(used)
+            ),
+            Limit::Buffer { allowed, held, used } => {
+                write!(f, "the scratch buffer may hold {allowed} bytes; it holds {held}, of which {used} are in use")
+            }
+            Limit::Full { capacity, used, gap, blocks } => write!(
+                f,
+                "of the fixed buffer's {capacity} bytes {used} are in use, by {blocks} living blocks, and its largest \
+                 gap has {gap}"
+            ),
+            Limit::Forked => write!(
+                f,
+                "the buffer's storage is shared with the parent process; in a forked child such a buffer is closed"
+            ),
+            Limit::Arena { capacity, used } => write!(
+                f,
+                "the arena is fixed at {capacity} bytes, of which {used} are in use ({} are left)",
+                capacity.saturating_sub(used)
+            ),
+            Limit::Available { available } => write!(f, "they are to be real at once, and {available} are available"),
+            Limit::Placement => write!(f, "strict=True, and the system does not grant what was asked"),
+            Limit::Unsupported => write!(f, "firsttouch has no backend for this platform"),
+            Limit::Upstream => write!(f, "the upstream allocator has no memory"),
+            Limit::Errno(code) => write!(f, "the kernel refused with errno {code}"),
+        }
+    }
+}
+
+impl std::error::Error for AllocError {}
