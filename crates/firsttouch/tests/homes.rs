@@ -6,10 +6,10 @@ mod common;
 use common::nodes::{self, Machine};
 use firsttouch::Allocator;
 use firsttouch::adaptors::{Limited, Options, Pool};
+use firsttouch::heap::migration::migrate;
 use firsttouch::numa::policy::{Outer, Policy};
 use firsttouch::numa::topology::Topology;
 use firsttouch::os::{Pretence, huge_page_size, nodes_of, page_size, pretend, pretend_on};
-use firsttouch::pages::migration::migrate;
 use firsttouch::sources::Pages;
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -108,7 +108,7 @@ fn what_grows_grows_at_home() {
 fn what_was_moved_away_comes_home() {
     let orders = Policy::parse("local").unwrap().within(&Outer::now(Topology::read().with_memory())).unwrap();
     let go = |address, size| {
-        migrate((address, size), &orders, None, &mut |_| true).unwrap();
+        migrate((address, size), &orders, &mut |_| true).unwrap();
         let mut nodes = NODES.lock().unwrap();
         nodes.extend(pages(address, size).step_by(page_size()).map(|page| (page, 1)));
     };

@@ -7,10 +7,10 @@ use crate::python::interrupts::interruptible;
 use crate::python::values::ToPython;
 use firsttouch::adaptors::{Filled, Limited, Tracked};
 use firsttouch::allocator::Allocator;
+use firsttouch::heap::migration::{collapse, migrate};
 use firsttouch::numa::policy::{Orders, Outer};
 use firsttouch::numa::topology::Topology;
 use firsttouch::os;
-use firsttouch::pages::collapse;
 use firsttouch::pages::migration::{self, Axis};
 use firsttouch::pages::receipt::Reason;
 use firsttouch::pages::touch::{self, Job, Pattern, Way};
@@ -74,7 +74,7 @@ fn touch_range(
 /// Bytes of a range that are on huge pages after this, and why the others are not.
 #[pyfunction]
 fn collapse_range(address: usize, nbytes: usize) -> PyResult<ToPython<(usize, Option<String>)>> {
-    let (huge, why_not) = interruptible(None, &mut |go_on| collapse::collapse((address, nbytes), go_on))?;
+    let (huge, why_not) = interruptible(None, &mut |go_on| collapse((address, nbytes), go_on))?;
     Ok(ToPython((huge, why_not.map(|reason| reason.to_string()))))
 }
 
@@ -108,7 +108,7 @@ fn migrate_range(
     {
         let _ = pages.rebind(address, &orders); // the pages that are there tell whether it worked
     }
-    let done = interruptible(None, &mut |go_on| migration::migrate((address, nbytes), &orders, None, go_on))?;
+    let done = interruptible(None, &mut |go_on| migrate((address, nbytes), &orders, go_on))?;
     let sum = done.map_err(|error| refused(Reason::of(error)))?;
     Ok(ToPython((sum.moved, sum.stayed, sum.absent, sum.failed, sum.why_not.map(|reason| reason.to_string()))))
 }

@@ -1,8 +1,8 @@
 //! Why a call makes no allocator.
 
 use crate::description::quoted;
+use crate::error::AllocError;
 use crate::expression::ParseError;
-use crate::failure::AllocError;
 use std::fmt;
 
 /// The most characters of an expression that a message repeats.

@@ -2,39 +2,21 @@
 
 use crate::allocator::{AllocError, Allocator};
 use crate::heap::ages::{FIRST_EPOCH, next_epoch};
+use crate::heap::build;
 use crate::heap::free_lists::Side;
-use crate::heap::region::{Region, Shape, Span};
+use crate::heap::region::{Region, Span};
+use crate::heap::segment;
+use crate::heap::shape::{Kind, Shape};
 use crate::os::{self, Errno};
 use crate::sync::lock::{Guard, Lock};
-use crate::vm::address_map;
-use crate::vm::claim;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
-
-/// Which region serves a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Units of a base page.
-    Small = 0,
-    /// Units of 64 KiB on memory that is advised huge.
-    Huge = 1,
-}
-
-/// Bytes of a unit in the region for huge pages, as a power of two: fine enough that arrays share huge pages.
-const HUGE_UNIT_SHIFT: u32 = 16;
-/// Bytes opened at a time where pages are small.
-const SMALL_EXTENT: usize = 1 << 20;
 
 struct Owner(*const dyn Allocator);
 // SAFETY: every allocator may be used from any thread.
 unsafe impl Send for Owner {}
 // SAFETY: as above.
 unsafe impl Sync for Owner {}
-
-/// Bytes of the page that the region for huge pages asks for.
-pub(crate) fn huge_page() -> usize {
-    os::huge_page_size().unwrap_or(2 << 20).max(1 << HUGE_UNIT_SHIFT)
-}
 
 /// What a heap holds, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -79,19 +61,8 @@ impl Heap {
     }
 
     fn of(home: Option<u8>) -> Self {
-        let page = os::page_size();
-        let small =
-            Shape { unit_shift: page.trailing_zeros(), extent: SMALL_EXTENT.max(page), page, huge: false, home };
-        let huge_page = huge_page();
-        let huge = Shape {
-            unit_shift: HUGE_UNIT_SHIFT.max(page.trailing_zeros()),
-            extent: huge_page,
-            page: huge_page,
-            huge: true,
-            home,
-        };
         Self {
-            regions: Lock::new([Region::new(small), Region::new(huge)]),
+            regions: Lock::new([Region::new(Shape::small(home)), Region::new(Shape::huge(home))]),
             purging: Lock::new(()),
             epoch: AtomicU8::new(FIRST_EPOCH),
             owner: OnceLock::new(),
@@ -229,18 +200,18 @@ impl Heap {
         let alive = regions.iter().any(|region| region.out > 0);
         for segment in regions.iter().flat_map(Region::segments) {
             if alive {
-                claim::orphan(segment);
+                segment.area.orphan();
                 continue;
             }
             // SAFETY: no block lives in it, and the caller promises that none will.
-            unsafe { claim::close(segment) };
+            unsafe { build::close(segment) };
         }
     }
 }
 
 /// The span of the living block at `address` and its kind.
 pub(crate) fn span_at(address: usize) -> Option<(Kind, Span)> {
-    let (segment, start) = address_map::find(address)?;
+    let (segment, start) = segment::find(address)?;
     let span = Span { segment, start, len: segment.span_len(start), dirty: 0 };
     Some((span.kind(), span))
 }

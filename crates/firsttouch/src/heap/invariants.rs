@@ -1,15 +1,16 @@
 //! What must hold of a heap's records after every step, checked over random programs.
 
-use crate::allocator::Allocator;
+use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::heap::ages::{FIRST_EPOCH, UNMAPPED};
 use crate::heap::class;
 use crate::heap::free_lists::Side;
-use crate::heap::heap::{Heap, Kind, huge_page};
+use crate::heap::heap::Heap;
 use crate::heap::purge::purge_oldest;
 use crate::heap::region::{Region, Span};
 use crate::heap::segment::{NONE, Segment, State};
-use crate::sources::Malloc;
+use crate::heap::shape::{Kind, huge_page};
 use proptest::prelude::*;
+use std::ptr::NonNull;
 
 /// Spans fill the segment without a gap, no two free ones touch, and each says the truth at both of its ends.
 /// Bytes used, dirty and mapped.
@@ -72,11 +73,31 @@ fn check(heap: &Heap) {
     }
 }
 
+/// The owner of the heap's segments, which nobody asks for memory.
+struct Owner;
+static OWNER: Owner = Owner;
+
+// SAFETY: it hands out nothing.
+unsafe impl Allocator for Owner {
+    fn describe(&self) -> Description {
+        Description::of("owner")
+    }
+
+    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
+        Err(AllocError::new(request.size(), Limit::Upstream))
+    }
+
+    unsafe fn deallocate(&self, _address: NonNull<u8>) {}
+
+    unsafe fn usable_size(&self, _address: NonNull<u8>) -> usize {
+        0
+    }
+}
+
 /// What a step is and its two numbers.
 type Step = (u8, usize, usize);
 
 fn run(heap: Heap, steps: &[Step]) {
-    static OWNER: Malloc = Malloc;
     // SAFETY: the owner is static.
     unsafe { heap.set_owner(&raw const OWNER as *const dyn Allocator) };
     let mut spans: Vec<(Kind, Span)> = Vec::new();

@@ -4,6 +4,7 @@
 
 pub(crate) mod ages;
 pub mod bound;
+pub(crate) mod build;
 pub mod caretaker;
 pub(crate) mod class;
 pub(crate) mod free_lists;
@@ -13,6 +14,7 @@ pub(crate) mod heap;
 mod invariants;
 pub mod ledger;
 pub(crate) mod mapping_limit;
+pub mod migration;
 pub(crate) mod open;
 pub(crate) mod proofs;
 pub(crate) mod purge;
@@ -21,6 +23,7 @@ pub(crate) mod region;
 #[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
 pub(crate) mod reserve;
 pub(crate) mod segment;
+pub(crate) mod shape;
 pub(crate) mod spans;
 pub(crate) mod strays;
 pub(crate) mod top;

@@ -2,8 +2,7 @@
 //!
 //! Whoever uses a unit or the heap's lock sets and clears its bit; others may use its neighbours', so words are atomic.
 
-use crate::heap::segment::Segment;
-use crate::vm::address_map;
+use crate::heap::segment::{self, Segment};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// How often somebody moved pages.
@@ -63,7 +62,7 @@ pub(crate) fn moves() -> u32 {
 /// Pages of somebody's block may have moved to another node.
 pub(crate) fn doubt(address: usize, size: usize) {
     MOVES.fetch_add(1, Relaxed);
-    let Some((segment, first)) = address_map::find(address) else { return };
+    let Some((segment, first)) = segment::find(address) else { return };
     let last = segment.unit_of(address + size.max(1) - 1).unwrap_or(first).min(segment.top.get().saturating_sub(1));
     segment.doubt(first, (last + 1).saturating_sub(first));
 }

@@ -4,11 +4,12 @@
 //! lock of their own keeps purges apart and away from forks.
 
 use crate::heap::ages::{CLEAN, FIRST_EPOCH, UNMAPPED, ticks_since};
-use crate::heap::heap::{Heap, Kind};
+use crate::heap::heap::Heap;
 use crate::heap::mapping_limit;
 use crate::heap::open::{mapped_run, unmapped_run};
 use crate::heap::region::{Region, Span};
 use crate::heap::segment::{Segment, State};
+use crate::heap::shape::Kind;
 use crate::layout::{round_down, round_up};
 use crate::os;
 
@@ -123,7 +124,7 @@ impl Heap {
             let page_units = (region.shape.page >> region.shape.unit_shift).max(1) as u32;
             for at in 0..region.count {
                 let Some(segment) = region.segments[at] else { continue };
-                if victims == Victims::Clean && !segment.open_by_need {
+                if victims == Victims::Clean && !segment.claim.has_slots() {
                     continue;
                 }
                 let mut given = 0;
@@ -231,7 +232,7 @@ fn run_of(
 /// Gives the units back to the system; what their age is then, or nothing where the system refused.
 fn give_back(run: &Run, victims: Victims) -> Option<u8> {
     let (address, size) = (run.segment.address(run.start), (run.len as usize) << run.segment.unit_shift());
-    let may_unmap = run.segment.open_by_need && !mapping_limit::keeps_mappings();
+    let may_unmap = run.segment.claim.has_slots() && !mapping_limit::keeps_mappings();
     // SAFETY: the units are used by nobody but us: they were free, and were carved out under the lock (law 8).
     unsafe {
         if victims == Victims::Clean {

@@ -1,26 +1,11 @@
 //! A region: segments whose units are treated alike, and what is mapped behind them. Guarded by the heap's lock.
 
 use crate::heap::free_lists::Side;
-use crate::heap::heap::Kind;
 use crate::heap::segment::{NONE, Segment};
+use crate::heap::shape::{Kind, Shape};
 use crate::os::Errno;
 
 pub(crate) const MAX_SEGMENTS: usize = 256;
-
-/// How the pages of a region are meant to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
-    /// Bytes of a unit, as a power of two.
-    pub unit_shift: u32,
-    /// Bytes that are opened at a time; a multiple of the unit.
-    pub extent: usize,
-    /// Bytes of the huge page to ask for; what is given back is a multiple of it. The base page where none is asked.
-    pub page: usize,
-    /// Whether huge pages are asked for.
-    pub huge: bool,
-    /// The home of its memory, on machines with several.
-    pub home: Option<u8>,
-}
 
 /// Used units, and what was known when they were taken.
 #[derive(Clone, Copy)]

@@ -6,16 +6,15 @@
 
 use crate::allocator::Allocator;
 use crate::heap::ages::{CLEAN, FIRST_EPOCH, UNMAPPED};
+use crate::heap::build;
 use crate::heap::open::{mapped_run, unmapped_run};
 use crate::heap::records;
-use crate::heap::region::Shape;
-use crate::heap::segment::Segment;
+use crate::heap::segment::{self, Segment};
+use crate::heap::shape::Shape;
 use crate::os::{self, Errno};
 #[cfg(feature = "jemalloc")]
 use crate::pages::mapping;
 use crate::sync::lock::Lock;
-use crate::vm::address_map;
-use crate::vm::claim;
 use std::ptr::with_exposed_provenance_mut;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed};
 
@@ -75,7 +74,7 @@ impl Reserve {
         }
         let extra = u32::try_from(align >> self.shape.unit_shift).map_err(|_| Errno::NO_MEMORY)?;
         let wanted = units.checked_add(extra).ok_or(Errno::NO_MEMORY)?;
-        let segment = claim::segment(self.shape, wanted, 0, owner)?;
+        let segment = build::segment(self.shape, wanted, 0, owner)?;
         if !segment.growable.get() {
             self.mapped.fetch_add((segment.top.get() as usize) << self.shape.unit_shift, Relaxed);
         }
@@ -102,7 +101,7 @@ impl Reserve {
     }
 
     fn units(&self, at: usize, bytes: usize) -> Option<(&'static Segment, u32, u32)> {
-        let (segment, first) = address_map::find(at)?;
+        let (segment, first) = segment::find(at)?;
         let end = segment.unit_of((at + bytes).checked_sub(1)?)? + 1;
         Some((segment, first, end))
     }
@@ -159,7 +158,7 @@ impl Reserve {
         let (at, size) = (segment.address(unit), (run as usize) << self.shape.unit_shift);
         let open = segment.ages(unit, run).iter().filter(|&&age| age == FIRST_EPOCH).count() << self.shape.unit_shift;
         // SAFETY: the range is the caller's, who uses it no more (law 8); it was mapped by us.
-        let unmap = || segment.open_by_need && unsafe { os::unmap(at, size) }.is_ok();
+        let unmap = || segment.claim.has_slots() && unsafe { os::unmap(at, size) }.is_ok();
         // SAFETY: as above.
         let discard = || unsafe { os::discard(at, size) }.is_ok();
         let unmapped = size >= UNMAP && unmap();

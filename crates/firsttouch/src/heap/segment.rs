@@ -6,9 +6,13 @@
 use crate::allocator::Allocator;
 use crate::heap::ages::{CLEAN, FIRST_EPOCH};
 use crate::heap::class;
-use crate::heap::heap::huge_page;
+use crate::heap::shape::huge_page;
+use crate::vm::address_map;
+use crate::vm::area::Area;
+use crate::vm::claim::Claim;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// What is known about one unit. A span's length and state stand in its first and in its last unit.
 ///
@@ -72,38 +76,10 @@ impl Top {
     }
 }
 
-/// Where a segment's units lie. A lookup reads it of whatever header the address map leads to, without a lock.
-///
-/// The header of a segment with slots of its own is used again by later segments in those slots. A lookup that came
-/// while that happens asks for an address at which no block of ours lives, and any mix of old and new values serves it.
-pub(crate) struct Bounds {
-    /// The address of unit 0.
-    base: AtomicUsize,
-    /// Bytes of a unit, as a power of two.
-    unit_shift: AtomicU32,
-    /// Units that the claim has room for; none once the segment is closed.
-    capacity: AtomicU32,
-}
-
-impl Bounds {
-    pub(crate) fn set(&self, base: usize, unit_shift: u32, capacity: u32) {
-        self.base.store(base, Relaxed);
-        self.unit_shift.store(unit_shift, Relaxed);
-        self.capacity.store(capacity, Relaxed);
-    }
-
-    /// The unit that `address` lies in, if it is one of the segment's.
-    #[inline]
-    pub(crate) fn unit_of(&self, address: usize) -> Option<u32> {
-        let unit = address.wrapping_sub(self.base.load(Relaxed)) >> self.unit_shift.load(Relaxed);
-        (unit < self.capacity.load(Relaxed) as usize).then_some(unit as u32)
-    }
-}
-
-/// A segment's header: its bounds, and all that only those use who hold blocks in it.
+/// A segment's header: its area, which the address map leads to, and all that only those use who hold blocks in it.
 #[repr(C)]
 pub(crate) struct Segment {
-    pub(crate) bounds: Bounds,
+    pub(crate) area: Area,
     body: Body,
 }
 
@@ -122,14 +98,8 @@ pub(crate) struct Body {
     pub huge: bool,
     /// The home of its memory; the first where there is one only.
     pub home: u8,
-    /// The allocator that all units belong to.
-    pub owner: *const dyn Allocator,
-    /// Whether its allocator is gone, and blocks live in it that nobody takes back.
-    pub orphaned: AtomicBool,
-    /// Metadata and units together: first address and bytes.
-    pub claim: (usize, usize),
-    /// Whether the address space is ours alone, to be opened by need; otherwise all of it was opened at once.
-    pub open_by_need: bool,
+    /// Its address space, metadata and units together.
+    pub claim: Claim,
     /// Bytes of `records`, `ages` and `proofs` that are opened.
     pub records_open: Cell<usize>,
     pub ages_open: Cell<usize>,
@@ -147,8 +117,17 @@ pub(crate) struct Body {
 
 // SAFETY: the cells and the records are used under the heap's lock; what is read without it never changes.
 unsafe impl Sync for Segment {}
-// SAFETY: as above; `owner` is Send and Sync as every allocator.
+// SAFETY: as above; its owner is Send and Sync as every allocator.
 unsafe impl Send for Segment {}
+
+/// The segment and the unit that hold `address`, if it is ours.
+#[inline]
+pub(crate) fn find(address: usize) -> Option<(&'static Segment, u32)> {
+    let (area, unit) = address_map::find(address)?;
+    // SAFETY: every area in the map is the first field of a segment, entered by a pointer to all of it (`area_of`). The
+    // segment is open: `address` lies within its bounds.
+    Some((unsafe { area.cast::<Segment>().as_ref() }, unit))
+}
 
 impl Segment {
     /// Makes a segment in the place of a header.
@@ -157,33 +136,43 @@ impl Segment {
     /// `at` is a header's place, whose bounds are valid and name no unit; nobody uses the rest of it.
     pub(crate) unsafe fn make(
         at: *mut Self,
-        (base, unit_shift, capacity): (usize, u32, u32),
+        owner: *const dyn Allocator,
+        bounds: (usize, u32, u32),
         body: Body,
     ) -> &'static Self {
-        // SAFETY: the caller's promise; lookups read the bounds alone, which are atomic.
+        // SAFETY: the caller's promise; lookups read the area alone.
         unsafe {
             (&raw mut (*at).body).write(body);
-            (*at).bounds.set(base, unit_shift, capacity);
+            Area::make(&raw mut (*at).area, owner, bounds);
             &*at
         }
+    }
+
+    /// The area of a segment, by which [`find`] knows it again.
+    ///
+    /// # Safety
+    /// `at` is a segment's place.
+    pub(crate) unsafe fn area_of(at: *mut Self) -> NonNull<Area> {
+        // SAFETY: the caller's promise. The pointer stays one to the whole header, of which the area is the first field.
+        unsafe { NonNull::new_unchecked(at).cast() }
     }
 
     /// The address of unit 0.
     #[inline]
     pub(crate) fn base(&self) -> usize {
-        self.bounds.base.load(Relaxed)
+        self.area.base()
     }
 
     /// Bytes of a unit, as a power of two.
     #[inline]
     pub(crate) fn unit_shift(&self) -> u32 {
-        self.bounds.unit_shift.load(Relaxed)
+        self.area.unit_shift()
     }
 
     /// Units that the claim has room for.
     #[inline]
     pub(crate) fn capacity(&self) -> u32 {
-        self.bounds.capacity.load(Relaxed)
+        self.area.capacity()
     }
 
     #[inline]
@@ -199,7 +188,7 @@ impl Segment {
     /// The unit that `address` lies in, if it is one of this segment's.
     #[inline]
     pub(crate) fn unit_of(&self, address: usize) -> Option<u32> {
-        self.bounds.unit_of(address)
+        self.area.unit_of(address)
     }
 
     /// The last unit up to `unit` at which a huge page begins, or the first unit.

@@ -2,6 +2,7 @@
 
 use crate::allocator::Allocator;
 use crate::heap::ages::UNMAPPED;
+use crate::heap::build;
 use crate::heap::mapping_limit;
 use crate::heap::open;
 use crate::heap::records;
@@ -9,7 +10,6 @@ use crate::heap::region::{MAX_SEGMENTS, Region};
 use crate::heap::segment::Segment;
 use crate::os::{self, Errno};
 use crate::pages::mapping::probe;
-use crate::vm::claim;
 
 /// From this many bytes on the system is asked beforehand whether it has them.
 const PROBE_MIN: usize = 1 << 30;
@@ -29,7 +29,7 @@ impl Region {
         if self.count == MAX_SEGMENTS {
             return Err(Errno::NO_MEMORY);
         }
-        let segment = claim::segment(self.shape, units, self.mapped, owner)?;
+        let segment = build::segment(self.shape, units, self.mapped, owner)?;
         self.segments[self.count] = Some(segment);
         self.count += 1;
         if segment.growable.get() {
@@ -71,7 +71,7 @@ impl Region {
         }
         let step = (self.shape.extent >> self.shape.unit_shift) as u32;
         for index in 0..self.count {
-            let Some(segment) = self.segments[index].filter(|segment| segment.open_by_need) else { continue };
+            let Some(segment) = self.segments[index].filter(|segment| segment.claim.has_slots()) else { continue };
             let Some((start, len)) = segment.free_at_top() else { continue };
             let (top, lowered) = (start + len, start.next_multiple_of(step));
             let bytes = (top.saturating_sub(lowered) as usize) << segment.unit_shift();

@@ -1,6 +1,5 @@
 //! Small pages into huge ones, now.
 
-use crate::heap::proofs;
 use crate::os::{self, Errno};
 use crate::pages::receipt::Reason;
 use crate::pages::touch::GoOn;
@@ -9,14 +8,13 @@ use crate::pages::touch::GoOn;
 const TRIES: usize = 3;
 
 /// Makes huge pages of the small ones in a range, whole huge pages only; bytes that are huge now, and why others are not.
-pub fn collapse(range: (usize, usize), go_on: GoOn<'_>) -> (usize, Option<Reason>) {
+pub(crate) fn collapse(range: (usize, usize), go_on: GoOn<'_>) -> (usize, Option<Reason>) {
     let Some(page) = os::huge_page_size() else { return (0, Some(Reason::Unsupported)) };
     let (start, end) = (range.0.next_multiple_of(page), (range.0 + range.1) & !(page - 1));
     if start >= end {
         return (0, Some(Reason::Small));
     }
     let (mut huge, mut why_not) = (0, None);
-    proofs::doubt(start, end - start); // a huge page is made where most of its small ones were
     for address in (start..end).step_by(page) {
         match (0..TRIES).find_map(|_| {
             os::collapse(address, page).map_or_else(|e| (e != Errno::AGAIN).then_some(Err(e)), |()| Some(Ok(())))

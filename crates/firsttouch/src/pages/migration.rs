@@ -1,6 +1,5 @@
 //! Pages that are there already: on which node, and onto another.
 
-use crate::heap::proofs;
 use crate::numa::policy::Orders;
 use crate::os::{self, Errno, Mode};
 use crate::pages::receipt::Reason;
@@ -81,20 +80,13 @@ fn wake_hidden(pages: &[usize], nodes: &[i32]) -> bool {
     true
 }
 
-/// Moves the pages of a range to where `orders` say; slabs follow `axis`, or the bytes where there is none.
+/// Moves the pages of a range to where `orders` say; slabs follow their axis, or the bytes where there is none.
 ///
 /// # Errors
 /// Where the kernel or the container does not let anybody move, or `go_on` says no.
-pub fn migrate(
-    range: (usize, usize),
-    orders: &Orders,
-    axis: Option<Axis>,
-    go_on: GoOn<'_>,
-) -> Result<Migration, Errno> {
-    let orders = &Orders { axis: axis.or(orders.axis), ..*orders };
+pub(crate) fn migrate(range: (usize, usize), orders: &Orders, go_on: GoOn<'_>) -> Result<Migration, Errno> {
     let page = os::page_size();
     let (start, size) = whole_pages(range.0, range.1);
-    proofs::doubt(start, size);
     let targets: Vec<usize> = orders.nodes.iter().collect();
     // A huge page goes as a whole, and page by page it would go to and fro.
     let spread = orders.slabs || orders.mode == Mode::Interleave;

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)] // Safety: mappings are the caller's own until they are unmapped.
 
-pub mod collapse;
+pub(crate) mod collapse;
 pub(crate) mod mapping;
 pub mod migration;
 pub(crate) mod page;

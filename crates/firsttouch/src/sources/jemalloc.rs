@@ -6,6 +6,7 @@
 
 use super::embedded::{Embedded, Library};
 use crate::allocator::Request;
+use crate::heap::segment;
 use crate::layout::DEFAULT_ALIGN;
 use crate::os::Errno;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
@@ -117,7 +118,7 @@ unsafe extern "C" fn merge(
     _: bool,
     _: c_uint,
 ) -> bool {
-    let segment = |at: *mut c_void| crate::vm::address_map::find(at as usize).map(|(segment, _)| segment.base());
+    let segment = |at: *mut c_void| segment::find(at as usize).map(|(segment, _)| segment.base());
     segment(low) != segment(high)
 }
 

@@ -6,7 +6,8 @@ use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::description::Value;
 use crate::failure;
 use crate::heap::caretaker::{self, Ward};
-use crate::heap::heap::{self, Heap, Kind};
+use crate::heap::heap::{self, Heap};
+use crate::heap::shape::{Kind, huge_page};
 use crate::layout::round_up;
 use crate::os;
 use crate::stats::Stats;
@@ -81,7 +82,7 @@ unsafe impl Allocator for Pages {
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         request.check().map_err(|error| self.failed(error))?;
         let (size, align) = (request.size(), request.align());
-        let (kind, page) = match heap::huge_page() {
+        let (kind, page) = match huge_page() {
             page if self.huge && size >= page => (Kind::Huge, page),
             _ => (Kind::Small, os::page_size()),
         };
@@ -118,7 +119,7 @@ unsafe impl Allocator for Pages {
         if size > span.bytes() {
             return false;
         }
-        let page = if kind == Kind::Huge { heap::huge_page() } else { os::page_size() };
+        let page = if kind == Kind::Huge { huge_page() } else { os::page_size() };
         let keep = size.max(1).next_multiple_of(page);
         if span.bytes().saturating_sub(keep) >= CUT_MIN.max(span.bytes() / 8) {
             self.heap.shrink(kind, span, (keep >> span.segment.unit_shift()) as u32);

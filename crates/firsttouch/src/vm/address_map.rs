@@ -1,13 +1,13 @@
-//! From an address to its segment, without a lock: the address space in slots of 64 GiB.
+//! From an address to its owner, without a lock: the address space in slots of 64 GiB.
 //!
-//! Where the system lets us claim whole slots, a slot leads to its one segment. A slot in which segments lie among other
-//! people's memory leads to a table of its granules, each of which is one segment's alone or nobody's. A foreign address
-//! costs a load and a branch, and every lookup two loads at most, however many segments there are.
+//! Where the system lets us claim whole slots, a slot leads to its one area. A slot in which areas lie among other
+//! people's memory leads to a table of its granules, each of which is one area's alone or nobody's. A foreign address
+//! costs a load and a branch, and every lookup two loads at most, however many areas there are.
 
 use crate::allocator::Allocator;
-use crate::heap::segment::Segment;
 use crate::os::{self, Errno};
-use std::ptr::{null_mut, with_exposed_provenance_mut, without_provenance_mut};
+use crate::vm::area::Area;
+use std::ptr::{NonNull, null_mut, with_exposed_provenance_mut, without_provenance_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
@@ -18,28 +18,28 @@ pub(crate) const SLOTS: usize = 1 << (48 - SLOT_SHIFT);
 /// Bytes of a granule.
 pub(crate) const GRANULE: usize = 1 << GRANULE_SHIFT;
 const GRANULE_SHIFT: u32 = 20;
-/// A mixed slot's entry: the address of its table, and this bit. Without a table no segment lies in it, but blocks of
+/// A mixed slot's entry: the address of its table, and this bit. Without a table no area lies in it, but blocks of
 /// ours do that lie in none.
 const MIXED: usize = 1;
 
 /// The granules of a slot. Once made it stays: what a lookup reads is a table for ever.
-type Table = [AtomicPtr<Segment>; 1 << (SLOT_SHIFT - GRANULE_SHIFT)];
+type Table = [AtomicPtr<Area>; 1 << (SLOT_SHIFT - GRANULE_SHIFT)];
 
-static MAP: [AtomicPtr<Segment>; SLOTS] = [const { AtomicPtr::new(null_mut()) }; SLOTS];
+static MAP: [AtomicPtr<Area>; SLOTS] = [const { AtomicPtr::new(null_mut()) }; SLOTS];
 
 #[inline(always)]
-fn slot(address: usize) -> &'static AtomicPtr<Segment> {
+fn slot(address: usize) -> &'static AtomicPtr<Area> {
     &MAP[(address >> SLOT_SHIFT) & (SLOTS - 1)]
 }
 
 #[inline(always)]
-fn is_mixed(entry: *mut Segment) -> bool {
+fn is_mixed(entry: *mut Area) -> bool {
     entry.addr() & MIXED != 0
 }
 
 /// The table behind a mixed slot's entry.
 #[inline]
-fn table(entry: *mut Segment) -> Option<&'static Table> {
+fn table(entry: *mut Area) -> Option<&'static Table> {
     let table: *const Table = entry.map_addr(|addr| addr & !MIXED).cast();
     // SAFETY: the entry is a mixed slot's: nothing, or a table, which is mapped for ever.
     unsafe { table.as_ref() }
@@ -50,22 +50,19 @@ fn granule(address: usize) -> usize {
     (address & ((1 << SLOT_SHIFT) - 1)) >> GRANULE_SHIFT
 }
 
-/// The segment and the unit that hold `address`, if it is ours.
+/// The area and the unit that hold `address`, if it is ours.
 #[inline]
-pub(crate) fn find(address: usize) -> Option<(&'static Segment, u32)> {
+pub(crate) fn find(address: usize) -> Option<(NonNull<Area>, u32)> {
     let mut at = slot(address).load(Acquire);
     if is_mixed(at) {
         at = table(at)?[granule(address)].load(Acquire);
     }
-    if at.is_null() {
-        return None;
-    }
-    // SAFETY: a header of a segment with its own slots is never unmapped. Any other lies in its segment's claim, and so
-    // does `address` then, whose granules are the segment's alone: a block of ours lives there, which keeps the segment
-    // open (law 8), or the caller asks about memory that nobody has.
-    let unit = unsafe { (*at).bounds.unit_of(address) }?;
-    // SAFETY: as above; the bounds are those of an open segment.
-    Some((unsafe { &*at }, unit))
+    let area = NonNull::new(at)?;
+    // SAFETY: an area with its own slots is never unmapped. Any other lies in its own claim, and so does `address` then,
+    // whose granules belong to that claim alone: a block of ours lives there, which keeps the claim (law 8), or the
+    // caller asks about memory that nobody has.
+    let unit = unsafe { area.as_ref() }.unit_of(address)?;
+    Some((area, unit))
 }
 
 /// Whether no block of ours lies in the slot of `address`: then it is somebody else's.
@@ -74,7 +71,7 @@ pub fn is_foreign(address: usize) -> bool {
     slot(address).load(Acquire).is_null()
 }
 
-/// Says that a block of ours that lies in no segment may live at `address`, so that its slot is not taken for foreign.
+/// Says that a block of ours that lies in no area may live at `address`, so that its slot is not taken for foreign.
 #[inline]
 pub(crate) fn note_outside(address: usize) {
     let slot = slot(address);
@@ -88,10 +85,10 @@ pub(crate) fn note_outside_all(range: std::ops::Range<usize>) {
     slots_of((range.start, range.len())).for_each(|slot| note_outside(slot << SLOT_SHIFT));
 }
 
-/// Whose the segment is that holds an address.
+/// Who owns the memory at an address.
 #[derive(Clone, Copy)]
 pub enum Holder {
-    /// No segment does.
+    /// Nobody: it is not ours.
     Nobody,
     /// An allocator that is gone: what lives there stays for ever.
     Gone,
@@ -99,18 +96,19 @@ pub enum Holder {
     Allocator(&'static dyn Allocator),
 }
 
-/// Whose block lies at `address`, if it lies in a segment.
+/// The owner of the memory at `address`.
 #[inline]
 pub fn holder(address: usize) -> Holder {
-    match find(address) {
-        None => Holder::Nobody,
-        Some((segment, _)) if segment.orphaned.load(Acquire) => Holder::Gone,
-        // SAFETY: an allocator outlives its segments, and a segment its blocks (law 8).
-        Some((segment, _)) => Holder::Allocator(unsafe { &*segment.owner }),
+    let Some((area, _)) = find(address) else { return Holder::Nobody };
+    // SAFETY: as in `find`.
+    match unsafe { area.as_ref() }.owner() {
+        None => Holder::Gone,
+        // SAFETY: an allocator outlives its areas, and an area its blocks (law 8).
+        Some(owner) => Holder::Allocator(unsafe { &*owner }),
     }
 }
 
-/// The allocator whose block lies at `address`, if it lies in a segment.
+/// The allocator that owns the memory at `address`.
 #[inline]
 pub fn owner(address: usize) -> Option<&'static dyn Allocator> {
     if let Holder::Allocator(owner) = holder(address) { Some(owner) } else { None }
@@ -119,7 +117,7 @@ pub fn owner(address: usize) -> Option<&'static dyn Allocator> {
 /// The same, shared.
 ///
 /// # Safety
-/// A living block lies at `address`, if it lies in a segment at all. (Every owner of segments lives in an [`Arc`].)
+/// A living block lies at `address`, if that is ours at all. (Every owner of address space lives in an [`Arc`].)
 pub unsafe fn shared_owner(address: usize) -> Option<Arc<dyn Allocator>> {
     let owner: *const dyn Allocator = owner(address)?;
     // SAFETY: the owner outlives its living block (caller), and came from an Arc, as all owners do.
@@ -129,8 +127,8 @@ pub unsafe fn shared_owner(address: usize) -> Option<Arc<dyn Allocator>> {
     }
 }
 
-fn slots_of(claim: (usize, usize)) -> std::ops::RangeInclusive<usize> {
-    (claim.0 >> SLOT_SHIFT)..=((claim.0 + claim.1 - 1) >> SLOT_SHIFT)
+fn slots_of((at, size): (usize, usize)) -> std::ops::RangeInclusive<usize> {
+    (at >> SLOT_SHIFT)..=((at + size - 1) >> SLOT_SHIFT)
 }
 
 /// Whether all of some slots are empty.
@@ -138,43 +136,39 @@ pub(crate) fn is_empty(first: usize, count: usize) -> bool {
     (first..first + count).all(|index| index < SLOTS && MAP[index].load(Relaxed).is_null())
 }
 
-/// Enters a segment that has its slots to itself. Callers are serialised by the claim's lock.
-pub(crate) fn enter(segment: &Segment) {
-    for index in slots_of(segment.claim) {
-        MAP[index & (SLOTS - 1)].store(std::ptr::from_ref(segment).cast_mut(), Release);
+/// Lets the slots of a range lead to one area, or to nothing. Callers are serialized by the claims' lock.
+///
+/// # Safety
+/// No other area uses the slots. The area stays readable for ever.
+pub(crate) unsafe fn set_slots(range: (usize, usize), area: *mut Area) {
+    for index in slots_of(range) {
+        MAP[index & (SLOTS - 1)].store(area, Release);
     }
 }
 
-/// Enters a segment among other people's memory; its claim is whole granules. Where a table can't be had nothing
-/// changes. Callers are serialised by the claim's lock.
-pub(crate) fn enter_shared(segment: &Segment) -> Result<(), Errno> {
-    for index in slots_of(segment.claim) {
+/// Makes the slots of a range mixed. Where there is no memory for a table, those before it have theirs all the same.
+/// Callers are serialized by the claims' lock.
+pub(crate) fn make_mixed(range: (usize, usize)) -> Result<(), Errno> {
+    for index in slots_of(range) {
         let slot = &MAP[index & (SLOTS - 1)];
         if table(slot.load(Relaxed)).is_none() {
             // It reads zero: no granule is anybody's.
-            let made = with_exposed_provenance_mut::<Segment>(os::map_anywhere(size_of::<Table>())?);
+            let made = with_exposed_provenance_mut::<Area>(os::map_anywhere(size_of::<Table>())?);
             slot.store(made.map_addr(|addr| addr | MIXED), Release);
         }
     }
-    set_granules(segment, std::ptr::from_ref(segment).cast_mut());
     Ok(())
 }
 
-fn set_granules(segment: &Segment, to: *mut Segment) {
-    let (at, size) = segment.claim;
+/// Lets the granules of a range in mixed slots lead to one area, or to nothing. Callers are serialized by the claims'
+/// lock.
+///
+/// # Safety
+/// No other area uses the granules. The area stays readable as long as a block of ours lives in them.
+pub(crate) unsafe fn set_granules((at, size): (usize, usize), area: *mut Area) {
     for address in (at..at + size).step_by(GRANULE) {
         if let Some(table) = table(slot(address).load(Relaxed)) {
-            table[granule(address)].store(to, Release);
+            table[granule(address)].store(area, Release);
         }
-    }
-}
-
-/// Removes a segment. Callers are serialised by the claim's lock.
-pub(crate) fn leave(segment: &Segment) {
-    if !segment.open_by_need {
-        return set_granules(segment, null_mut());
-    }
-    for index in slots_of(segment.claim) {
-        MAP[index & (SLOTS - 1)].store(null_mut(), Release);
     }
 }

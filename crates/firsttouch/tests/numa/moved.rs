@@ -1,9 +1,10 @@
 //! Pages that go to another node.
 
 use super::view::{Held, SIZE, all_on, nodes, numbers, policy, source, write};
+use firsttouch::heap::migration::migrate;
 use firsttouch::numa::policy::{Orders, Outer};
 use firsttouch::os;
-use firsttouch::pages::migration::{Axis, Migration, migrate, nodes_of};
+use firsttouch::pages::migration::{Axis, Migration, nodes_of};
 use firsttouch::pages::placement::{Page, Placement, Populate};
 use firsttouch::sources::{Malloc, Pages, PlacedPages};
 
@@ -14,7 +15,7 @@ fn orders(text: &str) -> Orders {
 }
 
 fn to(held: &Held<'_>, text: &str, axis: Option<Axis>) -> Migration {
-    let done = migrate((held.address(), held.block.size), &orders(text), axis, &mut |_| true).unwrap();
+    let done = migrate((held.address(), held.block.size), &Orders { axis, ..orders(text) }, &mut |_| true).unwrap();
     assert_eq!((done.failed, done.why_not), (0, None));
     done
 }

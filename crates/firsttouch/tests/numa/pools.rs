@@ -5,10 +5,11 @@ use super::outside::refuse;
 use super::view::{in_a_thread, numbers, source, write};
 use firsttouch::Allocator;
 use firsttouch::adaptors::{Limited, Options, Pool};
+use firsttouch::heap::migration::migrate;
 use firsttouch::numa::policy::{Outer, Policy};
 use firsttouch::numa::topology::Topology;
 use firsttouch::os::{self, page_size};
-use firsttouch::pages::migration::{migrate, nodes_of};
+use firsttouch::pages::migration::nodes_of;
 use firsttouch::sources::Pages;
 use std::sync::{Arc, LazyLock};
 
@@ -187,7 +188,7 @@ pub fn migrated() {
                 assert!(found.iter().all(|&node| node == a as i32), "{size} bytes on node {a}: {found:?}");
                 let there = Outer::now(numbers().into_iter().collect());
                 let orders = Policy::parse(&b.to_string()).unwrap().within(&there).unwrap();
-                migrate((block.address, size), &orders, None, &mut |_| true).unwrap();
+                migrate((block.address, size), &orders, &mut |_| true).unwrap();
             }
         });
     }

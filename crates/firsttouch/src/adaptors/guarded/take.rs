@@ -4,7 +4,8 @@ use super::canary;
 use super::room::{Plan, Room};
 use super::{Guarded, Overrun};
 use crate::allocator::{AllocError, Limit, Request};
-use crate::heap::heap::{self, Kind};
+use crate::heap::heap;
+use crate::heap::shape::{Kind, huge_page};
 use crate::os;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 
@@ -30,7 +31,7 @@ impl Guarded {
 
     /// A room from the upstream, its guard inaccessible, and whether the block's pages read zero.
     pub(super) fn take(&self, request: Request) -> Result<(Room, bool), AllocError> {
-        let (page, huge) = (os::page_size(), heap::huge_page());
+        let (page, huge) = (os::page_size(), huge_page());
         let too_large = || AllocError::new(request.size(), Limit::Size);
         let small = request.size().checked_add(page).ok_or_else(too_large)? < huge;
         let plan = Plan::new(self.options.side, request, if small { page } else { huge }).ok_or_else(too_large)?;

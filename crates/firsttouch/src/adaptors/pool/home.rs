@@ -2,8 +2,8 @@
 
 use super::{Pool, zero};
 use crate::allocator::Request;
-use crate::heap::heap::{self, Kind};
 use crate::heap::region::Span;
+use crate::heap::shape::{Kind, huge_page};
 use crate::heap::strays;
 use crate::numa::homes::Homes;
 use crate::os;
@@ -36,7 +36,7 @@ impl Pool {
         // SAFETY: the caller's promise.
         unsafe {
             if request.is_zeroed() && before == span.bytes() {
-                let page = if segment.huge { heap::huge_page() } else { os::page_size() };
+                let page = if segment.huge { huge_page() } else { os::page_size() };
                 zero::renew(span, request.size(), page);
             }
             match strays::give_back(homes, heap, span) {

@@ -20,14 +20,14 @@ use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::description::Value;
 use crate::failure;
 use crate::heap::caretaker;
-use crate::heap::heap::{self, Kind};
+use crate::heap::shape::{Kind, huge_page};
+use crate::heap::{heap, segment};
 use crate::layout::round_up;
 use crate::numa::homes::Homes;
 use crate::os;
 use crate::sources::Pages;
 use crate::stats::Stats;
 use crate::sync::lock::Lock;
-use crate::vm::address_map;
 use heaps::Heaps;
 use meter::Meter;
 use shard::{Recent, Shard};
@@ -171,7 +171,7 @@ unsafe impl Allocator for Pool {
             unsafe {
                 if !told || span.dirty == span.bytes() {
                     let kind = span.kind(); // not always the one that was wanted
-                    let page = if kind == Kind::Huge { heap::huge_page() } else { os::page_size() };
+                    let page = if kind == Kind::Huge { huge_page() } else { os::page_size() };
                     let again = zero::recycled(span, request.size(), page);
                     if again > 0 {
                         self.touched(kind, again);
@@ -209,7 +209,7 @@ unsafe impl Allocator for Pool {
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        address_map::find(address.as_ptr() as usize)
+        segment::find(address.as_ptr() as usize)
             .map_or(0, |(segment, start)| (segment.span_len(start) as usize) << segment.unit_shift())
     }
 

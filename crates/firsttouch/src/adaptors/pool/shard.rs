@@ -1,7 +1,7 @@
 //! What was freed last on each processor, newest last: warm in that processor's cache, and handed back as it is.
 
-use crate::heap::heap::Kind;
 use crate::heap::region::Span;
+use crate::heap::shape::Kind;
 
 /// Spans that a shard remembers.
 const ROOM: usize = 8;

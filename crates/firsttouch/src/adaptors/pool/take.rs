@@ -6,9 +6,10 @@ use super::{HUGE_MIN, HUGE_MIN_ZEROED, Pool, SHARD_MAX};
 use crate::allocator::{AllocError, Allocator, Request};
 use crate::failure;
 use crate::heap::caretaker;
-use crate::heap::heap::{self, Heap, Kind};
+use crate::heap::heap::{self, Heap};
 use crate::heap::mapping_limit;
 use crate::heap::region::Span;
+use crate::heap::shape::{Kind, huge_page};
 use crate::layout::round_up;
 use crate::numa::homes::Place;
 #[cfg(not(shuttle))]
@@ -116,7 +117,7 @@ impl Pool {
 
     /// A span of whole huge pages for a large zeroed request; what is dirty is given back first, as often as that helps.
     fn take_renewed(&self, heap: &Heap, request: Request) -> Result<Span, Errno> {
-        let page = heap::huge_page();
+        let page = huge_page();
         let whole = round_up(request.size(), page).ok_or(Errno::NO_MEMORY)?;
         let align = request.align().max(page);
         for _ in 0..3 {

@@ -50,7 +50,7 @@ pub(super) fn moved((address, _): (usize, usize), orders: &Orders, receipt: &mut
     if let Some(reason) = receipt.populate.reason() {
         receipt.policy = Outcome::Partly(reason); // what is not real yet will come from anywhere
     }
-    match touch::around(None, |go_on| migration::migrate((address, receipt.asked), orders, None, go_on)) {
+    match touch::around(None, |go_on| migration::migrate((address, receipt.asked), orders, go_on)) {
         Ok(sum) if sum.failed == 0 => {}
         Ok(sum) => receipt.policy = Outcome::Partly(sum.why_not.unwrap_or(Reason::Node)),
         Err(error) => receipt.policy = Outcome::Refused(Reason::of(error)),

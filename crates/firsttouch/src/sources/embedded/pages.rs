@@ -2,15 +2,15 @@
 
 use super::{Embedded, Library};
 use crate::allocator::{AllocError, Allocator, Block, Request};
-use crate::heap::heap::{self, Kind};
+use crate::heap::shape::{Kind, huge_page};
+use crate::heap::{heap, segment};
 use crate::layout::round_up;
-use crate::vm::address_map;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 
 impl<L: Library> Embedded<L> {
     /// Pages of their own, fresh from the system.
     pub(super) fn serve_pages(&self, request: Request) -> Result<Block, AllocError> {
-        let page = heap::huge_page();
+        let page = huge_page();
         let whole = round_up(request.size(), page).unwrap_or(request.size());
         let take = || self.pages.take_or_grow(Kind::Huge, whole, request.align().max(page), false);
         let again = |_| {
@@ -30,6 +30,6 @@ impl<L: Library> Embedded<L> {
 
     /// Whether the block has pages of its own.
     pub(super) fn has_pages(address: NonNull<u8>) -> bool {
-        address_map::find(address.as_ptr() as usize).is_some_and(|(segment, _)| segment.huge)
+        segment::find(address.as_ptr() as usize).is_some_and(|(segment, _)| segment.huge)
     }
 }

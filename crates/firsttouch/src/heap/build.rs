@@ -1,0 +1,178 @@
+//! A segment on its claim: where its parts lie, how it is made, and how it is closed.
+
+use crate::allocator::Allocator;
+use crate::heap::ages::CLEAN;
+use crate::heap::proofs;
+use crate::heap::records::STEP;
+use crate::heap::segment::{Body, Lists, Record, Segment, Top};
+use crate::heap::shape::Shape;
+use crate::layout::round_up;
+use crate::os::{self, Errno};
+use crate::vm::address_map::GRANULE;
+use crate::vm::claim::{self, CLAIMABLE, Claim, SLOT};
+use std::cell::{Cell, UnsafeCell};
+use std::mem::MaybeUninit;
+use std::ptr::{null, with_exposed_provenance, with_exposed_provenance_mut};
+
+/// A record counts dirty units in 29 bits.
+const MAX_UNITS: usize = (1 << 29) - 1;
+/// A segment among other people's memory has at least this many bytes, if the system has them.
+const SHARED_BYTES: usize = 16 << 20;
+
+/// Headers of segments with slots of their own, by their first slot. They are never unmapped, so that a lookup may read
+/// the bounds of one that is being closed.
+static HEADERS: [Header; CLAIMABLE] = [const { Header::EMPTY }; CLAIMABLE];
+
+struct Header(UnsafeCell<MaybeUninit<Segment>>);
+
+// SAFETY: a header's place is written by whoever claimed its slot, under the claims' lock.
+unsafe impl Sync for Header {}
+
+impl Header {
+    /// All zero, as a header without units is.
+    #[allow(clippy::declare_interior_mutable_const)] // each header is one of its own
+    const EMPTY: Self = Self(UnsafeCell::new(MaybeUninit::zeroed()));
+}
+
+/// Where the parts of a segment with `units` units lie, as offsets from its claim.
+struct Plan {
+    records: usize,
+    ages: usize,
+    proofs: Option<usize>,
+    units: usize,
+}
+
+/// `header`: bytes before the records.
+fn plan(shape: Shape, header: usize, units: usize, align: usize) -> Option<Plan> {
+    let records = round_up(header, os::page_size())?;
+    let ages = round_up(records + units.checked_mul(size_of::<Record>())?, STEP)?;
+    let end = round_up(ages + units, STEP)?;
+    let proofs = shape.home.map(|_| end);
+    let end = end + proofs.map_or(0, |_| proofs::bytes(units));
+    Some(Plan { records, ages, proofs, units: round_up(end, align)? })
+}
+
+/// A new segment with room for at least `min_units` units, its first unit at a multiple of the shape's page. Without
+/// slots of its own it is larger the more is `mapped` already.
+pub(crate) fn segment(
+    shape: Shape,
+    min_units: u32,
+    mapped: usize,
+    owner: *const dyn Allocator,
+) -> Result<&'static Segment, Errno> {
+    let Shape { unit_shift, page, .. } = shape;
+    let align = page.max(STEP);
+    let per_slot = SLOT >> unit_shift;
+    let slots = (min_units as usize + min_units as usize / 64).div_ceil(per_slot)
+        + usize::from(min_units as usize > per_slot / 2);
+    let slots = slots.max(1);
+    let whole = plan(shape, 0, slots * per_slot, align).ok_or(Errno::NO_MEMORY)?;
+    let capacity = ((slots * SLOT - whole.units) >> unit_shift).min(MAX_UNITS);
+    let mut claims = claim::lock();
+    if (min_units as usize) <= capacity
+        && let Some(claim) = claims.slots(slots)
+    {
+        let header = HEADERS[claim.slot()].0.get().cast();
+        // SAFETY: the slots were empty, so nobody uses the header, and its bounds are zero or those of `close`. It stays
+        // for ever.
+        unsafe {
+            let segment = make(header, claim, &whole, shape, capacity, owner);
+            segment.records_open.set(claim.mapped);
+            claims.enter(&claim, Segment::area_of(header));
+            return Ok(segment);
+        }
+    }
+    let wanted = SHARED_BYTES.max(mapped / 8) >> unit_shift;
+    let mut refused = Errno::NO_MEMORY;
+    for units in [wanted.max(min_units as usize), min_units as usize] {
+        // Whole pages, as only those are given back when they are idle.
+        let units = units.next_multiple_of((page >> unit_shift).max(1));
+        let align = align.max(GRANULE);
+        let plan = plan(shape, size_of::<Segment>(), units, align).ok_or(Errno::NO_MEMORY)?;
+        let size = round_up(plan.units + (units << unit_shift), GRANULE).ok_or(Errno::NO_MEMORY)?;
+        let claim = match claims.granules(size, align) {
+            Ok(claim) => claim,
+            Err(error) => {
+                refused = error;
+                continue;
+            }
+        };
+        let header = with_exposed_provenance_mut(claim.base);
+        // SAFETY: it was just mapped and reads zero, as a header without units does; nobody knows it yet. It stays until
+        // `close`.
+        unsafe {
+            let segment = make(header, claim, &plan, shape, units, owner);
+            open_all(segment, units as u32);
+            claims.enter(&claim, Segment::area_of(header));
+            return Ok(segment);
+        }
+    }
+    Err(refused)
+}
+
+/// All of a claim is mapped: so are the records, and the units are free.
+fn open_all(segment: &Segment, units: u32) {
+    segment.records_open.set(usize::MAX);
+    segment.ages_open.set(usize::MAX);
+    segment.proofs_open.set(usize::MAX);
+    segment.top.set(units);
+    segment.ages(0, units).fill(CLEAN);
+    segment.list(0, units, 0);
+}
+
+/// # Safety
+/// As for [`Segment::make`]; the claim is nobody else's.
+unsafe fn make(
+    header: *mut Segment,
+    claim: Claim,
+    plan: &Plan,
+    shape: Shape,
+    capacity: usize,
+    owner: *const dyn Allocator,
+) -> &'static Segment {
+    let at = claim.base;
+    let body = Body {
+        huge: shape.huge,
+        home: shape.home.unwrap_or(0),
+        claim,
+        records_open: Cell::new(0),
+        ages_open: Cell::new(0),
+        proofs_open: Cell::new(0),
+        records: with_exposed_provenance_mut(at + plan.records),
+        ages: with_exposed_provenance_mut(at + plan.ages),
+        proofs: plan.proofs.map_or(null(), |proofs| with_exposed_provenance(at + proofs)),
+        top: Top::new(0),
+        growable: Cell::new(claim.has_slots()),
+        lists: [Cell::new(Lists::EMPTY), Cell::new(Lists::EMPTY)],
+    };
+    // SAFETY: the caller's promise.
+    unsafe { Segment::make(header, owner, (at + plan.units, shape.unit_shift, capacity as u32), body) }
+}
+
+/// Closes a segment without living blocks: unmaps what was opened, and only that.
+///
+/// # Safety
+/// Nothing in the segment is used any more, and its heap is about to go.
+pub(crate) unsafe fn close(segment: &Segment) {
+    let claim = segment.claim;
+    let mut claims = claim::lock();
+    claims.leave(&claim);
+    // SAFETY: the caller's promise; units with an age, records and ages were opened by us, and one among other people's
+    // memory was mapped in one piece, header and all. No lookup reads that header: it would ask for an address in the
+    // claim, where only our blocks lie, and none lives.
+    unsafe {
+        if !claim.has_slots() {
+            let _ = os::unmap(claim.base, claim.size);
+            return;
+        }
+        segment.each_mapped_run(0, segment.top.get(), |start, len| {
+            let _ = os::unmap(segment.address(start), (len as usize) << segment.unit_shift());
+        });
+        if !segment.proofs.is_null() {
+            let _ = os::unmap(segment.proofs as usize, segment.proofs_open.get());
+        }
+        let _ = os::unmap(segment.ages as usize, segment.ages_open.get());
+        let _ = os::unmap(segment.records as usize, segment.records_open.get());
+    }
+    segment.area.close();
+}
