@@ -7,7 +7,7 @@ import pytest
 
 import firsttouch as ft
 from firsttouch.inspection.drawing import LOOKS
-from firsttouch.inspection.strips import COLUMNS, ROWS, image
+from firsttouch.inspection.drawing import COLUMNS, ROWS, image
 from tests.sight.conftest import PAGE, fresh
 
 pytestmark = pytest.mark.quick

@@ -1,7 +1,5 @@
 """Statistics of allocators, and the description of a failed request."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from firsttouch import _firsttouch

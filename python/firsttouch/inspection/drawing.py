@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from _firsttouch_start import units
 from firsttouch.inspection.page_map import PageMap, pagemap
 from firsttouch.inspection.states import PageState
-from firsttouch.inspection.strips import image
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 #: From the bottom of a strip to its top: what is real fills it like a level. Colours that all eyes can tell apart.
 LOOKS = {
@@ -25,6 +27,9 @@ LOOKS = {
     PageState.UNKNOWN: ("not known", "#4d4d4d"),
 }
 _STRIP, _APART = 1.0, 0.75
+COLUMNS, ROWS = 1200, 60
+#: Rows that the rarest state gets in a column.
+LEAST = 3
 
 
 def plot_pagemap(*moments: np.ndarray, labels: Sequence[str] | None = None, ax: Any = None) -> Any:
@@ -111,6 +116,20 @@ def plot_pagemap(*moments: np.ndarray, labels: Sequence[str] | None = None, ax: 
         handles=patches, loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=below, ncols=5, frameon=False
     )
     return ax
+
+
+def image(states: npt.NDArray[np.uint8], order: Sequence[PageState]) -> npt.NDArray[np.intp]:
+    """Places in ``order``, rows from the top by columns; each column shares its rows out as its pages are."""
+    pages = np.asarray(states)
+    columns = min(COLUMNS, pages.size)
+    first = np.arange(columns) * pages.size // columns
+    counts = np.array([np.add.reduceat(pages == state, first, dtype=np.intp) for state in order])
+    shares = counts / counts.sum(axis=0)
+    heights = np.maximum(np.floor(shares * ROWS), LEAST * (counts > 0)).astype(np.intp)
+    heights[heights.argmax(axis=0), np.arange(columns)] += ROWS - heights.sum(axis=0)
+    ends = heights.cumsum(axis=0)
+    rows = np.arange(ROWS)[::-1, None, None]
+    return np.asarray((rows >= ends.T[None]).sum(axis=2), np.intp)
 
 
 def _names(count: int) -> list[str]:

@@ -1,15 +1,12 @@
 """The figures of an inspection, which each name their source."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from firsttouch._firsttouch import Allocator
 from firsttouch.placement.results import Receipt
 
 
-@dataclass(frozen=True, repr=False)
-class Figures:
+class Figures(NamedTuple):
     """Fields of :class:`firsttouch.inspection.Inspection`."""
 
     dtype: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from firsttouch.inspection.figures import Figures
 from firsttouch.placement.arrays import receipt
 
 
-@dataclass(frozen=True, repr=False)
 class Inspection(Figures):
     """Memory behind an array; sizes are bytes of the whole pages that its elements lie on.
 
@@ -26,6 +24,8 @@ class Inspection(Figures):
 
     """
 
+    __slots__ = ()
+
     def as_dict(self) -> dict[str, Any]:
         """Return all figures in plain types, the allocator as its expression.
 
@@ -34,10 +34,10 @@ class Inspection(Figures):
         dict of str to object
 
         """
-        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        found = self._asdict()
         found["shape"] = list(self.shape)
         found["allocator"] = None if self.allocator is None else repr(self.allocator)
-        found["receipt"] = None if self.receipt is None else asdict(self.receipt)
+        found["receipt"] = None if self.receipt is None else self.receipt._asdict()
         return found
 
     def __str__(self) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from firsttouch import _firsttouch
 from firsttouch.inspection.states import PageState
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class PageMap(np.ndarray[tuple[int], np.dtype[np.uint8]]):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import operator
 import warnings
-from dataclasses import dataclass
 from types import TracebackType
+from typing import NamedTuple
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import current_node, highest_node
@@ -13,8 +13,7 @@ from firsttouch._firsttouch import current_node, highest_node
 __all__ = ["Node", "Topology", "current_node", "highest_node", "run_on", "topology"]
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(NamedTuple):
     """A NUMA node; sizes are in bytes.
 
     See Also
@@ -37,7 +36,6 @@ class Node:
     """Distance to every node that is online; 10 is the node's own memory."""
 
 
-@dataclass(frozen=True, repr=False)
 class Topology:
     """The NUMA nodes that are online; ``repr`` of it is a table.
 
@@ -49,6 +47,9 @@ class Topology:
 
     nodes: tuple[Node, ...]
     """The nodes, by ascending number."""
+
+    def __init__(self, nodes: tuple[Node, ...]) -> None:
+        self.nodes = nodes
 
     def __repr__(self) -> str:
         to = " ".join(f"{node.number:>4}" for node in self.nodes)

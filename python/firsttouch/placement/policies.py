@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from firsttouch import _firsttouch
 
 
-@dataclass(frozen=True)
 class Policy:
     """NUMA nodes that an array's pages come from, named as in ``numactl``.
 
@@ -38,10 +36,19 @@ class Policy:
 
     """
 
-    text: str
+    __slots__ = ("text",)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "text", _firsttouch.policy_name(self.text))
+    def __init__(self, text: str) -> None:
+        self.text = _firsttouch.policy_name(text)
+
+    def __repr__(self) -> str:
+        return f"Policy(text={self.text!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return self.text == other.text if isinstance(other, Policy) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.text)
 
     def __str__(self) -> str:
         return self.text

@@ -1,8 +1,5 @@
 """Results of placement functions, and receipts."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from typing import NamedTuple
 
 
@@ -59,8 +56,7 @@ class Migrated(NamedTuple):
     """Why some could not be moved, or ``None``."""
 
 
-@dataclass(frozen=True)
-class Receipt:
+class Receipt(NamedTuple):
     """What was requested for an array's memory, and what was granted.
 
     See Also
