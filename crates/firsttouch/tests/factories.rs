@@ -215,7 +215,10 @@ fn bundled_allocators_are_there_or_are_named() {
 #[test]
 fn names_are_checked_without_making_anything() {
     for text in ["pool", "limited(pages('3M'), 'much')", "numa(99)", "own(1, x=2)", "tracked(own(pool))"] {
-        factory::check_expression(text, &["own"]).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let mut seen = 0;
+        let checked = factory::check_expression(text, &["own"], &mut |name| seen += usize::from(name == "own"));
+        checked.unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(seen, usize::from(text.contains("own")), "{text}");
     }
     for (text, said) in [
         ("own(", "is never closed"),
@@ -223,7 +226,7 @@ fn names_are_checked_without_making_anything() {
         ("own(pool(decai=1))", "did you mean decay?"),
         ("limited(pool)", "limited() needs a budget"),
     ] {
-        let error = factory::check_expression(text, &["own"]).expect_err(text).to_string();
+        let error = factory::check_expression(text, &["own"], &mut |_| ()).expect_err(text).to_string();
         assert!(error.contains(said), "{text}: {error}");
     }
 }

@@ -12,7 +12,10 @@ const SHOWN: usize = 40;
 /// An argument, as an object of whoever calls.
 pub trait Argument {
     /// The value that it stands for.
-    fn given(&self) -> Given;
+    ///
+    /// # Errors
+    /// The front's own, where it can't be read.
+    fn given(&self) -> Result<Given, Error>;
 
     /// The allocator that it is, describes or implements, to stand under what `caller` makes.
     ///
@@ -26,6 +29,8 @@ pub trait Argument {
 pub enum Given {
     /// One that an expression can state, or an allocator that exists.
     Value(Value),
+    /// An integer of more than 128 bits, in digits.
+    Large(String),
     /// Any other.
     Other {
         /// How the front shows it.
@@ -45,6 +50,7 @@ impl Given {
     pub fn shown(&self) -> Cow<'_, str> {
         let shown: Cow<'_, str> = match self {
             Self::Value(value) => value.to_string().into(),
+            Self::Large(digits) => return digits.into(),
             Self::Other { shown, .. } => shown.into(),
         };
         match shown.char_indices().nth(SHOWN) {
@@ -58,7 +64,7 @@ impl Given {
         let kind = match self {
             Self::Value(Value::None) => "NoneType",
             Self::Value(Value::Flag(_)) => "bool",
-            Self::Value(Value::Integer(_) | Value::Address(_)) => "int",
+            Self::Value(Value::Integer(_) | Value::Address(_)) | Self::Large(_) => "int",
             Self::Value(Value::Float(_)) => "float",
             Self::Value(Value::Text(_)) => "str",
             Self::Value(Value::Several(_)) => "tuple",
@@ -71,8 +77,8 @@ impl Given {
 }
 
 impl Argument for Value {
-    fn given(&self) -> Given {
-        Given::Value(self.clone())
+    fn given(&self) -> Result<Given, Error> {
+        Ok(Given::Value(self.clone()))
     }
 
     fn upstream(&self, caller: &str) -> Result<Arc<dyn Allocator>, Error> {
@@ -80,7 +86,7 @@ impl Argument for Value {
             Self::Allocator(description) => allocator_from(description),
             Self::Text(text) => allocator_from_expression(text),
             _ => {
-                let given = self.given();
+                let given = self.given()?;
                 let (kind, shown) = (given.kind(), given.shown());
                 Err(Error::Type(format!("{caller} takes an allocator, like pool(), not {kind}: {shown}")))
             }

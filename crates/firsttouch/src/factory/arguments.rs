@@ -24,11 +24,12 @@ impl Factory {
         let mut upstream = None;
         let mut values = Vec::with_capacity(slots.len());
         for (parameter, slot) in self.parameters.iter().zip(slots) {
-            if let Kind::Upstream(_) = parameter.kind {
-                upstream = slot.filter(|argument| !argument.given().is_none());
+            let given = slot.map(Argument::given).transpose()?;
+            if matches!(parameter.kind, Kind::Upstream(_)) {
+                upstream = slot.filter(|_| given.as_ref().is_some_and(|given| !given.is_none()));
             }
-            values.push(match (slot, &parameter.default) {
-                (Some(argument), _) => parameter.check(&argument.given())?,
+            values.push(match (&given, &parameter.default) {
+                (Some(given), _) => parameter.check(given)?,
                 (None, Default::Is(value)) => value.clone(),
                 (None, _) => Value::None, // binding has refused it
             });

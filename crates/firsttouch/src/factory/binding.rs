@@ -27,7 +27,9 @@ impl Factory {
                 Default::Required if slot.is_none() => {
                     return Err(self.refuse(&format!("missing a required argument: '{}'", parameter.name)));
                 }
-                Default::Needed(what) if slot.is_none_or(|given| given.given().is_none()) => {
+                Default::Needed(what)
+                    if slot.map_or(Ok(true), |given| given.given().map(|given| given.is_none()))? =>
+                {
                     return Err(Error::Type(format!("{}() needs {what}", self.name)));
                 }
                 _ => {}

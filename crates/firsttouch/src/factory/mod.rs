@@ -73,27 +73,27 @@ pub fn build(factory: &'static Factory, call: &Call<'_>) -> Result<Arc<dyn Alloc
 }
 
 /// Checks an expression without making anything: names of factories and arguments, but not values, which may suit another
-/// machine only. `others` names the factories that only the caller has.
+/// machine only. Calls `other` with each name of a factory that is not in the table but in `others`.
 ///
 /// # Errors
 /// As for [`allocator_from_expression`].
-pub fn check_expression(text: &str, others: &[&str]) -> Result<(), Error> {
-    fn checked(description: &Description, others: &[&str]) -> Result<(), Error> {
+pub fn check_expression(text: &str, others: &[&str], other: &mut dyn FnMut(&str)) -> Result<(), Error> {
+    fn checked(description: &Description, others: &[&str], other: &mut dyn FnMut(&str)) -> Result<(), Error> {
         let arguments = description.arguments.as_deref().unwrap_or_default();
         match find(&description.name) {
             Some(factory) => {
                 let call: Vec<_> = arguments.iter().map(|each| (each.name.as_deref(), &each.value as _)).collect();
                 factory.bind(&call)?;
             }
-            None if others.contains(&description.name.as_ref()) => {}
+            None if others.contains(&description.name.as_ref()) => other(&description.name),
             None => return Err(no_factory(&description.name, others)),
         }
         arguments.iter().try_for_each(|each| match &each.value {
-            Value::Allocator(inner) => checked(inner, others),
+            Value::Allocator(inner) => checked(inner, others, other),
             _ => Ok(()),
         })
     }
-    checked(&expression::parse(text)?, others).map_err(|error| error.within(text.trim()))
+    checked(&expression::parse(text)?, others, other).map_err(|error| error.within(text.trim()))
 }
 
 /// The error for a name that neither the table nor `others` have.

@@ -21,7 +21,7 @@ pub fn upstream_of(
         (None, None) => return Ok(None),
         (Some(given), None) => given.upstream(caller)?,
         (Some(given), Some(numa)) => {
-            let given = given.given();
+            let given = given.given()?;
             let shown = given.shown();
             return Err(Error::Value(format!(
                 "{caller} got upstream={shown} and numa='{numa}': give one of them, or an upstream that says where, like \

@@ -6,7 +6,7 @@ mod words;
 
 use super::{Error, Given};
 
-pub use numbers::{alignment, budget, byte, seconds, size};
+pub use numbers::{address, alignment, budget, byte, function, seconds, size};
 pub use placement::{page_sizes, policy, threads};
 pub use words::{flag, one_of};
 

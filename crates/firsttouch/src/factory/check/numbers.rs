@@ -7,6 +7,7 @@ use crate::layout::{MAX_SIZE, checked_align};
 use crate::size;
 use std::time::Duration;
 
+const MOST: i128 = MAX_SIZE as i128;
 const SIZE: &str = "a number of bytes, or text like \"4 GiB\"";
 const SIZE_OR_NONE: &str = "a number of bytes, text like \"4 GiB\", or None";
 const BYTE: &str = "a byte, 0 to 255, or None to leave memory as it is";
@@ -20,12 +21,11 @@ pub fn size(name: &str, given: &Given, optional: bool) -> Result<usize, Error> {
     let wanted = if optional { SIZE_OR_NONE } else { SIZE };
     match given {
         Given::Value(Value::Text(text)) => size::parse(text).map_err(|why| Error::Value(format!("{name}: {why}"))),
-        Given::Value(Value::Integer(number)) => {
-            usize::try_from(*number).ok().filter(|&bytes| bytes <= MAX_SIZE).ok_or_else(|| {
-                let shown = given.shown();
-                Error::Value(format!("{name}={shown} is not a number of bytes: give 0 or more, or text like \"4 GiB\""))
-            })
-        }
+        Given::Value(Value::Integer(number @ 0..=MOST)) => Ok(*number as usize),
+        Given::Value(Value::Integer(_)) | Given::Large(_) => Err(Error::Value(format!(
+            "{name}={} is not a number of bytes: give 0 or more, or text like \"4 GiB\"",
+            given.shown()
+        ))),
         _ => Err(wrong_type(name, given, wanted)),
     }
 }
@@ -81,4 +81,31 @@ pub fn seconds(name: &str, given: &Given) -> Result<Value, Error> {
         Ok(_) => Ok(Value::Float(seconds)),
         Err(_) => Err(Error::Value(format!("{name}={seconds:?} is not a time: give {SECONDS}"))),
     }
+}
+
+/// The address of a C function or of what it is handed.
+///
+/// # Errors
+/// Where it is none.
+pub fn address(name: &str, given: &Given) -> Result<usize, Error> {
+    match given {
+        Given::Value(Value::Integer(number)) => usize::try_from(*number).map_err(|_| no_address(name, given)),
+        Given::Large(_) => Err(no_address(name, given)),
+        _ => Err(wrong_type(name, given, "an address, as from ctypes.cast(function, ctypes.c_void_p).value")),
+    }
+}
+
+/// The address of a C function; none lies at 0.
+///
+/// # Errors
+/// Where it is none.
+pub fn function(name: &str, given: &Given) -> Result<usize, Error> {
+    match address(name, given)? {
+        0 => Err(Error::Value(format!("{name}=0 is no function's address"))),
+        address => Ok(address),
+    }
+}
+
+fn no_address(name: &str, given: &Given) -> Error {
+    Error::Value(format!("{name}={} is not an address: give 0 to 2**64 - 1", given.shown()))
 }

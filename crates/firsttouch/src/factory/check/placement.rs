@@ -44,7 +44,7 @@ pub fn page_sizes(name: &str, given: &Given) -> Result<Value, Error> {
             }
         }
         Given::Value(value) => page(value),
-        Given::Other { .. } => Err(wrong("")),
+        _ => Err(wrong("")),
     }
 }
 
