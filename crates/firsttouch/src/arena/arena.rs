@@ -1,7 +1,7 @@
 //! The arena.
 
 use super::alloc_methods::{Zeroable, alloc_methods};
-use super::bump::Bump;
+use super::bump::{Bump, Depth, Position};
 use super::chunks::ArenaOptions;
 use super::error::{ArenaError, ArenaOptionsError, MarkError};
 use super::marks::{Mark, Marks};
@@ -33,6 +33,7 @@ use std::slice::from_raw_parts_mut;
 /// arena.rewind(mark).unwrap();
 /// println!("{x}"); // still borrowed
 /// ```
+#[repr(C)] // the head of the bump allocator comes first: `firsttouch.h` reads and writes it
 pub struct Arena<'a> {
     bump: Bump<'a>,
     marks: Marks,
@@ -154,6 +155,27 @@ impl<'a> Arena<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Rewinds to a state of the head that was read before: the address that `top` held, and the word that `depth` held.
+    /// This is what the inline functions of `firsttouch.h` call where a rewind leaves the current chunk.
+    ///
+    /// # Safety
+    /// The words were read from this arena's head, and no earlier state was rewound to since; no scope is open and no
+    /// mark valid; what was allocated since is not used afterwards.
+    pub unsafe fn rewind_to(&self, top: NonNull<u8>, depth: u64) {
+        let to = Position { top, depth: Depth::from_word(depth) };
+        // SAFETY: the caller's promise. Before the first allocation there is no earlier state to rewind to.
+        unsafe {
+            if self.bump.rewind(to) && to.depth == Depth::NONE {
+                self.bump.consolidate();
+            }
+        }
+    }
+
+    /// Returns chunks and blocks that are not in use to the upstream; marks stay valid.
+    pub fn release_idle(&self) {
+        self.bump.release_idle(0);
     }
 
     /// Frees everything allocated, returns memory beyond [`ArenaOptions::keep`] to the upstream, and invalidates all

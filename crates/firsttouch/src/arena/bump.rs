@@ -16,6 +16,7 @@ use std::ptr::NonNull;
 /// The number of chunks and the number of large blocks in use, in one word: one comparison tells whether both are
 /// unchanged, and one store restores them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
 pub(super) struct Depth(u64);
 
 impl Depth {
@@ -23,6 +24,10 @@ impl Depth {
 
     pub(super) const fn new(chunks: usize, large_blocks: usize) -> Self {
         Self(chunks as u64 | (large_blocks as u64) << 32)
+    }
+
+    pub(super) const fn from_word(word: u64) -> Self {
+        Self(word)
     }
 
     pub(super) const fn chunks(self) -> usize {
@@ -58,11 +63,19 @@ pub(super) struct Store {
     pub(super) large_blocks: LargeBlocks,
 }
 
-/// The state of an arena. The free part of the current chunk lies between `floor` and `top`.
-pub(super) struct Bump<'a> {
+/// The state that allocation and a near rewind change. The free part of the current chunk lies between `floor` and `top`.
+/// `firsttouch.h` declares the same three words, so that C programs can bump inline.
+#[repr(C)]
+pub(super) struct Head {
     pub(super) top: Cell<NonNull<u8>>,
     pub(super) floor: Cell<usize>,
     pub(super) depth: Cell<Depth>,
+}
+
+/// The state of an arena.
+#[repr(C)] // the head comes first
+pub(super) struct Bump<'a> {
+    pub(super) head: Head,
     pub(super) store: RefCell<Store>,
     pub(super) supply: Supply<'a>,
     storage: PhantomData<&'a mut [u8]>,
@@ -75,9 +88,11 @@ impl<'a> Bump<'a> {
     /// Creates a growing bump allocator. The first request allocates the first chunk.
     pub(super) const fn growing(upstream: Upstream<'a>, options: ArenaOptions) -> Self {
         Self {
-            top: Cell::new(NonNull::dangling()),
-            floor: Cell::new(usize::MAX), // nothing fits
-            depth: Cell::new(Depth::NONE),
+            head: Head {
+                top: Cell::new(NonNull::dangling()),
+                floor: Cell::new(usize::MAX), // nothing fits
+                depth: Cell::new(Depth::NONE),
+            },
             store: RefCell::new(Store { chunks: Chunks::new(options.first_chunk), large_blocks: LargeBlocks::new() }),
             supply: Supply::Growing { upstream, options },
             storage: PhantomData,
@@ -91,10 +106,12 @@ impl<'a> Bump<'a> {
     /// alignment.
     pub(super) unsafe fn fixed(start: NonNull<u8>, size: usize, owner: Option<Upstream<'a>>) -> Self {
         Self {
-            // SAFETY: one past the end of the memory.
-            top: Cell::new(unsafe { start.add(size) }),
-            floor: Cell::new(start.as_ptr().addr()),
-            depth: Cell::new(Depth::NONE),
+            head: Head {
+                // SAFETY: one past the end of the memory.
+                top: Cell::new(unsafe { start.add(size) }),
+                floor: Cell::new(start.as_ptr().addr()),
+                depth: Cell::new(Depth::NONE),
+            },
             store: RefCell::new(Store { chunks: Chunks::new(0), large_blocks: LargeBlocks::new() }),
             supply: Supply::Fixed { start, size, owner },
             storage: PhantomData,
@@ -104,14 +121,14 @@ impl<'a> Bump<'a> {
     /// Allocates from the current chunk; `None` if it has no room.
     #[inline(always)]
     pub(super) fn bump(&self, size: usize, align: usize) -> Option<NonNull<u8>> {
-        let top = self.top.get();
+        let top = self.head.top.get();
         let address = top.as_ptr().addr().checked_sub(size)? & !(align - 1);
-        if address < self.floor.get() {
+        if address < self.head.floor.get() {
             return None;
         }
         // SAFETY: it lies in the chunk, at or above the floor, and so is not null.
         let start = unsafe { NonNull::new_unchecked(top.as_ptr().with_addr(address)) };
-        self.top.set(start);
+        self.head.top.set(start);
         Some(start)
     }
 
@@ -196,17 +213,17 @@ impl<'a> Bump<'a> {
             round_up(size, DEFAULT_ALIGN).and_then(|bytes| bytes.checked_add(align.max(CHUNK_ALIGN) - CHUNK_ALIGN));
         let need = need.ok_or(too_large)?;
         let store = &mut *self.store.borrow_mut();
-        let depth = self.depth.get();
+        let depth = self.head.depth.get();
         let index = depth.chunks();
         if !store.chunks.find(index, need) {
             if need > store.chunks.next_size / 2 {
                 let block = store.large_blocks.allocate(depth.large_blocks(), request, upstream)?;
-                self.depth.set(Depth::new(index, depth.large_blocks() + 1));
+                self.head.depth.set(Depth::new(index, depth.large_blocks() + 1));
                 return Ok(block);
             }
             store.chunks.allocate(index, need, upstream, options.max_chunk)?;
         }
-        self.leave_chunk(store, self.top.get());
+        self.leave_chunk(store, self.head.top.get());
         self.enter_chunk(store, index);
         let address = self.bump(size, align).ok_or(too_large)?;
         Ok(Block { address, size, zeroed: false })
@@ -215,7 +232,7 @@ impl<'a> Bump<'a> {
     /// Records how much of the current chunk, if any, is in use: from `top` to its end.
     #[inline]
     pub(super) fn leave_chunk(&self, store: &mut Store, top: NonNull<u8>) {
-        if let Some(index) = self.depth.get().chunks().checked_sub(1) {
+        if let Some(index) = self.head.depth.get().chunks().checked_sub(1) {
             let chunk = &mut store.chunks.list[index];
             chunk.used = chunk.end().as_ptr().addr() - top.as_ptr().addr();
         }
@@ -225,19 +242,19 @@ impl<'a> Bump<'a> {
     #[inline]
     pub(super) fn enter_chunk(&self, store: &Store, index: usize) {
         let chunk = &store.chunks.list[index];
-        self.top.set(chunk.end());
-        self.floor.set(chunk.start.as_ptr().addr());
-        self.depth.set(Depth::new(index + 1, self.depth.get().large_blocks()));
+        self.head.top.set(chunk.end());
+        self.head.floor.set(chunk.start.as_ptr().addr());
+        self.head.depth.set(Depth::new(index + 1, self.head.depth.get().large_blocks()));
     }
 
     /// Returns the bytes in use, alignment gaps included.
     pub(super) fn used(&self) -> usize {
-        let top = self.top.get().as_ptr().addr();
+        let top = self.head.top.get().as_ptr().addr();
         if let Supply::Fixed { start, size, .. } = self.supply {
             return start.as_ptr().addr() + size - top;
         }
         let store = self.store.borrow();
-        let depth = self.depth.get();
+        let depth = self.head.depth.get();
         let large = store.large_blocks.requested(depth.large_blocks());
         match store.chunks.list[..depth.chunks()].split_last() {
             Some((current, earlier)) => {

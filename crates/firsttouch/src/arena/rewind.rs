@@ -13,8 +13,8 @@ impl Bump<'_> {
     /// Returns the current position.
     #[inline(always)]
     pub(super) fn position(&self) -> Position {
-        let top = self.top.get();
-        Position { top, depth: self.depth.get() }
+        let top = self.head.top.get();
+        Position { top, depth: self.head.depth.get() }
     }
 
     /// Rewinds to a position; returns whether that took more than moving the pointer.
@@ -23,11 +23,11 @@ impl Bump<'_> {
     /// What was allocated since is not used afterwards, and no earlier position was rewound to since.
     #[inline(always)]
     pub(super) unsafe fn rewind(&self, to: Position) -> bool {
-        let far = self.depth.get() != to.depth;
+        let far = self.head.depth.get() != to.depth;
         if far {
             self.rewind_far(to);
         } else {
-            self.top.set(to.top);
+            self.head.top.set(to.top);
         }
         far
     }
@@ -48,7 +48,7 @@ impl Bump<'_> {
     #[inline(never)]
     fn rewind_far(&self, to: Position) {
         let store = &mut *self.store.borrow_mut();
-        let from = self.depth.replace(to.depth);
+        let from = self.head.depth.replace(to.depth);
         let Some(index) = to.depth.chunks().checked_sub(1) else {
             return self.rewind_to_start(store);
         };
@@ -58,16 +58,16 @@ impl Bump<'_> {
             self.leave_chunk(store, to.top);
             return self.enter_chunk(store, index + 1);
         }
-        self.floor.set(start.as_ptr().addr());
-        self.top.set(to.top);
+        self.head.floor.set(start.as_ptr().addr());
+        self.head.top.set(to.top);
     }
 
     /// Rewinds to the beginning of the first chunk, if there is one.
     fn rewind_to_start(&self, store: &Store) {
         if store.chunks.list.is_empty() {
-            self.depth.set(Depth::new(0, self.depth.get().large_blocks()));
-            self.top.set(NonNull::dangling());
-            self.floor.set(usize::MAX);
+            self.head.depth.set(Depth::new(0, self.head.depth.get().large_blocks()));
+            self.head.top.set(NonNull::dangling());
+            self.head.floor.set(usize::MAX);
         } else {
             self.enter_chunk(store, 0);
         }
@@ -84,11 +84,11 @@ impl Bump<'_> {
         let capacity = self.capacity();
         let store = &mut *self.store.borrow_mut();
         let several = store.chunks.list.len() > 1 || !store.large_blocks.is_empty();
-        let depth = self.depth.get();
+        let depth = self.head.depth.get();
         let first = Depth::new(1, 0);
-        let unused = depth == Depth::NONE || (depth == first && store.chunks.list[0].end() == self.top.get());
+        let unused = depth == Depth::NONE || (depth == first && store.chunks.list[0].end() == self.head.top.get());
         if several && unused && capacity <= options.max_chunk {
-            self.depth.set(Depth::NONE);
+            self.head.depth.set(Depth::NONE);
             store.chunks.release(0, upstream, |_| true);
             store.large_blocks.release(0, upstream, |_| true);
             store.chunks.next_size = capacity.next_power_of_two().clamp(options.first_chunk, options.max_chunk);
@@ -107,9 +107,9 @@ impl Bump<'_> {
             && large_blocks.is_empty()
             && chunk.size <= keep
         {
-            self.floor.set(chunk.start.as_ptr().addr());
-            self.top.set(chunk.end());
-            self.depth.set(Depth::new(1, 0));
+            self.head.floor.set(chunk.start.as_ptr().addr());
+            self.head.top.set(chunk.end());
+            self.head.depth.set(Depth::new(1, 0));
         } else {
             self.reset_far(keep);
         }
@@ -120,9 +120,9 @@ impl Bump<'_> {
     fn reset_far(&mut self, keep: usize) {
         if let Supply::Fixed { start, size, .. } = self.supply {
             // SAFETY: one past the end of the memory.
-            return self.top.set(unsafe { start.add(size) });
+            return self.head.top.set(unsafe { start.add(size) });
         }
-        self.depth.set(Depth::NONE);
+        self.head.depth.set(Depth::NONE);
         self.release_idle(keep);
         self.rewind_to_start(&self.store.borrow());
         // SAFETY: there are no positions (caller).
@@ -132,7 +132,7 @@ impl Bump<'_> {
     /// Returns idle memory, except for up to `keep` bytes, to the upstream.
     pub(super) fn release_idle(&self, keep: usize) {
         let Supply::Growing { upstream, .. } = &self.supply else { return };
-        let depth = self.depth.get();
+        let depth = self.head.depth.get();
         let store = &mut *self.store.borrow_mut();
         let mut allowance = keep;
         let mut release = |size: usize| match allowance.checked_sub(size) {

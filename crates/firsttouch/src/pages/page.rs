@@ -57,7 +57,7 @@ impl fmt::Display for Page {
 }
 
 /// Bytes from one page to the next.
-pub(crate) fn page_bytes(page: Page) -> usize {
+pub fn page_bytes(page: Page) -> usize {
     match page {
         Page::Base | Page::Transparent => os::page_size(), // the kernel may well have given small ones
         Page::Explicit(bytes) => bytes,

@@ -14,7 +14,7 @@ use crate::failure;
 use crate::numa::policy::{Orders, Policy};
 use crate::os;
 use crate::pages::mapping::{Mapper, Private};
-pub use crate::pages::page::Page;
+pub use crate::pages::page::{Page, page_bytes};
 use crate::pages::receipt::Receipt;
 use std::fmt;
 

@@ -1,0 +1,28 @@
+! Pointer arrays on a pool: each step of a solver allocates its work array, which the pool keeps for the next step.
+!
+!     gfortran $(pkg-config --variable=includedir firsttouch)/firsttouch.f90 arrays.f90 \
+!         $(pkg-config --libs firsttouch) -o arrays && ./arrays
+program arrays
+    use firsttouch
+    implicit none
+    type(ft_allocator) :: pool
+    real(8), pointer :: grid(:, :), work(:, :)
+    integer :: step, stat
+
+    pool = ft_parse("pool()")
+    call ft_allocate(pool, grid, 500, 500, zeroed=.true.)
+    grid(250, 250) = 1
+    do step = 1, 100
+        call ft_allocate(pool, work, 500, 500)
+        work = grid
+        work(2:499, 2:499) = (grid(1:498, 2:499) + grid(3:500, 2:499) + grid(2:499, 1:498) + grid(2:499, 3:500)) / 4
+        grid = work
+        call ft_deallocate(pool, work)
+    end do
+    print '(a, f8.6)', "heat left: ", sum(grid)
+
+    call ft_allocate(pool, work, huge(1), huge(1), stat=stat)
+    if (stat /= 0) print '(a)', ft_last_error()
+    call ft_deallocate(pool, grid)
+    call ft_release(pool)
+end program

@@ -1,0 +1,94 @@
+//! Status codes, and the message of a thread's last error. Nothing here allocates.
+
+use firsttouch::allocator::{AllocError, Limit};
+use std::cell::UnsafeCell;
+use std::ffi::c_char;
+use std::fmt::{self, Display, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// `firsttouch_status`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Status {
+    Ok = 0,
+    NoMemory = 1,
+    Invalid = 2,
+    Expression = 3,
+    Unsupported = 4,
+    System = 5,
+    Internal = 6,
+}
+
+/// Bytes of the longest message; longer ones are cut.
+const LENGTH: usize = 1024;
+
+/// The text comes first: `firsttouch_last_error` returns the address of the whole.
+#[repr(C)]
+struct Message {
+    text: [u8; LENGTH],
+    used: usize,
+}
+
+impl Write for Message {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        let room = LENGTH - 1 - self.used; // the last byte stays zero
+        let mut cut = part.len().min(room);
+        while !part.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        self.text[self.used..self.used + cut].copy_from_slice(&part.as_bytes()[..cut]);
+        self.used += cut;
+        if cut == part.len() { Ok(()) } else { Err(fmt::Error) }
+    }
+}
+
+thread_local! {
+    static LAST: UnsafeCell<Message> = const { UnsafeCell::new(Message { text: [0; LENGTH], used: 0 }) };
+}
+
+/// Keeps `message` as the thread's last error and returns `status`.
+pub fn fail(status: Status, message: impl Display) -> Status {
+    LAST.with(|last| {
+        // SAFETY: the thread's own, and no message's `Display` calls a function of this interface.
+        let last = unsafe { &mut *last.get() };
+        last.used = 0;
+        let _ = write!(last, "{message}"); // what does not fit is cut
+        last.text[last.used] = 0;
+    });
+    status
+}
+
+/// The same for a request that failed.
+pub fn refuse(error: AllocError) -> Status {
+    fail(if error.limit == Limit::Unsupported { Status::Unsupported } else { Status::NoMemory }, error)
+}
+
+/// Runs the body of a function: a panic, which would be a fault of this library, must not cross into C.
+pub fn protect<R>(on_panic: R, body: impl FnOnce() -> R) -> R {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
+        fail(Status::Internal, "internal error in firsttouch: please report the message that was printed");
+        on_panic
+    })
+}
+
+/// Refuses a call that needs small objects of Rust, which cannot fail, while the C library has nothing left for them.
+pub fn ensure_memory() -> Result<(), Status> {
+    const ROOM: usize = 64 << 10;
+    // SAFETY: `free` takes what `malloc` returned, null included.
+    let found = unsafe {
+        let block = libc::malloc(ROOM);
+        libc::free(block);
+        !block.is_null()
+    };
+    if found { Ok(()) } else { Err(refuse(AllocError::new(ROOM, Limit::Upstream))) }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn firsttouch_last_error() -> *const c_char {
+    LAST.with(|last| last.get().cast::<c_char>().cast_const())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn firsttouch_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
