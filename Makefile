@@ -138,6 +138,14 @@ test-rust: | tools
 	$(call step,the schedules of a model checker,RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle \
 	    cargo test $(CARGO_FLAGS) --package firsttouch --no-default-features --test shuttle)
 
+.PHONY: c-library
+c-library: | tools ## build libfirsttouch for C, C++ and Fortran into target/c
+	$(call step,the C library,$(MAKE) --silent -C crates/firsttouch-c)
+
+.PHONY: install
+install: | tools ## install libfirsttouch: PREFIX=/usr/local DESTDIR=
+	@$(MAKE) --silent -C crates/firsttouch-c install
+
 .PHONY: test-python
 test-python: $(TEST)/installed ## the Python tests
 	$(call tests,pytest,$(call in,$(TEST)) -m pytest -n auto --dist loadfile --ignore tests/numpy_suite $(PYTEST_ARGS))

@@ -36,9 +36,15 @@
 #define FIRSTTOUCH_VERSION_PATCH 0
 
 #ifdef __cplusplus
+template <class T>
+inline T firsttouch_init() noexcept {
+    T value = T();
+    value.struct_size = sizeof(T);
+    return value;
+}
 extern "C" {
 #define FIRSTTOUCH_NOEXCEPT noexcept
-#define FIRSTTOUCH_INIT(type) (type{sizeof(type)})
+#define FIRSTTOUCH_INIT(type) (firsttouch_init<type>())
 #else
 #define FIRSTTOUCH_NOEXCEPT
 /* FIRSTTOUCH_INIT(firsttouch_stats): a structure for results. */

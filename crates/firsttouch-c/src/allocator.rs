@@ -50,10 +50,7 @@ pub unsafe fn shared(handle: *const Handle) -> Arc<dyn Allocator> {
 ///
 /// # Safety
 /// `out` is null or can be written.
-pub unsafe fn hand_out(
-    out: *mut *mut Handle,
-    make: impl FnOnce() -> Result<Arc<dyn Allocator>, Status>,
-) -> Status {
+pub unsafe fn hand_out(out: *mut *mut Handle, make: impl FnOnce() -> Result<Arc<dyn Allocator>, Status>) -> Status {
     if out.is_null() {
         return fail(Status::Invalid, "firsttouch_allocator ** is NULL");
     }

@@ -1,18 +1,49 @@
-//! Allocators by calls. Those by an expression are made by the core.
+//! Allocators by an expression, and by calls. The core's table of factories checks the arguments of both.
 
 use crate::allocator::{Handle, hand_out, shared, text};
-use crate::error::{Status, fail};
+use crate::error::{Status, fail, refuse};
 use crate::options::{self, Versioned};
-use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Side, Tracked};
 use firsttouch::allocator::Allocator;
-use firsttouch::numa::policy::Policy;
-use firsttouch::numa::topology::Topology;
-use firsttouch::pages::placement::{Page, Placement, Populate};
-use firsttouch::sources::{Functions, FunctionsTable, Pages, PlacedPages};
-use std::any::Any;
+use firsttouch::description::Value;
+use firsttouch::factory::{self, Argument, Error, Given};
+use firsttouch::sources::{Functions, FunctionsTable};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
-use std::time::Duration;
+
+type Made = Result<Arc<dyn Allocator>, Status>;
+
+/// An allocator as an argument.
+struct Existing(Arc<dyn Allocator>);
+
+impl Argument for Existing {
+    fn given(&self) -> Given {
+        Given::Value(Value::Allocator(self.0.describe()))
+    }
+
+    fn upstream(&self, _caller: &str) -> Result<Arc<dyn Allocator>, Error> {
+        Ok(self.0.clone())
+    }
+}
+
+/// The status and message of an error of the factories'.
+fn refused(error: Error, otherwise: Status) -> Status {
+    match error {
+        Error::Memory(error) => refuse(error),
+        Error::Unsupported(_) => fail(Status::Unsupported, error),
+        _ => fail(otherwise, error),
+    }
+}
+
+/// Calls a factory with an upstream, unless it is null and the factory has a default, and named values.
+unsafe fn make(name: &str, upstream: Option<*const Handle>, values: &[(&str, Value)]) -> Made {
+    let Some(factory) = factory::find(name) else { return Err(Status::Internal) };
+    // SAFETY: null or a living handle (caller).
+    let upstream = upstream.map(|handle| Existing(unsafe { shared(handle) }));
+    let upstream = upstream.iter().map(|each| (Some("upstream"), each as &dyn Argument));
+    let values = values.iter().map(|(name, value)| (Some(*name), value as &dyn Argument));
+    let call: Vec<_> = upstream.chain(values).collect();
+    factory::build(factory, &call).map_err(|error| refused(error, Status::Invalid))
+}
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn firsttouch_parse(expression: *const c_char, out: *mut *mut Handle) -> Status {
@@ -20,7 +51,7 @@ unsafe extern "C" fn firsttouch_parse(expression: *const c_char, out: *mut *mut 
     unsafe {
         hand_out(out, || {
             let expression = text("expression", expression)?;
-            { let _ = expression; Err(fail(Status::Expression, ""))}
+            firsttouch::allocator_from_expression(expression).map_err(|error| refused(error, Status::Expression))
         })
     }
 }
@@ -46,33 +77,21 @@ const UNSET: usize = usize::MAX;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn firsttouch_pool(given: *const PoolOptions, out: *mut *mut Handle) -> Status {
-    let default =
-        PoolOptions { struct_size: 0, upstream: std::ptr::null(), max_idle: UNSET, decay: -1.0 };
+    let default = PoolOptions { struct_size: 0, upstream: std::ptr::null(), max_idle: UNSET, decay: -1.0 };
     // SAFETY: options or null, and a place for the handle (header).
     unsafe {
         hand_out(out, || {
             let given = options::read(given, default)?;
-            let mut options = Options::default();
+            let mut values = Vec::new();
             if given.max_idle != UNSET {
-                options.max_idle = Some(given.max_idle);
+                values.push(("max_idle", Value::from(given.max_idle)));
             }
             if given.decay == f64::INFINITY {
-                options.decay = None;
-            } else if given.decay >= 0.0 {
-                options.decay = Some(Duration::try_from_secs_f64(given.decay).unwrap_or(Duration::MAX));
-            } else if given.decay.is_nan() {
-                return Err(fail(Status::Invalid, "decay is not a number: give seconds, INFINITY for never"));
+                values.push(("decay", Value::None));
+            } else if given.decay >= 0.0 || given.decay.is_nan() {
+                values.push(("decay", Value::Float(given.decay)));
             }
-            if given.upstream.is_null() {
-                return Ok(Pool::new(options) as Arc<dyn Allocator>);
-            }
-            let upstream = shared(given.upstream);
-            let any: &dyn Any = &*upstream;
-            // Pages it takes itself: then it can split blocks, join them, and give back parts.
-            match any.downcast_ref::<Pages>() {
-                Some(pages) => Ok(Pool::new(Options { huge: pages.huge(), ..options }) as Arc<dyn Allocator>),
-                None => Ok(Pool::over(upstream, options) as Arc<dyn Allocator>),
-            }
+            make("pool", (!given.upstream.is_null()).then_some(given.upstream), &values)
         })
     }
 }
@@ -103,24 +122,17 @@ unsafe extern "C" fn firsttouch_pages(given: *const PagesOptions, out: *mut *mut
     unsafe {
         hand_out(out, || {
             let given = options::read(given, default)?;
-            let invalid = |message: String| fail(Status::Invalid, message);
-            let mut placement = Placement { lock: given.lock, strict: given.strict, ..Placement::default() };
+            let mut values = vec![("lock", Value::Flag(given.lock)), ("strict", Value::Flag(given.strict))];
             if !given.huge.is_null() {
-                for size in text("huge", given.huge)?.split(',').map(str::trim) {
-                    placement.pages.push(Page::parse(size).map_err(invalid)?);
-                }
+                let sizes = text("huge", given.huge)?.split(',').map(|size| Value::from(size.trim().to_owned()));
+                values.push(("huge", Value::Several(sizes.collect())));
             }
             if !given.numa.is_null() {
-                let policy = Policy::parse(text("numa", given.numa)?).map_err(invalid)?;
-                policy.check(&Topology::read()).map_err(invalid)?;
-                placement.policy = Some(policy);
+                values.push(("numa", Value::from(text("numa", given.numa)?.to_owned())));
             }
-            placement.populate = match usize::try_from(given.populate) {
-                Ok(0) => Populate::No,
-                Ok(threads) => Populate::Threads(threads),
-                Err(_) => Populate::Best,
-            };
-            Ok(PlacedPages::new(placement) as Arc<dyn Allocator>)
+            let threads = usize::try_from(given.populate).map_or(Value::Flag(true), Value::from);
+            values.push(("populate", if given.populate == 0 { Value::Flag(false) } else { threads }));
+            make("pages", None, &values)
         })
     }
 }
@@ -128,18 +140,13 @@ unsafe extern "C" fn firsttouch_pages(given: *const PagesOptions, out: *mut *mut
 #[unsafe(no_mangle)]
 unsafe extern "C" fn firsttouch_limited(upstream: *const Handle, budget: usize, out: *mut *mut Handle) -> Status {
     // SAFETY: null or a living handle, and a place for the new one (header).
-    unsafe {
-        hand_out(out, || match budget {
-            0 => Err(fail(Status::Invalid, "budget is 0, which allows no allocation: give a number of bytes")),
-            _ => Ok(Limited::new(shared(upstream), budget) as Arc<dyn Allocator>),
-        })
-    }
+    unsafe { hand_out(out, || make("limited", Some(upstream), &[("budget", Value::from(budget))])) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn firsttouch_tracked(upstream: *const Handle, out: *mut *mut Handle) -> Status {
     // SAFETY: null or a living handle, and a place for the new one (header).
-    unsafe { hand_out(out, || Ok(Tracked::new(shared(upstream), None) as Arc<dyn Allocator>)) }
+    unsafe { hand_out(out, || make("tracked", Some(upstream), &[])) }
 }
 
 #[unsafe(no_mangle)]
@@ -149,18 +156,9 @@ unsafe extern "C" fn firsttouch_guarded(
     keep: usize,
     out: *mut *mut Handle,
 ) -> Status {
-    let side = if before { Side::Before } else { Side::After };
+    let side = Value::from(if before { "before" } else { "after" });
     // SAFETY: null or a living handle, and a place for the new one (header).
-    unsafe { hand_out(out, || Ok(Guarded::new(shared(upstream), GuardedOptions { side, keep }) as Arc<dyn Allocator>)) }
-}
-
-/// A byte that fills memory; a negative number is none.
-fn pattern(name: &str, value: c_int) -> Result<Option<u8>, Status> {
-    if value < 0 {
-        return Ok(None);
-    }
-    let refused = |_| fail(Status::Invalid, format_args!("{name} is {value}: give a byte, 0 to 255, or -1 for none"));
-    u8::try_from(value).map(Some).map_err(refused)
+    unsafe { hand_out(out, || make("guarded", Some(upstream), &[("side", side), ("keep", Value::from(keep))])) }
 }
 
 #[unsafe(no_mangle)]
@@ -170,13 +168,10 @@ unsafe extern "C" fn firsttouch_filled(
     on_free: c_int,
     out: *mut *mut Handle,
 ) -> Status {
+    let byte = |value: c_int| if value < 0 { Value::None } else { Value::Integer(value.into()) };
+    let values = [("on_allocate", byte(on_allocate)), ("on_free", byte(on_free))];
     // SAFETY: null or a living handle, and a place for the new one (header).
-    unsafe {
-        hand_out(out, || {
-            let (on_allocate, on_free) = (pattern("on_allocate", on_allocate)?, pattern("on_free", on_free)?);
-            Ok(Filled::new(shared(upstream), on_allocate, on_free) as Arc<dyn Allocator>)
-        })
-    }
+    unsafe { hand_out(out, || make("filled", Some(upstream), &values)) }
 }
 
 /// `firsttouch_functions`: NumPy's handlers have the same.

@@ -141,11 +141,7 @@ fn placed(allocator: &dyn Allocator) -> Option<&PlacedPages> {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn firsttouch_get_receipt(
-    handle: *const Handle,
-    block: *const c_void,
-    out: *mut Receipt,
-) -> Status {
+unsafe extern "C" fn firsttouch_get_receipt(handle: *const Handle, block: *const c_void, out: *mut Receipt) -> Status {
     let body = || {
         // SAFETY: null or a living handle (header).
         let allocator = unsafe { shared(handle) };

@@ -37,7 +37,10 @@ fn states(address: *const c_void, size: usize) -> Result<(Residency, usize), Sta
     ensure_memory()?;
     let address = address.addr();
     if address.checked_add(size).is_none_or(|end| end > isize::MAX as usize) {
-        return Err(fail(Status::Invalid, format_args!("{size} bytes at {address:#x} pass the end of the address space")));
+        return Err(fail(
+            Status::Invalid,
+            format_args!("{size} bytes at {address:#x} pass the end of the address space"),
+        ));
     }
     let (start, bytes) = whole_pages(address, size);
     #[allow(clippy::single_range_in_vec_init)] // one range of pages
@@ -100,9 +103,10 @@ unsafe extern "C" fn firsttouch_pagemap(
                 return Status::Ok;
             }
             let states = std::slice::from_raw_parts_mut(out, capacity);
-            let each = found.runs.iter().flat_map(|run| {
-                std::iter::repeat_n(run.state as u8, run.range.len() / os::page_size())
-            });
+            let each = found
+                .runs
+                .iter()
+                .flat_map(|run| std::iter::repeat_n(run.state as u8, run.range.len() / os::page_size()));
             states.iter_mut().zip(each).for_each(|(to, state)| *to = state);
         }
         Status::Ok

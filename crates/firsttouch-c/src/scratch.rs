@@ -46,7 +46,8 @@ fn hand_out(out: *mut *mut Scratch, make: impl FnOnce() -> Result<Scratch, Statu
 unsafe extern "C" fn firsttouch_scratch_create(given: *const ScratchOptions, out: *mut *mut Scratch) -> Status {
     hand_out(out, || {
         let usual = ArenaOptions::default();
-        let default = ScratchOptions { struct_size: 0, upstream: std::ptr::null(), first_chunk: 0, max_chunk: 0, keep: 0 };
+        let default =
+            ScratchOptions { struct_size: 0, upstream: std::ptr::null(), first_chunk: 0, max_chunk: 0, keep: 0 };
         // SAFETY: options or null (header).
         let given = unsafe { options::read(given, default)? };
         let or = |given: usize, usual: usize| if given == 0 { usual } else { given };

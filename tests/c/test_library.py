@@ -1,0 +1,142 @@
+"""libfirsttouch as C, C++ and Fortran programs use it: built, installed, found, linked, called."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CRATE = ROOT / "crates" / "firsttouch-c"
+EXAMPLES = CRATE / "examples"
+PROGRAMS = Path(__file__).parent / "programs"
+STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic", "-O2", "-D_GNU_SOURCE")
+
+
+def run(*command: object, **options: object) -> str:
+    done = subprocess.run(
+        [str(part) for part in command],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+        **options,  # type: ignore[call-overload]
+    )
+    assert done.returncode == 0, f"{done.args}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert isinstance(done.stdout, str)
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the library was installed."""
+    if not (ROOT / "target" / "c" / "libfirsttouch.so").exists():
+        pytest.skip("libfirsttouch is not built: make c-library")
+    folder = tmp_path_factory.mktemp("prefix")
+    run("make", "-C", CRATE, "--no-print-directory", "install-built", f"PREFIX={folder}")
+    return folder
+
+
+def compiled(prefix: Path, folder: Path, source: Path, *options: str, compiler: str = "cc") -> Path:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"needs {compiler}")
+    program = folder / source.stem
+    libraries = ("-L", prefix / "lib", f"-Wl,-rpath,{prefix / 'lib'}", "-lfirsttouch", "-lm", "-lpthread")
+    run(compiler, *options, "-I", prefix / "include", source, "-o", program, *libraries)
+    return program
+
+
+@pytest.mark.parametrize("options", [("-std=c11", "-O0"), ("-std=c11",), ("-std=c17", "-fsanitize=undefined")], ids=str)
+def test_every_function(prefix: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
+    program = compiled(prefix, tmp_path, PROGRAMS / "everything.c", *STRICT, *options)
+    assert run(program).endswith("done\n")
+
+
+def test_every_function_from_the_static_library(prefix: Path, tmp_path: Path) -> None:
+    program = tmp_path / "static"
+    private = re.search(r"^Libs.private: (.*)$", (prefix / "lib/pkgconfig/firsttouch.pc").read_text("utf-8"), re.M)
+    assert private
+    source, library = PROGRAMS / "everything.c", prefix / "lib" / "libfirsttouch.a"
+    run("cc", "-std=c11", *STRICT, "-I", prefix / "include", source, library, *private[1].split(), "-o", program)
+    assert "libfirsttouch" not in run("ldd", program)
+    assert run(program).endswith("done\n")
+
+
+def test_the_header_is_also_cpp11(prefix: Path, tmp_path: Path) -> None:
+    source = tmp_path / "header.cpp"
+    source.write_text(
+        "#include <firsttouch.h>\n"
+        "int main() { firsttouch_pool_options o = FIRSTTOUCH_POOL_OPTIONS; firsttouch_allocator *a;\n"
+        "             return firsttouch_pool(&o, &a); }\n",
+        encoding="utf-8",
+    )
+    run(compiled(prefix, tmp_path, source, *STRICT, "-std=c++11", compiler="c++"))
+
+
+@pytest.mark.parametrize("standard", ["c++17", "c++20"])
+def test_cpp_threads_and_exceptions(prefix: Path, tmp_path: Path, standard: str) -> None:
+    program = compiled(prefix, tmp_path, PROGRAMS / "threads.cpp", *STRICT, f"-std={standard}", compiler="c++")
+    assert run(program) == "done\n"
+
+
+def test_without_memory_every_call_works_or_fails(prefix: Path, tmp_path: Path) -> None:
+    program = compiled(prefix, tmp_path, PROGRAMS / "exhausted.c", *STRICT, "-std=c11")
+    assert run(program).endswith("done\n")
+
+
+def test_the_pool_spares_a_loop_its_page_faults(prefix: Path, tmp_path: Path) -> None:
+    output = run(compiled(prefix, tmp_path, EXAMPLES / "temporaries.c", *STRICT, "-std=c11"))
+    faults = dict(re.findall(r"^(\w+) .* (\d+) page faults", output, re.M))
+    assert int(faults["pool"]) * 5 < int(faults["malloc"]), output
+    assert len(set(re.findall(r"sum (\d+)", output))) == 1
+
+
+def test_containers(prefix: Path, tmp_path: Path) -> None:
+    output = run(compiled(prefix, tmp_path, EXAMPLES / "containers.cpp", *STRICT, "-std=c++17", compiler="c++"))
+    assert "holds 8.0 MB" in output
+    assert "67108864" in output, "the limit in bytes"
+    assert "aligned to 64 bytes: yes" in output
+
+
+def test_fortran_pointer_arrays(prefix: Path, tmp_path: Path) -> None:
+    if shutil.which("gfortran") is None:
+        pytest.skip("needs gfortran")
+    libraries = ("-L", prefix / "lib", f"-Wl,-rpath,{prefix / 'lib'}", "-lfirsttouch")
+    sources = (prefix / "include" / "firsttouch.f90", EXAMPLES / "arrays.f90")
+    run("gfortran", "-Wall", "-fcheck=all", "-J", tmp_path, *sources, "-o", tmp_path / "arrays", *libraries)
+    heat, refused = run(tmp_path / "arrays").splitlines()
+    assert heat.startswith("heat left: 1.0000"), heat
+    assert "cannot allocate" in refused, refused
+
+
+def test_pkg_config_finds_it(prefix: Path, tmp_path: Path) -> None:
+    if shutil.which("pkg-config") is None:
+        pytest.skip("needs pkg-config")
+    environment = {"PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig"), "PATH": "/usr/bin:/bin"}
+    flags = run("pkg-config", "--cflags", "--libs", "firsttouch", env=environment).split()
+    run("cc", EXAMPLES / "temporaries.c", *flags, "-o", tmp_path / "found")
+    assert "pool" in run(tmp_path / "found", env={"LD_LIBRARY_PATH": str(prefix / "lib")})
+
+
+def test_cmake_finds_it(prefix: Path, tmp_path: Path) -> None:
+    if shutil.which("cmake") is None:
+        pytest.skip("needs cmake")
+    source = Path(__file__).parent / "consumer"
+    run("cmake", "-S", source, "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}", f"-DEXAMPLES={EXAMPLES}")
+    run("cmake", "--build", tmp_path)
+    assert "pool" in run(tmp_path / "temporaries")
+    assert "libfirsttouch" not in run("ldd", tmp_path / "containers")
+    run(tmp_path / "containers")
+
+
+def test_the_interface_of_the_last_release_is_still_there(prefix: Path, tmp_path: Path) -> None:
+    recorded = set((CRATE / "abi.txt").read_text("utf-8").splitlines())
+    symbols = run("nm", "-D", "--defined-only", prefix / "lib" / "libfirsttouch.so").splitlines()
+    exported = {line.split()[2] for line in symbols if line.split()[1] == "T"}
+    assert all(re.fullmatch(r"firsttouch_\w+@@FIRSTTOUCH_[\d.]+", symbol) for symbol in exported), exported
+    sizes = run(compiled(prefix, tmp_path, PROGRAMS / "layout.c")).splitlines()
+    assert recorded <= exported | set(sizes), recorded - exported - set(sizes)
+    declared = set(re.findall(r"\b(firsttouch_\w+)\(", (CRATE / "include" / "firsttouch.h").read_text("utf-8")))
+    inline = {"firsttouch_scratch_alloc", "firsttouch_scratch_mark", "firsttouch_scratch_rewind"}
+    assert {symbol.partition("@@")[0] for symbol in exported} == declared - inline
