@@ -1,10 +1,14 @@
 //! Status codes, and the message of a thread's last error. Nothing here allocates.
 
 use firsttouch::allocator::{AllocError, Limit};
+use firsttouch::reserve::{WithReserve, is_ready};
 use std::cell::UnsafeCell;
 use std::ffi::c_char;
 use std::fmt::{self, Display, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
+#[global_allocator]
+static GLOBAL: WithReserve = WithReserve;
 
 /// `firsttouch_status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,16 +75,9 @@ pub fn protect<R>(on_panic: R, body: impl FnOnce() -> R) -> R {
     })
 }
 
-/// Refuses a call that needs small objects of Rust, which cannot fail, while the C library has nothing left for them.
+/// Refuses a call that makes objects, or may have to, while neither the C library nor the reserve has memory for them.
 pub fn ensure_memory() -> Result<(), Status> {
-    const ROOM: usize = 64 << 10;
-    // SAFETY: `free` takes what `malloc` returned, null included.
-    let found = unsafe {
-        let block = libc::malloc(ROOM);
-        libc::free(block);
-        !block.is_null()
-    };
-    if found { Ok(()) } else { Err(refuse(AllocError::new(ROOM, Limit::Upstream))) }
+    if is_ready() { Ok(()) } else { Err(fail(Status::NoMemory, "cannot allocate: the process has no memory left")) }
 }
 
 #[unsafe(no_mangle)]

@@ -22,6 +22,7 @@ pub mod os;
 pub mod owners;
 pub mod pages;
 mod reason;
+pub mod reserve;
 pub mod residency;
 pub mod scratch;
 pub mod shared;

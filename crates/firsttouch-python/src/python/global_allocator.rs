@@ -1,133 +1,18 @@
 //! The native module's own memory: the C library's, and the reserve's where that fails.
-//!
-//! Stable Rust has no `Box` or `Arc` that can fail: where the allocator returns null the process aborts, and so would a
-//! program that handles `MemoryError`. What depends on data the core asks for with `try_reserve`. What is left is small
-//! and bounded for each call (an `Arc` around an allocator, a handler, the text of a message, an exception's state). The
-//! reserve serves that, and calls are refused at the door (`check`) while the reserve is half used and the C library has
-//! nothing.
-
-#![allow(unsafe_code)] // Safety: each block goes back to who gave it, told by its address.
 
 use crate::python::errors::out_of_memory;
-use crate::python::reserve;
 use crate::python::values::ToPython;
+use firsttouch::reserve::{self, WithReserve, inject, is_ready};
 use pyo3::prelude::*;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
-
-struct WithReserve;
 
 #[global_allocator]
 static GLOBAL: WithReserve = WithReserve;
-
-// SAFETY: `System` and the reserve keep the promises, and blocks of one never reach the other.
-unsafe impl GlobalAlloc for WithReserve {
-    #[inline]
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if !is_injected() {
-            // SAFETY: the caller's promise.
-            let block = unsafe { System.alloc(layout) };
-            if !block.is_null() {
-                return block;
-            }
-        }
-        reserve::take(layout)
-    }
-
-    #[inline]
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if !is_injected() {
-            // SAFETY: the caller's promise.
-            let block = unsafe { System.alloc_zeroed(layout) };
-            if !block.is_null() {
-                return block;
-            }
-        }
-        let block = reserve::take(layout);
-        if !block.is_null() {
-            // SAFETY: a new block of this size.
-            unsafe { block.write_bytes(0, layout.size()) };
-        }
-        block
-    }
-
-    #[inline]
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the block goes to who gave it.
-        unsafe { if reserve::owns(block) { reserve::put(block, layout) } else { System.dealloc(block, layout) } }
-    }
-
-    #[inline]
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if !reserve::owns(block) && !is_injected() {
-            // SAFETY: the caller's promise.
-            let moved = unsafe { System.realloc(block, layout, size) };
-            if !moved.is_null() {
-                return moved;
-            }
-        }
-        // SAFETY: the caller's promise; the old block stays where there is no new one.
-        unsafe {
-            let moved = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
-            if !moved.is_null() {
-                moved.copy_from_nonoverlapping(block, size.min(layout.size()));
-                self.dealloc(block, layout);
-            }
-            moved
-        }
-    }
-}
-
-/// Bytes that a call may need of the reserve at the most.
-const A_CALL: usize = reserve::SIZE / 2;
-
-/// Whether a call can begin: there is memory, or enough of the reserve is left for what it needs.
-#[inline]
-fn is_ready() -> bool {
-    reserve::used() <= reserve::SIZE - A_CALL || has_memory()
-}
-
-/// Objects may live in the reserve for long after memory came back.
-#[cold]
-fn has_memory() -> bool {
-    let mut some: Vec<u8> = Vec::new();
-    // Above what the reserve would serve.
-    some.try_reserve_exact(A_CALL).is_ok()
-}
 
 /// Raises `MemoryError` where a call could not get what it needs for itself. Stands at the beginning of every call that
 /// makes or keeps objects.
 #[inline]
 pub fn ensure_memory(py: Python<'_>) -> PyResult<()> {
     if is_ready() { Ok(()) } else { Err(out_of_memory(py)) }
-}
-
-/// Requests until one fails; zero where none is to fail, negative where all do.
-static COUNTDOWN: AtomicI64 = AtomicI64::new(0);
-static ONWARDS: AtomicI64 = AtomicI64::new(0);
-
-/// Whether a request is to fail now.
-#[inline]
-fn is_injected() -> bool {
-    COUNTDOWN.load(Relaxed) != 0 && count_down()
-}
-
-#[cold]
-fn count_down() -> bool {
-    let before = COUNTDOWN.load(Relaxed);
-    if before < 0 {
-        return true;
-    }
-    let then = if before == 1 { ONWARDS.load(Relaxed) } else { before - 1 };
-    COUNTDOWN.store(then, Relaxed);
-    before == 1
-}
-
-/// From now on the `n`-th request fails, and with `onwards` all that follow; zero ends that. Whether one was still to
-/// fail.
-fn inject(n: i64, onwards: bool) -> bool {
-    ONWARDS.store(if onwards { -1 } else { 0 }, Relaxed);
-    COUNTDOWN.swap(n, Relaxed) > 0
 }
 
 /// Lets the `n`-th allocation of this module from now on fail, and with `onwards` all that follow; 0 ends that. Returns

@@ -7,7 +7,6 @@ pub mod errors;
 pub mod global_allocator;
 pub mod guarded_by_gil;
 pub mod interrupts;
-pub mod reserve;
 pub mod sizes;
 pub mod values;
 
