@@ -103,7 +103,7 @@ demo: tools $(DEMO)/installed ## a real program on real data, plainly and under 
 	@$(DEMO)/bin/python -m demo --rounds $(ROUNDS)
 
 .PHONY: test
-test: tools lint test-rust test-numpy test-python ## everything: Rust, Python, lint, types, NumPy's own tests
+test: tools lint test-rust c-library test-numpy test-python ## everything: Rust, Python, lint, types, NumPy's own tests
 
 .PHONY: lint
 lint: rust-lint python-lint types ## formatting, clippy, ruff and types

@@ -16,8 +16,8 @@ type Made = Result<Arc<dyn Allocator>, Status>;
 struct Existing(Arc<dyn Allocator>);
 
 impl Argument for Existing {
-    fn given(&self) -> Given {
-        Given::Value(Value::Allocator(self.0.describe()))
+    fn given(&self) -> Result<Given, Error> {
+        Ok(Given::Value(Value::Allocator(self.0.describe())))
     }
 
     fn upstream(&self, _caller: &str) -> Result<Arc<dyn Allocator>, Error> {

@@ -4,11 +4,11 @@ use crate::allocator::{Handle, shared, text};
 use crate::error::{Status, ensure_memory, fail, protect};
 use crate::options::{self, Versioned};
 use firsttouch::allocator::Allocator;
+use firsttouch::heap::migration::{collapse, migrate};
 use firsttouch::numa::policy::{Outer, Policy};
 use firsttouch::numa::topology::{NodeMemory, Topology};
 use firsttouch::os;
-use firsttouch::pages::collapse::collapse;
-use firsttouch::pages::migration::{migrate, whole_pages};
+use firsttouch::pages::migration::whole_pages;
 use firsttouch::pages::placement::page_bytes;
 use firsttouch::pages::receipt::{Outcome, Reason};
 use firsttouch::pages::touch::{Job, Pattern, Way, make_real};
@@ -91,8 +91,8 @@ unsafe extern "C" fn firsttouch_migrate(
         let policy = Policy::parse(numa).map_err(invalid)?;
         policy.check(&topology).map_err(invalid)?;
         let orders = policy.within(&Outer::now(topology.with_memory())).map_err(refused)?;
-        let sum = migrate((address.addr(), size), &orders, None, &mut |_| true)
-            .map_err(|error| refused(Reason::of(error)))?;
+        let sum =
+            migrate((address.addr(), size), &orders, &mut |_| true).map_err(|error| refused(Reason::of(error)))?;
         if out.is_null() {
             return Ok(());
         }
