@@ -5,9 +5,9 @@ use firsttouch::adaptors::{Options, Pool};
 use firsttouch::allocator::Allocator;
 use firsttouch::owners::{self, Keeper};
 use std::ffi::{CStr, c_char};
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::ptr::{NonNull, null_mut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 
 /// `firsttouch_allocator`.
 pub struct Handle {
@@ -15,11 +15,28 @@ pub struct Handle {
     references: AtomicUsize,
 }
 
-/// The pool that null stands for. It is never dropped.
-static DEFAULT: OnceLock<Arc<Pool>> = OnceLock::new();
+/// The pool that null stands for. It is never dropped. Two threads may both make one at first, and one of the two stays:
+/// a lock could be held by another thread when the process forks, and the child would wait for it for ever.
+static DEFAULT: AtomicPtr<Arc<Pool>> = AtomicPtr::new(null_mut());
 
 fn default_pool() -> &'static Arc<Pool> {
-    DEFAULT.get_or_init(|| Pool::new(Options::default()))
+    let found = DEFAULT.load(Acquire);
+    // SAFETY: what is stored there is never freed.
+    unsafe { found.as_ref() }.unwrap_or_else(make_default_pool)
+}
+
+#[cold]
+fn make_default_pool() -> &'static Arc<Pool> {
+    let made = Box::into_raw(Box::new(Pool::new(Options::default())));
+    match DEFAULT.compare_exchange(null_mut(), made, AcqRel, Acquire) {
+        // SAFETY: as above.
+        Ok(_) => unsafe { &*made },
+        // SAFETY: as above; nobody saw the one made here.
+        Err(first) => unsafe {
+            drop(Box::from_raw(made));
+            &*first
+        },
+    }
 }
 
 /// The allocator behind a handle.
