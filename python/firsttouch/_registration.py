@@ -9,9 +9,9 @@ import threading
 from firsttouch import _firsttouch, arrays
 from firsttouch._firsttouch import Allocator, Buffer
 from firsttouch._internal import display
-from firsttouch._internal.validation import address
 from firsttouch.buffers import compiled, copying, decorating, outcome
 from firsttouch.placement import pools
+from firsttouch.placement.bar import bar
 
 
 def _attach(kind: type, name: str, value: object) -> None:
@@ -22,7 +22,6 @@ def _attach(kind: type, name: str, value: object) -> None:
 _firsttouch.register(
     empty=arrays.empty,
     zeros=arrays.zeros,
-    address=address,
     buffer_upstream=pools.buffer_upstream,
     storage=pools.storage,
     buffer_or_function=decorating.buffer_or_function,
@@ -34,6 +33,7 @@ _firsttouch.register(
     main_thread=threading.main_thread,
     threads=threading.enumerate,
 )
+_firsttouch.set_bar(bar)
 for _name, _method in arrays.METHODS.items():
     _attach(Allocator, _name, _method)
 _attach(Allocator, "_repr_html_", display.html_of)

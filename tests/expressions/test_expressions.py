@@ -109,7 +109,7 @@ def test_what_is_no_expression(text: str, said: str) -> None:
         ("pool(None, 3)", "pool(): too many positional arguments; it takes upstream, numa, max_idle, decay (in "),
         ("malloc(3)", "malloc(): too many positional arguments; it takes nothing (in 'malloc(3)')"),
         ("aligned", "aligned(): missing a required argument: 'alignment'"),
-        ("from_functions(malloc=64)", "missing a required argument: 'free'"),
+        ("from_functions(malloc=64)", "missing 1 required keyword argument: 'free'"),
         ("pool(pool(), upstream=pool())", "multiple values for argument 'upstream'"),
         ("aligned(calloc)", "alignment=calloc() is an Allocator: give a number of bytes"),
         ("limited(pool)", "limited() needs a budget"),

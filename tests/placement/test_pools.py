@@ -70,10 +70,13 @@ def test_it_serves_programs_from_the_command_line(tmp_path: Path) -> None:
 
 
 WRONG: dict[str, tuple[Callable[[], object], str]] = {
-    "both": (lambda: ft.pool(ft.malloc(), numa=0), r"pool\(\) got upstream=malloc\(\) and numa=0: give one of them"),
+    "both": (
+        lambda: ft.pool(ft.malloc(), numa=0),
+        r"pool\(\) got upstream=malloc\(\) and numa='bind:0': give one of them",
+    ),
     "both, buffer": (
         lambda: ft.ScratchBuffer(upstream="pool", numa=0),
-        r"ScratchBuffer\(\) got upstream='pool' and numa=0",
+        r"ScratchBuffer\(\) got upstream='pool' and numa='bind:0'",
     ),
     "both, fixed": (lambda: ft.FixedBuffer(np.zeros(9), numa=0), r"memory of its own \(ndarray\) and numa=0"),
     "slabs": (

@@ -45,7 +45,7 @@ def test_numbers_that_are_no_size(number: int) -> None:
 
 @pytest.mark.parametrize("wrong", [3.5, b"4 GiB", [4], math.nan, True, False])
 def test_sizes_of_the_wrong_type(wrong: Any) -> None:
-    with pytest.raises(TypeError, match=r"max_idle is .*give a number of bytes, text like"):
+    with pytest.raises(TypeError, match=r"max_idle=.* is an? .*: give a number of bytes, text like"):
         ft.pool(max_idle=wrong)
 
 

@@ -1,69 +1,22 @@
 """Conversion of arguments to allocators, and the errors for everything else."""
 
 import functools
-import inspect
-from collections.abc import Callable, Mapping
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable
 
 from firsttouch import _firsttouch
-from firsttouch._firsttouch import Allocator, did_you_mean, evaluate_expression
+from firsttouch._firsttouch import Allocator, FixedBuffer, ScratchBuffer, evaluate_expression
 from firsttouch.custom import AllocatorLike, OwnAllocator
 
-T = TypeVar("T")
-
-
-def evaluate(text: str, factories: Mapping[str, Callable[..., T]]) -> T:
-    """Make the allocator that ``text`` describes, by the ``factories`` of these names.
-
-    Raises
-    ------
-    ValueError
-        If the text is not an expression, or names an allocator that does not exist.
-    TypeError
-        If a factory does not take what it is given.
-
-    """
-
-    def make(name: str, arguments: list[object], named: dict[str, object]) -> T:
-        factory = factories.get(name)
-        if factory is None:
-            known = sorted(factories, key=str.lower)
-            raise ValueError(
-                f"no allocator {name!r}{did_you_mean(name, known)} in {shown}: there are {', '.join(known)}"
-            )
-        takes = inspect.signature(factory)
-        for word in named:
-            if word not in takes.parameters:
-                near = did_you_mean(word, list(takes.parameters))
-                raise TypeError(f"{name}() takes no {word}{near}: it takes {_described(takes)} (in {shown})")
-        try:
-            takes.bind(*arguments, **named)
-        except TypeError as error:
-            raise TypeError(f"{name}(): {error}; it takes {_described(takes)} (in {shown})") from None
-        return factory(*arguments, **named)
-
-    shown = repr(text if len(text) <= 200 else f"{text[:200]}...")
-    made: T = evaluate_expression(text, make)
-    return made
-
-
-def _described(takes: inspect.Signature) -> str:
-    return ", ".join(str(one).partition(":")[0].partition("=")[0] for one in takes.parameters.values()) or "nothing"
-
-
-P = ParamSpec("P")
-
-FACTORIES: dict[str, Callable[..., Allocator]] = {}
-"""The factories by their names, which expressions know; filled where the factories are."""
+FACTORIES: dict[str, Callable[..., Allocator]] = {
+    "FixedBuffer": FixedBuffer,
+    "ScratchBuffer": ScratchBuffer,
+    "from_functions": _firsttouch.from_functions,
+    "numpy_default": _firsttouch.numpy_default,
+}
+"""The factories that expressions know beside those of the core, by their names."""
 
 _METHODS = ("allocate", "deallocate")
 _REMEMBERED = 64
-
-
-def factory(function: Callable[P, Allocator]) -> Callable[P, Allocator]:
-    """Register a factory for expressions."""
-    FACTORIES[function.__name__] = function
-    return function
 
 
 def parse(text: str) -> Allocator:
@@ -71,7 +24,7 @@ def parse(text: str) -> Allocator:
 
     Raises :exc:`ValueError` or :exc:`TypeError` that show the text and what is wrong with it.
     """
-    return evaluate(text, FACTORIES)
+    return evaluate_expression(text, FACTORIES)
 
 
 @functools.lru_cache(maxsize=_REMEMBERED)
@@ -87,7 +40,7 @@ def checked(allocator: object, caller: str) -> Allocator:
     if isinstance(allocator, str):
         return _of_text(allocator)
     name = getattr(allocator, "__name__", None)
-    if name in FACTORIES and callable(allocator):
+    if callable(allocator) and (name in FACTORIES or name in _firsttouch.FACTORIES):
         raise TypeError(f"{caller} got the function firsttouch.{name}: did you mean firsttouch.{name}()?")
     has = [method for method in _METHODS if callable(getattr(allocator, method, None))]
     if isinstance(allocator, type) and has:
@@ -113,3 +66,6 @@ def checked(allocator: object, caller: str) -> Allocator:
 def chosen(allocator: AllocatorLike | None, caller: str) -> Allocator | None:
     """Return the allocator that is named; ``None`` stays ``None``, the process's own."""
     return None if allocator is None else checked(allocator, caller)
+
+
+_firsttouch.register(checked=checked)

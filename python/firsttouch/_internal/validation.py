@@ -8,46 +8,10 @@ from firsttouch import _firsttouch
 Size = int | str
 """Bytes as a number, or text like ``"64 KiB"`` or ``"4 GB"``."""
 
-_MOST = 2**63 - 1
-
 
 def size(name: str, value: object) -> int:
     """A number of bytes, from a number or text."""
-    if isinstance(value, str):
-        try:
-            return _firsttouch.parse_size(value)
-        except (ValueError, OverflowError) as error:
-            raise ValueError(f"{name}: {error}") from None
-    number = _integer(name, value, 'a number of bytes, or text like "4 GiB"')
-    if not 0 <= number <= _MOST:
-        raise ValueError(f'{name}={number} is not a number of bytes: give 0 or more, or text like "4 GiB"')
-    return number
-
-
-def byte(name: str, value: object) -> int | None:
-    """A byte to fill memory with, or ``None``."""
-    if value is None:
-        return None
-    number = _integer(name, value, "a byte, 0 to 255, or None to leave memory as it is")
-    if not 0 <= number <= 255:
-        raise ValueError(f"{name}={number} is not a byte: give 0 to 255, or None to leave memory as it is")
-    return number
-
-
-def address(name: str, value: object) -> int:
-    """The address of a C function or of what it is handed."""
-    number = _integer(name, value, "an address, as from ctypes.cast(function, ctypes.c_void_p).value")
-    if not 0 <= number < 2**64:
-        raise ValueError(f"{name}={number} is not an address: give 0 to 2**64 - 1")
-    return number
-
-
-def function(name: str, value: object) -> int:
-    """The address of a C function; none lies at 0."""
-    number = address(name, value)
-    if number == 0:
-        raise ValueError(f"{name}=0 is no function's address")
-    return number
+    return _firsttouch.size_argument(name, value)
 
 
 def flag(name: str, value: object) -> bool:

@@ -2,18 +2,12 @@
 
 from typing import Literal
 
-from firsttouch import _firsttouch
-from firsttouch._firsttouch import Allocator
-from firsttouch._internal import validation
-from firsttouch._internal.resolve import checked, factory
+from firsttouch._firsttouch import Allocator, make
 from firsttouch._internal.validation import Size
-from firsttouch.allocators.sources import pages
 from firsttouch.custom import AllocatorLike
-from firsttouch.placement import pools
-from firsttouch.placement.policies import PolicyLike
+from firsttouch.placement.policies import PolicyLike, plain
 
 
-@factory
 def pool(
     upstream: AllocatorLike | None = None,
     *,
@@ -61,15 +55,9 @@ def pool(
     pool(pages(huge='thp'), max_idle=1073741824, decay=5.0)
 
     """
-    stands_on = pools.upstream("pool()", upstream, numa)
-    if decay is None:
-        return _firsttouch.pool(stands_on, max_idle=max_idle, never=True)
-    if isinstance(decay, bool) or not isinstance(decay, (int, float)):
-        raise TypeError(f"decay is {type(decay).__name__}: give seconds, 0 or more, or None for never")
-    return _firsttouch.pool(stands_on, max_idle=max_idle, decay=float(decay))
+    return make("pool", upstream, numa=plain(numa), max_idle=max_idle, decay=decay)
 
 
-@factory
 def tracked(upstream: AllocatorLike | None = None, *, lines: bool = False) -> Allocator:
     """Return an allocator that counts its blocks and bytes, with their peak, total and size distribution.
 
@@ -97,11 +85,9 @@ def tracked(upstream: AllocatorLike | None = None, *, lines: bool = False) -> Al
     8000
 
     """
-    stands_on = pool() if upstream is None else checked(upstream, "tracked()")
-    return _firsttouch.tracked(stands_on, validation.flag("lines", lines))
+    return make("tracked", upstream, lines=lines)
 
 
-@factory
 def limited(upstream: AllocatorLike | None = None, budget: Size | None = None) -> Allocator:
     """Return an allocator that raises :exc:`MemoryError` beyond a budget.
 
@@ -139,17 +125,9 @@ def limited(upstream: AllocatorLike | None = None, budget: Size | None = None) -
     limited(pool(pages(huge='thp'), max_idle=None, decay=1.0), 4294967296)
 
     """
-    if budget is None:
-        given = "pool()" if upstream is None or isinstance(upstream, (str, int)) else "an allocator"
-        raise TypeError(f'limited() needs a budget in bytes behind {given}, as in limited(pool(), "4 GiB")')
-    stands_on = pool() if upstream is None else checked(upstream, "limited()")
-    allowed = validation.size("budget", budget)
-    if allowed == 0:
-        raise ValueError("budget=0 would serve no array: give at least 1 byte")
-    return _firsttouch.limited(stands_on, allowed)
+    return make("limited", upstream, budget)
 
 
-@factory
 def guarded(
     upstream: AllocatorLike | None = None, *, side: Literal["after", "before"] = "after", keep: Size = 0
 ) -> Allocator:
@@ -183,12 +161,9 @@ def guarded(
     array([0., 0., 0.])
 
     """
-    stands_on = pages() if upstream is None else checked(upstream, "guarded()")
-    chosen = validation.one_of("side", side, ("after", "before"))
-    return _firsttouch.guarded(stands_on, chosen, validation.size("keep", keep))
+    return make("guarded", upstream, side=side, keep=keep)
 
 
-@factory
 def filled(
     upstream: AllocatorLike | None = None, *, on_allocate: int | None = 0xFF, on_free: int | None = None
 ) -> Allocator:
@@ -219,6 +194,4 @@ def filled(
     array([nan, nan, nan])
 
     """
-    stands_on = pool() if upstream is None else checked(upstream, "filled()")
-    patterns = validation.byte("on_allocate", on_allocate), validation.byte("on_free", on_free)
-    return _firsttouch.filled(stands_on, *patterns)
+    return make("filled", upstream, on_allocate=on_allocate, on_free=on_free)

@@ -1,15 +1,12 @@
 """The sources: allocators that obtain memory themselves."""
 
 from firsttouch import _firsttouch
-from firsttouch._firsttouch import Allocator
-from firsttouch._internal import validation
-from firsttouch._internal.resolve import FACTORIES, factory
+from firsttouch._firsttouch import Allocator, make
 from firsttouch._internal.validation import Size
-from firsttouch.placement.pages import Huge, numa, placed
-from firsttouch.placement.policies import PolicyLike
+from firsttouch.placement.pages import Huge
+from firsttouch.placement.policies import PolicyLike, plain
 
 
-@factory
 def pages(
     huge: Huge = False,
     *,
@@ -69,13 +66,9 @@ def pages(
     True
 
     """
-    return placed(huge, populate, lock, numa, strict, progress)
+    return make("pages", huge, populate=populate, lock=lock, numa=plain(numa), strict=strict, progress=progress)
 
 
-FACTORIES["numa"] = numa
-
-
-@factory
 def malloc() -> Allocator:
     """Return an allocator on the C library's ``malloc``, aligned to 64 bytes.
 
@@ -93,10 +86,9 @@ def malloc() -> Allocator:
     0
 
     """
-    return _firsttouch.malloc()
+    return make("malloc")
 
 
-@factory
 def calloc() -> Allocator:
     """Return an allocator on the C library's ``calloc``: every array reads zero, ``empty`` included.
 
@@ -114,10 +106,9 @@ def calloc() -> Allocator:
     array([0., 0., 0., 0.])
 
     """
-    return _firsttouch.calloc()
+    return make("calloc")
 
 
-@factory
 def aligned(alignment: Size) -> Allocator:
     """Return an allocator of lazily zeroed memory at multiples of `alignment`.
 
@@ -148,13 +139,9 @@ def aligned(alignment: Size) -> Allocator:
     0
 
     """
-    number = validation.size("alignment", alignment)
-    if number == 0:
-        raise ValueError("alignment=0: give a power of two from 1 byte to 1 GiB")
-    return _firsttouch.aligned(number)
+    return make("aligned", alignment)
 
 
-@factory
 def mimalloc() -> Allocator:
     """Return the process's mimalloc, Microsoft's allocator, on memory that firsttouch maps.
 
@@ -173,10 +160,9 @@ def mimalloc() -> Allocator:
     array([0., 0., 0.])
 
     """
-    return _firsttouch.mimalloc()
+    return make("mimalloc")
 
 
-@factory
 def jemalloc() -> Allocator:
     """Return the process's jemalloc, the allocator of FreeBSD and Meta, on memory that firsttouch maps.
 
@@ -195,10 +181,9 @@ def jemalloc() -> Allocator:
     array([0., 0., 0.])
 
     """
-    return _firsttouch.jemalloc()
+    return make("jemalloc")
 
 
-@factory
 def from_functions(
     *, malloc: int, free: int, calloc: int | None = None, realloc: int | None = None, context: int = 0
 ) -> Allocator:
@@ -254,16 +239,9 @@ def from_functions(
     Unable to allocate 7.81 KiB ...
 
     """
-    return _firsttouch.from_functions(
-        validation.function("malloc", malloc),
-        None if calloc is None else validation.function("calloc", calloc),
-        None if realloc is None else validation.function("realloc", realloc),
-        validation.function("free", free),
-        validation.address("context", context),
-    )
+    return _firsttouch.from_functions(malloc=malloc, free=free, calloc=calloc, realloc=realloc, context=context)
 
 
-@factory
 def numpy_default() -> Allocator:
     """Return NumPy's own allocator, to opt out of another one.
 

@@ -7,10 +7,7 @@ from typing import Any
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Buffer, FixedBuffer, ScratchBuffer
-from firsttouch._internal.resolve import FACTORIES
 from firsttouch.buffers import kinds
-
-FACTORIES.update(ScratchBuffer=ScratchBuffer, FixedBuffer=FixedBuffer)  # a buffer is an allocator, too
 
 _NAMED: dict[str, Callable[[], Buffer]] = {"growing": ScratchBuffer, "fixed": FixedBuffer}
 

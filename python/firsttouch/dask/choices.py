@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
-from firsttouch._internal import resolve
 from firsttouch._internal import validation as arguments
 from firsttouch._internal.resolve import FACTORIES, checked
 
@@ -59,23 +57,13 @@ def _expression(allocator: object) -> str | None:
             'as in "pool()" or "limited(pool(), \'4 GiB\')"'
         )
     text = str(found) if isinstance(found, str) else repr(found)
-    resolve.evaluate(text, {name: _unmade(factory) for name, factory in FACTORIES.items()})
+    # Which nodes and sizes there are is the worker's to say.
+    others = _firsttouch.check_expression(text, list(FACTORIES))
+    if "from_functions" in others:
+        raise ValueError(f"{_CALLER} can't send from_functions() to other processes: addresses mean nothing there")
+    if "numpy_default" in others:
+        raise ValueError(f"{_CALLER} got numpy_default(): without the plugin that is what workers have")
     return text
-
-
-def _unmade(factory: Callable[..., Allocator]) -> Callable[..., str]:
-    """Takes what a factory takes and makes nothing: which nodes and sizes there are is the worker's to say."""
-    name = factory.__name__
-
-    @functools.wraps(factory)
-    def stub(*given: Any, **named: Any) -> str:  # noqa: ARG001
-        if name == "from_functions":
-            raise ValueError(f"{_CALLER} can't send from_functions() to other processes: addresses mean nothing there")
-        if name == "numpy_default":
-            raise ValueError(f"{_CALLER} got numpy_default(): without the plugin that is what workers have")
-        return name
-
-    return stub
 
 
 def _nodes(numa: object) -> str | tuple[int, ...] | None:

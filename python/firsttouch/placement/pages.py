@@ -1,4 +1,4 @@
-"""The arguments of `pages`, checked and passed on; and `numa`, pages on a node."""
+"""`numa`: pages on a node, and policies."""
 
 from __future__ import annotations
 
@@ -6,69 +6,11 @@ import operator
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
-from firsttouch import _firsttouch
-from firsttouch._firsttouch import Allocator
-from firsttouch._internal import validation as arguments
-from firsttouch.placement.bar import bar
-from firsttouch.placement.policies import Nodes, Policy, PolicyLike, listed, policy
+from firsttouch._firsttouch import Allocator, make
+from firsttouch.placement.policies import Nodes, Policy, PolicyLike, listed, plain
 
 Huge: TypeAlias = Literal[False] | str | Sequence[Literal[False] | str]
 """``False``, ``"thp"``, a size such as ``"2M"`` or ``"1G"``, or several of these, in order of preference."""
-
-
-def placed(
-    huge: Huge,
-    populate: bool | int = False,
-    lock: bool = False,
-    numa: PolicyLike | None = None,
-    strict: bool = False,
-    progress: bool = False,
-    *,
-    plain: bool = True,
-) -> Allocator:
-    """Return pages as requested: plain ones if only ``huge`` is given, and ``plain`` allows it."""
-    names = _page_sizes(huge)
-    threads = _threads(populate)
-    lock, strict = arguments.flag("lock", lock), arguments.flag("strict", strict)
-    if arguments.flag("progress", progress):
-        if not threads:
-            raise ValueError("progress=True shows how far a prefault is: give populate=True, too")
-        _firsttouch.set_bar(bar)
-    chosen = None if numa is None else str(policy("numa", numa))
-    if plain and not (threads or lock or strict or chosen) and names in ([], ["thp"]):
-        return _firsttouch.pages("thp" if names else False)
-    return _firsttouch.placed_pages(names, threads, lock, chosen, strict, progress)
-
-
-def _page_sizes(huge: object) -> list[str]:
-    if huge is False:
-        return []
-    several = isinstance(huge, (tuple, list)) and len(huge) > 0
-    wishes: Sequence[object] = huge if several else [huge]  # type: ignore[assignment]
-    names: list[str] = []
-    for wish in wishes:
-        if wish is False and several:
-            names.append("")
-            break
-        try:
-            if not isinstance(wish, str) or wish == "":
-                raise ValueError("")
-            names.append(_firsttouch.page_size_name(wish))
-        except ValueError as error:
-            why = f" ({error})" if str(error) else ""
-            raise ValueError(
-                f'huge={huge!r}: give False or "thp" (transparent huge pages), a size of explicit ones, or several of '
-                f'these in the order of preference, like ("1G", "2M", "thp"){why}'
-            ) from None
-    if len(names) > 4:
-        raise ValueError(f"huge={huge!r}: give at most four")
-    return names
-
-
-def _threads(populate: object) -> int:
-    if isinstance(populate, bool):
-        return -1 if populate else 0
-    return arguments.threads("populate", populate, "False, True, or")
 
 
 class Numa:
@@ -119,7 +61,7 @@ class Numa:
         progress: bool = False,
     ) -> Allocator:
         """Return an allocator of pages that come from where a policy says; see the class."""
-        return placed(huge, populate, lock, policy("numa", numa), strict, progress)
+        return make("numa", plain(numa), huge=huge, populate=populate, lock=lock, strict=strict, progress=progress)
 
     def __repr__(self) -> str:
         return "<function firsttouch.numa>"

@@ -77,6 +77,11 @@ def policy(name: str, value: object) -> Policy:
         ) from None
 
 
+def plain(numa: object) -> object:
+    """Return a policy as its text, and anything else as it is."""
+    return numa.text if isinstance(numa, Policy) else numa
+
+
 def listed(nodes: Nodes) -> str:
     """Return nodes as they are written in a policy."""
     if isinstance(nodes, str):

@@ -12,7 +12,7 @@ import numpy as np
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import SharedMapping
 from firsttouch._internal import validation
-from firsttouch.placement.pages import placed
+from firsttouch.placement.policies import plain
 from firsttouch.sharing import with_dask
 from firsttouch.sharing.arrays import SharedArray, mapping_of, on
 from firsttouch.sharing.handles import mapped
@@ -31,7 +31,7 @@ def zeros(shape: Any, dtype: Any, order: Any, huge: Any, numa: Any, populate: An
     nbytes = math.prod(dims) * kind.itemsize
     if nbytes > _MOST:
         raise ValueError(f"an array of shape {dims} and {kind} would have {nbytes} bytes, more than can be counted")
-    pages = placed(huge, populate, False, numa, strict, plain=False)
+    pages = _firsttouch.placed_pages(huge=huge, populate=populate, numa=plain(numa), strict=strict)
     if order == "F" and _firsttouch.slab_axis(pages) == 0:
         raise ValueError('numa="blocked:0" makes slabs along axis 0 of arrays in C order: give order="C"')
     mapping = SharedMapping(nbytes, pages)

@@ -83,11 +83,11 @@ impl PyAllocator {
         }
     }
 
-    /// The allocator in Rust; an error that names `function` where NumPy or another library allocates.
-    pub fn require_native(&self, function: &str) -> PyResult<Arc<dyn Allocator>> {
+    /// The allocator in Rust; an error that names the `caller`, like `pool()`, where NumPy or another library allocates.
+    pub fn require_native(&self, caller: &str) -> PyResult<Arc<dyn Allocator>> {
         self.native().cloned().ok_or_else(|| {
             PyTypeError::new_err(format!(
-                "{function}() can't stand on {}: it takes one of firsttouch's allocators, like pool() or malloc()",
+                "{caller} can't stand on {}: it takes one of firsttouch's allocators, like pool() or malloc()",
                 self.expression()
             ))
         })

@@ -1,19 +1,36 @@
-//! Allocator expressions: the core parses them, and Python's factories make what they name.
+//! Allocator expressions: the core parses them and makes what it knows; other names are Python's.
 
-use crate::python::errors::PyValueError;
+use crate::allocators::allocator::PyAllocator;
+use crate::allocators::arguments::{PyArgument, raised};
+use crate::python::global_allocator::ensure_memory;
 use crate::python::values::{self, Dict, ToPython};
 use firsttouch::description::{Argument, Description, Value};
 use firsttouch::expression;
+use firsttouch::factory::{self, Error};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
-/// What `make(name, arguments, named)` returns for the outermost call of an expression, after those within it.
-///
-/// Raises `ValueError` that says what is wrong with `text`, and at which character.
+/// The text of an expression, and the functions that make what the core does not know, by their names.
+struct Evaluation<'a, 'py> {
+    text: &'a str,
+    others: &'a Bound<'py, PyDict>,
+}
+
+/// The allocator that `text` describes; `others` are the factories that the core does not know, by their names.
 #[pyfunction]
-fn evaluate_expression<'py>(text: &str, make: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let parsed = expression::parse(text).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    call(make, &parsed)
+fn evaluate_expression<'py>(text: &str, others: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
+    ensure_memory(others.py())?;
+    let parsed = expression::parse(text).map_err(|error| raised(error.into()))?;
+    Evaluation { text: text.trim(), others }.call(&parsed)
+}
+
+/// Checks the names in an expression, of factories and arguments. The `others` that it names.
+#[pyfunction]
+fn check_expression(text: &str, others: Vec<String>) -> PyResult<ToPython<Vec<String>>> {
+    let others: Vec<&str> = others.iter().map(String::as_str).collect();
+    let mut found = Vec::new();
+    factory::check_expression(text, &others, &mut |name| found.push(name.to_owned())).map_err(raised)?;
+    Ok(ToPython(found))
 }
 
 /// `" (did you mean pool?)"`, or nothing where none of the known words is near.
@@ -22,43 +39,65 @@ fn did_you_mean(word: &str, known: Vec<String>) -> ToPython<String> {
     ToPython(expression::did_you_mean(word, known.iter().map(String::as_str)))
 }
 
-fn call<'py>(make: &Bound<'py, PyAny>, description: &Description) -> PyResult<Bound<'py, PyAny>> {
-    let py = make.py();
-    let (by_place, by_name) = (values::list(py)?, Dict::new(py)?);
-    for Argument { name, value } in description.arguments.iter().flatten() {
-        let value = object(make, value)?;
-        match name {
-            Some(name) => by_name.set_item(name, value)?,
-            None => by_place.append(value)?,
+impl<'py> Evaluation<'_, 'py> {
+    fn raised(&self, error: Error) -> PyErr {
+        raised(error.within(self.text))
+    }
+
+    fn call(&self, description: &Description) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.others.py();
+        let arguments = description.arguments.iter().flatten();
+        let objects = arguments.map(|Argument { name, value }| Ok((name.as_deref(), self.object(value)?)));
+        let objects: Vec<_> = objects.collect::<PyResult<_>>()?;
+        if let Some(factory) = factory::find(&description.name) {
+            let objects: Vec<_> = objects.into_iter().map(|(name, object)| (name, PyArgument(object))).collect();
+            let call: Vec<_> = objects.iter().map(|(name, object)| (*name, object as &dyn factory::Argument)).collect();
+            let made = factory::build(factory, &call).map_err(|error| self.raised(error))?;
+            return Ok(Bound::new(py, PyAllocator::ours(made))?.into_any());
+        }
+        let Some(other) = self.others.get_item(ToPython(description.name.as_ref()))? else {
+            let names: Vec<String> = self.others.keys().extract()?;
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            return Err(self.raised(factory::no_factory(&description.name, &names)));
+        };
+        let (by_place, by_name) = (values::list(py)?, Dict::new(py)?);
+        for (name, object) in objects {
+            match name {
+                Some(name) => by_name.set_item(name, object)?,
+                None => by_place.append(object)?,
+            }
+        }
+        other.call(tuple(&by_place)?, Some(&by_name.done()))
+    }
+
+    fn object(&self, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.others.py();
+        match value {
+            Value::None => Ok(py.None().into_bound(py)),
+            Value::Flag(value) => ToPython(*value).into_pyobject(py),
+            Value::Integer(value) => match i64::try_from(*value) {
+                Ok(value) => ToPython(value).into_pyobject(py),
+                Err(_) => Ok(value.into_pyobject(py)?.into_any()),
+            },
+            Value::Address(value) => ToPython(*value).into_pyobject(py),
+            Value::Float(value) => ToPython(*value).into_pyobject(py),
+            Value::Text(value) => ToPython(value.as_ref()).into_pyobject(py),
+            Value::Several(values) => {
+                let items = values::list(py)?;
+                values.iter().try_for_each(|value| items.append(self.object(value)?))?;
+                Ok(tuple(&items)?.into_any())
+            }
+            Value::Allocator(description) => self.call(description),
         }
     }
-    make.call1(values::arguments(py, (description.name.as_ref(), by_place.into_any(), by_name.done().into_any()))?)
 }
 
-fn object<'py>(make: &Bound<'py, PyAny>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
-    let py = make.py();
-    match value {
-        Value::None => Ok(py.None().into_bound(py)),
-        Value::Flag(value) => ToPython(*value).into_pyobject(py),
-        Value::Integer(value) => match i64::try_from(*value) {
-            Ok(value) => ToPython(value).into_pyobject(py),
-            Err(_) => Ok(value.into_pyobject(py)?.into_any()),
-        },
-        Value::Address(value) => ToPython(*value).into_pyobject(py),
-        Value::Float(value) => ToPython(*value).into_pyobject(py),
-        Value::Text(value) => ToPython(value.as_ref()).into_pyobject(py),
-        Value::Several(values) => several(make, values),
-        Value::Allocator(description) => call(make, description),
-    }
-}
-
-fn several<'py>(make: &Bound<'py, PyAny>, values: &[Value]) -> PyResult<Bound<'py, PyAny>> {
-    let items: Bound<'py, PyList> = values::list(make.py())?;
-    values.iter().try_for_each(|value| items.append(object(make, value)?))?;
-    Ok(make.py().get_type::<PyTuple>().call1((items,))?.into_any())
+fn tuple<'py>(items: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyTuple>> {
+    Ok(items.py().get_type::<PyTuple>().call1((items,))?.cast_into()?)
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(evaluate_expression, module)?)?;
+    module.add_function(wrap_pyfunction!(check_expression, module)?)?;
     module.add_function(wrap_pyfunction!(did_you_mean, module)?)
 }

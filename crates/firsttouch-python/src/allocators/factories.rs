@@ -1,88 +1,95 @@
-//! The factories of allocators and adaptors.
+//! The core's factories, called with Python objects, and those that only Python has.
+
+#![allow(unsafe_code)] // Safety: addresses of functions are taken on their giver's word.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::allocators::queries::downcast;
+use crate::allocators::arguments::{PyArgument, given, raised};
 use crate::python::call_sites;
-use crate::python::errors::PyValueError;
 use crate::python::global_allocator::ensure_memory;
-use crate::python::sizes::bytes;
-use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Side, Tracked};
-use firsttouch::allocator::Allocator;
-use firsttouch::sources::{Aligned, Calloc, Malloc, Pages};
+use crate::python::values::IntoPython;
+use firsttouch::factory::{self, Argument, check};
+use firsttouch::sources::{Functions, FunctionsTable, PlacedPages};
 use pyo3::prelude::*;
-use pyo3::types::PyBool;
-use std::sync::{Arc, LazyLock};
-use std::time::Duration;
+use pyo3::types::{PyDict, PyTuple};
 
-/// Whether `huge=` asks for transparent huge pages.
-fn wants_huge(huge: &Bound<'_, PyAny>) -> PyResult<bool> {
-    if huge.extract::<bool>().is_ok_and(|huge| !huge) {
-        return Ok(false);
+/// Arguments by their place, then those by their name.
+type Arguments<'py> = Vec<(Option<String>, PyArgument<'py>)>;
+
+fn collect<'py>(by_place: &Bound<'py, PyTuple>, by_name: Option<&Bound<'py, PyDict>>) -> PyResult<Arguments<'py>> {
+    let mut all: Arguments<'py> = by_place.iter().map(|object| (None, PyArgument(object))).collect();
+    for (name, object) in by_name.iter().flat_map(|by_name| by_name.iter()) {
+        all.push((Some(name.extract()?), PyArgument(object)));
     }
-    if huge.extract::<String>().is_ok_and(|text| text == "thp") {
-        return Ok(true);
-    }
-    Err(PyValueError::new_err(format!("huge={}: give False or \"thp\" (transparent huge pages)", huge.repr()?)))
+    Ok(all)
 }
 
-#[pyfunction]
-fn pages(huge: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
-    ensure_memory(huge.py())?;
-    Ok(PyAllocator::ours(Pages::new(wants_huge(huge)?)))
+/// A call as the core takes it.
+pub fn call<'a>(arguments: &'a Arguments<'_>) -> Vec<(Option<&'a str>, &'a dyn Argument)> {
+    arguments.iter().map(|(name, object)| (name.as_deref(), object as _)).collect()
 }
 
+/// Makes an allocator of the core's by its name.
 #[pyfunction]
-fn malloc() -> PyAllocator {
-    static ONE: LazyLock<Arc<dyn Allocator>> = LazyLock::new(|| Arc::new(Malloc));
-    PyAllocator::ours(ONE.clone()) // it has no state, so that all are one
+#[pyo3(signature = (name, *by_place, **by_name))]
+fn make(name: &str, by_place: &Bound<'_, PyTuple>, by_name: Option<&Bound<'_, PyDict>>) -> PyResult<PyAllocator> {
+    ensure_memory(by_place.py())?;
+    let factory = factory::find(name).ok_or_else(|| raised(factory::no_factory(name, &[])))?;
+    let arguments = collect(by_place, by_name)?;
+    factory::build(factory, &call(&arguments)).map(PyAllocator::ours).map_err(raised)
 }
 
+/// Pages with a receipt, also where `pages` would make plain ones.
 #[pyfunction]
-fn calloc() -> PyAllocator {
-    static ONE: LazyLock<Arc<dyn Allocator>> = LazyLock::new(|| Arc::new(Calloc));
-    PyAllocator::ours(ONE.clone())
-}
-
-#[pyfunction]
-fn aligned(alignment: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
-    ensure_memory(alignment.py())?;
-    let align = bytes("alignment", alignment)?;
-    let source = Aligned::new(align).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    Ok(PyAllocator::ours(source))
-}
-
-#[pyfunction]
-#[pyo3(signature = (upstream=None, *, max_idle=None, decay=None, never=false))]
-fn pool(
-    py: Python<'_>,
-    upstream: Option<&PyAllocator>,
-    max_idle: Option<&Bound<'_, PyAny>>,
-    decay: Option<f64>,
-    never: bool,
-) -> PyResult<PyAllocator> {
+#[pyo3(signature = (**options))]
+fn placed_pages(py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<PyAllocator> {
     ensure_memory(py)?;
-    let mut options = Options::default();
-    let mut over = None;
-    if let Some(upstream) = upstream {
-        // Pages it takes itself: then it can split blocks, join them, and give back parts.
-        match upstream.native().and_then(downcast::<Pages>) {
-            Some(pages) => options.huge = pages.huge(),
-            None => over = Some(upstream.require_native("pool")?),
-        }
-    }
-    options.max_idle = max_idle.map(|value| bytes("max_idle", value)).transpose()?;
-    if let Some(seconds) = decay {
-        options.decay = Some(Duration::try_from_secs_f64(seconds).map_err(|_| {
-            PyValueError::new_err(format!("decay={seconds} is not a time: give seconds, 0 or more, or None for never"))
-        })?);
-    }
-    if never {
-        options.decay = None;
-    }
-    Ok(PyAllocator::ours(match over {
-        Some(upstream) => Pool::over(upstream, options),
-        None => Pool::new(options),
-    }))
+    let arguments = collect(&PyTuple::empty(py), options)?;
+    let placement = factory::placement(&call(&arguments)).map_err(raised)?;
+    Ok(PyAllocator::ours(PlacedPages::new(placement)))
+}
+
+/// The upstream of an allocator that uses blocks again: what is given, huge pages by a policy, or nothing.
+#[pyfunction]
+fn recycled_upstream(
+    caller: &str,
+    upstream: Option<&Bound<'_, PyAny>>,
+    numa: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Option<PyAllocator>> {
+    let policy = numa.map(|numa| check::policy("numa", &given(numa)?).map_err(raised)).transpose()?;
+    let upstream = upstream.map(|upstream| PyArgument(upstream.clone()));
+    let upstream = upstream.as_ref().map(|upstream| upstream as &dyn Argument);
+    Ok(factory::upstream_of(caller, upstream, policy).map_err(raised)?.map(PyAllocator::ours))
+}
+
+/// The C function at an address, which must not be null.
+fn function<T: Copy>(name: &str, address: &Bound<'_, PyAny>) -> PyResult<T> {
+    const { assert!(size_of::<T>() == size_of::<usize>()) };
+    let address = check::function(name, &given(address)?).map_err(raised)?;
+    // SAFETY: a function pointer is an address; that a function of this type lies there is the caller's promise, as it
+    // is with ctypes.
+    Ok(unsafe { std::mem::transmute_copy::<usize, T>(&address) })
+}
+
+#[pyfunction]
+#[pyo3(signature = (*, malloc, free, calloc=None, realloc=None, context=None))]
+fn from_functions(
+    malloc: &Bound<'_, PyAny>,
+    free: &Bound<'_, PyAny>,
+    calloc: Option<&Bound<'_, PyAny>>,
+    realloc: Option<&Bound<'_, PyAny>>,
+    context: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyAllocator> {
+    ensure_memory(malloc.py())?;
+    let context = context.map_or(Ok(0), |context| check::address("context", &given(context)?).map_err(raised))?;
+    let table = FunctionsTable {
+        malloc: function("malloc", malloc)?,
+        calloc: calloc.map(|address| function("calloc", address)).transpose()?,
+        realloc: realloc.map(|address| function("realloc", address)).transpose()?,
+        free: function("free", free)?,
+        context: std::ptr::with_exposed_provenance_mut(context),
+    };
+    // SAFETY: as the docstring asks of the caller.
+    Ok(PyAllocator::ours(unsafe { Functions::new(table) }))
 }
 
 #[pyfunction]
@@ -90,78 +97,13 @@ fn numpy_default() -> PyAllocator {
     PyAllocator::numpy()
 }
 
-#[pyfunction]
-fn tracked(py: Python<'_>, upstream: &PyAllocator, lines: bool) -> PyResult<PyAllocator> {
-    ensure_memory(py)?;
-    let site: Option<fn() -> u64> = if lines { Some(call_sites::site) } else { None };
-    Ok(PyAllocator::ours(Tracked::new(upstream.require_native("tracked")?, site)))
-}
-
-#[pyfunction]
-fn limited(upstream: &PyAllocator, budget: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
-    ensure_memory(budget.py())?;
-    let budget = bytes("budget", budget)?;
-    if budget == 0 {
-        return Err(PyValueError::new_err(
-            "budget=0 allows no allocation: give a number of bytes, or text like \"4 GiB\"",
-        ));
-    }
-    Ok(PyAllocator::ours(Limited::new(upstream.require_native("limited")?, budget)))
-}
-
-#[pyfunction]
-fn guarded(upstream: &PyAllocator, side: &str, keep: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
-    ensure_memory(keep.py())?;
-    let side = match side {
-        "after" => Side::After,
-        "before" => Side::Before,
-        _ => {
-            return Err(PyValueError::new_err(format!(
-                "side={side:?}: give \"after\" (arrays end at an inaccessible page) or \"before\" (they begin after one)"
-            )));
-        }
-    };
-    let options = GuardedOptions { side, keep: bytes("keep", keep)? };
-    Ok(PyAllocator::ours(Guarded::new(upstream.require_native("guarded")?, options)))
-}
-
-/// A byte that fills memory, or nothing.
-fn pattern(name: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<u8>> {
-    value
-        .map(|value| {
-            let byte = (!value.is_instance_of::<PyBool>()).then(|| value.extract::<u8>().ok()).flatten();
-            byte.ok_or_else(|| {
-                let given = value.repr().map_or_else(|_| String::new(), |text| text.to_string());
-                PyValueError::new_err(format!(
-                    "{name}={given} is not a byte: give 0 to 255, or None to leave memory as it is"
-                ))
-            })
-        })
-        .transpose()
-}
-
-#[pyfunction]
-#[pyo3(signature = (upstream, on_allocate, on_free))]
-fn filled(
-    py: Python<'_>,
-    upstream: &PyAllocator,
-    on_allocate: Option<&Bound<'_, PyAny>>,
-    on_free: Option<&Bound<'_, PyAny>>,
-) -> PyResult<PyAllocator> {
-    ensure_memory(py)?;
-    let (on_allocate, on_free) = (pattern("on_allocate", on_allocate)?, pattern("on_free", on_free)?);
-    Ok(PyAllocator::ours(Filled::new(upstream.require_native("filled")?, on_allocate, on_free)))
-}
-
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(pages, module)?)?;
-    module.add_function(wrap_pyfunction!(malloc, module)?)?;
-    module.add_function(wrap_pyfunction!(calloc, module)?)?;
-    module.add_function(wrap_pyfunction!(aligned, module)?)?;
-    module.add_function(wrap_pyfunction!(pool, module)?)?;
-    module.add_function(wrap_pyfunction!(numpy_default, module)?)?;
-    module.add_function(wrap_pyfunction!(tracked, module)?)?;
-    module.add_function(wrap_pyfunction!(limited, module)?)?;
-    module.add_function(wrap_pyfunction!(guarded, module)?)?;
-    module.add_function(wrap_pyfunction!(filled, module)?)
+    factory::set_call_site(call_sites::site);
+    let names: Vec<&str> = factory::TABLE.iter().map(|factory| factory.name).collect();
+    module.add("FACTORIES", names.into_python(module.py())?)?;
+    module.add_function(wrap_pyfunction!(make, module)?)?;
+    module.add_function(wrap_pyfunction!(placed_pages, module)?)?;
+    module.add_function(wrap_pyfunction!(recycled_upstream, module)?)?;
+    module.add_function(wrap_pyfunction!(from_functions, module)?)?;
+    module.add_function(wrap_pyfunction!(numpy_default, module)?)
 }

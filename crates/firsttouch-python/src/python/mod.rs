@@ -7,14 +7,12 @@ pub mod errors;
 pub mod global_allocator;
 pub mod guarded_by_gil;
 pub mod interrupts;
-pub mod sizes;
 pub mod values;
 
 use pyo3::prelude::*;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("UnsupportedError", module.py().get_type::<errors::UnsupportedError>())?;
-    sizes::register(module)?;
     interrupts::register(module)?;
     global_allocator::register(module)
 }

@@ -3,11 +3,11 @@
 use crate::allocators::allocator::PyAllocator;
 use crate::allocators::process_pool::process_pool;
 use crate::allocators::queries::find;
+use crate::allocators::sizes::bytes;
 use crate::python::call_sites;
 use crate::python::callbacks::callback;
 use crate::python::errors::{PyMemoryError, PyValueError};
 use crate::python::global_allocator::ensure_memory;
-use crate::python::sizes::bytes;
 use crate::python::values::{Name, ToPython};
 use crate::scratch::buffer::PyBuffer;
 use crate::scratch::storage::{self, Storage};
@@ -36,7 +36,7 @@ fn chosen(
 ) -> PyResult<Arc<dyn Allocator>> {
     let Some(any) = given.or(numa) else { return Ok(process_pool().clone()) };
     let found = callback(any.py(), function)?.call1((given, numa))?;
-    found.cast::<PyAllocator>()?.get().require_native(buffer)
+    found.cast::<PyAllocator>()?.get().require_native(&format!("{buffer}()"))
 }
 
 /// Scratch memory that grows by chunks.

@@ -1,14 +1,15 @@
 //! Custom scratch memory: an object with `allocate`, `mark` and `rewind`, or a table of C functions. Each has one backing,
 //! or two would rewind each other's blocks.
 
+use crate::allocators::arguments::{given, raised};
 use crate::custom::calls::{CallDepth, as_address, interrupt, keep_error, keep_scope_error};
-use crate::python::callbacks::callback;
 use crate::python::errors::{PyMemoryError, PyValueError};
 use crate::python::guarded_by_gil::GuardedByGil;
 use crate::python::values::Name;
 use crate::scratch::buffer::PyBuffer;
 use firsttouch::allocator::{AllocError, Limit};
 use firsttouch::arena::{Scratch, TableScratch};
+use firsttouch::factory::check;
 use firsttouch::failure;
 use firsttouch::scratch::Over;
 use pyo3::prelude::*;
@@ -180,8 +181,7 @@ fn own_buffer(object: &Bound<'_, PyAny>) -> PyResult<Py<PyBuffer>> {
 /// The functions are called by one thread at a time and must not run Python code. The library has to stay loaded.
 #[pyfunction]
 fn scratch_from_table(py: Python<'_>, address: &Bound<'_, PyAny>) -> PyResult<Py<PyBuffer>> {
-    let checked = callback(py, "address")?.call1(("address", address))?;
-    let address: usize = checked.extract()?;
+    let address = check::address("address", &given(address)?).map_err(raised)?;
     // SAFETY: that a table stands there and keeps its promises is the caller's word, as with any address of C's.
     #[allow(unsafe_code)]
     let table = unsafe { TableScratch::from_address(address) }.map_err(|bad| PyValueError::new_err(bad.to_string()))?;

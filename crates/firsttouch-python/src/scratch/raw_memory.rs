@@ -1,12 +1,12 @@
 //! Raw memory of an allocator, without an array's shape.
 
 use crate::allocators::allocator::PyAllocator;
+use crate::allocators::sizes::bytes;
 use crate::custom::calls::kept_error;
 use crate::handlers::capsules;
 use crate::handlers::handler::Handler;
 use crate::numpy::c_api::NumPy;
 use crate::python::errors::{PyMemoryError, PyRuntimeError, PyValueError};
-use crate::python::sizes::bytes;
 use crate::python::values::{self, Name};
 use firsttouch::allocator::Request;
 use firsttouch::failure;

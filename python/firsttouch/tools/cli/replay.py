@@ -66,7 +66,6 @@ def _parser() -> Parser:
 
 
 def _check_allocators(expressions: Sequence[str]) -> None:
-    import firsttouch._public  # noqa: F401 (it makes the names of the factories known)
     from firsttouch._internal import resolve
 
     for text in expressions:

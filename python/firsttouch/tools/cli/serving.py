@@ -23,7 +23,6 @@ def checked(given: Any, of: str = "run") -> str:
 
     text: str = given.allocator
     try:
-        import firsttouch._public  # noqa: F401 (it makes the names of the factories known)
         from firsttouch._internal import resolve
 
         allocator = resolve.parse(text)

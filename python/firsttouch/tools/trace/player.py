@@ -9,10 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import firsttouch
-from firsttouch import (
-    _firsttouch,
-    _public,  # noqa: F401 (the factories that expressions name)
-)
+from firsttouch import _firsttouch
 from firsttouch._internal import resolve
 
 
