@@ -24,6 +24,15 @@ impl Argument for PyArgument<'_> {
     }
 }
 
+/// A result, or nothing for an error that says what an object is not. A lack of memory says nothing about it.
+fn unless_out_of_memory<T>(result: PyResult<T>, py: Python<'_>) -> PyResult<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.is_instance_of::<pyo3::exceptions::PyMemoryError>(py) => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
 /// The value that an object stands for.
 pub fn given(object: &Bound<'_, PyAny>) -> PyResult<Given> {
     let value = if object.is_none() {
@@ -31,9 +40,9 @@ pub fn given(object: &Bound<'_, PyAny>) -> PyResult<Given> {
     } else if object.is_instance_of::<PyBool>() {
         Value::Flag(object.extract()?)
     } else if let Ok(text) = object.cast::<PyString>() {
-        match text.to_cow() {
-            Ok(text) => Value::Text(text.into_owned().into()),
-            Err(_) => return other(object), // half of a surrogate pair
+        match unless_out_of_memory(text.to_cow(), object.py())? {
+            Some(text) => Value::Text(text.into_owned().into()),
+            None => return other(object), // half of a surrogate pair
         }
     } else if object.is_instance_of::<PyFloat>() {
         Value::Float(object.extract()?)
@@ -50,10 +59,10 @@ pub fn given(object: &Bound<'_, PyAny>) -> PyResult<Given> {
             }
         }
         Value::Several(all)
-    } else if let Ok(number) = object.call_method0(Name("__index__")) {
-        match number.extract::<i128>() {
-            Ok(number) => Value::Integer(number),
-            Err(_) => return Ok(Given::Large(number.str()?.to_cow()?.into_owned())),
+    } else if let Some(number) = unless_out_of_memory(object.call_method0(Name("__index__")), object.py())? {
+        match unless_out_of_memory(number.extract::<i128>(), object.py())? {
+            Some(number) => Value::Integer(number),
+            None => return Ok(Given::Large(number.str()?.to_cow()?.into_owned())),
         }
     } else {
         return other(object);
