@@ -2,7 +2,7 @@
 #
 #   PYTHON=/path/to/python3   the Python to use (default: the newest one found, see .ci/find-python)
 #   PYTEST_ARGS="-k pool"     more options for pytest (-n 0: in one process)
-#   LOCK=oldest               the lock that `make test-quick` uses: oldest (NumPy 2.0) or test (the newest)
+#   LOCK=numpy-2.0            the lock that `make test-quick` uses: numpy-2.0 (the oldest) or test (the newest)
 #   SELECT=quick              which marks `make test-quick` runs
 #   ROUNDS=9                  counted runs of each in `make demo`
 
@@ -12,7 +12,7 @@ SHELL := /bin/sh
 .DELETE_ON_ERROR:
 
 PYTEST_ARGS ?=
-LOCK ?= oldest
+LOCK ?= numpy-2.0
 SELECT ?= quick
 ROUNDS ?= 5
 TEST := .venv-test

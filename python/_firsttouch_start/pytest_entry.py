@@ -1,7 +1,7 @@
 """``pytest --firsttouch=guarded|filled|tracked``: run any test suite on memory that exposes misuse.
 
-pytest loads this module in every environment where the package is installed. It stands outside the package because that
-imports NumPy: without the option and the fixture ``firsttouch_measure`` nothing else is imported.
+pytest loads this module in every environment where the package is installed. It is not part of the package, which
+imports NumPy: without the option and the fixture ``firsttouch_measure``, nothing else is imported.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ _HELP = (
     "serve NumPy's arrays from an allocator of firsttouch. 'guarded': arrays end at an inaccessible page, and each "
     "test runs in a process of its own: reading or writing out of bounds, or after the end of an array, fails by name. "
     "'filled': new memory is filled with patterns, and tests whose results depend on it fail. 'tracked': tables of the "
-    "tests that held most and of arrays that outlived their test. Or any expression, like 'guarded(side=\"before\")'"
+    "tests that held most and of arrays that outlived their test. Or any expression, like 'guarded(side=\"before\")'. "
+    "In these three modes, which run each test in a process of its own, plugins that rerun failed tests have no effect"
 )
 
 
@@ -38,10 +39,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def firsttouch_measure() -> type[within]:
-    """Measures what a block asks of memory, and fails the test where it is more than it may be.
+    """Measure the memory of a block of code, and fail the test if a limit is exceeded.
 
-    ``with firsttouch_measure(peak="48 MiB", arrays=12) as m:`` takes limits for the figures of
-    :class:`firsttouch.profiling.Measured`, in bytes, as text or in numbers of arrays.
+    ``with firsttouch_measure(peak="48 MiB", arrays=12) as m:`` limits figures of
+    :class:`firsttouch.profiling.Measured`: sizes in bytes or as text, or numbers of arrays.
     """
     from firsttouch.pytest_plugin.within import within
 

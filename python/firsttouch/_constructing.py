@@ -100,7 +100,7 @@ def signature(constructor: Constructor, name: str) -> inspect.Signature:
     text = getattr(constructor, "__text_signature__", None)
     try:
         # The compiler reads NumPy's own text in a fraction of the time that inspect takes, at every import.
-        known = inspect.signature(eval(f"(lambda {text[1:-1]}: ...)") if text else constructor)  # noqa: S307
+        known = inspect.signature(eval(f"(lambda {text[1:-1]}: ...)") if text else constructor)
     except ValueError:
         known = inspect.signature(_IN_C[name])
     allocator = inspect.Parameter("allocator", inspect.Parameter.KEYWORD_ONLY, default=None)

@@ -9,13 +9,12 @@ from firsttouch.buffers.kinds import OwnScratch
 
 __all__ = [
     "BACKEND",
-    "GAUGE_LEAST",
     "Allocator",
     "Buffer",
     "FixedBuffer",
-    "GaugeRegion",
-    "JitBuffers",
     "Mark",
+    "NumbaBuffers",
+    "ProfileRegion",
     "Scope",
     "ScratchBuffer",
     "SharedMapping",
@@ -50,8 +49,6 @@ __all__ = [
     "is_foreign",
     "is_installed",
     "is_tracked",
-    "jit_failure",
-    "jit_setup",
     "last_failure",
     "leave",
     "level",
@@ -60,6 +57,8 @@ __all__ = [
     "migrate_range",
     "nodes_of_range",
     "numa_nodes",
+    "numba_failure",
+    "numba_setup",
     "numpy_default",
     "overruns",
     "own",
@@ -117,7 +116,6 @@ _R2 = typing.TypeVar("_R2")
 __version__: str
 BACKEND: bool
 FACTORIES: list[str]
-GAUGE_LEAST: int
 
 class UnsupportedError(RuntimeError):
     """Something is not supported by this platform, kernel, NumPy or build.
@@ -767,8 +765,8 @@ def shared_arrived(words: _Handle) -> None: ...
 def shared_wait_until_opened(seconds: float) -> bool: ...
 
 @typing.final
-class GaugeRegion:
-    def __new__(cls, only_this_thread: bool, cold: list[Allocator]) -> GaugeRegion: ...
+class ProfileRegion:
+    def __new__(cls, only_this_thread: bool, cold: list[Allocator]) -> ProfileRegion: ...
     def look(self) -> dict[str, int | None] | None: ...
     def close(self) -> dict[str, int | None] | None: ...
 
@@ -973,13 +971,13 @@ class ThreadPlace:
     def restore(self) -> None: ...
 
 @disjoint_base
-class JitBuffers:
+class NumbaBuffers:
     def __new__(cls, buffers: list[Buffer]) -> typing.Self: ...
     @property
     def buffers(self) -> list[Buffer]: ...
 
-def jit_setup(get_api: int) -> dict[str, int]: ...
-def jit_failure() -> tuple[str, tuple[int, int] | None]: ...
+def numba_setup(get_api: int) -> dict[str, int]: ...
+def numba_failure() -> tuple[str, tuple[int, int] | None]: ...
 def inspect(array: np.ndarray) -> dict[str, typing.Any]: ...
 def pagemap(
     array: np.ndarray, nodes: bool, function: str

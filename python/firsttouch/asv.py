@@ -1,4 +1,4 @@
-"""Memory figures as benchmarks of airspeed velocity (asv): what a function asks of memory, the same on every run."""
+"""Memory figures as benchmarks of airspeed velocity (asv), reproducible from run to run."""
 
 from __future__ import annotations
 

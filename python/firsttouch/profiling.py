@@ -73,7 +73,7 @@ class measure:
     def __enter__(self) -> Measured:
         here, everywhere = _firsttouch.get_allocator(), contextvars.Context().run(_firsttouch.get_allocator)
         cold = [allocator for allocator in (here, everywhere) if allocator is not None]
-        measured = Measured(_firsttouch.GaugeRegion(self._only_own, cold))
+        measured = Measured(_firsttouch.ProfileRegion(self._only_own, cold))
         self._open.append(measured)
         return measured
 
@@ -94,7 +94,7 @@ class Measured:
 
     """
 
-    def __init__(self, region: _firsttouch.GaugeRegion) -> None:
+    def __init__(self, region: _firsttouch.ProfileRegion) -> None:
         self._region = region
         self._found: dict[str, int | None] | None = None
 

@@ -32,7 +32,7 @@ def test_the_fixture(tmp_path: Path) -> None:
     ended = pytest_run(tmp_path)
     assert ended.failed == {"test_above", "test_its_own_failure_is_shown", "test_no_such_figure"}, ended.said
     assert "15.26 MiB held at once (peak), where at most 8 MiB may be" in ended.messages["test_above"]
-    for ours in ("within.py", "gauge.py"):  # the line of the test is shown, not ours
+    for ours in ("within.py", "profiling.py"):  # the line of the test is shown, not ours
         assert ours not in ended.messages["test_above"]
         assert ours not in ended.messages["test_no_such_figure"]
     assert "held at once" not in ended.messages["test_its_own_failure_is_shown"]

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from firsttouch.inspection.drawing import LOOKS
-from firsttouch.inspection.drawing import COLUMNS, ROWS, image
+from firsttouch.inspection.drawing import COLUMNS, LOOKS, ROWS, image
 from tests.sight.conftest import PAGE, fresh
 
 pytestmark = pytest.mark.quick

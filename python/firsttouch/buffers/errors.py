@@ -1,4 +1,4 @@
-"""What decorated functions warn of and raise; apart, so that the package is imported without NumPy."""
+"""The warning and the error about arrays that outlive a scope."""
 
 import typing as _typing
 

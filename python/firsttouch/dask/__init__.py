@@ -10,11 +10,11 @@ without a client: ``dask worker --preload firsttouch.dask``, or this module's na
 ``firsttouch.numa``, ``firsttouch.huge`` and ``firsttouch.limit`` of Dask's configuration (in a file, or as
 ``DASK_FIRSTTOUCH__LIMIT=auto`` and so on in the environment).
 
-What fails on a worker raises an error that names it, and the worker goes on with NumPy's own memory.
+A failure on a worker raises an error that names the worker, which continues with NumPy's own memory.
 """
 
 try:
-    import distributed as _distributed  # noqa: F401 (only whether it is there)
+    import distributed as _distributed  # noqa: F401 (is it installed?)
 except ImportError as _error:
     raise ImportError(f"firsttouch.dask needs Dask's distributed ({_error}): pip install 'firsttouch[dask]'") from None
 
@@ -23,6 +23,6 @@ from firsttouch.dask.preloaded import dask_setup
 from firsttouch.sharing import with_dask as _with_dask
 from firsttouch.sharing.arrays import SharedArray as _SharedArray
 
-_with_dask.register(_SharedArray)  # made before distributed came, they would be copied
+_with_dask.register(_SharedArray)  # arrays shared before distributed was imported would be copied
 
 __all__ = ["ArrayMemory", "dask_setup"]

@@ -1,4 +1,4 @@
-"""A worker on one NUMA node: processors and memory together, the nodes of a host dealt out over its workers."""
+"""Bind workers to NUMA nodes, processors and memory together; the nodes of a host are distributed over its workers."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _GONE = Status.closed, Status.failed
 _logger = logging.getLogger("distributed.worker.firsttouch")
 _MOST = 1024
 
-#: The node of this process, and what tells other workers of the host that it is taken: both until the process ends.
+#: The node of this process, and the socket that reserves it among the workers of the host; both until the process ends.
 _node: int | None = None
 _seat: socket.socket | None = None
-#: The processors that it had before.
+#: The affinity of the process before it was bound.
 _processors: set[int] = set()
 
 
 def usable(wanted: str | tuple[int, ...]) -> list[int]:
-    """The nodes to deal out: all that this process may use, or those that were asked for.
+    """Return the nodes to distribute: all that this process may use, or those requested.
 
-    Raises :exc:`ValueError` for a node that the host lacks, or whose processors or memory the process may not use.
+    Raises :exc:`ValueError` for a node that does not exist, or whose processors or memory the process may not use.
     """
     nodes = {node.number: node for node in firsttouch.topology().nodes}
     processors, memory = _processors or os.sched_getaffinity(0), _memory_allowed()
@@ -44,10 +44,10 @@ def usable(wanted: str | tuple[int, ...]) -> list[int]:
 
 
 def bind(worker: Worker, nodes: list[int]) -> None:
-    """Takes the node with the fewest workers for this process, all its threads and all that start later.
+    """Bind this process, with all present and future threads, to the node that has the fewest workers.
 
-    Raises :exc:`RuntimeError` where the process is not the worker's own, or where its tasks have threads already: a
-    memory policy belongs to a thread, and threads inherit it only when they start.
+    Raises :exc:`RuntimeError` if the worker shares its process with others, or if threads for its tasks are already
+    running: a memory policy belongs to a thread, and a thread inherits it only when it starts.
     """
     global _node, _seat, _processors
     if _node in nodes:
@@ -64,7 +64,7 @@ def bind(worker: Worker, nodes: list[int]) -> None:
     seat, node = _sit(nodes)
     before = os.sched_getaffinity(0)
     try:
-        place = _firsttouch.run_on_node(node)  # this thread, the event loop's: the tasks' threads will be its children
+        place = _firsttouch.run_on_node(node)  # the event loop's thread, which starts those of the tasks
     except BaseException:
         seat.close()
         raise
@@ -75,12 +75,12 @@ def bind(worker: Worker, nodes: list[int]) -> None:
     for thread in os.listdir("/proc/self/task"):
         try:
             os.sched_setaffinity(int(thread), processors)
-        except OSError as error:  # it has ended meanwhile
+        except OSError as error:  # the thread has ended
             _logger.debug("thread %s: %s", thread, error)
 
 
 def _sit(nodes: list[int]) -> tuple[socket.socket, int]:
-    """A seat on the node with the fewest: an abstract socket's name, which ends with its process, however that ends."""
+    """Reserve a place on the node with the fewest workers, by an abstract socket that ends with the process."""
     for seat in range(_MOST):
         for node in nodes:
             taken = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -94,7 +94,7 @@ def _sit(nodes: list[int]) -> tuple[socket.socket, int]:
 
 
 def _pools_of_tasks(worker: Worker) -> list[object]:
-    # The one thread of "offload" packs and unpacks; its processors are set with all others'.
+    # The single thread of "offload" only serializes; its affinity is set like that of all other threads.
     return [pool for name, pool in worker.executors.items() if name != "offload"]
 
 

@@ -14,17 +14,18 @@ if TYPE_CHECKING:
 
 _LEAST = 0.5
 
-#: What the process held when it was first asked, so that the same plugin means the same budget again.
+#: Memory of the process at the first call, so that the same plugin always computes the same budget.
 _at_the_start: int | None = None
 
 
 def budget(limit: str | float | None, worker: Worker) -> int | None:
-    """Bytes that the worker's arrays may take at once, or ``None`` for no bound.
+    """Return the number of bytes that the worker's arrays may use at once, or ``None`` for no limit.
 
-    ``"auto"`` is what the nanny lets a worker have (``distributed.worker.memory.terminate``, 0.95 of its memory limit)
-    less what it holds already, and at least half its limit: then a task fails where its worker would be killed.
+    ``"auto"`` is the memory at which the nanny terminates a worker (``distributed.worker.memory.terminate``, 0.95 of
+    its memory limit) less what the process already uses, and at least half the limit. A task then fails instead of
+    its worker being killed.
 
-    Raises :exc:`ValueError` for more than the worker, or the machine, has.
+    Raises :exc:`ValueError` if the limit exceeds the memory of the worker or of the machine.
     """
     global _at_the_start
     memory = worker.memory_manager.memory_limit

@@ -1,4 +1,4 @@
-"""What ArrayMemory is told, checked where it is said, in the client; what only a worker can judge waits for it."""
+"""Arguments of `ArrayMemory`, validated in the client as far as that is possible without the worker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Choices:
 
     @staticmethod
     def checked(allocator: object, numa: object, huge: object, limit: object) -> Choices:
-        """The arguments as they travel; :exc:`TypeError` or :exc:`ValueError` says what would do."""
+        """Return the validated arguments; raise :exc:`TypeError` or :exc:`ValueError` for others."""
         chosen = Choices(_expression(allocator), _nodes(numa), _huge(huge), _limit(limit))
         if chosen.huge is not None and chosen.allocator is not None:
             raise ValueError(
@@ -37,12 +37,12 @@ class Choices:
         return chosen
 
     def pool(self) -> str:
-        """A pool with the huge pages that were asked for."""
+        """Return the expression of a pool with the requested huge pages."""
         huge = "thp" if self.huge is True else self.huge
         return f"pool(pages(huge={huge!r}))"
 
     def expression(self, budget: int | None) -> str | None:
-        """The allocator as text, ``None`` for the process's own pool."""
+        """Return the allocator's expression, or ``None`` for the process's own pool."""
         text = self.allocator if self.huge is None else self.pool()
         return text if budget is None else f"limited({text or 'pool()'}, {budget})"
 

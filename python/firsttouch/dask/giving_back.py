@@ -1,4 +1,4 @@
-"""Idle memory goes before Dask acts on it: before a worker spills, pauses or is killed for memory that nobody uses."""
+"""Return idle memory before Dask acts on it: before a worker spills, pauses or is killed for memory not in use."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from firsttouch import _firsttouch
 if TYPE_CHECKING:
     from distributed import Worker
 
-#: The part of Dask's lowest threshold from which on idle memory is given back.
+#: Fraction of Dask's lowest threshold at which idle memory is returned.
 EARLY = 0.95
 
-#: Where each worker of this process wants idle memory to go: workers that are threads see the same memory.
+#: Threshold of each worker of this process; workers that are threads share its memory.
 _bounds: dict[Worker, int] = {}
 
 
 class GivesBack:
-    """Stands before a worker's reading of its own memory, the one figure that Dask's decisions rest on.
+    """Wraps the function that reads a worker's memory, the figure on which Dask's decisions are based.
 
-    Every 100 ms (``distributed.worker.memory.monitor-interval``) the memory manager asks it, and then spills or pauses;
-    every 500 ms the worker's statistics do. Where the answer comes near a threshold, idle memory is given back first,
-    and the answer is what is left. Between two looks, and where only a nanny looks, the pools themselves keep below it
+    The memory manager calls it every 100 ms (``distributed.worker.memory.monitor-interval``) and then spills or pauses;
+    the worker's statistics call it every 500 ms. Near a threshold, idle memory is returned first, and memory is read
+    again. Between calls, and where only a nanny watches, the pools themselves stay below the threshold
     (``set_memory_bound``).
     """
 
@@ -45,7 +45,7 @@ class GivesBack:
         return int(self._ask())
 
     def stop(self) -> None:
-        """The worker reads its memory as before; whoever came in front of us meanwhile stays."""
+        """Restore the original function, unless another wrapper has been put around this one."""
         self._on = False
         _bound(self._worker, None)
         if vars(self._monitor).get("get_process_memory") == self._memory:

@@ -1,4 +1,4 @@
-"""The hook that Dask calls in a worker that was started with this package as its preload."""
+"""The hook that Dask calls in a worker started with ``--preload firsttouch.dask``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The allocator of a worker's process. Workers that are threads of one process share it, with whoever else is there."""
+"""The allocator of a worker's process, which workers that are threads of one process share."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ _before: Allocator | None = None
 
 
 def begin(owner: Worker, expression: str | None, asked: str) -> None:
-    """Installs what ``expression`` makes, ``None`` the process's own pool, until every owner has ended.
+    """Install the allocator of ``expression`` (``None``: the process's own pool) until the last owner has ended.
 
-    ``asked`` is what the plugin was given: where that is new, the other workers of the cluster are about to get it too.
+    ``asked`` identifies the plugin's arguments. New arguments replace those of the other workers of the same cluster,
+    which are about to receive them as well.
 
-    Raises :exc:`RuntimeError` where another owner has installed something else, and what :func:`firsttouch.install`
-    raises.
+    Raises :exc:`RuntimeError` if another owner has installed a different allocator, and whatever
+    :func:`firsttouch.install` raises.
     """
     global _before
     with _lock:
@@ -45,7 +46,7 @@ def begin(owner: Worker, expression: str | None, asked: str) -> None:
 
 
 def end(owner: Worker) -> None:
-    """After the last owner the process has again what it had before the first."""
+    """End an owner's use; after the last one, restore the allocator that was installed before the first."""
     with _lock:
         if owner not in _served:
             return

@@ -1,6 +1,6 @@
 """Inspection: which pages of an array exist, what they are, and where they lie.
 
-Nothing here touches the pages it asks about, and nothing needs privileges.
+None of these functions touches a page, and none needs privileges.
 """
 
 from firsttouch.inspection.backing import NotBackedWarning, check_backed, is_backed

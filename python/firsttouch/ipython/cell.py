@@ -1,4 +1,4 @@
-"""One cell, run and measured."""
+"""Run a cell and measure it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class CellError(Exception):
-    """Ends the outer cell where the inner one failed, whose traceback stands above the report already."""
+    """Ends the outer cell after the inner one failed; the inner traceback is already shown above the report."""
 
     def _render_traceback_(self) -> list[str]:
         return []
@@ -42,7 +42,7 @@ class CellReport:
 def measured(
     shell: InteractiveShell, cell: str, allocator: Allocator | None
 ) -> tuple[CellReport, BaseException | None]:
-    """Runs ``cell`` in the notebook's own names; its report, and what it failed with."""
+    """Run ``cell`` in the notebook's namespace; return its report and its exception, if any."""
     peak_known, failed = _restart_peak(), firsttouch.last_failure()
     before, used, start = firsttouch.stats(allocator), resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
     result: Any = shell.run_cell(cell)
@@ -84,7 +84,7 @@ def _arrays(before: firsttouch.process.Stats, after: firsttouch.process.Stats) -
 
 
 def _restart_peak() -> bool:
-    """Lets the kernel's high-water mark begin anew; not every container allows it."""
+    """Reset the kernel's peak of resident memory, which not every container allows."""
     try:
         process_memory.reset_peak()
     except OSError:

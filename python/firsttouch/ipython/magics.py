@@ -1,4 +1,4 @@
-"""What ``%firsttouch`` and ``%%firsttouch`` do."""
+"""The magics ``%firsttouch`` and ``%%firsttouch``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class FirsttouchMagics(Magics):  # type: ignore[misc] # (IPython's decorators an
 
         %%firsttouch [pool]  runs a cell with an allocator, or with the current one, and reports on the cell
         """
-        word = line.partition("#")[0].strip()  # no expression has a # in it
+        word = line.partition("#")[0].strip()  # expressions contain no #
         if cell is None:
             self._line(word)
         else:
@@ -80,7 +80,7 @@ class FirsttouchMagics(Magics):  # type: ignore[misc] # (IPython's decorators an
             raise UsageError(f"{said}; and the words {', '.join(_WORDS)}" if "no allocator" in said else said) from None
 
     def _allocator(self, word: str) -> Allocator | str | None:
-        """An allocator by its variable's name or as an expression; ``None`` is the process's own pool."""
+        """Return the allocator of a variable or an expression; ``None`` is the process's own pool."""
         named = self.shell.user_ns.get(word)
         if isinstance(named, Allocator):
             return named

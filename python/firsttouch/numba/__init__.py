@@ -1,6 +1,6 @@
 """Scratch buffers inside code that Numba compiles.
 
-A buffer that was made in Python goes into compiled code as an argument, and means the same there::
+A buffer made in Python is passed to compiled code as an argument and behaves in the same way there::
 
     @njit(cache=True)
     def step(buf, x):
@@ -8,18 +8,18 @@ A buffer that was made in Python goes into compiled code as an argument, and mea
         y = buf.empty(x.shape, x.dtype)    # a pointer increment
         y[:] = x + 1
         total = y.sum()
-        buf.rewind(mark)                   # and its memory is free again
+        buf.rewind(mark)                   # its memory can be used again
         return total
 
     step(ft.ScratchBuffer(), np.arange(30))
 
-Arrays are never left dangling. What is alive at a rewind, because it was returned, put into a list or is used again,
-keeps its memory until it dies; only the rest is used again. A call from Python is a scope of its own: what its marks
-left, after an exception too, is free when it returns. As always with Numba, references that an exception passes by in
-compiled code are not given back.
+Arrays never dangle. An array that is alive at a rewind, because it was returned, stored in a list or is used later,
+keeps its memory until it is freed; only other memory is reused. Each call from Python is a scope: memory above its
+marks is released when it returns, also by an exception. As always in Numba, references that an exception unwinds in
+compiled code are leaked.
 
-A mark stays in the function that made it. A buffer is for one thread at a time; in a ``prange`` loop each thread takes
-its own from a :class:`ThreadBuffers`.
+A mark cannot leave the function that made it. A buffer is used by one thread at a time; in a ``prange`` loop each
+thread takes its own from a :class:`ThreadBuffers`.
 """
 
 from firsttouch.numba.runtime import load as _load

@@ -1,4 +1,4 @@
-"""What compiled code raises. The text is of the moment, and asked for where the exception is made: in its thread."""
+"""Exceptions of compiled code. The message is fetched when the exception is created, in the thread that failed."""
 
 import threading
 
@@ -6,7 +6,7 @@ from firsttouch import _firsttouch
 
 
 def in_use(owner: int, caller: int) -> str:
-    """Names the thread that uses a buffer, and the one that wanted to; zero is nobody."""
+    """Return a message that names the thread using a buffer and the thread that tried to; zero stands for none."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     user = f"thread {names.get(owner, hex(owner))!r}" if owner else "no call of compiled code"
     wanted = f"thread {names.get(caller, hex(caller))!r}"
@@ -17,7 +17,7 @@ def in_use(owner: int, caller: int) -> str:
 
 
 def _reason() -> str:
-    text, threads = _firsttouch.jit_failure()
+    text, threads = _firsttouch.numba_failure()
     return in_use(*threads) if threads else text
 
 
@@ -49,7 +49,7 @@ class ThreadError(RuntimeError):
         super().__init__(*(args or (_reason(),)))
 
 
-# By the numbers that the native module gives them.
+# Keys are the error codes of the native module.
 CODES = {1: BufferFullError, 2: MarkError, 3: ThreadError, 4: ShapeError}
 
-_firsttouch.register(jit_in_use=in_use, jit_errors=CODES)
+_firsttouch.register(numba_in_use=in_use, numba_errors=CODES)

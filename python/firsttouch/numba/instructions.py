@@ -1,4 +1,4 @@
-"""What the operations become: a few instructions on a cursor, and calls where those do not do."""
+"""Code generation: a few instructions on a cursor as the fast path, a call into the native module as the slow path."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from firsttouch.numba.native import (
 
 
 def rounded(builder: Any, size: Any) -> Any:
-    """Bytes that an array takes: a multiple of 64, never none."""
+    """Size of an array, rounded up to a multiple of 64 and at least 64."""
     some = builder.zext(builder.icmp_unsigned("!=", size, WORD(0)), WORD)
     return builder.add(builder.or_(builder.sub(size, some), WORD(63)), WORD(1))
 
 
 def allocate(context: Any, builder: Any, cursor: Any, size: Any) -> tuple[Any, Any]:
-    """Memory for an array, and the count that it shares."""
+    """Allocate memory for an array; return it and its shared reference count."""
     taken = rounded(builder, size)
     top = get(builder, cursor, TOP)
     fits = builder.icmp_unsigned("<=", taken, builder.sub(get(builder, cursor, END), top))
@@ -65,9 +65,9 @@ def allocate(context: Any, builder: Any, cursor: Any, size: Any) -> tuple[Any, A
 
 
 def mark(context: Any, builder: Any, cursor: Any) -> tuple[Any, Any, Any, Any]:
-    """Opens a frame; it, its generation, and the frame and the position to go back to.
+    """Open a frame; return it, its generation, and the frame and position to restore.
 
-    The last two stand in the frame too. That they are at hand at the rewind saves waiting for what was just stored.
+    The last two are also stored in the frame. Keeping them in registers avoids a load right after the store.
     """
     frame, top = get(builder, cursor, FRAME, BYTES), get(builder, cursor, TOP)
     inner = get(builder, frame, INNER, BYTES)
@@ -96,10 +96,10 @@ def mark(context: Any, builder: Any, cursor: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def rewind(context: Any, builder: Any, cursor: Any, mark: Any) -> None:
-    """Closes a frame, and those in it.
+    """Close a frame and all frames inside it.
 
-    Numba drops pairs of counting up and down between which nothing is counted down. They would hide an array that is
-    used after the rewind, so the slow way counts nothing down, which the compiler can't know.
+    Numba removes a pair of incref and decref if there is no decref between them. That would hide an array that is used
+    after the rewind; so the slow path contains a decref of nothing, which the compiler cannot know.
     """
     frame, generation = mark.frame, mark.generation
     current = get(builder, cursor, FRAME, BYTES)

@@ -1,4 +1,4 @@
-"""The types of buffers and marks in compiled code, and what may become of them there."""
+"""Numba types of buffers and marks, and what compiled code may do with them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class ScratchBufferType(types.Type):  # type: ignore[misc]
 
 
 class ThreadBuffersType(types.Type):  # type: ignore[misc]
-    """A buffer for each thread of a loop in parallel."""
+    """One buffer for each thread of a parallel loop."""
 
     def __init__(self) -> None:
         super().__init__(name="ThreadBuffers")
 
 
 class MarkType(types.Type):  # type: ignore[misc]
-    """A position of a buffer. It stays in the call that made it, which is what makes a rewind safe."""
+    """A position in a buffer. It cannot leave the call that made it, which makes rewinding safe."""
 
     def __init__(self) -> None:
         super().__init__(name="ScratchMark")
@@ -62,7 +62,7 @@ class _BuffersModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 class _MarkModel(models.StructModel):  # type: ignore[misc]
-    """What ``instructions.mark`` gives."""
+    """The values that ``instructions.mark`` returns."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
         fields = [("frame", types.voidptr), ("generation", types.intp), ("outer", types.voidptr), ("top", types.intp)]
@@ -102,7 +102,7 @@ def _constant(_context: Any, _builder: Any, kind: Any, _value: Any) -> Any:
 
 
 def register() -> None:
-    """Makes the types known to Numba."""
+    """Register the types with Numba."""
     register_model(ScratchBufferType)(_BufferModel)
     register_model(ThreadBuffersType)(_BuffersModel)
     register_model(MarkType)(_MarkModel)
@@ -111,4 +111,4 @@ def register() -> None:
     box(ScratchBufferType)(_boxed)
     for kind in (ScratchBufferType, ThreadBuffersType):
         lower_constant(kind)(_constant)
-    typeof_impl.register(_firsttouch.JitBuffers)(lambda _value, _context: thread_buffers)
+    typeof_impl.register(_firsttouch.NumbaBuffers)(lambda _value, _context: thread_buffers)

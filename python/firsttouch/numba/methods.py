@@ -20,7 +20,7 @@ from firsttouch.numba.signatures import BufferMethods, BuffersMethods
 
 
 def _sizes(context: Any, builder: Any, kind: Any, shape: Any, itemsize: Any) -> tuple[list[Any], Any]:
-    """The lengths of an array's axes, checked, and its bytes."""
+    """Return the validated shape of an array and its size in bytes."""
     pairs = (
         [(kind, shape)]
         if isinstance(kind, types.Integer)

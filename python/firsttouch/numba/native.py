@@ -1,7 +1,7 @@
 """The native module's structures and functions, as compiled code reaches them.
 
-A cursor and its frames are structures of the native module (``jit/cursor.rs``, ``jit/frame.rs``); their first fields
-are known here by offset.
+A cursor and its frames are structures of the native module (``numba/cursor.rs``, ``numba/frame.rs``); their first
+fields are known here by offset.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def put(builder: Any, base: Any, offset: int, value: Any) -> None:
 def call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
     """Calls a function of the native module."""
     kind = ir.FunctionType(result, [argument.type for argument in arguments])
-    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"firsttouch_jit_{name}"), arguments)
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"firsttouch_numba_{name}"), arguments)
 
 
 def thread(builder: Any) -> Any:

@@ -27,5 +27,5 @@ def load() -> None:
 
     from firsttouch import _firsttouch
 
-    for name, address in _firsttouch.jit_setup(_nrt_python.c_helpers["get_api"]).items():
+    for name, address in _firsttouch.numba_setup(_nrt_python.c_helpers["get_api"]).items():
         binding.add_symbol(name, address)

@@ -7,10 +7,10 @@ from typing import Self
 
 import numba
 
-from firsttouch._firsttouch import Buffer, JitBuffers, ScratchBuffer
+from firsttouch._firsttouch import Buffer, NumbaBuffers, ScratchBuffer
 
 
-class ThreadBuffers(JitBuffers):
+class ThreadBuffers(NumbaBuffers):
     """One scratch buffer for each thread of a ``prange`` loop, in which ``buffers.local()`` is the thread's own.
 
     Parameters

@@ -21,17 +21,17 @@ class Guarded(Forking):
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Setup, and what it wrote out of bounds."""
+        """Report out-of-bounds writes of the setup."""
         return (yield from self._watched(item, "setup"))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """The test itself."""
+        """Report out-of-bounds writes of the test."""
         return (yield from self._watched(item, "call"))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Teardown."""
+        """Report out-of-bounds writes of the teardown."""
         return (yield from self._watched(item, "teardown"))
 
     def _watched(self, item: pytest.Item, when: str) -> Generator[None, object, object]:
@@ -46,7 +46,7 @@ class Guarded(Forking):
         return result
 
     def _found(self) -> str:
-        """What was hit since this was last asked, in words."""
+        """Describe the overruns found since the last call."""
         return "\n".join(_sentence(*hit) for hit in _firsttouch.overruns(self.allocators[0]))
 
 

@@ -1,4 +1,4 @@
-"""An allocator that is installed for the whole run, and what all ways have in common."""
+"""Modes that install one allocator for the whole test run, and the base of the others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Installed:
-    """Runs tests as ever; the allocator serves from here to the end, whatever modules make at import included."""
+    """Runs tests as usual; the allocator serves until the end, imports of test modules included."""
 
     how = "installed for the whole run"
 
@@ -22,22 +22,25 @@ class Installed:
         firsttouch.install(allocators[0])
 
     def pytest_unconfigure(self) -> None:
-        """Leaves the process as it was."""
+        """Uninstall the allocator."""
         firsttouch.uninstall()
 
     def pytest_report_header(self) -> str:
-        """What serves, and how."""
+        """Return the allocators and the mode."""
         return f"firsttouch: {' and '.join(map(repr, self.allocators))}, {self.how}"
 
 
 class Forking(Installed):
-    """Runs each test in a process of its own."""
+    """Runs each test in a forked process.
+
+    It replaces pytest's protocol of a test, so plugins that replace it too, to rerun tests, are not called.
+    """
 
     how = "each test in a process of its own"
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool:
-        """One test, from its fixtures of all scopes to their end."""
+        """Run one test with the setup and teardown of its fixtures of all scopes."""
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         for report in self.reports(item):
             item.ihook.pytest_runtest_logreport(report=report)
@@ -45,5 +48,5 @@ class Forking(Installed):
         return True
 
     def reports(self, item: pytest.Item) -> list[pytest.TestReport]:
-        """What is to be reported of a test."""
+        """Return the reports of a test."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Which way to run tests an expression stands for."""
+"""Selects how tests are run from the argument of ``--firsttouch``."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from firsttouch.pytest_plugin.tracked import Tracked
 if TYPE_CHECKING:
     from firsttouch import Allocator
 
-#: What a bare word stands for. Kept freed memory makes use after free stop; two patterns expose more than one; a pool
-#: would leave small arrays to NumPy, untracked.
+#: Expressions of the bare words. Freed memory that is kept detects use after free; two fill patterns expose more than
+#: one; a pool would leave small arrays to NumPy, untracked.
 WORDS = {
     "guarded": ("guarded(keep='64 MiB')",),
     "filled": ("filled(on_allocate=255)", "filled(on_allocate=127)"),
@@ -28,7 +28,7 @@ _MODES = {"guarded": Guarded, "filled": Filled, "tracked": Tracked}
 
 
 def begin(config: pytest.Config, text: str) -> None:
-    """Takes the tests of this run over; a usage error where that can't be."""
+    """Register the mode for this run; raise a usage error if the argument or the platform does not allow it."""
     if int(pytest.__version__.split(".")[0]) < 8:
         raise pytest.UsageError(f"--firsttouch needs pytest 8 or newer; this is {pytest.__version__}")
     if not _firsttouch.BACKEND or not hasattr(os, "fork"):
@@ -42,7 +42,7 @@ def begin(config: pytest.Config, text: str) -> None:
 def _made(expression: str, given: str) -> Allocator:
     try:
         allocator = parse(expression)
-        _firsttouch.install(allocator)  # whether it can serve everybody is known only here
+        _firsttouch.install(allocator)  # only this shows whether it can serve the whole process
         _firsttouch.uninstall()
     except Exception as error:
         ways = ", ".join(WORDS)

@@ -1,4 +1,4 @@
-"""What a child tells its parent, in files: a crash can't take back what was said, and no pipe can run full."""
+"""Results passed from a forked test to its parent through files: they survive a crash and never block."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NUMBERS = struct.Struct("=6Q")
 
 
 class Record:
-    """Three files that parent and child share: a line for each report, the crash's traceback, the memory fault."""
+    """Three files shared by parent and child: one line per report, the traceback of a crash, the memory fault."""
 
     def __init__(self) -> None:
         with contextlib.ExitStack() as opened:
@@ -36,48 +36,48 @@ class Record:
     ) -> None:
         self._opened.close()
 
-    # What the child does.
+    # Called in the child.
 
     def begin(self) -> None:
-        """Only the process that calls this can say anything."""
+        """Make the calling process the only one that may write."""
         self._child = os.getpid()
 
     def say(self, kind: str, content: Any) -> None:
-        """One line. A fork inside the test that came back out of it ends here: its parent goes on."""
+        """Write one line. A process forked by the test that returns from it ends here."""
         if os.getpid() != self._child:
             os._exit(1)
         self._lines.write(json.dumps([kind, content], default=repr, skipkeys=True).encode() + b"\n")
 
     def say_report(self, config: pytest.Config, report: pytest.TestReport) -> None:
-        """A report in pytest's own serial form."""
+        """Write a report in pytest's serialized form."""
         self.say("report", config.hook.pytest_report_to_serializable(config=config, report=report))
 
     def say_warning(self, warning: warnings.WarningMessage) -> None:
-        """A warning; its class by name."""
+        """Write a warning, with its class by name."""
         kind = warning.category
         where = [warning.filename, warning.lineno]
         self.say("warning", [str(warning.message), kind.__module__, kind.__qualname__, *where])
 
-    # What the parent does.
+    # Called in the parent.
 
     def said(self) -> Iterator[tuple[str, Any]]:
-        """The lines that the child completed."""
+        """Yield the complete lines of the child."""
         for line in _whole(self._lines).split(b"\n")[:-1]:
             kind, content = json.loads(line)
             yield kind, content
 
     def trace(self) -> str:
-        """What faulthandler wrote."""
+        """Return the output of faulthandler."""
         return _whole(self.trace_file).decode(errors="replace")
 
     def fault(self) -> tuple[int, ...]:
-        """What the fault's handler wrote."""
+        """Return the record of the fault handler."""
         found = _whole(self.fault_file)
         return cast("tuple[int, ...]", _NUMBERS.unpack_from(found)) if len(found) >= _NUMBERS.size else ()
 
     @staticmethod
     def report(config: pytest.Config, data: dict[str, Any]) -> pytest.TestReport:
-        """A report as it was before it became JSON, which knows no tuples."""
+        """Return a deserialized report, with the tuples that JSON turned into lists."""
         report: pytest.TestReport = config.hook.pytest_report_from_serializable(config=config, data=data)
         report.location = cast("tuple[str, int | None, str]", tuple(report.location))
         report.sections = [(title, text) for title, text in report.sections]
@@ -89,7 +89,7 @@ class Record:
 
     @staticmethod
     def warning(content: list[Any]) -> warnings.WarningMessage:
-        """The warning again, as a plain one if its class can't be found or made."""
+        """Return a deserialized warning, as a `UserWarning` if its class cannot be found or created."""
         text, module, name, filename, lineno = content
         try:
             kind = getattr(__import__(module, fromlist=[name]), name)

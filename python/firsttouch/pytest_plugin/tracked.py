@@ -21,7 +21,7 @@ from firsttouch.pytest_plugin.installed import Forking
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns; the first two hold figures and end at one edge."""
+    """Format a table whose first two columns are right-aligned."""
     lines = [head, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     return "\n".join(
@@ -39,7 +39,7 @@ _OUTLIVED = 20
 
 
 class Tracked(Forking):
-    """Each test runs in a child with an allocator of its own: no other arrays count, and all fixtures end there."""
+    """Runs each test in a child with its own allocator, so that only the test's arrays and fixtures are counted."""
 
     def __init__(self, allocators: list[Allocator]) -> None:
         super().__init__(allocators)
@@ -49,7 +49,7 @@ class Tracked(Forking):
         self._bytes: Counter[tuple[str, str]] = Counter()
 
     def reports(self, item: pytest.Item) -> list[pytest.TestReport]:
-        """What is to be reported of a test; its last report carries what was counted, to wherever it is shown."""
+        """Return the reports of a test; the last one carries the counts."""
         ended = run(item, self._begin, self._counted)
         reports = reports_of(item, ended)
         if ended.whole:
@@ -69,7 +69,7 @@ class Tracked(Forking):
         return {"peak": tally["peak_bytes"], "arrays": tally["allocations"], "living": living}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Takes in what a test's child counted; under xdist only the controller hears of all."""
+        """Collect the counts of a test; under xdist the controller receives those of all workers."""
         found = getattr(report, "firsttouch", None)
         if found is None:
             return
@@ -79,7 +79,7 @@ class Tracked(Forking):
             self._bytes[report.nodeid, place] += asked
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """The tables."""
+        """Write the tables."""
         if not self._held:
             return
         terminalreporter.section("firsttouch: tests that held most")
@@ -98,7 +98,7 @@ class Tracked(Forking):
 
 
 def _place(file: str | None, line: int) -> str:
-    """A line as people look it up, from where they stand if it is near."""
+    """Format a source line, relative to the current directory if it is below it."""
     if file is None:
         return "(no Python line)"
     near = os.path.relpath(file) if file.startswith(os.getcwd() + os.sep) else file

@@ -1,4 +1,4 @@
-"""A measured block of a test, with limits."""
+"""A measured block of a test with limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from firsttouch.profiling import Measured, checked, measure
 
 
 class within(measure):
-    """:class:`firsttouch.measure` with limits that hold at the end of the block, if that came to its end."""
+    """:class:`firsttouch.measure` with limits, which are checked at the end of the block unless it raised."""
 
     def __init__(self, *, threads: Literal["all", "own"] = "all", **limits: Size) -> None:
         __tracebackhide__ = True

@@ -1,7 +1,7 @@
-"""What arrives in a pool of processes in the place of a shared array that can't be had.
+"""A placeholder for a shared array that cannot be opened in a worker of a process pool.
 
-An error while a task is unpickled ends the worker of a pool, whose caller may wait for ever (``multiprocessing.Pool``).
-So the error waits for the first use, which is in the task, and comes back as the task's own.
+An error while a task is unpickled ends the worker, and the caller may wait forever (``multiprocessing.Pool``). So the
+error is raised at the first use, inside the task, and is reported as the task's own.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Any, NoReturn
 
-#: Where pools unpickle tasks and results, each in a loop that an error would end.
+#: Functions of pools that unpickle tasks and results, in loops that an error would end.
 _LOOPS = {
     ("pool", "worker"),
     ("pool", "_handle_results"),
@@ -18,7 +18,7 @@ _LOOPS = {
     ("process_executor", "_process_worker"),
     ("process_executor", "wait_result_broken_or_wakeup"),
 }
-#: Whose frames may stand between: where there are others, a task unpickles, and the error is its own already.
+#: Modules whose frames may be in between. With any other, the task itself unpickles, and the error is its own.
 _PASSED = ("firsttouch.", "multiprocessing.", "concurrent.futures.", "joblib.externals.loky.", "loky.", "pickle.")
 
 _SPECIAL = """
@@ -31,7 +31,7 @@ iadd isub imul imatmul itruediv ifloordiv imod ipow ilshift irshift iand ior ixo
 
 
 class Missing:
-    """Raise at every use what could not be raised on arrival."""
+    """Raises, at every use, the error of opening a shared array."""
 
     __slots__ = ("_error",)
 

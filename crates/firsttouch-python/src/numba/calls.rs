@@ -108,12 +108,12 @@ extern "C" fn object(cursor: *mut Cursor) -> *mut ffi::PyObject {
 /// Names and addresses for the linker of compiled code.
 pub fn symbols() -> [(&'static str, usize); 7] {
     [
-        ("firsttouch_jit_allocate", (allocate as *const ()).expose_provenance()),
-        ("firsttouch_jit_mark", (mark as *const ()).expose_provenance()),
-        ("firsttouch_jit_rewind", (rewind as *const ()).expose_provenance()),
-        ("firsttouch_jit_thread", (thread as *const ()).expose_provenance()),
-        ("firsttouch_jit_bad_shape", (bad_shape as *const ()).expose_provenance()),
-        ("firsttouch_jit_object", (object as *const ()).expose_provenance()),
-        ("firsttouch_jit_failure_code", (failure_code as *const ()).expose_provenance()),
+        ("firsttouch_numba_allocate", (allocate as *const ()).expose_provenance()),
+        ("firsttouch_numba_mark", (mark as *const ()).expose_provenance()),
+        ("firsttouch_numba_rewind", (rewind as *const ()).expose_provenance()),
+        ("firsttouch_numba_thread", (thread as *const ()).expose_provenance()),
+        ("firsttouch_numba_bad_shape", (bad_shape as *const ()).expose_provenance()),
+        ("firsttouch_numba_object", (object as *const ()).expose_provenance()),
+        ("firsttouch_numba_failure_code", (failure_code as *const ()).expose_provenance()),
     ]
 }

@@ -90,7 +90,7 @@ impl Drop for CursorHandle {
 
 /// Why a thread may not use a buffer.
 fn in_use(py: Python<'_>, owner: usize, caller: usize) -> String {
-    let text = || -> PyResult<String> { callback(py, "jit_in_use")?.call1((owner, caller))?.extract() };
+    let text = || -> PyResult<String> { callback(py, "numba_in_use")?.call1((owner, caller))?.extract() };
     text().unwrap_or_else(|_| format!("the buffer is in use in thread {owner}; this is thread {caller}"))
 }
 
@@ -146,7 +146,7 @@ extern "C" fn leave(object: *mut ffi::PyObject) {
 /// Names and addresses for the linker of compiled code.
 pub fn symbols() -> [(&'static str, usize); 2] {
     [
-        ("firsttouch_jit_enter", (enter as *const ()).expose_provenance()),
-        ("firsttouch_jit_leave", (leave as *const ()).expose_provenance()),
+        ("firsttouch_numba_enter", (enter as *const ()).expose_provenance()),
+        ("firsttouch_numba_leave", (leave as *const ()).expose_provenance()),
     ]
 }

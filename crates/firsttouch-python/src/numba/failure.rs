@@ -47,7 +47,7 @@ impl Failure {
 impl FailureReport {
     /// The exception.
     pub fn error(self, py: Python<'_>) -> PyErr {
-        let made = || callback(py, "jit_errors")?.get_item(self.code)?.call1((self.text.0,));
+        let made = || callback(py, "numba_errors")?.get_item(self.code)?.call1((self.text.0,));
         made().map_or_else(|error| error, PyErr::from_value)
     }
 }

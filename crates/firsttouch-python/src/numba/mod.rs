@@ -20,7 +20,7 @@ use pyo3::types::PyDict;
 
 /// Takes the address of Numba's `NRT_get_api`, and gives the addresses of the functions that compiled code calls.
 #[pyfunction]
-fn jit_setup<'py>(py: Python<'py>, get_api: usize) -> PyResult<Bound<'py, PyDict>> {
+fn numba_setup<'py>(py: Python<'py>, get_api: usize) -> PyResult<Bound<'py, PyDict>> {
     if !runtime::attach(get_api) {
         return Err(PyRuntimeError::new_err("Numba's runtime gave no interface (NRT_get_api)"));
     }
@@ -33,12 +33,12 @@ fn jit_setup<'py>(py: Python<'py>, get_api: usize) -> PyResult<Bound<'py, PyDict
 
 /// What the last failing call of compiled code in this thread has to say: a text, or the numbers of two threads.
 #[pyfunction]
-fn jit_failure() -> failure::FailureText {
+fn numba_failure() -> failure::FailureText {
     failure::take()
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(jit_setup, module)?)?;
-    module.add_function(wrap_pyfunction!(jit_failure, module)?)?;
-    module.add_class::<parallel::JitBuffers>()
+    module.add_function(wrap_pyfunction!(numba_setup, module)?)?;
+    module.add_function(wrap_pyfunction!(numba_failure, module)?)?;
+    module.add_class::<parallel::NumbaBuffers>()
 }

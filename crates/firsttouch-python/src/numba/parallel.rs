@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// A buffer for each thread of a loop in parallel.
 #[pyclass(frozen, subclass, module = "firsttouch._firsttouch")]
-pub struct JitBuffers {
+pub struct NumbaBuffers {
     buffers: Vec<Py<PyBuffer>>,
     /// Their cursors, once entered.
     cursors: Vec<AtomicPtr<Cursor>>,
@@ -25,7 +25,7 @@ pub struct JitBuffers {
 }
 
 #[pymethods]
-impl JitBuffers {
+impl NumbaBuffers {
     #[new]
     fn new(buffers: Vec<Py<PyBuffer>>) -> PyResult<Self> {
         let twice = |i: usize| buffers[..i].iter().any(|other| other.is(&buffers[i]));
@@ -45,7 +45,7 @@ impl JitBuffers {
     }
 }
 
-impl JitBuffers {
+impl NumbaBuffers {
     fn enter(&self, py: Python<'_>) -> PyResult<*const Self> {
         for (entered, (buffer, slot)) in self.buffers.iter().zip(&self.cursors).enumerate() {
             match enter_buffer(buffer.bind(py)) {
@@ -76,15 +76,15 @@ impl JitBuffers {
     }
 }
 
-extern "C" fn enter_all(object: *mut ffi::PyObject) -> *const JitBuffers {
+extern "C" fn enter_all(object: *mut ffi::PyObject) -> *const NumbaBuffers {
     // SAFETY: as above.
-    unsafe { with(object, |buffers: &Bound<'_, JitBuffers>| buffers.get().enter(buffers.py())) }.unwrap_or(null())
+    unsafe { with(object, |buffers: &Bound<'_, NumbaBuffers>| buffers.get().enter(buffers.py())) }.unwrap_or(null())
 }
 
 extern "C" fn leave_all(object: *mut ffi::PyObject) {
     // SAFETY: as above.
     unsafe {
-        with(object, |buffers: &Bound<'_, JitBuffers>| {
+        with(object, |buffers: &Bound<'_, NumbaBuffers>| {
             let (py, buffers) = (buffers.py(), buffers.get());
             let failure = buffers.take_failure();
             buffers.leave(py, buffers.buffers.len());
@@ -95,7 +95,7 @@ extern "C" fn leave_all(object: *mut ffi::PyObject) {
 }
 
 /// The buffer of the thread with a number, which uses it from now on.
-extern "C" fn local(buffers: *const JitBuffers, number: usize) -> *mut Cursor {
+extern "C" fn local(buffers: *const NumbaBuffers, number: usize) -> *mut Cursor {
     // SAFETY: entered, and the call that did so lasts.
     let buffers = unsafe { &*buffers };
     let Some(slot) = buffers.cursors.get(number) else {
@@ -113,8 +113,8 @@ extern "C" fn local(buffers: *const JitBuffers, number: usize) -> *mut Cursor {
 /// Names and addresses for the linker of compiled code.
 pub fn symbols() -> [(&'static str, usize); 3] {
     [
-        ("firsttouch_jit_enter_all", (enter_all as *const ()).expose_provenance()),
-        ("firsttouch_jit_leave_all", (leave_all as *const ()).expose_provenance()),
-        ("firsttouch_jit_local", (local as *const ()).expose_provenance()),
+        ("firsttouch_numba_enter_all", (enter_all as *const ()).expose_provenance()),
+        ("firsttouch_numba_leave_all", (leave_all as *const ()).expose_provenance()),
+        ("firsttouch_numba_local", (local as *const ()).expose_provenance()),
     ]
 }

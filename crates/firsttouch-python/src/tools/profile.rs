@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 static WATCHING: AtomicUsize = AtomicUsize::new(0);
 
 /// A region of the run in which arrays are counted, until it is closed.
-#[pyclass(name = "GaugeRegion", module = "firsttouch._firsttouch")]
+#[pyclass(name = "ProfileRegion", module = "firsttouch._firsttouch")]
 struct ProfileRegion(Option<Region>);
 
 #[pymethods]
@@ -79,6 +79,5 @@ fn dict(py: Python<'_>, found: (profile::RegionCounts, Option<profile::Recycling
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("GAUGE_LEAST", profile::MIN_SIZE)?;
     module.add_class::<ProfileRegion>()
 }

@@ -83,7 +83,12 @@ def _parser() -> Parser:
     add("-r", "--runs", metavar="N", help="measured runs of each contender (default: as --budget allows, at least 5)")
     add("--budget", metavar="TIME", help="approximate total time: 90s, 5m, 1h (default: 1m)")
     add("-w", "--warmup", metavar="N", default="1", help="warm-up runs of each contender, at least 1 (default: 1)")
-    add("-p", "--prepare", metavar="COMMAND", help="shell command to run before every run (not timed)")
+    add(
+        "-p",
+        "--prepare",
+        metavar="COMMAND",
+        help="shell command to run before every run (not timed); if SIGKILL ends compare, its children may go on",
+    )
     add("--timeout", metavar="TIME", help="stop a run that takes longer")
     add("-i", "--ignore-output", action="store_true", help="do not compare the output of the runs")
     add(
