@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import warnings
+from itertools import starmap
 from types import TracebackType
 from typing import NamedTuple
 
@@ -81,10 +82,12 @@ def topology() -> Topology:
     0
 
     """
-    rows = _firsttouch.numa_nodes()
-    return Topology(
-        tuple(Node(number, tuple(cpus), *(memory or (0, 0, 0)), tuple(far)) for number, cpus, memory, far in rows)
-    )
+    return Topology(tuple(starmap(_node, _firsttouch.numa_nodes())))
+
+
+def _node(number: int, processors: list[int], memory: tuple[int, int, int] | None, distances: list[int]) -> Node:
+    total, free, available = memory or (0, 0, 0)
+    return Node(number, tuple(processors), total, free, available, tuple(distances))
 
 
 class run_on:
