@@ -6,7 +6,7 @@
 //! nothing more where no keeper stands on its memory.
 
 use crate::allocator::Allocator;
-use crate::heap::caretaker::{self, Ward};
+use crate::heap::purger::{self, Purgeable};
 use crate::scratch::{Backing, Scope};
 use crate::sync::lock::Lock;
 use crate::vm::address_map::{self, Holder};
@@ -190,7 +190,7 @@ impl Place {
 /// Lets blocks of a keeper be found, until nobody holds it and [`sweep`] is called.
 pub fn enter(keeper: Keeper) {
     static FORKS: Once = Once::new();
-    FORKS.call_once(|| caretaker::enter_static(&Forks));
+    FORKS.call_once(|| purger::enter_static(&Forks));
     let (ground, height) = keeper.ground();
     let place = place(ground);
     let mut entries = place.entries.lock();
@@ -238,7 +238,7 @@ pub fn find(address: NonNull<u8>) -> Owner {
 struct Forks;
 
 #[allow(unsafe_code)] // Safety: a lock is released where it was held.
-impl Ward for Forks {
+impl Purgeable for Forks {
     fn hold(&self) {
         KEEPERS.iter().for_each(|place| place.entries.hold());
     }

@@ -124,7 +124,7 @@ fn bad_options_are_named() {
     assert_eq!(with(small(1, 1)), None);
 }
 
-/// Chunks double up to a bound, large requests have blocks of their own, and all of it goes home.
+/// Chunks double up to a bound, large requests have blocks of their own, and all of it is given back.
 #[test]
 fn growth_does_not_run_away() {
     let tracked = Tracked::new(Arc::new(Malloc), None);

@@ -73,7 +73,7 @@ impl<'a> Shadow<'a> {
                 assert_eq!(used, self.backing.used());
                 self.refused += 1;
             }
-            Err(Refused::Crowded) => self.refused += 1,
+            Err(Refused::Fragmented) => self.refused += 1,
         }
     }
 

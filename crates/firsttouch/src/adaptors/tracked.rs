@@ -114,7 +114,7 @@ impl Tracked {
         }
     }
 
-    fn went(&self, asked: usize) {
+    fn on_free(&self, asked: usize) {
         self.blocks.fetch_sub(1, Relaxed);
         self.bytes.fetch_sub(asked, Relaxed);
     }
@@ -137,7 +137,7 @@ unsafe impl Allocator for Tracked {
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         if let Some(Noted { asked, .. }) = self.ledger.leave(address) {
-            self.went(asked);
+            self.on_free(asked);
         }
         // SAFETY: the caller's promise.
         unsafe { self.upstream.deallocate(address) }
@@ -165,7 +165,7 @@ unsafe impl Allocator for Tracked {
             let notes = (note, Noted { asked: request.size(), ..note });
             let (result, listed) = list::reallocate(&*self.upstream, &self.ledger, address, request, notes);
             match &result {
-                _ if !listed => self.went(note.asked),
+                _ if !listed => self.on_free(note.asked),
                 Ok(_) => self.changed(note.asked, request.size()),
                 Err(_) => {}
             }

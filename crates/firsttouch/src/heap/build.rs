@@ -2,7 +2,7 @@
 
 use crate::allocator::Allocator;
 use crate::heap::ages::CLEAN;
-use crate::heap::proofs;
+use crate::heap::locality;
 use crate::heap::records::STEP;
 use crate::heap::segment::{Body, Lists, Record, Segment, Top};
 use crate::heap::shape::Shape;
@@ -38,7 +38,7 @@ impl Header {
 struct Plan {
     records: usize,
     ages: usize,
-    proofs: Option<usize>,
+    locality: Option<usize>,
     units: usize,
 }
 
@@ -47,9 +47,9 @@ fn plan(shape: Shape, header: usize, units: usize, align: usize) -> Option<Plan>
     let records = round_up(header, os::page_size())?;
     let ages = round_up(records + units.checked_mul(size_of::<Record>())?, STEP)?;
     let end = round_up(ages + units, STEP)?;
-    let proofs = shape.home.map(|_| end);
-    let end = end + proofs.map_or(0, |_| proofs::bytes(units));
-    Some(Plan { records, ages, proofs, units: round_up(end, align)? })
+    let locality = shape.local_node.map(|_| end);
+    let end = end + locality.map_or(0, |_| locality::bytes(units));
+    Some(Plan { records, ages, locality, units: round_up(end, align)? })
 }
 
 /// A new segment with room for at least `min_units` units, its first unit at a multiple of the shape's page. Without
@@ -114,7 +114,7 @@ pub(crate) fn segment(
 fn open_all(segment: &Segment, units: u32) {
     segment.records_open.set(usize::MAX);
     segment.ages_open.set(usize::MAX);
-    segment.proofs_open.set(usize::MAX);
+    segment.locality_open.set(usize::MAX);
     segment.top.set(units);
     segment.ages(0, units).fill(CLEAN);
     segment.list(0, units, 0);
@@ -133,14 +133,14 @@ unsafe fn make(
     let at = claim.base;
     let body = Body {
         huge: shape.huge,
-        home: shape.home.unwrap_or(0),
+        local_node: shape.local_node.unwrap_or(0),
         claim,
         records_open: Cell::new(0),
         ages_open: Cell::new(0),
-        proofs_open: Cell::new(0),
+        locality_open: Cell::new(0),
         records: with_exposed_provenance_mut(at + plan.records),
         ages: with_exposed_provenance_mut(at + plan.ages),
-        proofs: plan.proofs.map_or(null(), |proofs| with_exposed_provenance(at + proofs)),
+        locality: plan.locality.map_or(null(), |locality| with_exposed_provenance(at + locality)),
         top: Top::new(0),
         growable: Cell::new(claim.has_slots()),
         lists: [Cell::new(Lists::EMPTY), Cell::new(Lists::EMPTY)],
@@ -168,8 +168,8 @@ pub(crate) unsafe fn close(segment: &Segment) {
         segment.each_mapped_run(0, segment.top.get(), |start, len| {
             let _ = os::unmap(segment.address(start), (len as usize) << segment.unit_shift());
         });
-        if !segment.proofs.is_null() {
-            let _ = os::unmap(segment.proofs as usize, segment.proofs_open.get());
+        if !segment.locality.is_null() {
+            let _ = os::unmap(segment.locality as usize, segment.locality_open.get());
         }
         let _ = os::unmap(segment.ages as usize, segment.ages_open.get());
         let _ = os::unmap(segment.records as usize, segment.records_open.get());

@@ -41,11 +41,11 @@ pub(crate) struct Heap {
     pub(crate) regions: Lock<[Region; 2]>,
     /// Held while memory is given back, so that nothing is half given back at a fork. Taken before `regions`.
     pub(crate) purging: Lock<()>,
-    /// The age that units freed now get; rises with the caretaker's ticks.
+    /// The age that units freed now get; rises with the background purger's ticks.
     epoch: AtomicU8,
     owner: OnceLock<Owner>,
     /// The epochs in which pages were last seen to come from elsewhere, and rightly so, and in which there was room for
-    /// them at home; zero before.
+    /// them locally; zero before.
     elsewhere: AtomicU8,
     roomy: AtomicU8,
 }
@@ -55,14 +55,14 @@ impl Heap {
         Self::of(None)
     }
 
-    /// One whose memory is to be at `home`.
-    pub(crate) fn at(home: u8) -> Self {
-        Self::of(Some(home))
+    /// A heap whose memory should lie on `local_node`.
+    pub(crate) fn at(local_node: u8) -> Self {
+        Self::of(Some(local_node))
     }
 
-    fn of(home: Option<u8>) -> Self {
+    fn of(local_node: Option<u8>) -> Self {
         Self {
-            regions: Lock::new([Region::new(Shape::small(home)), Region::new(Shape::huge(home))]),
+            regions: Lock::new([Region::new(Shape::small(local_node)), Region::new(Shape::huge(local_node))]),
             purging: Lock::new(()),
             epoch: AtomicU8::new(FIRST_EPOCH),
             owner: OnceLock::new(),
@@ -152,12 +152,12 @@ impl Heap {
         self.epoch.store(next_epoch(self.epoch()), Relaxed);
     }
 
-    /// Whether pages that are not at home are as good as any for now.
+    /// Whether any pages will do for now, local or not.
     pub(crate) fn takes_any(&self) -> bool {
         self.elsewhere.load(Relaxed) == self.epoch()
     }
 
-    /// Whether there is room at home, by `ask` once an epoch; where not, pages are as good as any until it is over.
+    /// Whether the local node has room, as `ask` says once an epoch. If it has none, any pages will do for that epoch.
     pub(crate) fn has_room(&self, ask: impl FnOnce() -> bool) -> bool {
         let epoch = self.epoch();
         if self.roomy.load(Relaxed) != epoch && !self.takes_any() {
@@ -175,7 +175,7 @@ impl Heap {
         // SAFETY: the lock was taken on the line above.
         let regions = unsafe { self.regions.held() };
         for segment in regions.iter().flat_map(Region::segments) {
-            segment.doubt(0, segment.top.get());
+            segment.clear_local(0, segment.top.get());
         }
     }
 

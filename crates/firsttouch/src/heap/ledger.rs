@@ -4,7 +4,7 @@
 //! held around forks, so that a child can go on at once (law 6).
 
 use crate::allocator::{AllocError, Limit};
-use crate::heap::caretaker::{self, Ward};
+use crate::heap::purger::{self, Purgeable};
 use crate::sync::lock::Lock;
 use crate::vm::address_map;
 use std::collections::HashMap;
@@ -49,8 +49,8 @@ impl<T: Copy + Send + 'static> Ledger<T> {
     pub fn new() -> Arc<Self> {
         let ledger = Arc::new(Self { parts: std::array::from_fn(|_| Apart(Lock::new(Part::default()))) });
         let address: *const Self = Arc::as_ptr(&ledger);
-        // SAFETY: the list stays where it is until it is dropped, which leaves the caretaker.
-        unsafe { caretaker::enter(address) };
+        // SAFETY: the list stays where it is until it is dropped, which unregisters it.
+        unsafe { purger::enter(address) };
         ledger
     }
 
@@ -115,7 +115,7 @@ impl<T: Copy + Send + 'static> Ledger<T> {
     }
 }
 
-impl<T: Copy + Send + 'static> Ward for Ledger<T> {
+impl<T: Copy + Send + 'static> Purgeable for Ledger<T> {
     fn hold(&self) {
         self.parts.iter().for_each(|part| part.0.hold());
     }
@@ -128,6 +128,6 @@ impl<T: Copy + Send + 'static> Ward for Ledger<T> {
 
 impl<T: Copy + Send + 'static> Drop for Ledger<T> {
     fn drop(&mut self) {
-        caretaker::leave(std::ptr::from_ref(self));
+        purger::leave(std::ptr::from_ref(self));
     }
 }

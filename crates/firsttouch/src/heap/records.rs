@@ -1,6 +1,6 @@
-//! The memory of a segment's records, ages and proofs, opened as its top rises and emptied as it falls.
+//! The memory of a segment's records, ages and locality bitmap, mapped as its top rises and discarded as it falls.
 
-use crate::heap::proofs;
+use crate::heap::locality;
 use crate::heap::segment::{Record, Segment};
 use crate::os::{self, Errno};
 use std::cell::Cell;
@@ -12,10 +12,10 @@ pub(crate) const STEP: usize = 64 << 10;
 pub(crate) fn open(segment: &Segment, top: u32) -> Result<(), Errno> {
     open_array(segment.records as usize, &segment.records_open, top as usize * size_of::<Record>())?;
     open_array(segment.ages as usize, &segment.ages_open, top as usize)?;
-    if segment.proofs.is_null() {
+    if segment.locality.is_null() {
         return Ok(());
     }
-    open_array(segment.proofs as usize, &segment.proofs_open, proofs::bytes(top as usize))
+    open_array(segment.locality as usize, &segment.locality_open, locality::bytes(top as usize))
 }
 
 /// Opens the first `need` bytes of an array, of which `open` are open.
@@ -32,7 +32,7 @@ pub(crate) fn empty(segment: &Segment, top: u32) {
     let arrays = [
         (segment.records as usize, segment.records_open.get(), top as usize * size_of::<Record>()),
         (segment.ages as usize, segment.ages_open.get(), top as usize),
-        (segment.proofs as usize, segment.proofs_open.get(), proofs::bytes(top as usize)),
+        (segment.locality as usize, segment.locality_open.get(), locality::bytes(top as usize)),
     ];
     for (start, open, used) in arrays {
         let from = used.next_multiple_of(os::page_size());

@@ -53,7 +53,8 @@ impl Reserve {
     /// An empty one, with units of a power of two of at least a page.
     pub(crate) fn new(unit: usize) -> Self {
         let unit = unit.max(os::page_size());
-        let shape = Shape { unit_shift: unit.trailing_zeros(), extent: unit, page: unit, huge: false, home: None };
+        let shape =
+            Shape { unit_shift: unit.trailing_zeros(), extent: unit, page: unit, huge: false, local_node: None };
         Self {
             shape,
             last: Lock::new(None),

@@ -96,18 +96,18 @@ impl std::ops::Deref for Segment {
 pub(crate) struct Body {
     /// Whether huge pages are asked for.
     pub huge: bool,
-    /// The home of its memory; the first where there is one only.
-    pub home: u8,
+    /// The local node of its memory; the first where there is one only.
+    pub local_node: u8,
     /// Its address space, metadata and units together.
     pub claim: Claim,
-    /// Bytes of `records`, `ages` and `proofs` that are opened.
+    /// Bytes of `records`, `ages` and `locality` that are opened.
     pub records_open: Cell<usize>,
     pub ages_open: Cell<usize>,
-    pub proofs_open: Cell<usize>,
+    pub locality_open: Cell<usize>,
     pub(crate) records: *mut Record,
     pub ages: *mut u8,
-    /// Null where nobody looks.
-    pub(crate) proofs: *const AtomicU64,
+    /// The locality bitmap; null where locality does not matter.
+    pub(crate) locality: *const AtomicU64,
     /// Units that were ever opened; all have records.
     pub top: Top,
     /// Whether `top` may rise.

@@ -32,21 +32,21 @@ pub(crate) struct Shape {
     pub page: usize,
     /// Whether huge pages are asked for.
     pub huge: bool,
-    /// The home of its memory, on machines with several.
-    pub home: Option<u8>,
+    /// The local node of its memory, on machines with several.
+    pub local_node: Option<u8>,
 }
 
 impl Shape {
     /// Of a region for base pages.
-    pub(crate) fn small(home: Option<u8>) -> Self {
+    pub(crate) fn small(local_node: Option<u8>) -> Self {
         let page = os::page_size();
-        Self { unit_shift: page.trailing_zeros(), extent: SMALL_EXTENT.max(page), page, huge: false, home }
+        Self { unit_shift: page.trailing_zeros(), extent: SMALL_EXTENT.max(page), page, huge: false, local_node }
     }
 
     /// Of a region for huge pages.
-    pub(crate) fn huge(home: Option<u8>) -> Self {
+    pub(crate) fn huge(local_node: Option<u8>) -> Self {
         let page = huge_page();
         let unit_shift = HUGE_UNIT_SHIFT.max(os::page_size().trailing_zeros());
-        Self { unit_shift, extent: page, page, huge: true, home }
+        Self { unit_shift, extent: page, page, huge: true, local_node }
     }
 }

@@ -17,7 +17,7 @@ impl Slot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// What is held is too much for what lives: somebody else should serve this.
-    Crowded,
+    Fragmented,
     /// There is no memory.
     Failed(AllocError),
 }
@@ -27,7 +27,7 @@ impl Refused {
     pub(super) fn error(self) -> AllocError {
         match self {
             Self::Failed(error) => error,
-            Self::Crowded => AllocError::new(0, Limit::Upstream),
+            Self::Fragmented => AllocError::new(0, Limit::Upstream),
         }
     }
 }

@@ -87,7 +87,7 @@ impl Levels {
     }
 
     /// A block was taken, on the top level, whoever asked; `false` if one lives at that address already.
-    pub fn came(&mut self, slot: Slot, address: usize, size: usize) -> bool {
+    pub fn on_alloc(&mut self, slot: Slot, address: usize, size: usize) -> bool {
         if self.blocks.contains_key(&address) {
             return false;
         }
@@ -103,7 +103,7 @@ impl Levels {
     }
 
     /// A block is gone; whether there was one.
-    pub fn went(&mut self, address: usize) -> bool {
+    pub fn on_free(&mut self, address: usize) -> bool {
         let Some(block) = self.blocks.remove(&address) else { return false };
         // Levels are numbered from one, and one with a living block stays.
         if let Some(level) = block.level.checked_sub(1).and_then(|at| self.stack.get_mut(at)) {

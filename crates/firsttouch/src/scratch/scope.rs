@@ -205,14 +205,14 @@ unsafe impl Allocator for Scope {
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         if self.serves() {
             match self.backing.allocate(self.slot(), request) {
-                Err(Refused::Crowded) => {}
+                Err(Refused::Fragmented) => {}
                 served => return served.map_err(Refused::error),
             }
         }
         if self.owner.is_some_and(Owner::is_current) {
             for scope in self.around().filter(|scope| scope.serves() && self.borrow_from(&scope.backing)) {
                 match scope.backing.allocate(scope.slot(), request) {
-                    Err(Refused::Crowded) => {}
+                    Err(Refused::Fragmented) => {}
                     served => return served.map_err(Refused::error),
                 }
             }

@@ -14,8 +14,8 @@ mod take;
 
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::failure;
-use crate::heap::caretaker::{self, Ward};
 use crate::heap::ledger::Ledger;
+use crate::heap::purger::{self, Purgeable};
 use crate::os;
 use crate::stats::Stats;
 use crate::sync::lock::Lock;
@@ -83,8 +83,8 @@ impl Guarded {
             allocated: AtomicU64::new(0),
         });
         let address = Arc::as_ptr(&guarded);
-        // SAFETY: it stays where it is until it is dropped, which leaves the caretaker.
-        unsafe { caretaker::enter(address) };
+        // SAFETY: it stays where it is until it is dropped, which unregisters it.
+        unsafe { purger::enter(address) };
         guarded
     }
 
@@ -223,8 +223,8 @@ unsafe impl Allocator for Guarded {
     }
 }
 
-impl Ward for Guarded {
-    fn cool(&self) {} // what is kept is never written, so a fork copies nothing
+impl Purgeable for Guarded {
+    fn trim_idle(&self) {} // what is kept is never written, so a fork copies nothing
 
     fn hold(&self) {
         self.kept.hold();
@@ -238,7 +238,7 @@ impl Ward for Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        caretaker::leave(std::ptr::from_ref(self));
+        purger::leave(std::ptr::from_ref(self));
         self.let_go(0);
     }
 }

@@ -3,7 +3,7 @@
 use super::super::backing::{Backing, Closed, Damage, Hold, Refused, Slot, Survivor};
 use super::super::space::granules;
 use super::large::Large;
-use super::state::Wish;
+use super::state::BlockRequest;
 use super::{Buffer, Chunks, Source, Storage};
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::failure;
@@ -57,7 +57,7 @@ unsafe impl Backing for Buffer {
         let taken = self.state.lock().take(slot, need, request.align(), site);
         let taken = match taken {
             Some(taken) => taken,
-            None => self.serve_otherwise(Wish { slot, request, need, site }).map_err(remembered)?,
+            None => self.serve_otherwise(BlockRequest { slot, request, need, site }).map_err(remembered)?,
         };
         let dirty = taken.dirty.min(request.size());
         if request.is_zeroed() && dirty > 0 {

@@ -31,7 +31,7 @@ pub(super) struct Space {
     zero: bool,
     /// Number of living blocks.
     pub blocks: u32,
-    /// Ticks of the caretaker since it was known to be used.
+    /// Ticks of the background purger since it was known to be used.
     pub quiet: u8,
     records: Records,
     holes: Holes,
