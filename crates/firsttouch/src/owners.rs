@@ -31,7 +31,7 @@ pub enum Keeper {
     Backing(Arc<dyn Backing>),
 }
 
-/// Whose a living block is.
+/// Whose a live block is.
 pub enum Owner {
     /// None of ours: the C library's, or another library's.
     Nobody,
@@ -216,7 +216,7 @@ pub fn sweep() {
     }
 }
 
-/// Whose the living block at `address` is.
+/// Whose the live block at `address` is.
 #[inline]
 pub fn find(address: NonNull<u8>) -> Owner {
     let holder = address_map::holder(address.as_ptr() as usize);

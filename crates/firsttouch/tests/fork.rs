@@ -16,7 +16,7 @@ use std::thread::scope;
 use std::time::Duration;
 
 const PURGER: &str = "firsttouch";
-/// What may stay beside a living block: huge pages are given back whole.
+/// What may stay beside a live block: huge pages are given back whole.
 const HUGE_PAGE: usize = 2 << 20;
 
 fn quick() -> Arc<Pool> {

@@ -260,7 +260,7 @@ fn fixed_storage_is_used_to_the_last_gap() {
     let refused = Piece::new(&*buffer, slot, Request::bytes(5000), 1).err().unwrap();
     let error = AllocError::new(5000, Limit::Full { capacity, used: 14 * 4096, gap: 4096, blocks: 13 });
     assert_eq!(refused, Refused::Failed(error));
-    for number in ["5000 bytes", "57344", "13 living blocks", "4096", &capacity.to_string()] {
+    for number in ["5000 bytes", "57344", "13 live blocks", "4096", &capacity.to_string()] {
         assert!(error.to_string().contains(number), "{error}");
     }
     assert_eq!(buffer.reset(), Err(1));

@@ -1,4 +1,4 @@
-//! What the adaptors that keep a [`Ledger`] of their living blocks have in common.
+//! What the adaptors that keep a [`Ledger`] of their live blocks have in common.
 
 #![allow(unsafe_code)] // Safety: each step passes on the promise of the trait's function it is a part of.
 

@@ -18,9 +18,9 @@ struct Noted {
 /// What a [`Tracked`] has counted, in bytes as asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tally {
-    /// Number of living blocks.
+    /// Number of live blocks.
     pub live_blocks: usize,
-    /// Bytes of living blocks.
+    /// Bytes of live blocks.
     pub live_bytes: usize,
     /// The most bytes that ever lived at once.
     pub peak_bytes: usize,
@@ -32,7 +32,7 @@ pub struct Tally {
     pub sizes: [u64; 64],
 }
 
-/// A living block.
+/// A live block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Living {
     /// Where it begins.
@@ -83,7 +83,7 @@ impl Tracked {
         }
     }
 
-    /// All living blocks, in no order.
+    /// All live blocks, in no order.
     ///
     /// # Errors
     /// [`Limit::Upstream`] where there is no memory for the list.

@@ -149,7 +149,7 @@ unsafe fn make(
     unsafe { Segment::make(header, owner, (at + plan.units, shape.unit_shift, capacity as u32), body) }
 }
 
-/// Closes a segment without living blocks: unmaps what was opened, and only that.
+/// Closes a segment without live blocks: unmaps what was opened, and only that.
 ///
 /// # Safety
 /// Nothing in the segment is used any more, and its heap is about to go.

@@ -209,7 +209,7 @@ impl Heap {
     }
 }
 
-/// The span of the living block at `address` and its kind.
+/// The span of the live block at `address` and its kind.
 pub(crate) fn span_at(address: usize) -> Option<(Kind, Span)> {
     let (segment, start) = segment::find(address)?;
     let span = Span { segment, start, len: segment.span_len(start), dirty: 0 };

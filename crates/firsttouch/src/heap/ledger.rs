@@ -1,4 +1,4 @@
-//! A list of living blocks by address, for allocators that stand on others: what was asked for, and what they note.
+//! A list of live blocks by address, for allocators that stand on others: what was asked for, and what they note.
 //!
 //! It lies apart from the blocks (law 4), in parts with a lock each. Taking a block off allocates nothing (law 5). It is
 //! held around forks, so that a child can go on at once (law 6).

@@ -77,7 +77,7 @@ impl Slots {
         true
     }
 
-    /// Number and bytes of a scope's living blocks.
+    /// Number and bytes of a scope's live blocks.
     pub(super) fn count(&self, slot: Slot) -> (usize, usize) {
         let place = self.index(slot).map(|index| self.place(index));
         place.map_or((0, 0), |place| (place.blocks, place.bytes))

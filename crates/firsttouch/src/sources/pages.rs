@@ -163,7 +163,7 @@ impl Purgeable for Pages {
 impl Drop for Pages {
     fn drop(&mut self) {
         purger::leave(std::ptr::from_ref(self));
-        // SAFETY: nobody can reach the source any more; a heap with living blocks stays open (law 8).
+        // SAFETY: nobody can reach the source any more; a heap with live blocks stays open (law 8).
         unsafe { self.heap.close() }
     }
 }

@@ -20,7 +20,7 @@ pub trait Machine: Sync {
     fn nodes(&self, address: usize, size: usize) -> Vec<i32>;
 }
 
-/// A living block.
+/// A live block.
 pub struct Kept<'a> {
     pub address: usize,
     pub size: usize,

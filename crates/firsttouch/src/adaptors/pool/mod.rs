@@ -263,7 +263,7 @@ impl Drop for Pool {
     fn drop(&mut self) {
         purger::leave(std::ptr::from_ref(self));
         self.flush(|_| true);
-        // SAFETY: nobody can reach the pool any more; a heap with living blocks stays open (law 8).
+        // SAFETY: nobody can reach the pool any more; a heap with live blocks stays open (law 8).
         unsafe { self.heaps.close() };
     }
 }

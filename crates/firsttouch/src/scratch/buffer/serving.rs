@@ -19,7 +19,7 @@ fn remembered(refused: Refused) -> Refused {
     refused
 }
 
-// SAFETY: a space hands a granule out only while no living block lies on it, and large blocks are the upstream's; closing
+// SAFETY: a space hands a granule out only while no live block lies on it, and large blocks are the upstream's; closing
 // and resetting give back only what no block lies on (law 8); zeroed requests are made zero below (law 2).
 unsafe impl Backing for Buffer {
     fn open(&self) -> Slot {

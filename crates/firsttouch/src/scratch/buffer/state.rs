@@ -19,10 +19,10 @@ pub(super) struct BlockRequest {
 pub(super) struct State {
     pub spaces: Spaces,
     pub slots: Slots,
-    /// Bytes of living blocks, and of those in spaces.
+    /// Bytes of live blocks, and of those in spaces.
     pub used: usize,
     pub bumped: usize,
-    /// Number of living blocks.
+    /// Number of live blocks.
     pub blocks: usize,
     pub peak: usize,
     /// Bytes held, and of those in spaces.
@@ -131,7 +131,7 @@ impl State {
         Some(true)
     }
 
-    /// Adds the living blocks of a scope that lie in spaces.
+    /// Adds the live blocks of a scope that lie in spaces.
     pub(super) fn survivors(&self, slot: Slot, list: &mut Vec<Survivor>) {
         let Some(place) = self.slots.index(slot) else { return };
         let (blocks, _) = self.slots.count(slot);

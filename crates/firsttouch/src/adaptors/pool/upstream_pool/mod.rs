@@ -27,7 +27,7 @@ use std::sync::{Arc, Weak};
 /// Bytes that may be held beyond a tenth more than the most that was ever active.
 const SLACK: usize = 2 << 20;
 
-/// What is noted of a living block.
+/// What is noted of a live block.
 #[derive(Clone, Copy)]
 struct Living {
     asked: usize,

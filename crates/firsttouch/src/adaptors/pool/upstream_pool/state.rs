@@ -21,7 +21,7 @@ impl State {
         self.changed((0, 0), (asked, usable));
     }
 
-    /// What is asked for and what may be used of a living block, before and after.
+    /// What is asked for and what may be used of a live block, before and after.
     pub(super) fn changed(&mut self, old: (usize, usize), new: (usize, usize)) {
         let counts = &mut self.counts;
         counts.in_use = counts.in_use + new.0 - old.0;
