@@ -125,7 +125,7 @@ pub unsafe trait Allocator: Any + Send + Sync {
     /// `address` is a live block of this allocator, and is not used any more.
     unsafe fn deallocate(&self, address: NonNull<u8>);
 
-    /// Bytes that may be used at `address`.
+    /// The usable size of the block at `address` in bytes.
     ///
     /// # Safety
     /// `address` is a live block of this allocator.
