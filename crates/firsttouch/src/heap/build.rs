@@ -73,8 +73,8 @@ pub(crate) fn segment(
         && let Some(claim) = claims.slots(slots)
     {
         let header = HEADERS[claim.slot()].0.get().cast();
-        // SAFETY: the slots were empty, so the header is not in use, and its bounds are zero or those of a closed area. It
-        // stays for ever.
+        // SAFETY: the slots were empty, so the header is not in use, and its bounds are zero or those of a closed area.
+        // It stays for ever.
         unsafe {
             let segment = make(header, claim, &whole, shape, capacity, owner);
             segment.records_open.set(claim.mapped);

@@ -1,7 +1,7 @@
 //! Address space for allocators with their own bookkeeping: claimed in large pieces that cost nothing, handed out once,
 //! and mapped and unmapped on demand.
 //!
-//! The state of a unit is its age, as in a heap. Whoever opens or closes units owns them, so that needs no lock: no lock of
+//! The state of a unit is its age, as in a heap. Whoever opens or closes units owns them, so that needs no lock: none of
 //! ours is held while the other allocator is in the middle of its own work.
 
 use crate::allocator::Allocator;
