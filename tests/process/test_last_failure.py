@@ -84,9 +84,7 @@ def test_the_limit_of_the_address_space_is_named() -> None:
     """)
     asked, limit, reason, room = found
     assert (asked, limit) == (200 << 20, "RLIMIT_AS")
-    assert reason.startswith(
-        f"cannot allocate {asked} bytes: RLIMIT_AS allows {room} bytes of address space, of which"
-    )
+    assert reason.startswith(f"cannot allocate {asked} bytes: RLIMIT_AS allows {room} bytes of address space, of which")
 
 
 def test_the_limit_of_private_memory_is_named() -> None:
