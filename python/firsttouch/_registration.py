@@ -42,6 +42,6 @@ _attach(Buffer, "_numba_type_", property(compiled.numba_type))
 
 if hasattr(os, "register_at_fork"):
     # Functions that run Python can't be called while the interpreter forks: what is idle over them goes back before.
-    os.register_at_fork(before=_firsttouch.cool)
-    # The caretaker's thread ended before the fork.
+    os.register_at_fork(before=_firsttouch.trim_before_fork)
+    # The background purger's thread ended before the fork.
     os.register_at_fork(after_in_parent=_firsttouch.resume_later, after_in_child=_firsttouch.resume_later)

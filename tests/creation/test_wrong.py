@@ -110,7 +110,7 @@ def test_no_memory_says_what_was_asked_what_there_is_and_why() -> None:
         allocator.ones((1000, 1000))
     said = str(found.value)
     assert said.startswith("Unable to allocate 7.63 MiB for an array with shape (1000, 1000) and data type float64: ")
-    assert "8000000 bytes could not be had: limited() allows 1048576 bytes, of which 80000 are in use" in said
+    assert "cannot allocate 8000000 bytes: limited() allows 1048576 bytes, of which 80000 are in use" in said
     cause = found.value.__cause__
     assert isinstance(cause, MemoryError)
     assert said.startswith(str(cause))

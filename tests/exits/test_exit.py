@@ -105,7 +105,7 @@ def test_os_exit_and_signals_end_it_too() -> None:
 
 
 def test_signals_go_to_the_programs_own_threads() -> None:
-    """The caretaker blocks them all, so Python's handlers run as if it were not there."""
+    """The background purger blocks them all, so Python's handlers run as if it were not there."""
     printed = run("""
         import signal, os, time
         from pathlib import Path
@@ -113,8 +113,8 @@ def test_signals_go_to_the_programs_own_threads() -> None:
         kept = np.ones(1 << 20)
         assert probe.wait_until(lambda: "firsttouch" in probe.threads())
         tasks = Path("/proc/self/task").iterdir()
-        [caretaker] = [task for task in tasks if (task / "comm").read_text() == "firsttouch\\n"]
-        [line] = [line for line in (caretaker / "status").read_text().splitlines() if line.startswith("SigBlk")]
+        [purger] = [task for task in tasks if (task / "comm").read_text() == "firsttouch\\n"]
+        [line] = [line for line in (purger / "status").read_text().splitlines() if line.startswith("SigBlk")]
         blocked = int(line.split()[1], 16)
         assert all(blocked >> (number - 1) & 1 for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
         seen = []
@@ -130,7 +130,7 @@ def test_signals_go_to_the_programs_own_threads() -> None:
     assert printed == "50 alarm\n"
 
 
-def test_the_caretaker_ends_when_there_is_nothing_to_look_after() -> None:
+def test_the_background_purger_ends_when_there_is_nothing_to_look_after() -> None:
     run("""
         ft.install(ft.pool(decay=0.2))
         array = np.ones(1 << 20)

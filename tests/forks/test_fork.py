@@ -104,7 +104,7 @@ def test_a_child_of_a_child_of_a_child() -> None:
 
 @pytest.mark.quick
 def test_idle_memory_decays_on_both_sides_afterwards() -> None:
-    """The caretaker ends before a fork and comes back, in the child with its next use of memory."""
+    """The background purger ends before a fork and comes back, in the child with its next use of memory."""
     printed = run("""
         import os
         pool = ft.pool(decay=0.3)

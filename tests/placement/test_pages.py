@@ -121,9 +121,9 @@ def test_strict_raises_instead_of_falling_back() -> None:
 def test_more_than_there_is_is_an_error_before_the_kernel_kills() -> None:
     total = int(Path("/proc/meminfo").read_text().split()[1]) * 1024
     asked = int(total * 0.99) & ~4095
-    with pytest.raises(MemoryError, match=r"real at once \(populate=\), with about \d+ for .*, and \d+ are available"):
+    with pytest.raises(MemoryError, match=r"resident at once \(populate=\), with about \d+ .*, and \d+ are available"):
         ft.pages(populate=True).zeros(asked, np.uint8)
-    with pytest.raises(MemoryError, match=r"real at once \(lock=True\), with about \d+ for .*, and \d+ are available"):
+    with pytest.raises(MemoryError, match=r"resident at once \(lock=True\), with about \d+ .*, and \d+ are available"):
         ft.pages(lock=True).zeros(asked, np.uint8)
 
 

@@ -34,7 +34,7 @@ def test_an_impossible_size(make: type, size: int) -> None:
     assert failure is not None
     assert failure.asked == size
     assert str(failure) == failure.reason
-    assert failure.reason.startswith(f"{size} bytes could not be had: ")
+    assert failure.reason.startswith(f"cannot allocate {size} bytes: ")
     assert failure.limit in ("size", "vm.overcommit_memory=0", "vm.overcommit_memory=2", "kernel", "RLIMIT_AS")
     assert ft.stats(pool).failures == 1
     assert ft.stats(pool).in_use == 0
@@ -84,9 +84,7 @@ def test_the_limit_of_the_address_space_is_named() -> None:
     """)
     asked, limit, reason, room = found
     assert (asked, limit) == (200 << 20, "RLIMIT_AS")
-    assert reason.startswith(
-        f"{asked} bytes could not be had: RLIMIT_AS allows {room} bytes of address space, of which"
-    )
+    assert reason.startswith(f"cannot allocate {asked} bytes: RLIMIT_AS allows {room} bytes of address space, of which")
 
 
 def test_the_limit_of_private_memory_is_named() -> None:

@@ -18,11 +18,12 @@ CRATES = Path(__file__).parents[2] / "crates"
 ROOMS = {
     "firsttouch": (
         "lib", "reserve", "description", "stats", "layout", "size", "expression", "error", "os", "sync", "failure",
-        "allocator", "reason", "numa", "pages", "residency", "vm", "heap", "shared", "sources", "arena", "scratch", "adaptors",
-        "owners", "factory",
+        "allocator", "reason", "numa", "pages", "residency", "vm", "heap", "shared", "sources", "arena", "scratch",
+        "adaptors", "owners", "factory",
     ),
     "firsttouch-c": (
-        "lib", "error", "options", "allocator", "constructors", "block", "scratch", "placement", "residency", "statistics",
+        "lib", "error", "options", "allocator", "constructors", "block", "scratch", "placement", "residency",
+        "statistics",
     ),
     "firsttouch-trace": (
         "lib", "format", "event", "reader", "pool_model", "profile", "summary", "encoder", "recorder", "tests",

@@ -1,6 +1,6 @@
-//! What is asked, what is given, and the one interface that all allocators share.
+//! Requests, blocks, and the trait that all allocators implement.
 
-#![allow(unsafe_code)] // Safety: the promises of allocators and of their callers are stated here; nothing is touched.
+#![allow(unsafe_code)] // Safety: states the contracts of allocators and their callers; no memory is touched.
 
 use std::any::Any;
 use std::ptr::NonNull;
@@ -11,8 +11,8 @@ pub use crate::error::{AllocError, Limit};
 use crate::layout::{DEFAULT_ALIGN, LayoutError, MAX_SIZE, checked_align};
 use crate::stats::Stats;
 
-/// A request for memory: at least one byte, at a power of two from [`DEFAULT_ALIGN`] to [`MAX_ALIGN`](crate::layout::MAX_ALIGN). Its constructors
-/// see to that, so no allocator has to.
+/// A request for memory: a size of at least one byte, and an alignment that is a power of two from [`DEFAULT_ALIGN`] to
+/// [`MAX_ALIGN`](crate::layout::MAX_ALIGN). The constructors guarantee both, so allocators need not check them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     size: usize,
@@ -21,45 +21,45 @@ pub struct Request {
 }
 
 impl Request {
-    /// `size` bytes of any content; zero is served as one.
+    /// A request for `size` bytes of any content. A size of zero is served as one.
     #[inline]
     pub const fn bytes(size: usize) -> Self {
         Self { size: if size == 0 { 1 } else { size }, align: DEFAULT_ALIGN, zeroed: false }
     }
 
-    /// `size` bytes that read zero.
+    /// A request for `size` bytes that read zero.
     #[inline]
     pub const fn zeroed(size: usize) -> Self {
         Self { zeroed: true, ..Self::bytes(size) }
     }
 
-    /// The same at a multiple of `align` bytes; less than [`DEFAULT_ALIGN`] gives that.
+    /// The same request with an alignment of at least `align` bytes and [`DEFAULT_ALIGN`].
     ///
     /// # Errors
-    /// Where `align` is not a power of two up to 1 GiB.
+    /// If `align` is not a power of two up to 1 GiB.
     pub fn aligned(self, align: usize) -> Result<Self, LayoutError> {
         Ok(Self { align: checked_align(align)?.max(DEFAULT_ALIGN), ..self })
     }
 
-    /// The same for `size` bytes; zero is served as one.
+    /// The same request for `size` bytes. A size of zero is served as one.
     #[inline]
     pub const fn with_size(self, size: usize) -> Self {
         Self { size: Self::bytes(size).size, ..self }
     }
 
-    /// The same, with every byte to read zero or not.
+    /// The same request, for memory that must read zero or need not.
     #[inline]
     pub const fn with_zeroed(self, zeroed: bool) -> Self {
         Self { zeroed, ..self }
     }
 
-    /// Bytes, at least one.
+    /// The size in bytes, at least one.
     #[inline]
     pub const fn size(self) -> usize {
         self.size
     }
 
-    /// Bytes, a power of two from [`DEFAULT_ALIGN`] to [`MAX_ALIGN`](crate::layout::MAX_ALIGN).
+    /// The alignment in bytes, a power of two from [`DEFAULT_ALIGN`] to [`MAX_ALIGN`](crate::layout::MAX_ALIGN).
     #[inline]
     pub const fn align(self) -> usize {
         self.align
@@ -71,85 +71,85 @@ impl Request {
         self.zeroed
     }
 
-    /// Whether `address` has the alignment asked for.
+    /// Whether `address` has the requested alignment.
     #[inline]
     pub fn suits(self, address: NonNull<u8>) -> bool {
         address.addr().get() & (self.align - 1) == 0
     }
 
-    /// The error for a request that no machine can serve, or nothing.
+    /// Rejects a request that no machine can serve.
     ///
     /// # Errors
-    /// [`Limit::Size`] where the request and its alignment pass [`MAX_SIZE`].
+    /// [`Limit::Size`] if the size and the alignment together exceed [`MAX_SIZE`].
     #[inline]
     pub const fn check(self) -> Result<(), AllocError> {
         if self.size > MAX_SIZE - self.align { Err(AllocError::new(self.size, Limit::Size)) } else { Ok(()) }
     }
 }
 
-/// Memory that was given.
+/// A block of memory that an allocator handed out.
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
-    /// Where it begins.
+    /// The address of its first byte.
     pub address: NonNull<u8>,
-    /// Bytes that may be used, at least those asked for.
+    /// The usable size in bytes, at least the requested size.
     pub size: usize,
-    /// Whether every byte that was asked for is known to be zero. It never lies; it may be too modest.
+    /// Whether every requested byte is known to be zero. `false` does not mean that one is not.
     pub zeroed: bool,
 }
 
-/// Something that gives memory and takes it back.
+/// A memory allocator.
 ///
 /// # Safety
-/// An implementation keeps the laws: blocks have at least the size and alignment asked for and overlap no other living
-/// block; a zeroed request reads zero; a block stays valid until it is given back, whatever else happens; any thread
-/// may give a block back; giving back never fails and never panics.
+/// An implementation keeps the laws: a block has at least the requested size and alignment and overlaps no other live
+/// block; a zeroed request reads zero; a block stays valid until it is deallocated, whatever else happens; any thread may
+/// deallocate it; deallocation never fails and never panics.
 pub unsafe trait Allocator: Any + Send + Sync {
-    /// What this allocator is: its name, its options, and the allocator it stands on.
+    /// Describes this allocator: its name, its options, and its upstream.
     fn describe(&self) -> Description;
 
-    /// The expression that makes this allocator, defaults shown. For people: nothing may be decided by it.
+    /// The expression that makes this allocator, with defaults. It is for people: no decision may depend on it.
     fn expression(&self) -> String {
         self.describe().to_string()
     }
 
-    /// Serves a request.
+    /// Allocates a block.
     ///
     /// # Errors
-    /// What was asked and which limit spoke, after everything kept has been given back and tried again.
+    /// The requested size and the limit that was exceeded, after idle memory was returned and the request tried again.
     fn allocate(&self, request: Request) -> Result<Block, AllocError>;
 
-    /// Takes a block back.
+    /// Deallocates a block.
     ///
     /// # Safety
-    /// `address` came from this allocator and was not given back since; nothing uses it any more.
+    /// `address` is a live block of this allocator, and is not used any more.
     unsafe fn deallocate(&self, address: NonNull<u8>);
 
-    /// Bytes that may be used at `address`.
+    /// The usable size of the block at `address` in bytes.
     ///
     /// # Safety
-    /// `address` is a living block of this allocator.
+    /// `address` is a live block of this allocator.
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize;
 
-    /// Changes a block's size where it stands; `false` leaves it as it was.
+    /// Resizes a block in place. Returns `false` and changes nothing if that is not possible.
     ///
     /// # Safety
-    /// `address` is a living block of this allocator; where the block shrinks, nothing uses what lies above.
+    /// `address` is a live block of this allocator. If it shrinks, the bytes beyond the new size are not used any more.
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
         // SAFETY: the caller's promise is the same (law 4: an address knows its owner).
         size <= unsafe { self.usable_size(address) }
     }
 
-    /// Changes a block's size and alignment, moving it where it must; content is kept up to the smaller size.
+    /// Changes a block's size and alignment, moving it if necessary. The content is kept up to the smaller size.
     ///
     /// # Errors
-    /// As for [`Allocator::allocate`]; the old block then lives on unchanged.
+    /// As for [`Allocator::allocate`]; the block then stays as it was.
     ///
     /// # Safety
-    /// `address` is a living block of this allocator; after success nothing uses the old address.
+    /// `address` is a live block of this allocator; after success the old address is not used any more.
     unsafe fn reallocate(&self, address: NonNull<u8>, request: Request) -> Result<Block, AllocError> {
-        // SAFETY: `address` lives (caller), so its size is readable and its bytes up to that size may be copied into
-        // a block that overlaps no living one; it is given back only after the copy (law 8: nothing dangles).
+        // SAFETY: `address` is live (caller), so its usable bytes may be copied into a block that overlaps no live one; it
+        // is deallocated only after the copy (law 8: nothing dangles).
         unsafe {
             if request.suits(address) && self.resize_in_place(address, request.size()) {
                 return Ok(Block { address, size: self.usable_size(address), zeroed: false });
@@ -162,52 +162,51 @@ pub unsafe trait Allocator: Any + Send + Sync {
         }
     }
 
-    /// Gives what is kept back to the operating system now; bytes given back.
+    /// Returns idle memory to the operating system now. Returns the number of bytes.
     fn trim(&self) -> usize {
         self.upstream().map_or(0, |upstream| upstream.trim())
     }
 
-    /// What this allocator holds and did; zeros where it keeps no count.
+    /// The statistics of this allocator; zero for what it does not count.
     fn stats(&self) -> Stats {
         self.upstream().map_or_else(Stats::default, |upstream| upstream.stats())
     }
 
-    /// Whether every block lies in firsttouch's segments, so that its owner can be found from its address alone.
+    /// Whether all blocks lie in firsttouch's segments, so that their owner can be found by address alone.
     fn in_segments(&self) -> bool {
         self.upstream().is_some_and(|upstream| upstream.in_segments())
     }
 
-    /// The allocator that this one stands on, if it is an adaptor. It answers below for an adaptor that does not.
+    /// The upstream, if this is an adaptor. By default an adaptor passes the queries below on to it.
     fn upstream(&self) -> Option<&Arc<dyn Allocator>> {
         None
     }
 
-    /// Whether a living block of this allocator begins at `address`; nothing where it keeps no list of its blocks.
+    /// Whether a live block of this allocator begins at `address`; `None` if it keeps no list of its blocks.
     ///
-    /// Allocators that stand on others keep one: their blocks lie in the memory of somebody else, whom the address
-    /// would name.
+    /// Adaptors keep one if their blocks lie in the upstream's memory, which the address map would name as the owner.
     fn owns(&self, _address: NonNull<u8>) -> Option<bool> {
         None
     }
 
-    /// Whether blocks live that nobody could take back once this allocator is gone. Those of adaptors that pass blocks on
-    /// as they are go to the upstream.
+    /// Whether live blocks exist that nothing could deallocate once this allocator is dropped. Blocks that an adaptor
+    /// passes on unchanged go back to its upstream.
     fn must_stay(&self) -> bool {
         self.upstream().is_some_and(|upstream| upstream.must_stay())
     }
 
-    /// Whether memory at `address` that somebody else brought in is as good as this allocator's own.
+    /// Whether memory at `address` that another allocator obtained is as good as this allocator's own.
     fn accepts(&self, _address: usize) -> bool {
         false
     }
 
-    /// Whether giving a block back may run code that is neither this library's nor the C library's. Such code may wait for
-    /// other threads, so it is never run while a fork is under way; what is idle over it stays then.
+    /// Whether a deallocation may run code that is neither this library's nor the C library's. Such code may wait for
+    /// other threads, so it is not run during a fork; idle memory over it is kept then.
     fn calls_out(&self) -> bool {
         true
     }
 
-    /// Requests below this many bytes are better served by the program's own small allocator.
+    /// The size in bytes below which requests are better served by the program's own allocator.
     fn small_limit(&self) -> usize {
         self.upstream().map_or(0, |upstream| upstream.small_limit())
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The limit that spoke.
+/// The limit that was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// No address space of any machine is that large.
@@ -54,35 +54,35 @@ pub enum Limit {
         allowed: usize,
         /// Bytes that the buffer holds, in use or not.
         held: usize,
-        /// Bytes of its living blocks.
+        /// Bytes of its live blocks.
         used: usize,
     },
     /// A scratch buffer of a fixed size has no gap that is large enough.
     Full {
         /// The buffer's bytes.
         capacity: usize,
-        /// Bytes of its living blocks.
+        /// Bytes of its live blocks.
         used: usize,
         /// Bytes of its largest gap.
         gap: usize,
-        /// Number of its living blocks.
+        /// Number of its live blocks.
         blocks: u32,
     },
     /// A scratch buffer on storage that a forked child shares with its parent is closed in the child.
     Forked,
-    /// The room of a fixed arena.
+    /// The capacity of a fixed arena.
     Arena {
         /// Its bytes.
         capacity: usize,
         /// Bytes in use of them.
         used: usize,
     },
-    /// Memory that is to be real at once, and how much there is.
+    /// Memory that has to be resident at once, and how much is available.
     Available {
-        /// Bytes that the machine, the container or the nodes can still give.
+        /// Bytes that the machine, the container or the nodes still have.
         available: usize,
     },
-    /// `strict=True`: something that was asked for is not granted.
+    /// `strict=True`: something that was requested is not granted.
     Placement,
     /// This platform has no backend.
     Unsupported,
@@ -95,9 +95,9 @@ pub enum Limit {
 /// A request that could not be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocError {
-    /// Bytes asked for.
+    /// Bytes requested.
     pub asked: usize,
-    /// The limit that spoke.
+    /// The limit that was exceeded.
     pub limit: Limit,
 }
 
@@ -132,7 +132,7 @@ impl AllocError {
 impl fmt::Display for AllocError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let asked = self.asked;
-        write!(f, "{asked} bytes could not be had: ")?;
+        write!(f, "cannot allocate {asked} bytes: ")?;
         match self.limit {
             Limit::Size => write!(f, "no address space is that large"),
             Limit::AddressSpace { limit, used } => write!(
@@ -163,7 +163,7 @@ impl fmt::Display for AllocError {
             }
             Limit::Full { capacity, used, gap, blocks } => write!(
                 f,
-                "of the fixed buffer's {capacity} bytes {used} are in use, by {blocks} living blocks, and its largest \
+                "of the fixed buffer's {capacity} bytes {used} are in use, by {blocks} live blocks, and its largest \
                  gap has {gap}"
             ),
             Limit::Forked => write!(
@@ -175,8 +175,10 @@ impl fmt::Display for AllocError {
                 "the arena is fixed at {capacity} bytes, of which {used} are in use ({} are left)",
                 capacity.saturating_sub(used)
             ),
-            Limit::Available { available } => write!(f, "they are to be real at once, and {available} are available"),
-            Limit::Placement => write!(f, "strict=True, and the system does not grant what was asked"),
+            Limit::Available { available } => {
+                write!(f, "they have to be resident at once, and {available} are available")
+            }
+            Limit::Placement => write!(f, "strict=True, and the system did not grant what was requested"),
             Limit::Unsupported => write!(f, "firsttouch has no backend for this platform"),
             Limit::Upstream => write!(f, "the upstream allocator has no memory"),
             Limit::Errno(code) => write!(f, "the kernel refused with errno {code}"),

@@ -1,12 +1,12 @@
-//! Whose block lies at an address, whoever asks.
+//! The owner of the block at an address.
 //!
-//! A segment names the allocator that took it. Blocks of adaptors, of scratch buffers and of C functions lie in somebody
-//! else's segments or in none; these keepers know them by lists of their own, and enter here for as long as anybody may
-//! free through a handler what they gave. They are asked by the ground that they stand on, so that an address costs
-//! nothing more where no keeper stands on its memory.
+//! A segment names its allocator. Blocks of adaptors, of scratch buffers and of C functions lie in the segments of
+//! another allocator or in none; these keepers list their blocks themselves, and are registered here as long as their
+//! blocks may be freed through a handler. They are registered under their ground, the allocator at the bottom of their
+//! stack, so that a lookup costs nothing more if no keeper stands on the memory at the address.
 
 use crate::allocator::Allocator;
-use crate::heap::caretaker::{self, Ward};
+use crate::heap::purger::{self, Purgeable};
 use crate::scratch::{Backing, Scope};
 use crate::sync::lock::Lock;
 use crate::vm::address_map::{self, Holder};
@@ -15,14 +15,14 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::sync::{Arc, Once};
 
-/// The ground of memory that lies in no segment.
+/// The ground of memory outside segments.
 const OUTSIDE: usize = 0;
-/// The height of what has its memory from somebody who is not known: storage that was lent, C functions, Python. That may
-/// be a block of any other keeper, so it is higher than all of those.
+/// The height of keepers on memory of unknown origin: lent storage, C functions, Python. That may be a block of any other
+/// keeper, so these come first.
 const ON_ANYTHING: usize = 1 << 16;
 const PLACES: usize = 64;
 
-/// Who knows its blocks by a list.
+/// An owner that lists its blocks.
 #[derive(Clone)]
 pub enum Keeper {
     /// An allocator that answers [`Allocator::owns`].
@@ -31,15 +31,15 @@ pub enum Keeper {
     Backing(Arc<dyn Backing>),
 }
 
-/// Whose a living block is.
+/// The owner of a live block.
 pub enum Owner {
-    /// None of ours: the C library's, or another library's.
+    /// None of ours: the C library, or another library.
     Nobody,
-    /// An allocator's that is gone: it stays where it is (law 8).
+    /// An allocator that no longer exists: the block stays (law 8).
     Gone,
-    /// The allocator's that its segment names.
+    /// The allocator that its segment names.
     Segment(&'static dyn Allocator),
-    /// A keeper's.
+    /// A keeper.
     Keeper(Keeper),
 }
 
@@ -47,7 +47,7 @@ fn thin<T: ?Sized>(pointer: *const T) -> usize {
     pointer.cast::<()>() as usize
 }
 
-/// What an allocator stands on.
+/// The upstream of an allocator or scope.
 fn below(allocator: &dyn Allocator) -> Option<Arc<dyn Allocator>> {
     let any: &dyn Any = allocator;
     match any.downcast_ref::<Scope>() {
@@ -56,7 +56,7 @@ fn below(allocator: &dyn Allocator) -> Option<Arc<dyn Allocator>> {
     }
 }
 
-/// The allocator at the bottom of a stack, as segments name it, and how high the stack is.
+/// The allocator at the bottom of a stack, as segments name it, and the height of the stack.
 fn ground_of(allocator: &dyn Allocator) -> (usize, usize) {
     if let Some(upstream) = below(allocator) {
         let (ground, height) = ground_of(&*upstream);
@@ -88,7 +88,7 @@ impl Keeper {
         }
     }
 
-    /// Whether blocks of it live that nobody else could take back.
+    /// Whether live blocks exist that nothing else could deallocate.
     fn has_living(&self) -> bool {
         match self {
             Self::Allocator(allocator) => allocator.must_stay(),
@@ -115,11 +115,11 @@ impl Keeper {
 struct Entry {
     keeper: Keeper,
     ground: usize,
-    /// Of keepers that both know an address the higher one gave the block out, on memory that it has from the lower.
+    /// If two keepers list an address, the higher one handed out the block, on memory from the lower one.
     height: usize,
 }
 
-/// Keepers by a hash of their ground. Nobody is called under the lock.
+/// Keepers by a hash of their ground. No keeper is called under the lock.
 struct Place {
     count: AtomicUsize,
     entries: Lock<Vec<Option<Entry>>>,
@@ -134,13 +134,13 @@ fn place(ground: usize) -> &'static Place {
 }
 
 impl Place {
-    /// What stands at a position: nothing behind the last.
+    /// The entry at a position; `None` behind the last.
     fn at(&self, position: usize) -> Option<Option<Entry>> {
         self.entries.lock().get(position).cloned()
     }
 
-    /// From `position` on the first keeper on `ground` of at least this height, where to go on behind it, and whether
-    /// any other stands there.
+    /// From `position` on, the first keeper on `ground` of at least this height, the position behind it, and whether
+    /// there are others.
     fn next(&self, position: usize, ground: usize, height: usize) -> Option<(Keeper, usize, usize, bool)> {
         let entries = self.entries.lock();
         let mut matching = entries.iter().enumerate().skip(position).filter_map(|(at, entry)| {
@@ -150,7 +150,7 @@ impl Place {
         Some((entry.keeper.clone(), entry.height, at + 1, matching.next().is_some()))
     }
 
-    /// The highest keeper on `ground` that knows `address`, if it is at least as high as `best`.
+    /// The highest keeper on `ground` that lists `address`, if it is at least as high as `best`.
     fn highest(
         &self,
         ground: usize,
@@ -174,12 +174,12 @@ impl Place {
         best
     }
 
-    /// Takes out the keeper at a position if nobody else holds it and nothing of it lives.
+    /// Removes the keeper at a position if it is referenced only here and has no live blocks.
     fn take_idle(&self, position: usize) -> Option<Entry> {
         let entry = self.at(position)?.filter(|entry| entry.keeper.holders() == 2 && !entry.keeper.has_living())?;
         let mut entries = self.entries.lock();
         let still = entries.get_mut(position)?;
-        // The list's and ours: whoever else came meanwhile keeps it here.
+        // The list's reference and ours: with another one, acquired meanwhile, it stays.
         let same = |there: &mut Entry| there.keeper.address() == entry.keeper.address() && entry.keeper.holders() == 2;
         let gone = still.take_if(same)?;
         self.count.fetch_sub(1, Release);
@@ -187,10 +187,10 @@ impl Place {
     }
 }
 
-/// Lets blocks of a keeper be found, until nobody holds it and [`sweep`] is called.
+/// Registers a keeper, until it is no longer referenced and [`sweep`] is called.
 pub fn enter(keeper: Keeper) {
     static FORKS: Once = Once::new();
-    FORKS.call_once(|| caretaker::enter_static(&Forks));
+    FORKS.call_once(|| purger::enter_static(&Forks));
     let (ground, height) = keeper.ground();
     let place = place(ground);
     let mut entries = place.entries.lock();
@@ -206,21 +206,21 @@ pub fn enter(keeper: Keeper) {
     place.count.fetch_add(1, Release);
 }
 
-/// Drops the keepers that nobody else holds and nothing lives of.
+/// Drops the keepers that are referenced only here and have no live blocks.
 pub fn sweep() {
     for place in KEEPERS.iter().filter(|place| place.count.load(Relaxed) > 0) {
         let positions = place.entries.lock().len();
         for position in 0..positions {
-            drop(place.take_idle(position)); // its end runs here, under no lock
+            drop(place.take_idle(position)); // drops the keeper here, under no lock
         }
     }
 }
 
-/// Whose the living block at `address` is.
+/// The owner of the live block at `address`.
 #[inline]
 pub fn find(address: NonNull<u8>) -> Owner {
     let holder = address_map::holder(address.as_ptr() as usize);
-    // Who stands on anything may stand on a segment, too.
+    // Keepers on memory of unknown origin may stand on a segment, too.
     let mut kept = place(OUTSIDE).highest(OUTSIDE, address, None);
     if let Holder::Allocator(owner) = holder {
         let ground = thin(owner);
@@ -234,11 +234,11 @@ pub fn find(address: NonNull<u8>) -> Owner {
     }
 }
 
-/// The locks around forks.
+/// Holds the locks around forks.
 struct Forks;
 
 #[allow(unsafe_code)] // Safety: a lock is released where it was held.
-impl Ward for Forks {
+impl Purgeable for Forks {
     fn hold(&self) {
         KEEPERS.iter().for_each(|place| place.entries.hold());
     }

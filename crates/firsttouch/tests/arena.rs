@@ -124,7 +124,7 @@ fn bad_options_are_named() {
     assert_eq!(with(small(1, 1)), None);
 }
 
-/// Chunks double up to a bound, large requests have blocks of their own, and all of it goes home.
+/// Chunks double up to a bound, large requests have blocks of their own, and all of it is given back.
 #[test]
 fn growth_does_not_run_away() {
     let tracked = Tracked::new(Arc::new(Malloc), None);
@@ -226,7 +226,7 @@ fn a_fixed_arena_says_what_is_used() {
     assert_eq!(limit(error.clone()), Limit::Arena { capacity: 1000, used: 900 });
     assert_eq!(
         error.to_string(),
-        "200 bytes could not be had: the arena is fixed at 1000 bytes, of which 900 are in use (100 are left)"
+        "cannot allocate 200 bytes: the arena is fixed at 1000 bytes, of which 900 are in use (100 are left)"
     );
     arena.scope(|s| s.alloc_slice::<u8>(100).unwrap().fill(1));
     assert_eq!((arena.used(), arena.capacity()), (900, 1000));

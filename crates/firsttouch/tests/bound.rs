@@ -27,7 +27,7 @@ fn idle_memory_goes_near_a_bound() {
     std::thread::sleep(Duration::from_millis(400));
     assert!(pool.stats().idle >= 100 * MIB);
 
-    // The caretaker sees the bound.
+    // The background purger sees the bound.
     bound::set(Some(resident().saturating_sub(50 * MIB)));
     within(PATIENCE, "idle memory is gone", || pool.stats().idle < 60 * MIB);
     within(PATIENCE, "and stays below what is worth a look", || pool.stats().idle <= 16 * MIB);

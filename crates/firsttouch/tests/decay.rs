@@ -1,4 +1,4 @@
-//! Law 10: idle memory goes home, also when the program asks for nothing any more.
+//! Law 10: idle memory is given back, also when the program asks for nothing any more.
 
 mod common;
 
@@ -11,7 +11,7 @@ use firsttouch::{Allocator, Request};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const CARETAKER: &str = "firsttouch";
+const PURGER: &str = "firsttouch";
 const PATIENCE: Duration = Duration::from_secs(5);
 const MIB: usize = 1 << 20;
 
@@ -34,8 +34,8 @@ fn leave_idle(pool: &dyn Allocator, bytes: usize) -> usize {
 }
 
 #[test]
-fn idle_memory_goes_home_by_itself() {
-    alone("idle_memory_goes_home_by_itself", || {
+fn idle_memory_is_given_back_by_itself() {
+    alone("idle_memory_is_given_back_by_itself", || {
         let pool = pool(Some(500), None);
         let before = resident();
         let idle = leave_idle(&*pool, 200 * MIB);
@@ -133,25 +133,25 @@ fn pools_that_rest_have_no_thread() {
         let pools = [pool(Some(200), None), pool(Some(100), None), pool(Some(0), Some(0))];
         let pages = Pages::new(true);
         Held::filled(&*pages, 9 * MIB, 1).give_back();
-        assert_eq!(threads_called(CARETAKER), 0);
+        assert_eq!(threads_called(PURGER), 0);
         for round in 0..3 {
             let blocks: Vec<_> = pools.iter().map(|pool| Held::filled(&**pool, 3 * MIB, round)).collect();
-            within(PATIENCE, "one looks after all", || threads_called(CARETAKER) == 1);
+            within(PATIENCE, "one looks after all", || threads_called(PURGER) == 1);
             wait(150);
-            assert_eq!(threads_called(CARETAKER), 1);
+            assert_eq!(threads_called(PURGER), 1);
             blocks.into_iter().for_each(Held::give_back);
-            within(PATIENCE, "nobody is needed", || threads_called(CARETAKER) == 0);
+            within(PATIENCE, "nobody is needed", || threads_called(PURGER) == 0);
         }
         drop(pools);
     });
 }
 
 #[test]
-fn the_caretaker_takes_no_signals() {
-    alone("the_caretaker_takes_no_signals", || {
+fn the_purger_takes_no_signals() {
+    alone("the_purger_takes_no_signals", || {
         let pool = pool(Some(1000), None);
         let _block = Held::filled(&*pool, 3 * MIB, 1);
-        within(PATIENCE, "it runs", || threads_called(CARETAKER) == 1);
+        within(PATIENCE, "it runs", || threads_called(PURGER) == 1);
         let status = std::fs::read_dir("/proc/self/task").unwrap().find_map(|task| {
             let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
             status.starts_with("Name:\tfirsttouch\n").then_some(status)
@@ -175,7 +175,7 @@ fn a_pool_that_goes_gives_all_back() {
             drop(pool);
         }
         assert!(resident() < before + 8 * MIB);
-        within(PATIENCE, "nobody is needed", || threads_called(CARETAKER) == 0);
+        within(PATIENCE, "nobody is needed", || threads_called(PURGER) == 0);
     });
 }
 

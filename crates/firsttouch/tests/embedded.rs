@@ -1,4 +1,4 @@
-//! mimalloc and jemalloc as sources: whose their memory is, where it comes from, and that it goes home.
+//! mimalloc and jemalloc as sources: whose their memory is, where it comes from, and that it is given back.
 
 #![allow(unsafe_code)] // Safety: somebody else's mapping is made and unmade.
 #![cfg(any(feature = "mimalloc", feature = "jemalloc"))]
@@ -30,7 +30,7 @@ macro_rules! each {
 
             const MAKE: Make = || $make;
 
-            each!(@tests $name blocks_are_ours, idle_memory_goes_home, temporaries_stay, little_address_space, room_for_others,
+            each!(@tests $name blocks_are_ours, idle_memory_is_given_back, temporaries_stay, little_address_space, room_for_others,
                 nothing_left, purged_reads_zero, locked_memory_reads_zero,
                 forks_among_threads, threads_that_end, systems_that_fail);
 
@@ -65,13 +65,13 @@ fn blocks_are_ours(source: &dyn Allocator) {
     assert!(source.in_segments());
 }
 
-fn idle_memory_goes_home(source: &dyn Allocator) {
+fn idle_memory_is_given_back(source: &dyn Allocator) {
     let kept = Held::filled(source, 1 << 20, 1);
     let before = resident();
     let blocks: Vec<_> = (0..100).map(|seed| Held::filled(source, 2 << 20, seed)).collect();
     assert!(resident() > before + (190 << 20));
     drop(blocks);
-    within(Duration::from_secs(5), "200 MiB go home", || resident() < before + (4 << 20));
+    within(Duration::from_secs(5), "200 MiB are given back", || resident() < before + (4 << 20));
     within(Duration::from_secs(5), "nothing is idle", || source.stats().idle == 0);
     kept.give_back();
     within(Duration::from_secs(5), "nobody looks after nothing", || threads_called("firsttouch") == 0);

@@ -7,7 +7,7 @@ use common::alone::alone;
 use common::held::{Held, check_apart};
 use common::process::{settles, threads_called, within};
 use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Options, Pool, Tracked};
-use firsttouch::heap::caretaker;
+use firsttouch::heap::purger;
 use firsttouch::os::{Call, fail_after, injected};
 use firsttouch::sources::{Aligned, Pages};
 use firsttouch::{Allocator, Request};
@@ -226,8 +226,8 @@ fn dropped_while_nothing_can_be_unmapped() {
 
 /// Without a thread, memory decays as the pool is used; the thread comes as soon as it can be had.
 #[test]
-fn a_caretaker_that_cannot_be_started() {
-    alone("a_caretaker_that_cannot_be_started", || {
+fn a_purger_that_cannot_be_started() {
+    alone("a_purger_that_cannot_be_started", || {
         let pool = Pool::new(Options { decay: Some(Duration::from_millis(200)), ..Options::default() });
         fail_after(&[Call::Spawn], 0, FOREVER);
         Held::filled(&*pool, 50 << 20, 1).give_back();
@@ -238,7 +238,7 @@ fn a_caretaker_that_cannot_be_started() {
             pool.stats().idle < 4 << 20
         });
         fail_after(&[], 0, 0);
-        caretaker::resume();
+        purger::resume();
         kept.into_iter().for_each(Held::give_back);
         within(Duration::from_secs(5), "idle memory goes by itself", || pool.stats().idle == 0);
     });

@@ -1,4 +1,4 @@
-//! Law 6: fork is safe, also while other threads allocate and purge; the caretaker is gone when it happens.
+//! Law 6: fork is safe, also while other threads allocate and purge; the background purger is gone when it happens.
 
 mod common;
 
@@ -7,7 +7,7 @@ use common::forked::fork;
 use common::held::Held;
 use common::process::{resident, settles, threads_called, within};
 use firsttouch::adaptors::{Options, Pool};
-use firsttouch::heap::caretaker;
+use firsttouch::heap::purger;
 use firsttouch::sources::{Aligned, Pages};
 use firsttouch::{Allocator, Request};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -15,8 +15,8 @@ use std::sync::{Arc, Barrier};
 use std::thread::scope;
 use std::time::Duration;
 
-const CARETAKER: &str = "firsttouch";
-/// What may stay beside a living block: huge pages are given back whole.
+const PURGER: &str = "firsttouch";
+/// What may stay beside a live block: huge pages are given back whole.
 const HUGE_PAGE: usize = 2 << 20;
 
 fn quick() -> Arc<Pool> {
@@ -126,30 +126,30 @@ fn while_pools_come_and_go() {
 
 /// Python counts threads right after a fork and warns.
 #[test]
-fn the_caretaker_is_gone_and_comes_back() {
-    alone("the_caretaker_is_gone_and_comes_back", || {
+fn the_purger_is_gone_and_comes_back() {
+    alone("the_purger_is_gone_and_comes_back", || {
         let pool = quick();
         let block = Held::filled(&*pool, 3 << 20, 1);
         let patience = Duration::from_secs(5);
         for round in 0..20 {
-            within(patience, "the caretaker runs", || threads_called(CARETAKER) == 1);
+            within(patience, "the background purger runs", || threads_called(PURGER) == 1);
             let child = fork(|| {
-                assert_eq!(threads_called(CARETAKER), 0);
+                assert_eq!(threads_called(PURGER), 0);
                 // By itself with the next memory that is taken, or where it is asked for.
                 if round % 2 == 0 {
-                    caretaker::resume()
+                    purger::resume()
                 } else {
                     drop(Held::filled(&*pool, 70 << 20, 2))
                 }
-                within(patience, "the child's caretaker runs", || threads_called(CARETAKER) == 1);
+                within(patience, "the child's background purger runs", || threads_called(PURGER) == 1);
                 Held::filled(&*pool, 5 << 20, 3).give_back();
-                within(patience, "idle memory goes home in the child", || pool.stats().idle < HUGE_PAGE);
+                within(patience, "idle memory is given back in the child", || pool.stats().idle < HUGE_PAGE);
             });
-            assert_eq!(threads_called(CARETAKER), 0);
+            assert_eq!(threads_called(PURGER), 0);
             if round % 2 == 0 {
                 drop(Held::filled(&*pool, 70 << 20, 4))
             } else {
-                caretaker::resume()
+                purger::resume()
             }
             block.check();
             child.join();
@@ -174,7 +174,7 @@ fn idle_memory_is_cold_after_a_fork() {
     });
 }
 
-/// Threads that fork at the same moment: each child has a caretaker that lives.
+/// Threads that fork at the same moment: each child has a background purger that lives.
 #[test]
 fn many_threads_fork_at_once() {
     alone("many_threads_fork_at_once", || {
@@ -187,12 +187,12 @@ fn many_threads_fork_at_once() {
                 threads.spawn(move || {
                     for _ in 0..30 {
                         Held::filled(&**pool, 3 << 20, seed).give_back();
-                        caretaker::resume();
+                        purger::resume();
                         together.wait();
                         let child = fork(|| {
                             let _block = Held::new(&**pool, Request::bytes(99 << 20)).unwrap();
-                            let runs = || threads_called(CARETAKER) == 1;
-                            within(Duration::from_secs(5), "the caretaker runs", runs);
+                            let runs = || threads_called(PURGER) == 1;
+                            within(Duration::from_secs(5), "the background purger runs", runs);
                             std::thread::sleep(Duration::from_millis(5));
                             assert!(runs(), "and goes on");
                         });

@@ -1,4 +1,4 @@
-//! Law 5: a pool's free makes no system call and allocates nothing; nor does the caretaker allocate.
+//! Law 5: a pool's free makes no system call and allocates nothing; nor does the background purger allocate.
 
 #![allow(unsafe_code)] // Safety: the counting allocator passes everything on to the system's.
 
@@ -99,8 +99,8 @@ fn a_guarded_free_allocates_nothing() {
 }
 
 #[test]
-fn the_caretaker_allocates_nothing() {
-    alone("the_caretaker_allocates_nothing", || {
+fn the_purger_allocates_nothing() {
+    alone("the_purger_allocates_nothing", || {
         let decay = Some(Duration::from_millis(200));
         let pool = Pool::new(Options { decay, max_idle: Some(40 << 20), huge: true });
         let living = Held::filled(&*pool, 3 << 20, 1);

@@ -209,7 +209,7 @@ fn locked_memory_reads_zero() {
         let pool = Pool::new(Options { decay: Some(Duration::ZERO), ..Options::default() });
         let pages = Pages::new(false);
         lock_future();
-        // Pieces too small for a hole of their own, between living blocks.
+        // Pieces too small for a hole of their own, between live blocks.
         let mut blocks: Vec<_> = (0..20).map(|seed| Some(Held::filled(&*pool, 60_000, seed))).collect();
         blocks.iter_mut().step_by(2).for_each(|block| drop(block.take()));
         pool.trim();

@@ -2,9 +2,10 @@
 //! fails with an error or does without, nothing is lost, and the next one works.
 //!
 //! What can't fail is left to who links the core: stable Rust has no `Arc` or `Box` that can. These are all constructors
-//! of allocators and buffers (an `Arc`, the boxes of a pool's shards and heaps, an entry with the caretaker), opening a
-//! scope, texts of reasons and expressions, and threads that help with a first touch. Each is small and bounded but for
-//! the caretaker's list (16 bytes for each living allocator). The native module serves them from a reserve.
+//! of allocators and buffers (an `Arc`, the boxes of a pool's shards and heaps, an entry with the background purger),
+//! opening a scope, texts of reasons and expressions, and threads that help with a first touch. Each is small and bounded
+//! but for the background purger's list (16 bytes for each living allocator). The native module serves them from a
+//! reserve.
 
 #![allow(unsafe_code)] // Safety: passes requests on or refuses them; blocks go back to whoever gave them.
 

@@ -135,7 +135,7 @@ fn what_is_held_is_bounded_by_what_lives() {
                 Ok(piece) if n == 10 => kept.push(piece),
                 Ok(piece) => most.push(piece),
                 Err(refused) => {
-                    assert_eq!(refused, Refused::Crowded);
+                    assert_eq!(refused, Refused::Fragmented);
                     elsewhere += 1;
                 }
             }
@@ -163,7 +163,7 @@ fn what_is_in_splinters_is_crowded() {
         go.into_iter().for_each(|(_, piece)| piece.give_back(&*buffer));
     }
     assert_eq!((buffer.capacity(), buffer.used()), (128 * KIB, 16 * KIB));
-    assert_eq!(Piece::new(&*buffer, slot, Request::bytes(4096), 1).err(), Some(Refused::Crowded));
+    assert_eq!(Piece::new(&*buffer, slot, Request::bytes(4096), 1).err(), Some(Refused::Fragmented));
     // Another scope may hold two chunks, too.
     let inner = buffer.open();
     let piece = Piece::bytes(&*buffer, inner, 4096, 1);
@@ -260,7 +260,7 @@ fn fixed_storage_is_used_to_the_last_gap() {
     let refused = Piece::new(&*buffer, slot, Request::bytes(5000), 1).err().unwrap();
     let error = AllocError::new(5000, Limit::Full { capacity, used: 14 * 4096, gap: 4096, blocks: 13 });
     assert_eq!(refused, Refused::Failed(error));
-    for number in ["5000 bytes", "57344", "13 living blocks", "4096", &capacity.to_string()] {
+    for number in ["5000 bytes", "57344", "13 live blocks", "4096", &capacity.to_string()] {
         assert!(error.to_string().contains(number), "{error}");
     }
     assert_eq!(buffer.reset(), Err(1));
@@ -333,7 +333,7 @@ fn a_loop_at_the_edge_of_a_chunk_asks_the_upstream_for_nothing() {
 }
 
 #[test]
-fn idle_chunks_go_home() {
+fn idle_chunks_are_given_back() {
     let (buffer, upstream) = growing(chunks_of(64 * KIB));
     let slot = buffer.open();
     let pieces: Vec<_> = (0..1000).map(|n| Piece::bytes(&*buffer, slot, 8000, n)).collect();

@@ -131,7 +131,7 @@ fn a_system_that_fails() {
     });
 }
 
-/// Without a caretaker the end of the last scope gives back what is too much.
+/// Without a background purger the end of the last scope gives back what is too much.
 #[test]
 fn without_a_thread() {
     alone("without_a_thread", || {

@@ -1,5 +1,5 @@
 //! Random programs on a buffer against a shadow: which blocks live, of which scope, with which bytes; every byte of
-//! every living block is checked after every step.
+//! every live block is checked after every step.
 
 mod scratch_common;
 
@@ -73,7 +73,7 @@ impl<'a> Shadow<'a> {
                 assert_eq!(used, self.backing.used());
                 self.refused += 1;
             }
-            Err(Refused::Crowded) => self.refused += 1,
+            Err(Refused::Fragmented) => self.refused += 1,
         }
     }
 
@@ -121,7 +121,7 @@ impl<'a> Shadow<'a> {
         self.pieces.iter().for_each(Piece::check);
     }
 
-    /// Compares the living blocks of every scope.
+    /// Compares the live blocks of every scope.
     fn check_survivors(&mut self) {
         let mut scopes: HashMap<u32, Vec<(usize, usize)>> = HashMap::new();
         self.pieces.iter().for_each(|piece| scopes.entry(piece.slot.0).or_default().push((piece.at(), piece.usable)));

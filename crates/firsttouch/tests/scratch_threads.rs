@@ -31,7 +31,7 @@ fn work(backing: &dyn Backing, seed: u64, to: &Sender<Piece>, from: &Receiver<Pi
         match Piece::new(backing, slot, request, count) {
             Ok(piece) if dice.roll(3) == 0 => _ = to.send(piece),
             Ok(piece) => kept.push(piece),
-            Err(Refused::Crowded) => {}
+            Err(Refused::Fragmented) => {}
             Err(Refused::Failed(error)) => assert_eq!(error.asked, request.size()),
         }
         served += 1;

@@ -9,7 +9,7 @@ mod common;
 
 use common::held::Held;
 use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Tracked};
-use firsttouch::heap::caretaker;
+use firsttouch::heap::purger;
 use firsttouch::os::{Call, Pretence, fail_after, pretend};
 use firsttouch::sources::Pages;
 use firsttouch::{Allocator, Request};
@@ -68,8 +68,8 @@ fn work<'a>(pool: &'a dyn Allocator, shelf: &Shelf<'a>, number: u64) {
             8 => {
                 pool.trim();
             }
-            9 => caretaker::tick(),
-            10 => caretaker::fork(),
+            9 => purger::tick(),
+            10 => purger::fork(),
             _ => {
                 let stats = pool.stats();
                 assert!(stats.in_use <= 64 << 20, "{stats:?}");
@@ -117,7 +117,7 @@ fn config() -> Config {
     config
 }
 
-/// The caretaker's list is the process's: one model at a time.
+/// The background purger's list is the process's: one model at a time.
 static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 fn schedules(count: usize, body: impl Fn() + Send + Sync + 'static) {
@@ -200,7 +200,7 @@ fn zero_against_trim() {
                 }
             });
             spawner.spawn(|| (0..3).for_each(|_| assert!(pool.trim() <= 9 << 20)));
-            spawner.spawn(|| (0..3).for_each(|_| caretaker::tick()));
+            spawner.spawn(|| (0..3).for_each(|_| purger::tick()));
         });
     });
 }

@@ -125,7 +125,7 @@ fn guarded_and_filled() {
     assert_eq!(guarded.check(), []);
 }
 
-/// Pools come and go while others work: the map from addresses to owners and the caretaker see both.
+/// Pools come and go while others work: the map from addresses to owners and the background purger see both.
 #[test]
 fn pools_come_and_go() {
     let end = Instant::now() + Duration::from_secs(2);

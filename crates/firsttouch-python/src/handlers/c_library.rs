@@ -25,7 +25,7 @@ unsafe extern "C" fn calloc(_: *mut c_void, count: usize, size: usize) -> *mut c
 
 unsafe extern "C" fn realloc(_: *mut c_void, pointer: *mut c_void, size: usize) -> *mut c_void {
     match NonNull::new(pointer.cast()) {
-        // SAFETY: a living block of the C library's.
+        // SAFETY: a live block of the C library's.
         Some(block) => address(unsafe { Malloc.reallocate(block, Request::bytes(size)) }),
         None => address(Malloc.allocate(Request::bytes(size))),
     }
@@ -33,7 +33,7 @@ unsafe extern "C" fn realloc(_: *mut c_void, pointer: *mut c_void, size: usize) 
 
 unsafe extern "C" fn free(_: *mut c_void, pointer: *mut c_void, _size: usize) {
     if let Some(block) = NonNull::new(pointer.cast()) {
-        // SAFETY: a living block of the C library's.
+        // SAFETY: a live block of the C library's.
         unsafe { Malloc.deallocate(block) }
     }
 }

@@ -99,7 +99,7 @@ fn of_array(py: Python<'_>, numpy: &NumPy, array: &Bound<'_, PyAny>) -> PyResult
 /// The allocator of ours that made the block at `address`.
 ///
 /// # Safety
-/// A living block begins there, whoever's.
+/// A live block begins there, whoever's.
 unsafe fn made_by(address: NonNull<u8>) -> Option<PyAllocator> {
     let made = match owners::find(address) {
         Owner::Keeper(Keeper::Allocator(owner)) => owner,
@@ -111,7 +111,7 @@ unsafe fn made_by(address: NonNull<u8>) -> Option<PyAllocator> {
     Some(PyAllocator::ours(made))
 }
 
-/// Who made the living block at `address` that will be given back through `capsule`.
+/// Who made the live block at `address` that will be given back through `capsule`.
 fn of_block(numpy: &NumPy, capsule: &Bound<'_, PyAny>, address: usize) -> PyResult<PyAllocator> {
     if let Some(handler) = capsules::handler(capsule)?.filter(|handler| handler.kind() != Kind::Front) {
         let living = NonNull::new(address as *mut u8);

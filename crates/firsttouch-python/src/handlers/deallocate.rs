@@ -3,7 +3,7 @@
 //! It may be another allocator: arrays change their data and keep their handlers where f2py swaps them
 //! (`intent(inplace)`), and allocators come and go behind the front of the process.
 
-#![allow(unsafe_code)] // Safety: NumPy passes living blocks; law 4 says how their owners are found.
+#![allow(unsafe_code)] // Safety: NumPy passes live blocks; law 4 says how their owners are found.
 
 use crate::handlers::allocate::malloc;
 use crate::handlers::handler::{Handler, Kind, handler};
@@ -16,7 +16,7 @@ use std::ffi::c_void;
 use std::ptr::{NonNull, null_mut};
 
 pub unsafe extern "C" fn free(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
-    // SAFETY: NumPy gives back a living block, and passes the handler's own context.
+    // SAFETY: NumPy gives back a live block, and passes the handler's own context.
     unsafe {
         if address_map::is_foreign(pointer as usize) {
             let next = &handler(ctx).next;

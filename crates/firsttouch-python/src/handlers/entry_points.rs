@@ -1,7 +1,7 @@
 //! The functions that NumPy calls: the usual ones of every handler, and those of the front while a profile is taken, which
 //! also report what it leaves to NumPy.
 
-#![allow(unsafe_code)] // Safety: NumPy calls these with the handler's own context and its own living blocks.
+#![allow(unsafe_code)] // Safety: NumPy calls these with the handler's own context and its own live blocks.
 
 use crate::handlers::allocate::{calloc, malloc};
 use crate::handlers::deallocate::{free, free_owned, realloc};

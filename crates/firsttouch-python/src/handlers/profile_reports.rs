@@ -25,7 +25,7 @@ pub fn allocate(handler: &Handler, request: Request) -> *mut c_void {
 /// The same for a block that changes its size.
 ///
 /// # Safety
-/// `address` is a living block of `owner`.
+/// `address` is a live block of `owner`.
 pub unsafe fn reallocate(handler: &Handler, owner: &dyn Allocator, address: NonNull<u8>, size: usize) -> *mut c_void {
     // SAFETY: the caller's promise.
     resize_reported(handler, address, size, || unsafe { resize(owner, address, size) })
@@ -70,7 +70,7 @@ pub fn give(handler: &Handler, request: Request) -> *mut c_void {
 }
 
 /// # Safety
-/// `address` is a living block of `owner`.
+/// `address` is a live block of `owner`.
 unsafe fn resize(owner: &dyn Allocator, address: NonNull<u8>, size: usize) -> *mut c_void {
     guarded(|| {
         // SAFETY: the caller's promise.

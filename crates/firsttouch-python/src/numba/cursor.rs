@@ -157,7 +157,7 @@ impl Cursor {
         let chunk = loop {
             match Chunk::new(&self.backing, &self.aside, wanted) {
                 Ok(chunk) => break chunk,
-                Err(Refused::Failed(_) | Refused::Crowded) if wanted / 2 >= size.max(SMALLEST) => wanted /= 2,
+                Err(Refused::Failed(_) | Refused::Fragmented) if wanted / 2 >= size.max(SMALLEST) => wanted /= 2,
                 Err(_) => return Ok(false),
             }
         };

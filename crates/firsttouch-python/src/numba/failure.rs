@@ -59,7 +59,7 @@ impl From<Refused> for Failure {
                 failure::remember(error);
                 Self::Memory(error.to_string())
             }
-            Refused::Crowded => {
+            Refused::Fragmented => {
                 Self::Memory("the buffer is fragmented: live arrays keep too much of its memory".into())
             }
         }

@@ -168,7 +168,7 @@ impl NumPy {
     /// An array in C order that owns `data` and will give it back through the handler in `capsule`.
     ///
     /// # Safety
-    /// `data` is a living block of that handler, large enough for the shape; after an error it is still the caller's.
+    /// `data` is a live block of that handler, large enough for the shape; after an error it is still the caller's.
     pub unsafe fn owning<'py>(
         &self,
         shape: &[isize],

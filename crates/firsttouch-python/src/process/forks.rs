@@ -9,7 +9,7 @@ use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
 extern "C" fn resume(_: *mut c_void) -> c_int {
-    firsttouch::heap::caretaker::resume();
+    firsttouch::heap::purger::resume();
     0
 }
 
@@ -23,11 +23,11 @@ fn resume_later() {
 
 /// Trims pools over upstreams that may run Python, before the interpreter takes its locks for a fork.
 #[pyfunction]
-fn cool(py: Python<'_>) {
-    py.detach(firsttouch::heap::caretaker::cool);
+fn trim_before_fork(py: Python<'_>) {
+    py.detach(firsttouch::heap::purger::trim_deferred);
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(cool, module)?)?;
+    module.add_function(wrap_pyfunction!(trim_before_fork, module)?)?;
     module.add_function(wrap_pyfunction!(resume_later, module)?)
 }

@@ -11,7 +11,7 @@ use firsttouch::allocator::{AllocError, Limit};
 use firsttouch::arena::{Scratch, TableScratch};
 use firsttouch::factory::check;
 use firsttouch::failure;
-use firsttouch::scratch::Over;
+use firsttouch::scratch::MarkBacking;
 use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ enum ScratchKey {
 /// A backing that lives as long as a buffer or a block on it, and the buffer around it. As long as it lives, so does the
 /// object, so that nothing else has its address.
 struct SharedScratch {
-    over: Weak<Over>,
+    backing: Weak<MarkBacking>,
     buffer: Option<Py<PyWeakrefReference>>,
 }
 
@@ -36,23 +36,23 @@ static KNOWN: Mutex<BTreeMap<ScratchKey, SharedScratch>> = Mutex::new(BTreeMap::
 
 /// The buffer around the scratch memory that `key` tells, the same while anyone has it; `make` makes its backing and runs
 /// no code of Python's.
-fn shared_buffer(py: Python<'_>, key: ScratchKey, make: impl FnOnce() -> Arc<Over>) -> PyResult<Py<PyBuffer>> {
-    let (over, known) = {
+fn shared_buffer(py: Python<'_>, key: ScratchKey, make: impl FnOnce() -> Arc<MarkBacking>) -> PyResult<Py<PyBuffer>> {
+    let (backing, known) = {
         let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        match all.get(&key).and_then(|known| Some((known.over.upgrade()?, known))) {
-            Some((over, known)) => (over, known.buffer.as_ref().map(|buffer| buffer.clone_ref(py))),
+        match all.get(&key).and_then(|known| Some((known.backing.upgrade()?, known))) {
+            Some((backing, known)) => (backing, known.buffer.as_ref().map(|buffer| buffer.clone_ref(py))),
             None => {
-                let over = make();
-                all.retain(|_, known| known.over.strong_count() > 0);
-                all.insert(key, SharedScratch { over: Arc::downgrade(&over), buffer: None });
-                (over, None)
+                let backing = make();
+                all.retain(|_, known| known.backing.strong_count() > 0);
+                all.insert(key, SharedScratch { backing: Arc::downgrade(&backing), buffer: None });
+                (backing, None)
             }
         }
     };
     if let Some(buffer) = known.and_then(|buffer| buffer.bind(py).upgrade()) {
         return Ok(buffer.cast_into::<PyBuffer>()?.unbind());
     }
-    let buffer = Py::new(py, PyBuffer::new(over, false))?;
+    let buffer = Py::new(py, PyBuffer::new(backing, false))?;
     let weak = PyWeakrefReference::new(buffer.bind(py))?.unbind();
     let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = all.get_mut(&key) {
@@ -150,7 +150,7 @@ fn own_buffer(object: &Bound<'_, PyAny>) -> PyResult<Py<PyBuffer>> {
     let expression = object.repr()?.to_string();
     shared_buffer(object.py(), ScratchKey::Object(object.as_ptr() as usize), || {
         let own = CustomScratch { object: object.clone().unbind(), name, marks: GuardedByGil::default() };
-        Over::new(Box::new(own), expression)
+        MarkBacking::new(Box::new(own), expression)
     })
 }
 
@@ -186,7 +186,7 @@ fn scratch_from_table(py: Python<'_>, address: &Bound<'_, PyAny>) -> PyResult<Py
     #[allow(unsafe_code)]
     let table = unsafe { TableScratch::from_address(address) }.map_err(|bad| PyValueError::new_err(bad.to_string()))?;
     let expression = format!("scratch_from_table({address:#x})");
-    shared_buffer(py, ScratchKey::Table(address), || Over::new(Box::new(table), expression))
+    shared_buffer(py, ScratchKey::Table(address), || MarkBacking::new(Box::new(table), expression))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

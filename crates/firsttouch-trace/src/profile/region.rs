@@ -3,7 +3,7 @@
 use super::registry::{REGISTRY, Recycling, RegionCounts, is_open};
 use firsttouch::adaptors::is_pool;
 use firsttouch::allocator::Allocator;
-use firsttouch::heap::caretaker::{self, Ward};
+use firsttouch::heap::purger::{self, Purgeable};
 use firsttouch::sync::thread;
 use std::sync::{Arc, Once};
 
@@ -34,7 +34,7 @@ impl Region {
         }
         let mut registry = REGISTRY.lock();
         let number = registry.open(only_this_thread.then(thread));
-        caretaker::rest(true);
+        purger::pause(true);
         Self { number }
     }
 
@@ -59,7 +59,7 @@ impl Drop for Region {
     fn drop(&mut self) {
         let mut registry = REGISTRY.lock();
         let closed = registry.close(self.number);
-        caretaker::rest(is_open());
+        purger::pause(is_open());
         drop(registry);
         drop(closed); // outside the lock: it may hold the last reference to an allocator
     }
@@ -68,7 +68,7 @@ impl Drop for Region {
 struct ForkGuard;
 
 /// The registry is locked around forks; there is nothing to purge.
-impl Ward for ForkGuard {
+impl Purgeable for ForkGuard {
     fn hold(&self) {
         REGISTRY.hold();
     }
@@ -84,5 +84,5 @@ fn guard_forks() {
     static ONCE: Once = Once::new();
     static GUARD: ForkGuard = ForkGuard;
     // SAFETY: a static lives as long as the process.
-    ONCE.call_once(|| unsafe { caretaker::enter(&raw const GUARD) });
+    ONCE.call_once(|| unsafe { purger::enter(&raw const GUARD) });
 }

@@ -1,6 +1,7 @@
-//! Patterns in memory that shows what was never written, or was freed: whoever reads such bytes sees them.
+//! Fills memory with a pattern when it is allocated and when it is freed, so that uninitialized reads and uses after
+//! free show.
 
-#![allow(unsafe_code)] // Safety: only bytes that nobody uses are written: of blocks just taken, or on their way back.
+#![allow(unsafe_code)] // Safety: only unused bytes are written: of blocks just allocated, or about to be freed.
 
 use super::list;
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
@@ -9,28 +10,28 @@ use crate::heap::ledger::Ledger;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// See the module. Zeroed requests stay zero; all that may be used beyond what was asked is filled, too, so that it has
+/// See the module. Zeroed requests stay zero. Usable bytes beyond the requested size are filled, too, so that they have
 /// the pattern when the block grows.
 pub struct Filled {
     upstream: Arc<dyn Allocator>,
     on_allocate: Option<u8>,
     on_free: Option<u8>,
-    /// Bytes that may be used of each block: what the upstream said as it gave it. The C library may later speak of much
-    /// more, all that an alignment took.
+    /// The usable size of each block, as the upstream reported it at the allocation. The C library may report much more
+    /// later, including what an alignment took.
     ledger: Arc<Ledger<usize>>,
 }
 
 impl Filled {
-    /// Fills blocks of `upstream` with `on_allocate` before they are used and with `on_free` before they go back.
+    /// Fills blocks of `upstream` with `on_allocate` before they are handed out and with `on_free` before they are freed.
     pub fn new(upstream: Arc<dyn Allocator>, on_allocate: Option<u8>, on_free: Option<u8>) -> Arc<Self> {
         Arc::new(Self { upstream, on_allocate, on_free, ledger: Ledger::new() })
     }
 }
 
-/// Fills a block's bytes from one to another.
+/// Fills a range of a block's bytes.
 ///
 /// # Safety
-/// The block lives, has these bytes, and nobody uses them.
+/// The block is live and has these bytes, and they are not in use.
 unsafe fn fill(address: NonNull<u8>, from: usize, to: usize, pattern: Option<u8>) {
     if let Some(byte) = pattern.filter(|_| from < to) {
         // SAFETY: the caller's promise.
@@ -77,7 +78,7 @@ unsafe impl Allocator for Filled {
         unsafe {
             let Some(usable) = self.ledger.get(address) else { return self.upstream.resize_in_place(address, size) };
             if self.on_free.is_some() && size < usable {
-                return false; // the end would go back unfilled; moved, it does not
+                return false; // the end would be freed unfilled; a move fills it
             }
             let done = self.upstream.resize_in_place(address, size);
             if done {
@@ -106,7 +107,7 @@ unsafe impl Allocator for Filled {
     }
 
     fn small_limit(&self) -> usize {
-        0 // small arrays are what this is for, too
+        0 // it serves small arrays, too
     }
 
     fn upstream(&self) -> Option<&Arc<dyn Allocator>> {

@@ -1,6 +1,6 @@
-//! A budget in bytes: what would pass it is refused, with what is used and what is allowed.
+//! A budget in bytes: a request that would exceed it is refused, with the bytes in use and the budget.
 
-#![allow(unsafe_code)] // Safety: requests are passed on as they are, and so are the promises.
+#![allow(unsafe_code)] // Safety: requests are passed on unchanged, and so are the promises.
 
 use super::list;
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
@@ -10,8 +10,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// See the module. Bytes count as asked for, from before they are taken until after they are given back; what an
-/// upstream keeps idle does not count.
+/// See the module. Requested bytes count, from before the allocation until after the free. What an upstream keeps idle
+/// does not count.
 pub struct Limited {
     upstream: Arc<dyn Allocator>,
     budget: usize,
@@ -20,7 +20,7 @@ pub struct Limited {
 }
 
 impl Limited {
-    /// Lets at most `budget` bytes of `upstream` live at once. No budget serves nothing.
+    /// Allows at most `budget` live bytes of `upstream` at once. A budget of 0 serves nothing.
     pub fn new(upstream: Arc<dyn Allocator>, budget: usize) -> Arc<Self> {
         Arc::new(Self { upstream, budget, used: AtomicUsize::new(0), ledger: Ledger::new() })
     }
@@ -30,12 +30,12 @@ impl Limited {
         self.budget
     }
 
-    /// Bytes in use of it.
+    /// The bytes of the budget that are in use.
     pub fn used(&self) -> usize {
         self.used.load(Relaxed)
     }
 
-    /// Takes `more` bytes out of the budget, or none. `asked` is what the whole request is for.
+    /// Charges `more` bytes to the budget, or fails. `asked` is the size of the whole request.
     fn charge(&self, more: usize, asked: usize) -> Result<(), AllocError> {
         let fits = |used: usize| used.checked_add(more).filter(|&sum| sum <= self.budget);
         self.used.fetch_update(Relaxed, Relaxed, fits).map(drop).map_err(|used| {
@@ -50,7 +50,8 @@ impl Limited {
     }
 }
 
-/// A block without what the upstream adds to it: that was not charged, and whoever keeps blocks would use it.
+/// A block without the bytes that the upstream adds: they were not charged, and an adaptor that keeps blocks would use
+/// them.
 fn exact(block: Block, request: Request) -> Block {
     Block { size: request.size(), ..block }
 }

@@ -1,4 +1,4 @@
-//! What the adaptors that keep a [`Ledger`] of their living blocks have in common.
+//! What adaptors with a [`Ledger`] of their live blocks have in common.
 
 #![allow(unsafe_code)] // Safety: each step passes on the promise of the trait's function it is a part of.
 
@@ -7,7 +7,7 @@ use crate::failure;
 use crate::heap::ledger::Ledger;
 use std::ptr::NonNull;
 
-/// A block from `upstream` that stands on the list. Where the list has no room for it nothing was taken.
+/// Allocates a block from `upstream` and enters it. If the ledger has no room, nothing is allocated.
 pub(super) fn allocate<T: Copy + Send>(
     upstream: &dyn Allocator,
     ledger: &Ledger<T>,
@@ -17,18 +17,18 @@ pub(super) fn allocate<T: Copy + Send>(
     let block = upstream.allocate(request)?;
     ledger.enter(block.address, request.size(), note).inspect_err(|&error| {
         failure::remember(error);
-        // SAFETY: the block was just taken and nobody knows it.
+        // SAFETY: the block was just allocated and is not in use.
         unsafe { upstream.deallocate(block.address) };
     })?;
     Ok(block)
 }
 
-/// Lets `upstream` change the size of a listed block. It leaves the list meanwhile: once it has moved, another thread
-/// may be given its old address. Whether the block that lives on then stands on the list, too: where there is no memory
-/// for that, it goes on uncounted, as one that the upstream served itself.
+/// Lets `upstream` reallocate a listed block. It leaves the ledger meanwhile, because once it has moved another thread
+/// may get its old address. Also returns whether the resulting block is listed: if there is no memory for that, it continues
+/// uncounted, like a block that the upstream served itself.
 ///
 /// # Safety
-/// As for [`Allocator::reallocate`]; `old` was noted of the block.
+/// As for [`Allocator::reallocate`]; `old` is the note of the block.
 pub(super) unsafe fn reallocate<T: Copy + Send>(
     upstream: &dyn Allocator,
     ledger: &Ledger<T>,
@@ -44,7 +44,7 @@ pub(super) unsafe fn reallocate<T: Copy + Send>(
     }
 }
 
-/// Moves a block of `allocator` to a new one; content comes along up to the smaller size.
+/// Moves a block of `allocator` to a new one. The content is kept up to the smaller size.
 ///
 /// # Safety
 /// As for [`Allocator::reallocate`].
@@ -53,7 +53,7 @@ pub(super) unsafe fn move_away(
     address: NonNull<u8>,
     request: Request,
 ) -> Result<Block, AllocError> {
-    // SAFETY: the old block lives and overlaps no other; it is given back only after the copy (law 8).
+    // SAFETY: the old block is live and overlaps no other; it is freed only after the copy (law 8).
     unsafe {
         let old = allocator.usable_size(address);
         let block = allocator.allocate(request.with_zeroed(false))?;

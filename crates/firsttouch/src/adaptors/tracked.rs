@@ -1,6 +1,6 @@
-//! Counts what lives and what ever did, and knows who asked: cheap enough to leave on.
+//! Counts live and past allocations, and records where blocks were allocated: cheap enough to leave on.
 
-#![allow(unsafe_code)] // Safety: requests are passed on as they are, and so are the promises.
+#![allow(unsafe_code)] // Safety: requests are passed on unchanged, and so are the promises.
 
 use super::list;
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
@@ -15,31 +15,31 @@ struct Noted {
     site: u64,
 }
 
-/// What a [`Tracked`] has counted, in bytes as asked for.
+/// The counts of a [`Tracked`]. Bytes are requested bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tally {
-    /// Number of living blocks.
+    /// Number of live blocks.
     pub live_blocks: usize,
-    /// Bytes of living blocks.
+    /// Bytes of live blocks.
     pub live_bytes: usize,
-    /// The most bytes that ever lived at once.
+    /// The most bytes that were ever live at once.
     pub peak_bytes: usize,
-    /// Number of requests ever served; a block that changes its size is none.
+    /// Number of requests ever served, without resizes.
     pub allocations: u64,
-    /// Bytes ever served, with those that blocks grew by.
+    /// Bytes ever served, including those that blocks grew by.
     pub allocated_bytes: u64,
-    /// Number of requests served by their size: the counter at `n` has those from `2^n` to `2^(n+1) - 1` bytes.
+    /// Number of requests served by size: entry `n` counts those from `2^n` to `2^(n+1) - 1` bytes.
     pub sizes: [u64; 64],
 }
 
-/// A living block.
+/// A live block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Living {
-    /// Where it begins.
+    /// Its address.
     pub address: usize,
-    /// Bytes asked for.
+    /// The requested size in bytes.
     pub asked: usize,
-    /// What the function given to [`Tracked::new`] said when it was asked for; zero without one.
+    /// What the function passed to [`Tracked::new`] returned at the allocation; zero without one.
     pub site: u64,
 }
 
@@ -56,7 +56,7 @@ pub struct Tracked {
 }
 
 impl Tracked {
-    /// Tracks what goes through to `upstream`. `site` is called for every block and its answer noted.
+    /// Tracks the requests to `upstream`. `site` is called for every block, and its result is recorded.
     pub fn new(upstream: Arc<dyn Allocator>, site: Option<fn() -> u64>) -> Arc<Self> {
         Arc::new(Self {
             upstream,
@@ -70,7 +70,7 @@ impl Tracked {
         })
     }
 
-    /// The counts so far. Each is exact; others may move on while they are read.
+    /// The counts so far. Each is exact, but others may change while one is read.
     pub fn tally(&self) -> Tally {
         let sizes = self.sizes.each_ref().map(|count| count.load(Relaxed));
         Tally {
@@ -83,10 +83,10 @@ impl Tracked {
         }
     }
 
-    /// All living blocks, in no order.
+    /// All live blocks, in arbitrary order.
     ///
     /// # Errors
-    /// [`Limit::Upstream`] where there is no memory for the list.
+    /// [`Limit::Upstream`] if there is no memory for the list.
     pub fn living(&self) -> Result<Vec<Living>, AllocError> {
         let mut living: Vec<Living> = Vec::new();
         let mut missing = 0;
@@ -99,7 +99,7 @@ impl Tracked {
 
     fn grew(&self, more: usize) {
         let now = self.bytes.fetch_add(more, Relaxed) + more;
-        // Most of the time this is no peak, and a look costs less than a write.
+        // Usually this is no peak, and a load is cheaper than a write.
         if now > self.peak.load(Relaxed) {
             self.peak.fetch_max(now, Relaxed);
         }
@@ -114,7 +114,7 @@ impl Tracked {
         }
     }
 
-    fn went(&self, asked: usize) {
+    fn on_free(&self, asked: usize) {
         self.blocks.fetch_sub(1, Relaxed);
         self.bytes.fetch_sub(asked, Relaxed);
     }
@@ -137,7 +137,7 @@ unsafe impl Allocator for Tracked {
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         if let Some(Noted { asked, .. }) = self.ledger.leave(address) {
-            self.went(asked);
+            self.on_free(asked);
         }
         // SAFETY: the caller's promise.
         unsafe { self.upstream.deallocate(address) }
@@ -165,7 +165,7 @@ unsafe impl Allocator for Tracked {
             let notes = (note, Noted { asked: request.size(), ..note });
             let (result, listed) = list::reallocate(&*self.upstream, &self.ledger, address, request, notes);
             match &result {
-                _ if !listed => self.went(note.asked),
+                _ if !listed => self.on_free(note.asked),
                 Ok(_) => self.changed(note.asked, request.size()),
                 Err(_) => {}
             }

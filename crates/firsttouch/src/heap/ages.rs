@@ -1,12 +1,12 @@
-//! A unit's age, in one byte: that nothing is behind it, that it reads zero, or when it was freed.
+//! The age of a unit, in one byte: that it is not mapped, that it reads zero, or when it was freed.
 
-/// Nothing is mapped behind the unit.
+/// The unit is not mapped.
 pub(crate) const UNMAPPED: u8 = 0;
-/// Mapped, and reads zero.
+/// The unit is mapped and reads zero.
 pub(crate) const CLEAN: u8 = 1;
-/// The first of the ages that say when a dirty unit was freed: the epoch.
+/// The first epoch. Ages from here on say in which epoch a dirty unit was freed.
 pub(crate) const FIRST_EPOCH: u8 = 2;
-/// Epochs go round.
+/// Number of epochs, after which they wrap around.
 const EPOCHS: u8 = u8::MAX - FIRST_EPOCH + 1;
 
 /// The epoch after `epoch`.
@@ -14,7 +14,7 @@ pub(crate) fn next_epoch(epoch: u8) -> u8 {
     if epoch == u8::MAX { FIRST_EPOCH } else { epoch + 1 }
 }
 
-/// Ticks between a dirty unit's age and now.
+/// Epochs from a dirty unit's age until now.
 pub(crate) fn ticks_since(age: u8, now: u8) -> u8 {
     if now >= age { now - age } else { EPOCHS - (age - now) }
 }

@@ -1,8 +1,8 @@
-//! A segment on its claim: where its parts lie, how it is made, and how it is closed.
+//! Building a segment on claimed address space, and closing it.
 
 use crate::allocator::Allocator;
 use crate::heap::ages::CLEAN;
-use crate::heap::proofs;
+use crate::heap::locality;
 use crate::heap::records::STEP;
 use crate::heap::segment::{Body, Lists, Record, Segment, Top};
 use crate::heap::shape::Shape;
@@ -16,7 +16,7 @@ use std::ptr::{null, with_exposed_provenance, with_exposed_provenance_mut};
 
 /// A record counts dirty units in 29 bits.
 const MAX_UNITS: usize = (1 << 29) - 1;
-/// A segment among other people's memory has at least this many bytes, if the system has them.
+/// A segment among foreign memory has at least this many bytes, if the system has them.
 const SHARED_BYTES: usize = 16 << 20;
 
 /// Headers of segments with slots of their own, by their first slot. They are never unmapped, so that a lookup may read
@@ -30,15 +30,15 @@ unsafe impl Sync for Header {}
 
 impl Header {
     /// All zero, as a header without units is.
-    #[allow(clippy::declare_interior_mutable_const)] // each header is one of its own
+    #[allow(clippy::declare_interior_mutable_const)] // each use is another header
     const EMPTY: Self = Self(UnsafeCell::new(MaybeUninit::zeroed()));
 }
 
-/// Where the parts of a segment with `units` units lie, as offsets from its claim.
+/// The parts of a segment with `units` units, as offsets from its claim.
 struct Plan {
     records: usize,
     ages: usize,
-    proofs: Option<usize>,
+    locality: Option<usize>,
     units: usize,
 }
 
@@ -47,9 +47,9 @@ fn plan(shape: Shape, header: usize, units: usize, align: usize) -> Option<Plan>
     let records = round_up(header, os::page_size())?;
     let ages = round_up(records + units.checked_mul(size_of::<Record>())?, STEP)?;
     let end = round_up(ages + units, STEP)?;
-    let proofs = shape.home.map(|_| end);
-    let end = end + proofs.map_or(0, |_| proofs::bytes(units));
-    Some(Plan { records, ages, proofs, units: round_up(end, align)? })
+    let locality = shape.local_node.map(|_| end);
+    let end = end + locality.map_or(0, |_| locality::bytes(units));
+    Some(Plan { records, ages, locality, units: round_up(end, align)? })
 }
 
 /// A new segment with room for at least `min_units` units, its first unit at a multiple of the shape's page. Without
@@ -73,8 +73,8 @@ pub(crate) fn segment(
         && let Some(claim) = claims.slots(slots)
     {
         let header = HEADERS[claim.slot()].0.get().cast();
-        // SAFETY: the slots were empty, so nobody uses the header, and its bounds are zero or those of `close`. It stays
-        // for ever.
+        // SAFETY: the slots were empty, so the header is not in use, and its bounds are zero or those of a closed area.
+        // It stays for ever.
         unsafe {
             let segment = make(header, claim, &whole, shape, capacity, owner);
             segment.records_open.set(claim.mapped);
@@ -85,7 +85,7 @@ pub(crate) fn segment(
     let wanted = SHARED_BYTES.max(mapped / 8) >> unit_shift;
     let mut refused = Errno::NO_MEMORY;
     for units in [wanted.max(min_units as usize), min_units as usize] {
-        // Whole pages, as only those are given back when they are idle.
+        // Whole pages, because only those are purged.
         let units = units.next_multiple_of((page >> unit_shift).max(1));
         let align = align.max(GRANULE);
         let plan = plan(shape, size_of::<Segment>(), units, align).ok_or(Errno::NO_MEMORY)?;
@@ -98,7 +98,7 @@ pub(crate) fn segment(
             }
         };
         let header = with_exposed_provenance_mut(claim.base);
-        // SAFETY: it was just mapped and reads zero, as a header without units does; nobody knows it yet. It stays until
+        // SAFETY: it was just mapped, reads zero, as a header without units does, and is not in use yet. It stays until
         // `close`.
         unsafe {
             let segment = make(header, claim, &plan, shape, units, owner);
@@ -110,11 +110,11 @@ pub(crate) fn segment(
     Err(refused)
 }
 
-/// All of a claim is mapped: so are the records, and the units are free.
+/// Enters all units as mapped and free, in a claim that is mapped as a whole.
 fn open_all(segment: &Segment, units: u32) {
     segment.records_open.set(usize::MAX);
     segment.ages_open.set(usize::MAX);
-    segment.proofs_open.set(usize::MAX);
+    segment.locality_open.set(usize::MAX);
     segment.top.set(units);
     segment.ages(0, units).fill(CLEAN);
     segment.list(0, units, 0);
@@ -133,14 +133,14 @@ unsafe fn make(
     let at = claim.base;
     let body = Body {
         huge: shape.huge,
-        home: shape.home.unwrap_or(0),
+        local_node: shape.local_node.unwrap_or(0),
         claim,
         records_open: Cell::new(0),
         ages_open: Cell::new(0),
-        proofs_open: Cell::new(0),
+        locality_open: Cell::new(0),
         records: with_exposed_provenance_mut(at + plan.records),
         ages: with_exposed_provenance_mut(at + plan.ages),
-        proofs: plan.proofs.map_or(null(), |proofs| with_exposed_provenance(at + proofs)),
+        locality: plan.locality.map_or(null(), |locality| with_exposed_provenance(at + locality)),
         top: Top::new(0),
         growable: Cell::new(claim.has_slots()),
         lists: [Cell::new(Lists::EMPTY), Cell::new(Lists::EMPTY)],
@@ -149,7 +149,7 @@ unsafe fn make(
     unsafe { Segment::make(header, owner, (at + plan.units, shape.unit_shift, capacity as u32), body) }
 }
 
-/// Closes a segment without living blocks: unmaps what was opened, and only that.
+/// Closes a segment without live blocks: unmaps what was mapped, and nothing else.
 ///
 /// # Safety
 /// Nothing in the segment is used any more, and its heap is about to go.
@@ -157,9 +157,9 @@ pub(crate) unsafe fn close(segment: &Segment) {
     let claim = segment.claim;
     let mut claims = claim::lock();
     claims.leave(&claim);
-    // SAFETY: the caller's promise; units with an age, records and ages were opened by us, and one among other people's
-    // memory was mapped in one piece, header and all. No lookup reads that header: it would ask for an address in the
-    // claim, where only our blocks lie, and none lives.
+    // SAFETY: the caller's promise; units with an age, records and ages were mapped by us, and a segment among foreign
+    // memory was mapped in one piece with its header. No lookup reads that header: it would ask for an address in the
+    // claim, where only our blocks lie, and none is live.
     unsafe {
         if !claim.has_slots() {
             let _ = os::unmap(claim.base, claim.size);
@@ -168,8 +168,8 @@ pub(crate) unsafe fn close(segment: &Segment) {
         segment.each_mapped_run(0, segment.top.get(), |start, len| {
             let _ = os::unmap(segment.address(start), (len as usize) << segment.unit_shift());
         });
-        if !segment.proofs.is_null() {
-            let _ = os::unmap(segment.proofs as usize, segment.proofs_open.get());
+        if !segment.locality.is_null() {
+            let _ = os::unmap(segment.locality as usize, segment.locality_open.get());
         }
         let _ = os::unmap(segment.ages as usize, segment.ages_open.get());
         let _ = os::unmap(segment.records as usize, segment.records_open.get());

@@ -1,9 +1,9 @@
-//! The free spans of a segment by size, the last freed first, best fit among the first few.
+//! The free spans of a segment by size class: last freed first, best fit among the first few.
 
 use crate::heap::class;
 use crate::heap::segment::{Lists, NONE, Segment, State};
 
-/// How many spans of a class are looked at for a better fit.
+/// Number of spans of a class that are examined for the best fit.
 const LOOK: usize = 64;
 
 /// Which set of lists: spans with dirty units, or clean ones.
@@ -14,13 +14,13 @@ pub(crate) enum Side {
 }
 
 impl Segment {
-    #[allow(clippy::mut_from_ref)] // one at a time by the lock, see below
+    #[allow(clippy::mut_from_ref)] // exclusive by the lock, see below
     fn lists(&self, side: Side) -> &mut Lists {
         // SAFETY: the caller holds the heap's lock, and no other reference to these lists lives (law 6).
         unsafe { &mut *self.lists[side as usize].as_ptr() }
     }
 
-    /// Marks the span as free, with `dirty` dirty units, and puts it first in its list.
+    /// Marks a span as free, with `dirty` dirty units, and puts it at the head of its list.
     pub(crate) fn list(&self, start: u32, len: u32, dirty: u32) {
         let side = if dirty > 0 { Side::Dirty } else { Side::Clean };
         let tag = State::Free as u32 | (side as u32) << 2 | dirty << 3;
@@ -36,7 +36,7 @@ impl Segment {
         lists.filled[class / 64] |= 1 << (class % 64);
     }
 
-    /// Takes the free span at `start` off its list; its length and dirty units.
+    /// Removes the free span at `start` from its list. Returns its length and its number of dirty units.
     pub(crate) fn unlist(&self, start: u32) -> (u32, u32) {
         let record = self.record(start);
         let (len, tag, next, prev) = (record.len.get(), record.tag.get(), record.next.get(), record.prev.get());
@@ -57,7 +57,7 @@ impl Segment {
         (len, tag >> 3)
     }
 
-    /// The best of the first spans of at least `len` units on one side, or nothing.
+    /// The best fit among the first spans of at least `len` units on one side.
     pub(crate) fn find(&self, side: Side, len: u32) -> Option<u32> {
         let lists = self.lists(side);
         let mut class = class::of(len);

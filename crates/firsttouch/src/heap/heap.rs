@@ -39,13 +39,12 @@ impl std::ops::Add for Held {
 
 pub(crate) struct Heap {
     pub(crate) regions: Lock<[Region; 2]>,
-    /// Held while memory is given back, so that nothing is half given back at a fork. Taken before `regions`.
+    /// Held during a purge, so that none is half done at a fork. Acquired before `regions`.
     pub(crate) purging: Lock<()>,
-    /// The age that units freed now get; rises with the caretaker's ticks.
+    /// The age of units that are freed now; advanced by the background purger's ticks.
     epoch: AtomicU8,
     owner: OnceLock<Owner>,
-    /// The epochs in which pages were last seen to come from elsewhere, and rightly so, and in which there was room for
-    /// them at home; zero before.
+    /// The last epoch in which the local node had no room, and the last in which it had; zero before.
     elsewhere: AtomicU8,
     roomy: AtomicU8,
 }
@@ -55,14 +54,14 @@ impl Heap {
         Self::of(None)
     }
 
-    /// One whose memory is to be at `home`.
-    pub(crate) fn at(home: u8) -> Self {
-        Self::of(Some(home))
+    /// A heap whose memory should lie on `local_node`.
+    pub(crate) fn at(local_node: u8) -> Self {
+        Self::of(Some(local_node))
     }
 
-    fn of(home: Option<u8>) -> Self {
+    fn of(local_node: Option<u8>) -> Self {
         Self {
-            regions: Lock::new([Region::new(Shape::small(home)), Region::new(Shape::huge(home))]),
+            regions: Lock::new([Region::new(Shape::small(local_node)), Region::new(Shape::huge(local_node))]),
             purging: Lock::new(()),
             epoch: AtomicU8::new(FIRST_EPOCH),
             owner: OnceLock::new(),
@@ -71,7 +70,7 @@ impl Heap {
         }
     }
 
-    /// Says whose blocks these are; must precede the first [`Heap::grow`].
+    /// Sets the owner of the blocks. This must precede the first [`Heap::take_or_grow`].
     ///
     /// # Safety
     /// The allocator stays where it is until [`Heap::close`].
@@ -83,7 +82,7 @@ impl Heap {
         self.regions.lock()
     }
 
-    /// A span, from new address space where nothing free fits.
+    /// Allocates a span, from new address space if nothing free fits.
     pub(crate) fn take_or_grow(
         &self,
         kind: Kind,
@@ -103,22 +102,22 @@ impl Heap {
         }
     }
 
-    /// A span from what is free and at least partly dirty.
+    /// Allocates a span from what is free and at least partly dirty.
     pub(crate) fn take_dirty(&self, kind: Kind, bytes: usize, align: usize) -> Result<Option<Span>, Errno> {
         self.regions.lock()[kind as usize].take(bytes, align, &[Side::Dirty])
     }
 
-    /// A span from what is free, in the address space that is there.
+    /// Allocates a span from what is free, without new address space.
     pub(crate) fn take_free(&self, kind: Kind, bytes: usize, align: usize) -> Result<Option<Span>, Errno> {
         self.regions.lock()[kind as usize].take(bytes, align, &[Side::Dirty, Side::Clean])
     }
 
-    /// Takes a span back that was freed in `epoch`.
+    /// Frees a span, as of `epoch`.
     pub(crate) fn give(&self, kind: Kind, span: Span, epoch: u8) {
         self.regions.lock()[kind as usize].give(span, epoch);
     }
 
-    /// Takes back all but the first `keep` units of a used span.
+    /// Frees all but the first `keep` units of a used span.
     pub(crate) fn shrink(&self, kind: Kind, span: Span, keep: u32) {
         let epoch = self.epoch();
         let mut regions = self.regions.lock();
@@ -126,12 +125,12 @@ impl Heap {
         regions[kind as usize].give(Span { start: span.start + keep, len: span.len - keep, ..span }, epoch);
     }
 
-    /// Lengthens a used span to `bytes` where it stands; bytes of the addition that are dirty and that are clean.
+    /// Extends a used span to `bytes` in place. Returns the dirty and the clean bytes of the addition.
     pub(crate) fn extend(&self, kind: Kind, span: Span, bytes: usize) -> Option<(usize, usize)> {
         self.regions.lock()[kind as usize].extend(span, bytes)
     }
 
-    /// Lets go of address space and records that idle memory at the segments' tops no longer needs.
+    /// Unmaps idle memory at the tops of the segments, and discards its records.
     pub(crate) fn lower_tops(&self) {
         self.regions.lock().iter_mut().for_each(Region::lower_tops);
     }
@@ -147,17 +146,17 @@ impl Heap {
         self.epoch.load(Relaxed)
     }
 
-    /// Lets the epoch pass on.
+    /// Advances the epoch.
     pub(crate) fn tick(&self) {
         self.epoch.store(next_epoch(self.epoch()), Relaxed);
     }
 
-    /// Whether pages that are not at home are as good as any for now.
+    /// Whether any pages will do for now, local or not.
     pub(crate) fn takes_any(&self) -> bool {
         self.elsewhere.load(Relaxed) == self.epoch()
     }
 
-    /// Whether there is room at home, by `ask` once an epoch; where not, pages are as good as any until it is over.
+    /// Whether the local node has room, as `ask` says once an epoch. If it has none, any pages will do for that epoch.
     pub(crate) fn has_room(&self, ask: impl FnOnce() -> bool) -> bool {
         let epoch = self.epoch();
         if self.roomy.load(Relaxed) != epoch && !self.takes_any() {
@@ -167,15 +166,15 @@ impl Heap {
         self.roomy.load(Relaxed) == epoch
     }
 
-    /// Holds all locks of the heap, in their order, around a fork. Whoever writes first after it copies pages to its own
-    /// node.
+    /// Holds all locks of the heap, in their order, around a fork. Locality is forgotten: whichever process writes first
+    /// after the fork copies pages to its own node.
     pub(crate) fn hold(&self) {
         self.purging.hold();
         self.regions.hold();
         // SAFETY: the lock was taken on the line above.
         let regions = unsafe { self.regions.held() };
         for segment in regions.iter().flat_map(Region::segments) {
-            segment.doubt(0, segment.top.get());
+            segment.clear_local(0, segment.top.get());
         }
     }
 
@@ -191,7 +190,7 @@ impl Heap {
         }
     }
 
-    /// Closes all segments, if no block lives in them; otherwise they stay for ever (law 8), without an owner.
+    /// Closes all segments. If any block is live they stay for ever (law 8), without an owner.
     ///
     /// # Safety
     /// The heap is not used any more.
@@ -203,20 +202,20 @@ impl Heap {
                 segment.area.orphan();
                 continue;
             }
-            // SAFETY: no block lives in it, and the caller promises that none will.
+            // SAFETY: no block in it is live, and the caller promises that none will be.
             unsafe { build::close(segment) };
         }
     }
 }
 
-/// The span of the living block at `address` and its kind.
+/// The span of the live block at `address` and its kind.
 pub(crate) fn span_at(address: usize) -> Option<(Kind, Span)> {
     let (segment, start) = segment::find(address)?;
     let span = Span { segment, start, len: segment.span_len(start), dirty: 0 };
     Some((span.kind(), span))
 }
 
-/// The error for `asked` bytes that the system refused with `error`.
+/// The error for a request of `asked` bytes that the system refused with `error`.
 #[cold]
 pub(crate) fn refused(asked: usize, error: Errno) -> AllocError {
     AllocError::new(asked, os::why_refused(asked, error))

@@ -28,7 +28,7 @@ fn check_spans(segment: &Segment) -> (usize, usize, usize) {
             free.push((start, len));
             dirty += segment.count_dirty(start, len);
             let empty = (start..start + len).filter(|&unit| segment.ages(unit, 1)[0] < FIRST_EPOCH);
-            let mut proven = empty.filter(|&unit| !segment.proofs.is_null() && segment.is_proven(unit, 1));
+            let mut proven = empty.filter(|&unit| !segment.locality.is_null() && segment.is_known_local(unit, 1));
             assert_eq!(proven.next(), None, "proven, and not there");
         } else {
             assert!(segment.ages(start, len).iter().all(|&age| age != UNMAPPED), "used and not mapped");
@@ -113,7 +113,7 @@ fn run(heap: Heap, steps: &[Step]) {
                     span.dirty,
                     (span.segment.count_dirty(span.start, span.len) as usize) << span.segment.unit_shift()
                 );
-                span.segment.prove(span.start, 1 + b as u32 % span.len);
+                span.segment.set_local(span.start, 1 + b as u32 % span.len);
                 spans.push((kind, span));
             }
             (6..=10, Some((kind, span))) => {

@@ -1,10 +1,10 @@
-//! A list of living blocks by address, for allocators that stand on others: what was asked for, and what they note.
+//! The ledger: the live blocks of an adaptor by address, each with a note.
 //!
-//! It lies apart from the blocks (law 4), in parts with a lock each. Taking a block off allocates nothing (law 5). It is
-//! held around forks, so that a child can go on at once (law 6).
+//! It is out of band (law 4), in shards with a lock each. Removing a block allocates nothing (law 5). The locks are held
+//! around forks, so that a child can continue at once (law 6).
 
 use crate::allocator::{AllocError, Limit};
-use crate::heap::caretaker::{self, Ward};
+use crate::heap::purger::{self, Purgeable};
 use crate::sync::lock::Lock;
 use crate::vm::address_map;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 const PARTS: usize = 16;
 
-/// Addresses are spread already; a product moves their middle bits up, where the table looks.
+/// Addresses are spread already; a product moves their middle bits up, which the table uses.
 #[derive(Default)]
 pub struct Spread(u64);
 
@@ -39,30 +39,30 @@ pub type Part<T> = HashMap<usize, T, BuildHasherDefault<Spread>>;
 #[repr(align(64))]
 struct Apart<T>(Lock<Part<T>>);
 
-/// See the module. `T` is what is noted of each block.
+/// See the module. `T` is the note of a block.
 pub struct Ledger<T: Copy + Send + 'static> {
     parts: [Apart<T>; PARTS],
 }
 
 impl<T: Copy + Send + 'static> Ledger<T> {
-    /// An empty list.
+    /// An empty ledger.
     pub fn new() -> Arc<Self> {
         let ledger = Arc::new(Self { parts: std::array::from_fn(|_| Apart(Lock::new(Part::default()))) });
         let address: *const Self = Arc::as_ptr(&ledger);
-        // SAFETY: the list stays where it is until it is dropped, which leaves the caretaker.
-        unsafe { caretaker::enter(address) };
+        // SAFETY: the list stays where it is until it is dropped, which unregisters it.
+        unsafe { purger::enter(address) };
         ledger
     }
 
     fn part(&self, address: usize) -> &Lock<Part<T>> {
-        // Pages, and blocks inside a page, go to different parts.
+        // Pages, and blocks within a page, go to different shards.
         &self.parts[((address >> 6) ^ (address >> 12)) % PARTS].0
     }
 
-    /// Enters a block. Where there is no memory for that, nothing changes.
+    /// Enters a block.
     ///
     /// # Errors
-    /// [`Limit::Upstream`], for `asked` bytes.
+    /// [`Limit::Upstream`] for `asked` bytes, if there is no memory for the entry. Nothing changes then.
     pub fn enter(&self, address: NonNull<u8>, asked: usize, note: T) -> Result<(), AllocError> {
         let address = address.as_ptr() as usize;
         address_map::note_outside(address);
@@ -72,34 +72,34 @@ impl<T: Copy + Send + 'static> Ledger<T> {
         Ok(())
     }
 
-    /// Makes room for whatever block is entered next, where its address is not known beforehand.
+    /// Makes room for the block that is entered next, whatever its address.
     ///
     /// # Errors
-    /// [`Limit::Upstream`], for `asked` bytes.
+    /// [`Limit::Upstream`] for `asked` bytes, if there is no memory for the entry.
     pub fn make_room(&self, asked: usize) -> Result<(), AllocError> {
         const SPARE: usize = 64; // others may enter blocks meanwhile
         let full = |part: &Apart<T>| part.0.lock().try_reserve(SPARE).is_err();
         if self.parts.iter().any(full) { Err(AllocError::new(asked, Limit::Upstream)) } else { Ok(()) }
     }
 
-    /// Whether any block is on the list.
+    /// Whether the ledger contains any block.
     pub fn any(&self) -> bool {
         self.parts.iter().any(|part| !part.0.lock().is_empty())
     }
 
-    /// Takes a block off the list; what was noted of it.
+    /// Removes a block and returns its note.
     pub fn leave(&self, address: NonNull<u8>) -> Option<T> {
         let address = address.as_ptr() as usize;
         self.part(address).lock().remove(&address)
     }
 
-    /// What is noted of a block.
+    /// The note of a block.
     pub fn get(&self, address: NonNull<u8>) -> Option<T> {
         let address = address.as_ptr() as usize;
         self.part(address).lock().get(&address).copied()
     }
 
-    /// Changes what is noted of a block on the list.
+    /// Changes the note of a block, if the ledger contains it.
     pub fn set(&self, address: NonNull<u8>, note: T) {
         let address = address.as_ptr() as usize;
         if let Some(old) = self.part(address).lock().get_mut(&address) {
@@ -107,7 +107,7 @@ impl<T: Copy + Send + 'static> Ledger<T> {
         }
     }
 
-    /// Calls `each` with every block on the list. Others may come and go meanwhile.
+    /// Calls `each` with every block. Blocks may be entered and removed meanwhile.
     pub fn each(&self, mut each: impl FnMut(usize, T)) {
         for part in &self.parts {
             part.0.lock().iter().for_each(|(&address, &note)| each(address, note));
@@ -115,7 +115,7 @@ impl<T: Copy + Send + 'static> Ledger<T> {
     }
 }
 
-impl<T: Copy + Send + 'static> Ward for Ledger<T> {
+impl<T: Copy + Send + 'static> Purgeable for Ledger<T> {
     fn hold(&self) {
         self.parts.iter().for_each(|part| part.0.hold());
     }
@@ -128,6 +128,6 @@ impl<T: Copy + Send + 'static> Ward for Ledger<T> {
 
 impl<T: Copy + Send + 'static> Drop for Ledger<T> {
     fn drop(&mut self) {
-        caretaker::leave(std::ptr::from_ref(self));
+        purger::leave(std::ptr::from_ref(self));
     }
 }

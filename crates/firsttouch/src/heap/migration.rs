@@ -1,6 +1,6 @@
 //! Migration and collapse of pages that may lie in a segment, which first forgets where they were.
 
-use crate::heap::proofs;
+use crate::heap::locality;
 use crate::numa::policy::Orders;
 use crate::os::Errno;
 use crate::pages::collapse;
@@ -13,13 +13,13 @@ use crate::pages::touch::GoOn;
 /// # Errors
 /// If the kernel or the container permits no migration, or `go_on` returns `false`.
 pub fn migrate(range: (usize, usize), orders: &Orders, go_on: GoOn<'_>) -> Result<Migration, Errno> {
-    proofs::doubt(range.0, range.1);
+    locality::forget(range.0, range.1);
     migration::migrate(range, orders, go_on)
 }
 
 /// Replaces the base pages of a range by huge pages where a whole huge page fits. Returns the bytes that are on huge
 /// pages now, and why others are not.
 pub fn collapse(range: (usize, usize), go_on: GoOn<'_>) -> (usize, Option<Reason>) {
-    proofs::doubt(range.0, range.1); // a huge page is made where most of its small ones were
+    locality::forget(range.0, range.1); // a huge page is made where most of its small ones were
     collapse::collapse(range, go_on)
 }

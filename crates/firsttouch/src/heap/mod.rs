@@ -5,7 +5,6 @@
 pub(crate) mod ages;
 pub mod bound;
 pub(crate) mod build;
-pub mod caretaker;
 pub(crate) mod class;
 pub(crate) mod free_lists;
 #[expect(clippy::module_inception)]
@@ -13,11 +12,13 @@ pub(crate) mod heap;
 #[cfg(test)]
 mod invariants;
 pub mod ledger;
+pub(crate) mod locality;
 pub(crate) mod mapping_limit;
 pub mod migration;
+pub(crate) mod misplaced;
 pub(crate) mod open;
-pub(crate) mod proofs;
 pub(crate) mod purge;
+pub mod purger;
 pub(crate) mod records;
 pub(crate) mod region;
 #[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
@@ -25,5 +26,4 @@ pub(crate) mod reserve;
 pub(crate) mod segment;
 pub(crate) mod shape;
 pub(crate) mod spans;
-pub(crate) mod strays;
 pub(crate) mod top;

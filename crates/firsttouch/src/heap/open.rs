@@ -1,4 +1,4 @@
-//! Mapping what is not mapped behind units, a whole extent at a time where the units around are free too.
+//! Mapping units on demand, a whole extent at a time if the units around are free too.
 
 use crate::heap::ages::{CLEAN, UNMAPPED};
 use crate::heap::mapping_limit;
@@ -7,12 +7,12 @@ use crate::heap::segment::Segment;
 use crate::os::{self, Errno};
 
 impl Region {
-    /// Maps what is not mapped of a used span, a whole extent at a time where the units around are free too.
+    /// Maps what is not mapped of a used span, a whole extent at a time if the units around are free too.
     pub(crate) fn open(&mut self, segment: &'static Segment, start: u32, len: u32) -> Result<(), Errno> {
         self.open_above(segment, segment.free_before(start), start, len)
     }
 
-    /// The same for a part of one, nothing below `floor`.
+    /// Maps a part of a used span in the same way, and nothing below `floor`.
     pub(crate) fn open_above(
         &mut self,
         segment: &'static Segment,
@@ -21,7 +21,7 @@ impl Region {
         len: u32,
     ) -> Result<(), Errno> {
         let end = start + len;
-        // Ages of used spans are their holders', who change them without the lock: only free ones are looked at.
+        // Holders of used spans change the ages without the lock, so only those of free spans are read.
         let around = (floor, segment.free_behind(end));
         let mut unit = start;
         while unit < end {
@@ -41,7 +41,7 @@ impl Region {
         Ok(())
     }
 
-    /// The units from `from` to `to`, widened to multiples of `step` as far as nothing is mapped there, inside bounds.
+    /// The units from `from` to `to`, widened to multiples of `step` within bounds as far as nothing is mapped there.
     fn widen(
         &self,
         segment: &'static Segment,
@@ -63,7 +63,7 @@ impl Region {
         os::map_at(segment.address(from), size)?;
         mapping_limit::mapped();
         if self.shape.huge {
-            let _ = os::advise_huge(segment.address(from), size); // without it the pages are small, nothing else
+            let _ = os::advise_huge(segment.address(from), size); // a refusal only means base pages
         }
         segment.ages(from, to - from).fill(CLEAN);
         self.mapped += size;
@@ -71,16 +71,16 @@ impl Region {
     }
 }
 
-/// Ages that are looked at together.
+/// Number of ages that are compared at a time.
 const CHUNK: usize = 256;
 
-/// How many of the first units are mapped.
+/// Number of mapped units before the first that is not.
 pub(crate) fn mapped_run(ages: &[u8]) -> u32 {
     let whole = ages.chunks_exact(CHUNK).take_while(|chunk| !chunk.contains(&UNMAPPED)).count() * CHUNK;
     (whole + ages[whole..].iter().take_while(|&&age| age != UNMAPPED).count()) as u32
 }
 
-/// How many of the first units are not.
+/// Number of unmapped units before the first that is mapped.
 pub(crate) fn unmapped_run(ages: &[u8]) -> u32 {
     let whole = ages.chunks_exact(CHUNK).take_while(|chunk| **chunk == [UNMAPPED; CHUNK]).count() * CHUNK;
     (whole + ages[whole..].iter().take_while(|&&age| age == UNMAPPED).count()) as u32

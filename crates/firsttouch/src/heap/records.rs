@@ -1,24 +1,24 @@
-//! The memory of a segment's records, ages and proofs, opened as its top rises and emptied as it falls.
+//! The memory of a segment's records, ages and locality bitmap, mapped as its top rises and discarded as it falls.
 
-use crate::heap::proofs;
+use crate::heap::locality;
 use crate::heap::segment::{Record, Segment};
 use crate::os::{self, Errno};
 use std::cell::Cell;
 
-/// Bytes opened at a time.
+/// Bytes mapped at a time.
 pub(crate) const STEP: usize = 64 << 10;
 
-/// Opens what the records of all units below `top` need. The caller holds the heap's lock.
+/// Maps what the records of all units below `top` need. The caller holds the heap's lock.
 pub(crate) fn open(segment: &Segment, top: u32) -> Result<(), Errno> {
     open_array(segment.records as usize, &segment.records_open, top as usize * size_of::<Record>())?;
     open_array(segment.ages as usize, &segment.ages_open, top as usize)?;
-    if segment.proofs.is_null() {
+    if segment.locality.is_null() {
         return Ok(());
     }
-    open_array(segment.proofs as usize, &segment.proofs_open, proofs::bytes(top as usize))
+    open_array(segment.locality as usize, &segment.locality_open, locality::bytes(top as usize))
 }
 
-/// Opens the first `need` bytes of an array, of which `open` are open.
+/// Maps the first `need` bytes of an array, of which `open` are mapped.
 pub(crate) fn open_array(start: usize, open: &Cell<usize>, need: usize) -> Result<(), Errno> {
     if need <= open.get() {
         return Ok(());
@@ -27,18 +27,18 @@ pub(crate) fn open_array(start: usize, open: &Cell<usize>, need: usize) -> Resul
     open_to(need.next_multiple_of(STEP)).or_else(|_| open_to(need.next_multiple_of(os::page_size())))
 }
 
-/// Gives back what the records of the units from `top` on hold; they read zero. The caller holds the heap's lock.
+/// Discards the records of the units from `top` on; they read zero afterwards. The caller holds the heap's lock.
 pub(crate) fn empty(segment: &Segment, top: u32) {
     let arrays = [
         (segment.records as usize, segment.records_open.get(), top as usize * size_of::<Record>()),
         (segment.ages as usize, segment.ages_open.get(), top as usize),
-        (segment.proofs as usize, segment.proofs_open.get(), proofs::bytes(top as usize)),
+        (segment.locality as usize, segment.locality_open.get(), locality::bytes(top as usize)),
     ];
     for (start, open, used) in arrays {
         let from = used.next_multiple_of(os::page_size());
         if from < open {
-            // SAFETY: no unit from `top` on is in use, so nobody reads these records. Where the system refuses they
-            // stay, unmapped units' ages being zero already.
+            // SAFETY: no unit from `top` on is in use, so these records are not read. If the system refuses they stay; the
+            // ages of unmapped units are zero already.
             let _ = unsafe { os::discard(start + from, open - from) };
         }
     }

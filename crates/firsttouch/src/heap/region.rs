@@ -1,4 +1,4 @@
-//! A region: segments whose units are treated alike, and what is mapped behind them. Guarded by the heap's lock.
+//! A region: segments with pages of one kind, and the memory mapped in them. Guarded by the heap's lock.
 
 use crate::heap::free_lists::Side;
 use crate::heap::segment::{NONE, Segment};
@@ -7,13 +7,13 @@ use crate::os::Errno;
 
 pub(crate) const MAX_SEGMENTS: usize = 256;
 
-/// Used units, and what was known when they were taken.
+/// A span of used units, and what was known about it when it was allocated.
 #[derive(Clone, Copy)]
 pub(crate) struct Span {
     pub segment: &'static Segment,
     pub start: u32,
     pub len: u32,
-    /// Bytes of it that are dirty; the rest reads zero.
+    /// Dirty bytes; the rest reads zero.
     pub dirty: usize,
 }
 
@@ -52,7 +52,7 @@ impl Region {
         self.segments[..self.count].iter().copied().flatten()
     }
 
-    /// A span of at least `bytes`, from what is free. Opening what is not mapped may fail.
+    /// Allocates a span of at least `bytes` from what is free. Mapping what is not mapped may fail.
     pub(crate) fn take(&mut self, bytes: usize, align: usize, sides: &[Side]) -> Result<Option<Span>, Errno> {
         let Some(len) = self.units(bytes) else { return Ok(None) };
         for index in 0..self.count {
@@ -67,7 +67,7 @@ impl Region {
                         self.dirty -= dirty;
                         return Ok(Some(span));
                     }
-                    // Somebody else's mapping lies in our claim.
+                    // A foreign mapping lies in the claim.
                     Err(Errno::EXISTS) => segment.keep_out(start, len),
                     Err(error) => {
                         segment.give(start, len, dirty);
@@ -84,7 +84,7 @@ impl Region {
         u32::try_from(units).ok().filter(|&units| units < NONE >> 3)
     }
 
-    /// Takes a span back; all of it is dirty from now, freed in `epoch`.
+    /// Frees a span; all of it is dirty now, freed in `epoch`.
     pub(crate) fn give(&mut self, span: Span, epoch: u8) {
         span.segment.ages(span.start, span.len).fill(epoch);
         self.out -= span.bytes();
@@ -92,7 +92,7 @@ impl Region {
         span.segment.give(span.start, span.len, span.len);
     }
 
-    /// Lengthens a used span to `bytes` where it stands; bytes of the addition that were dirty and that were clean.
+    /// Extends a used span to `bytes` in place. Returns the dirty and the clean bytes of the addition.
     pub(crate) fn extend(&mut self, span: Span, bytes: usize) -> Option<(usize, usize)> {
         let Span { segment, start, len: old, .. } = span;
         let len = self.units(bytes)?;

@@ -1,8 +1,8 @@
-//! Address space for allocators that keep their own books: it is claimed in large pieces that cost nothing, given out
-//! once, and opened and closed by need.
+//! Address space for allocators with their own bookkeeping: claimed in large pieces that cost nothing, handed out once,
+//! and mapped and unmapped on demand.
 //!
-//! What a unit is stands in its age, as in a heap. Whoever opens or closes units owns them, so no lock is needed for
-//! that: nothing of ours is held while the other allocator is in the middle of its own work.
+//! The state of a unit is its age, as in a heap. Whoever opens or closes units owns them, so that needs no lock: none of
+//! ours is held while the other allocator is in the middle of its own work.
 
 use crate::allocator::Allocator;
 use crate::heap::ages::{CLEAN, FIRST_EPOCH, UNMAPPED};
@@ -18,12 +18,12 @@ use crate::sync::lock::Lock;
 use std::ptr::with_exposed_provenance_mut;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed};
 
-/// From this many bytes on memory asks for huge pages, as NumPy does for its own.
+/// From this many bytes on memory is advised huge, as NumPy does for its own.
 const HUGE_MIN: usize = 4 << 20;
-/// From this many bytes on memory is unmapped when it is closed; below, holes would cost mappings.
+/// From this many bytes on memory is unmapped when it is closed. Smaller holes would cost mappings.
 const UNMAP: usize = 1 << 20;
 
-/// The last piece that was claimed, and how many of its units were given out.
+/// The piece that was claimed last, and how many of its units were handed out.
 struct Last {
     segment: &'static Segment,
     used: u32,
@@ -32,15 +32,15 @@ struct Last {
 pub(crate) struct Reserve {
     shape: Shape,
     last: Lock<Option<Last>>,
-    /// Bytes that may be in use: opened and not closed since.
+    /// Bytes that were opened and not closed since.
     open: AtomicUsize,
-    /// Bytes that are mapped.
+    /// Mapped bytes.
     mapped: AtomicUsize,
-    /// Bytes that were given back to the system.
+    /// Bytes that were returned to the system.
     closed: AtomicUsize,
-    /// The number of the last error; zero where there was none.
+    /// The number of the last error; zero if there was none.
     refused: AtomicI32,
-    /// Whether something was opened since somebody asked.
+    /// Whether anything was opened since [`Reserve::was_opened`] was called.
     opened: AtomicBool,
 }
 
@@ -50,10 +50,11 @@ unsafe impl Sync for Reserve {}
 unsafe impl Send for Reserve {}
 
 impl Reserve {
-    /// An empty one, with units of a power of two of at least a page.
+    /// An empty reserve. Units are `unit` bytes, a power of two, but at least a page.
     pub(crate) fn new(unit: usize) -> Self {
         let unit = unit.max(os::page_size());
-        let shape = Shape { unit_shift: unit.trailing_zeros(), extent: unit, page: unit, huge: false, home: None };
+        let shape =
+            Shape { unit_shift: unit.trailing_zeros(), extent: unit, page: unit, huge: false, local_node: None };
         Self {
             shape,
             last: Lock::new(None),
@@ -65,7 +66,7 @@ impl Reserve {
         }
     }
 
-    /// Gives out address space of whole units for ever. Nothing is behind it before it is opened.
+    /// Hands out address space of whole units, for ever. It is not mapped before it is opened.
     pub(crate) fn take(&self, bytes: usize, align: usize, owner: *const dyn Allocator) -> Result<usize, Errno> {
         let units = u32::try_from(bytes.div_ceil(1 << self.shape.unit_shift)).map_err(|_| Errno::NO_MEMORY)?;
         let mut last = self.last.lock();
@@ -82,7 +83,7 @@ impl Reserve {
         self.take_from(last, units, align).ok_or(Errno::NO_MEMORY)
     }
 
-    /// Whether the system would map so much now; where not, that is remembered as a refusal.
+    /// Checks whether the system would map so much now; if not, that is recorded as a refusal.
     #[cfg(feature = "jemalloc")]
     pub(crate) fn probe(&self, bytes: usize) -> Result<(), Errno> {
         mapping::probe(bytes).inspect_err(|error| self.refused.store(error.0, Relaxed))
@@ -106,8 +107,8 @@ impl Reserve {
         Some((segment, first, end))
     }
 
-    /// Puts memory behind the units that hold the range; whether all of it reads zero. Where that can't be, nothing
-    /// changes. The range belongs to the caller.
+    /// Maps the units that contain the range. Returns whether all of it reads zero. On failure nothing changes. The range
+    /// belongs to the caller.
     pub(crate) fn open(&self, at: usize, bytes: usize) -> Result<bool, Errno> {
         let (segment, first, end) = self.units(at, bytes).ok_or(Errno::UNSUPPORTED)?;
         let mut unit = first;
@@ -132,15 +133,15 @@ impl Reserve {
         let (at, size) = (segment.address(unit), (run as usize) << self.shape.unit_shift);
         os::map_at(at, size)?;
         if size >= HUGE_MIN {
-            let _ = os::advise_huge(at, size); // without it the pages are small, nothing else
+            let _ = os::advise_huge(at, size); // a refusal only means base pages
         }
         segment.ages(unit, run).fill(CLEAN);
         self.mapped.fetch_add(size, Relaxed);
         Ok(())
     }
 
-    /// Takes away what is behind the units that lie in the range: opened again, they read zero. The range belongs to
-    /// the caller, who uses it no more.
+    /// Unmaps or discards the units that lie in the range, so that they read zero when opened again. The range belongs to
+    /// the caller, and is not used any more.
     pub(crate) fn close(&self, at: usize, bytes: usize) {
         let Some((segment, first, end)) = self.units(at, bytes) else { return };
         let mut unit = first;
@@ -157,7 +158,7 @@ impl Reserve {
     fn give_back(&self, segment: &Segment, unit: u32, run: u32) {
         let (at, size) = (segment.address(unit), (run as usize) << self.shape.unit_shift);
         let open = segment.ages(unit, run).iter().filter(|&&age| age == FIRST_EPOCH).count() << self.shape.unit_shift;
-        // SAFETY: the range is the caller's, who uses it no more (law 8); it was mapped by us.
+        // SAFETY: the range is the caller's and not used any more (law 8); it was mapped by us.
         let unmap = || segment.claim.has_slots() && unsafe { os::unmap(at, size) }.is_ok();
         // SAFETY: as above.
         let discard = || unsafe { os::discard(at, size) }.is_ok();
@@ -165,7 +166,7 @@ impl Reserve {
         let gone = unmapped || open == 0 || discard();
         let unmapped = unmapped || !gone && unmap();
         if !gone && !unmapped {
-            // SAFETY: as above. Locked memory that can't go is cleared, since zeros are promised (law 2).
+            // SAFETY: as above. Locked memory that cannot be discarded is cleared, because it must read zero (law 2).
             unsafe { with_exposed_provenance_mut::<u8>(at).write_bytes(0, size) };
         }
         if unmapped {
@@ -178,28 +179,28 @@ impl Reserve {
         self.open.fetch_sub(open, Relaxed);
     }
 
-    /// Whether address space costs nothing before it is opened.
+    /// Whether its address space costs nothing before it is opened.
     #[cfg(feature = "mimalloc")]
     pub(crate) fn is_claimed(&self) -> bool {
         self.last.lock().as_ref().is_some_and(|last| last.segment.growable.get())
     }
 
-    /// Bytes that are open, and that are mapped.
+    /// Open bytes and mapped bytes.
     pub(crate) fn held(&self) -> (usize, usize) {
         (self.open.load(Relaxed), self.mapped.load(Relaxed))
     }
 
-    /// Bytes that were given back to the system.
+    /// Bytes that were returned to the system.
     pub(crate) fn closed(&self) -> usize {
         self.closed.load(Relaxed)
     }
 
-    /// Why the last opening was refused, since this was asked last.
+    /// The last refusal since this was called.
     pub(crate) fn take_refusal(&self) -> Option<Errno> {
         Some(self.refused.swap(0, Relaxed)).filter(|&number| number != 0).map(Errno)
     }
 
-    /// Whether something was opened since this was asked last.
+    /// Whether anything was opened since this was called.
     pub(crate) fn was_opened(&self) -> bool {
         self.opened.load(Relaxed) && self.opened.swap(false, Relaxed)
     }

@@ -1,7 +1,7 @@
-//! A segment: a claim of address space cut into units of one size, with a record for each unit beside them.
+//! A segment: claimed address space cut into units of one size, with out-of-band records for the units.
 //!
-//! Nothing is ever read from or written to the units themselves. Records exist for the units below `top`; the memory
-//! for them is opened as `top` rises. All but the bounds, which lookups read, is guarded by the heap's lock.
+//! The units themselves are never read or written. Records exist for the units below `top`; the memory for them is mapped
+//! as `top` rises. Everything except the area, which lookups read, is guarded by the heap's lock.
 
 use crate::allocator::Allocator;
 use crate::heap::ages::{CLEAN, FIRST_EPOCH};
@@ -14,16 +14,16 @@ use std::cell::Cell;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// What is known about one unit. A span's length and state stand in its first and in its last unit.
+/// The record of one unit. The length and state of a span stand in the records of its first and its last unit.
 ///
-/// Cells, because the holder of a used span may change its `next` and `prev` while whoever has the heap's lock reads
-/// its `len` and `tag`.
+/// The fields are cells because the holder of a used span may change `next` and `prev` while the holder of the heap's
+/// lock reads `len` and `tag`.
 #[repr(C)]
 pub(crate) struct Record {
     pub len: Cell<u32>,
-    /// Bits 0 and 1: the state; bit 2: which lists hold it; above: how many of its units are dirty.
+    /// Bits 0 and 1: the state; bit 2: which lists contain it; above: how many of its units are dirty.
     pub tag: Cell<u32>,
-    /// Free: the neighbours in the list. Used: together, the bytes asked for.
+    /// Free: the neighbours in the list. Used: the two halves of the requested size in bytes.
     pub next: Cell<u32>,
     pub prev: Cell<u32>,
 }
@@ -40,14 +40,14 @@ impl Record {
 /// No unit.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// What a span is doing.
+/// The state of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Used = 1,
     Free = 2,
 }
 
-/// Lists of free spans by class: one set for spans of which some is dirty, one for those that are clean.
+/// Heads of the lists of free spans by size class: one set for spans with dirty units, one for clean spans.
 #[derive(Clone, Copy)]
 pub(crate) struct Lists {
     pub heads: [u32; class::COUNT],
@@ -58,7 +58,7 @@ impl Lists {
     pub(crate) const EMPTY: Self = Self { heads: [NONE; class::COUNT], filled: [0; class::COUNT.div_ceil(64)] };
 }
 
-/// A number that changes under the heap's lock and may be read without it.
+/// A number that is changed under the heap's lock and may be read without it.
 pub(crate) struct Top(AtomicU32);
 
 impl Top {
@@ -76,7 +76,7 @@ impl Top {
     }
 }
 
-/// A segment's header: its area, which the address map leads to, and all that only those use who hold blocks in it.
+/// The header of a segment: its area, which the address map leads to, and what only the holders of its blocks use.
 #[repr(C)]
 pub(crate) struct Segment {
     pub(crate) area: Area,
@@ -94,21 +94,21 @@ impl std::ops::Deref for Segment {
 
 /// See [`Segment`].
 pub(crate) struct Body {
-    /// Whether huge pages are asked for.
+    /// Whether its memory is advised huge.
     pub huge: bool,
-    /// The home of its memory; the first where there is one only.
-    pub home: u8,
-    /// Its address space, metadata and units together.
+    /// The local node of its memory; 0 on a machine with one node.
+    pub local_node: u8,
+    /// The address space of its metadata and units.
     pub claim: Claim,
-    /// Bytes of `records`, `ages` and `proofs` that are opened.
+    /// Mapped bytes of `records`, `ages` and `locality`.
     pub records_open: Cell<usize>,
     pub ages_open: Cell<usize>,
-    pub proofs_open: Cell<usize>,
+    pub locality_open: Cell<usize>,
     pub(crate) records: *mut Record,
     pub ages: *mut u8,
-    /// Null where nobody looks.
-    pub(crate) proofs: *const AtomicU64,
-    /// Units that were ever opened; all have records.
+    /// The locality bitmap; null where locality does not matter.
+    pub(crate) locality: *const AtomicU64,
+    /// Number of units that have records.
     pub top: Top,
     /// Whether `top` may rise.
     pub growable: Cell<bool>,
@@ -120,7 +120,7 @@ unsafe impl Sync for Segment {}
 // SAFETY: as above; its owner is Send and Sync as every allocator.
 unsafe impl Send for Segment {}
 
-/// The segment and the unit that hold `address`, if it is ours.
+/// The segment and the unit that contain `address`, if it is ours.
 #[inline]
 pub(crate) fn find(address: usize) -> Option<(&'static Segment, u32)> {
     let (area, unit) = address_map::find(address)?;
@@ -130,17 +130,17 @@ pub(crate) fn find(address: usize) -> Option<(&'static Segment, u32)> {
 }
 
 impl Segment {
-    /// Makes a segment in the place of a header.
+    /// Writes a segment's header.
     ///
     /// # Safety
-    /// `at` is a header's place, whose bounds are valid and name no unit; nobody uses the rest of it.
+    /// `at` is the place of a header, with an area as [`Area::make`] requires; nothing else uses it.
     pub(crate) unsafe fn make(
         at: *mut Self,
         owner: *const dyn Allocator,
         bounds: (usize, u32, u32),
         body: Body,
     ) -> &'static Self {
-        // SAFETY: the caller's promise; lookups read the area alone.
+        // SAFETY: the caller's promise; lookups read only the area.
         unsafe {
             (&raw mut (*at).body).write(body);
             Area::make(&raw mut (*at).area, owner, bounds);
@@ -148,12 +148,12 @@ impl Segment {
         }
     }
 
-    /// The area of a segment, by which [`find`] knows it again.
+    /// The area of a segment, from which [`find`] gets back to the segment.
     ///
     /// # Safety
-    /// `at` is a segment's place.
+    /// `at` points to a segment's header.
     pub(crate) unsafe fn area_of(at: *mut Self) -> NonNull<Area> {
-        // SAFETY: the caller's promise. The pointer stays one to the whole header, of which the area is the first field.
+        // SAFETY: the caller's promise. The area is the first field, and the pointer stays valid for the whole header.
         unsafe { NonNull::new_unchecked(at).cast() }
     }
 
@@ -185,19 +185,19 @@ impl Segment {
         self.base() + ((unit as usize) << self.unit_shift())
     }
 
-    /// The unit that `address` lies in, if it is one of this segment's.
+    /// The unit that contains `address`, if it is one of this segment's.
     #[inline]
     pub(crate) fn unit_of(&self, address: usize) -> Option<u32> {
         self.area.unit_of(address)
     }
 
-    /// The last unit up to `unit` at which a huge page begins, or the first unit.
+    /// The last unit up to `unit` at which a huge page starts, or unit 0.
     pub(crate) fn huge_below(&self, unit: u32) -> u32 {
         let into = (self.address(unit) % huge_page()) >> self.unit_shift();
         unit.saturating_sub(into as u32)
     }
 
-    /// The first unit from `unit` on at which a huge page begins.
+    /// The first unit from `unit` on at which a huge page starts.
     pub(crate) fn huge_above(&self, unit: u32) -> u32 {
         let left = self.address(unit).next_multiple_of(huge_page()) - self.address(unit);
         unit + (left >> self.unit_shift()) as u32
@@ -205,8 +205,8 @@ impl Segment {
 
     #[inline]
     pub(crate) fn record(&self, unit: u32) -> &Record {
-        // SAFETY: units below `top` have records, which live as long as the segment; each of a record's cells is used
-        // either under the heap's lock or by the used span's one holder (law 6).
+        // SAFETY: units below `top` have records, which live as long as the segment; each cell of a record is used either
+        // under the heap's lock or by the only holder of the used span (law 6).
         unsafe { &*self.records.add(unit as usize) }
     }
 
@@ -214,7 +214,7 @@ impl Segment {
     #[inline]
     #[allow(clippy::mut_from_ref)] // disjoint by the lock, see below
     pub(crate) fn ages(&self, start: u32, len: u32) -> &mut [u8] {
-        // SAFETY: as for `record`: ages are used by whoever holds the span or the heap's lock.
+        // SAFETY: as for `record`: ages are used by the holder of the span or of the heap's lock.
         unsafe { std::slice::from_raw_parts_mut(self.ages.add(start as usize), len as usize) }
     }
 
@@ -223,13 +223,13 @@ impl Segment {
         if self.record(unit).tag.get() & 3 == State::Free as u32 { State::Free } else { State::Used }
     }
 
-    /// Units of the used span that begins at `unit`.
+    /// Number of units of the used span that starts at `unit`.
     #[inline]
     pub(crate) fn span_len(&self, unit: u32) -> u32 {
         self.record(unit).len.get()
     }
 
-    /// Bytes that were asked for by the holder of the used span at `unit`.
+    /// The size in bytes that was requested for the used span at `unit`.
     #[inline]
     pub(crate) fn asked(&self, unit: u32) -> usize {
         let record = self.record(unit);
@@ -243,25 +243,25 @@ impl Segment {
         record.prev.set((bytes >> 32) as u32);
     }
 
-    /// How many units of the free span that begins at `unit` are dirty.
+    /// Number of dirty units of the free span that starts at `unit`.
     pub(crate) fn dirty_units(&self, unit: u32) -> u32 {
         self.record(unit).tag.get() >> 3
     }
 
-    /// How many of `len` units from `start` are dirty.
+    /// Number of dirty units among `len` units from `start`.
     #[inline]
     pub(crate) fn count_dirty(&self, start: u32, len: u32) -> u32 {
-        // Bytes are summed in bytes, as far as that is safe, so that the compiler can use vectors.
+        // Summed in bytes, 255 at a time, so that the compiler can vectorize.
         let sum = |chunk: &[u8]| chunk.iter().map(|&age| u8::from(age >= FIRST_EPOCH)).sum::<u8>();
         self.ages(start, len).chunks(255).map(|chunk| u32::from(sum(chunk))).sum()
     }
 
-    /// The same in bytes.
+    /// Bytes of the dirty units among `len` units from `start`.
     pub(crate) fn dirty_bytes(&self, start: u32, len: u32) -> usize {
         (self.count_dirty(start, len) as usize) << self.unit_shift()
     }
 
-    /// Lets the ages of a used span's units say that they are dirty, freed in `epoch`.
+    /// Marks the units of a used span as dirty, freed in `epoch`.
     pub(crate) fn make_dirty(&self, start: u32, len: u32, epoch: u8) {
         self.ages(start, len).fill(epoch);
     }
@@ -271,7 +271,7 @@ impl Segment {
         self.each_run(start, len, FIRST_EPOCH, visit);
     }
 
-    /// The same for units that are mapped.
+    /// Calls `visit` with the start and length of every run of mapped units among `len` units from `start`.
     pub(crate) fn each_mapped_run(&self, start: u32, len: u32, visit: impl FnMut(u32, u32)) {
         self.each_run(start, len, CLEAN, visit);
     }

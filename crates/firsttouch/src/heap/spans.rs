@@ -1,5 +1,5 @@
-//! Spans of units: split when taken, joined with both neighbours when given back. Only bookkeeping: what is behind the
-//! units is the region's business. The caller holds the heap's lock.
+//! Spans of units: split when allocated, joined with both neighbours when freed. This is bookkeeping only: mapping is up
+//! to the region. The caller holds the heap's lock.
 
 use crate::heap::ages::UNMAPPED;
 use crate::heap::free_lists::Side;
@@ -11,8 +11,8 @@ impl Segment {
         self.record(start).set(len, State::Used as u32, 0, 0);
     }
 
-    /// Takes `len` units that begin at a multiple of `align` bytes out of one free span, from the first of
-    /// `sides` that has one; the unit where they begin and how many of them are dirty.
+    /// Allocates `len` units at a multiple of `align` bytes from one free span, of the first of `sides` that has one.
+    /// Returns the first unit, and how many of the units are dirty.
     pub(crate) fn take(&self, len: u32, align: usize, sides: &[Side]) -> Option<(u32, u32)> {
         let extra = (align >> self.unit_shift()).saturating_sub(1) as u32;
         let wanted = len.checked_add(extra)?;
@@ -26,7 +26,7 @@ impl Segment {
         let padding = self.address(found).next_multiple_of(align) - self.address(found);
         let mut skip = (padding >> self.unit_shift()) as u32;
         if extra == 0 && (0 < dirty && dirty < total) {
-            // Partly dirty: from the end that is more of what is wanted.
+            // Partly dirty: from the end that has more of the preferred kind.
             let (low, high) = (dirty_of(found, len), dirty_of(found + total - len, len));
             let from_above = if sides[0] == Side::Dirty { high > low } else { high < low };
             skip = if from_above { total - len } else { 0 };
@@ -44,7 +44,7 @@ impl Segment {
         Some((start, its))
     }
 
-    /// Gives the used units back, `dirty` of them dirty, and joins them with their free neighbours.
+    /// Frees used units, `dirty` of them dirty, and joins them with their free neighbours.
     pub(crate) fn give(&self, start: u32, len: u32, dirty: u32) {
         let (mut start, mut len, mut dirty) = (start, len, dirty);
         let end = start + len;
@@ -62,17 +62,17 @@ impl Segment {
         self.list(start, len, dirty);
     }
 
-    /// Where the free span begins that ends before `unit`; `unit` where none does.
+    /// The start of the free span that ends at `unit`, or `unit` if there is none.
     pub(crate) fn free_before(&self, unit: u32) -> u32 {
         if unit > 0 && self.state(unit - 1) == State::Free { unit - self.record(unit - 1).len.get() } else { unit }
     }
 
-    /// Where the free span ends that begins at `unit`; `unit` where none does.
+    /// The end of the free span that starts at `unit`, or `unit` if there is none.
     pub(crate) fn free_behind(&self, unit: u32) -> u32 {
         if unit < self.top.get() && self.state(unit) == State::Free { unit + self.record(unit).len.get() } else { unit }
     }
 
-    /// Cuts the used span at `start` after `keep` units; the rest is a used span of its own.
+    /// Splits the used span at `start` after `keep` units into two used spans.
     pub(crate) fn cut(&self, start: u32, keep: u32) {
         let (len, asked) = (self.span_len(start), self.asked(start));
         self.mark_used(start + keep, len - keep);
@@ -80,7 +80,7 @@ impl Segment {
         self.set_asked(start, asked);
     }
 
-    /// Keeps the units of a used span that are not mapped used for ever; the rest is free again.
+    /// Marks the unmapped units of a used span as used for ever, and frees the rest.
     pub(crate) fn keep_out(&self, start: u32, len: u32) {
         let (mut at, end) = (start, start + len);
         while at < end {
@@ -97,7 +97,7 @@ impl Segment {
         }
     }
 
-    /// Lengthens the used span at `start` to `len` units by the free units behind it; how many of those are dirty.
+    /// Extends the used span at `start` to `len` units by the free units behind it. Returns how many of those are dirty.
     pub(crate) fn extend(&self, start: u32, len: u32) -> Option<u32> {
         let (old, asked) = (self.span_len(start), self.asked(start));
         let end = start + old;
@@ -114,7 +114,7 @@ impl Segment {
         Some(self.count_dirty(end, more))
     }
 
-    /// Takes a part of the free span at `start` out of it, as a used span of its own; the rest stays free.
+    /// Turns a part of a free span into a used span; the rest stays free.
     pub(crate) fn carve(&self, span: u32, start: u32, len: u32) {
         let (total, _) = self.unlist(span);
         let behind = span + total - start - len;
@@ -127,7 +127,7 @@ impl Segment {
         self.mark_used(start, len);
     }
 
-    /// The free span that ends where the opened units end, if there is one.
+    /// The free span that ends at the top, if there is one.
     pub(crate) fn free_at_top(&self) -> Option<(u32, u32)> {
         let top = self.top.get();
         if top == 0 || self.state(top - 1) != State::Free {
@@ -137,7 +137,8 @@ impl Segment {
         Some((top - len, len))
     }
 
-    /// Calls `visit` with every span in order of address, while it answers `true`. It may carve the span it sees.
+    /// Calls `visit` with every span in order of address until it returns `false`. It may carve the span it is called
+    /// with.
     pub(crate) fn walk(&self, mut visit: impl FnMut(u32, u32, State) -> bool) {
         let mut unit = 0;
         while unit < self.top.get() {

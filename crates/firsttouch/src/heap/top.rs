@@ -1,4 +1,4 @@
-//! Where a segment's opened units end: raised when nothing free fits, lowered again when the end lies idle.
+//! The top of a segment, where its units with records end: raised when nothing free fits, lowered when the end is idle.
 
 use crate::allocator::Allocator;
 use crate::heap::ages::UNMAPPED;
@@ -11,14 +11,14 @@ use crate::heap::segment::Segment;
 use crate::os::{self, Errno};
 use crate::pages::mapping::probe;
 
-/// From this many bytes on the system is asked beforehand whether it has them.
+/// From this many bytes on the system is asked first whether it has the memory.
 const PROBE_MIN: usize = 1 << 30;
 
 impl Region {
     /// Makes room for a span of `bytes`: more units at a segment's top, or another segment.
     pub(crate) fn grow(&mut self, bytes: usize, align: usize, owner: *const dyn Allocator) -> Result<(), Errno> {
         if bytes >= PROBE_MIN {
-            probe(bytes)?; // records for it would cost a thousandth of it
+            probe(bytes)?; // its records would take a thousandth of it
         }
         let units = self.units(bytes.checked_add(align).ok_or(Errno::NO_MEMORY)?).ok_or(Errno::NO_MEMORY)?;
         for segment in self.segments() {
@@ -56,14 +56,14 @@ impl Region {
             segment.top.set(raised);
             segment.give(top, raised - top, 0); // fresh ages are UNMAPPED, which is zero
         } else if let Some((start, _)) = segment.free_at_top() {
-            // It stood so deep in its list that it was not looked at.
+            // It was too deep in its list to be examined.
             let (len, dirty) = segment.unlist(start);
             segment.list(start, len, dirty);
         }
         Ok(())
     }
 
-    /// Lowers segments' tops below large free clean spans, and gives back the memory of their records.
+    /// Lowers the tops of segments below large free clean spans, and discards the records above.
     pub(crate) fn lower_tops(&mut self) {
         const LEAST: usize = 16 << 20;
         if mapping_limit::keeps_mappings() {
@@ -90,14 +90,14 @@ impl Region {
         }
     }
 
-    /// Unmaps what is mapped of the free clean units from `at` to `end`, and only that: somebody else may have settled in
-    /// a hole. Whether all of it went.
+    /// Unmaps what is mapped of the free clean units from `at` to `end`, and nothing else: a foreign mapping may lie in a
+    /// hole. Returns whether all of it was unmapped.
     fn unmap_free(&mut self, segment: &'static Segment, mut at: u32, end: u32) -> bool {
         while at < end {
             let from = at + open::unmapped_run(segment.ages(at, end - at));
             let run = open::mapped_run(segment.ages(from, end - from));
             let bytes = (run as usize) << segment.unit_shift();
-            // SAFETY: the units are free and clean, and the lock is held, so nobody uses them (law 8).
+            // SAFETY: the units are free and clean, and the lock is held, so they are not in use (law 8).
             if run > 0 && unsafe { os::unmap(segment.address(from), bytes) }.is_err() {
                 return false;
             }

@@ -10,7 +10,7 @@ use std::fmt;
 pub enum Page {
     /// As small as they come.
     Base,
-    /// Transparent huge pages: a wish, that the kernel grants page by page.
+    /// Transparent huge pages: a request that the kernel grants page by page.
     Transparent,
     /// Explicit huge pages of so many bytes, from the kernel's pool.
     Explicit(usize),

@@ -5,7 +5,7 @@ use crate::pages::page::Page;
 pub use crate::reason::Reason;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What became of a wish.
+/// The outcome of a placement option.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Outcome {
     /// Nobody asked.
@@ -29,7 +29,7 @@ impl Outcome {
     }
 }
 
-/// The most page sizes that a wish may list.
+/// The most page sizes that a request may list.
 pub const MAX_WISHES: usize = 4;
 
 /// What was granted to one block.
@@ -39,7 +39,7 @@ pub struct Receipt {
     pub asked: usize,
     /// Bytes mapped.
     pub bytes: usize,
-    /// Pages that it stands on. Transparent huge pages are granted as a wish: the kernel gives them where it can.
+    /// Pages that it stands on. Transparent huge pages are granted as a request: the kernel uses them where it can.
     pub page: Page,
     /// Pages that were asked for before these, and why they were not had.
     pub refused: [Option<(Page, Reason)>; MAX_WISHES],
@@ -71,7 +71,7 @@ impl Receipt {
         }
     }
 
-    /// Why what was asked for is not so: one sentence for each wish.
+    /// Why what was asked for is not so: one sentence for each option.
     pub fn why_not(&self) -> Vec<String> {
         let pages = self.refused.iter().flatten().map(|(page, reason)| format!("huge={page}: {reason}"));
         let others = [("numa", self.policy), ("populate", self.populate), ("lock", self.lock)];
@@ -94,7 +94,7 @@ impl Receipt {
 /// What may be wished for, as the arguments are called.
 pub const STEPS: [&str; 4] = ["huge", "numa", "populate", "lock"];
 
-/// Blocks and bytes: by wish, and by outcome (granted, then the reasons).
+/// Blocks and bytes: by option, and by outcome (granted, then the reasons).
 static SUMS: [[[AtomicU64; 2]; 1 + Reason::ALL.len()]; 4] =
     [const { [const { [const { AtomicU64::new(0) }; 2] }; 1 + Reason::ALL.len()] }; 4];
 
@@ -111,7 +111,7 @@ fn count(step: usize, outcome: Outcome, bytes: usize) {
 /// One line of the process's sums.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sum {
-    /// The wish, see [`STEPS`].
+    /// The option, see [`STEPS`].
     pub step: &'static str,
     /// Why it was not granted; nothing where it was.
     pub why_not: Option<String>,

@@ -17,7 +17,7 @@ impl Slot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// What is held is too much for what lives: somebody else should serve this.
-    Crowded,
+    Fragmented,
     /// There is no memory.
     Failed(AllocError),
 }
@@ -27,7 +27,7 @@ impl Refused {
     pub(super) fn error(self) -> AllocError {
         match self {
             Self::Failed(error) => error,
-            Self::Crowded => AllocError::new(0, Limit::Upstream),
+            Self::Fragmented => AllocError::new(0, Limit::Upstream),
         }
     }
 }
@@ -97,7 +97,7 @@ pub struct Closed {
 ///
 /// # Safety
 /// Blocks keep the laws of an [`Allocator`](crate::Allocator)'s: no scope's end, and nothing else, makes memory with a
-/// living block on it anybody else's.
+/// live block on it anybody else's.
 pub unsafe trait Backing: Send + Sync {
     /// A scope begins.
     fn open(&self) -> Slot;
@@ -114,19 +114,19 @@ pub unsafe trait Backing: Send + Sync {
     /// Takes a block back, if it is one of this backing; whether it was.
     ///
     /// # Safety
-    /// A living block begins at `address`, whoever's; nothing uses it any more if it is one of this backing.
+    /// A live block begins at `address`, whoever's; nothing uses it any more if it is one of this backing.
     unsafe fn deallocate(&self, address: NonNull<u8>) -> bool;
 
-    /// Bytes that may be used at `address`, if a living block of this backing begins there.
+    /// Bytes that may be used at `address`, if a live block of this backing begins there.
     fn usable_size(&self, address: NonNull<u8>) -> Option<usize>;
 
     /// Changes a block's size where it stands; `false` leaves it as it was.
     ///
     /// # Safety
-    /// A living block of this backing begins at `address`; where it shrinks, nothing uses what lies above.
+    /// A live block of this backing begins at `address`; where it shrinks, nothing uses what lies above.
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool;
 
-    /// The living blocks of a scope.
+    /// The live blocks of a scope.
     fn survivors(&self, slot: Slot) -> Vec<Survivor>;
 
     /// How many they are.
@@ -160,7 +160,7 @@ pub unsafe trait Backing: Send + Sync {
         None
     }
 
-    /// Bytes of living blocks.
+    /// Bytes of live blocks.
     fn used(&self) -> usize;
 
     /// Bytes held, in use or not.
@@ -172,7 +172,7 @@ pub unsafe trait Backing: Send + Sync {
     /// How many scopes are open.
     fn depth(&self) -> usize;
 
-    /// Gives back what no living block needs.
+    /// Gives back what no live block needs.
     ///
     /// # Errors
     /// The number of open scopes; nothing happens then.

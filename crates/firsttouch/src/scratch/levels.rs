@@ -18,7 +18,7 @@ struct Level {
     taken: usize,
 }
 
-/// A living block: whose it is, the number of the level it lies on, its bytes.
+/// A live block: whose it is, the number of the level it lies on, its bytes.
 struct Living {
     slot: Slot,
     level: usize,
@@ -33,7 +33,7 @@ pub struct Levels {
     outside: usize,
     blocks: HashMap<usize, Living>,
     last: u32,
-    /// Bytes of living blocks.
+    /// Bytes of live blocks.
     pub used: usize,
     /// The most of them since the last reset.
     pub peak: usize,
@@ -87,7 +87,7 @@ impl Levels {
     }
 
     /// A block was taken, on the top level, whoever asked; `false` if one lives at that address already.
-    pub fn came(&mut self, slot: Slot, address: usize, size: usize) -> bool {
+    pub fn on_alloc(&mut self, slot: Slot, address: usize, size: usize) -> bool {
         if self.blocks.contains_key(&address) {
             return false;
         }
@@ -103,9 +103,9 @@ impl Levels {
     }
 
     /// A block is gone; whether there was one.
-    pub fn went(&mut self, address: usize) -> bool {
+    pub fn on_free(&mut self, address: usize) -> bool {
         let Some(block) = self.blocks.remove(&address) else { return false };
-        // Levels are numbered from one, and one with a living block stays.
+        // Levels are numbered from one, and one with a live block stays.
         if let Some(level) = block.level.checked_sub(1).and_then(|at| self.stack.get_mut(at)) {
             level.living -= 1;
         }
@@ -113,12 +113,12 @@ impl Levels {
         true
     }
 
-    /// The bytes of a living block.
+    /// The bytes of a live block.
     pub fn size(&self, address: usize) -> Option<usize> {
         self.blocks.get(&address).map(|block| block.size)
     }
 
-    /// The living blocks of a scope.
+    /// The live blocks of a scope.
     pub fn survivors(&self, slot: Slot) -> Vec<Survivor> {
         let own = self.blocks.iter().filter(|(_, block)| block.slot == slot);
         let mut list = Vec::new();

@@ -8,7 +8,7 @@
 mod backing;
 mod buffer;
 mod levels;
-mod over;
+mod mark_backing;
 mod owner;
 mod passed;
 mod scope;
@@ -18,6 +18,6 @@ mod spaces;
 
 pub use backing::{Backing, Closed, Damage, Hold, Refused, Slot, Survivor};
 pub use buffer::{BadOptions, Buffer, Options};
-pub use over::Over;
+pub use mark_backing::MarkBacking;
 pub use owner::Owner;
 pub use scope::Scope;

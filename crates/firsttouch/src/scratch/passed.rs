@@ -62,7 +62,7 @@ impl Passed {
     /// Takes a block back, if it came from elsewhere; whether it did.
     ///
     /// # Safety
-    /// A living block begins at `address`, whoever's; nothing uses it any more if it is on the list.
+    /// A live block begins at `address`, whoever's; nothing uses it any more if it is on the list.
     pub unsafe fn deallocate(&self, address: NonNull<u8>) -> bool {
         if !self.any() || self.ledger.get().is_none_or(|ledger| ledger.leave(address).is_none()) {
             return false;

@@ -70,7 +70,7 @@ impl Scope {
         }
     }
 
-    /// Ends the scope, from any thread. Its living blocks stay valid. A second time nothing happens.
+    /// Ends the scope, from any thread. Its live blocks stay valid. A second time nothing happens.
     pub fn close(&self) -> Closed {
         if self.owner.is_none() || !self.open.swap(false, Relaxed) {
             return Closed::default();
@@ -174,7 +174,7 @@ impl Scope {
     /// Takes a block back, if this scope gave it out; whether it did.
     ///
     /// # Safety
-    /// A living block begins at `address`, whoever's; nothing uses it any more if it is one that this scope gave out.
+    /// A live block begins at `address`, whoever's; nothing uses it any more if it is one that this scope gave out.
     #[inline]
     pub unsafe fn try_deallocate(&self, address: NonNull<u8>) -> bool {
         // SAFETY: the caller's promise; backings and the list know their own blocks.
@@ -185,7 +185,7 @@ impl Scope {
         }
     }
 
-    /// Whether a living block that this scope gave begins at `address`.
+    /// Whether a live block that this scope gave begins at `address`.
     pub fn knows(&self, address: NonNull<u8>) -> bool {
         self.passed.owns(address) || self.backing_of(address).is_some()
     }
@@ -205,14 +205,14 @@ unsafe impl Allocator for Scope {
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         if self.serves() {
             match self.backing.allocate(self.slot(), request) {
-                Err(Refused::Crowded) => {}
+                Err(Refused::Fragmented) => {}
                 served => return served.map_err(Refused::error),
             }
         }
         if self.owner.is_some_and(Owner::is_current) {
             for scope in self.around().filter(|scope| scope.serves() && self.borrow_from(&scope.backing)) {
                 match scope.backing.allocate(scope.slot(), request) {
-                    Err(Refused::Crowded) => {}
+                    Err(Refused::Fragmented) => {}
                     served => return served.map_err(Refused::error),
                 }
             }

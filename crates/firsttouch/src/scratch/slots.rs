@@ -77,7 +77,7 @@ impl Slots {
         true
     }
 
-    /// Number and bytes of a scope's living blocks.
+    /// Number and bytes of a scope's live blocks.
     pub(super) fn count(&self, slot: Slot) -> (usize, usize) {
         let place = self.index(slot).map(|index| self.place(index));
         place.map_or((0, 0), |place| (place.blocks, place.bytes))
@@ -94,7 +94,7 @@ impl Slots {
 
     /// A block came to a place.
     #[inline]
-    pub(super) fn came(&mut self, index: u32, bytes: usize) {
+    pub(super) fn on_alloc(&mut self, index: u32, bytes: usize) {
         let place = self.place_mut(index);
         place.blocks += 1;
         place.bytes += bytes;
@@ -102,7 +102,7 @@ impl Slots {
 
     /// A block of a place is gone.
     #[inline]
-    pub(super) fn went(&mut self, index: u32, bytes: usize) {
+    pub(super) fn on_free(&mut self, index: u32, bytes: usize) {
         let place = self.place_mut(index);
         place.blocks -= 1;
         place.bytes -= bytes;
@@ -137,19 +137,19 @@ mod tests {
         let (first, second) = (slots.open(), slots.open());
         let index = |slot| slots.index(slot).unwrap();
         let (one, two) = (index(first), index(second));
-        slots.came(one, 100);
-        slots.came(two, 50);
+        slots.on_alloc(one, 100);
+        slots.on_alloc(two, 50);
         slots.changed(two, 50, 70);
         assert_eq!((slots.count(first), slots.count(second), slots.depth), ((1, 100), (1, 70), 2));
         assert!(slots.close(first) && !slots.close(first) && !slots.close(Slot::OUTSIDE));
         let third = slots.open();
         assert!(slots.index(third) != Some(one) && slots.index(first) == Some(one));
-        slots.went(one, 100);
+        slots.on_free(one, 100);
         assert_eq!(slots.index(first), None);
         let fourth = slots.open();
         assert!(slots.index(fourth) == Some(one) && fourth != first, "the place is the same, the number is not");
         assert!(!slots.close(first) && slots.close(fourth));
-        slots.went(two, 70);
+        slots.on_free(two, 70);
         assert!(slots.close(second) && slots.close(third));
         assert_eq!(slots.depth, 0);
     }

@@ -73,7 +73,7 @@ impl Spaces {
         self.list.iter_mut().fold(None, |found, entry| found.or(entry.space.damage()))
     }
 
-    /// The space and the granule where the living block at `address` begins.
+    /// The space and the granule where the live block at `address` begins.
     #[inline]
     pub(super) fn find(&mut self, address: usize) -> Option<(&mut Space, u32)> {
         let mut at = self.found;

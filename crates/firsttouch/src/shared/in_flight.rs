@@ -1,10 +1,10 @@
 //! Handles in flight: shared memory whose owner was dropped stays until its handles have been opened.
 //!
 //! It is known by its file alone, which takes a file descriptor and memory. So it stays for a minute at most, and both
-//! are bounded; the oldest goes first. The caretaker looks which tickets came back.
+//! are bounded; the oldest goes first. The background purger looks which tickets came back.
 
 use super::tickets::{Fate, PLACES, Ticket, TicketTable};
-use crate::heap::caretaker::{self, Errand, Ward};
+use crate::heap::purger::{self, DeferredTrim, Purgeable};
 use crate::os::{self, Errno};
 use crate::sync::lock::Lock;
 use std::collections::VecDeque;
@@ -29,7 +29,7 @@ const MOST_TICKETS: usize = 4096;
 
 /// Memory that was dropped with handles in flight.
 struct Dropped {
-    /// Nothing once it is over: the caretaker closes files and frees nothing.
+    /// Nothing once it is over: the background purger closes files and frees nothing.
     file: Option<File>,
     bytes: usize,
     tickets: Vec<u64>,
@@ -183,7 +183,7 @@ impl Tickets {
         let waits = !state.dropped.is_empty();
         drop(state);
         if waits {
-            caretaker::ensure();
+            purger::ensure();
         }
     }
 }
@@ -217,17 +217,17 @@ pub fn wait_until_opened(most: Duration) -> bool {
 
 struct Keeper;
 
-impl Ward for Keeper {
-    fn tick(&self) -> Option<Arc<dyn Errand>> {
+impl Purgeable for Keeper {
+    fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
         STATE.lock().close();
         None
     }
 
-    fn ages(&self) -> bool {
+    fn decays(&self) -> bool {
         false
     }
 
-    fn rests(&self) -> bool {
+    fn is_idle(&self) -> bool {
         STATE.lock().dropped.iter().all(|dropped| dropped.file.is_none())
     }
 
@@ -245,5 +245,5 @@ fn set_up() {
     static ONCE: Once = Once::new();
     static KEEPER: Keeper = Keeper;
     // SAFETY: a static lives for ever.
-    ONCE.call_once(|| unsafe { caretaker::enter(&raw const KEEPER) });
+    ONCE.call_once(|| unsafe { purger::enter(&raw const KEEPER) });
 }

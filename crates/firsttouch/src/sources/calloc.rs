@@ -14,7 +14,7 @@ pub struct Calloc;
 const WORD: usize = size_of::<*mut c_void>();
 
 /// # Safety
-/// `address` is a living block of [`Calloc`].
+/// `address` is a live block of [`Calloc`].
 unsafe fn beginning(address: NonNull<u8>) -> *mut c_void {
     // SAFETY: `allocate` wrote the word before the block.
     unsafe { address.as_ptr().cast::<*mut c_void>().sub(1).read() }

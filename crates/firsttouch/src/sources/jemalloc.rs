@@ -62,14 +62,14 @@ unsafe extern "C" fn alloc(
     commit: *mut bool,
     _: c_uint,
 ) -> *mut c_void {
-    let (Some(home), true) = (Je::one().get(), wanted_at.is_null()) else { return null_mut() };
-    if size >= PROBE_MIN && home.space().probe(size).is_err() {
+    let (Some(source), true) = (Je::one().get(), wanted_at.is_null()) else { return null_mut() };
+    if size >= PROBE_MIN && source.space().probe(size).is_err() {
         return null_mut();
     }
-    let Ok(at) = home.take(size, align.max(PIECE)) else { return null_mut() };
+    let Ok(at) = source.take(size, align.max(PIECE)) else { return null_mut() };
     // SAFETY: jemalloc hands over two of its variables. Ours reads zero once it is opened: it was never used.
     unsafe {
-        if *commit && home.space().open(at, size).is_err() {
+        if *commit && source.space().open(at, size).is_err() {
             return null_mut();
         }
         *zero = true;
@@ -90,8 +90,8 @@ unsafe extern "C" fn commit(
     length: usize,
     _: c_uint,
 ) -> bool {
-    let Some(home) = Je::one().get() else { return true };
-    home.space().open(at as usize + offset, length).is_err()
+    let Some(source) = Je::one().get() else { return true };
+    source.space().open(at as usize + offset, length).is_err()
 }
 
 /// What is closed reads zero when it is opened again, as jemalloc expects (law 2).
@@ -103,8 +103,8 @@ unsafe extern "C" fn decommit(
     length: usize,
     _: c_uint,
 ) -> bool {
-    let Some(home) = Je::one().get() else { return true };
-    home.space().close(at as usize + offset, length);
+    let Some(source) = Je::one().get() else { return true };
+    source.space().close(at as usize + offset, length);
     false
 }
 

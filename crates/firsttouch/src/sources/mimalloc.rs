@@ -60,10 +60,10 @@ struct Leaves;
 
 impl Drop for Leaves {
     fn drop(&mut self) {
-        if let Some(home) = Mi::one().get() {
+        if let Some(source) = Mi::one().get() {
             // SAFETY: both may be called at any time; used again, mimalloc begins anew. The second makes it forget that
             // it wanted to do so itself: it would look at what is gone.
-            home.apart_from_forks(|| unsafe {
+            source.apart_from_forks(|| unsafe {
                 mi::mi_thread_done();
                 _mi_prim_thread_associate_default_theap(null_mut());
             });
@@ -81,12 +81,12 @@ static ARENAS: AtomicUsize = AtomicUsize::new(0);
 /// Opens or closes a part of an arena. What is not wholly fresh is never called zero: the slices that were in use
 /// before are then marked as such (law 2).
 unsafe extern "C" fn commit(open: bool, at: *mut c_void, size: usize, is_zero: *mut bool, _: *mut c_void) -> bool {
-    let Some(home) = Mi::one().get() else { return false };
+    let Some(source) = Mi::one().get() else { return false };
     if !open {
-        home.space().close(at as usize, size);
+        source.space().close(at as usize, size);
         return true;
     }
-    let opened = home.space().open(at as usize, size);
+    let opened = source.space().open(at as usize, size);
     // SAFETY: where mimalloc asks for the word, there is room for it.
     if let Some(word) = unsafe { is_zero.as_mut() } {
         *word = opened == Ok(true);
@@ -95,8 +95,8 @@ unsafe extern "C" fn commit(open: bool, at: *mut c_void, size: usize, is_zero: *
 }
 
 /// Gives mimalloc an arena of `bytes`.
-fn add_arena(home: &'static Mimalloc, bytes: usize) -> Result<(), Errno> {
-    let at = home.take(bytes, SLICE)?;
+fn add_arena(source: &'static Mimalloc, bytes: usize) -> Result<(), Errno> {
+    let at = source.take(bytes, SLICE)?;
     // SAFETY: the range is mimalloc's alone from now on, aligned to its slices, and lasts for ever; nothing is behind
     // it before `commit` opened it, and then it reads zero.
     let taken = unsafe {
@@ -106,7 +106,7 @@ fn add_arena(home: &'static Mimalloc, bytes: usize) -> Result<(), Errno> {
         ARENAS.fetch_add(1, Relaxed);
         return Ok(());
     }
-    Err(home.space().take_refusal().unwrap_or(Errno::NO_MEMORY))
+    Err(source.space().take_refusal().unwrap_or(Errno::NO_MEMORY))
 }
 
 // SAFETY: mimalloc keeps the laws; all its blocks lie in arenas that `add_arena` gave it, as it may not ask the system.
@@ -120,7 +120,7 @@ unsafe impl Library for Mi {
         &ONE
     }
 
-    fn start(home: &'static Mimalloc) -> Result<(), Errno> {
+    fn start(source: &'static Mimalloc) -> Result<(), Errno> {
         // What is idle is closed by our clock, which asks for it; with a delay it notes what could be closed.
         let options = [
             (DISALLOW_OS_ALLOC, 1),
@@ -136,16 +136,16 @@ unsafe impl Library for Mi {
             unsafe { mi::mi_option_set(option, value) };
         }
         // The first is small, in case all of it has to be mapped at once.
-        add_arena(home, ARENA_STEP)?;
-        if home.space().is_claimed() {
-            add_arena(home, ARENA_CLAIMED)?;
+        add_arena(source, ARENA_STEP)?;
+        if source.space().is_claimed() {
+            add_arena(source, ARENA_CLAIMED)?;
         }
         Ok(())
     }
 
-    fn grow(home: &'static Mimalloc, bytes: usize) -> bool {
+    fn grow(source: &'static Mimalloc, bytes: usize) -> bool {
         let arenas = ARENAS.load(Relaxed);
-        let usual = if home.space().is_claimed() {
+        let usual = if source.space().is_claimed() {
             ARENA_CLAIMED << (arenas / 2).min(3)
         } else {
             ARENA_STEP << (arenas / 8).min(4)
@@ -153,7 +153,7 @@ unsafe impl Library for Mi {
         // Its books take a part of an arena.
         let least = (bytes + bytes / 256 + ARENA_STEP).next_multiple_of(ARENA_STEP);
         let sizes = [usual.max(least).min(ARENA_MAX), least];
-        sizes.into_iter().any(|size| add_arena(home, size).is_ok())
+        sizes.into_iter().any(|size| add_arena(source, size).is_ok())
     }
 
     fn allocate(request: Request) -> *mut u8 {
@@ -181,8 +181,8 @@ unsafe impl Library for Mi {
     }
 
     fn purge() {
-        // SAFETY: both may be called at any time. A thread that has asked for nothing yet, such as the caretaker, collects
-        // nothing before it is known.
+        // SAFETY: both may be called at any time. A thread that has requested nothing yet, such as the background purger,
+        // collects nothing before it is initialized.
         unsafe {
             mi::mi_thread_init();
             mi::mi_collect(true);

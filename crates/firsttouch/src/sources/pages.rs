@@ -5,8 +5,8 @@
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::description::Value;
 use crate::failure;
-use crate::heap::caretaker::{self, Ward};
 use crate::heap::heap::{self, Heap};
+use crate::heap::purger::{self, Purgeable};
 use crate::heap::shape::{Kind, huge_page};
 use crate::layout::round_up;
 use crate::os;
@@ -51,8 +51,8 @@ impl Pages {
 
     fn entered(self: Arc<Self>) -> Arc<Self> {
         let address = Arc::as_ptr(&self);
-        // SAFETY: the source stays where it is until it is dropped, which leaves the caretaker.
-        unsafe { caretaker::enter(address) };
+        // SAFETY: the source stays where it is until it is dropped, which unregisters it.
+        unsafe { purger::enter(address) };
         self
     }
 
@@ -149,7 +149,7 @@ unsafe impl Allocator for Pages {
     }
 }
 
-impl Ward for Pages {
+impl Purgeable for Pages {
     fn hold(&self) {
         self.heap.hold();
     }
@@ -162,8 +162,8 @@ impl Ward for Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        caretaker::leave(std::ptr::from_ref(self));
-        // SAFETY: nobody can reach the source any more; a heap with living blocks stays open (law 8).
+        purger::leave(std::ptr::from_ref(self));
+        // SAFETY: nobody can reach the source any more; a heap with live blocks stays open (law 8).
         unsafe { self.heap.close() }
     }
 }

@@ -35,7 +35,7 @@ impl PlacedPages {
         &self.placement
     }
 
-    /// The living block that `address` lies in, and its receipt.
+    /// The live block that `address` lies in, and its receipt.
     pub fn receipt(&self, address: usize) -> Option<(usize, Receipt)> {
         let mut found = None;
         self.ledger.each(|start, receipt| {

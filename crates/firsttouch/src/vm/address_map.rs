@@ -117,10 +117,10 @@ pub fn owner(address: usize) -> Option<&'static dyn Allocator> {
 /// The same, shared.
 ///
 /// # Safety
-/// A living block lies at `address`, if that is ours at all. (Every owner of address space lives in an [`Arc`].)
+/// A live block lies at `address`, if that is ours at all. (Every owner of address space lives in an [`Arc`].)
 pub unsafe fn shared_owner(address: usize) -> Option<Arc<dyn Allocator>> {
     let owner: *const dyn Allocator = owner(address)?;
-    // SAFETY: the owner outlives its living block (caller), and came from an Arc, as all owners do.
+    // SAFETY: the owner outlives its live block (caller), and came from an Arc, as all owners do.
     unsafe {
         Arc::increment_strong_count(owner);
         Some(Arc::from_raw(owner))

@@ -1,4 +1,4 @@
-//! A living block that is given back when it goes out of scope.
+//! A live block that is given back when it goes out of scope.
 
 #![allow(unsafe_code)] // Safety: a `Held` is the only holder of its block; bytes are read after they were written.
 
@@ -56,7 +56,7 @@ impl<'a> Held<'a> {
         self.address.as_ptr() as usize
     }
 
-    /// Whether the allocator's list of living blocks has this one; nothing where it keeps none.
+    /// Whether the allocator's list of live blocks has this one; nothing where it keeps none.
     pub fn is_known(&self) -> Option<bool> {
         self.allocator.owns(self.address)
     }

@@ -20,7 +20,7 @@ pub trait Machine: Sync {
     fn nodes(&self, address: usize, size: usize) -> Vec<i32>;
 }
 
-/// A living block.
+/// A live block.
 pub struct Kept<'a> {
     pub address: usize,
     pub size: usize,
@@ -175,7 +175,7 @@ pub fn moved(machine: &dyn Machine, pool: &dyn Allocator, go: &dyn Fn(usize, usi
         let turn = || made(machine, pool, 0, size, false);
         for _ in 0..2 {
             let block = turn();
-            on(machine, 0, || drop(block)); // seen at home as it is taken again
+            on(machine, 0, || drop(block)); // seen to be local as it is taken again
         }
         let block = turn();
         go(block.address, size);

@@ -38,8 +38,8 @@ pub fn within(patience: Duration, what: &str, mut happened: impl FnMut() -> bool
     began.elapsed()
 }
 
-/// Checks that the statistics of `allocator` are as they should be. What the caretaker moves at that very moment may be
-/// counted twice or not at all, so it is given some time.
+/// Checks that the statistics of `allocator` are as they should be. What the background purger moves at that moment may
+/// be counted twice or not at all, so it is given some time.
 pub fn settles(allocator: &dyn Allocator, right: impl Fn(&Stats) -> bool) {
     let began = Instant::now();
     loop {

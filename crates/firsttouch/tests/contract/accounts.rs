@@ -42,7 +42,7 @@ pub fn add_up(make: Make) {
     settles(&*allocator, |stats| (stats.blocks, stats.in_use, stats.active) == (0, 0, 0));
 }
 
-/// Law 4: who keeps a list of living blocks knows each by its address, and nothing else.
+/// Law 4: who keeps a list of live blocks knows each by its address, and nothing else.
 pub fn knows_its_blocks(make: Make) {
     let allocator = make();
     let mut blocks: Vec<_> = up_to(3 << 20).map(|size| Held::filled(&*allocator, size, 1)).collect();

@@ -24,7 +24,7 @@ use firsttouch::arena::Arena;
 use firsttouch::numa::policy::{Policy, Which};
 use firsttouch::os::{Pretence, pretend};
 use firsttouch::pages::placement::{Page, Placement, Populate};
-use firsttouch::scratch::{self, Buffer, Over, Scope};
+use firsttouch::scratch::{self, Buffer, MarkBacking, Scope};
 use firsttouch::sources::{Aligned, Calloc, Malloc, Pages, PlacedPages};
 use std::sync::Arc;
 use std::time::Duration;
@@ -214,7 +214,7 @@ contract! {
     scratch_limited_guarded_pages: scope(limited(guarded(Pages::new(false))), scratch::Options::default());
     scratch_in_scratch: scope_in_scope();
     scratch_ended: ended();
-    scratch_arena: Scope::open(Over::new(Box::new(Arena::new()), "Arena()".into()), None, pool());
+    scratch_arena: Scope::open(MarkBacking::new(Box::new(Arena::new()), "Arena()".into()), None, pool());
     tracked_scratch_pool: tracked(scope(pool(), scratch::Options::default()));
     reentrant: Reentrant::shared();
     tracked_reentrant: tracked(Reentrant::shared());

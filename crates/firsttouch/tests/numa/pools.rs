@@ -130,7 +130,7 @@ pub fn other_policies() {
     }
 }
 
-/// A cpuset that leaves the home out while the pool is in use.
+/// A cpuset that leaves the local node out while the pool is in use.
 pub fn cpuset() {
     both(|pool| {
         on(homes()[0], || goes_round(pool));
@@ -138,7 +138,7 @@ pub fn cpuset() {
     });
 }
 
-/// The home has no memory left.
+/// The local node has no memory left.
 pub fn full() {
     let home = homes()[0];
     both(|pool| {
@@ -194,7 +194,7 @@ pub fn migrated() {
     }
 }
 
-/// A child is given what is at its home, though its parent's pages were copied wherever somebody wrote first.
+/// A child is given what is at its local node, though its parent's pages were copied wherever somebody wrote first.
 pub fn forked() {
     let pool: &dyn Allocator = &*Pool::new(FOREVER);
     let make = |node: usize, size: usize| {

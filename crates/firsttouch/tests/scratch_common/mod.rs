@@ -37,7 +37,7 @@ fn check(bytes: &[u8], seed: u64) {
     }
 }
 
-/// A living block; it is never given back by itself.
+/// A live block; it is never given back by itself.
 pub struct Piece {
     pub address: NonNull<u8>,
     pub asked: usize,

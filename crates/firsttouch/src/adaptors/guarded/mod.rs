@@ -1,10 +1,10 @@
-//! Blocks beside inaccessible pages: who writes or reads past one stops at once, by SIGSEGV.
+//! Blocks next to inaccessible guard pages: a read or write past the end stops at once, with SIGSEGV.
 //!
-//! A block ends at its guard as nearly as its alignment allows, or begins right behind it. What is left of its first and
-//! last page holds canaries, which are looked at when the block is freed or [`Guarded::check`] is called. Freed blocks
-//! may be kept inaccessible for a while. Huge pages and guards never share a huge page.
+//! A block ends as close to its guard as its alignment allows, or begins right behind it. The rest of its first and last
+//! page holds canaries, which are checked when the block is freed and by [`Guarded::check`]. Freed blocks may be kept
+//! inaccessible for a while. A guard never splits a huge page.
 
-#![allow(unsafe_code)] // Safety: a block and its guard lie on pages of their own, which nobody else was given.
+#![allow(unsafe_code)] // Safety: a block and its guard lie on pages of their own, which belong to no other block.
 
 mod canary;
 mod kept;
@@ -14,8 +14,8 @@ mod take;
 
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::failure;
-use crate::heap::caretaker::{self, Ward};
 use crate::heap::ledger::Ledger;
+use crate::heap::purger::{self, Purgeable};
 use crate::os;
 use crate::stats::Stats;
 use crate::sync::lock::Lock;
@@ -27,33 +27,33 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use take::pointer;
 
-/// On which side of a block its guard lies.
+/// The side of a block on which its guard lies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Side {
-    /// Writing behind the block stops.
+    /// Behind the block: overruns fault.
     #[default]
     After,
-    /// Writing before the block stops.
+    /// Before the block: underruns fault.
     Before,
 }
 
-/// How blocks are guarded.
+/// The options of a [`Guarded`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GuardedOptions {
     /// Where the guard lies.
     pub side: Side,
-    /// Bytes of freed blocks that stay inaccessible; the oldest goes first. [`Allocator::trim`] lets them all go.
+    /// Bytes of freed blocks that are kept inaccessible; the oldest is released first. [`Allocator::trim`] releases all.
     pub keep: usize,
 }
 
-/// A byte beside a block that somebody wrote.
+/// A byte next to a block that was overwritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overrun {
     /// The block.
     pub address: usize,
-    /// Bytes that were asked for.
+    /// The requested size in bytes.
     pub asked: usize,
-    /// The byte, before the block or behind it.
+    /// The address of the byte, before or behind the block.
     pub at: usize,
 }
 
@@ -83,27 +83,27 @@ impl Guarded {
             allocated: AtomicU64::new(0),
         });
         let address = Arc::as_ptr(&guarded);
-        // SAFETY: it stays where it is until it is dropped, which leaves the caretaker.
-        unsafe { caretaker::enter(address) };
+        // SAFETY: it stays where it is until it is dropped, which unregisters it.
+        unsafe { purger::enter(address) };
         guarded
     }
 
-    /// What was written beside blocks since this was last called: of those that were freed, and of those that live.
+    /// The overruns found since the last call, of freed blocks and of live ones.
     pub fn check(&self) -> Vec<Overrun> {
         let mut found = self.kept.lock().take_found();
         self.ledger.each(|address, room| {
-            // SAFETY: a block leaves the list before its room goes, and the list's lock is held.
+            // SAFETY: a block leaves the ledger before its room is freed, and the ledger's lock is held.
             unsafe {
                 if let Some(at) = canary::damage(&room) {
                     found.push(Overrun { address, asked: room.asked, at });
-                    canary::put(&room); // it is told once
+                    canary::put(&room); // it is reported once
                 }
             }
         });
         found
     }
 
-    /// How often damage was found as blocks were freed.
+    /// How often damage was found when blocks were freed.
     pub fn damaged(&self) -> u64 {
         self.kept.lock().damaged
     }
@@ -130,7 +130,7 @@ unsafe impl Allocator for Guarded {
         })?;
         let address = pointer(room.address);
         self.ledger.enter(address, request.size(), room).map_err(|error| {
-            // SAFETY: the block was just taken and nobody knows it.
+            // SAFETY: the block was just allocated and is not in use.
             unsafe { self.give_back(room) };
             refused(error)
         })?;
@@ -203,7 +203,7 @@ unsafe impl Allocator for Guarded {
     }
 
     fn small_limit(&self) -> usize {
-        0 // small arrays are what this is for, too
+        0 // it serves small arrays, too
     }
 
     fn upstream(&self) -> Option<&Arc<dyn Allocator>> {
@@ -223,8 +223,8 @@ unsafe impl Allocator for Guarded {
     }
 }
 
-impl Ward for Guarded {
-    fn cool(&self) {} // what is kept is never written, so a fork copies nothing
+impl Purgeable for Guarded {
+    fn trim_idle(&self) {} // what is kept is never written, so a fork copies nothing
 
     fn hold(&self) {
         self.kept.hold();
@@ -238,7 +238,7 @@ impl Ward for Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        caretaker::leave(std::ptr::from_ref(self));
+        purger::leave(std::ptr::from_ref(self));
         self.let_go(0);
     }
 }

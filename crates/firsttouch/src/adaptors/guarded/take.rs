@@ -57,9 +57,9 @@ impl Guarded {
         // What only an alignment needs is not made zero.
         let zeroed = request.is_zeroed() && plan.lead() == 0;
         let too_large = |_| AllocError::new(request.size(), Limit::Size);
-        let wish = Request::bytes(plan.total).with_zeroed(zeroed).aligned(plan.align).map_err(too_large)?;
-        wish.check().map_err(|error| AllocError { asked: request.size(), ..error })?;
-        let block = self.upstream.allocate(wish).map_err(|error| AllocError { asked: request.size(), ..error })?;
+        let padded = Request::bytes(plan.total).with_zeroed(zeroed).aligned(plan.align).map_err(too_large)?;
+        padded.check().map_err(|error| AllocError { asked: request.size(), ..error })?;
+        let block = self.upstream.allocate(padded).map_err(|error| AllocError { asked: request.size(), ..error })?;
         Ok((plan.at(block.address.as_ptr() as usize, request.size()), block.zeroed))
     }
 

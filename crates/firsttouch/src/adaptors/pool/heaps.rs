@@ -1,42 +1,48 @@
-//! A pool's heaps: one, or one for each home on machines with several nodes.
+//! A pool's heaps: one, or one for each local node on machines with several nodes.
 
 use crate::allocator::Allocator;
 use crate::heap::heap::{Heap, Held};
 use crate::heap::purge;
 use crate::heap::region::Span;
-use crate::numa::homes::{Homes, Place};
+use crate::numa::local_nodes::{LocalNodes, Place};
 
 pub(super) struct Heaps {
     first: Heap,
     others: Box<[Heap]>,
     /// Nothing where all memory is equally near.
-    pub homes: Option<&'static Homes>,
+    pub local_nodes: Option<&'static LocalNodes>,
 }
 
 impl Heaps {
-    pub(super) fn new(homes: Option<&'static Homes>) -> Self {
-        let Some(several) = homes else { return Self { first: Heap::new(), others: Box::default(), homes } };
-        Self { first: Heap::at(0), others: (1..several.count()).map(|home| Heap::at(home as u8)).collect(), homes }
+    pub(super) fn new(local_nodes: Option<&'static LocalNodes>) -> Self {
+        let Some(several) = local_nodes else {
+            return Self { first: Heap::new(), others: Box::default(), local_nodes };
+        };
+        Self {
+            first: Heap::at(0),
+            others: (1..several.count()).map(|local_node| Heap::at(local_node as u8)).collect(),
+            local_nodes,
+        }
     }
 
-    /// The heap of one home.
+    /// The heap of one local node.
     #[inline]
-    pub(super) fn at(&self, home: u8) -> &Heap {
-        if home == 0 { &self.first } else { &self.others[usize::from(home) - 1] }
+    pub(super) fn at(&self, local_node: u8) -> &Heap {
+        if local_node == 0 { &self.first } else { &self.others[usize::from(local_node) - 1] }
     }
 
     /// The heap that a span is of.
     #[inline]
     pub(super) fn of(&self, span: Span) -> &Heap {
-        self.at(span.segment.home)
+        self.at(span.segment.local_node)
     }
 
-    /// The home and the shard of this thread, for which `processor` names one where there is one home only.
+    /// The local node and the shard of this thread. `processor` selects the shard if there is only one local node.
     #[inline]
     pub(super) fn here(&self, shards: usize, processor: impl FnOnce() -> usize) -> Place {
-        match self.homes {
-            None => Place { home: 0, shard: processor() % shards },
-            Some(homes) => homes.here(),
+        match self.local_nodes {
+            None => Place { local_node: 0, shard: processor() % shards },
+            Some(local_nodes) => local_nodes.here(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The pool: keeps freed blocks, hands the warmest back, splits and joins them, and lets idle memory go home.
+//! The pool: keeps freed blocks, reuses the warmest first, splits and joins them, and returns idle memory to the system.
 //!
 //! A free puts the span on its processor's shard, nothing more; the shard's oldest goes to the heap, where it is joined
 //! with its neighbours. A request looks at its processor's shard, then in the heap, then takes what the other
@@ -7,23 +7,23 @@
 
 #![allow(unsafe_code)] // Safety: blocks are handed out whole and once, by the heap's spans.
 
-mod care;
 mod heaps;
-mod home;
+mod locality;
 mod meter;
-mod over;
+mod purging;
 mod shard;
 mod take;
+mod upstream_pool;
 mod zero;
 
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::description::Value;
 use crate::failure;
-use crate::heap::caretaker;
+use crate::heap::purger;
 use crate::heap::shape::{Kind, huge_page};
 use crate::heap::{heap, segment};
 use crate::layout::round_up;
-use crate::numa::homes::Homes;
+use crate::numa::local_nodes::LocalNodes;
 use crate::os;
 use crate::sources::Pages;
 use crate::stats::Stats;
@@ -87,7 +87,7 @@ struct Padded(Lock<Shard>);
 /// Whether an allocator is a pool, on whatever memory.
 pub fn is_pool(allocator: &dyn Allocator) -> bool {
     let kind: &dyn Any = allocator;
-    kind.is::<Pool>() || kind.is::<over::Over>()
+    kind.is::<Pool>() || kind.is::<upstream_pool::UpstreamPool>()
 }
 
 /// See the module.
@@ -97,7 +97,7 @@ pub struct Pool {
     heaps: Heaps,
     shards: Box<[Padded]>,
     meter: Meter,
-    clock: care::Clock,
+    clock: purging::Clock,
     /// Idle bytes that the last search for victims could not give back.
     stuck: AtomicUsize,
     /// Bytes of memory that the machine or the container has, and fresh bytes taken since it was asked what is left.
@@ -115,15 +115,15 @@ impl Pool {
     /// A pool of its own.
     pub fn new(options: Options) -> Arc<Self> {
         let total = os::memory_total();
-        let heaps = Heaps::new(Homes::of_the_machine());
-        let shards = heaps.homes.map_or(os::processors().min(64), Homes::shards);
+        let heaps = Heaps::new(LocalNodes::of_the_machine());
+        let shards = heaps.local_nodes.map_or(os::processors().min(64), LocalNodes::shards);
         let pool = Arc::new(Self {
             options,
             max_idle: options.max_idle.unwrap_or(total / 4),
             heaps,
             shards: (0..shards).map(|_| Padded(Lock::new(Shard::new()))).collect(),
             meter: Meter::default(),
-            clock: care::Clock::new(options.decay),
+            clock: purging::Clock::new(options.decay),
             stuck: AtomicUsize::new(0),
             total,
             unasked: AtomicUsize::new(0),
@@ -132,10 +132,10 @@ impl Pool {
             untold: AtomicBool::new(false),
         });
         let address = Arc::as_ptr(&pool);
-        // SAFETY: the pool stays where it is until it is dropped, which closes the heaps and leaves the caretaker.
+        // SAFETY: the pool stays where it is until it is dropped, which closes the heaps and unregisters it.
         unsafe {
             pool.heaps.set_owner(address);
-            caretaker::enter(address);
+            purger::enter(address);
         }
         pool
     }
@@ -160,11 +160,11 @@ unsafe impl Allocator for Pool {
             Some(span) => span,
             None => self.take_from_heap(kind, request).or_else(|refused| self.retry(kind, request, refused))?,
         };
-        if let Some(homes) = self.heaps.homes
-            && !span.segment.is_proven(span.start, span.len)
+        if let Some(local_nodes) = self.heaps.local_nodes
+            && !span.segment.is_known_local(span.start, span.len)
         {
             // SAFETY: the span was just taken and is nobody else's.
-            (span, told) = unsafe { self.bring_home(homes, span, request, told) };
+            (span, told) = unsafe { self.make_local(local_nodes, span, request, told) };
         }
         if request.is_zeroed() {
             // SAFETY: the span was just taken and is nobody else's.
@@ -196,7 +196,7 @@ unsafe impl Allocator for Pool {
         shard.counts.blocks -= 1;
         self.meter.note(&mut shard.counts, -asked, -(span.bytes() as isize));
         let recent = Recent { kind, span, epoch: self.heaps.epoch() };
-        let stays = span.bytes() <= SHARD_MAX && span.segment.home == here.home;
+        let stays = span.bytes() <= SHARD_MAX && span.segment.local_node == here.local_node;
         let oldest = if stays { shard.put(recent) } else { Some(recent) };
         drop(shard);
         if let Some(Recent { kind, span, epoch }) = oldest {
@@ -261,9 +261,9 @@ unsafe impl Allocator for Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        caretaker::leave(std::ptr::from_ref(self));
+        purger::leave(std::ptr::from_ref(self));
         self.flush(|_| true);
-        // SAFETY: nobody can reach the pool any more; a heap with living blocks stays open (law 8).
+        // SAFETY: nobody can reach the pool any more; a heap with live blocks stays open (law 8).
         unsafe { self.heaps.close() };
     }
 }

@@ -5,13 +5,13 @@ use super::zero::RENEW_MIN;
 use super::{HUGE_MIN, HUGE_MIN_ZEROED, Pool, SHARD_MAX};
 use crate::allocator::{AllocError, Allocator, Request};
 use crate::failure;
-use crate::heap::caretaker;
 use crate::heap::heap::{self, Heap};
 use crate::heap::mapping_limit;
+use crate::heap::purger;
 use crate::heap::region::Span;
 use crate::heap::shape::{Kind, huge_page};
 use crate::layout::round_up;
-use crate::numa::homes::Place;
+use crate::numa::local_nodes::Place;
 #[cfg(not(shuttle))]
 use crate::os;
 use crate::os::Errno;
@@ -63,17 +63,17 @@ impl Pool {
         self.meter.note(&mut shard.counts, asked as isize, span.bytes() as isize);
     }
 
-    /// A span from the heap of this home: free and dirty, then what other processors keep, then fresh.
+    /// A span from the local heap: free and dirty, then what other processors keep, then fresh.
     #[cold]
     pub(super) fn take_from_heap(&self, kind: Kind, request: Request) -> Result<Span, Errno> {
         let (size, align) = (request.size(), request.align());
-        let home = self.heaps.homes.map_or(0, |homes| homes.look_here().home);
-        let heap = self.heaps.at(home);
+        let local_node = self.heaps.local_nodes.map_or(0, |local_nodes| local_nodes.look_here().local_node);
+        let heap = self.heaps.at(local_node);
         let span = if request.is_zeroed() && kind == Kind::Huge && size >= RENEW_MIN {
             self.take_renewed(heap, request)?
         } else {
             let mut span = heap.take_dirty(kind, size, align)?;
-            if span.is_none() && self.flush_home(home) > 0 {
+            if span.is_none() && self.flush_node(local_node) > 0 {
                 span = heap.take_dirty(kind, size, align)?;
             }
             match span {
@@ -85,14 +85,14 @@ impl Pool {
         Ok(span)
     }
 
-    /// A span from what is free of the other region of this home.
+    /// A span from what is free in the other region of the local heap.
     fn take_from_other(&self, kind: Kind, request: Request) -> Option<Span> {
         let other = match kind {
             Kind::Huge => Kind::Small,
             Kind::Small if self.options.huge => Kind::Huge,
             Kind::Small => return None,
         };
-        let heap = self.heaps.at(self.here().home);
+        let heap = self.heaps.at(self.here().local_node);
         let span = heap.take_free(other, request.size(), request.align()).ok().flatten()?;
         self.taken(span, request.size());
         Some(span)
@@ -109,7 +109,7 @@ impl Pool {
         if fresh > 0 {
             self.touched(span.kind(), fresh);
             self.make_room(fresh);
-            if !caretaker::ensure() {
+            if !purger::ensure() {
                 self.tick_if_due();
             }
         }

@@ -32,8 +32,9 @@ pub(super) fn enough(size: usize, orders: Option<&Orders>, receipt: &Receipt, wh
         _ => "in this machine or its memory cgroup".into(),
     };
     let reason = format!(
-        "{size} bytes are to be real at once ({what}), with about {tables} for the kernel's tables, and {available} are \
-         available {whose}"
+        "cannot allocate {} bytes: {size} have to be resident at once ({what}), with about {tables} for page tables, \
+         and {available} are available {whose}",
+        receipt.asked
     );
     failure::explain(error, reason);
     Err(error)

@@ -95,7 +95,7 @@ pub struct Placed {
 
 fn strict_error(asked: usize, what: &str) -> AllocError {
     let error = AllocError::new(asked, Limit::Placement);
-    failure::explain(error, format!("{asked} bytes could not be had as strict=True asks: {what}"));
+    failure::explain(error, format!("cannot allocate {asked} bytes as strict=True requires: {what}"));
     error
 }
 

@@ -37,10 +37,7 @@ impl Placement {
             Err(error) => {
                 receipt.populate = Outcome::Refused(Reason::of(error));
                 let failed = AllocError::new(receipt.asked, Limit::Errno(error.0));
-                failure::explain(
-                    failed,
-                    format!("{size} bytes could not be made real (populate=): {}", Reason::of(error)),
-                );
+                failure::explain(failed, format!("cannot populate {size} bytes (populate=): {}", Reason::of(error)));
                 return Err(failed);
             }
         }

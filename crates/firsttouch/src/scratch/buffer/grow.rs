@@ -3,10 +3,10 @@
 use super::super::backing::Refused;
 use super::super::space::{Space, Taken};
 use super::options::Sizes;
-use super::state::{State, Wish};
+use super::state::{BlockRequest, State};
 use super::{Buffer, Chunks, Source};
 use crate::allocator::{AllocError, Limit, Request};
-use crate::heap::caretaker;
+use crate::heap::purger;
 
 /// Chunks begin at a page, as most upstreams' do anyway.
 const CHUNK_ALIGN: usize = 4096;
@@ -30,25 +30,25 @@ impl State {
 impl Buffer {
     /// Takes a chunk from the upstream and a block from that.
     #[cold]
-    pub(super) fn grow(&self, from: &Chunks, wish: Wish) -> Result<Taken, Refused> {
-        let wanted = self.state.lock().next_chunk(&from.sizes, wish.request.size()).ok_or(Refused::Crowded)?;
-        let space = match self.chunk(from, wanted, wish.request.size()) {
-            Err(_) if wanted > from.sizes.chunk => self.chunk(from, from.sizes.chunk, wish.request.size())?,
+    pub(super) fn grow(&self, from: &Chunks, asked: BlockRequest) -> Result<Taken, Refused> {
+        let wanted = self.state.lock().next_chunk(&from.sizes, asked.request.size()).ok_or(Refused::Fragmented)?;
+        let space = match self.chunk(from, wanted, asked.request.size()) {
+            Err(_) if wanted > from.sizes.chunk => self.chunk(from, from.sizes.chunk, asked.request.size())?,
             other => other?,
         };
         let mut state = self.state.lock();
         if !state.spaces.make_room() {
             drop(state);
             self.give_back(space);
-            return Err(AllocError::new(wish.request.size(), Limit::Upstream).into());
+            return Err(AllocError::new(asked.request.size(), Limit::Upstream).into());
         }
         state.spaces.insert(space);
-        let (taken, alone) = (state.serve(wish, false), state.spaces.count() == 1);
+        let (taken, alone) = (state.serve(asked, false), state.spaces.count() == 1);
         drop(state);
         if !alone {
-            caretaker::ensure(); // where there is none, the end of the last scope gives back
+            purger::ensure(); // where there is none, the end of the last scope gives back
         }
-        Ok(taken.ok_or(AllocError::new(wish.request.size(), Limit::Size))?)
+        Ok(taken.ok_or(AllocError::new(asked.request.size(), Limit::Size))?)
     }
 
     /// A chunk of `size` bytes that nobody knows yet, and counts.

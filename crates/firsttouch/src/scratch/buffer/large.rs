@@ -34,7 +34,7 @@ impl Buffer {
         let size = counted(request.size());
         let mut state = self.charge(sizes, size, request.size())?;
         let (place, peak) = (state.place(slot), state.peak);
-        state.came(place, size);
+        state.on_alloc(place, size);
         drop(state);
         let block = upstream.allocate(request).or_else(|_| {
             self.give_back_all();
@@ -59,7 +59,7 @@ impl Buffer {
             Err(_) => {
                 let mut state = self.state.lock();
                 state.held -= size;
-                state.went(place, size);
+                state.on_free(place, size);
                 state.peak = peak.max(state.used); // it never lived
             }
         }
@@ -113,7 +113,7 @@ impl Buffer {
         if !large.released {
             let mut state = self.state.lock();
             state.held -= large.usable;
-            state.went(large.place, large.usable);
+            state.on_free(large.place, large.usable);
         }
     }
 

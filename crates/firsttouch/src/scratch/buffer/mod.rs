@@ -3,23 +3,23 @@
 //! Blocks are bumped, freed blocks are used again, and living ones stay where they are: the buffer works around them,
 //! whatever becomes of their scopes. One lock guards it all; the upstream is never called under it.
 
-mod care;
 mod grow;
 mod large;
 mod options;
+mod purging;
 mod serving;
 mod state;
 
 use super::backing::{Refused, Slot};
 use super::space::{Space, Taken};
 use crate::allocator::{AllocError, Allocator, Limit, Request};
-use crate::heap::caretaker;
 use crate::heap::ledger::Ledger;
+use crate::heap::purger;
 use crate::sync::brief_lock::BriefLock;
 use large::Large;
 use options::Sizes;
 pub use options::{BadOptions, Options};
-use state::{State, Wish};
+use state::{BlockRequest, State};
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
@@ -81,7 +81,7 @@ impl Buffer {
         site: Option<fn() -> u64>,
         keep: Box<dyn Any + Send + Sync>,
     ) -> Arc<Self> {
-        // SAFETY: the caller's promise; a buffer with living blocks never drops `keep`.
+        // SAFETY: the caller's promise; a buffer with live blocks never drops `keep`.
         let space = unsafe { Space::new(storage, size, false, debug) };
         let mut state = State::new();
         if let Some(space) = space.filter(|_| state.spaces.make_room()) {
@@ -95,8 +95,8 @@ impl Buffer {
     fn enter(state: State, source: Source) -> Arc<Self> {
         let buffer = Arc::new_cyclic(|me| Self { me: me.clone(), state: BriefLock::new(state), source });
         let address: *const Self = Arc::as_ptr(&buffer);
-        // SAFETY: the buffer stays where it is until it is dropped, which leaves the caretaker.
-        unsafe { caretaker::enter(address) };
+        // SAFETY: the buffer stays where it is until it is dropped, which unregisters it.
+        unsafe { purger::enter(address) };
         buffer
     }
 
@@ -118,27 +118,27 @@ impl Buffer {
 
     /// Serves a request that no space had room for at once, or says why not.
     #[cold]
-    fn serve(&self, wish: Wish) -> Result<Taken, Refused> {
+    fn serve(&self, asked: BlockRequest) -> Result<Taken, Refused> {
         let mut state = self.state.lock();
         if state.closed {
-            return Err(AllocError::new(wish.request.size(), Limit::Forked).into());
+            return Err(AllocError::new(asked.request.size(), Limit::Forked).into());
         }
         match &self.source {
-            Source::Storage(_) => state.serve(wish, true).ok_or_else(|| self.full(&state, wish.request)),
+            Source::Storage(_) => state.serve(asked, true).ok_or_else(|| self.full(&state, asked.request)),
             Source::Chunks(from) => {
                 drop(state);
-                self.grow(from, wish)
+                self.grow(from, asked)
             }
         }
     }
 
     /// The same in full: the upstream may serve what is too much here.
     #[cold]
-    fn serve_otherwise(&self, wish: Wish) -> Result<Taken, Refused> {
-        match (self.serve(wish), &self.source) {
+    fn serve_otherwise(&self, asked: BlockRequest) -> Result<Taken, Refused> {
+        match (self.serve(asked), &self.source) {
             // Where no chunk can be had a block may be; outside all scopes there is nobody else who could serve it.
-            (Err(refused), Source::Chunks(from)) if refused != Refused::Crowded || wish.slot == Slot::OUTSIDE => {
-                let block = self.take_large(from, wish.slot, wish.request, wish.site)?;
+            (Err(refused), Source::Chunks(from)) if refused != Refused::Fragmented || asked.slot == Slot::OUTSIDE => {
+                let block = self.take_large(from, asked.slot, asked.request, asked.site)?;
                 let dirty = if block.zeroed { 0 } else { block.size };
                 Ok(Taken { address: block.address, size: block.size, dirty })
             }

@@ -3,7 +3,7 @@
 use super::super::backing::{Backing, Closed, Damage, Hold, Refused, Slot, Survivor};
 use super::super::space::granules;
 use super::large::Large;
-use super::state::Wish;
+use super::state::BlockRequest;
 use super::{Buffer, Chunks, Source, Storage};
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::failure;
@@ -19,7 +19,7 @@ fn remembered(refused: Refused) -> Refused {
     refused
 }
 
-// SAFETY: a space hands a granule out only while no living block lies on it, and large blocks are the upstream's; closing
+// SAFETY: a space hands a granule out only while no live block lies on it, and large blocks are the upstream's; closing
 // and resetting give back only what no block lies on (law 8); zeroed requests are made zero below (law 2).
 unsafe impl Backing for Buffer {
     fn open(&self) -> Slot {
@@ -57,7 +57,7 @@ unsafe impl Backing for Buffer {
         let taken = self.state.lock().take(slot, need, request.align(), site);
         let taken = match taken {
             Some(taken) => taken,
-            None => self.serve_otherwise(Wish { slot, request, need, site }).map_err(remembered)?,
+            None => self.serve_otherwise(BlockRequest { slot, request, need, site }).map_err(remembered)?,
         };
         let dirty = taken.dirty.min(request.size());
         if request.is_zeroed() && dirty > 0 {

@@ -8,7 +8,7 @@ use crate::allocator::Request;
 
 /// A request that a scope makes.
 #[derive(Clone, Copy)]
-pub(super) struct Wish {
+pub(super) struct BlockRequest {
     pub slot: Slot,
     pub request: Request,
     /// Granules.
@@ -19,10 +19,10 @@ pub(super) struct Wish {
 pub(super) struct State {
     pub spaces: Spaces,
     pub slots: Slots,
-    /// Bytes of living blocks, and of those in spaces.
+    /// Bytes of live blocks, and of those in spaces.
     pub used: usize,
     pub bumped: usize,
-    /// Number of living blocks.
+    /// Number of live blocks.
     pub blocks: usize,
     pub peak: usize,
     /// Bytes held, and of those in spaces.
@@ -63,8 +63,8 @@ impl State {
     }
 
     /// The same for a request as a whole. `thoroughly`: every hole is looked at.
-    pub(super) fn serve(&mut self, wish: Wish, thoroughly: bool) -> Option<Taken> {
-        self.take_one(wish.slot, wish.need, wish.request.align(), wish.site, thoroughly)
+    pub(super) fn serve(&mut self, asked: BlockRequest, thoroughly: bool) -> Option<Taken> {
+        self.take_one(asked.slot, asked.need, asked.request.align(), asked.site, thoroughly)
     }
 
     #[inline]
@@ -75,7 +75,7 @@ impl State {
         let owner = Owner { slot: self.place(slot), site };
         let taken = self.spaces.take(need, align, owner, thoroughly)?;
         self.bumped += taken.size;
-        self.came(owner.slot, taken.size);
+        self.on_alloc(owner.slot, taken.size);
         Some(taken)
     }
 
@@ -85,7 +85,7 @@ impl State {
         let Some((space, at)) = self.spaces.find(address) else { return false };
         let (size, owner) = space.give(at);
         self.bumped -= size;
-        self.went(owner.slot, size);
+        self.on_free(owner.slot, size);
         true
     }
 
@@ -96,8 +96,8 @@ impl State {
 
     /// A block came to a scope's place.
     #[inline]
-    pub(super) fn came(&mut self, place: u32, size: usize) {
-        self.slots.came(place, size);
+    pub(super) fn on_alloc(&mut self, place: u32, size: usize) {
+        self.slots.on_alloc(place, size);
         self.blocks += 1;
         self.used += size;
         self.peak = self.peak.max(self.used);
@@ -105,8 +105,8 @@ impl State {
 
     /// A block of a scope's place is gone.
     #[inline]
-    pub(super) fn went(&mut self, place: u32, size: usize) {
-        self.slots.went(place, size);
+    pub(super) fn on_free(&mut self, place: u32, size: usize) {
+        self.slots.on_free(place, size);
         self.blocks -= 1;
         self.used -= size;
     }
@@ -131,7 +131,7 @@ impl State {
         Some(true)
     }
 
-    /// Adds the living blocks of a scope that lie in spaces.
+    /// Adds the live blocks of a scope that lie in spaces.
     pub(super) fn survivors(&self, slot: Slot, list: &mut Vec<Survivor>) {
         let Some(place) = self.slots.index(slot) else { return };
         let (blocks, _) = self.slots.count(slot);

@@ -1,6 +1,6 @@
 //! Debug mode: freed memory holds a pattern, and what was freed where is known, so that a write to it is found and named.
 //!
-//! Below the highest granule ever used, whatever no living block lies on holds the pattern.
+//! Below the highest granule ever used, whatever no live block lies on holds the pattern.
 
 use super::Space;
 use super::record::GRANULE;
@@ -39,7 +39,7 @@ impl History {
 impl Space {
     fn content(&mut self, part: &Range<u32>) -> &mut [u8] {
         let len = (part.end - part.start) as usize * GRANULE;
-        // SAFETY: the granules are the space's, were written before, and no living block lies on them.
+        // SAFETY: the granules are the space's, were written before, and no live block lies on them.
         unsafe { std::slice::from_raw_parts_mut(self.address(part.start).as_ptr(), len) }
     }
 

@@ -29,9 +29,9 @@ pub(super) struct Space {
     high: u32,
     /// Whether memory that was never used reads zero.
     zero: bool,
-    /// Number of living blocks.
+    /// Number of live blocks.
     pub blocks: u32,
-    /// Ticks of the caretaker since it was known to be used.
+    /// Ticks of the background purger since it was known to be used.
     pub quiet: u8,
     records: Records,
     holes: Holes,
@@ -108,7 +108,7 @@ impl Space {
         ((address.wrapping_neg() & (align - 1)) / GRANULE).min(u32::MAX as usize) as u32
     }
 
-    /// The granule where the living block at `address` begins, if one does.
+    /// The granule where the live block at `address` begins, if one does.
     #[inline]
     pub(super) fn find_block(&self, address: usize) -> Option<u32> {
         let offset = address.wrapping_sub(self.start());
@@ -124,7 +124,7 @@ impl Space {
         (record.len as usize * GRANULE, record.owner())
     }
 
-    /// Calls `each` with address, bytes and owner of every living block, while it answers `true`.
+    /// Calls `each` with address, bytes and owner of every live block, while it answers `true`.
     pub(super) fn walk(&self, mut each: impl FnMut(usize, usize, Owner) -> bool) {
         let mut at = 0;
         while at < self.top {

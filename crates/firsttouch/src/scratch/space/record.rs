@@ -49,7 +49,7 @@ impl Record {
     }
 }
 
-/// The records of a space, and a bit for each granule that says whether a living block begins there.
+/// The records of a space, and a bit for each granule that says whether a live block begins there.
 pub(super) struct Records {
     records: Vec<MaybeUninit<Record>>,
     begins: Vec<u64>,
@@ -85,7 +85,7 @@ impl Records {
         self.records[at as usize].write(record);
     }
 
-    /// Whether a living block begins there.
+    /// Whether a live block begins there.
     #[inline]
     pub(super) fn begins(&self, at: u32) -> bool {
         self.begins[at as usize / 64] >> (at % 64) & 1 != 0

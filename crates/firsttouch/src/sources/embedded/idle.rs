@@ -1,16 +1,16 @@
-//! Idle memory of an embedded allocator goes home: what was not needed for a while is closed, all at once.
+//! Idle memory of an embedded allocator is given back: what was not needed for a while is closed, all at once.
 //!
 //! The allocators' own clocks would also close what is about to be used again: a program's temporaries. So theirs are
 //! off, and what counts is the most that was out at once in a whole window.
 
 use super::{Embedded, Library};
 use crate::allocator::Allocator;
-use crate::heap::caretaker::{Errand, Ward};
+use crate::heap::purger::{DeferredTrim, Purgeable};
 use crate::os;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Ticks of the caretaker in a window.
+/// Ticks of the background purger in a window.
 const WINDOW: u32 = 5;
 /// Bytes that may be idle in a window in which memory was asked for, beside a quarter of what was needed.
 const SLACK: usize = 4 << 20;
@@ -77,8 +77,8 @@ impl<L: Library> Embedded<L> {
     }
 }
 
-impl<L: Library> Ward for Embedded<L> {
-    fn tick(&self) -> Option<Arc<dyn Errand>> {
+impl<L: Library> Purgeable for Embedded<L> {
+    fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
         self.idle.look_at_bound();
         if (self.idle.ticks.fetch_add(1, Relaxed) + 1).is_multiple_of(WINDOW) {
             self.look();
@@ -86,12 +86,12 @@ impl<L: Library> Ward for Embedded<L> {
         None // the memory is its own
     }
 
-    fn rests(&self) -> bool {
+    fn is_idle(&self) -> bool {
         let stats = self.stats();
         stats.active + stats.idle == 0
     }
 
-    fn cool(&self) {
+    fn trim_idle(&self) {
         self.trim();
     }
 

@@ -19,13 +19,13 @@ pub unsafe trait Library: Sized + Send + Sync + 'static {
 
     /// The one of the process.
     fn one() -> &'static OnceLock<Arc<Embedded<Self>>>;
-    /// Prepares it: from now on all its memory comes from `home`.
+    /// Prepares it: from now on all its memory comes from `source`.
     ///
     /// # Errors
     /// Where there is no memory for its books.
-    fn start(home: &'static Embedded<Self>) -> Result<(), Errno>;
+    fn start(source: &'static Embedded<Self>) -> Result<(), Errno>;
     /// Gives it room for `bytes` more; whether there was any.
-    fn grow(home: &'static Embedded<Self>, bytes: usize) -> bool;
+    fn grow(source: &'static Embedded<Self>, bytes: usize) -> bool;
     /// A block, or null.
     fn allocate(request: Request) -> *mut u8;
     /// Takes a block back.

@@ -10,8 +10,8 @@ mod pages;
 
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::failure;
-use crate::heap::caretaker;
 use crate::heap::heap::{self, Heap};
+use crate::heap::purger;
 use crate::heap::reserve::Reserve;
 use crate::os::Errno;
 use crate::stats::Stats;
@@ -78,7 +78,7 @@ impl<L: Library> Embedded<L> {
         // SAFETY: it lives as long as the process.
         unsafe {
             one.pages.set_owner(address);
-            caretaker::enter(address);
+            purger::enter(address);
         }
         one
     }
@@ -156,7 +156,7 @@ unsafe impl<L: Library> Allocator for Embedded<L> {
         };
         if self.space.was_opened() {
             self.idle.look_at_bound();
-            caretaker::ensure();
+            purger::ensure();
         }
         Ok(block)
     }

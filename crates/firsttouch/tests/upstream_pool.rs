@@ -8,7 +8,7 @@ use common::held::Held;
 use common::process::{settles, threads_called, within};
 use common::reentrant::Reentrant;
 use firsttouch::adaptors::{Limited, Options, Pool, Tracked};
-use firsttouch::heap::caretaker;
+use firsttouch::heap::purger;
 use firsttouch::sources::Malloc;
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
@@ -70,7 +70,7 @@ fn alignment_is_looked_at() {
     }
 }
 
-/// Freeing calls nobody; the caretaker gives back what is too much, soon.
+/// Freeing calls nobody; the background purger gives back what is too much, soon.
 #[test]
 fn what_is_kept_is_bounded_soon() {
     let (pool, upstream) = pool(Options { max_idle: Some(4 * MIB), decay: None, huge: true });
@@ -193,8 +193,8 @@ fn idle_blocks_are_gone_at_a_fork() {
         fork(|| {
             assert_eq!((upstream.tally().live_blocks, threads_called("firsttouch")), (1, 0));
             living.check();
-            caretaker::resume();
-            within(PATIENCE, "the child's caretaker runs", || threads_called("firsttouch") == 1);
+            purger::resume();
+            within(PATIENCE, "the child's background purger runs", || threads_called("firsttouch") == 1);
         })
         .join();
         assert_eq!(upstream.tally().live_blocks, 1);
@@ -202,7 +202,7 @@ fn idle_blocks_are_gone_at_a_fork() {
     });
 }
 
-/// The caretaker gives blocks back to an upstream that waits for threads that use the library and fork.
+/// The background purger gives blocks back to an upstream that waits for threads that use the library and fork.
 #[test]
 fn an_upstream_may_use_the_library() {
     alone("an_upstream_may_use_the_library", || {
@@ -214,7 +214,7 @@ fn an_upstream_may_use_the_library() {
             blocks.into_iter().for_each(Held::give_back);
             if round == 1 {
                 fork(|| assert!(pool.stats().idle > 0, "nobody is called within a fork")).join();
-                caretaker::cool();
+                purger::trim_deferred();
                 assert_eq!(upstream.tally().live_blocks, 0);
             }
             within(PATIENCE, "idle blocks go back", || upstream.tally().live_blocks == 0);

@@ -1,24 +1,24 @@
 //! A pool over any upstream: keeps freed blocks whole and hands the warmest back that fits.
 //!
-//! A free puts the block on the shelf, nothing more. The caretaker, or the next request that takes fresh memory, gives
-//! back to the upstream what is old or too much; trimming and running out of memory give it all.
+//! A free puts the block in the free cache, nothing more. The background purger, or the next request that takes fresh
+//! memory, returns to the upstream what is old or too much; trimming and running out of memory return it all.
 
-mod care;
-mod home;
-mod shelf;
+mod free_cache;
+mod locality;
+mod purging;
 mod state;
 
-use super::care::Clock;
+use super::purging::Clock;
 use super::{Options, Pool, SMALL_LIMIT};
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::failure;
-use crate::heap::caretaker;
 use crate::heap::ledger::Ledger;
-use crate::numa::homes::Homes;
+use crate::heap::purger;
+use crate::numa::local_nodes::LocalNodes;
 use crate::os;
 use crate::stats::Stats;
 use crate::sync::lock::Lock;
-use shelf::Idle;
+use free_cache::Idle;
 use state::State;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -27,18 +27,18 @@ use std::sync::{Arc, Weak};
 /// Bytes that may be held beyond a tenth more than the most that was ever active.
 const SLACK: usize = 2 << 20;
 
-/// What is noted of a living block.
+/// What is noted of a live block.
 #[derive(Clone, Copy)]
 struct Living {
     asked: usize,
     usable: usize,
     slot: u32,
-    home: u8,
+    local_node: u8,
     seen: u32,
 }
 
 /// See the module.
-pub(super) struct Over {
+pub(super) struct UpstreamPool {
     me: Weak<Self>,
     upstream: Arc<dyn Allocator>,
     options: Options,
@@ -46,10 +46,10 @@ pub(super) struct Over {
     state: Lock<State>,
     ledger: Arc<Ledger<Living>>,
     clock: Clock,
-    /// Rises with the caretaker's ticks.
+    /// Rises with the background purger's ticks.
     epoch: AtomicU32,
     /// Nothing where blocks are as good as each other: all memory is equally near, or the upstream's has a place.
-    homes: Option<&'static Homes>,
+    local_nodes: Option<&'static LocalNodes>,
     /// Whether a block's first and last page are its own, too.
     own_pages: bool,
     /// One more than there were forks.
@@ -61,82 +61,82 @@ pub(super) struct Over {
 }
 
 impl Pool {
-    /// A pool over `upstream`, which brings the memory in. (Over pages, [`Pool::new`] does more with them.)
+    /// A pool over `upstream`. (For pages use [`Pool::new`], which splits and joins them.)
     pub fn over(upstream: Arc<dyn Allocator>, options: Options) -> Arc<dyn Allocator> {
-        let homes = Homes::of_the_machine().filter(|_| !home::is_placed(&*upstream));
-        let own_pages = home::has_own_pages(&*upstream);
-        let pool = Arc::new_cyclic(|me| Over {
+        let local_nodes = LocalNodes::of_the_machine().filter(|_| !locality::is_placed(&*upstream));
+        let own_pages = locality::has_own_pages(&*upstream);
+        let pool = Arc::new_cyclic(|me| UpstreamPool {
             me: me.clone(),
             upstream,
             options,
             max_idle: options.max_idle.unwrap_or(os::memory_total() / 4),
-            state: Lock::new(State::new(homes.map_or(1, Homes::count))),
+            state: Lock::new(State::new(local_nodes.map_or(1, LocalNodes::count))),
             ledger: Ledger::new(),
             clock: Clock::new(options.decay),
             epoch: AtomicU32::new(0),
-            homes,
+            local_nodes,
             own_pages,
             forks: AtomicU32::new(1),
             elsewhere: AtomicU32::new(0),
             untold: AtomicBool::new(false),
         });
         let address = Arc::as_ptr(&pool);
-        // SAFETY: the pool stays where it is until it is dropped, which leaves the caretaker.
-        unsafe { caretaker::enter(address) };
+        // SAFETY: the pool stays where it is until it is dropped, which unregisters it.
+        unsafe { purger::enter(address) };
         pool
     }
 }
 
-impl Over {
-    /// A block from the shelf.
+impl UpstreamPool {
+    /// A block from the free cache.
     fn recycle(&self, request: Request) -> Option<Idle> {
-        let home = self.home();
-        let take = || self.state.lock().shelf.take(home, request.size(), request.align());
+        let local_node = self.local_node();
+        let take = || self.state.lock().free_cache.take(local_node, request.size(), request.align());
         let mut idle = take()?;
-        while self.homes.is_some_and(|homes| !self.is_at_home(homes, &mut idle)) {
+        while self.local_nodes.is_some_and(|local_nodes| !self.is_local(local_nodes, &mut idle)) {
             self.give_back(idle);
             idle = take()?;
         }
         let mut state = self.state.lock();
         state.counts.recycled += 1;
         state.counts.recycled_bytes += idle.size as u64;
-        state.came(request.size(), idle.size);
+        state.on_alloc(request.size(), idle.size);
         Some(idle)
     }
 
     /// A block from the upstream, and whether it reads zero; where it has none, once more after all that is idle went back.
     fn fresh(&self, request: Request) -> Result<(Idle, bool), AllocError> {
-        let slot = self.state.lock().shelf.admit().ok_or(AllocError::new(request.size(), Limit::Upstream))?;
+        let slot = self.state.lock().free_cache.admit().ok_or(AllocError::new(request.size(), Limit::Upstream))?;
         let again = |_| {
             self.trim();
             self.upstream.allocate(request)
         };
         let block = self.upstream.allocate(request).or_else(again).map_err(|error| {
-            self.state.lock().shelf.dismiss(slot);
+            self.state.lock().free_cache.dismiss(slot);
             AllocError { asked: request.size(), ..error }
         })?;
         let mut state = self.state.lock();
         state.counts.first_touched_small_bytes += block.size as u64;
-        state.came(request.size(), block.size);
+        state.on_alloc(request.size(), block.size);
         drop(state);
         let idle = Idle {
             address: block.address.as_ptr() as usize,
             size: block.size,
             epoch: 0,
             slot,
-            home: self.home(),
+            local_node: self.local_node(),
             seen: 0,
         };
         Ok((idle, block.zeroed))
     }
 
-    /// Puts a freed block on the shelf.
-    fn put(&self, address: NonNull<u8>, Living { asked, usable, slot, home, seen }: Living) {
+    /// Puts a freed block in the free cache.
+    fn put(&self, address: NonNull<u8>, Living { asked, usable, slot, local_node, seen }: Living) {
         let epoch = self.epoch.load(Relaxed);
         let mut state = self.state.lock();
         state.counts.blocks -= 1;
         state.changed((asked, usable), (0, 0));
-        state.shelf.put(Idle { address: address.as_ptr() as usize, size: usable, epoch, slot, home, seen });
+        state.free_cache.put(Idle { address: address.as_ptr() as usize, size: usable, epoch, slot, local_node, seen });
     }
 
     /// Gives idle blocks back while what is held passes what the most ever active explains, unless the options say what
@@ -148,10 +148,10 @@ impl Over {
         loop {
             let mut state = self.state.lock();
             let most = state.counts.peak_active;
-            if state.counts.active + state.shelf.bytes <= most + most / 10 + SLACK {
+            if state.counts.active + state.free_cache.bytes <= most + most / 10 + SLACK {
                 return;
             }
-            let oldest = state.shelf.take_oldest(|_| true);
+            let oldest = state.free_cache.take_oldest(|_| true);
             drop(state);
             let Some(idle) = oldest else { return };
             self.give_back(idle);
@@ -159,11 +159,11 @@ impl Over {
     }
 
     fn give_back(&self, idle: Idle) {
-        // SAFETY: it was freed, and left the shelf.
+        // SAFETY: it was freed, and left the free cache.
         unsafe { self.upstream.deallocate(pointer(idle.address)) };
         let mut state = self.state.lock();
         state.counts.purged_bytes += idle.size as u64;
-        state.shelf.dismiss(idle.slot);
+        state.free_cache.dismiss(idle.slot);
     }
 
     /// Gives back, oldest first, while `more` says so of a block's epoch and of what lies here; bytes that went.
@@ -171,8 +171,8 @@ impl Over {
         let mut gone = 0;
         loop {
             let mut state = self.state.lock();
-            let bytes = state.shelf.bytes;
-            let oldest = state.shelf.take_oldest(|epoch| more(epoch, bytes));
+            let bytes = state.free_cache.bytes;
+            let oldest = state.free_cache.take_oldest(|epoch| more(epoch, bytes));
             drop(state);
             let Some(idle) = oldest else { return gone };
             gone += idle.size;
@@ -186,8 +186,8 @@ fn pointer(address: usize) -> NonNull<u8> {
     unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(address)) }
 }
 
-// SAFETY: blocks are the upstream's, handed out whole, and to one at a time: they leave the shelf first.
-unsafe impl Allocator for Over {
+// SAFETY: blocks are the upstream's, handed out whole, and to one at a time: they leave the free cache first.
+unsafe impl Allocator for UpstreamPool {
     fn describe(&self) -> Description {
         self.options.describe(self.upstream.describe())
     }
@@ -209,8 +209,8 @@ unsafe impl Allocator for Over {
             None => self.fresh(request).map_err(refused)?,
         };
         let address = pointer(idle.address);
-        let Idle { size: usable, slot, home, seen, .. } = idle;
-        let living = Living { asked: request.size(), usable, slot, home, seen };
+        let Idle { size: usable, slot, local_node, seen, .. } = idle;
+        let living = Living { asked: request.size(), usable, slot, local_node, seen };
         if let Err(error) = self.ledger.enter(address, request.size(), living) {
             self.put(address, living);
             return Err(refused(error));
@@ -221,7 +221,7 @@ unsafe impl Allocator for Over {
         }
         if recycled.is_none() {
             self.make_room();
-            if !caretaker::ensure() {
+            if !purger::ensure() {
                 self.tick_if_due();
             }
         }
@@ -269,7 +269,7 @@ unsafe impl Allocator for Over {
     fn stats(&self) -> Stats {
         let upstream = self.upstream.stats();
         let state = self.state.lock();
-        let idle = state.shelf.bytes + upstream.idle;
+        let idle = state.free_cache.bytes + upstream.idle;
         let mapped = upstream.mapped.max(state.counts.active + idle + upstream.retained);
         Stats { idle, mapped, retained: upstream.retained, ..state.counts }
     }

@@ -1,12 +1,12 @@
-//! On machines with several nodes: which idle blocks serve whom.
+//! On machines with several nodes: whether an idle block is local.
 
-use super::Over;
-use super::shelf::Idle;
+use super::UpstreamPool;
+use super::free_cache::Idle;
 use crate::adaptors::Pool;
 use crate::allocator::Allocator;
-use crate::heap::proofs;
-use crate::heap::strays::{self, Found};
-use crate::numa::homes::Homes;
+use crate::heap::locality;
+use crate::heap::misplaced::{self, Found};
+use crate::numa::local_nodes::LocalNodes;
 use crate::numa::policy::Policy;
 use crate::os;
 use crate::sources::{Pages, PlacedPages};
@@ -14,7 +14,7 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Whether a wish says where an allocator's memory lies: a pool over it does not ask who is near.
+/// Whether an option says where an allocator's memory lies: a pool over it does not ask which node is local.
 pub(super) fn is_placed(allocator: &dyn Allocator) -> bool {
     let any: &dyn Any = allocator;
     let policy = any.downcast_ref::<PlacedPages>().and_then(|pages| pages.placement().policy);
@@ -30,7 +30,7 @@ pub(super) fn has_own_pages(allocator: &dyn Allocator) -> bool {
         || allocator.upstream().is_some_and(|on| has_own_pages(&**on))
 }
 
-impl Over {
+impl UpstreamPool {
     /// The pages that go back with a block. Where blocks may share them with others, those are its whole ones.
     fn pages_of(&self, idle: &Idle) -> Range<usize> {
         let (page, start, end) = (os::page_size(), idle.address, idle.address + idle.size);
@@ -41,29 +41,29 @@ impl Over {
         first..(end - end % page).max(first)
     }
 
-    /// The home of this thread.
-    pub(super) fn home(&self) -> u8 {
-        self.homes.map_or(0, |homes| homes.look_here().home)
+    /// The local node of this thread.
+    pub(super) fn local_node(&self) -> u8 {
+        self.local_nodes.map_or(0, |local_nodes| local_nodes.look_here().local_node)
     }
 
-    /// Whether an idle block may serve its home: its pages are there, or it is somebody else who decided that.
-    pub(super) fn is_at_home(&self, homes: &Homes, idle: &mut Idle) -> bool {
+    /// Whether an idle block may serve its local node: its pages are there, or placement is decided elsewhere.
+    pub(super) fn is_local(&self, local_nodes: &LocalNodes, idle: &mut Idle) -> bool {
         // A fork copies pages, and a move leaves none where it was.
-        let now = self.forks.load(Relaxed).wrapping_add(proofs::moves()).max(1);
+        let now = self.forks.load(Relaxed).wrapping_add(locality::moves()).max(1);
         let epoch = self.epoch.load(Relaxed).wrapping_add(1);
         let takes_any = || self.untold.load(Relaxed) || self.elsewhere.load(Relaxed) == epoch;
         if idle.seen == now || takes_any() {
             return true;
         }
-        let look = || match homes.policy_leads(idle.home)? {
-            true => strays::in_pages(homes, idle.home, self.pages_of(idle)),
+        let look = || match local_nodes.policy_leads(idle.local_node)? {
+            true => misplaced::in_pages(local_nodes, idle.local_node, self.pages_of(idle)),
             false => Ok(Found::Absent),
         };
         match look() {
-            Ok(Found::Home) => idle.seen = now,
+            Ok(Found::Local) => idle.seen = now,
             Ok(Found::Absent) => {}
-            Ok(Found::Away) if homes.has_room(idle.home, idle.size) => return false,
-            Ok(Found::Away) => self.elsewhere.store(epoch, Relaxed),
+            Ok(Found::Remote) if local_nodes.has_room(idle.local_node, idle.size) => return false,
+            Ok(Found::Remote) => self.elsewhere.store(epoch, Relaxed),
             Err(_) => self.untold.store(true, Relaxed),
         }
         true

@@ -6,7 +6,7 @@ use super::levels::Levels;
 use crate::allocator::{AllocError, Block, Description, Limit, Request};
 use crate::arena::Scratch;
 use crate::failure;
-use crate::heap::caretaker::{self, Ward};
+use crate::heap::purger::{self, Purgeable};
 use crate::sync::lock::Lock;
 use crate::vm::address_map;
 use std::cell::UnsafeCell;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 
 /// See the module.
-pub struct Over {
+pub struct MarkBacking {
     levels: Lock<Levels>,
     /// Whether somebody is using `scratch`. No lock: it may run code that waits for others, and come back here.
     busy: AtomicBool,
@@ -25,12 +25,12 @@ pub struct Over {
 }
 
 // SAFETY: `scratch` is used by whoever set `busy`, one at a time, and may move between threads.
-unsafe impl Sync for Over {}
+unsafe impl Sync for MarkBacking {}
 // SAFETY: as above.
-unsafe impl Send for Over {}
+unsafe impl Send for MarkBacking {}
 
 /// The right to use the scratch memory until it is dropped.
-struct Turn<'a>(&'a Over);
+struct Turn<'a>(&'a MarkBacking);
 
 impl Turn<'_> {
     fn scratch(&self) -> &dyn Scratch {
@@ -55,19 +55,19 @@ impl Drop for Turn<'_> {
     }
 }
 
-impl Over {
+impl MarkBacking {
     /// A backing on `scratch`, which `expression` makes.
     pub fn new(scratch: Box<dyn Scratch>, expression: String) -> Arc<Self> {
-        let over = Arc::new(Self {
+        let backing = Arc::new(Self {
             levels: Lock::new(Levels::default()),
             busy: AtomicBool::new(false),
             scratch: UnsafeCell::new(ManuallyDrop::new(scratch)),
             expression,
         });
-        let address: *const Self = Arc::as_ptr(&over);
-        // SAFETY: it stays where it is until it is dropped, which leaves the caretaker.
-        unsafe { caretaker::enter(address) };
-        over
+        let address: *const Self = Arc::as_ptr(&backing);
+        // SAFETY: it stays where it is until it is dropped, which unregisters it.
+        unsafe { purger::enter(address) };
+        backing
     }
 
     fn turn(&self) -> Option<Turn<'_>> {
@@ -76,17 +76,17 @@ impl Over {
 
     fn taken(&self, slot: Slot, request: Request) -> Result<Block, Refused> {
         request.check()?;
-        let turn = self.turn().ok_or(Refused::Crowded)?;
+        let turn = self.turn().ok_or(Refused::Fragmented)?;
         if !self.levels.lock().make_room().map_err(|()| AllocError::new(request.size(), Limit::Upstream))? {
-            return Err(Refused::Crowded);
+            return Err(Refused::Fragmented);
         }
         let address = turn.scratch().allocate(request.size(), request.align());
         // Where ended scopes hold something up others may help; else the memory is full.
         let address = address.map_err(|error| match self.levels.lock().holds_up() {
-            true => Refused::Crowded,
+            true => Refused::Fragmented,
             false => error.into(),
         })?;
-        if !self.levels.lock().came(slot, address.as_ptr() as usize, request.size()) {
+        if !self.levels.lock().on_alloc(slot, address.as_ptr() as usize, request.size()) {
             let error = AllocError::new(request.size(), Limit::Upstream);
             failure::explain(error, format!("{} gave an address at which an array lives", self.expression));
             return Err(error.into());
@@ -97,7 +97,7 @@ impl Over {
 }
 
 // SAFETY: scratch memory keeps its own promises; a mark is rewound only when no block lives above it.
-unsafe impl Backing for Over {
+unsafe impl Backing for MarkBacking {
     fn open(&self) -> Slot {
         let turn = self.turn();
         let mark = turn.as_ref().map(|turn| {
@@ -131,7 +131,7 @@ unsafe impl Backing for Over {
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) -> bool {
-        self.levels.lock().went(address.as_ptr() as usize)
+        self.levels.lock().on_free(address.as_ptr() as usize)
     }
 
     fn usable_size(&self, address: NonNull<u8>) -> Option<usize> {
@@ -183,7 +183,7 @@ unsafe impl Backing for Over {
     }
 }
 
-impl Ward for Over {
+impl Purgeable for MarkBacking {
     fn hold(&self) {
         self.levels.hold();
     }
@@ -194,9 +194,9 @@ impl Ward for Over {
     }
 }
 
-impl Drop for Over {
+impl Drop for MarkBacking {
     fn drop(&mut self) {
-        caretaker::leave(std::ptr::from_ref(self));
+        purger::leave(std::ptr::from_ref(self));
         if self.levels.lock().used == 0 {
             Turn(self).settle(); // the last block may have gone after the last scope
             // SAFETY: nobody else is left to use it, and no block lives on it; else it stays for ever (law 8).
@@ -206,5 +206,5 @@ impl Drop for Over {
 }
 
 #[cfg(test)]
-#[path = "over_tests.rs"]
+#[path = "mark_backing_tests.rs"]
 mod tests;

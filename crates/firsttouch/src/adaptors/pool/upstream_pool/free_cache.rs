@@ -1,7 +1,7 @@
-//! Idle blocks of a pool over an upstream: whole, by home and size, each in its size's list and in one by age, newest
+//! The free cache of a pool over an upstream: idle blocks, kept whole, listed by local node and size, and by age, newest
 //! first.
 //!
-//! A slot is set aside for every block as it is taken from the upstream, so putting it here later allocates nothing.
+//! Every block has a slot from the moment it is taken from the upstream, so putting it here allocates nothing.
 
 use crate::layout::DEFAULT_ALIGN;
 use std::ops::{Index, IndexMut};
@@ -46,7 +46,7 @@ impl IndexMut<Chain> for Slot {
     }
 }
 
-/// A block on the shelf.
+/// A block in the free cache.
 #[derive(Clone, Copy)]
 pub(super) struct Idle {
     pub address: usize,
@@ -57,11 +57,11 @@ pub(super) struct Idle {
     /// The slot set aside for it.
     pub slot: u32,
     /// Whom it serves, on machines with several nodes, and when all of it was seen there.
-    pub home: u8,
+    pub local_node: u8,
     pub seen: u32,
 }
 
-pub(super) struct Shelf {
+pub(super) struct FreeCache {
     slots: Vec<Slot>,
     /// Slots of nobody, in a chain.
     vacant: u32,
@@ -80,15 +80,15 @@ fn list_of(size: usize) -> usize {
     ((doubling - DEFAULT_ALIGN.ilog2()) * STEPS + step) as usize
 }
 
-impl Shelf {
-    pub(super) fn new(homes: usize) -> Self {
-        let of_size = vec![[NONE; LISTS]; homes];
+impl FreeCache {
+    pub(super) fn new(local_nodes: usize) -> Self {
+        let of_size = vec![[NONE; LISTS]; local_nodes];
         Self { slots: Vec::new(), vacant: NONE, of_size, newest: NONE, oldest: NONE, order: 0, bytes: 0 }
     }
 
     /// The first of the list that a block stands in.
     fn list(&mut self, idle: Idle) -> &mut u32 {
-        &mut self.of_size[usize::from(idle.home)][list_of(idle.size)]
+        &mut self.of_size[usize::from(idle.local_node)][list_of(idle.size)]
     }
 
     fn slot(&mut self, slot: u32) -> &mut Slot {
@@ -105,7 +105,11 @@ impl Shelf {
         let slot = u32::try_from(self.slots.len()).ok().filter(|&slot| slot != NONE)?;
         self.slots.try_reserve(1).ok()?;
         let links = [Link { newer: NONE, older: NONE }; 2];
-        self.slots.push(Slot { idle: Idle { address: 0, size: 0, epoch: 0, slot, home: 0, seen: 0 }, order: 0, links });
+        self.slots.push(Slot {
+            idle: Idle { address: 0, size: 0, epoch: 0, slot, local_node: 0, seen: 0 },
+            order: 0,
+            links,
+        });
         Some(slot)
     }
 
@@ -138,11 +142,11 @@ impl Shelf {
         (self.oldest != NONE).then(|| self.slots[self.oldest as usize].idle.epoch)
     }
 
-    /// The block of `home` freed last among those that hold `size` bytes at `align` and waste at most an eighth.
-    pub(super) fn take(&mut self, home: u8, size: usize, align: usize) -> Option<Idle> {
+    /// The block of `local_node` freed last among those that hold `size` bytes at `align` and waste at most an eighth.
+    pub(super) fn take(&mut self, local_node: u8, size: usize, align: usize) -> Option<Idle> {
         let most = size + size / 8;
         let fits = |slot: &&Slot| (size..=most).contains(&slot.idle.size) && slot.idle.address.is_multiple_of(align);
-        let lists = &self.of_size[usize::from(home)][list_of(size)..=list_of(most)];
+        let lists = &self.of_size[usize::from(local_node)][list_of(size)..=list_of(most)];
         let found =
             lists.iter().filter_map(|&head| self.along(head).take(LOOK).find(fits)).max_by_key(|slot| slot.order);
         let idle = found?.idle;
@@ -199,18 +203,18 @@ mod tests {
     /// Against a list that is searched from end to end.
     #[test]
     fn it_agrees_with_a_plain_list() {
-        let mut shelf = Shelf::new(3);
+        let mut free_cache = FreeCache::new(3);
         let (mut plain, mut slots, mut dice) = (Vec::<Idle>::new(), HashMap::new(), 1u64);
         for step in 0..20_000usize {
             dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let (roll, size) = ((dice >> 60) as usize, 900 + (dice >> 33) as usize % (900 << (step % 8)));
-            let home = (dice >> 20) as u8 % 3;
+            let local_node = (dice >> 20) as u8 % 3;
             let taken = match roll {
                 0..=6 => {
-                    let slot = shelf.admit().unwrap();
-                    let idle = Idle { address: (step + 1) * 64, size, epoch: step as u32, slot, home, seen: 0 };
+                    let slot = free_cache.admit().unwrap();
+                    let idle = Idle { address: (step + 1) * 64, size, epoch: step as u32, slot, local_node, seen: 0 };
                     assert!(slots.insert(slot, idle.address).is_none(), "a slot is one block's");
-                    shelf.put(idle);
+                    free_cache.put(idle);
                     plain.push(idle);
                     None
                 }
@@ -218,26 +222,28 @@ mod tests {
                     let align = 64 << (roll % 3);
                     let fits = |idle: &Idle| {
                         let wasted = idle.size.checked_sub(size);
-                        idle.home == home && wasted.is_some_and(|n| n <= size / 8) && idle.address.is_multiple_of(align)
+                        idle.local_node == local_node
+                            && wasted.is_some_and(|n| n <= size / 8)
+                            && idle.address.is_multiple_of(align)
                     };
                     let expected = plain.iter().rposition(fits).map(|at| plain.remove(at));
-                    let taken = shelf.take(home, size, align);
+                    let taken = free_cache.take(local_node, size, align);
                     assert_eq!(taken.map(|idle| idle.address), expected.map(|idle| idle.address));
                     taken
                 }
                 _ => {
                     let old = |epoch: u32| (epoch as usize) < step / 2 * 2;
                     let expected = (plain.first().is_some_and(|idle| old(idle.epoch))).then(|| plain.remove(0));
-                    let taken = shelf.take_oldest(old);
+                    let taken = free_cache.take_oldest(old);
                     assert_eq!(taken.map(|idle| idle.address), expected.map(|idle| idle.address));
                     taken
                 }
             };
             if let Some(idle) = taken {
                 assert_eq!(slots.remove(&idle.slot), Some(idle.address));
-                shelf.dismiss(idle.slot);
+                free_cache.dismiss(idle.slot);
             }
-            assert_eq!(shelf.bytes, plain.iter().map(|idle| idle.size).sum::<usize>());
+            assert_eq!(free_cache.bytes, plain.iter().map(|idle| idle.size).sum::<usize>());
         }
         assert!(plain.len() > 5);
     }

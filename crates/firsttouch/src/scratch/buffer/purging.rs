@@ -1,17 +1,18 @@
 //! Giving chunks back, what happens around a fork, and the end.
 //!
 //! Chunks that empty are kept for the next turn, or a loop at the edge of a chunk would take and give one back in every
-//! turn. What nobody used for a second goes back, by the caretaker; where there is none, at the end of the last scope.
+//! turn. What was unused for a second is returned, by the background purger or, without one, at the end of the last
+//! scope.
 
 use super::super::space::Space;
 use super::options::Sizes;
 use super::state::State;
 use super::{Buffer, Chunks, Source, Storage};
-use crate::heap::caretaker::{self, Errand, Ward};
+use crate::heap::purger::{self, DeferredTrim, Purgeable};
 use crate::sync::brief_lock::Guard;
 use std::sync::Arc;
 
-/// Ticks of the caretaker that a chunk stays unused before it goes.
+/// Ticks of the background purger that a chunk stays unused before it goes.
 const PATIENCE: u8 = 10;
 /// The chunk that stays has at most this many times the first's size.
 const KEPT: usize = 4;
@@ -48,13 +49,13 @@ impl Buffer {
         let Source::Chunks(Chunks { sizes, .. }) = &self.source else { return };
         let too_much = state.slots.depth == 0 && state.is_excessive(sizes);
         drop(state);
-        if too_much && !caretaker::ensure() {
+        if too_much && !purger::ensure() {
             self.give_back_excess(sizes, 0);
         }
     }
 
-    fn me(&self) -> Option<Arc<dyn Errand>> {
-        self.me.upgrade().map(|me| me as Arc<dyn Errand>)
+    fn me(&self) -> Option<Arc<dyn DeferredTrim>> {
+        self.me.upgrade().map(|me| me as Arc<dyn DeferredTrim>)
     }
 
     fn calls_out(&self) -> bool {
@@ -78,34 +79,34 @@ impl Buffer {
     }
 }
 
-impl Errand for Buffer {
+impl DeferredTrim for Buffer {
     fn run(&self, all: bool) {
         let Source::Chunks(Chunks { sizes, .. }) = &self.source else { return };
         if all { self.give_back_all() } else { self.give_back_excess(sizes, PATIENCE) }
     }
 }
 
-impl Ward for Buffer {
-    fn tick(&self) -> Option<Arc<dyn Errand>> {
+impl Purgeable for Buffer {
+    fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
         let Source::Chunks(Chunks { sizes, .. }) = &self.source else { return None };
         let mut state = self.state.lock();
         state.spaces.age();
         if state.has_excess(sizes, PATIENCE) { self.me() } else { None }
     }
 
-    fn rests(&self) -> bool {
+    fn is_idle(&self) -> bool {
         let Source::Chunks(Chunks { sizes, .. }) = &self.source else { return true };
         let state = self.state.lock();
         state.spaces.count() <= 1 && state.chunks <= KEPT * sizes.chunk
     }
 
-    fn cool(&self) {
+    fn trim_idle(&self) {
         if !self.calls_out() {
             self.give_back_all();
         }
     }
 
-    fn errand(&self) -> Option<Arc<dyn Errand>> {
+    fn deferred_trim(&self) -> Option<Arc<dyn DeferredTrim>> {
         if self.calls_out() { self.me() } else { None }
     }
 
@@ -127,7 +128,7 @@ impl Ward for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        caretaker::leave(std::ptr::from_ref(self));
+        purger::leave(std::ptr::from_ref(self));
         self.give_back_all();
         let lives = self.state.lock().spaces.iter().any(|space| space.blocks > 0);
         if let Source::Storage(Storage { keep, .. }) = &mut self.source

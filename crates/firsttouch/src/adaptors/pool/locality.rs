@@ -1,27 +1,33 @@
-//! On machines with several nodes: what was freed is used again at its home, once its pages were seen there.
+//! On machines with several nodes: recycled memory is made local before it is handed out.
 
 use super::{Pool, zero};
 use crate::allocator::Request;
+use crate::heap::misplaced;
 use crate::heap::region::Span;
 use crate::heap::shape::{Kind, huge_page};
-use crate::heap::strays;
-use crate::numa::homes::Homes;
+use crate::numa::local_nodes::LocalNodes;
 use crate::os;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl Pool {
-    /// Gives back what a span has elsewhere, unless that was decided by somebody else; what it is then, and whether its
-    /// ages are true, as they were where they are `told`.
+    /// Discards the misplaced pages of a span, unless placement is decided elsewhere. Returns the span, and whether its
+    /// ages are valid; `told` says whether they were before.
     ///
     /// # Safety
     /// The span is the caller's and nobody uses it yet.
     #[cold]
-    pub(super) unsafe fn bring_home(&self, homes: &Homes, span: Span, request: Request, told: bool) -> (Span, bool) {
+    pub(super) unsafe fn make_local(
+        &self,
+        local_nodes: &LocalNodes,
+        span: Span,
+        request: Request,
+        told: bool,
+    ) -> (Span, bool) {
         let (segment, heap) = (span.segment, self.heaps.of(span));
         if self.untold.load(Relaxed) || heap.takes_any() {
             return (span, told);
         }
-        match homes.policy_leads(segment.home) {
+        match local_nodes.policy_leads(segment.local_node) {
             Ok(true) => {}
             Ok(false) => return (span, told),
             Err(_) => {
@@ -39,7 +45,7 @@ impl Pool {
                 let page = if segment.huge { huge_page() } else { os::page_size() };
                 zero::renew(span, request.size(), page);
             }
-            match strays::give_back(homes, heap, span) {
+            match misplaced::give_back(local_nodes, heap, span) {
                 Ok(bytes) => {
                     self.meter.purged.fetch_add(bytes as u64, Relaxed);
                 }
@@ -51,20 +57,19 @@ impl Pool {
         (Span { dirty, ..span }, true)
     }
 
-    /// Lengthens a used span where it stands, with memory that is near to this thread; bytes of the addition that are
-    /// fresh.
+    /// Grows a used span in place, with memory local to this thread. Returns the fresh bytes of the addition.
     pub(super) fn extend(&self, kind: Kind, span: Span, bytes: usize) -> Option<usize> {
         let segment = span.segment;
-        if self.heaps.homes.is_some() && self.here().home != segment.home {
+        if self.heaps.local_nodes.is_some() && self.here().local_node != segment.local_node {
             return None;
         }
         let (dirty, fresh) = self.heaps.of(span).extend(kind, span, bytes)?;
-        if let Some(homes) = self.heaps.homes {
+        if let Some(local_nodes) = self.heaps.local_nodes {
             let (start, len) = (span.start + span.len, segment.span_len(span.start) - span.len);
-            if !segment.is_proven(start, len) {
+            if !segment.is_known_local(start, len) {
                 let added = Span { segment, start, len, dirty };
                 // SAFETY: the addition was just taken, and is the block's whose holder this is.
-                unsafe { self.bring_home(homes, added, Request::bytes(1), true) };
+                unsafe { self.make_local(local_nodes, added, Request::bytes(1), true) };
             }
         }
         Some(fresh)

@@ -1,14 +1,14 @@
 //! When the idle blocks of a pool over an upstream go back to it, and what happens around a fork.
 
-use super::super::care::idle_limit;
-use super::Over;
+use super::super::purging::idle_limit;
+use super::UpstreamPool;
 use crate::allocator::Allocator;
-use crate::heap::caretaker::{self, Errand, Ward};
+use crate::heap::purger::{self, DeferredTrim, Purgeable};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-impl Over {
-    /// Does the caretaker's work where there is no caretaker.
+impl UpstreamPool {
+    /// Does the background purger's work if its thread could not be started.
     #[cold]
     pub(super) fn tick_if_due(&self) {
         if self.clock.is_due() && self.advance() {
@@ -17,14 +17,14 @@ impl Over {
     }
 }
 
-impl Over {
+impl UpstreamPool {
     /// A tick has passed; whether anything is to go back.
     fn advance(&self) -> bool {
         let step = u32::from(self.clock.tick());
         self.epoch.fetch_add(step, Relaxed);
         let (bytes, oldest) = {
             let state = self.state.lock();
-            (state.shelf.bytes, state.shelf.oldest())
+            (state.free_cache.bytes, state.free_cache.oldest())
         };
         oldest.is_some_and(|epoch| self.is_old(epoch)) || bytes > idle_limit(self.max_idle, bytes)
     }
@@ -36,36 +36,36 @@ impl Over {
     }
 }
 
-impl Errand for Over {
+impl DeferredTrim for UpstreamPool {
     fn run(&self, all: bool) {
         if all {
             self.trim();
             return;
         }
         self.give_back_while(|epoch, _| self.is_old(epoch));
-        let limit = idle_limit(self.max_idle, self.state.lock().shelf.bytes);
+        let limit = idle_limit(self.max_idle, self.state.lock().free_cache.bytes);
         self.give_back_while(|_, bytes| bytes > limit);
     }
 }
 
-impl Ward for Over {
-    fn tick(&self) -> Option<Arc<dyn Errand>> {
-        if self.advance() { self.me.upgrade().map(|me| me as Arc<dyn Errand>) } else { None }
+impl Purgeable for UpstreamPool {
+    fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
+        if self.advance() { self.me.upgrade().map(|me| me as Arc<dyn DeferredTrim>) } else { None }
     }
 
-    fn rests(&self) -> bool {
+    fn is_idle(&self) -> bool {
         let state = self.state.lock();
-        state.counts.blocks == 0 && state.shelf.bytes == 0
+        state.counts.blocks == 0 && state.free_cache.bytes == 0
     }
 
-    fn cool(&self) {
+    fn trim_idle(&self) {
         if !self.upstream.calls_out() {
             self.trim();
         }
     }
 
-    fn errand(&self) -> Option<Arc<dyn Errand>> {
-        if self.upstream.calls_out() { self.me.upgrade().map(|me| me as Arc<dyn Errand>) } else { None }
+    fn deferred_trim(&self) -> Option<Arc<dyn DeferredTrim>> {
+        if self.upstream.calls_out() { self.me.upgrade().map(|me| me as Arc<dyn DeferredTrim>) } else { None }
     }
 
     fn hold(&self) {
@@ -79,9 +79,9 @@ impl Ward for Over {
     }
 }
 
-impl Drop for Over {
+impl Drop for UpstreamPool {
     fn drop(&mut self) {
-        caretaker::leave(std::ptr::from_ref(self));
+        purger::leave(std::ptr::from_ref(self));
         self.give_back_while(|_, _| true);
     }
 }

@@ -1,33 +1,33 @@
 //! What a pool over an upstream keeps and counts, under one lock.
 
-use super::shelf::Shelf;
+use super::free_cache::FreeCache;
 use crate::stats::Stats;
 
 pub(super) struct State {
-    pub shelf: Shelf,
+    pub free_cache: FreeCache,
     pub counts: Stats,
 }
 
 impl State {
-    pub(super) fn new(homes: usize) -> Self {
-        Self { shelf: Shelf::new(homes), counts: Stats::default() }
+    pub(super) fn new(local_nodes: usize) -> Self {
+        Self { free_cache: FreeCache::new(local_nodes), counts: Stats::default() }
     }
 
     /// A block was handed out.
-    pub(super) fn came(&mut self, asked: usize, usable: usize) {
+    pub(super) fn on_alloc(&mut self, asked: usize, usable: usize) {
         self.counts.blocks += 1;
         self.counts.allocations += 1;
         self.counts.allocated_bytes += asked as u64;
         self.changed((0, 0), (asked, usable));
     }
 
-    /// What is asked for and what may be used of a living block, before and after.
+    /// What is asked for and what may be used of a live block, before and after.
     pub(super) fn changed(&mut self, old: (usize, usize), new: (usize, usize)) {
         let counts = &mut self.counts;
         counts.in_use = counts.in_use + new.0 - old.0;
         counts.active = counts.active + new.1 - old.1;
         counts.peak_in_use = counts.peak_in_use.max(counts.in_use);
         counts.peak_active = counts.peak_active.max(counts.active);
-        counts.peak_held = counts.peak_held.max(counts.active + self.shelf.bytes);
+        counts.peak_held = counts.peak_held.max(counts.active + self.free_cache.bytes);
     }
 }

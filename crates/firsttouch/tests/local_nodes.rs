@@ -80,32 +80,32 @@ fn each(test: impl Fn(&dyn Machine, &dyn Allocator)) {
 }
 
 #[test]
-fn what_was_handed_over_stays_at_home() {
+fn what_was_handed_over_stays_local() {
     each(nodes::handed_over);
 }
 
 #[test]
-fn what_was_written_elsewhere_comes_home() {
+fn what_was_written_elsewhere_becomes_local() {
     each(nodes::written_elsewhere);
 }
 
 #[test]
-fn what_was_spread_comes_home() {
+fn what_was_spread_becomes_local() {
     each(nodes::spread);
 }
 
 #[test]
-fn what_ends_elsewhere_comes_home() {
+fn what_ends_elsewhere_becomes_local() {
     each(nodes::ends_elsewhere);
 }
 
 #[test]
-fn what_grows_grows_at_home() {
+fn what_grows_grows_locally() {
     nodes::grown(&Pretended, &*two(|| Pool::new(FOREVER)));
 }
 
 #[test]
-fn what_was_moved_away_comes_home() {
+fn what_was_moved_away_becomes_local() {
     let orders = Policy::parse("local").unwrap().within(&Outer::now(Topology::read().with_memory())).unwrap();
     let go = |address, size| {
         migrate((address, size), &orders, &mut |_| true).unwrap();

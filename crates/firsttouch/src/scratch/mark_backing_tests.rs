@@ -34,47 +34,47 @@ unsafe impl Scratch for Bump {
 #[test]
 fn rewinds_only_what_nothing_lives_on() {
     let log = Arc::new(Mutex::new((0, Vec::new())));
-    let over = Over::new(Box::new(Bump(log.clone(), vec![0; 4096].into())), "Bump()".into());
+    let backing = MarkBacking::new(Box::new(Bump(log.clone(), vec![0; 4096].into())), "Bump()".into());
     let at = || log.lock().unwrap().0;
-    let outer = over.open();
-    let first = over.allocate(outer, Request::bytes(100)).unwrap();
-    let inner = over.open();
-    let second = over.allocate(inner, Request::zeroed(1000)).unwrap();
-    let full = over.allocate(inner, Request::bytes(1 << 20));
+    let outer = backing.open();
+    let first = backing.allocate(outer, Request::bytes(100)).unwrap();
+    let inner = backing.open();
+    let second = backing.allocate(inner, Request::zeroed(1000)).unwrap();
+    let full = backing.allocate(inner, Request::bytes(1 << 20));
     assert!(matches!(full, Err(Refused::Failed(_))));
     let above = at();
-    assert_eq!((over.used(), over.depth(), over.survivors(inner).len()), (1100, 2, 1));
-    assert_eq!(over.close(inner).survivors, 1);
-    assert_eq!(over.close(outer).survivors, 1);
+    assert_eq!((backing.used(), backing.depth(), backing.survivors(inner).len()), (1100, 2, 1));
+    assert_eq!(backing.close(inner).survivors, 1);
+    assert_eq!(backing.close(outer).survivors, 1);
     assert_eq!(at(), above, "a block lives on top");
-    assert_eq!(over.usable_size(second.address), Some(1000));
+    assert_eq!(backing.usable_size(second.address), Some(1000));
     // SAFETY: the blocks live, and nobody uses them.
     unsafe {
-        assert!(over.deallocate(first.address) && !over.deallocate(first.address));
-        let third = over.open();
+        assert!(backing.deallocate(first.address) && !backing.deallocate(first.address));
+        let third = backing.open();
         assert_eq!(at(), above);
-        assert!(over.deallocate(second.address));
-        over.close(third);
+        assert!(backing.deallocate(second.address));
+        backing.close(third);
     }
-    assert_eq!((at(), over.used(), over.capacity(), over.peak()), (0, 0, 0, 1100));
-    over.reset().unwrap();
-    assert_eq!(over.peak(), 0);
+    assert_eq!((at(), backing.used(), backing.capacity(), backing.peak()), (0, 0, 0, 1100));
+    backing.reset().unwrap();
+    assert_eq!(backing.peak(), 0);
 }
 
 #[test]
 fn what_ended_scopes_waste_is_bounded() {
     let log = Arc::new(Mutex::new((0, Vec::new())));
-    let over = Over::new(Box::new(Bump(log.clone(), vec![0; 4 << 20].into())), "Bump()".into());
+    let backing = MarkBacking::new(Box::new(Bump(log.clone(), vec![0; 4 << 20].into())), "Bump()".into());
     let mut kept = Vec::new();
-    let crowded = (0..100).any(|_| {
-        let slot = over.open();
-        let turn = over.allocate(slot, Request::bytes(300_000));
-        let small = over.allocate(slot, Request::bytes(100));
-        over.close(slot);
+    let fragmented = (0..100).any(|_| {
+        let slot = backing.open();
+        let turn = backing.allocate(slot, Request::bytes(300_000));
+        let small = backing.allocate(slot, Request::bytes(100));
+        backing.close(slot);
         // SAFETY: the block lives, and nobody uses it.
-        turn.iter().for_each(|block| unsafe { assert!(over.deallocate(block.address)) });
+        turn.iter().for_each(|block| unsafe { assert!(backing.deallocate(block.address)) });
         kept.extend(small.ok());
         turn.is_err()
     });
-    assert!(crowded && over.capacity() < 4 << 20);
+    assert!(fragmented && backing.capacity() < 4 << 20);
 }

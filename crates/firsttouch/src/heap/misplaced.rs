@@ -1,13 +1,13 @@
-//! Strays: pages of idle memory that are not at home, because another node touched them first.
+//! Misplaced pages: pages of idle memory that are not on the local node, because another node touched them first.
 //!
-//! The kernel is asked once for each unit; what it saw at home is proven, until its pages go. Pages that are not there yet
-//! belong to whoever touches them next, and are asked about again.
+//! The kernel is asked once for each unit. Units found to be local stay in the locality bitmap until their pages go.
+//! Absent pages will be placed by their next touch, and are asked about again.
 
 use crate::heap::ages::{CLEAN, FIRST_EPOCH};
 use crate::heap::heap::Heap;
 use crate::heap::region::Span;
 use crate::heap::segment::Segment;
-use crate::numa::homes::Homes;
+use crate::numa::local_nodes::LocalNodes;
 use crate::os::{self, Errno};
 use std::ops::Range;
 
@@ -17,40 +17,40 @@ const AT_ONCE: usize = 512;
 /// What the pages of some memory are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// All there, and at home.
-    Home,
-    /// Some are elsewhere.
-    Away,
-    /// Some are not there.
+    /// All are present and local.
+    Local,
+    /// Some are on another node.
+    Remote,
+    /// Some are absent.
     Absent,
 }
 
-fn found(homes: &Homes, home: u8, nodes: &[i32]) -> Found {
-    if nodes.iter().any(|&node| homes.is_away(home, node)) {
-        Found::Away
+fn found(local_nodes: &LocalNodes, local_node: u8, nodes: &[i32]) -> Found {
+    if nodes.iter().any(|&node| local_nodes.is_remote(local_node, node)) {
+        Found::Remote
     } else if nodes.iter().all(|&node| node >= 0) {
-        Found::Home
+        Found::Local
     } else {
         Found::Absent
     }
 }
 
-/// Gives back what lies elsewhere of a span whose ages are true; bytes of it, which read zero. Where the home has no room
-/// it stays, and `heap` takes what there is.
+/// Discards the misplaced pages of a span whose ages are valid; returns their bytes, which read zero now. If the local
+/// node has no room they stay, and `heap` accepts any pages for a while.
 ///
 /// # Errors
-/// Where the system does not tell the nodes of pages.
+/// If the system does not report the nodes of pages.
 ///
 /// # Safety
 /// The span is the caller's and nobody uses it yet.
-pub(crate) unsafe fn give_back(homes: &Homes, heap: &Heap, span: Span) -> Result<usize, Errno> {
+pub(crate) unsafe fn give_back(local_nodes: &LocalNodes, heap: &Heap, span: Span) -> Result<usize, Errno> {
     let segment = span.segment;
     let mut gone = 0;
     let (mut first, mut last) = (u32::MAX, 0);
-    each_doubt(homes, span, |start, len, clean| {
-        look(homes, segment, (start, len), clean, |start, len, found| match found {
-            Found::Home if !clean => segment.prove(start, len),
-            Found::Away if heap.has_room(|| homes.has_room(segment.home, span.bytes())) => {
+    each_unknown(local_nodes, span, |start, len, clean| {
+        look(local_nodes, segment, (start, len), clean, |start, len, found| match found {
+            Found::Local if !clean => segment.set_local(start, len),
+            Found::Remote if heap.has_room(|| local_nodes.has_room(segment.local_node, span.bytes())) => {
                 let size = (len as usize) << segment.unit_shift();
                 // SAFETY: the caller's promise. Memory that is locked can't go; it stays where it is.
                 if unsafe { os::discard(segment.address(start), size) }.is_ok() {
@@ -62,7 +62,7 @@ pub(crate) unsafe fn give_back(homes: &Homes, heap: &Heap, span: Span) -> Result
             _ => {}
         })
     })?;
-    if first < last && homes.may_reach(segment.huge) {
+    if first < last && local_nodes.may_reach(segment.huge) {
         // The kernel may make huge pages whole again, on the node that most of one is on.
         gone += heap.empty_beside(
             span,
@@ -73,16 +73,16 @@ pub(crate) unsafe fn give_back(homes: &Homes, heap: &Heap, span: Span) -> Result
     Ok(gone)
 }
 
-/// Calls `visit` with runs of units that are not proven, and whether they are clean. Clean ones have pages only where a
-/// neighbour's huge page reaches into them.
-fn each_doubt(
-    homes: &Homes,
+/// Calls `visit` with runs of units that are not known to be local, and whether they are clean. Clean ones have pages
+/// only where a neighbour's huge page reaches into them.
+fn each_unknown(
+    local_nodes: &LocalNodes,
     span: Span,
     mut visit: impl FnMut(u32, u32, bool) -> Result<(), Errno>,
 ) -> Result<(), Errno> {
     let Span { segment, start, len, .. } = span;
     let end = start + len;
-    let kind = |unit: u32| match segment.is_proven(unit, 1) {
+    let kind = |unit: u32| match segment.is_known_local(unit, 1) {
         true => None,
         false => Some(segment.ages(unit, 1)[0] < FIRST_EPOCH),
     };
@@ -91,7 +91,7 @@ fn each_doubt(
         let its = kind(at);
         let next = (at + 1..end).find(|&unit| kind(unit) != its).unwrap_or(end);
         match its {
-            Some(true) if homes.may_reach(segment.huge) => {
+            Some(true) if local_nodes.may_reach(segment.huge) => {
                 // Nobody reaches into a huge page that lies in clean units as a whole.
                 let (low, high) = (segment.huge_above(at), segment.huge_below(next));
                 if low < high {
@@ -111,7 +111,7 @@ fn each_doubt(
 
 /// Asks about the pages of some units, of clean ones about the first and the last, and tells what was found in runs.
 fn look(
-    homes: &Homes,
+    local_nodes: &LocalNodes,
     segment: &Segment,
     (start, len): (u32, u32),
     clean: bool,
@@ -128,9 +128,9 @@ fn look(
         for (at, address) in addresses[..count].iter_mut().enumerate() {
             *address = segment.address(from + (at / each) as u32) + at % each * step * page;
         }
-        homes.nodes_of(&addresses[..count], &mut nodes[..count])?;
+        local_nodes.nodes_of(&addresses[..count], &mut nodes[..count])?;
         for (unit, nodes) in (from..).zip(nodes[..count].chunks(each)) {
-            let now = found(homes, segment.home, nodes);
+            let now = found(local_nodes, segment.local_node, nodes);
             match run {
                 Some((first, before)) if before != now => {
                     tell(first, unit - first, before);
@@ -151,18 +151,22 @@ fn look(
 ///
 /// # Errors
 /// Where the system does not tell the nodes of pages.
-pub(crate) fn in_pages(homes: &Homes, home: u8, Range { start: first, end }: Range<usize>) -> Result<Found, Errno> {
+pub(crate) fn in_pages(
+    local_nodes: &LocalNodes,
+    local_node: u8,
+    Range { start: first, end }: Range<usize>,
+) -> Result<Found, Errno> {
     let page = os::page_size();
     let (mut addresses, mut nodes) = ([0; AT_ONCE], [0; AT_ONCE]);
-    let mut sum = Found::Home;
+    let mut sum = Found::Local;
     for from in (first..end.max(first)).step_by(AT_ONCE * page) {
         let count = ((end - from) / page).min(AT_ONCE);
         addresses[..count].iter_mut().enumerate().for_each(|(at, address)| *address = from + at * page);
-        homes.nodes_of(&addresses[..count], &mut nodes[..count])?;
-        match found(homes, home, &nodes[..count]) {
-            Found::Home => {}
+        local_nodes.nodes_of(&addresses[..count], &mut nodes[..count])?;
+        match found(local_nodes, local_node, &nodes[..count]) {
+            Found::Local => {}
             Found::Absent => sum = Found::Absent,
-            Found::Away => return Ok(Found::Away),
+            Found::Remote => return Ok(Found::Remote),
         }
     }
     Ok(sum)

@@ -1,46 +1,48 @@
-//! Homes: the nodes whose memory is local to a processor, on machines with several nodes.
+//! Local nodes: the nodes whose memory is local to a processor, on machines with several nodes.
 //!
-//! A node with memory and processors is a home. The home of a processor on a node without memory is the nearest node with
-//! memory; if several are equally near they form one home, as only the kernel knows which of them it uses.
+//! A node with memory and processors is local to these. The local node of a processor on a node without memory is the
+//! nearest node with memory; if several are equally near they form one local node, as only the kernel knows which of them
+//! it uses.
 
 use crate::numa::topology::{Node, Topology};
 use crate::os::{self, Errno, Nodes, Pretence};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// The number of shards of all homes together.
+/// The number of shards of all local nodes together.
 const SHARDS: usize = 64;
 const UNKNOWN: u32 = u32::MAX;
 
-/// The home and the shard of a processor.
+/// The local node and the shard of a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    pub home: u8,
-    /// One of the shards of the pool; each serves one home.
+    pub local_node: u8,
+    /// One of the shards of the pool; each serves one local node.
     pub shard: usize,
 }
 
-/// The homes of the machine.
-pub(crate) struct Homes {
+/// The local nodes of the machine.
+pub(crate) struct LocalNodes {
     nodes: Vec<Nodes>,
-    /// The nodes of all homes.
+    /// The nodes of all local nodes.
     all: Nodes,
     shards_each: usize,
-    /// The place of each processor: the home in the upper 16 bits, the shard in the lower. Unknown for offline processors.
+    /// The place of each processor: the local node in the upper 16 bits, the shard in the lower. Unknown for offline
+    /// processors.
     places: Box<[AtomicU32]>,
     /// Whether pages may be huge without advice, so that they reach into memory that was not allocated.
     huge_everywhere: bool,
     pretence: Option<Pretence>,
 }
 
-impl Homes {
-    /// Returns the homes of the machine; `None` if it has only one, or the kernel does not tell.
+impl LocalNodes {
+    /// Returns the local nodes of the machine; `None` if it has only one, or the kernel does not tell.
     pub(crate) fn of_the_machine() -> Option<&'static Self> {
-        static HOMES: OnceLock<Option<Homes>> = OnceLock::new();
+        static LOCAL_NODES: OnceLock<Option<LocalNodes>> = OnceLock::new();
         if let Some(pretence) = os::pretence() {
             return Some(Box::leak(Box::new(Self::pretended(pretence))));
         }
-        HOMES.get_or_init(|| os::only_node().is_none().then(|| Self::read(&Topology::read()))?).as_ref()
+        LOCAL_NODES.get_or_init(|| os::only_node().is_none().then(|| Self::read(&Topology::read()))?).as_ref()
     }
 
     fn read(machine: &Topology) -> Option<Self> {
@@ -54,29 +56,29 @@ impl Homes {
             }
         }
         let huge = os::system_file("/sys/kernel/mm/transparent_hugepage/enabled");
-        let homes = Self::new(nodes, os::processors(), huge.is_some_and(|text| text.contains("[always]")), None);
-        homes.learn(machine);
-        (homes.nodes.len() > 1).then_some(homes)
+        let local_nodes = Self::new(nodes, os::processors(), huge.is_some_and(|text| text.contains("[always]")), None);
+        local_nodes.learn(machine);
+        (local_nodes.nodes.len() > 1).then_some(local_nodes)
     }
 
     fn pretended(pretence: Pretence) -> Self {
         let nodes: Vec<Nodes> = (0..pretence.nodes).map(Nodes::one).collect();
-        let homes = Self::new(nodes, pretence.nodes.max(os::processors()), true, Some(pretence));
-        (0..homes.places.len()).for_each(|processor| homes.put(processor, processor % pretence.nodes, 0));
-        homes
+        let local_nodes = Self::new(nodes, pretence.nodes.max(os::processors()), true, Some(pretence));
+        (0..local_nodes.places.len()).for_each(|processor| local_nodes.put(processor, processor % pretence.nodes, 0));
+        local_nodes
     }
 
     fn new(nodes: Vec<Nodes>, processors: usize, huge_everywhere: bool, pretence: Option<Pretence>) -> Self {
-        let all = nodes.iter().flat_map(|home| home.iter().collect::<Vec<_>>()).collect();
+        let all = nodes.iter().flat_map(|local_node| local_node.iter().collect::<Vec<_>>()).collect();
         let shards_each = (SHARDS.min(processors) / nodes.len().max(1)).max(1);
         let places = (0..processors).map(|_| AtomicU32::new(UNKNOWN)).collect();
         Self { nodes, all, shards_each, places, huge_everywhere, pretence }
     }
 
-    fn put(&self, processor: usize, home: usize, rank: usize) {
-        let shard = home * self.shards_each + rank % self.shards_each;
+    fn put(&self, processor: usize, local_node: usize, rank: usize) {
+        let shard = local_node * self.shards_each + rank % self.shards_each;
         if let Some(place) = self.places.get(processor) {
-            place.store((home as u32) << 16 | shard as u32, Relaxed);
+            place.store((local_node as u32) << 16 | shard as u32, Relaxed);
         }
     }
 
@@ -84,10 +86,11 @@ impl Homes {
     fn learn(&self, machine: &Topology) {
         for node in &machine.nodes {
             let near = nearest(machine, &self.all, node);
-            let equal = self.nodes.iter().position(|home| *home == near);
-            let home = equal.or_else(|| self.nodes.iter().position(|home| !home.and(&near).is_empty()));
+            let equal = self.nodes.iter().position(|local_node| *local_node == near);
+            let local_node =
+                equal.or_else(|| self.nodes.iter().position(|local_node| !local_node.and(&near).is_empty()));
             for (rank, processor) in node.processors.iter().enumerate() {
-                self.put(processor, home.unwrap_or(0), rank);
+                self.put(processor, local_node.unwrap_or(0), rank);
             }
         }
     }
@@ -98,8 +101,8 @@ impl Homes {
         let pretended = self.pretence.and_then(|_| os::pretended_processor());
         let processor = pretended.unwrap_or_else(os::current_processor);
         match self.places.get(processor).map_or(UNKNOWN, |place| place.load(Relaxed)) {
-            UNKNOWN => Place { home: 0, shard: 0 },
-            place => Place { home: (place >> 16) as u8, shard: (place & 0xffff) as usize },
+            UNKNOWN => Place { local_node: 0, shard: 0 },
+            place => Place { local_node: (place >> 16) as u8, shard: (place & 0xffff) as usize },
         }
     }
 
@@ -121,7 +124,7 @@ impl Homes {
         self.nodes.len() * self.shards_each
     }
 
-    /// Returns the home that a shard serves.
+    /// Returns the local node that a shard serves.
     pub(crate) fn of_shard(&self, shard: usize) -> u8 {
         (shard / self.shards_each) as u8
     }
@@ -131,29 +134,30 @@ impl Homes {
         huge || self.huge_everywhere
     }
 
-    /// Returns whether `node` is the home of others, and not part of `home`. Nodes that came online later are no home.
-    pub(crate) fn is_away(&self, home: u8, node: i32) -> bool {
+    /// Returns whether `node` is local to other processors and not part of `local_node`. Nodes that came online later are
+    /// local to none.
+    pub(crate) fn is_remote(&self, local_node: u8, node: i32) -> bool {
         let node = usize::try_from(node).unwrap_or(usize::MAX);
-        self.all.contains(node) && !self.nodes[usize::from(home)].contains(node)
+        self.all.contains(node) && !self.nodes[usize::from(local_node)].contains(node)
     }
 
-    /// Returns whether the policy of this thread takes memory touched at `home` from there.
+    /// Returns whether the policy of this thread takes memory touched at `local_node` from there.
     ///
     /// # Errors
     /// If the system does not tell.
-    pub(crate) fn policy_leads(&self, home: u8) -> Result<bool, Errno> {
+    pub(crate) fn policy_leads(&self, local_node: u8) -> Result<bool, Errno> {
         if self.pretence.is_some() {
             return Ok(true);
         }
-        Ok(os::thread_policy()?.leads_to(&self.nodes[usize::from(home)]))
+        Ok(os::thread_policy()?.leads_to(&self.nodes[usize::from(local_node)]))
     }
 
-    /// Returns whether `home` is in the cpuset of this thread and has `bytes` of free memory.
-    pub(crate) fn has_room(&self, home: u8, bytes: usize) -> bool {
+    /// Returns whether `local_node` is in the cpuset of this thread and has `bytes` of free memory.
+    pub(crate) fn has_room(&self, local_node: u8, bytes: usize) -> bool {
         if self.pretence.is_some() {
             return true;
         }
-        let nodes = &self.nodes[usize::from(home)];
+        let nodes = &self.nodes[usize::from(local_node)];
         let allowed = os::allowed_nodes().map_or(*nodes, |allowed| allowed.and(nodes));
         allowed.iter().any(|node| os::free_memory_of(node).is_none_or(|(free, kept)| free > kept + bytes))
     }
@@ -208,15 +212,18 @@ mod tests {
     }
 
     #[test]
-    fn each_shard_serves_one_home() {
+    fn each_shard_serves_one_local_node() {
         let machine = machine([[10, 20, 20], [20, 10, 20], [20, 20, 10]], &[0, 2]);
-        let homes = Homes::new(vec![Nodes::one(0), Nodes::one(2), Nodes::parse("0,2").unwrap()], 8, false, None);
-        homes.learn(&machine);
-        let places: Vec<u32> = homes.places.iter().map(|place| place.load(Relaxed)).collect();
-        let home = |processor: usize| homes.of_shard(places[processor] as usize & 0xffff);
-        assert_eq!((0..6).map(home).collect::<Vec<_>>(), [0, 0, 2, 2, 1, 1]);
+        let local_nodes =
+            LocalNodes::new(vec![Nodes::one(0), Nodes::one(2), Nodes::parse("0,2").unwrap()], 8, false, None);
+        local_nodes.learn(&machine);
+        let places: Vec<u32> = local_nodes.places.iter().map(|place| place.load(Relaxed)).collect();
+        let local_node = |processor: usize| local_nodes.of_shard(places[processor] as usize & 0xffff);
+        assert_eq!((0..6).map(local_node).collect::<Vec<_>>(), [0, 0, 2, 2, 1, 1]);
         assert_eq!((0..6).map(|at| places[at] >> 16).collect::<Vec<_>>(), [0, 0, 2, 2, 1, 1]);
-        assert_eq!((places[6], homes.shards()), (UNKNOWN, 6));
-        assert!(homes.is_away(0, 2) && !homes.is_away(0, 1) && !homes.is_away(2, 0) && !homes.is_away(0, -2));
+        assert_eq!((places[6], local_nodes.shards()), (UNKNOWN, 6));
+        let remote =
+            [(0, 2), (0, 1), (2, 0), (0, -2)].map(|(local_node, node)| local_nodes.is_remote(local_node, node));
+        assert_eq!(remote, [true, false, false, false]);
     }
 }

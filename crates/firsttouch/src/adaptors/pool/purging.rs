@@ -1,10 +1,10 @@
-//! A pool's idle memory: how much is held, when it goes home, and what happens around a fork.
+//! A pool's idle memory: how much is held, when it is purged, and what happens around a fork.
 
 use super::{Lock, Padded, Pool, Shard, os};
 use crate::allocator::Allocator;
 use crate::heap::ages::ticks_since;
 use crate::heap::bound;
-use crate::heap::caretaker::{Errand, TICK, Ward};
+use crate::heap::purger::{DeferredTrim, Purgeable, TICK};
 use crate::stats::Stats;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -26,7 +26,7 @@ pub(super) struct Clock {
     /// Epochs after which idle memory goes, if it does.
     pub decay_epochs: Option<u8>,
     ticks: AtomicU32,
-    /// Where there is no caretaker: milliseconds from `start` to the last tick.
+    /// Without a background purger: milliseconds from `start` to the last tick.
     last: AtomicU32,
     start: Instant,
 }
@@ -65,9 +65,9 @@ impl Pool {
         }
     }
 
-    /// The same of the shards of one home, all that they have; number of spans.
-    pub(super) fn flush_home(&self, home: u8) -> usize {
-        let its = |at: usize| self.heaps.homes.is_none_or(|homes| homes.of_shard(at) == home);
+    /// Gives everything that the shards of one local node remember to its heap; returns the number of spans.
+    pub(super) fn flush_node(&self, local_node: u8) -> usize {
+        let its = |at: usize| self.heaps.local_nodes.is_none_or(|local_nodes| local_nodes.of_shard(at) == local_node);
         let shards = self.shards().enumerate().filter(|(at, _)| its(*at));
         shards.map(|(_, shard)| self.flush_shard(shard, &|_| true)).sum()
     }
@@ -108,7 +108,7 @@ impl Pool {
     }
 
     /// Bytes by which idle memory exceeds what the machine, the container or a bound from outside leave, where that may be
-    /// little: the kernel's killer does not wait for the caretaker.
+    /// little: the kernel's OOM killer does not wait for the background purger.
     fn shortage(&self, fresh: usize, held: usize, idle: usize) -> usize {
         let unasked = self.unasked.fetch_add(fresh, Relaxed) + fresh;
         if unasked < ASK_MIN {
@@ -147,7 +147,7 @@ impl Pool {
         }
     }
 
-    /// Does the caretaker's work where there is no caretaker.
+    /// Does the background purger's work if its thread could not be started.
     #[cold]
     pub(super) fn tick_if_due(&self) {
         if self.clock.is_due() {
@@ -227,18 +227,18 @@ pub(super) fn idle_limit(max_idle: usize, idle: usize) -> usize {
     if idle < ASK_MIN { max_idle } else { max_idle.min(bound::headroom()) }
 }
 
-impl Ward for Pool {
-    fn tick(&self) -> Option<Arc<dyn Errand>> {
+impl Purgeable for Pool {
+    fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
         self.age();
         None // the memory is its own
     }
 
-    fn rests(&self) -> bool {
+    fn is_idle(&self) -> bool {
         let held = self.heaps.held();
         held.out + held.dirty == 0
     }
 
-    fn cool(&self) {
+    fn trim_idle(&self) {
         self.trim();
     }
 

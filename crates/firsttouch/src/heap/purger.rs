@@ -1,0 +1,292 @@
+//! The background purger: one thread that decays, bounds and purges the idle memory of all pools, and the fork handlers.
+//!
+//! It starts when a pool first takes memory, since a free must not start it, and ends when no pool holds any. It blocks
+//! all signals and allocates nothing itself. Before a fork it is joined and idle memory is purged, which would be copied
+//! when written again. It restarts when memory is taken next, or with [`resume`].
+//!
+//! An upstream may run foreign code, which may wait for other threads, call this library, or fork. Whatever has to be
+//! returned to one is therefore a [`DeferredTrim`]: it runs with no lock held, never inside a fork, on an object that is
+//! kept alive by its own reference. A fork does not wait for a thread that runs one.
+
+use crate::failure;
+use crate::os;
+use crate::sync::lock::Lock;
+use crate::vm::claim;
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+/// Time between two ticks.
+pub(crate) const TICK: Duration = Duration::from_millis(100);
+
+/// What keeps idle memory. All functions are called under the purger's lock, so they must call nothing that could wait
+/// for it: what has to be returned to an upstream is a [`DeferredTrim`].
+pub trait Purgeable: Sync {
+    /// A tick has passed. Returns what is to be returned to an upstream now.
+    fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
+        None
+    }
+    /// Whether ticks decay what it keeps: they stop while the purger is [paused](pause).
+    fn decays(&self) -> bool {
+        true
+    }
+    /// Whether it keeps nothing.
+    fn is_idle(&self) -> bool {
+        true
+    }
+    /// Purges all idle memory, as far as that runs no code but this library's.
+    fn trim_idle(&self) {}
+    /// What trims the rest.
+    fn deferred_trim(&self) -> Option<Arc<dyn DeferredTrim>> {
+        None
+    }
+    /// Takes all locks.
+    fn hold(&self);
+    /// Ends `hold`.
+    ///
+    /// # Safety
+    /// The locks are held by `hold`.
+    unsafe fn release(&self);
+}
+
+/// Returning idle memory to an upstream. It keeps its allocator alive; if it held the last reference, the allocator is
+/// dropped with it.
+pub trait DeferredTrim: Send + Sync {
+    /// Returns what is too old or too much, or all that is idle.
+    fn run(&self, all: bool);
+}
+
+struct Entry {
+    /// Rises from entry to entry, so that a round continues where it was if entries change meanwhile.
+    number: u64,
+    what: &'static dyn Purgeable,
+}
+
+struct Purger {
+    entries: Vec<Entry>,
+    last: u64,
+    thread: Option<os::Thread>,
+    /// Whether the thread runs a deferred trim. Meanwhile it holds no lock of ours, or only as any thread that uses an
+    /// allocator does.
+    in_upstream: bool,
+}
+
+impl Purger {
+    /// The next deferred trim behind entry `number`, which moves on.
+    fn next(
+        &self,
+        number: &mut u64,
+        ask: impl Fn(&dyn Purgeable) -> Option<Arc<dyn DeferredTrim>>,
+    ) -> Option<Arc<dyn DeferredTrim>> {
+        let at = self.entries.partition_point(|entry| entry.number <= *number);
+        self.entries[at..].iter().find_map(|entry| {
+            *number = entry.number;
+            ask(entry.what)
+        })
+    }
+
+    fn is_idle(&self) -> bool {
+        self.entries.iter().all(|entry| entry.what.is_idle())
+    }
+}
+
+// SAFETY: a thread's handle may be joined from any thread.
+unsafe impl Send for Purger {}
+
+/// Held from before a fork until after it: if two threads forked at once, one would wait for the purger's thread and the
+/// other would continue without it.
+static FORKING: Lock<()> = Lock::new(());
+static PURGER: Lock<Purger> = Lock::new(Purger { entries: Vec::new(), last: 0, thread: None, in_upstream: false });
+/// Whether the thread runs.
+static RUNS: AtomicU32 = AtomicU32::new(0);
+/// Whether it has to end; it sleeps on this word.
+static STOP: AtomicU32 = AtomicU32::new(0);
+/// Whether decay is paused.
+static PAUSED: AtomicBool = AtomicBool::new(false);
+/// The thread's number at the kernel.
+static TASK: AtomicU32 = AtomicU32::new(0);
+
+/// Registers `what`.
+///
+/// # Safety
+/// It lives until [`leave`].
+pub unsafe fn enter(what: *const dyn Purgeable) {
+    static FORKS: Once = Once::new();
+    FORKS.call_once(|| os::at_fork(before_fork, after_fork, after_fork_in_child));
+    let mut purger = PURGER.lock();
+    purger.last += 1;
+    let number = purger.last;
+    // SAFETY: the caller's promise.
+    purger.entries.push(Entry { number, what: unsafe { &*what } });
+}
+
+/// Registers what never leaves.
+pub(crate) fn enter_static(what: &'static dyn Purgeable) {
+    // SAFETY: it stays where it is.
+    unsafe { enter(what) }
+}
+
+/// Removes `what` from the register.
+pub fn leave(what: *const dyn Purgeable) {
+    PURGER.lock().entries.retain(|other| !std::ptr::addr_eq(other.what, what));
+}
+
+/// Starts the thread if it does not run, and returns whether it runs. If it cannot be started, pools tick as they are
+/// used.
+#[inline]
+pub fn ensure() -> bool {
+    RUNS.load(SeqCst) != 0 || start()
+}
+
+#[cold]
+fn start() -> bool {
+    if cfg!(shuttle) {
+        return true; // the model's threads tick themselves
+    }
+    let mut purger = PURGER.lock();
+    if RUNS.load(SeqCst) == 0 {
+        if let Some(ended) = purger.thread.take() {
+            ended.join();
+        }
+        if let Ok(thread) = os::spawn(body, &TASK) {
+            purger.thread = Some(thread);
+            RUNS.store(1, SeqCst);
+        }
+    }
+    RUNS.load(SeqCst) != 0
+}
+
+/// Stops the decay of idle memory, or lets it continue: during a profile, what is recycled must not depend on the clock.
+/// Bounds on idle memory hold all the same, because requests enforce them.
+pub fn pause(paused: bool) {
+    PAUSED.store(paused, Relaxed);
+}
+
+/// Starts the thread again after a fork, if anything keeps memory.
+pub fn resume() {
+    let idle = PURGER.lock().is_idle();
+    if !idle {
+        ensure();
+    }
+}
+
+/// Returns all that is idle to upstreams that may run foreign code, which [`before_fork`] cannot do: to be called before
+/// a fork, without any lock held.
+pub fn trim_deferred() {
+    let mut number = 0;
+    loop {
+        let trim = PURGER.lock().next(&mut number, |what| what.deferred_trim());
+        let Some(trim) = trim else { return };
+        trim.run(true);
+    }
+}
+
+/// Lets a tick pass for everything registered; returns whether the thread continues. `thread` says that the caller is
+/// the purger's own thread, which a fork may wait for.
+fn tick_all(thread: bool) -> bool {
+    let mut number = 0;
+    loop {
+        let mut purger = PURGER.lock();
+        if thread {
+            purger.in_upstream = false;
+            if STOP.load(SeqCst) != 0 {
+                return false; // a fork waits for this thread
+            }
+        }
+        let paused = PAUSED.load(Relaxed);
+        let due = |what: &dyn Purgeable| if paused && what.decays() { None } else { what.tick() };
+        if let Some(trim) = purger.next(&mut number, due) {
+            purger.in_upstream |= thread;
+            drop(purger);
+            trim.run(false);
+            continue;
+        }
+        if !thread || !purger.is_idle() {
+            return true;
+        }
+        // Whoever takes memory from now on sees that no thread runs, and starts one.
+        RUNS.store(0, SeqCst);
+        if purger.is_idle() {
+            return false;
+        }
+        RUNS.store(1, SeqCst);
+        return true;
+    }
+}
+
+extern "C" fn body(_: *mut c_void) -> *mut c_void {
+    os::name_thread(c"firsttouch", &TASK);
+    loop {
+        os::wait(&STOP, 0, Some(TICK));
+        if STOP.load(SeqCst) != 0 || !tick_all(true) {
+            break;
+        }
+    }
+    null_mut()
+}
+
+/// For the model checker, whose threads do the purger's work: lets a tick pass.
+#[cfg(shuttle)]
+pub fn tick() {
+    tick_all(false);
+}
+
+/// For the model checker: all that happens around a fork.
+#[cfg(shuttle)]
+pub fn fork() {
+    before_fork();
+    after_fork();
+}
+
+extern "C" fn before_fork() {
+    FORKING.hold();
+    loop {
+        PURGER.hold();
+        // SAFETY: the lock was taken on the line above and nobody else has a reference to the value.
+        let purger = unsafe { PURGER.held() };
+        // In an upstream it may wait for this very thread. It stays, like any thread of the program.
+        if purger.in_upstream {
+            break;
+        }
+        let Some(thread) = purger.thread.take() else {
+            STOP.store(0, SeqCst);
+            RUNS.store(0, SeqCst);
+            break;
+        };
+        STOP.store(1, SeqCst); // under the lock: it starts no deferred trim any more
+        // SAFETY: it is held, by this thread.
+        unsafe { PURGER.release() };
+        os::wake(&STOP);
+        thread.join();
+    }
+    // No thread runs except in an upstream, and none can be started while the lock is held.
+    // SAFETY: the lock is held until `after_fork`.
+    let entries = unsafe { &PURGER.held().entries };
+    entries.iter().for_each(|entry| entry.what.trim_idle());
+    entries.iter().for_each(|entry| entry.what.hold());
+    claim::hold();
+    failure::hold();
+}
+
+extern "C" fn after_fork() {
+    // SAFETY: `before_fork` took these locks, in the reverse order; in the child its copy of this thread holds them.
+    unsafe {
+        failure::release();
+        claim::release();
+        PURGER.held().entries.iter().for_each(|entry| entry.what.release());
+        PURGER.release();
+        FORKING.release();
+    }
+}
+
+extern "C" fn after_fork_in_child() {
+    // SAFETY: `before_fork` took the lock, and the child has no other thread.
+    let purger = unsafe { PURGER.held() };
+    if std::mem::take(&mut purger.in_upstream) {
+        purger.thread = None; // the child does not have it
+        RUNS.store(0, SeqCst);
+    }
+    after_fork();
+}
