@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
-from firsttouch._internal.resolve import checked
+from firsttouch._internal.resolve import chosen
 from firsttouch.custom import AllocatorLike
 
 __all__ = ["use"]
@@ -26,8 +26,9 @@ class use:
 
     Parameters
     ----------
-    allocator : AllocatorLike, optional
-        Allocator to use. The default is the process's own pool, which stays warm from one block to the next.
+    allocator : AllocatorLike or "process", optional
+        Allocator to use. The default is the process's own pool, which stays warm from one block to the next; ``None``
+        keeps the current allocator.
 
     Raises
     ------
@@ -57,11 +58,9 @@ class use:
 
     """
 
-    def __init__(self, allocator: AllocatorLike | None = None) -> None:
-        if allocator is None:
-            self._allocator = _firsttouch.default_pool() if _firsttouch.BACKEND else _firsttouch.numpy_default()
-        else:
-            self._allocator = checked(allocator, "use()")
+    def __init__(self, allocator: AllocatorLike | Literal["process"] | None = "process") -> None:
+        own = _firsttouch.default_pool if _firsttouch.BACKEND else _firsttouch.numpy_default
+        self._allocator = chosen(allocator, "use()") or own()
 
     def __repr__(self) -> str:
         return f"use({self._allocator!r})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import warnings
+from typing import Literal
 
 import numpy as np
 
@@ -28,13 +29,13 @@ __all__ = [
 ]
 
 
-def install(allocator: AllocatorLike | None = None) -> None:
+def install(allocator: AllocatorLike | Literal["process"] | None = "process") -> None:
     """Serve every new array of the process from an allocator, in all threads, including those already running.
 
     Parameters
     ----------
-    allocator : AllocatorLike, optional
-        Allocator to install. The default is the process's own pool.
+    allocator : AllocatorLike or "process", optional
+        Allocator to install. The default is the process's own pool; ``None`` is the current allocator.
 
     Raises
     ------
@@ -152,13 +153,14 @@ def get_allocator(array: np.ndarray | None = None) -> Allocator | None:
     return _firsttouch.get_allocator(array)
 
 
-def trim(allocator: AllocatorLike | None = None) -> int:
+def trim(allocator: AllocatorLike | Literal["process"] | None = "process") -> int:
     """Return idle memory to the operating system now.
 
     Parameters
     ----------
-    allocator : AllocatorLike, optional
-        Allocator to trim. The default is the installed one or, if none is, the process's own pool.
+    allocator : AllocatorLike or "process", optional
+        Allocator to trim. The default is the installed one or, if none is, the process's own pool; ``None`` is the
+        current allocator.
 
     Returns
     -------

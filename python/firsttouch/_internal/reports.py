@@ -1,6 +1,6 @@
 """Statistics of allocators, and the description of a failed request."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from firsttouch import _firsttouch
 from firsttouch._internal.resolve import chosen
@@ -91,13 +91,14 @@ class Stats(NamedTuple):
         return self._asdict()
 
 
-def stats(allocator: AllocatorLike | None = None) -> Stats:
+def stats(allocator: AllocatorLike | Literal["process"] | None = "process") -> Stats:
     """Return an allocator's statistics.
 
     Parameters
     ----------
-    allocator : AllocatorLike, optional
-        Allocator to ask. The default is the installed one or, if none is, the process's own pool.
+    allocator : AllocatorLike or "process", optional
+        Allocator to ask. The default is the installed one or, if none is, the process's own pool; ``None`` is the
+        current allocator.
 
     Returns
     -------

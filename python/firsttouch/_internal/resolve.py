@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from typing import Literal
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator, FixedBuffer, ScratchBuffer, evaluate_expression
@@ -63,9 +64,13 @@ def checked(allocator: object, caller: str) -> Allocator:
     )
 
 
-def chosen(allocator: AllocatorLike | None, caller: str) -> Allocator | None:
-    """Return the allocator that is named; ``None`` stays ``None``, the process's own."""
-    return None if allocator is None else checked(allocator, caller)
+def chosen(allocator: AllocatorLike | Literal["process"] | None, caller: str) -> Allocator | None:
+    """Return the allocator that is named: ``None`` names the current one; nothing stands for the process's own."""
+    if allocator is None:
+        return _firsttouch.current()
+    if isinstance(allocator, str) and allocator == "process":
+        return None
+    return checked(allocator, caller)
 
 
 _firsttouch.register(checked=checked)
