@@ -58,9 +58,12 @@ def test_every_function_from_the_static_library(prefix: Path, tmp_path: Path) ->
     private = re.search(r"^Libs.private: (.*)$", (prefix / "lib/pkgconfig/firsttouch.pc").read_text("utf-8"), re.M)
     assert private
     source, library = PROGRAMS / "everything.c", prefix / "lib" / "libfirsttouch.a"
-    run("cc", "-std=c11", *STRICT, "-I", prefix / "include", source, library, *private[1].split(), "-o", program)
-    assert "libfirsttouch" not in run("ldd", program)
-    assert run(program).endswith("done\n")
+    for options in ((), ("-static",)):
+        command = ("cc", "-std=c11", *STRICT, *options, "-I", prefix / "include", source, library)
+        run(*command, *private[1].split(), "-o", program)
+        if not options:
+            assert "libfirsttouch" not in run("ldd", program)
+        assert run(program).endswith("done\n")
 
 
 def test_the_header_is_also_cpp11(prefix: Path, tmp_path: Path) -> None:
@@ -83,6 +86,19 @@ def test_cpp_threads_and_exceptions(prefix: Path, tmp_path: Path, standard: str)
 def test_without_memory_every_call_works_or_fails(prefix: Path, tmp_path: Path) -> None:
     program = compiled(prefix, tmp_path, PROGRAMS / "exhausted.c", *STRICT, "-std=c11")
     assert run(program).endswith("done\n")
+
+
+def test_pages_are_written_where_the_kernel_cannot_populate(prefix: Path, tmp_path: Path) -> None:
+    output = run(compiled(prefix, tmp_path, PROGRAMS / "touches.c", *STRICT, "-std=c11"))
+    if output == "skip\n":
+        pytest.skip("needs seccomp")
+    assert output == "done\n"
+
+
+def test_unloading_does_not_unmap_what_helper_threads_run(prefix: Path, tmp_path: Path) -> None:
+    program = tmp_path / "unload"
+    run("cc", *STRICT, "-std=c11", PROGRAMS / "unload.c", "-o", program, "-ldl")
+    assert run(program, prefix / "lib" / "libfirsttouch.so") == "done\n"
 
 
 def test_the_pool_spares_a_loop_its_page_faults(prefix: Path, tmp_path: Path) -> None:
@@ -117,6 +133,14 @@ def test_pkg_config_finds_it(prefix: Path, tmp_path: Path) -> None:
     flags = run("pkg-config", "--cflags", "--libs", "firsttouch", env=environment).split()
     run("cc", EXAMPLES / "temporaries.c", *flags, "-o", tmp_path / "found")
     assert "pool" in run(tmp_path / "found", env={"LD_LIBRARY_PATH": str(prefix / "lib")})
+
+
+def test_installed_for_a_package_under_a_name_with_a_space(tmp_path: Path, prefix: Path) -> None:
+    stage, final = tmp_path / "a stage", "/opt/first touch"
+    run("make", "-C", CRATE, "install-built", f"PREFIX={final}", f"DESTDIR={stage}")
+    installed = {path.relative_to(stage / final[1:]).as_posix() for path in stage.rglob("*") if not path.is_dir()}
+    assert installed == {path.relative_to(prefix).as_posix() for path in prefix.rglob("*") if not path.is_dir()}
+    assert f"prefix={final}\n" in (stage / final[1:] / "lib/pkgconfig/firsttouch.pc").read_text("utf-8")
 
 
 def test_cmake_finds_it(prefix: Path, tmp_path: Path) -> None:

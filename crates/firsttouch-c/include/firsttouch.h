@@ -20,7 +20,8 @@
  *     fork().
  *   - Wherever an allocator is expected, NULL stands for one pool() that the whole process shares.
  *   - Structures begin with struct_size, so that programs compiled against an older header keep working. Initialize
- *     them with FIRSTTOUCH_INIT or FIRSTTOUCH_OPTIONS; fields that are left out have their defaults.
+ *     results with FIRSTTOUCH_INIT, and options with the macro behind their declaration, which sets all defaults:
+ *     `firsttouch_pool_options options = FIRSTTOUCH_POOL_OPTIONS; options.max_idle = 1 << 30;`
  *   - Sizes are in bytes, times in seconds. An alignment is a power of two up to 1 GiB; blocks are aligned to 64 bytes
  *     unless more is requested.
  */
@@ -224,11 +225,12 @@ size_t firsttouch_scratch_capacity(const firsttouch_scratch *scratch) FIRSTTOUCH
 void *firsttouch_scratch_grow(firsttouch_scratch *scratch, size_t alignment, size_t size) FIRSTTOUCH_NOEXCEPT;
 void firsttouch_scratch_rewind_far(firsttouch_scratch *scratch, char *top, uint64_t depth) FIRSTTOUCH_NOEXCEPT;
 
-/* Allocates `size` bytes, uninitialized, at a multiple of `alignment`, a power of two. NULL where there is no memory. */
+/* Allocates `size` bytes, uninitialized, at a multiple of `alignment`. NULL, with errno set as by firsttouch_malloc(),
+ * where that fails. */
 static inline void *firsttouch_scratch_alloc(firsttouch_scratch *scratch, size_t alignment, size_t size)
     FIRSTTOUCH_NOEXCEPT {
     uintptr_t top = (uintptr_t)scratch->top;
-    uintptr_t start = (top - size) & ~((uintptr_t)alignment - 1);
+    uintptr_t start = (top - size) & ~(alignment - 1);
     if (size == 0 || size > top || start < scratch->floor || (alignment & (alignment - 1)) != 0)
         return firsttouch_scratch_grow(scratch, alignment, size);
     return scratch->top -= top - start;

@@ -93,6 +93,9 @@ class memory_resource : public std::pmr::memory_resource {
 public:
     memory_resource() noexcept = default;
     explicit memory_resource(allocator upstream) noexcept : upstream_(std::move(upstream)) {}
+    /// Moves copy: containers may point to the resource that was moved from.
+    memory_resource(const memory_resource &) noexcept = default;
+    memory_resource &operator=(const memory_resource &) noexcept = default;
     const allocator &upstream() const noexcept { return upstream_; }
 
 private:
@@ -117,6 +120,9 @@ public:
 
     container_allocator() noexcept = default;
     container_allocator(allocator upstream) noexcept : upstream_(std::move(upstream)) {}
+    /// Moves copy: containers go on using an allocator that was moved from.
+    container_allocator(const container_allocator &) noexcept = default;
+    container_allocator &operator=(const container_allocator &) noexcept = default;
     template <class U>
     container_allocator(const container_allocator<U> &other) noexcept : upstream_(other.upstream()) {}
 

@@ -69,7 +69,7 @@ pub unsafe fn shared(handle: *const Handle) -> Arc<dyn Allocator> {
 /// `out` is null or can be written.
 pub unsafe fn hand_out(out: *mut *mut Handle, make: impl FnOnce() -> Result<Arc<dyn Allocator>, Status>) -> Status {
     if out.is_null() {
-        return fail(Status::Invalid, "firsttouch_allocator ** is NULL");
+        return fail(Status::Invalid, "allocator is NULL: give the address of a firsttouch_allocator *");
     }
     let made = || {
         ensure_memory()?;

@@ -7,14 +7,15 @@ use std::ffi::c_void;
 use std::ptr::{NonNull, null_mut};
 
 /// Null, with `errno` and the message set.
-fn no_memory(error: AllocError) -> *mut c_void {
+pub fn no_memory(error: AllocError) -> *mut c_void {
     refuse(error);
     // SAFETY: the thread's own `errno`.
     unsafe { *libc::__errno_location() = libc::ENOMEM };
     null_mut()
 }
 
-fn invalid(message: impl std::fmt::Display) -> *mut c_void {
+/// The same for an argument.
+pub fn invalid(message: impl std::fmt::Display) -> *mut c_void {
     fail(Status::Invalid, message);
     // SAFETY: the thread's own `errno`.
     unsafe { *libc::__errno_location() = libc::EINVAL };

@@ -69,6 +69,7 @@ struct PoolOptions {
 // SAFETY: as its definition says; all bytes are valid for numbers and pointers.
 unsafe impl Versioned for PoolOptions {
     const NAME: &'static str = "firsttouch_pool_options";
+    const INITIALIZER: &'static str = "FIRSTTOUCH_POOL_OPTIONS";
     const LEAST: usize = size_of::<Self>();
 }
 
@@ -111,6 +112,7 @@ struct PagesOptions {
 // SAFETY: as for `PoolOptions`; the header says that a `bool` is 0 or 1.
 unsafe impl Versioned for PagesOptions {
     const NAME: &'static str = "firsttouch_pages_options";
+    const INITIALIZER: &'static str = "FIRSTTOUCH_PAGES_OPTIONS";
     const LEAST: usize = size_of::<Self>();
 }
 
@@ -189,6 +191,7 @@ struct GivenFunctions {
 // SAFETY: as for `PoolOptions`; a function may be null.
 unsafe impl Versioned for GivenFunctions {
     const NAME: &'static str = "firsttouch_functions";
+    const INITIALIZER: &'static str = "FIRSTTOUCH_INIT(firsttouch_functions)";
     const LEAST: usize = size_of::<Self>();
 }
 

@@ -10,16 +10,18 @@ use crate::error::{Status, fail};
 pub unsafe trait Versioned: Copy {
     /// Its name in the header.
     const NAME: &'static str;
+    /// What callers initialize it with.
+    const INITIALIZER: &'static str;
     /// Bytes of the first version of it.
     const LEAST: usize;
 }
 
 fn checked<T: Versioned>(size: usize) -> Result<usize, Status> {
     if size < T::LEAST {
-        let name = T::NAME;
+        let (name, initializer) = (T::NAME, T::INITIALIZER);
         return Err(fail(
             Status::Invalid,
-            format_args!("{name}.struct_size is {size}: initialize the structure with FIRSTTOUCH_INIT({name})"),
+            format_args!("{name}.struct_size is {size}: initialize the structure with {initializer}"),
         ));
     }
     Ok(size.min(size_of::<T>()))
@@ -47,7 +49,7 @@ pub unsafe fn read<T: Versioned>(from: *const T, default: T) -> Result<T, Status
 /// A structure whose first word is the number of its writable bytes.
 pub unsafe fn write<T: Versioned>(to: *mut T, value: &T) -> Result<(), Status> {
     if to.is_null() {
-        return Err(fail(Status::Invalid, format_args!("{} * is NULL", T::NAME)));
+        return Err(fail(Status::Invalid, format_args!("the address of the {} is NULL", T::NAME)));
     }
     const WORD: usize = size_of::<usize>();
     // SAFETY: the caller's promise; `size` is at most that of either structure.

@@ -3,12 +3,12 @@
 use crate::allocator::{Handle, shared, text};
 use crate::error::{Status, ensure_memory, fail, protect};
 use crate::options::{self, Versioned};
+use crate::residency::range;
 use firsttouch::allocator::Allocator;
 use firsttouch::heap::migration::{collapse, migrate};
 use firsttouch::numa::policy::{Outer, Policy};
 use firsttouch::numa::topology::{NodeMemory, Topology};
 use firsttouch::os;
-use firsttouch::pages::migration::whole_pages;
 use firsttouch::pages::placement::page_bytes;
 use firsttouch::pages::receipt::{Outcome, Reason};
 use firsttouch::pages::touch::{Job, Pattern, Way, make_real};
@@ -18,10 +18,11 @@ use std::ffi::{c_char, c_int, c_void};
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn firsttouch_touch(address: *mut c_void, size: usize, write: bool, threads: c_int) -> Status {
-    protect(Status::Internal, || {
-        let (address, bytes) = whole_pages(address.addr(), size);
+    let body = || {
+        ensure_memory()?;
+        let (address, bytes) = range(address, size)?;
         if bytes == 0 {
-            return Status::Ok;
+            return Ok(());
         }
         let job = Job {
             address,
@@ -33,16 +34,18 @@ unsafe extern "C" fn firsttouch_touch(address: *mut c_void, size: usize, write: 
             pattern: Pattern::Dynamic,
         };
         // SAFETY: memory of the caller's, writable where `write` says so (header).
-        match unsafe { make_real(job, &mut |_| true) } {
-            Ok(_) => Status::Ok,
-            Err(error) => fail(Status::System, format_args!("cannot touch {size} bytes: {}", Reason::of(error))),
-        }
-    })
+        let made = unsafe { make_real(job, &mut |_| true) };
+        let refused = |error| fail(Status::System, format_args!("cannot touch {size} bytes: {}", Reason::of(error)));
+        made.map(|_| ()).map_err(refused)
+    };
+    protect(Err(Status::Internal), body).err().unwrap_or(Status::Ok)
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn firsttouch_collapse(address: *mut c_void, size: usize, huge: *mut usize) -> Status {
-    protect(Status::Internal, || {
+    let body = || {
+        ensure_memory()?;
+        range(address, size)?;
         let (done, why_not) = collapse((address.addr(), size), &mut |_| true);
         // SAFETY: null, or a place for a number (header).
         if let Some(huge) = unsafe { huge.as_mut() } {
@@ -50,11 +53,12 @@ unsafe extern "C" fn firsttouch_collapse(address: *mut c_void, size: usize, huge
         }
         match why_not {
             Some(reason) if done == 0 => {
-                fail(Status::System, format_args!("cannot collapse {size} bytes into huge pages: {reason}"))
+                Err(fail(Status::System, format_args!("cannot collapse {size} bytes into huge pages: {reason}")))
             }
-            _ => Status::Ok,
+            _ => Ok(()),
         }
-    })
+    };
+    protect(Err(Status::Internal), body).err().unwrap_or(Status::Ok)
 }
 
 /// `firsttouch_migration`.
@@ -71,6 +75,7 @@ struct Migration {
 // SAFETY: numbers, the size first.
 unsafe impl Versioned for Migration {
     const NAME: &'static str = "firsttouch_migration";
+    const INITIALIZER: &'static str = "FIRSTTOUCH_INIT(firsttouch_migration)";
     const LEAST: usize = size_of::<Self>();
 }
 
@@ -83,6 +88,7 @@ unsafe extern "C" fn firsttouch_migrate(
 ) -> Status {
     let body = || {
         ensure_memory()?;
+        range(address, size)?;
         // SAFETY: a string (header).
         let numa = unsafe { text("numa", numa)? };
         let invalid = |message: String| fail(Status::Invalid, message);
@@ -121,6 +127,7 @@ struct Receipt {
 // SAFETY: numbers, the size first.
 unsafe impl Versioned for Receipt {
     const NAME: &'static str = "firsttouch_receipt";
+    const INITIALIZER: &'static str = "FIRSTTOUCH_INIT(firsttouch_receipt)";
     const LEAST: usize = size_of::<Self>();
 }
 
@@ -191,6 +198,7 @@ struct Node {
 // SAFETY: numbers, the size first.
 unsafe impl Versioned for Node {
     const NAME: &'static str = "firsttouch_node";
+    const INITIALIZER: &'static str = "FIRSTTOUCH_INIT(firsttouch_node)";
     const LEAST: usize = size_of::<Self>();
 }
 

@@ -26,23 +26,29 @@ struct Summary {
 // SAFETY: numbers, the size first.
 unsafe impl Versioned for Summary {
     const NAME: &'static str = "firsttouch_residency";
+    const INITIALIZER: &'static str = "FIRSTTOUCH_INIT(firsttouch_residency)";
     const LEAST: usize = size_of::<Self>();
 }
 
 /// `FIRSTTOUCH_UNKNOWN`.
 const UNKNOWN: u64 = u64::MAX;
 
-/// The states of the whole pages that `size` bytes at `address` lie on.
-fn states(address: *const c_void, size: usize) -> Result<(Residency, usize), Status> {
-    ensure_memory()?;
+/// The whole pages that `size` bytes at `address` lie on: their address and bytes.
+pub fn range(address: *const c_void, size: usize) -> Result<(usize, usize), Status> {
     let address = address.addr();
     if address.checked_add(size).is_none_or(|end| end > isize::MAX as usize) {
         return Err(fail(
             Status::Invalid,
-            format_args!("{size} bytes at {address:#x} pass the end of the address space"),
+            format_args!("{size} bytes at {address:#x} extend beyond the end of the address space"),
         ));
     }
-    let (start, bytes) = whole_pages(address, size);
+    Ok(whole_pages(address, size))
+}
+
+/// The states of the pages of a range.
+fn states(address: *const c_void, size: usize) -> Result<(Residency, usize), Status> {
+    ensure_memory()?;
+    let (start, bytes) = range(address, size)?;
     #[allow(clippy::single_range_in_vec_init)] // one range of pages
     let ranges = [start..start + bytes];
     let found = query(if bytes == 0 { &[] } else { &ranges });

@@ -1,8 +1,11 @@
 //! Scratch buffers. The header bumps and rewinds inline where no chunk changes; the rest is here.
 
 use crate::allocator::{Handle, shared};
-use crate::error::{Status, ensure_memory, fail, protect, refuse};
+use crate::block::{invalid, no_memory};
+use crate::error::{Status, ensure_memory, fail, protect};
 use crate::options::{self, Versioned};
+use crate::residency::range;
+use firsttouch::allocator::Request;
 use firsttouch::arena::{Arena, ArenaOptions, Scratch as _, Upstream};
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -25,12 +28,13 @@ struct ScratchOptions {
 // SAFETY: numbers and a pointer, the size first.
 unsafe impl Versioned for ScratchOptions {
     const NAME: &'static str = "firsttouch_scratch_options";
+    const INITIALIZER: &'static str = "FIRSTTOUCH_SCRATCH_OPTIONS";
     const LEAST: usize = size_of::<Self>();
 }
 
 fn hand_out(out: *mut *mut Scratch, make: impl FnOnce() -> Result<Scratch, Status>) -> Status {
     if out.is_null() {
-        return fail(Status::Invalid, "firsttouch_scratch ** is NULL");
+        return fail(Status::Invalid, "scratch is NULL: give the address of a firsttouch_scratch *");
     }
     match protect(Err(Status::Internal), || ensure_memory().and_then(|()| make())) {
         Ok(arena) => {
@@ -51,7 +55,8 @@ unsafe extern "C" fn firsttouch_scratch_create(given: *const ScratchOptions, out
         // SAFETY: options or null (header).
         let given = unsafe { options::read(given, default)? };
         let or = |given: usize, usual: usize| if given == 0 { usual } else { given };
-        let first_chunk = or(given.first_chunk, usual.first_chunk);
+        let largest = or(given.max_chunk, usual.max_chunk);
+        let first_chunk = or(given.first_chunk, usual.first_chunk.min(largest));
         let options = ArenaOptions {
             first_chunk,
             max_chunk: or(given.max_chunk, usual.max_chunk.max(first_chunk)),
@@ -72,6 +77,7 @@ unsafe extern "C" fn firsttouch_scratch_over(storage: *mut c_void, size: usize, 
         let Some(storage) = NonNull::new(storage.cast::<MaybeUninit<u8>>()) else {
             return Err(fail(Status::Invalid, "storage is NULL"));
         };
+        range(storage.as_ptr().cast(), size)?;
         // SAFETY: `size` bytes that nobody else uses until the buffer is destroyed (header).
         Ok(Arena::over(unsafe { std::slice::from_raw_parts_mut(storage.as_ptr(), size) }))
     })
@@ -88,17 +94,13 @@ unsafe extern "C" fn firsttouch_scratch_destroy(scratch: *mut Scratch) {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn firsttouch_scratch_grow(scratch: *mut Scratch, alignment: usize, size: usize) -> *mut c_void {
     protect(null_mut(), || {
-        if !alignment.is_power_of_two() {
-            fail(Status::Invalid, format_args!("alignment {alignment} is not a power of two"));
-            return null_mut();
+        if let Err(error) = Request::bytes(size).aligned(alignment) {
+            return invalid(error);
         }
         // SAFETY: a living buffer that no other thread uses now (header).
         match unsafe { &*scratch }.allocate(size, alignment) {
             Ok(address) => address.as_ptr().cast(),
-            Err(error) => {
-                refuse(error);
-                null_mut()
-            }
+            Err(error) => no_memory(error),
         }
     })
 }

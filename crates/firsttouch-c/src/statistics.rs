@@ -31,6 +31,7 @@ struct Stats {
 // SAFETY: numbers, the size first.
 unsafe impl Versioned for Stats {
     const NAME: &'static str = "firsttouch_stats";
+    const INITIALIZER: &'static str = "FIRSTTOUCH_INIT(firsttouch_stats)";
     const LEAST: usize = size_of::<Self>();
 }
 

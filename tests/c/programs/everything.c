@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -119,7 +120,7 @@ static void check_constructors(void) {
     CHECK(firsttouch_pool(&options, &pool) == FIRSTTOUCH_INVALID);
     options.struct_size = 0;
     CHECK(firsttouch_pool(&options, &pool) == FIRSTTOUCH_INVALID);
-    SAYS("FIRSTTOUCH_INIT(firsttouch_pool_options)");
+    SAYS("initialize the structure with FIRSTTOUCH_POOL_OPTIONS");
     CHECK(firsttouch_pool(NULL, &pool) == FIRSTTOUCH_OK);
 
     CHECK(firsttouch_limited(pool, 0, &outer) == FIRSTTOUCH_INVALID);
@@ -179,8 +180,11 @@ static void check_scratch(void) {
     }
     size_t held = firsttouch_scratch_capacity(scratch);
     CHECK(held > 0 && held < 64 << 20);
-    CHECK(!firsttouch_scratch_alloc(scratch, 3, 10));
-    CHECK(!firsttouch_scratch_alloc(scratch, 16, SIZE_MAX));
+    errno = 0;
+    CHECK(!firsttouch_scratch_alloc(scratch, 3, 10) && errno == EINVAL);
+    CHECK(!firsttouch_scratch_alloc(scratch, (size_t)1 << 40, 10) && errno == EINVAL);
+    SAYS("alignment 1099511627776");
+    CHECK(!firsttouch_scratch_alloc(scratch, 16, SIZE_MAX) && errno == ENOMEM);
     CHECK(firsttouch_scratch_alloc(scratch, 16, 0));
     firsttouch_scratch_reset(scratch);
     firsttouch_scratch_destroy(scratch);
@@ -193,10 +197,16 @@ static void check_scratch(void) {
     SAYS("4096");
     firsttouch_scratch_destroy(scratch);
     CHECK(firsttouch_scratch_over(NULL, 10, &scratch) == FIRSTTOUCH_INVALID);
+    CHECK(firsttouch_scratch_over(storage, SIZE_MAX, &scratch) == FIRSTTOUCH_INVALID);
     firsttouch_scratch_options options = FIRSTTOUCH_SCRATCH_OPTIONS;
     options.first_chunk = 1 << 20;
     options.max_chunk = 4096;
     CHECK(firsttouch_scratch_create(&options, &scratch) == FIRSTTOUCH_INVALID);
+    options.first_chunk = 0; /* the default, but not above the largest */
+    options.max_chunk = 1024;
+    CHECK(firsttouch_scratch_create(&options, &scratch) == FIRSTTOUCH_OK);
+    firsttouch_scratch_destroy(scratch);
+    options.first_chunk = 1 << 20;
     CHECK(firsttouch_parse("pool()", &options.upstream) == FIRSTTOUCH_OK);
     options.max_chunk = 0;
     CHECK(firsttouch_scratch_create(&options, &scratch) == FIRSTTOUCH_OK);
@@ -252,6 +262,14 @@ static void check_pages(void) {
     firsttouch_release(pages);
     CHECK(firsttouch_inspect((void *)(UINTPTR_MAX - 10), 100, &residency) == FIRSTTOUCH_INVALID);
     CHECK(firsttouch_inspect(NULL, 0, &residency) == FIRSTTOUCH_OK && residency.pages == 0);
+    char *closed = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(firsttouch_touch(closed, size, true, 1) == FIRSTTOUCH_SYSTEM);
+    CHECK(firsttouch_touch(closed, size, false, 1) == FIRSTTOUCH_SYSTEM);
+    munmap(closed, size);
+    CHECK(firsttouch_touch(&size, SIZE_MAX, true, 0) == FIRSTTOUCH_INVALID);
+    SAYS("beyond the end of the address space");
+    CHECK(firsttouch_collapse((void *)(UINTPTR_MAX - 10), 5, &huge) == FIRSTTOUCH_INVALID);
+    CHECK(firsttouch_migrate(&size, SIZE_MAX / 2, "0", &migration) == FIRSTTOUCH_INVALID);
 
     firsttouch_node node = FIRSTTOUCH_INIT(firsttouch_node);
     CHECK(firsttouch_get_node(firsttouch_current_node(), &node) == FIRSTTOUCH_OK && node.processors > 0);

@@ -29,6 +29,7 @@ int main(void) {
     for (size_t size = 64 << 20; size >= 16; size /= 2)
         while (held < 1 << 16 && (hoard[held] = malloc(size))) held++;
     int worked = 0, refused = 0;
+    (void)firsttouch_touch(hoard, sizeof hoard, true, 2);
     for (int turn = 0; turn < 200; turn++) {
         for (int n = 0; n < KINDS; n++) {
             firsttouch_allocator *made = NULL;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <memory_resource>
 #include <mutex>
 #include <stdexcept>
@@ -72,6 +73,20 @@ int main() {
     b.swap(a);
     a = std::move(b);
     wrong += a.size() != 1000 || a[999] != 1;
+
+    firsttouch::allocator counted("tracked(malloc())");
+    {
+        using deque = std::deque<int, firsttouch::container_allocator<int>>;
+        deque source(1000, 7, counted), target(std::move(source)), assigned(counted);
+        wrong += source.get_allocator() != target.get_allocator();
+        source.push_back(1); // memory of the allocator that the deque was made with
+        assigned = std::move(target);
+        target.push_back(2);
+        wrong += assigned.size() != 1000 || assigned.back() != 7;
+        firsttouch::memory_resource first(counted), second(std::move(first));
+        wrong += !first.is_equal(second);
+    }
+    wrong += counted.stats().blocks != 0;
 
     firsttouch::scratch buffer;
     firsttouch::scope outer(buffer);

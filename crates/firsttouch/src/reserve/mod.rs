@@ -84,9 +84,9 @@ pub fn is_ready() -> bool {
     area::used() <= area::SIZE - A_CALL || has_memory()
 }
 
-/// Objects may live in the reserve for long after memory came back.
+/// Whether the C library has memory: objects may live in the reserve for long after it came back.
 #[cold]
-fn has_memory() -> bool {
+pub fn has_memory() -> bool {
     let mut some: Vec<u8> = Vec::new();
     // Above what the reserve would serve.
     some.try_reserve_exact(A_CALL).is_ok()

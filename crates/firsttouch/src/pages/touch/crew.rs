@@ -5,6 +5,7 @@
 use super::pieces::Pieces;
 use super::{Done, GoOn, Job};
 use crate::os::{self, Errno};
+use crate::reserve;
 use std::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -54,8 +55,9 @@ pub unsafe fn make_real(job: Job, go_on: GoOn<'_>) -> Result<Done, Errno> {
         }
         !stopped
     };
-    if threads == first {
-        pieces.work(0, &mut ask); // alone, without what a scope would take of memory
+    // The standard library aborts where it cannot allocate the handle of a thread, not even of the calling one.
+    if threads == first || !reserve::has_memory() {
+        (0..threads.max(1)).for_each(|worker| pieces.work(worker, &mut ask));
         let by_kernel = pieces.outcome();
         return if stopped {
             Err(Errno::INTERRUPTED)

@@ -4,6 +4,7 @@
 
 use super::{Job, Pattern, Way};
 use crate::os::{self, Errno};
+use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed};
 
 /// Bytes that a thread takes at a time, and between two looks at whether to go on.
@@ -92,8 +93,12 @@ impl Pieces {
             match os::populate(address, len, self.job.way == Way::Write) {
                 Ok(()) => return Ok(()),
                 Err(Errno::INTERRUPTED | Errno::AGAIN) if !self.stop.load(Relaxed) => {}
-                // Kernels before 5.14 don't know the advice; nor do some kinds of mappings.
-                Err(Errno::INVALID | Errno::NO_CALL | Errno::UNSUPPORTED) => self.touches.store(true, Relaxed),
+                // Kernels before 5.14 don't know the advice. Others refuse memory that the touch would fault on.
+                Err(Errno::INVALID | Errno::NO_CALL | Errno::UNSUPPORTED)
+                    if os::populate(address, 0, self.job.way == Way::Write).is_err() =>
+                {
+                    self.touches.store(true, Relaxed);
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -103,7 +108,8 @@ impl Pieces {
             unsafe {
                 let byte = AtomicU8::from_ptr(std::ptr::with_exposed_provenance_mut(at));
                 match self.job.way {
-                    Way::Write => byte.fetch_add(0, Relaxed),
+                    // A compiler that knew the zero would write nothing at all.
+                    Way::Write => byte.fetch_add(black_box(0), Relaxed),
                     Way::Read => byte.load(Relaxed),
                 };
             }
