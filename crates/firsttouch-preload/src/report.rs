@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering::Relaxed};
 const HIGH: c_int = 500;
 
 struct Report {
+    /// The process that is reported on; not a child of vfork, which shares this memory.
+    process: u32,
     start: Start,
     reporting: Reporting,
     threshold: usize,
@@ -46,7 +48,8 @@ pub unsafe fn begin(reporting: Reporting, threshold: usize, count: c_int, words:
     if main && reporting.json.as_deref() == Some("-") {
         OUTPUT.store(copy(libc::STDOUT_FILENO), Relaxed);
     }
-    let report = Report { start: Start::now(), reporting, threshold, command: words.collect() };
+    let report =
+        Report { process: std::process::id(), start: Start::now(), reporting, threshold, command: words.collect() };
     REPORT.store(Box::into_raw(Box::new(report)), Relaxed);
 }
 
@@ -69,6 +72,7 @@ pub fn leave_to_parent() {
     // SAFETY: null, or what `begin` made; the child has this thread only.
     if let Some(report) = unsafe { REPORT.load(Relaxed).as_mut() } {
         report.start = Start::now();
+        report.process = std::process::id();
         if !report.reporting.json.as_deref().is_some_and(|name| name.contains("%p")) {
             REPORT.store(std::ptr::null_mut(), Relaxed);
         }
@@ -80,6 +84,9 @@ pub fn write() {
     // SAFETY: null, or what `begin` made.
     let Some(report) = (unsafe { REPORT.load(Relaxed).as_ref() }) else { return };
     let process = std::process::id();
+    if report.process != process {
+        return;
+    }
     let main = report.reporting.process == Some(process);
     let Some(figures) = Figures::since(&report.start) else { return };
     let screen = SCREEN.load(Relaxed);
@@ -91,6 +98,8 @@ pub fn write() {
     let output = OUTPUT.load(Relaxed);
     if name == "-" {
         if main && output >= 0 {
+            // SAFETY: flushes all streams; what the program printed comes first.
+            unsafe { libc::fflush(std::ptr::null_mut()) };
             text::write(output, content.as_bytes());
         }
     } else if let Err(error) = std::fs::write(name.replace("%p", &process.to_string()), content) {
