@@ -9,12 +9,7 @@ use libc::c_void;
 /// See malloc(3).
 #[unsafe(no_mangle)]
 pub extern "C" fn malloc(size: usize) -> *mut c_void {
-    if is_large(size)
-        && let Some(address) = large::allocate(size, 1, false)
-    {
-        return address;
-    }
-    next::malloc(size)
+    if is_large(size) { large::malloc(size) } else { next::malloc(size) }
 }
 
 /// See calloc(3).
@@ -36,12 +31,7 @@ pub extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free(address: *mut c_void) {
     // SAFETY: the caller's promise.
-    unsafe {
-        if is_foreign(address as usize) {
-            return next::free(address);
-        }
-        large::free(address);
-    }
+    unsafe { if is_foreign(address as usize) { next::free(address) } else { large::free(address) } }
 }
 
 /// See realloc(3).

@@ -7,7 +7,7 @@
 use crate::settings::Thread;
 use firsttouch::Allocator;
 use firsttouch::adaptors::Pool;
-use firsttouch::heap::caretaker;
+use firsttouch::heap::purger::{MAY_RUN, runs};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// Bytes that stay idle without a thread.
@@ -21,7 +21,7 @@ static GIVEN: AtomicUsize = AtomicUsize::new(0);
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 pub fn begin(thread: Thread) {
-    caretaker::allow_thread(false);
+    MAY_RUN.store(false, Relaxed);
     match thread {
         Thread::Never => NEVER.store(true, Relaxed),
         Thread::After(bytes) => BOUND.store(bytes, Relaxed),
@@ -30,21 +30,21 @@ pub fn begin(thread: Thread) {
 
 /// Starts anew in a forked child.
 pub fn restart() {
-    caretaker::allow_thread(false);
+    MAY_RUN.store(false, Relaxed);
     GIVEN.store(0, Relaxed);
 }
 
 /// Before an allocation, because a free must not start a thread: allows one if it is wanted.
 pub fn before_allocation() {
     if GIVEN.load(Relaxed) > BOUND.load(Relaxed) {
-        caretaker::allow_thread(true);
+        MAY_RUN.store(true, Relaxed);
     }
 }
 
 /// After a free: without a thread, does its work. All goes then: what is left of a sparse block would be cleared at once
 /// for the next zeroed request.
 pub fn after_free(pool: &Pool) {
-    if caretaker::runs() {
+    if runs() {
         return;
     }
     pool.tick();

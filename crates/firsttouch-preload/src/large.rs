@@ -47,6 +47,13 @@ pub fn allocate(size: usize, align: usize, zeroed: bool) -> Option<*mut c_void> 
     Some(block.address.as_ptr().cast())
 }
 
+/// malloc(3) of a large block. Like all that the common path ends with it is C's, whose calls need no frame of their own.
+#[cold]
+#[inline(never)]
+pub extern "C" fn malloc(size: usize) -> *mut c_void {
+    allocate(size, 1, false).unwrap_or_else(|| next::malloc(size))
+}
+
 /// The pool and the block at an address in a slot of ours; nothing where it is the C library's. What is neither ends the
 /// program.
 fn block(address: *mut c_void, doing: wrong::Doing) -> Option<(&'static Pool, NonNull<u8>)> {
@@ -65,7 +72,7 @@ fn block(address: *mut c_void, doing: wrong::Doing) -> Option<(&'static Pool, No
 /// As for free(3).
 #[cold]
 #[inline(never)]
-pub unsafe fn free(address: *mut c_void) {
+pub unsafe extern "C" fn free(address: *mut c_void) {
     // SAFETY: the caller's promise; the block is the pool's, and of any other address the C library is told.
     unsafe {
         match block(address, wrong::Doing::Free) {
