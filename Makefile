@@ -24,6 +24,7 @@ BENCH := .venv-bench
 CARGO_FLAGS := --locked --quiet
 PIP := bin/python -m pip --disable-pip-version-check install --quiet
 WHEEL := target/wheels/built
+PRELOAD := python/firsttouch/_lib/libfirsttouch_preload.so
 TYPED := python demo $(wildcard benchmarks examples tests)
 
 rust_files := $(shell find crates -type f) Cargo.toml Cargo.lock
@@ -80,7 +81,12 @@ $(DEMO)/made: requirements/demo.txt
 $(BENCH)/made: requirements/bench.txt
 	$(call environment,$(BENCH),bench)
 
-$(WHEEL): $(BUILD)/made $(rust_files) $(python_files) $(metadata) | tools
+# Not a part of the Python module: other programs load it. The wheel takes it along.
+$(PRELOAD): $(rust_files) | tools
+	$(call step,the library for other programs,cargo build $(CARGO_FLAGS) --release --package firsttouch-preload \
+	    && mkdir -p $(@D) && cp -f "$${CARGO_TARGET_DIR:-target}/release/$(@F)" $@)
+
+$(WHEEL): $(BUILD)/made $(rust_files) $(python_files) $(metadata) $(if $(filter Linux,$(shell uname)),$(PRELOAD)) | tools
 	$(call step,build the wheel,rm -rf target/wheels && $(BUILD)/bin/maturin build --quiet --release --locked \
 	    --interpreter $(BUILD)/bin/python --out target/wheels && touch $@)
 
@@ -95,6 +101,9 @@ $(BENCH)/installed: $(BENCH)/made $(WHEEL)
 
 .PHONY: wheel
 wheel: $(WHEEL) ## build the wheel into target/wheels
+
+.PHONY: preload
+preload: $(PRELOAD) ## build the library behind `firsttouch run PROGRAM` for use in this checkout
 
 # ---- What people ask for --------------------------------------------------------------------------------------
 
@@ -189,5 +198,5 @@ format: $(TEST)/made ## put Rust and Python into their usual form
 
 .PHONY: clean
 clean: ## remove environments, builds and caches
-	rm -rf .venv-test .venv-quick-* .venv-build .venv-demo .venv-bench target dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf python/firsttouch/_lib .venv-test .venv-quick-* .venv-build .venv-demo .venv-bench target dist .mypy_cache .ruff_cache .pytest_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,13 +4,14 @@ import json
 
 import pytest
 
+from firsttouch.tools import preload
 from firsttouch.tools.compare import candidates
 from firsttouch.tools.measuring.contenders import TUNED, Contender
 
 
 def test_the_default_and_its_double_come_first() -> None:
     few, absent = candidates.chosen(False, [])
-    assert [one.name for one in few] == ["NumPy's default", "the same again", "pool()", "tuned glibc"]
+    assert [one.name for one in few] == ["the default", "the same again", "pool()", "tuned glibc"]
     assert absent == []
 
 
@@ -20,6 +21,17 @@ def test_everything_is_more_and_nobody_comes_twice() -> None:
     assert len(set(names)) == len(names)
     assert {"mimalloc()", "jemalloc()", "pool(decay=5)"} < set(names)
     assert len([name for name in names if name.endswith(" preloaded")]) + len(absent) == 4
+
+
+def test_programs_in_any_language_are_compared_by_their_malloc() -> None:
+    few, _ = candidates.chosen(False, [], any_program=True)
+    names = ["the default", "the same again", "pool()", "preloaded pool", "tuned glibc", "tuned glibc, huge pages"]
+    assert [one.name for one in few] == names
+    told = candidates.environment(candidates.PRELOADED, "/x/%p.json")
+    assert (told["LD_PRELOAD"], told["FIRSTTOUCH_PRELOAD"]) == (str(preload.FILE), "quiet=1 json=/x/%p.json")
+    assert "FIRSTTOUCH_RUN" not in told
+    assert candidates.how(candidates.PRELOADED, ["./a b"], []) == "firsttouch run './a b'"
+    assert candidates.how(candidates.PRELOADED, ["a.py"], ["python3"]) == "firsttouch run --all a.py"
 
 
 def test_settings_of_the_callers_reach_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

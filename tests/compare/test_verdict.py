@@ -26,7 +26,7 @@ def test_two_per_cent_are_the_least_that_is_told() -> None:
     assert margin(QUIET) == 0.02
     found = judge(QUIET, [standing("pool()", 1.03, 1.015, 1.05, ours=True)], 20)
     assert found.faster == ()
-    assert found.sentences == ("No difference: nothing here is faster than NumPy's default by more than 2 %.",)
+    assert found.sentences == ("No difference: nothing here is faster than the default by more than 2 %.",)
 
 
 def test_a_gain_within_the_noise_of_equals_is_none() -> None:
@@ -43,14 +43,14 @@ def test_the_noise_is_also_what_equals_are_off_by() -> None:
 
 def test_a_loss_is_no_absence_of_a_difference() -> None:
     found = judge(QUIET, [standing("pool()", 0.8, 0.78, 0.82, ours=True)], 20)
-    assert found.sentences[0] == "Nothing here is faster than NumPy's default by more than 2 %."
+    assert found.sentences[0] == "Nothing here is faster than the default by more than 2 %."
     assert found.sentences[1].startswith("Slower here: pool() takes 25 %")
 
 
 def test_a_gain_is_named_with_its_interval() -> None:
     found = judge(QUIET, [standing("pool()", 1.62, 1.55, 1.7, ours=True)], 20)
     assert found.faster == ("pool()",)
-    assert found.sentences == ("pool() is faster here: 1.62 times as fast as NumPy's default (95 %: 1.55 to 1.70).",)
+    assert found.sentences == ("pool() is faster here: 1.62 times as fast as the default (95 %: 1.55 to 1.70).",)
 
 
 def test_a_peer_that_beats_us_is_named_first_and_ours_after_it() -> None:
@@ -85,7 +85,7 @@ def test_who_is_not_clearly_behind_is_named_even_if_not_clearly_a_gain() -> None
 def test_a_loss_is_told_in_per_cent() -> None:
     found = judge(QUIET, [standing("guarded()", 0.5, 0.4, 0.625, ours=True), standing("pool()", 1.0, 0.99, 1.01)], 20)
     assert found.slower == ("guarded()",)
-    said = "Slower here: guarded() takes 100 % (95 %: 60 to 150) longer than NumPy's default."
+    said = "Slower here: guarded() takes 100 % (95 %: 60 to 150) longer than the default."
     assert found.sentences[-1] == said
 
 

@@ -33,6 +33,10 @@ ROOMS = {
         "python", "numpy", "allocators", "custom", "handlers", "arrays", "scratch", "numba", "placement", "inspection",
         "sharing", "process", "tools", "lib",
     ),
+    "firsttouch-preload": (
+        "text", "settings", "next", "forking", "wrong", "idle", "large", "report", "forks", "entry", "aligned",
+        "start", "lib",
+    ),
 }  # fmt: skip
 
 #: Lines of the longest file.

@@ -5,7 +5,7 @@ use crate::heap::ages::{FIRST_EPOCH, next_epoch};
 use crate::heap::build;
 use crate::heap::free_lists::Side;
 use crate::heap::region::{Region, Span};
-use crate::heap::segment;
+use crate::heap::segment::{self, State};
 use crate::heap::shape::{Kind, Shape};
 use crate::os::{self, Errno};
 use crate::sync::lock::{Guard, Lock};
@@ -206,6 +206,17 @@ impl Heap {
             unsafe { build::close(segment) };
         }
     }
+}
+
+/// Whether a live block of a heap begins at `address`. What a wrong address leads to is told from a block by what was
+/// asked for: nothing, for a span that was given back, and for what was never a span's beginning.
+pub(crate) fn lives(address: usize) -> bool {
+    segment::find(address).is_some_and(|(segment, unit)| {
+        address == segment.address(unit)
+            && unit < segment.top.get()
+            && segment.state(unit) == State::Used
+            && segment.asked(unit) != 0
+    })
 }
 
 /// The span of the live block at `address` and its kind.

@@ -101,6 +101,8 @@ static FORKING: Lock<()> = Lock::new(());
 static PURGER: Lock<Purger> = Lock::new(Purger { entries: Vec::new(), last: 0, thread: None, in_upstream: false });
 /// Whether the thread runs.
 static RUNS: AtomicU32 = AtomicU32::new(0);
+/// Whether it may be started. If not, pools tick as they are used.
+pub static MAY_RUN: AtomicBool = AtomicBool::new(true);
 /// Whether it has to end; it sleeps on this word.
 static STOP: AtomicU32 = AtomicU32::new(0);
 /// Whether decay is paused.
@@ -137,7 +139,7 @@ pub fn leave(what: *const dyn Purgeable) {
 /// used.
 #[inline]
 pub fn ensure() -> bool {
-    RUNS.load(SeqCst) != 0 || start()
+    RUNS.load(SeqCst) != 0 || (MAY_RUN.load(Relaxed) && start())
 }
 
 #[cold]
@@ -156,6 +158,11 @@ fn start() -> bool {
         }
     }
     RUNS.load(SeqCst) != 0
+}
+
+/// Whether the thread runs.
+pub fn runs() -> bool {
+    RUNS.load(Relaxed) != 0
 }
 
 /// Stops the decay of idle memory, or lets it continue: during a profile, what is recycled must not depend on the clock.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _USAGE = "firsttouch compare [options] script.py | -m module | -c code | -- command  [arguments of the program]"
 
 _DESCRIPTION = """\
-Run a program repeatedly under NumPy's default allocator, firsttouch's pool and a tuned glibc, in
+Run a program repeatedly under the default allocator, firsttouch's pool and a tuned glibc, in
 shuffled rounds, and report which is fastest: a table with confidence intervals, and a conclusion
 that may be "no difference". Every run must succeed and print the same output.
 """
@@ -44,6 +44,7 @@ for example:
   firsttouch compare --allocator 'pool(decay=30)' --allocator mimalloc -m package.module
   firsttouch compare --runs 20 --html report.html script.py
   firsttouch compare --budget 5m --prepare 'rm -f cache.bin' script.py
+  firsttouch compare -- ./simulation input.txt       any program; also with the pool behind its malloc
   firsttouch compare --ignore-output -- sh pipeline.sh
   zcat data.gz | firsttouch compare script.py        each run reads the same input
 
@@ -164,7 +165,7 @@ def _compare(
     from firsttouch.tools.compare.comparison import Wish, compare
     from firsttouch.tools.compare.trial import DifferentError, FailedError, Trial
 
-    contenders, absent = candidates.chosen(given.all, given.allocator)
+    contenders, absent = candidates.chosen(given.all, given.allocator, any_program=not python)
     with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder, Teller(out) as teller:
         stdin = runs.source(Path(folder), teller.waiting)
         trial = Trial(command, Path(folder), stdin, options["timeout"], given.prepare, given.ignore_output)
@@ -221,7 +222,7 @@ class Teller:
         """Say how often, and about how long."""
         self._plan = plan
         names = ", ".join(contender.name for contender in contenders[2:])
-        self._bar.say(f"One run takes {units.seconds(one_run)}; in turn NumPy's default, twice, and {names}.")
+        self._bar.say(f"One run takes {units.seconds(one_run)}; in turn the default, twice, and {names}.")
         early = "" if plan.fixed else ", fewer if the figures settle before"
         fewest = f" That is more than the {units.seconds(plan.budget)} allowed, but fewer runs allow no advice."
         over = fewest if plan.over else ""

@@ -9,7 +9,7 @@ import shutil
 import stat
 from typing import TYPE_CHECKING
 
-from firsttouch.tools.cli import files
+from firsttouch.tools.cli import executable, files
 from firsttouch.tools.cli.parser import BadUsageError
 
 if TYPE_CHECKING:
@@ -22,10 +22,11 @@ _OF_PYTHON = set("bBdEiIOPRsSuvWxX")
 
 
 class Program:
-    """The words that python gets, from -m, -c or the script's name on."""
+    """The words that python gets, from -m, -c or the script's name on; or another program's, and its file."""
 
-    def __init__(self, words: tuple[str, ...]) -> None:
+    def __init__(self, words: tuple[str, ...], executable: str | None = None) -> None:
         self.words = words
+        self.executable = executable
 
     @property
     def through_runpy(self) -> bool:
@@ -71,6 +72,8 @@ def _program(words: Sequence[str], of: str) -> Program | None:
     if list(words) in (["-m"], ["-c"]):
         what = {"-m": "the name of a module", "-c": "the code to run"}[words[0]]
         raise BadUsageError(f"{of}: {words[0]} needs {what} behind it")
+    if words and of == "run" and (other := executable.find(words[0])):
+        return Program(tuple(words), other)
     if words:
         _refuse_command(words[0], of)
         if of != "trace":  # whose --summary takes one
@@ -88,7 +91,8 @@ def _refuse_command(word: str, of: str) -> None:
     if re.fullmatch(r"python[0-9.]*", word):
         raise BadUsageError(f"{of}: omit {word}: firsttouch starts it, as in firsttouch {of} script.py")
     if _is_binary(found):
-        way = " (firsttouch compare -- takes any command)" if of == "compare" else ""
+        ways = {"compare": " (firsttouch compare -- takes any command)"}
+        way = ways.get(of, f" (firsttouch run {word} serves it)")
         raise BadUsageError(f"{of}: no file {word} here; the command {found} is not a Python program{way}")
     raise BadUsageError(f"{of}: no file {word} here; the command of that name is {found}: firsttouch {of} {found}")
 

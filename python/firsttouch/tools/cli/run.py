@@ -1,9 +1,9 @@
-"""`firsttouch run`: put the options in the environment and become the real python."""
+"""`firsttouch run`: put the options in the environment and become the program."""
 
 from __future__ import annotations
 
 from _firsttouch_start import rank
-from firsttouch.tools.cli import files, interpreter, program, serving, starting
+from firsttouch.tools.cli import executable, files, interpreter, program, serving, starting
 from firsttouch.tools.cli.parser import BadUsageError, Parser
 
 TYPE_CHECKING = False
@@ -11,15 +11,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-_WITH_VALUE = ("--json", "--allocator", "--max-idle", "--decay")
+_WITH_VALUE = ("--json", "--allocator", "--max-idle", "--decay", "--threshold")
 
-_USAGE = "firsttouch run [options] script.py | -m module | -c code  [arguments of the program]"
+_USAGE = "firsttouch run [options] script.py | -m module | -c code | program  [arguments of the program]"
 
 _DESCRIPTION = """\
 Run an unmodified NumPy program on pooled memory: freed memory is reused, instead of being mapped
 and faulted in again for every temporary array. The program runs as under `python`; a short
 report follows on standard error. Processes that it starts with multiprocessing,
 concurrent.futures or joblib use pooled memory as well.
+
+Of any other program the large blocks of malloc come from a pool, with LD_PRELOAD (Linux with
+glibc), and those of the programs that it starts.
 """
 
 _EXAMPLES = """\
@@ -29,6 +32,8 @@ for example:
   firsttouch run --json report.json -q script.py
   firsttouch run --allocator 'limited(pool(), "4 GiB")' script.py
   firsttouch run --json report-%p.json script.py      a file for each process it starts
+  firsttouch run ./simulation input.txt     a program in C, C++, Fortran, ...
+  firsttouch run --all script.py            not only NumPy's arrays, but all large blocks
   mpirun -n 4 firsttouch run --json rank-%r.json script.py
   python -X dev -W error -m firsttouch run script.py  python's own options go before
 
@@ -40,9 +45,21 @@ def main(words: Sequence[str]) -> int:
     """Check everything that can be checked, then exec; returns only with an error."""
     given, found = program.parse(_parser(), words, _WITH_VALUE)
     settings = _settings(given)
+    if found.executable is not None:
+        if given.allocator is not None:
+            raise BadUsageError(f"run: --allocator is for Python programs; {found.words[0]} is served by the pool")
+        executable.check(found.executable)
+        executable.become(found.executable, found.words, settings | _of_library(given))
+    if given.threshold is not None and not given.all:
+        raise BadUsageError("run: --threshold is for programs other than Python's, or with --all")
     command = interpreter.command()
     interpreter.check(command)
-    starting.become([*command, *found.words], starting.environment(settings, found))
+    environment = starting.environment(settings, found)
+    if given.all:
+        executable.check(command[0])
+        only = {name: settings[name] for name in ("quiet", "max_idle", "decay") if name in settings}
+        environment = executable.environment(only | _of_library(given), environment)
+    starting.become([*command, *found.words], environment)
 
 
 def _parser() -> Parser:
@@ -71,6 +88,12 @@ def _parser() -> Parser:
         metavar="SECONDS",
         help="return idle memory to the system after about this time (default: 1), or never",
     )
+    add("--all", action="store_true", help="of a Python program, serve not only NumPy's arrays, but all large blocks")
+    add(
+        "--threshold",
+        metavar="SIZE",
+        help="of other programs, or with --all: serve blocks of this size and more (default: 128 KiB)",
+    )
     return parser
 
 
@@ -86,19 +109,24 @@ def _settings(given: Any) -> dict[str, Any]:
     if given.allocator is not None:
         settings["allocator"] = serving.checked(given)
     if given.max_idle is not None:
-        settings["max_idle"] = _size(given.max_idle)
+        settings["max_idle"] = _size("--max-idle", given.max_idle)
     if given.decay is not None:
         settings["decay"] = _seconds(given.decay)
     return settings
 
 
-def _size(text: str) -> int:
+def _of_library(given: Any) -> dict[str, Any]:
+    """What only the preloaded library is told."""
+    return {} if given.threshold is None else {"threshold": _size("--threshold", given.threshold)}
+
+
+def _size(option: str, text: str) -> int:
     from firsttouch import _firsttouch
 
     try:
         return _firsttouch.parse_size(text)
     except (ValueError, OverflowError) as error:
-        raise BadUsageError(f"run: --max-idle: {error}") from None
+        raise BadUsageError(f"run: {option}: {error}") from None
 
 
 def _seconds(text: str) -> float | None:

@@ -8,25 +8,36 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from firsttouch.tools.measuring.contenders import FOREIGN, TUNED_GLIBC, Contender, preloaded
+from firsttouch.tools import preload
+from firsttouch.tools.measuring.contenders import FOREIGN, HUGE_GLIBC, TUNED_GLIBC, Contender, preloaded
 
-DEFAULT = Contender("NumPy's default")
+DEFAULT = Contender("the default")
 AGAIN = Contender("the same again")  # the A in A/A: what two equal contenders differ by
 POOL = Contender("pool()", install=True)
+PRELOADED = Contender("preloaded pool", {"LD_PRELOAD": str(preload.FILE)}, install=True)
 
 #: Beside the pool, where everything is wanted.
 _MORE = ('pool(pages(huge="thp"))', "mimalloc()", "jemalloc()")
 _MALLOCS = ("malloc", "hoard")
 
 
-def chosen(everything: bool, expressions: Sequence[str]) -> tuple[list[Contender], list[str]]:
-    """The contenders, the default and its double first, and the names of the libraries that are not installed."""
+def chosen(
+    everything: bool, expressions: Sequence[str], any_program: bool = False
+) -> tuple[list[Contender], list[str]]:
+    """The contenders, the default and its double first, and the names of the libraries that are not installed.
+
+    `any_program` is whether it may be in any language: then malloc itself is what differs.
+    """
     peers, absent = preloaded() if everything else ([], [])
     named = [*(_MORE if everything else ()), *expressions]
     named = [expression for expression in dict.fromkeys(named) if expression != POOL.name]
     served = [Contender(expression, install=expression) for expression in named]
     libraries = [Contender(f"{peer.name} preloaded", peer.environment) for peer in peers]
-    return [DEFAULT, AGAIN, POOL, *served, TUNED_GLIBC, *libraries], absent
+    mallocs = [PRELOADED, TUNED_GLIBC, HUGE_GLIBC] if any_program or everything else [TUNED_GLIBC]
+    if preload.missing():
+        mallocs = [malloc for malloc in mallocs if malloc != PRELOADED]
+        absent = [*absent, preload.FILE.name] if any_program or everything else absent
+    return [DEFAULT, AGAIN, POOL, *served, *mallocs, *libraries], absent
 
 
 def served(contender: Contender) -> bool:
@@ -42,10 +53,12 @@ def environment(contender: Contender, report: str | None = None) -> dict[str, st
     kept = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
     kept.setdefault("PYTHONHASHSEED", "0")  # the order of a set must not differ between runs
     found = {**kept, **contender.environment}
-    preload = [*([found["LD_PRELOAD"]] if "LD_PRELOAD" in found else []), *_of_callers()]
-    if preload:
-        found["LD_PRELOAD"] = ":".join(preload)
-    if served(contender):
+    files = [*([found["LD_PRELOAD"]] if "LD_PRELOAD" in found else []), *_of_callers()]
+    if files:
+        found["LD_PRELOAD"] = ":".join(files)
+    if contender == PRELOADED:
+        found[preload.VARIABLE] = f"quiet=1 json={report}" if report else "quiet=1"
+    elif served(contender):
         settings: dict[str, object] = {"quiet": True}
         if isinstance(contender.install, str):
             settings["allocator"] = contender.install
@@ -72,6 +85,8 @@ def left_out() -> list[str]:
 def how(contender: Contender, program: Sequence[str], python: Sequence[str]) -> str:
     """What to type for a run under this contender alone; `python` is empty where the program is any command."""
     words = shlex.join(program)
+    if contender == PRELOADED:
+        return f"firsttouch run {'--all ' if python else ''}{words}"
     if served(contender) and python:
         option = f"--allocator {shlex.quote(contender.install)} " if isinstance(contender.install, str) else ""
         return f"firsttouch run {option}{words}"

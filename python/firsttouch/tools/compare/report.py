@@ -90,7 +90,7 @@ def _memory(row: Row, default: Row) -> str | None:
     own, plain = (quartiles(one.runs, "peak_bytes")[1] for one in (row, default))
     if own < _MORE * plain or own - plain < _MUCH:
         return None
-    return f"{row.contender.name} needs {own / plain:.2f} times the memory of NumPy's default"
+    return f"{row.contender.name} needs {own / plain:.2f} times the memory of the default"
 
 
 def data(outcome: Outcome) -> dict[str, Any]:

@@ -33,8 +33,8 @@ def told(folder: Path) -> Service:
     pools = [report["pool"] for report in reports if report.get("pooled")]
     if pools:
         served = sum(pool["allocations"] for pool in pools if pool)
-        counted = all(report["allocator"] is None for report in reports)  # others may keep no count
-        return Service(remark=None if served or not counted else "it was asked for no large array")
+        counted = all(report.get("allocator") is None for report in reports)  # others may keep no count
+        return Service(remark=None if served or not counted else "it was asked for no large block")
     if not reports:
         return Service(remark="no process reported that it was served: it may not be Python, or may end with os._exit")
     reasons = [report["not_pooled_because"] for report in reports if report.get("numpy")]
@@ -195,7 +195,7 @@ class Trial:
             if again is None:
                 raise DifferentError(f"the output is not the same: {words}; --ignore-output compares all the same")
             found = again
-        words = found.words("in the first run", "in another, both under NumPy's default")
+        words = found.words("in the first run", "in another, both under the default")
         raise DifferentError(
             f"the program does not print the same twice: {words}; where it prints times or random numbers,"
             " --ignore-output compares all the same"

@@ -58,18 +58,18 @@ def judge(noise: Estimate, standings: Sequence[Standing], rounds: int, lead: Cal
     sentences = _faster(ordered, faster, bar, lead) if faster else [_none(noise, bool(slower))]
     if slower:
         losses = ", ".join(_loss(one) for one in slower)
-        sentences.append(f"Slower here: {losses} longer than NumPy's default.")
+        sentences.append(f"Slower here: {losses} longer than the default.")
     return Verdict(tuple(sentences), tuple(one.name for one in faster), tuple(one.name for one in slower))
 
 
 def _none(noise: Estimate, slower: bool) -> str:
     size = margin(noise)
     if slower:  # which is a difference
-        return f"Nothing here is faster than NumPy's default by more than {100 * size:.0f} %."
+        return f"Nothing here is faster than the default by more than {100 * size:.0f} %."
     if size == LEAST:
-        return f"No difference: nothing here is faster than NumPy's default by more than {100 * size:.0f} %."
+        return f"No difference: nothing here is faster than the default by more than {100 * size:.0f} %."
     return (
-        f"No difference beyond the noise, which is {100 * size:.0f} % here: nothing is faster than NumPy's default by"
+        f"No difference beyond the noise, which is {100 * size:.0f} % here: nothing is faster than the default by"
         " more. More runs, as with --budget 5m, tell finer differences."
     )
 
@@ -78,7 +78,7 @@ def _faster(
     ordered: Sequence[Standing], faster: Sequence[Standing], bar: float, lead: Callable[[str, str], Estimate]
 ) -> list[str]:
     best, others = faster[0], faster[1:]
-    said = [f"{best.name} is faster here: {_gain(best)} as fast as NumPy's default{_between(best)}."]
+    said = [f"{best.name} is faster here: {_gain(best)} as fast as the default{_between(best)}."]
     equal = [one for one in ordered if one is not best and lead(best.name, one.name).low <= bar]
     if equal:
         names = units.listed([f"{one.name} ({_gain(one)})" for one in equal])

@@ -13,6 +13,12 @@ TUNED = {
     "MALLOC_TOP_PAD_": str(64 << 20),
 }
 
+# The same in another spelling, and its heap on huge pages.
+TUNED_HUGE = {
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=4294967296"
+    ":glibc.malloc.trim_threshold=4294967296:glibc.malloc.top_pad=67108864"
+}
+
 LIBRARIES = {
     "tcmalloc": "libtcmalloc_minimal.so.4",
     "jemalloc": "libjemalloc.so.2",
@@ -45,6 +51,7 @@ class Contender:
 
 NUMPY = Contender("NumPy")
 TUNED_GLIBC = Contender("tuned glibc", TUNED)
+HUGE_GLIBC = Contender("tuned glibc, huge pages", TUNED_HUGE)
 FIRSTTOUCH = Contender("firsttouch", install=True)
 AGAIN = Contender("firsttouch again", install=True)  # the A in A/A: what two equal runs differ by
 

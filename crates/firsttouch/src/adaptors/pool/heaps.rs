@@ -4,6 +4,7 @@ use crate::allocator::Allocator;
 use crate::heap::heap::{Heap, Held};
 use crate::heap::purge;
 use crate::heap::region::Span;
+use crate::heap::shape::Kind;
 use crate::numa::local_nodes::{LocalNodes, Place};
 
 pub(super) struct Heaps {
@@ -69,6 +70,11 @@ impl Heaps {
 
     pub(super) fn held(&self) -> Held {
         self.all().map(Heap::held).reduce(|a, b| a + b).unwrap_or_default()
+    }
+
+    /// Bytes handed out on huge pages.
+    pub(super) fn huge_out(&self) -> usize {
+        self.all().map(|heap| heap.regions()[Kind::Huge as usize].out).sum()
     }
 
     pub(super) fn purge(&self, min_ticks: u8) -> usize {

@@ -7,6 +7,7 @@
 
 #![allow(unsafe_code)] // Safety: blocks are handed out whole and once, by the heap's spans.
 
+mod guest;
 mod heaps;
 mod locality;
 mod meter;
@@ -28,6 +29,7 @@ use crate::os;
 use crate::sources::Pages;
 use crate::stats::Stats;
 use crate::sync::lock::Lock;
+use guest::Guest;
 use heaps::Heaps;
 use meter::Meter;
 use shard::{Recent, Shard};
@@ -109,11 +111,17 @@ pub struct Pool {
     stuck_space: AtomicUsize,
     /// Whether the system once refused to tell the nodes of pages.
     untold: AtomicBool,
+    /// What is different in a program that knows nothing of pools.
+    guest: Option<Guest>,
 }
 
 impl Pool {
     /// A pool of its own.
     pub fn new(options: Options) -> Arc<Self> {
+        Self::make(options, None)
+    }
+
+    fn make(options: Options, guest: Option<Guest>) -> Arc<Self> {
         let total = os::memory_total();
         let heaps = Heaps::new(LocalNodes::of_the_machine());
         let shards = heaps.local_nodes.map_or(os::processors().min(64), LocalNodes::shards);
@@ -130,6 +138,7 @@ impl Pool {
             idle_space: AtomicUsize::new(usize::MAX),
             stuck_space: AtomicUsize::new(0),
             untold: AtomicBool::new(false),
+            guest,
         });
         let address = Arc::as_ptr(&pool);
         // SAFETY: the pool stays where it is until it is dropped, which closes the heaps and unregisters it.
@@ -191,6 +200,10 @@ unsafe impl Allocator for Pool {
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         let Some((kind, span)) = heap::span_at(address.as_ptr() as usize) else { return };
         let asked = span.segment.asked(span.start) as isize;
+        span.segment.set_asked(span.start, 0);
+        if let Some(guest) = &self.guest {
+            guest.look_at(kind, span, asked as usize);
+        }
         let here = self.here();
         let mut shard = self.shard(here).lock();
         shard.counts.blocks -= 1;
@@ -219,7 +232,7 @@ unsafe impl Allocator for Pool {
         let asked = span.segment.asked(span.start) as isize;
         let mut change = 0;
         if need > span.bytes() {
-            if kind == Kind::Small && size > GROW_SMALL_MAX {
+            if kind == Kind::Small && size > GROW_SMALL_MAX && self.guest.is_none() {
                 return false;
             }
             let Some(fresh) = self.extend(kind, span, need) else { return false };

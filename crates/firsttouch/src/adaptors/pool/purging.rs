@@ -82,7 +82,7 @@ impl Pool {
         }
     }
 
-    fn cached(&self) -> usize {
+    pub(super) fn cached(&self) -> usize {
         self.shards().map(|shard| shard.lock().bytes()).sum()
     }
 

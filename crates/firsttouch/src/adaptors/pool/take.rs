@@ -21,7 +21,9 @@ use std::sync::atomic::Ordering::Relaxed;
 impl Pool {
     pub(super) fn kind(&self, size: usize, zeroed: bool) -> Kind {
         let least = if zeroed { HUGE_MIN_ZEROED } else { HUGE_MIN };
-        if size >= least && self.options.huge { Kind::Huge } else { Kind::Small }
+        let huge =
+            size >= least && self.options.huge && self.guest.as_ref().is_none_or(|guest| guest.wants_huge(self, size));
+        if huge { Kind::Huge } else { Kind::Small }
     }
 
     /// Where this thread runs.

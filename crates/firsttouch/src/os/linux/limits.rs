@@ -5,10 +5,25 @@ use super::process::page_size;
 use crate::error::Limit;
 use crate::os::types::Errno;
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+/// Whether no file may be opened any more, and the memory that was available but not free when that began.
+static NO_FILES: AtomicBool = AtomicBool::new(false);
+static RECLAIMABLE: AtomicUsize = AtomicUsize::new(0);
+
+/// Opens no file from now on. In a program that is not ours even a descriptor of a moment can take the number that the
+/// program expects. What does not change is read now; the rest is what system calls without files tell.
+pub fn stop_reading_files() {
+    RECLAIMABLE.store(meminfo("MemAvailable").unwrap_or(0).saturating_sub(machine().1), Relaxed);
+    let _ = (memory_total(), huge_page_size(), super::process::processors());
+    NO_FILES.store(true, Relaxed);
+}
 
 /// Reads a small file of the kernel.
 fn read<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a str> {
+    if NO_FILES.load(Relaxed) {
+        return None;
+    }
     // SAFETY: the path is a C string and the kernel writes at most the length of the buffer.
     let length = unsafe {
         let file = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
@@ -105,6 +120,9 @@ pub fn why_refused(size: usize, error: Errno) -> Limit {
 /// Returns whether the process has almost as many mappings as it may have.
 pub fn mappings_are_short() -> bool {
     const NEAR: usize = 16;
+    if NO_FILES.load(Relaxed) {
+        return address_space_limit().is_none(); // of the usual reasons that is the other
+    }
     let Some(limit) = read_number(c"/proc/sys/vm/max_map_count") else { return false };
     let mut lines = 0;
     // SAFETY: the path ends in a zero byte, and the kernel writes at most the buffer's length.
@@ -155,7 +173,7 @@ pub fn resident() -> usize {
 
 /// Returns the available memory in bytes: the smaller of MemAvailable and what the memory cgroup has left.
 pub fn headroom() -> usize {
-    let free = meminfo("MemAvailable").unwrap_or_else(|| machine().1);
+    let free = meminfo("MemAvailable").unwrap_or_else(|| machine().1.saturating_add(RECLAIMABLE.load(Relaxed)));
     cgroup().map_or(free, |(limit, used)| free.min(limit.saturating_sub(used)))
 }
 
@@ -197,10 +215,10 @@ fn cgroup() -> Option<(usize, usize)> {
 fn group_bounds(root: &str, group: &str) -> Option<(usize, usize)> {
     let group = group.trim_end_matches('/');
     let first = |names: [&str; 2]| names.iter().find_map(|name| read_joined(&[root, group, "/", name]));
-    let limit = first(["memory.max", "memory.limit_in_bytes"])?;
+    let limit = first(["memory.max", "memory.limit_in_bytes"]).filter(|&limit| limit < usize::MAX >> 2)?;
     let used = first(["memory.current", "memory.usage_in_bytes"])?;
     let cache = inactive_file(root, group).unwrap_or(0); // reclaimed before the group runs out of memory
-    (limit < usize::MAX >> 2).then_some((limit, used.saturating_sub(cache)))
+    Some((limit, used.saturating_sub(cache)))
 }
 
 fn inactive_file(root: &str, group: &str) -> Option<usize> {

@@ -1,0 +1,37 @@
+//! Around a fork the thread that forks may not wait for a lock: it holds them all.
+//!
+//! Our handlers are registered first, so whatever the program's own do before the fork and after it, our locks are free
+//! then. Handlers of somebody who was earlier still run while the locks are held. Meanwhile the C library serves their
+//! thread, and what it frees waits in a list that runs through the freed blocks.
+
+use crate::{forking, idle, large, report};
+use firsttouch::os::at_fork;
+
+/// Registers the handlers around those that `make_pool` registers. Handlers are called in the reverse order before a
+/// fork, so the first are called while the locks are held, and the last while they are free.
+pub fn watch(make_pool: impl FnOnce()) {
+    extern "C" fn nothing() {}
+    at_fork(begin, end, end);
+    make_pool();
+    at_fork(nothing, drain, begin_anew);
+}
+
+extern "C" fn begin() {
+    forking::set_forking(true);
+}
+
+extern "C" fn end() {
+    forking::set_forking(false);
+}
+
+extern "C" fn drain() {
+    let Some(pool) = large::pool() else { return };
+    // SAFETY: the blocks are the pool's, and freed.
+    unsafe { forking::drain(|block| large::give(pool, block)) };
+}
+
+extern "C" fn begin_anew() {
+    idle::restart();
+    report::leave_to_parent();
+    drain();
+}

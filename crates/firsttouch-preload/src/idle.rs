@@ -1,0 +1,54 @@
+//! When idle memory goes.
+//!
+//! A thread of ours in somebody else's program is not free: `unshare(CLONE_NEWUSER)` fails, and the C library's locks
+//! cost more from then on. So there is none as long as little memory is kept, and frees give back what is more. A
+//! program for which that adds up recycles memory enough that the background purger is worth its thread.
+
+use crate::settings::Thread;
+use firsttouch::Allocator;
+use firsttouch::adaptors::Pool;
+use firsttouch::heap::purger::{MAY_RUN, runs};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+/// Bytes that stay idle without a thread.
+const KEEP: usize = 4 << 20;
+
+/// Bytes given back by frees from which on a thread is wanted.
+static BOUND: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// Bytes given back by frees so far.
+static GIVEN: AtomicUsize = AtomicUsize::new(0);
+/// Whether there is never to be a thread, and idle memory only decays as the program allocates.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+pub fn begin(thread: Thread) {
+    MAY_RUN.store(false, Relaxed);
+    match thread {
+        Thread::Never => NEVER.store(true, Relaxed),
+        Thread::After(bytes) => BOUND.store(bytes, Relaxed),
+    }
+}
+
+/// Starts anew in a forked child.
+pub fn restart() {
+    MAY_RUN.store(false, Relaxed);
+    GIVEN.store(0, Relaxed);
+}
+
+/// Before an allocation, because a free must not start a thread: allows one if it is wanted.
+pub fn before_allocation() {
+    if GIVEN.load(Relaxed) > BOUND.load(Relaxed) {
+        MAY_RUN.store(true, Relaxed);
+    }
+}
+
+/// After a free: without a thread, does its work. All goes then: what is left of a sparse block would be cleared at once
+/// for the next zeroed request.
+pub fn after_free(pool: &Pool) {
+    if runs() {
+        return;
+    }
+    pool.tick();
+    if !NEVER.load(Relaxed) && pool.idle() > KEEP {
+        GIVEN.fetch_add(pool.trim(), Relaxed);
+    }
+}

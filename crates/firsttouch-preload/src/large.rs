@@ -1,0 +1,169 @@
+//! What the pool serves.
+
+use crate::next::{self, keeping_errno, out_of_memory};
+use crate::{forking, idle, wrong};
+use firsttouch::adaptors::Pool;
+use firsttouch::vm::address_map::{self, Holder};
+use firsttouch::{Allocator, Request};
+use libc::c_void;
+use std::ptr::{NonNull, null_mut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+/// Bytes from which on the pool serves; none before the constructor has run.
+static THRESHOLD: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// The process's pool, which lives as long as the process.
+static POOL: AtomicPtr<Pool> = AtomicPtr::new(null_mut());
+
+/// Whether the pool serves so many bytes.
+#[inline(always)]
+pub fn is_large(size: usize) -> bool {
+    size >= THRESHOLD.load(Relaxed)
+}
+
+pub fn set_pool(pool: Arc<Pool>) {
+    POOL.store(Arc::into_raw(pool).cast_mut(), Release);
+}
+
+/// Lets the pool serve from now on.
+pub fn serve_from(threshold: usize) {
+    THRESHOLD.store(threshold, Release);
+}
+
+pub fn pool() -> Option<&'static Pool> {
+    // SAFETY: null, or a pool that nobody drops.
+    unsafe { POOL.load(Acquire).as_ref() }
+}
+
+/// A block from the pool; nothing where there is none or it has no memory, so that the C library answers.
+#[cold]
+#[inline(never)]
+pub fn allocate(size: usize, align: usize, zeroed: bool) -> Option<*mut c_void> {
+    let pool = pool().filter(|_| !forking::is_forking())?;
+    idle::before_allocation();
+    let request = if zeroed { Request::zeroed(size) } else { Request::bytes(size) };
+    let block = keeping_errno(|| pool.allocate(request.aligned(align).ok()?).ok())?;
+    Some(block.address.as_ptr().cast())
+}
+
+/// malloc(3) of a large block. Like all that the common path ends with it is C's, whose calls need no frame of their own.
+#[cold]
+#[inline(never)]
+pub extern "C" fn malloc(size: usize) -> *mut c_void {
+    allocate(size, 1, false).unwrap_or_else(|| next::malloc(size))
+}
+
+/// The pool and the block at an address in a slot of ours; nothing where it is the C library's. What is neither ends the
+/// program.
+fn block(address: *mut c_void, doing: wrong::Doing) -> Option<(&'static Pool, NonNull<u8>)> {
+    let pool = pool()?;
+    let block = NonNull::new(address.cast::<u8>())?;
+    if pool.is_block(block) {
+        return Some((pool, block));
+    }
+    match address_map::holder(address as usize) {
+        Holder::Nobody => None,
+        Holder::Gone | Holder::Allocator(_) => wrong::abort(doing, address as usize),
+    }
+}
+
+/// # Safety
+/// As for free(3).
+#[cold]
+#[inline(never)]
+pub unsafe extern "C" fn free(address: *mut c_void) {
+    // SAFETY: the caller's promise; the block is the pool's, and of any other address the C library is told.
+    unsafe {
+        match block(address, wrong::Doing::Free) {
+            None => next::free(address),
+            Some((_, block)) if forking::is_forking() => forking::defer(block),
+            Some((pool, block)) => give(pool, block),
+        }
+    }
+}
+
+/// # Safety
+/// The block is the pool's, and used no more.
+pub unsafe fn give(pool: &'static Pool, block: NonNull<u8>) {
+    keeping_errno(|| {
+        // SAFETY: the caller's promise.
+        unsafe { pool.deallocate(block) };
+        idle::after_free(pool);
+    });
+}
+
+/// # Safety
+/// As for malloc_usable_size(3).
+pub unsafe fn usable_size(address: *mut c_void) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match block(address, wrong::Doing::Measure) {
+            None => next::usable_size(address),
+            Some((pool, block)) => pool.usable_size(block),
+        }
+    }
+}
+
+/// realloc(3) of an address in a slot of ours.
+///
+/// # Safety
+/// As stated there.
+#[cold]
+#[inline(never)]
+pub unsafe fn reallocate(address: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: the caller's promise; what is copied lies within both blocks.
+    unsafe {
+        let Some((pool, block)) = block(address, wrong::Doing::Reallocate) else {
+            return if is_large(size) { take_over(address, size) } else { next::realloc(address, size) };
+        };
+        if size == 0 {
+            free(address);
+            return null_mut();
+        }
+        let old = pool.usable_size(block);
+        if !forking::is_forking() {
+            // A block that shrinks a little below the threshold may grow again.
+            let stays = is_large(size.saturating_mul(2));
+            let moved = keeping_errno(|| {
+                idle::before_allocation();
+                let moved = if stays { pool.grow(block, size) } else { None };
+                idle::after_free(pool);
+                moved
+            });
+            if let Some(moved) = moved {
+                return moved.as_ptr().cast();
+            }
+        }
+        let fresh = next::malloc(size);
+        if fresh.is_null() {
+            return if size <= old { address } else { out_of_memory() };
+        }
+        fresh.cast::<u8>().copy_from_nonoverlapping(address.cast(), old.min(size));
+        free(address);
+        fresh
+    }
+}
+
+/// realloc(3) of a block of the C library's that becomes large.
+///
+/// # Safety
+/// As stated there.
+#[cold]
+#[inline(never)]
+pub unsafe fn take_over(address: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: the caller's promise; what is copied lies within both blocks.
+    unsafe {
+        let old = next::usable_size(address);
+        let fresh = if old == 0 { None } else { allocate(size, 1, false) };
+        let Some(fresh) = fresh else { return next::realloc(address, size) };
+        fresh.cast::<u8>().copy_from_nonoverlapping(address.cast(), old.min(size));
+        next::free(address);
+        fresh
+    }
+}
+
+/// Gives back all that is idle; bytes given back.
+pub fn trim() -> usize {
+    pool().map_or(0, |pool| keeping_errno(|| pool.trim()))
+}

@@ -1,0 +1,27 @@
+//! `libfirsttouch_preload.so`: serves the large blocks of any program from a pool, loaded by `LD_PRELOAD`.
+//!
+//! Requests of at least a threshold go to the pool of the core, all others to the C library. A free looks its address up
+//! in the core's map, one load for what is not ours. Until the constructor has run, and wherever something is in the way
+//! (a program with more rights than its caller, a sanitizer), everything goes to the C library.
+//!
+//! The library needs glibc, whose allocator has names of its own (`__libc_malloc`). For any other C library it is empty.
+
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
+#![allow(unsafe_code)] // Safety: C's allocation functions; each block names what it relies on.
+
+mod aligned;
+mod entry;
+mod forking;
+mod forks;
+mod idle;
+mod large;
+mod next;
+mod report;
+mod settings;
+mod start;
+mod text;
+mod wrong;
+
+/// The allocator of this library's own Rust code. It is never the program's, so it can't call itself.
+#[global_allocator]
+static OWN: next::CLibrary = next::CLibrary;

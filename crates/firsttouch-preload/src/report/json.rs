@@ -1,0 +1,67 @@
+//! The report as JSON, with the names that the reports of Python programs have.
+
+use super::figures::Figures;
+use super::words;
+use std::fmt::Write;
+
+pub fn report(process: u32, main: bool, command: &[String], figures: &Figures, threshold: usize) -> String {
+    let Figures { wall, usage, children, resident, pool } = figures;
+    let list = |texts: &[String]| texts.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(", ");
+    let resident = match resident {
+        Some((now, peak)) => format!("{{\"now\": {now}, \"peak\": {peak}}}"),
+        None => "{\"now\": null, \"peak\": null}".to_owned(),
+    };
+    let first_touched = pool.first_touched_small_bytes + pool.first_touched_huge_bytes;
+    let counts = [
+        ("in_use", pool.in_use as u64),
+        ("active", pool.active as u64),
+        ("idle", pool.idle as u64),
+        ("mapped", pool.mapped as u64),
+        ("retained", pool.retained as u64),
+        ("peak_in_use", pool.peak_in_use as u64),
+        ("peak_active", pool.peak_active as u64),
+        ("peak_held", pool.peak_held as u64),
+        ("blocks", pool.blocks as u64),
+        ("allocations", pool.allocations),
+        ("recycled", pool.recycled),
+        ("allocated_bytes", pool.allocated_bytes),
+        ("recycled_bytes", pool.recycled_bytes),
+        ("first_touched_bytes", first_touched),
+        ("first_touched_small_bytes", pool.first_touched_small_bytes),
+        ("first_touched_huge_bytes", pool.first_touched_huge_bytes),
+        ("purged_bytes", pool.purged_bytes),
+        ("failures", pool.failures),
+        ("small_limit", threshold as u64),
+    ];
+    let counts: Vec<String> = counts.iter().map(|(name, count)| format!("\"{name}\": {count}")).collect();
+    let spared = pool.recycled_bytes / firsttouch::os::page_size() as u64;
+    format!(
+        "{{\n  \"process\": {process},\n  \"main_process\": {main},\n  \"command\": [{}],\n  \"python\": null,\n  \
+         \"pooled\": true,\n  \"seconds\": {{\"wall\": {wall:.6}, \"user\": {:.6}, \"kernel\": {:.6}}},\n  \
+         \"children_seconds\": {children:.6},\n  \"faults\": {{\"minor\": {}, \"major\": {}}},\n  \
+         \"resident_bytes\": {resident},\n  \"pool\": {{{}}},\n  \
+         \"estimates\": {{\"avoided_bytes\": {}, \"avoided_faults\": {spared}}},\n  \"remarks\": [{}]\n}}\n",
+        list(command),
+        usage.user,
+        usage.kernel,
+        usage.minor_faults,
+        usage.major_faults,
+        counts.join(", "),
+        pool.recycled_bytes,
+        list(&words::remarks(figures, threshold)),
+    )
+}
+
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            control if control < ' ' => {
+                let _ = write!(quoted, "\\u{:04x}", control as u32); // a String takes everything
+            }
+            other => quoted.push(other),
+        }
+    }
+    quoted + "\""
+}

@@ -1,0 +1,97 @@
+//! The settings, as they come through the environment: `FIRSTTOUCH_PRELOAD="threshold=131072 decay=never ..."`.
+//!
+//! `firsttouch run` writes them; a word that is not understood is left out, since the library may be younger or older.
+
+use firsttouch::adaptors::Options;
+use firsttouch::size;
+use std::ffi::{CStr, c_char};
+use std::time::Duration;
+
+const VARIABLE: &str = "FIRSTTOUCH_PRELOAD=";
+
+/// When there is to be a thread.
+#[derive(Clone, Copy)]
+pub enum Thread {
+    Never,
+    /// Once frees have given back so many bytes.
+    After(usize),
+}
+
+/// Who reports, and where to.
+#[derive(Clone, Default)]
+pub struct Reporting {
+    /// The process that reports; every process where there is none but a file with `%p`.
+    pub process: Option<u32>,
+    /// Whether nothing is written on standard error.
+    pub quiet: bool,
+    /// A file for the report as JSON; `-` for standard output, `%p` for the process.
+    pub json: Option<String>,
+}
+
+pub struct Settings {
+    pub threshold: usize,
+    pub pool: Options,
+    pub thread: Thread,
+    pub reporting: Reporting,
+}
+
+impl Settings {
+    /// Reads them from the environment that the loader hands to constructors: the C library's is not there yet.
+    ///
+    /// # Safety
+    /// `environment` is a list of C strings that ends with null.
+    pub unsafe fn read(mut environment: *const *const c_char) -> Self {
+        let mut found = Self {
+            threshold: 128 << 10,
+            pool: Options::default(),
+            thread: Thread::After(64 << 20),
+            reporting: Reporting::default(),
+        };
+        // SAFETY: the caller's promise.
+        unsafe {
+            while !environment.is_null() && !(*environment).is_null() {
+                let entry = CStr::from_ptr(*environment).to_bytes();
+                if let Some(text) = entry.strip_prefix(VARIABLE.as_bytes()) {
+                    found.understand(&String::from_utf8_lossy(text));
+                }
+                environment = environment.add(1);
+            }
+        }
+        found
+    }
+
+    fn understand(&mut self, text: &str) {
+        let mut rest = text;
+        while let Some((name, behind)) = rest.split_once('=') {
+            // A file's name may hold anything, so it comes last.
+            if name == "json" {
+                self.reporting.json = Some(behind.to_owned()).filter(|name| !name.is_empty());
+                return;
+            }
+            let (value, next) = behind.split_once(' ').unwrap_or((behind, ""));
+            self.set(name, value);
+            rest = next;
+        }
+    }
+
+    fn set(&mut self, name: &str, value: &str) {
+        match name {
+            "threshold" => self.threshold = size::parse(value).unwrap_or(self.threshold).max(LEAST),
+            "max_idle" => self.pool.max_idle = size::parse(value).ok().or(self.pool.max_idle),
+            "decay" if value == "never" => self.pool.decay = None,
+            "decay" => {
+                let seconds = value.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+                self.pool.decay = seconds.or(self.pool.decay);
+            }
+            "huge" => self.pool.huge = value != "never",
+            "thread" if value == "never" => self.thread = Thread::Never,
+            "thread" => self.thread = size::parse(value).map_or(self.thread, Thread::After),
+            "report" => self.reporting.process = value.parse().ok(),
+            "quiet" => self.reporting.quiet = value == "1",
+            _ => {}
+        }
+    }
+}
+
+/// Less than this costs more in the pool than with the C library, and whole pages.
+const LEAST: usize = 16 << 10;

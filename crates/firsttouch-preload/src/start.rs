@@ -1,0 +1,41 @@
+//! The constructor, which the loader calls before all others.
+
+use crate::settings::Settings;
+use crate::{forks, idle, large, next, report};
+use firsttouch::adaptors::Pool;
+use std::ffi::{CStr, c_char, c_int};
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEGIN: unsafe extern "C" fn(c_int, *const *const c_char, *const *const c_char) = begin;
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static END: extern "C" fn() = end;
+
+/// Functions of the runtimes that watch a program's memory, and have to see every block.
+const SANITIZERS: [&CStr; 5] = [c"__asan_init", c"__hwasan_init", c"__msan_init", c"__tsan_init", c"__lsan_init"];
+
+unsafe extern "C" fn begin(count: c_int, words: *const *const c_char, environment: *const *const c_char) {
+    // SAFETY: asks for a number.
+    if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
+        return; // more rights than its caller, whose settings must not count
+    }
+    // SAFETY: the names are C strings.
+    if SANITIZERS.iter().any(|name| unsafe { !libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()).is_null() }) {
+        next::use_replaced();
+        return;
+    }
+    // SAFETY: the loader hands the program's own lists over.
+    let settings = unsafe { Settings::read(environment) };
+    firsttouch::os::stop_reading_files();
+    idle::begin(settings.thread);
+    forks::watch(|| large::set_pool(Pool::guest(settings.pool)));
+    // SAFETY: as above.
+    unsafe { report::begin(settings.reporting, settings.threshold, count, words) };
+    large::serve_from(settings.threshold);
+}
+
+extern "C" fn end() {
+    report::write();
+}

@@ -1,0 +1,98 @@
+//! A pool in a program that knows nothing of pools: what is different there.
+//!
+//! A block of 1 GiB of which a program touches a page in every 2 MiB would be wholly there on huge pages. So fresh memory
+//! is on base pages, and only when a large block comes back is it known how it was used. As many bytes as came back with
+//! nearly every page touched are served from huge pages from then on.
+
+use super::{HUGE_MIN, Options, Pool};
+use crate::allocator::{Allocator, Request};
+use crate::heap::heap;
+use crate::heap::region::Span;
+use crate::heap::shape::Kind;
+use crate::layout::round_down;
+use crate::os;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Places of a block that are looked at, and pages at each.
+const PLACES: usize = 8;
+const PAGES: usize = 32;
+
+#[derive(Default)]
+pub(super) struct Guest {
+    /// Bytes of large blocks on base pages that came back and had been used densely.
+    dense: AtomicUsize,
+}
+
+impl Guest {
+    /// A block comes back: remembers whether it was used densely.
+    pub(super) fn look_at(&self, kind: Kind, span: Span, asked: usize) {
+        if kind == Kind::Small && asked >= HUGE_MIN && is_dense(span.address(), asked) {
+            self.dense.fetch_add(asked, Relaxed);
+        }
+    }
+
+    /// Whether a block of `size` bytes is likely to be used densely.
+    pub(super) fn wants_huge(&self, pool: &Pool, size: usize) -> bool {
+        let dense = self.dense.load(Relaxed);
+        dense >= size && pool.heaps.huge_out() + size <= dense
+    }
+}
+
+/// Whether nearly all pages that are looked at in a block are there.
+fn is_dense(address: usize, size: usize) -> bool {
+    let page = os::page_size();
+    let step = (size - PAGES * page) / (PLACES - 1);
+    let there = |place: usize| {
+        let at = round_down(address + place * step, page);
+        os::resident_pages(at, PAGES * page).unwrap_or(0)
+    };
+    (0..PLACES).map(there).sum::<usize>() >= PLACES * PAGES * 7 / 8
+}
+
+impl Pool {
+    /// A pool for a program that knows nothing of it.
+    pub fn guest(options: Options) -> Arc<Self> {
+        Self::make(options, Some(Guest::default()))
+    }
+
+    /// Bytes that are idle.
+    pub fn idle(&self) -> usize {
+        self.heaps.held().dirty + self.cached()
+    }
+
+    /// Does the background purger's work, if that is due.
+    pub fn tick(&self) {
+        self.tick_if_due();
+    }
+
+    /// Whether a living block begins at `address`, which may be any.
+    pub fn is_block(&self, address: NonNull<u8>) -> bool {
+        heap::lives(address.as_ptr() as usize)
+    }
+
+    /// The block at `address` with room for at least `size` bytes, moved where it can't grow; nothing of it is lost
+    /// where there is no memory.
+    ///
+    /// A block that moves gets room to grow: two blocks that grow in turns would otherwise move at every step.
+    ///
+    /// # Safety
+    /// As for [`Allocator::reallocate`].
+    pub unsafe fn grow(&self, address: NonNull<u8>, size: usize) -> Option<NonNull<u8>> {
+        // SAFETY: the caller's promise; the copy fits into both blocks, which do not overlap.
+        unsafe {
+            if self.resize_in_place(address, size) {
+                return Some(address);
+            }
+            let old = self.usable_size(address);
+            let block = self
+                .allocate(Request::bytes(size.saturating_add(size / 8)))
+                .or_else(|_| self.allocate(Request::bytes(size)));
+            let to = block.ok()?.address;
+            to.copy_from_nonoverlapping(address, old.min(size));
+            self.deallocate(address);
+            Some(to)
+        }
+    }
+}

@@ -1,0 +1,21 @@
+"""The library that serves the large blocks of programs, whatever language they are written in."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+#: Where `make preload` and the wheel put it.
+FILE = Path(__file__).parents[1] / "_lib" / "libfirsttouch_preload.so"
+
+#: What it reads its settings from (crates/firsttouch-preload/src/settings.rs).
+VARIABLE = "FIRSTTOUCH_PRELOAD"
+
+
+def missing() -> str | None:
+    """Say why the library cannot be used here, and what to do; None where it can."""
+    if platform.system() != "Linux" or platform.libc_ver()[0] != "glibc":
+        return "only Python programs can be served here: the others' malloc is replaced on Linux with glibc only"
+    if not FILE.exists():
+        return f"{FILE.name} is missing: the wheel of firsttouch carries it; in a checkout, `make preload` builds it"
+    return None

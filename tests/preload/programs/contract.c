@@ -1,0 +1,117 @@
+/* What the manual pages promise, below the threshold, at it and above. */
+#include "check.h"
+
+static const size_t SIZES[] = {0, 1, 100, 4096, 128 * KIB - 1, 128 * KIB, 128 * KIB + 1, 300 * KIB, 2 * MIB, 5 * MIB + 7, 40 * MIB};
+#define COUNT (sizeof SIZES / sizeof *SIZES)
+
+static void alignment(void) {
+    for (size_t i = 0; i < COUNT; i++) {
+        unsigned char *p = malloc(SIZES[i]);
+        CHECK(p && (uintptr_t)p % 16 == 0);
+        CHECK(malloc_usable_size(p) >= SIZES[i]);
+        memset(p, 1, malloc_usable_size(p));
+        free(p);
+        for (size_t align = 8; align <= 8 * MIB; align *= 2) {
+            void *q = NULL;
+            errno = 77;
+            CHECK(posix_memalign(&q, align, SIZES[i]) == 0 && (uintptr_t)q % align == 0 && errno == 77);
+            memset(q, 2, SIZES[i]);
+            free(q);
+            CHECK((uintptr_t)(q = aligned_alloc(align, SIZES[i])) % align == 0 && q);
+            free(q);
+            CHECK((uintptr_t)(q = memalign(align, SIZES[i])) % align == 0 && q);
+            free(q);
+        }
+        void *q = valloc(SIZES[i]);
+        CHECK(q && (uintptr_t)q % 4096 == 0);
+        free(q);
+        q = pvalloc(SIZES[i]);
+        CHECK(q && (uintptr_t)q % 4096 == 0 && malloc_usable_size(q) >= (SIZES[i] + 4095) / 4096 * 4096);
+        free(q);
+    }
+    void *q = (void *)1;
+    CHECK(posix_memalign(&q, 3, MIB) == EINVAL && posix_memalign(&q, 4, MIB) == EINVAL);
+    CHECK(posix_memalign(&q, 0, MIB) == EINVAL && q == (void *)1);
+}
+
+static void zeros(void) {
+    for (size_t i = 0; i < COUNT; i++)
+        for (int round = 0; round < 3; round++) {
+            unsigned char *p = calloc(1, SIZES[i]);
+            CHECK(p && all_are(p, SIZES[i], 0));
+            memset(p, 0xee, SIZES[i]);
+            free(p);
+        }
+}
+
+static void resizing(void) {
+    for (size_t i = 0; i < COUNT; i++)
+        for (size_t j = 0; j < COUNT; j++) {
+            size_t from = SIZES[i], to = SIZES[j], both = from < to ? from : to;
+            unsigned char *p = malloc(from);
+            memset(p, 0x5a, from);
+            p = realloc(p, to);
+            if (to == 0) {
+                CHECK(p == NULL);
+                continue;
+            }
+            CHECK(p && all_are(p, both, 0x5a) && malloc_usable_size(p) >= to);
+            memset(p, 0x11, to);
+            CHECK((p = realloc(p, both + 1)) && all_are(p, both, 0x11));
+            free(p);
+        }
+    void *p = realloc(NULL, MIB);
+    CHECK(p);
+    free(p);
+}
+
+static void failures(void) {
+    volatile size_t huge = SIZE_MAX / 2, half = SIZE_MAX / 4;
+    unsigned char *p = malloc(MIB);
+    memset(p, 3, MIB);
+    errno = 0;
+    CHECK(malloc(huge) == NULL && errno == ENOMEM);
+    errno = 0;
+    CHECK(calloc(half, 5) == NULL && errno == ENOMEM);
+    errno = 0;
+    CHECK(reallocarray(p, half, 5) == NULL && errno == ENOMEM);
+    errno = 0;
+    CHECK(realloc(p, huge) == NULL && errno == ENOMEM);
+    errno = 0;
+    CHECK(memalign(4096, huge) == NULL && errno == ENOMEM);
+    CHECK(all_are(p, MIB, 3));
+    void *q = NULL;
+    CHECK(posix_memalign(&q, 64, huge) == ENOMEM && q == NULL);
+    free(p);
+}
+
+static void errno_is_kept(void) {
+    for (size_t i = 0; i < COUNT; i++) {
+        void *p = malloc(SIZES[i]);
+        errno = 1234;
+        free(p);
+        CHECK(errno == 1234);
+    }
+    errno = 1234;
+    free(NULL);
+    CHECK(errno == 1234 && malloc_usable_size(NULL) == 0);
+}
+
+/* Nothing here may be left out because nobody sees its result. */
+void free_sized(void *, size_t);
+void free_aligned_sized(void *, size_t, size_t);
+#pragma weak free_sized
+#pragma weak free_aligned_sized
+
+int main(void) {
+    alignment();
+    zeros();
+    resizing();
+    failures();
+    errno_is_kept();
+    if (free_sized) free_sized(malloc(MIB), MIB);
+    if (free_aligned_sized) free_aligned_sized(aligned_alloc(64, MIB), 64, MIB);
+    malloc_trim(0);
+    puts("kept");
+    return 0;
+}

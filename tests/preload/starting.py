@@ -1,0 +1,72 @@
+"""C programs that are compiled here and started with the library preloaded."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from firsttouch.tools import preload
+from tests.programs import environment
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+Finished = subprocess.CompletedProcess[str]
+
+
+class Bench:
+    """A folder for what is compiled; each program is compiled once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def compiled(self, name: str, *options: str) -> str:
+        """The program of a source file; the test is skipped where it can't be compiled that way."""
+        compiler = shutil.which("gcc")
+        if compiler is None:
+            pytest.skip("no gcc")
+        path = self.folder / "-".join([name, *(option.strip("-").replace("/", "_") for option in options)])
+        if not path.exists():
+            flags = ["-O1", "-Wall", "-Wno-free-nonheap-object", "-rdynamic", *options]
+            source = str(PROGRAMS / f"{name}.c")
+            done = subprocess.run(
+                [compiler, *flags, source, "-o", str(path), "-lpthread"], capture_output=True, text=True
+            )
+            if done.returncode and any(option.startswith("-fsanitize") for option in options):
+                pytest.skip(f"gcc {' '.join(options)} does not work here")
+            assert (done.returncode, done.stderr) == (0, "")
+        return str(path)
+
+
+def library() -> str:
+    """The library; CI builds it, so where it is missing that is a failure."""
+    why = preload.missing()
+    assert why is None, why
+    return str(preload.FILE)
+
+
+def start(*command: str, settings: str = "", served: bool = True, **options: object) -> Finished:
+    """Run a command, served by the pool or plainly."""
+    more = {"LD_PRELOAD": library(), preload.VARIABLE: settings} if served else {}
+    env = environment(**more) | dict(options.pop("env", {}))  # type: ignore[call-overload]
+    given: dict[str, object] = {"capture_output": True, "text": True, "timeout": 120, "check": False, **options}
+    return subprocess.run(command, env=env, **given)  # type: ignore[call-overload, no-any-return]
+
+
+def output(*command: str, **options: object) -> str:
+    """What a command prints that must end well and quietly."""
+    done = start(*command, **options)  # type: ignore[arg-type]
+    assert (done.returncode, done.stderr) == (0, ""), f"{done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+    return done.stdout
+
+
+def numbers(*command: str, **options: object) -> list[int]:
+    """The numbers that it prints."""
+    return [int(word) for word in output(*command, **options).split()]
+
+
+def has_huge_pages() -> bool:
+    """Whether memory gets huge pages where it asks for them."""
+    file = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    return file.exists() and "[never]" not in file.read_text() and os.sysconf("SC_PAGE_SIZE") == 4096

@@ -1,0 +1,156 @@
+"""`firsttouch run PROGRAM`: any executable, and Python programs with --all."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.preload.starting import PROGRAMS, Bench
+from tests.programs import environment
+
+Finished = subprocess.CompletedProcess[str]
+
+
+def run(*words: str, env: dict[str, str] | None = None, **options: object) -> Finished:
+    given: dict[str, object] = {"capture_output": True, "text": True, "timeout": 120, "check": False, **options}
+    command = [sys.executable, "-m", "firsttouch", "run", *words]
+    return subprocess.run(command, env=environment(**(env or {})), **given)  # type: ignore[call-overload, no-any-return]
+
+
+def test_the_report_says_what_was_gained(bench: Bench) -> None:
+    done = run(bench.compiled("dense"))
+    assert (done.returncode, len(done.stdout.split())) == (0, 2)
+    assert re.match(r"firsttouch, process \d+:\n  time  ", done.stderr)
+    assert "large blocks   16, 62 % on recycled memory\n" in done.stderr
+    assert "first touched  192 MiB, about 320 MiB avoided\n" in done.stderr
+    assert re.search(r"page faults    [\d,]+; as many as 81,920 spared\n", done.stderr)
+
+
+def test_the_report_says_that_nothing_was_gained() -> None:
+    done = run("echo", "some words")
+    assert (done.returncode, done.stdout) == (0, "some words\n")
+    assert "nothing gained: the program allocates no blocks of 128 KiB or more" in done.stderr
+    assert run("-q", "echo").stderr == ""
+
+
+def test_programs_that_close_their_streams_are_reported_on(bench: Bench) -> None:
+    """As sort and its like do, from a function that exit calls."""
+    if shutil.which("sort") is None:
+        pytest.skip("no sort")
+    assert "large blocks" in run("sort", input="b\na\n").stderr
+
+
+def test_json(bench: Bench, tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    done = run("--json", str(file), "-q", bench.compiled("idle"), "3", "1024", "2")
+    assert (done.returncode, done.stderr) == (0, "")
+    report = json.loads(file.read_text())
+    assert report["main_process"] is True
+    assert report["command"] == [bench.compiled("idle"), "3", "1024", "2"]
+    assert report["pool"]["allocations"] == 6
+    assert report["pool"]["recycled_bytes"] == report["estimates"]["avoided_bytes"] == 4 << 20
+    assert report["estimates"]["avoided_faults"] == (4 << 20) // os.sysconf("SC_PAGE_SIZE")
+    assert set(report["seconds"]) == {"wall", "user", "kernel"}
+    on_stdout = run("--json", "-", "-q", bench.compiled("secure", "-DSECURE=0")).stdout
+    assert json.loads(on_stdout.partition("\n")[2])["pool"]["allocations"] == 1
+
+
+def test_each_process_can_write_its_own_report(bench: Bench, tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    if shutil.which("bash") is None:
+        pytest.skip("no bash; other shells end by _exit, where nothing is reported")
+    script.write_text(f"#!/usr/bin/env bash\n{bench.compiled('idle')} 1 300 1\n{bench.compiled('idle')} 1 300 2\necho $0 $1\n")
+    script.chmod(0o755)
+    done = run("--json", str(tmp_path / "of-%p.json"), str(script), "word")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, f"{script} word")
+    reports = [json.loads(file.read_text()) for file in tmp_path.glob("of-*.json")]
+    assert sorted(report["pool"]["allocations"] for report in reports) == [0, 1, 2]
+    assert [report["main_process"] for report in reports if report["pool"]["allocations"] == 0] == [True]
+
+
+def test_options_reach_the_library(bench: Bench) -> None:
+    serves = bench.compiled("secure", "-DSECURE=0")
+    assert run("-q", "--threshold", "2 MiB", serves).stdout == "C library\n"
+    assert run("-q", "--max-idle", "1 MiB", "--decay", "never", serves).stdout == "pool\n"
+
+
+def test_what_is_preloaded_already_stays_so(bench: Bench) -> None:
+    done = run("-q", "sh", "-c", "echo $LD_PRELOAD", env={"LD_PRELOAD": "/no/such.so"})
+    assert re.fullmatch(r"\S+/libfirsttouch_preload\.so:/no/such\.so\n", done.stdout)
+
+
+def test_the_process_is_the_program(bench: Bench) -> None:
+    command = [sys.executable, "-m", "firsttouch", "run", "sh", "-c", "echo $$; kill -TERM $$"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as process:
+        said, _ = process.communicate(timeout=60)
+    assert (int(said), process.returncode) == (process.pid, -signal.SIGTERM)
+
+
+def test_programs_that_cannot_be_served(bench: Bench, tmp_path: Path) -> None:
+    def refused(path: str) -> str:
+        done = run(path)
+        assert (done.returncode, done.stdout) == (2, "")
+        return done.stderr.removeprefix(f"firsttouch: run: cannot serve {path}: ")
+
+    gcc = shutil.which("gcc")
+    assert gcc is not None or bench.compiled("sparse")
+    assert refused(bench.compiled("sparse", "-static")) == "it is linked statically, so its malloc cannot be replaced\n"
+    content = Path(bench.compiled("sparse")).read_bytes()
+    for name, old, new, why in [
+        ("musl", b"/lib64/ld-linux-x86-64.so.2", b"/lib/ld-musl-x86_64.so.1\0\0\0", "it is linked against musl"),
+        ("other", content[:20], content[:18] + b"\x28\0", "it is for another machine"),
+        ("asan", b"\0libc.so.6\0", b"\0libasan.so.8\0", "it is built with AddressSanitizer"),
+    ]:
+        if old in content:
+            (tmp_path / name).write_bytes(content.replace(old, new, 1))
+            (tmp_path / name).chmod(0o755)
+            assert refused(str(tmp_path / name)).startswith(why)
+    assert "--allocator is for Python programs" in run("--allocator", "mimalloc()", "echo").stderr
+    assert "--threshold is for programs other than Python's" in run("--threshold", "1 MiB", "-c", "pass").stderr
+
+
+def test_a_missing_library_is_explained(tmp_path: Path) -> None:
+    code = """
+import sys
+from firsttouch.tools import preload
+from pathlib import Path
+preload.FILE = Path("/nowhere/libfirsttouch_preload.so")
+from firsttouch.tools.cli.main import main
+sys.exit(main(["run", "echo"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment(), check=False)
+    assert done.returncode == 2
+    assert done.stderr.endswith("in a checkout, `make preload` builds it\n")
+
+
+def test_everything_of_a_python_program(tmp_path: Path) -> None:
+    code = """
+import numpy as np
+for _ in range(50):
+    data = bytearray(2_000_000)
+    a = np.ones(300_000) * 2
+print(a.sum(), len(data))
+"""
+    done = run("--all", "-c", code)
+    assert (done.returncode, done.stdout) == (0, "600000.0 2000000\n")
+    arrays, blocks = done.stderr.split("firsttouch, process ")[1:]
+    assert re.search(r"large arrays   \d+", arrays)
+    assert re.search(r"large blocks   \d+", blocks)
+    assert run("--all", "-q", "-c", "print(1)").stderr == ""
+
+
+def test_scripts_of_python_are_python_s(tmp_path: Path) -> None:
+    script = tmp_path / "tool"
+    script.write_text(f"#!{sys.executable}\nimport numpy, sys\nprint(sum(numpy.ones(100_000)), sys.argv[1:])\n")
+    script.chmod(0o755)
+    done = run(str(script), "a")
+    assert done.stdout == "100000.0 ['a']\n"
+    assert "large arrays" in done.stderr
+    assert "omit python3" in run("python3", "x.py").stderr
+    assert PROGRAMS.is_dir()

@@ -1,0 +1,140 @@
+"""What goes wrong when somebody else's malloc is replaced; a C program for each."""
+
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.preload.starting import Bench, has_huge_pages, library, numbers, output, start
+
+
+@pytest.mark.parametrize("threshold", ["131072", "16384", "1MiB"])
+def test_what_the_manual_pages_promise(bench: Bench, threshold: str) -> None:
+    assert output(bench.compiled("contract"), settings=f"threshold={threshold}") == "kept\n"
+
+
+def test_buffers_grow_in_place(bench: Bench) -> None:
+    by_page, by_half, doubling, in_turns = numbers(bench.compiled("growth"))
+    assert max(by_page, by_half, doubling) <= 2
+    assert in_turns <= 60  # each of the two moves once an eighth, not at each of 5,888 steps
+
+
+def test_sparse_blocks_stay_sparse(bench: Bench) -> None:
+    plain = numbers(bench.compiled("sparse"), served=False)
+    served = numbers(bench.compiled("sparse"))
+    assert all(ours - theirs < 2048 for ours, theirs in zip(served, plain, strict=True))
+
+
+@pytest.mark.skipif(not has_huge_pages(), reason="no transparent huge pages here")
+def test_dense_blocks_get_huge_pages_when_they_are_used_again(bench: Bench) -> None:
+    first, last = numbers(bench.compiled("dense"))
+    assert first < 4096 < 32 << 10 < last
+    assert numbers(bench.compiled("dense"), settings="huge=never") == [0, 0]
+
+
+@pytest.mark.parametrize("options", [(), ("-DEARLY",)], ids=["usual", "before all constructors"])
+def test_fork_handlers_that_allocate(bench: Bench, options: tuple[str, ...]) -> None:
+    assert output(bench.compiled("forks", *options)) == "forked\n"
+
+
+def test_no_descriptor_is_opened(bench: Bench) -> None:
+    assert output(bench.compiled("descriptors")) == "none opened\n"
+    assert start(bench.compiled("descriptors"), "/dev/null").returncode == -signal.SIGSYS
+
+
+def test_no_thread_before_it_is_worth_one(bench: Bench) -> None:
+    little, much, of_child, unshared, _ = numbers(bench.compiled("threads"), served=False)
+    assert (little, much, of_child) == (1, 1, 1)
+    served = numbers(bench.compiled("threads"))
+    assert served[:4] == [1, 2, 1, unshared]
+    assert numbers(bench.compiled("threads"), settings="thread=never")[:3] == [1, 1, 1]
+    assert numbers(bench.compiled("threads"), settings="thread=0")[:3] == [2, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("how", "function"),
+    [
+        ("double", "free"),
+        ("double-large", "free"),
+        ("inside", "free"),
+        ("page", "free"),
+        ("resize", "realloc"),
+        ("measure", "malloc_usable_size"),
+    ],
+)
+def test_a_wrong_address_ends_the_program(bench: Bench, how: str, function: str) -> None:
+    done = start(bench.compiled("wrong"), how)
+    assert done.returncode == -signal.SIGABRT
+    assert re.fullmatch(rf"firsttouch: {function}\(\): no large block begins here \(.*\): 0x[0-9a-f]+\n", done.stderr)
+    assert done.stdout == ""
+
+
+def test_programs_with_more_rights_are_left_alone(bench: Bench) -> None:
+    assert output(bench.compiled("secure", "-DSECURE=0")) == "pool\n"
+    assert output(bench.compiled("secure", "-DSECURE=1")) == "C library\n"
+
+
+@pytest.mark.parametrize("which", ["address", "thread"])
+def test_sanitizers_see_every_block(bench: Bench, which: str) -> None:
+    program = bench.compiled("overflow", f"-fsanitize={which}")
+    env = {"ASAN_OPTIONS": "verify_asan_link_order=0"}
+    if start(program, served=False).returncode:
+        pytest.skip("the sanitizer does not work here")
+    assert output(program, env=env) == "clean\n"
+    if which == "address":
+        assert "heap-buffer-overflow" in start(program, "overflow", env=env).stderr
+
+
+def test_programs_that_start_others(bench: Bench) -> None:
+    assert output(bench.compiled("spawning")) == "spawned\n"
+
+
+def test_refused_memory_is_refused_as_it_is_plainly(bench: Bench) -> None:
+    assert output(bench.compiled("limited"), served=False) == "refused\n"
+    assert output(bench.compiled("limited")) == "refused\n"
+
+
+@pytest.mark.parametrize("use", ["3 100 20", "20 1024 3", "3 60000 3", "40 20000 3", "200 300 60"])
+def test_idle_memory_goes_home(bench: Bench, use: str) -> None:
+    program = bench.compiled("idle")
+    (plain,), (served,) = numbers(program, *use.split(), served=False), numbers(program, *use.split())
+    assert served <= plain + (8 << 10)
+
+
+def test_the_library_needs_no_static_thread_local_storage() -> None:
+    said = subprocess.run(["readelf", "-dlW", library()], capture_output=True, text=True, check=True).stdout
+    assert "STATIC_TLS" not in said
+    assert "NODELETE INITFIRST" in said
+    (size,) = (int(line.split()[5], 16) for line in said.splitlines() if line.split()[:1] == ["TLS"])
+    assert size <= 256  # glibc keeps some 1,600 bytes for all libraries that come late
+
+
+def test_only_allocation_functions_are_exported() -> None:
+    said = subprocess.run(["nm", "-D", "--defined-only", library()], capture_output=True, text=True, check=True).stdout
+    assert {line.split()[-1] for line in said.splitlines()} == {
+        *("malloc", "calloc", "realloc", "reallocarray", "free", "free_sized", "free_aligned_sized"),
+        *("posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc", "malloc_usable_size", "malloc_trim"),
+    }
+
+
+def test_settings_that_are_not_understood_are_left_out(bench: Bench) -> None:
+    program = bench.compiled("secure", "-DSECURE=0")
+    assert output(program, settings="threshold=much decay=-1 thread= more=less word") == "pool\n"
+    assert output(program, settings="threshold=2MiB") == "C library\n"
+
+
+def test_under_seconds_of_random_use(bench: Bench) -> None:
+    for seed, settings in enumerate(
+        ["", "threshold=16384 decay=0", "max_idle=0", "thread=never", "thread=0 decay=0.2"]
+    ):
+        assert output(bench.compiled("stress"), str(seed), "3", settings=settings) == "whole\n"
+
+
+def test_a_program_in_another_folder_and_without_environment(bench: Bench, tmp_path: Path) -> None:
+    program = bench.compiled("contract")
+    done = subprocess.run(
+        [program], cwd=tmp_path, env={"LD_PRELOAD": library()}, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "kept\n", "")
