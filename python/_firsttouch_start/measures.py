@@ -34,6 +34,7 @@ _GROWING = (
     "first_touched_small_bytes",
     "first_touched_huge_bytes",
     "purged_bytes",
+    "refaulted_bytes",
     "failures",
 )
 

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+#: Above this part of what was allocated, it is said how much was given back too early.
+_WORTH_KEEPING = 0.05
+
+
 def collect(main: bool) -> "dict[str, Any]":
     """Gather everything that either form of the report says."""
     spent = measures.process()
@@ -122,11 +126,15 @@ def _arrays(pool: "dict[str, int]", avoided: int, by_default: bool) -> list[tupl
     recycled = units.share(pool["recycled"], served)
     touched, avoidance = units.size(pool["first_touched_bytes"]), units.size(avoided)
     used, held = units.size(pool["peak_in_use"]), units.size(pool["peak_held"])
-    return [
+    rows = [
         ("large arrays", f"{served:,}, {recycled} on recycled memory"),
         ("first touched", f"{touched}, about {avoidance} avoided"),
         ("array memory", f"at most {used} used, {held} held"),
     ]
+    if pool["refaulted_bytes"] > _WORTH_KEEPING * pool["allocated_bytes"]:
+        early = f"{units.size(pool['refaulted_bytes'])} too early (faulted in again within 8 s)"
+        rows.append(("given back", early + ("; --decay 10 would have kept them" if by_default else "")))
+    return rows
 
 
 def _time(spent: "dict[str, float]") -> str:

@@ -224,3 +224,14 @@ def test_variable_that_we_did_not_write(python: Start) -> None:
     pid_free = python("-c", "import numpy; print(1)", environment={"FIRSTTOUCH_RUN": "yes please"})
     assert (pid_free.stdout, pid_free.returncode) == ("1\n", 0)
     assert os.linesep not in pid_free.stderr.strip()
+
+
+def test_memory_given_back_too_early_is_told_with_what_would_keep_it(firsttouch: Start, write: Write) -> None:
+    """A pause that outlasts what any default pool waits for."""
+    work = write("pause.py", "import numpy, time\nfor _ in range(2):\n    numpy.ones(1 << 23)\n    time.sleep(2.5)\n")
+    line = "given back     64 MiB too early (faulted in again within 8 s)"
+    said = firsttouch("run", work).stderr
+    assert f"{line}; --decay 10 would have kept them" in said
+    assert max(map(len, said.splitlines())) <= 100
+    assert line in firsttouch("run", "--decay", "0.5", work).stderr
+    assert "too early" not in firsttouch("run", "--decay", "10", work).stderr

@@ -157,7 +157,7 @@ impl Summary {
 
     fn on_alloc(&mut self, number: u32, mut block: SummarizedBlock) {
         if block.size >= SMALL_LIMIT as u64 {
-            block.recycled = self.pool.allocate(block.size, block.allocated_at);
+            block.recycled = self.pool.allocate(block.size, block.zeroed, block.allocated_at);
         }
         if let Some(detail) = block.detail {
             let line = self.line_of(detail);
@@ -189,7 +189,7 @@ impl Summary {
     fn on_free(&mut self, number: u32, resident: Option<u64>, now: u64) {
         let block = std::mem::take(&mut self.blocks[number as usize]);
         if block.size >= SMALL_LIMIT as u64 {
-            self.pool.free(block.size, now);
+            self.pool.free(block.size, block.zeroed, now);
         }
         let Some(detail) = block.detail else { return };
         let pages = block.size.div_ceil(os::page_size() as u64);

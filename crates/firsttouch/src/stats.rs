@@ -35,6 +35,9 @@ pub struct Stats {
     pub first_touched_huge_bytes: u64,
     /// Returned to the operating system.
     pub purged_bytes: u64,
+    /// The part of it that was faulted in again within eight seconds, where a pool on pages gave it back of its own accord:
+    /// as it had decayed, or for fresh memory.
+    pub refaulted_bytes: u64,
     /// Number of requests that failed.
     pub failures: u64,
 }

@@ -8,7 +8,7 @@ use common::alone::{alone, alone_after};
 use common::held::Held;
 use common::limits::{become_nobody, lock_future, locked, set};
 use common::process::address_space;
-use firsttouch::adaptors::{Options, Pool};
+use firsttouch::adaptors::{HUGE_MIN, Options, Pool};
 use firsttouch::allocator::Limit;
 use firsttouch::sources::{Malloc, Pages};
 use firsttouch::{Allocator, Request, failure};
@@ -94,7 +94,7 @@ fn what_just_fits_is_had() {
     alone("what_just_fits_is_had", || {
         for huge in [false, true] {
             for size in [100_000, 1_100_000, 5 * MIB + 70_000, 33 * MIB] {
-                let page = if huge && size >= 2 * MIB { 2 * MIB } else { 4096 };
+                let page = if huge && size >= HUGE_MIN { 2 * MIB } else { 4096 };
                 let pool = pool(huge);
                 // The records of its segments and the stack of its thread, which a plain program does not need.
                 set(libc::RLIMIT_AS, address_space() + size.next_multiple_of(page) + MIB);

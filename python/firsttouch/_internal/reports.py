@@ -70,6 +70,8 @@ class Stats(NamedTuple):
     """Part of `first_touched_bytes` where huge pages were requested."""
     purged_bytes: int
     """Returned to the operating system."""
+    refaulted_bytes: int
+    """Part of `purged_bytes` that was faulted in again within eight seconds."""
     failures: int
     """Number of requests that failed."""
     small_limit: int

@@ -44,6 +44,7 @@ fn stats<'py>(py: Python<'py>, allocator: Option<&PyAllocator>) -> PyResult<Boun
         ("first_touched_small_bytes", stats.first_touched_small_bytes),
         ("first_touched_huge_bytes", stats.first_touched_huge_bytes),
         ("purged_bytes", stats.purged_bytes),
+        ("refaulted_bytes", stats.refaulted_bytes),
         ("failures", stats.failures),
         ("small_limit", small_limit() as u64),
     ] {

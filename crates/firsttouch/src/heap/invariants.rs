@@ -132,7 +132,12 @@ fn run(heap: Heap, steps: &[Step]) {
                 }
             }
             (13, _) => heap.tick(),
-            (14, _) => drop((heap.purge((a % 3) as u8, b % (8 << 20)), heap.unmap_clean(), heap.lower_tops())),
+            (14, _) => drop((
+                heap.purge((a % 3) as u8, b % (8 << 20)),
+                heap.purge_parts((a % 3) as u8),
+                heap.unmap_clean(),
+                heap.lower_tops(),
+            )),
             (15, Some((kind, span))) => {
                 spans.swap_remove(at);
                 let page = if kind == Kind::Huge { huge_page() } else { 1 };

@@ -26,6 +26,8 @@ const UNMAP_CLEAN: usize = 64 << 10;
 enum Victims {
     /// Dirty memory that has been idle for so many ticks.
     Idle(u8),
+    /// The same in parts of huge pages.
+    IdleParts(u8),
     /// Clean memory: address space is wanted.
     Clean,
 }
@@ -40,21 +42,26 @@ struct Run {
 
 impl Heap {
     /// Gives back free memory that has been idle for at least `min_ticks`, until `budget` bytes have gone; bytes given
-    /// back.
-    pub(crate) fn purge(&self, min_ticks: u8, budget: usize) -> usize {
+    /// back by each region.
+    pub(crate) fn purge(&self, min_ticks: u8, budget: usize) -> [usize; 2] {
         self.purge_victims(Victims::Idle(min_ticks), budget)
+    }
+
+    /// The same of huge pages that are in use in part: they are split.
+    pub(crate) fn purge_parts(&self, min_ticks: u8) -> [usize; 2] {
+        self.purge_victims(Victims::IdleParts(min_ticks), usize::MAX)
     }
 
     /// Unmaps free memory that is mapped and clean, as address space has run short; bytes of it.
     pub(crate) fn unmap_clean(&self) -> usize {
-        if mapping_limit::keeps_mappings() { 0 } else { self.purge_victims(Victims::Clean, usize::MAX) }
+        if mapping_limit::keeps_mappings() { 0 } else { self.purge_victims(Victims::Clean, usize::MAX).iter().sum() }
     }
 
-    fn purge_victims(&self, victims: Victims, budget: usize) -> usize {
+    fn purge_victims(&self, victims: Victims, budget: usize) -> [usize; 2] {
         let _purging = self.purging.lock();
-        let mut gone = 0;
-        while gone < budget {
-            let runs = self.collect(victims, budget - gone);
+        let (mut gone, mut total) = ([0; 2], 0);
+        while total < budget {
+            let runs = self.collect(victims, budget - total);
             let mut now = 0;
             let mut ages = [None; BATCH];
             for (run, age) in runs.iter().flatten().zip(&mut ages) {
@@ -62,10 +69,12 @@ impl Heap {
             }
             let mut regions = self.regions();
             for (run, age) in runs.iter().flatten().zip(ages) {
-                now += settle(&mut regions[run.region], run, age);
+                let its = settle(&mut regions[run.region], run, age);
+                gone[run.region] += its;
+                now += its;
             }
             drop(regions);
-            gone += now;
+            total += now;
             if now == 0 {
                 break;
             }
@@ -121,7 +130,11 @@ impl Heap {
             if region.dirty == 0 && victims != Victims::Clean {
                 continue;
             }
-            let page_units = (region.shape.page >> region.shape.unit_shift).max(1) as u32;
+            let parts = matches!(victims, Victims::IdleParts(_));
+            if parts && !region.shape.huge {
+                continue;
+            }
+            let page_units = if parts { 1 } else { (region.shape.page >> region.shape.unit_shift).max(1) as u32 };
             for at in 0..region.count {
                 let Some(segment) = region.segments[at] else { continue };
                 if victims == Victims::Clean && !segment.claim.has_slots() {
@@ -133,7 +146,9 @@ impl Heap {
                     let mut look = state == State::Free && (segment.dirty_units(span) > 0 || victims == Victims::Clean);
                     while look && span < end && count < BATCH && bytes < budget {
                         let run = match victims {
-                            Victims::Idle(min_ticks) => idle_run(segment, span, end - span, page_units, now, min_ticks),
+                            Victims::Idle(min_ticks) | Victims::IdleParts(min_ticks) => {
+                                idle_run(segment, span, end - span, page_units, now, min_ticks)
+                            }
                             Victims::Clean => clean_run(segment, span, end - span, page_units),
                         };
                         look = run.is_some();
@@ -179,17 +194,24 @@ fn empty_part(segment: &Segment, span: u32, from: u32, to: u32) -> usize {
     ((before - dirty) as usize) << segment.unit_shift()
 }
 
-/// Gives back at least `bytes` of some heaps' free memory if there is as much, the longest idle first.
-pub(crate) fn purge_oldest<'a>(heaps: impl Iterator<Item = &'a Heap> + Clone, bytes: usize) -> usize {
-    let mut gone = 0;
+/// Gives back at least `bytes` of some heaps' free memory if there is as much, the longest idle first; bytes given back by
+/// each region.
+pub(crate) fn purge_oldest<'a>(heaps: impl Iterator<Item = &'a Heap> + Clone, bytes: usize) -> [usize; 2] {
+    let mut gone = [0; 2];
     for min_ticks in [30, 10, 5, 3, 2, 1, 0] {
         for heap in heaps.clone() {
-            if gone < bytes {
-                gone += heap.purge(min_ticks, bytes - gone);
+            let total = gone[0] + gone[1];
+            if total < bytes {
+                gone = add(gone, heap.purge(min_ticks, bytes - total));
             }
         }
     }
     gone
+}
+
+/// What both regions gave back, twice.
+pub(crate) fn add(one: [usize; 2], other: [usize; 2]) -> [usize; 2] {
+    [one[0] + other[0], one[1] + other[1]]
 }
 
 /// The first run of units, in whole pages, that are all free, none younger than `min_ticks`, and some dirty.
@@ -238,7 +260,9 @@ fn give_back(run: &Run, victims: Victims) -> Option<u8> {
         if victims == Victims::Clean {
             return os::unmap(address, size).is_ok().then_some(UNMAPPED);
         }
-        if may_unmap && size >= UNMAP && os::unmap(address, size).is_ok() {
+        if matches!(victims, Victims::IdleParts(_)) {
+            os::split_huge(address, size);
+        } else if may_unmap && size >= UNMAP && os::unmap(address, size).is_ok() {
             return Some(UNMAPPED);
         }
         if os::discard(address, size).is_ok() {

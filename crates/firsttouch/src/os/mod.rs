@@ -5,8 +5,8 @@
 //! - [`BACKEND`]: whether the platform is supported. If not, every call fails with [`Errno::UNSUPPORTED`].
 //! - [`map_at`], [`map_anywhere`]: map private, zeroed, readable and writable memory; `map_at` at exactly that address or
 //!   not at all, and never over an existing mapping.
-//! - [`unmap`] releases a range. [`discard`] keeps the range, which reads zero afterwards. [`protect`] makes pages
-//!   inaccessible, or accessible again with their content.
+//! - [`unmap`] releases a range. [`discard`] keeps the range, which reads zero afterwards; [`split_huge`] before it lets go
+//!   of parts of huge pages. [`protect`] makes pages inaccessible, or accessible again with their content.
 //! - [`advise_huge`]: asks for huge pages. A refusal is an error, and harmless.
 //! - [`resident_pages`]: estimates how many pages of a range are resident. Never rely on it for correctness.
 //! - [`PageTable`]: the states of pages, by a scan or, with less detail, entry by entry. [`nodes_of`], [`in_memory`],

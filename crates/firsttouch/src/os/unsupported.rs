@@ -64,6 +64,12 @@ pub unsafe fn unmap(_address: usize, _size: usize) -> Result<(), Errno> {
     Err(Errno::UNSUPPORTED)
 }
 
+/// Does nothing.
+///
+/// # Safety
+/// No requirements.
+pub unsafe fn split_huge(_address: usize, _size: usize) {}
+
 /// Fails.
 ///
 /// # Safety

@@ -130,7 +130,7 @@ unsafe impl Allocator for Pages {
     }
 
     fn trim(&self) -> usize {
-        self.heap.purge(0, usize::MAX)
+        self.heap.purge(0, usize::MAX).iter().sum()
     }
 
     fn stats(&self) -> Stats {

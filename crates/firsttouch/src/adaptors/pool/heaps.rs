@@ -77,11 +77,15 @@ impl Heaps {
         self.all().map(|heap| heap.regions()[Kind::Huge as usize].out).sum()
     }
 
-    pub(super) fn purge(&self, min_ticks: u8) -> usize {
-        self.all().map(|heap| heap.purge(min_ticks, usize::MAX)).sum()
+    pub(super) fn purge(&self, min_ticks: u8) -> [usize; 2] {
+        self.all().map(|heap| heap.purge(min_ticks, usize::MAX)).fold([0; 2], purge::add)
     }
 
-    pub(super) fn purge_oldest(&self, bytes: usize) -> usize {
+    pub(super) fn purge_parts(&self, min_ticks: u8) -> [usize; 2] {
+        self.all().map(|heap| heap.purge_parts(min_ticks)).fold([0; 2], purge::add)
+    }
+
+    pub(super) fn purge_oldest(&self, bytes: usize) -> [usize; 2] {
         purge::purge_oldest(self.all(), bytes)
     }
 

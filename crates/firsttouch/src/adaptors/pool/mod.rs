@@ -12,6 +12,7 @@ mod heaps;
 mod locality;
 mod meter;
 mod purging;
+mod retention;
 mod shard;
 mod take;
 mod upstream_pool;
@@ -32,6 +33,7 @@ use crate::sync::lock::Lock;
 use guest::Guest;
 use heaps::Heaps;
 use meter::Meter;
+pub use retention::Retention;
 use shard::{Recent, Shard};
 use std::any::Any;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
@@ -41,10 +43,10 @@ use std::time::Duration;
 
 /// Requests below this go to the pool's small upstream.
 pub const SMALL_LIMIT: usize = 16 << 10;
-/// Requests from this size on come from memory that is advised huge. Zeroed ones start later, where NumPy's do too:
-/// they may be sparse.
-const HUGE_MIN: usize = 2 << 20;
-const HUGE_MIN_ZEROED: usize = 4 << 20;
+/// Requests from this size on come from memory that is advised huge.
+pub const HUGE_MIN: usize = 1 << 20;
+/// The same of zeroed ones, which start later, where NumPy's do too: they may be sparse.
+pub const HUGE_MIN_ZEROED: usize = 4 << 20;
 /// Freed spans up to this size are remembered by their processor; larger ones outgrow its cache, and join their
 /// neighbours at once: kept apart they cost room (a sixth more for random sizes up to 16 MiB).
 const SHARD_MAX: usize = 512 << 10;
@@ -100,6 +102,7 @@ pub struct Pool {
     shards: Box<[Padded]>,
     meter: Meter,
     clock: purging::Clock,
+    retention: Retention,
     /// Idle bytes that the last search for victims could not give back.
     stuck: AtomicUsize,
     /// Bytes of memory that the machine or the container has, and fresh bytes taken since it was asked what is left.
@@ -132,6 +135,7 @@ impl Pool {
             shards: (0..shards).map(|_| Padded(Lock::new(Shard::new()))).collect(),
             meter: Meter::default(),
             clock: purging::Clock::new(options.decay),
+            retention: Retention::default(),
             stuck: AtomicUsize::new(0),
             total,
             unasked: AtomicUsize::new(0),
@@ -249,9 +253,8 @@ unsafe impl Allocator for Pool {
 
     fn trim(&self) -> usize {
         self.flush(|_| true);
-        let gone = self.heaps.purge(0);
+        let gone = self.purged(self.heaps.purge(0));
         self.heaps.lower_tops();
-        self.meter.purged.fetch_add(gone as u64, Relaxed);
         gone
     }
 

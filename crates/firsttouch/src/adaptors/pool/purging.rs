@@ -1,17 +1,18 @@
 //! A pool's idle memory: how much is held, when it is purged, and what happens around a fork.
 
+use super::retention::SLACK;
 use super::{Lock, Padded, Pool, Shard, os};
 use crate::allocator::Allocator;
 use crate::heap::ages::ticks_since;
 use crate::heap::bound;
+use crate::heap::purge;
 use crate::heap::purger::{DeferredTrim, Purgeable, TICK};
+use crate::heap::shape::Kind;
 use crate::stats::Stats;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Bytes that a pool may hold beyond a tenth more than the most that was ever active, where it chooses itself.
-const SLACK: usize = 2 << 20;
 /// Less idle memory than this is not worth asking how much the machine has left.
 const ASK_MIN: usize = 16 << 20;
 /// The part of a bound on address space that may lie idle. A program that runs plainly in five sixths of its bound
@@ -45,6 +46,11 @@ impl Clock {
         let last = self.last.load(Relaxed);
         now.wrapping_sub(last) >= TICK.as_millis() as u32
             && self.last.compare_exchange(last, now, Relaxed, Relaxed).is_ok()
+    }
+
+    /// Time since the pool was made.
+    pub(super) fn now(&self) -> Duration {
+        self.start.elapsed()
     }
 
     /// Whether this tick begins an epoch.
@@ -88,21 +94,27 @@ impl Pool {
 
     /// `fresh` bytes of memory were taken: gives idle memory back for them where more is held than the most ever active
     /// explains, or the machine runs short.
-    pub(super) fn make_room(&self, fresh: usize) {
+    pub(super) fn make_room(&self, kind: Kind, fresh: usize) {
         self.look_at_bound();
         let held = self.heaps.held();
         let held = held.out + held.dirty;
         let idle = held.saturating_sub(self.meter.active.load(Relaxed).max(0) as usize);
         self.meter.peak_held.fetch_max(held as isize, Relaxed);
         let active = self.meter.active.load(Relaxed).max(self.meter.peak_active.load(Relaxed)).max(0) as usize;
-        let allowed = active + active / 10 + SLACK;
+        self.retention.taken(kind as usize, fresh, active, self.clock.now());
+        let allowed = self.retention.allowed(active);
         let beyond = if self.options.is_automatic() { held.saturating_sub(allowed) } else { 0 };
-        let excess = beyond.max(self.shortage(fresh, held, idle));
+        let shortage = self.shortage(fresh, held, idle);
+        let excess = beyond.max(shortage);
         if excess > 0 && idle > self.stuck.load(Relaxed) + SLACK / 8 {
             self.flush(|_| true);
             // Some more at a time, as looking for victims costs.
             let wanted = excess + allowed / 32;
-            let gone = self.purge_oldest(wanted);
+            let gone = self.heaps.purge_oldest(wanted);
+            if shortage == 0 {
+                self.retention.given_back_for_room(gone, self.clock.now());
+            }
+            let gone = self.purged(gone);
             self.stuck.store(if gone < wanted { idle.saturating_sub(gone) } else { 0 }, Relaxed);
         }
     }
@@ -139,7 +151,7 @@ impl Pool {
         if beyond(may.saturating_add(self.stuck_space.load(Relaxed))) > 0 {
             // Half of it at a time, as looking for victims costs; what could not go now is not looked for at every free.
             self.flush(|_| true);
-            self.purge_oldest(beyond(may / 2));
+            self.purged(self.heaps.purge_oldest(beyond(may / 2)));
             if beyond(may / 2) > 0 {
                 self.heaps.unmap_clean();
             }
@@ -163,28 +175,32 @@ impl Pool {
         }
         let now = self.heaps.epoch();
         self.flush(|epoch| ticks_since(epoch, now) >= 2);
-        if let Some(epochs) = self.clock.decay_epochs {
-            if epochs < 2 {
+        if let Some(asked) = self.clock.decay_epochs {
+            if asked < 2 {
                 self.flush(|_| true);
             }
-            let gone = self.heaps.purge(epochs);
-            if gone > 0 {
+            let epochs = if self.options.is_automatic() { self.retention.patient(asked) } else { asked };
+            // Later, as the rest of such a page stays without a huge page.
+            let parts = epochs.max(asked.saturating_add(asked / 2));
+            let gone = purge::add(self.heaps.purge(epochs), self.heaps.purge_parts(parts));
+            self.retention.decayed(gone, self.clock.now());
+            if self.purged(gone) > 0 {
                 self.heaps.lower_tops();
             }
-            self.meter.purged.fetch_add(gone as u64, Relaxed);
         }
         let idle = self.heaps.held().dirty + self.cached();
         let limit = idle_limit(self.max_idle, idle);
         if idle > limit {
             self.flush(|_| true);
-            self.purge_oldest(idle - limit);
+            self.purged(self.heaps.purge_oldest(idle - limit));
         }
     }
 
-    fn purge_oldest(&self, bytes: usize) -> usize {
-        let gone = self.heaps.purge_oldest(bytes);
-        self.meter.purged.fetch_add(gone as u64, Relaxed);
-        gone
+    /// Counts what the regions gave back; the sum.
+    pub(super) fn purged(&self, gone: [usize; 2]) -> usize {
+        let sum = gone[0] + gone[1];
+        self.meter.purged.fetch_add(sum as u64, Relaxed);
+        sum
     }
 
     pub(super) fn gather(&self) -> Stats {
@@ -216,6 +232,7 @@ impl Pool {
             first_touched_small_bytes: self.meter.first_touched_small.load(Relaxed),
             first_touched_huge_bytes: self.meter.first_touched_huge.load(Relaxed),
             purged_bytes: self.meter.purged.load(Relaxed),
+            refaulted_bytes: self.retention.refaulted.load(Relaxed),
             failures: self.meter.failures.load(Relaxed),
             ..stats
         }

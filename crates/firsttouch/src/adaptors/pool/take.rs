@@ -110,7 +110,7 @@ impl Pool {
         drop(shard);
         if fresh > 0 {
             self.touched(span.kind(), fresh);
-            self.make_room(fresh);
+            self.make_room(span.kind(), fresh);
             if !purger::ensure() {
                 self.tick_if_due();
             }

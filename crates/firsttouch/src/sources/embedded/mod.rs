@@ -208,7 +208,7 @@ unsafe impl<L: Library> Allocator for Embedded<L> {
     }
 
     fn trim(&self) -> usize {
-        self.purge() + self.pages.purge(0, usize::MAX)
+        self.purge() + self.pages.purge(0, usize::MAX).iter().sum::<usize>()
     }
 
     fn stats(&self) -> Stats {
