@@ -18,7 +18,7 @@ ERROR: AllocationError: [...]
 mutable struct Allocator{B} <: AbstractArrayAllocator{B}
     handle::Ptr{Cvoid}
     function Allocator{B}(handle::Ptr{Cvoid}) where {B}
-        allocator = finalizer(a -> drop_handle(a.handle), new{B}(handle))
+        allocator = finalizer(retire, new{B}(handle))
         remember(allocator)
         return allocator
     end
@@ -40,14 +40,23 @@ end
 hold_handle(handle::Ptr{Cvoid}) = ccall((:firsttouch_retain, libfirsttouch), Ptr{Cvoid}, (Ptr{Cvoid},), handle)
 drop_handle(handle::Ptr{Cvoid}) = ccall((:firsttouch_release, libfirsttouch), Cvoid, (Ptr{Cvoid},), handle)
 
-# Every allocator that may still serve, for receipts.
+function retire(allocator::Allocator)
+    handle = allocator.handle
+    allocator.handle = C_NULL
+    drop_handle(handle)
+end
+
+# Every allocator that may still serve, for receipts. A weak reference may lead to one whose finalizer has run.
 const known = WeakRef[]
 const known_lock = ReentrantLock()
 remember(allocator) = lock(known_lock) do
     filter!(reference -> reference.value !== nothing, known)
     push!(known, WeakRef(allocator))
 end
-known_allocators() = lock(() -> Allocator[r.value for r in known if r.value isa Allocator], known_lock)
+function known_allocators()
+    values = lock(() -> Any[reference.value for reference in known], known_lock)
+    return filter(value -> value isa Allocator && value.handle != C_NULL, values)
+end
 forget_allocators() = empty!(known)
 
 # Memory of a handle; C_NULL is the pool that the whole process shares.

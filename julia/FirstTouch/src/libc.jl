@@ -1,4 +1,4 @@
-# The C library's memory. Julia frees and counts it by itself (`own = true`), on every version, and arrays can grow.
+# The C library's memory. Julia frees and counts it by itself (`own = true`), on every version.
 
 abstract type LibcAllocator{B} <: AbstractArrayAllocator{B} end
 Base.unsafe_wrap(::LibcAllocator, ::Type{A}, pointer::Ptr, dims) where {A<:Array} = owned(A, pointer, dims)

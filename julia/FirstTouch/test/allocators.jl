@@ -25,10 +25,9 @@ end
     p = pool()
     A = Vector{UInt8}(tracked(p), 10^6)
     @test stats(p).blocks == 1
-    t = tracked(p)
-    B = Vector{UInt8}(t, 1000)
-    @test stats(t).blocks == 1
-    @test stats(t).in_use == 1000
+    B = Vector{UInt8}(limited(p, "1 GiB"), 1000)
+    @test stats(p).blocks == 2
+    @test stats(p).in_use == 1_001_000
     @test (A[1] = 1; B[1] = 1; true)
 end
 

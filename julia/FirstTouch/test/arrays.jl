@@ -84,14 +84,13 @@ Base.unsafe_wrap(::Mine, A::Type, pointer::Ptr, dims) = unsafe_wrap(A, pointer, 
 end
 
 @testset "growing" begin
-    A = Vector{Int}(malloc, 3)
-    A .= 1:3
-    @test push!(A, 4) == 1:4
-    B = Vector{Int}(pool(), 3)
-    if VERSION < v"1.11-"
-        @test_throws ErrorException push!(B, 4)
-    else
-        B .= 1:3
-        @test push!(B, 4) == 1:4
+    for allocator in (malloc, pool())
+        A = Vector{Int}(allocator, 3)
+        A .= 1:3
+        if VERSION < v"1.11-"
+            @test_throws ErrorException push!(A, 4)
+        else
+            @test push!(A, 4) == 1:4
+        end
     end
 end

@@ -61,13 +61,17 @@ end
         GC.gc(false)
         sleep(0.01)
     end
-    wrong = 0
-    for i in 1:100_000
-        A = Vector{Int}(p, 1 + i % 100)
-        A .= i
-        wrong += A[end] != i
-        i % 1000 == 0 && yield()
+    function create_and_drop()
+        wrong = 0
+        for i in 1:100_000
+            A = Vector{Int}(p, 1 + i % 100)
+            A .= i
+            wrong += A[end] != i
+            i % 1000 == 0 && yield()
+        end
+        return wrong
     end
+    wrong = create_and_drop()
     done[] = true
     wait(collector)
     @test wrong == 0
