@@ -42,6 +42,7 @@ include("pressure.jl")
 include("arrays.jl")
 include("libc.jl")
 include("allocators.jl")
+include("calloc.jl")
 include("numa.jl")
 include("zeros.jl")
 
@@ -59,7 +60,7 @@ include("stats.jl")
 
 function __init__()
     load_library()
-    forget_allocators()
+    create_lazy_pool()
 end
 
 end

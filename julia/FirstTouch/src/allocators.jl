@@ -57,7 +57,6 @@ function known_allocators()
     values = lock(() -> Any[reference.value for reference in known], known_lock)
     return filter(value -> value isa Allocator && value.handle != C_NULL, values)
 end
-forget_allocators() = empty!(known)
 
 # Memory of a handle; C_NULL is the pool that the whole process shares.
 function take(handle::Ptr{Cvoid}, bytes::Int, zeroed::Bool = false)

@@ -12,11 +12,6 @@ end
 struct MallocAllocator{B} <: LibcAllocator{B} end
 allocate(::MallocAllocator, bytes) = Libc.malloc(bytes)
 
-"    CallocAllocator()\n\nZeroed memory of the C library. See [`calloc`](@ref)."
-struct CallocAllocator{B} <: LibcAllocator{B} end
-allocate(::CallocAllocator, bytes) = Libc.calloc(bytes, 1)
-iszeroinit(::Type{<:CallocAllocator}) = true
-
 "    UndefAllocator()\n\nJulia's own memory, as `undef` gives it, with dimensions checked as for other allocators."
 struct UndefAllocator{B} <: AbstractArrayAllocator{B} end
 allocate(::UndefAllocator, bytes) = C_NULL
@@ -36,21 +31,6 @@ julia> size(Array{UInt8}(malloc, 16, 16))
 ```
 """
 const malloc = MallocAllocator()
-
-"""
-    calloc
-
-Zeroed memory of the C library: `Array{T}(calloc, dims...)`. Large arrays are created at once: the operating system
-zeroes a page at its first use.
-
-# Examples
-
-```jldoctest
-julia> sum(Array{UInt8}(calloc, 16, 16))
-0x0000000000000000
-```
-"""
-const calloc = CallocAllocator()
 
 """
     MemAlign([alignment])

@@ -24,7 +24,13 @@ const SOURCES = (malloc, calloc, MallocAllocator(), CallocAllocator(), UndefAllo
 end
 
 @testset "zeroed, aligned" begin
-    @test all(iszero, Array{UInt8}(calloc, 2048, 1024))
+    for n in (100, 10^5, 10^6, 2^20, 10^7), _ in 1:3
+        A = Vector{UInt8}(calloc, n)
+        @test all(iszero, A)
+        fill!(A, 1)
+    end
+    trim(FirstTouch.lazy[]) # freed arrays are purged soon after; here, now
+    @test inspect(Vector{UInt8}(calloc, 2^24)).absent >= 2^24 - 2^22 # but for huge pages that are shared with others
     for alignment in (8, 64, 4096, 2^16)
         A = Array{UInt8}(MemAlign(alignment), 100)
         @test UInt(pointer(A)) % alignment == 0

@@ -26,7 +26,7 @@ AllocBuffer(storage) = AllocBuffer(storage, UInt(0))
 
 alloc_ptr!(buffer::AllocBuffer, n::Int)::Ptr{Cvoid} = aligned_ptr!(buffer, n, 1)
 
-function aligned_ptr!(buffer::AllocBuffer, n::Int, alignment::Int)::Ptr{Cvoid}
+@inline function aligned_ptr!(buffer::AllocBuffer, n::Int, alignment::Int)::Ptr{Cvoid}
     first = Ptr{Cvoid}(pointer(buffer.buf))
     start = align_up(first + buffer.offset, alignment)
     offset = UInt(start - first)

@@ -40,14 +40,14 @@ SlabBuffer(; finalize::Bool = true) = SlabBuffer{DEFAULT_SLAB}(; finalize = fina
 const GAP = 64
 take_slab(size) = take(C_NULL, Int(size) + GAP)
 
-function alloc_ptr!(buffer::SlabBuffer, n::Int)::Ptr{Cvoid}
+@inline function alloc_ptr!(buffer::SlabBuffer, n::Int)::Ptr{Cvoid}
     start = buffer.current
     n > buffer.slab_end - start && return add_slab!(buffer, n)
     buffer.current = start + n
     return start
 end
 
-function aligned_ptr!(buffer::SlabBuffer, n::Int, alignment::Int)::Ptr{Cvoid}
+@inline function aligned_ptr!(buffer::SlabBuffer, n::Int, alignment::Int)::Ptr{Cvoid}
     start = align_up(buffer.current, alignment)
     (start > buffer.slab_end || n > buffer.slab_end - start) && return add_slab!(buffer, n)
     buffer.current = start + n
@@ -82,7 +82,7 @@ end
 checkpoint_save(buffer::SlabBuffer) =
     SlabCheckpoint(buffer, buffer.current, buffer.slab_end, length(buffer.slabs), length(buffer.custom_slabs))
 
-function checkpoint_restore!(checkpoint::SlabCheckpoint)
+@inline function checkpoint_restore!(checkpoint::SlabCheckpoint)
     buffer = checkpoint.buffer
     grown = length(buffer.slabs) > checkpoint.slabs || length(buffer.custom_slabs) > checkpoint.custom_slabs
     grown && shrink!(buffer, checkpoint.slabs, checkpoint.custom_slabs)
