@@ -112,7 +112,7 @@ demo: tools $(DEMO)/installed ## a real program on real data, plainly and under 
 	@$(DEMO)/bin/python -m demo --rounds $(ROUNDS)
 
 .PHONY: test
-test: tools lint test-rust c-library test-numpy test-python ## everything: Rust, Python, lint, types, NumPy's own tests
+test: tools lint test-rust c-library test-numpy test-python test-julia ## everything: Rust, Python, lint, types, NumPy's own tests
 
 .PHONY: lint
 lint: rust-lint python-lint types ## formatting, clippy, ruff and types
@@ -154,6 +154,15 @@ c-library: | tools ## build libfirsttouch for C, C++ and Fortran into target/c
 .PHONY: install
 install: | tools ## install libfirsttouch: PREFIX=/usr/local DESTDIR=
 	@$(MAKE) --silent -C crates/firsttouch-c install
+
+# Without the network, and with a depot of its own, so that nothing of the user's is read or written.
+.PHONY: test-julia
+test-julia: c-library ## the tests of the Julia package, with a julia that is found or else Debian's
+	@printf '== the Julia package\n'; julia=$$(.ci/find-julia); status=$$?; \
+	if [ $$status = 77 ]; then echo '   skipped: see above'; \
+	elif [ $$status != 0 ]; then exit $$status; \
+	else FIRSTTOUCH_LIBRARY="$$PWD/target/c/libfirsttouch.so.0.1" JULIA_DEPOT_PATH="$$PWD/target/julia-depot" \
+	    "$$julia" --startup-file=no --project=julia/FirstTouch julia/FirstTouch/test/runtests.jl; fi
 
 .PHONY: test-python
 test-python: $(TEST)/installed ## the Python tests

@@ -1,0 +1,59 @@
+# 30 integers: scratch memory, the heap, and a bump written by hand.
+using FirstTouch
+include("timing.jl")
+
+mutable struct Hand
+    memory::Vector{UInt8}
+    offset::Int
+end
+
+function by_hand(x, hand)
+    saved = hand.offset
+    n = length(x)
+    result = GC.@preserve hand begin
+        hand.offset + 8n > length(hand.memory) && error("full")
+        y = FirstTouch.ScratchArray{Int,1}(Ptr{Int}(pointer(hand.memory)) + hand.offset, (n,))
+        hand.offset += 8n
+        y .= x .+ 1
+        sum(y)
+    end
+    hand.offset = saved
+    return result
+end
+
+function in_scratch(x, buffer)
+    @no_escape buffer begin
+        y = @alloc(Int, length(x))
+        y .= x .+ 1
+        sum(y)
+    end
+end
+
+function in_default(x)
+    @no_escape begin
+        y = @alloc(Int, length(x))
+        y .= x .+ 1
+        sum(y)
+    end
+end
+
+on_heap(x) = sum(x .+ 1)
+
+const X = rand(1:10, 30)
+const HAND = Hand(Vector{UInt8}(undef, 2^20), 0)
+const FIXED = AllocBuffer()
+const SLAB = SlabBuffer()
+const TIMES = 10_000
+repeated(f::F, arguments...) where {F} = function ()
+    total = 0
+    for _ in 1:TIMES
+        total += f(X, arguments...)
+    end
+    return total
+end
+
+compare("30 integers, for one evaluation", "by hand" => repeated(by_hand, HAND),
+        "`AllocBuffer`" => repeated(in_scratch, FIXED), "`SlabBuffer`" => repeated(in_scratch, SLAB),
+        "the default buffer" => repeated(in_default), "the heap" => repeated(on_heap); per = TIMES, seconds = 3.0)
+println("\nAllocated bytes: `AllocBuffer` ", @allocated(in_scratch(X, FIXED)), ", `SlabBuffer` ",
+        @allocated(in_scratch(X, SLAB)), ", default ", @allocated(in_default(X)), ", heap ", @allocated(on_heap(X)))

@@ -1,0 +1,63 @@
+# What an allocator was asked for, and what the operating system granted.
+
+struct RawReceipt
+    struct_size::Csize_t
+    asked::UInt64
+    mapped::UInt64
+    page_size::UInt64
+    numa::Cint
+    populate::Cint
+    lock::Cint
+    threads::Cint
+end
+
+const OUTCOMES = (:not_asked, :granted, :partly, :refused)
+
+"""
+    FirstTouch.Receipt
+
+What was granted to an array on [`pages`](@ref) or [`numa`](@ref): bytes asked and mapped, the size of its explicit huge
+or base pages, and for `numa`, `populate` and `lock` one of `:not_asked`, `:granted`, `:partly` and `:refused`.
+"""
+struct Receipt
+    asked::Int
+    mapped::Int
+    page_size::Int
+    numa::Symbol
+    populate::Symbol
+    lock::Symbol
+    threads::Int
+end
+
+"""
+    receipt(array)
+
+The receipt of an array on `pages()`, `numa(node)`, or what stands on them. Others have none: an `ArgumentError`.
+
+# Examples
+
+```jldoctest
+julia> receipt(Vector{UInt8}(pages(populate = true), 4096)).populate
+:granted
+```
+"""
+function receipt(array::DenseArray)
+    raw = Ref(RawReceipt(sizeof(RawReceipt), 0, 0, 0, 0, 0, 0, 0))
+    for allocator in known_allocators()
+        status = GC.@preserve array allocator ccall((:firsttouch_get_receipt, libfirsttouch), Cint,
+            (Ptr{Cvoid}, Ptr{Cvoid}, Ref{RawReceipt}), allocator.handle, pointer(array), raw)
+        status == 0 || continue
+        r = raw[]
+        return Receipt(r.asked, r.mapped, r.page_size, OUTCOMES[r.numa+1], OUTCOMES[r.populate+1], OUTCOMES[r.lock+1],
+                       r.threads)
+    end
+    throw(ArgumentError("this array has no receipt: only pages() and numa(node) write them, " *
+                        "as long as the allocator is referred to"))
+end
+
+function Base.show(io::IO, ::MIME"text/plain", r::Receipt)
+    rows = [(string(field), replace(string(getfield(r, field)), '_' => ' ')) for field in (:numa, :populate, :lock)
+            if getfield(r, field) != :not_asked]
+    print_fields(io, "$(format_bytes(r.asked)) asked, $(format_bytes(r.mapped)) mapped, pages of $(format_bytes(r.page_size))",
+                 rows)
+end

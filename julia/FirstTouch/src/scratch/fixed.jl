@@ -1,0 +1,54 @@
+# A buffer of a fixed size, on any storage.
+
+"""
+    AllocBuffer(bytes = 1 MiB)
+    AllocBuffer(storage)
+
+Scratch memory of a fixed size, on any storage that has `pointer` and `sizeof`. A request that does not fit is an error.
+
+# Examples
+
+```jldoctest
+julia> buffer = AllocBuffer(Vector{UInt8}(pages(huge = "thp"), 4096));
+
+julia> @no_escape buffer begin
+           length(@alloc(Float64, 8, 8))
+       end
+64
+```
+"""
+mutable struct AllocBuffer{Storage}
+    buf::Storage
+    offset::UInt
+end
+AllocBuffer(bytes::Int = 1_048_576) = AllocBuffer(Vector{UInt8}(undef, bytes))
+AllocBuffer(storage) = AllocBuffer(storage, UInt(0))
+
+alloc_ptr!(buffer::AllocBuffer, n::Int)::Ptr{Cvoid} = aligned_ptr!(buffer, n, 1)
+
+@inline function aligned_ptr!(buffer::AllocBuffer, n::Int, alignment::Int)::Ptr{Cvoid}
+    first = Ptr{Cvoid}(pointer(buffer.buf))
+    start = align_up(first + buffer.offset, alignment)
+    offset = UInt(start - first)
+    size = UInt(sizeof(buffer.buf))
+    (offset > size || n % UInt > size - offset) && full(buffer, n)
+    buffer.offset = offset + n % UInt
+    return start
+end
+
+@noinline full(buffer, n) = error("cannot allocate ", format_bytes(n), " in an AllocBuffer of ",
+    format_bytes(sizeof(buffer.buf)), ", of which ", format_bytes(buffer.offset), " are in use. If they should not be, ",
+    "FirstTouch.reset_buffer! frees them")
+
+struct AllocCheckpoint{Storage}
+    buffer::AllocBuffer{Storage}
+    offset::UInt
+end
+checkpoint_save(buffer::AllocBuffer) = AllocCheckpoint(buffer, buffer.offset)
+checkpoint_restore!(checkpoint::AllocCheckpoint) = (checkpoint.buffer.offset = checkpoint.offset; nothing)
+reset_buffer!(buffer::AllocBuffer) = (buffer.offset = UInt(0); nothing)
+
+const fixed_key = gensym(:alloc_buffer)
+default_buffer(::Type{AllocBuffer}) =
+    get!(() -> AllocBuffer(), task_local_storage(), fixed_key)::AllocBuffer{Vector{UInt8}}
+with_buffer(f, buffer::AllocBuffer{Vector{UInt8}}) = task_local_storage(f, fixed_key, buffer)

@@ -1,0 +1,122 @@
+# A buffer that grows by slabs.
+
+const DEFAULT_SLAB = 1_048_576
+
+"""
+    SlabBuffer(; finalize = true)
+    SlabBuffer{SlabSize}(; finalize = true)
+
+Scratch memory that grows by slabs of `SlabSize` bytes, 1 MiB by default. What is too large for a slab gets a block of
+its own. Slabs come from the pool that the process shares, so that a slab freed at the end of a scope is there for the
+next. With `finalize = false`, call `FirstTouch.free(buffer)` yourself.
+
+# Examples
+
+```jldoctest
+julia> buffer = SlabBuffer{16_384}();
+
+julia> @no_escape buffer begin
+           sum(@alloc(Int, 100) .= 2)
+       end
+200
+```
+"""
+mutable struct SlabBuffer{SlabSize}
+    current::Ptr{Cvoid}
+    slab_end::Ptr{Cvoid}
+    slabs::Vector{Ptr{Cvoid}}
+    custom_slabs::Vector{Ptr{Cvoid}}
+    custom_sizes::Vector{Int}
+
+    function SlabBuffer{SlabSize}(; finalize::Bool = true) where {SlabSize}
+        slab = take_slab(SlabSize)
+        buffer = new{SlabSize}(slab, slab + SlabSize, [slab], Ptr{Cvoid}[], Int[])
+        return finalize ? finalizer(free, buffer) : buffer
+    end
+end
+SlabBuffer(; finalize::Bool = true) = SlabBuffer{DEFAULT_SLAB}(; finalize = finalize)
+
+# Behind each slab, so that its end is not the beginning of another block: an empty array may lie there.
+const GAP = 64
+take_slab(size) = take(C_NULL, Int(size) + GAP)
+
+@inline function alloc_ptr!(buffer::SlabBuffer, n::Int)::Ptr{Cvoid}
+    start = buffer.current
+    n > buffer.slab_end - start && return add_slab!(buffer, n)
+    buffer.current = start + n
+    return start
+end
+
+@inline function aligned_ptr!(buffer::SlabBuffer, n::Int, alignment::Int)::Ptr{Cvoid}
+    start = align_up(buffer.current, alignment)
+    (start > buffer.slab_end || n > buffer.slab_end - start) && return add_slab!(buffer, n)
+    buffer.current = start + n
+    return start
+end
+
+align_up(pointer::Ptr, alignment::Int) = (pointer + (alignment - 1)) - UInt(pointer + (alignment - 1)) % alignment
+
+# Blocks of the library are aligned to 64 bytes, more than any bits type needs.
+@noinline function add_slab!(buffer::SlabBuffer{SlabSize}, n::Int)::Ptr{Cvoid} where {SlabSize}
+    if n >= SlabSize
+        block = take(C_NULL, n)
+        push!(buffer.custom_slabs, block)
+        push!(buffer.custom_sizes, n)
+        return block
+    end
+    slab = take_slab(SlabSize)
+    push!(buffer.slabs, slab)
+    buffer.current = slab + n
+    buffer.slab_end = slab + SlabSize
+    return slab
+end
+
+struct SlabCheckpoint{SlabSize}
+    buffer::SlabBuffer{SlabSize}
+    current::Ptr{Cvoid}
+    slab_end::Ptr{Cvoid}
+    slabs::Int
+    custom_slabs::Int
+end
+
+checkpoint_save(buffer::SlabBuffer) =
+    SlabCheckpoint(buffer, buffer.current, buffer.slab_end, length(buffer.slabs), length(buffer.custom_slabs))
+
+@inline function checkpoint_restore!(checkpoint::SlabCheckpoint)
+    buffer = checkpoint.buffer
+    grown = length(buffer.slabs) > checkpoint.slabs || length(buffer.custom_slabs) > checkpoint.custom_slabs
+    grown && shrink!(buffer, checkpoint.slabs, checkpoint.custom_slabs)
+    buffer.current = checkpoint.current
+    buffer.slab_end = checkpoint.slab_end
+    return nothing
+end
+
+@noinline function shrink!(buffer::SlabBuffer{SlabSize}, slabs::Int, custom_slabs::Int) where {SlabSize}
+    while length(buffer.slabs) > slabs
+        give(C_NULL, pop!(buffer.slabs), Int(SlabSize) + GAP)
+    end
+    while length(buffer.custom_slabs) > custom_slabs
+        give(C_NULL, pop!(buffer.custom_slabs), pop!(buffer.custom_sizes))
+    end
+    return
+end
+
+function reset_buffer!(buffer::SlabBuffer{SlabSize}) where {SlabSize}
+    shrink!(buffer, 1, 0)
+    buffer.current = buffer.slabs[1]
+    buffer.slab_end = buffer.current + SlabSize
+    return buffer
+end
+
+"    FirstTouch.free(buffer::SlabBuffer)\n\nFrees a buffer that has no finalizer. It must not be used any more."
+function free(buffer::SlabBuffer)
+    shrink!(buffer, 0, 0)
+    buffer.current = buffer.slab_end = C_NULL
+    return
+end
+
+const slab_key = gensym(:slab_buffer)
+default_buffer(::Type{SlabBuffer}) =
+    get!(() -> SlabBuffer(), task_local_storage(), slab_key)::SlabBuffer{DEFAULT_SLAB}
+default_buffer() = default_buffer(SlabBuffer)
+with_buffer(f, buffer::SlabBuffer{DEFAULT_SLAB}) = task_local_storage(f, slab_key, buffer)

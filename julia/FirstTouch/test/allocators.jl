@@ -1,0 +1,49 @@
+@testset "expressions" begin
+    budget = ft"limited(pool(), '1 MiB')"
+    @test budget isa Allocator
+    @test occursin("limited(pool(", repr(budget))
+    @test startswith(repr(pages(huge = "thp")), "ft\"pages(huge='thp'")
+    @test_throws ArgumentError Allocator("poool()")
+    error = try Allocator("limited(poool(), 5)") catch e; e end
+    @test occursin("pool", error.msg)
+end
+
+@testset "budgets" begin
+    for budget in (ft"limited(pool(), '1 MiB')", limited(pool(), "1 MiB"), limited(pool(), 2^20))
+        A = Vector{UInt8}(budget, 2^19)
+        error = try Vector{UInt8}(budget, 2^20) catch e; e end
+        @test error isa AllocationError
+        @test occursin("limit", sprint(showerror, error))
+        A[1] = 1
+    end
+    # Garbage is collected before a request fails.
+    budget = limited(pool(), "1 MiB")
+    @test all(_ -> length(Vector{UInt8}(budget, 3 * 2^18)) > 0, 1:20)
+end
+
+@testset "adaptors share their upstream" begin
+    p = pool()
+    A = Vector{UInt8}(tracked(p), 10^6)
+    @test stats(p).blocks == 1
+    B = Vector{UInt8}(limited(p, "1 GiB"), 1000)
+    @test stats(p).blocks == 2
+    @test stats(p).in_use == 1_001_000
+    @test (A[1] = 1; B[1] = 1; true)
+end
+
+@testset "options" begin
+    @test occursin("max_idle=1073741824", repr(pool(max_idle = "1 GiB"))) || occursin("1 GiB", repr(pool(max_idle = "1 GiB")))
+    @test occursin("decay=3", repr(pool(decay = 3)))
+    @test occursin("before", repr(guarded(pages(), side = :before)))
+    @test_throws ArgumentError guarded(side = :left)
+    @test_throws ArgumentError pages(huge = "3 bananas")
+    @test_throws MethodError limited(malloc, 5)
+    @test all(==(0xff), Vector{UInt8}(filled(pool()), 100))
+    @test all(==(0x00), Vector{UInt8}(filled(pool(), on_allocate = 0), 100))
+end
+
+@testset "nodes" begin
+    @test current_numa_node() isa Int
+    @test 0 <= current_numa_node() <= highest_numa_node()
+    @test_throws Exception Vector{Int}(numa(highest_numa_node() + 1), 5)
+end

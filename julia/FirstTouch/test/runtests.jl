@@ -1,0 +1,11 @@
+# All tests, or those named: `Pkg.test("FirstTouch"; test_args = ["scratch"])`.
+using FirstTouch, Test
+
+const ALL = ["bytes", "calculators", "arrays", "zeros", "allocators", "lifetime", "scratch", "checked", "placement",
+             "documentation"]
+
+@testset "FirstTouch.jl" begin
+    @testset "$file" for file in (isempty(ARGS) ? ALL : ARGS)
+        include("$file.jl")
+    end
+end

@@ -1,0 +1,148 @@
+function total(x, buffer = default_buffer())
+    @no_escape buffer begin
+        y = @alloc(eltype(x), length(x))
+        y .= x .+ 1
+        sum(y)
+    end
+end
+function total_default(x)
+    @no_escape begin
+        y = @alloc(eltype(x), length(x))
+        y .= x .+ 1
+        sum(y)
+    end
+end
+
+@testset "free of allocations" begin
+    x = collect(1:30)
+    for buffer in (default_buffer(), SlabBuffer(), AllocBuffer(), AllocBuffer(1000), AllocBuffer(Vector{Int}(pool(), 100)))
+        @test total(x, buffer) == 495
+        @test @allocated(total(x, buffer)) == 0
+    end
+    @test total_default(x) == 495
+    @test @allocated(total_default(x)) == 0
+end
+
+@testset "arrays" begin
+    @no_escape begin
+        A = @alloc(Float64, 3, 4)
+        @test A isa DenseMatrix{Float64}
+        @test size(A) == (3, 4)
+        A .= 2.0
+        @test A * ones(4) == fill(8.0, 3)
+        @test A' * A == fill(12.0, 4, 4)
+        @test strides(A) == (1, 3)
+        @test_throws BoundsError A[13]
+        @test size(@alloc(Int)) == ()
+        @test isempty(@alloc(Int, 0))
+        @test_throws ArgumentError @alloc(String, 1)
+        @test_throws ArgumentError @alloc(Int, -1)
+        @test_throws OverflowError @alloc(Int, typemax(Int))
+        @alloc(UInt8, 3)
+        @test UInt(pointer(@alloc(Float64, 1))) % 8 == 0 # aligned for the type
+        @test @alloc_ptr(10) isa Ptr{Nothing}
+    end
+end
+
+@testset "$(typeof(buffer))" for buffer in (SlabBuffer{16_384}(), AllocBuffer(2^20))
+    state() = buffer isa SlabBuffer ? (buffer.current, length(buffer.slabs), length(buffer.custom_slabs)) : buffer.offset
+    start = state()
+    @no_escape buffer begin
+        a = @alloc(Int, 1000)
+        a .= 1
+        inner = state()
+        for _ in 1:3
+            @no_escape buffer begin
+                b = @alloc(Int, 1500)
+                c = @alloc(Int, 3000)
+                b .= 2
+                c .= 3
+                @test sum(a) == 1000
+            end
+            @test state() == inner
+        end
+        @test sum(a) == 1000
+    end
+    @test state() == start
+    @test_throws ErrorException @no_escape buffer begin
+        @alloc(Int, 3000)
+        error("left by an exception")
+    end
+    @test state() != start
+    FirstTouch.reset_buffer!(buffer)
+    @test state() == start
+end
+
+@testset "a full buffer" begin
+    buffer = AllocBuffer(100)
+    @test_throws ErrorException FirstTouch.alloc!(buffer, Int, 13)
+    @test buffer.offset == 0
+    @test length(FirstTouch.alloc!(buffer, Int, 12)) == 12
+    @test_throws ErrorException FirstTouch.alloc_ptr!(buffer, 5)
+    @test_throws ErrorException FirstTouch.alloc_ptr!(buffer, typemax(Int))
+end
+
+@testset "memory of slabs returns" begin
+    before = FirstTouch.live[]
+    buffer = SlabBuffer{4096}(finalize = false)
+    FirstTouch.alloc!(buffer, UInt8, 10^6)
+    FirstTouch.alloc!(buffer, UInt8, 3000)
+    FirstTouch.alloc!(buffer, UInt8, 3000)
+    @test FirstTouch.live[] > before + 10^6
+    FirstTouch.free(buffer)
+    @test FirstTouch.live[] == before
+end
+
+macro hidden_return(value)
+    esc(:(return $value))
+end
+macro hidden_goto(label)
+    esc(:(@goto $label))
+end
+expands(block) = FirstTouch.Internals._no_escape_macro(:(default_buffer()), block, @__MODULE__)
+@testset "no way out but the end" begin
+    for block in (:(return 1), :(@hidden_return 1), :(@goto out), :(@hidden_goto out), :(@label out))
+        @test_throws ErrorException expands(block)
+    end
+    @test_throws ErrorException @no_escape begin
+        @alloc(Int, 3)
+    end
+    @test_throws Exception @no_escape begin
+        fetch(@async @alloc(Int, 3))
+    end
+    @test_throws LoadError @eval @alloc(Int, 3)
+    FirstTouch.reset_buffer!()
+end
+
+@testset "markers" begin
+    @test 6 == @no_escape begin
+        sum(FirstTouch.@alloc(Int, 3) .= 2)
+    end
+    @test 6 == FirstTouch.@no_escape begin
+        @inbounds sum(@alloc(Int, 3) .= 2)
+    end
+end
+
+@testset "tasks" begin
+    @test default_buffer() === default_buffer()
+    @test default_buffer() !== fetch(@async default_buffer())
+    buffer = SlabBuffer()
+    @test with_buffer(default_buffer, buffer) === buffer
+    fixed = AllocBuffer()
+    @test with_buffer(() -> default_buffer(AllocBuffer), fixed) === fixed
+    @test_throws MethodError with_buffer(default_buffer, AllocBuffer(Vector{Int}(undef, 10)))
+    @test fetch.([@async(total_default(fill(i, 100))) for i in 1:10]) == [100 * (i + 1) for i in 1:10]
+end
+
+mutable struct Stack
+    memory::Vector{UInt8}
+    top::Int
+end
+FirstTouch.alloc_ptr!(s::Stack, n::Int)::Ptr{Cvoid} = (s.top += n; pointer(s.memory) + s.top - n)
+FirstTouch.checkpoint_save(s::Stack) = (s, s.top)
+FirstTouch.checkpoint_restore!((s, top)::Tuple{Stack,Int}) = (s.top = top; nothing)
+@testset "a buffer of one's own" begin
+    stack = Stack(Vector{UInt8}(undef, 1000), 0)
+    @test total(collect(1:30), stack) == 495
+    @test stack.top == 0
+end
