@@ -97,7 +97,7 @@ def _install() -> None:
         elif chosen:
             state.allocator = firsttouch.pool(**chosen)
         if "trace" not in options or state.allocator is not None:  # a trace is of NumPy's own, unless told otherwise
-            firsttouch.install(state.allocator)
+            firsttouch.install("process" if state.allocator is None else state.allocator)
             state.installed = True
         if "p" in rank.fields(options.get("json") or ""):
             measures.follow_forks()

@@ -48,12 +48,12 @@ def test_programs_that_close_their_streams_are_reported_on(bench: Bench) -> None
 
 def test_json(bench: Bench, tmp_path: Path) -> None:
     file = tmp_path / "report.json"
-    done = run("--json", str(file), "-q", bench.compiled("idle"), "3", "1024", "2")
+    done = run("--json", str(file), "-q", bench.compiled("idle"), "3", "512", "4")
     assert (done.returncode, done.stderr) == (0, "")
     report = json.loads(file.read_text())
     assert report["main_process"] is True
-    assert report["command"] == [bench.compiled("idle"), "3", "1024", "2"]
-    assert report["pool"]["allocations"] == 6
+    assert report["command"] == [bench.compiled("idle"), "3", "512", "4"]
+    assert report["pool"]["allocations"] == 12
     assert report["pool"]["recycled_bytes"] == report["estimates"]["avoided_bytes"] == 4 << 20
     assert report["estimates"]["avoided_faults"] == (4 << 20) // os.sysconf("SC_PAGE_SIZE")
     assert set(report["seconds"]) == {"wall", "user", "kernel"}

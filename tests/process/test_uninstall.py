@@ -47,7 +47,7 @@ def test_on_and_off_again_and_again() -> None:
     pool, kept = ft.pool(), []
     for turn in range(200):
         if turn % 2:
-            ft.install(pool if turn % 3 else None)
+            ft.install(pool if turn % 3 else "process")
         else:
             ft.uninstall()
         array = np.empty(50_000 + 1000 * turn, np.uint8)

@@ -36,10 +36,10 @@ def begin(owner: Worker, expression: str | None, asked: str) -> None:
                     f"allocator: it can't have {expression or 'pool()'} too"
                 )
         if others:
-            firsttouch.install(expression)
+            firsttouch.install(expression or "process")
         elif not _served:
             before = process.serving()
-            firsttouch.install(expression)
+            firsttouch.install(expression or "process")
             _before = before
         for other in (owner, *(other for other, _, _ in others)):
             _served[other] = expression, asked
