@@ -44,10 +44,10 @@ def measured(
 ) -> tuple[CellReport, BaseException | None]:
     """Run ``cell`` in the notebook's namespace; return its report and its exception, if any."""
     peak_known, failed = _restart_peak(), firsttouch.last_failure()
-    before, used, start = firsttouch.stats(allocator), resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    before, used, start = firsttouch.stats(allocator or "process"), resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
     result: Any = shell.run_cell(cell)
     wall = time.perf_counter() - start
-    after, then = firsttouch.stats(allocator), resource.getrusage(resource.RUSAGE_SELF)
+    after, then = firsttouch.stats(allocator or "process"), resource.getrusage(resource.RUSAGE_SELF)
     user, kernel = then.ru_utime - used.ru_utime, then.ru_stime - used.ru_stime
     seconds = units.seconds
     of_kernel = f"{seconds(kernel)} of it in the kernel"
