@@ -65,7 +65,9 @@ def test_each_process_can_write_its_own_report(bench: Bench, tmp_path: Path) -> 
     script = tmp_path / "script"
     if shutil.which("bash") is None:
         pytest.skip("no bash; other shells end by _exit, where nothing is reported")
-    script.write_text(f"#!/usr/bin/env bash\n{bench.compiled('idle')} 1 300 1\n{bench.compiled('idle')} 1 300 2\necho $0 $1\n")
+    script.write_text(
+        f"#!/usr/bin/env bash\n{bench.compiled('idle')} 1 300 1\n{bench.compiled('idle')} 1 300 2\necho $0 $1\n"
+    )
     script.chmod(0o755)
     done = run("--json", str(tmp_path / "of-%p.json"), str(script), "word")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, f"{script} word")

@@ -20,17 +20,18 @@ static long grow(size_t step, double factor, size_t most) {
 }
 
 static long in_turns(void) {
+    enum { COUNT = 20 };
     long moves = 0;
-    unsigned char *p[2] = {malloc(MIB), malloc(MIB)};
-    for (size_t size = MIB; size < 24 * MIB; size += 4 * KIB)
-        for (int i = 0; i < 2; i++) {
+    unsigned char *p[COUNT];
+    for (int i = 0; i < COUNT; i++) p[i] = malloc(MIB);
+    for (size_t size = MIB; size < 10 * MIB; size += 4 * KIB)
+        for (int i = 0; i < COUNT; i++) {
             uintptr_t before = (uintptr_t)p[i];
             CHECK((p[i] = realloc(p[i], size)));
             p[i][size - 1] = 1;
             moves += (uintptr_t)p[i] != before;
         }
-    free(p[0]);
-    free(p[1]);
+    for (int i = 0; i < COUNT; i++) free(p[i]);
     return moves;
 }
 
