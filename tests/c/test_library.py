@@ -95,6 +95,11 @@ def test_pages_are_written_where_the_kernel_cannot_populate(prefix: Path, tmp_pa
     assert output == "done\n"
 
 
+def test_a_fork_during_the_first_use_in_another_thread(prefix: Path, tmp_path: Path) -> None:
+    program = compiled(prefix, tmp_path, PROGRAMS / "forks.c", *STRICT, "-std=c11")
+    assert run(program) == "done\n"
+
+
 def test_unloading_does_not_unmap_what_helper_threads_run(prefix: Path, tmp_path: Path) -> None:
     program = tmp_path / "unload"
     run("cc", *STRICT, "-std=c11", PROGRAMS / "unload.c", "-o", program, "-ldl")
@@ -143,11 +148,15 @@ def test_installed_for_a_package_under_a_name_with_a_space(tmp_path: Path, prefi
     assert f"prefix={final}\n" in (stage / final[1:] / "lib/pkgconfig/firsttouch.pc").read_text("utf-8")
 
 
-def test_cmake_finds_it(prefix: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("prefix")
+def test_cmake_finds_it_where_it_was_moved(tmp_path: Path) -> None:
     if shutil.which("cmake") is None:
         pytest.skip("needs cmake")
     source = Path(__file__).parent / "consumer"
-    run("cmake", "-S", source, "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}", f"-DEXAMPLES={EXAMPLES}")
+    before, moved = tmp_path / "before", tmp_path / "moved"
+    run("make", "-C", CRATE, "install-built", f"PREFIX={before}")
+    before.rename(moved)
+    run("cmake", "-S", source, "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={moved}", f"-DEXAMPLES={EXAMPLES}")
     run("cmake", "--build", tmp_path)
     assert "pool" in run(tmp_path / "temporaries")
     assert "libfirsttouch" not in run("ldd", tmp_path / "containers")

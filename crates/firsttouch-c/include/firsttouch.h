@@ -12,6 +12,8 @@
  *     firsttouch_free(pool, x);
  *     firsttouch_release(pool);
  *
+ * Compile with `cc program.c $(pkg-config --cflags --libs firsttouch)`, or find_package(firsttouch) in CMake.
+ *
  * Conventions
  *
  *   - A function that can fail returns a firsttouch_status, or NULL where it returns memory. The reason is then in

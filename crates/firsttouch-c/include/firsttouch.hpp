@@ -12,7 +12,8 @@
 //         double *work = scope.array<double>(n);
 //     }   // the memory of `work` is free again
 //
-// Failures are exceptions: std::bad_alloc where there is no memory, firsttouch::error otherwise.
+// Failures are exceptions: std::bad_alloc where there is no memory, firsttouch::error otherwise. Programs without
+// exceptions or run-time type information use firsttouch.h.
 #ifndef FIRSTTOUCH_HPP
 #define FIRSTTOUCH_HPP
 

@@ -4,10 +4,11 @@ use crate::error::{Status, ensure_memory, fail, protect};
 use firsttouch::adaptors::{Options, Pool};
 use firsttouch::allocator::Allocator;
 use firsttouch::owners::{self, Keeper};
+use firsttouch::sync::first::First;
 use std::ffi::{CStr, c_char};
-use std::ptr::{NonNull, null_mut};
+use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Relaxed};
 
 /// `firsttouch_allocator`.
 pub struct Handle {
@@ -15,28 +16,10 @@ pub struct Handle {
     references: AtomicUsize,
 }
 
-/// The pool that null stands for. It is never dropped. Two threads may both make one at first, and one of the two stays:
-/// a lock could be held by another thread when the process forks, and the child would wait for it for ever.
-static DEFAULT: AtomicPtr<Arc<Pool>> = AtomicPtr::new(null_mut());
-
+/// The pool that null stands for.
 fn default_pool() -> &'static Arc<Pool> {
-    let found = DEFAULT.load(Acquire);
-    // SAFETY: what is stored there is never freed.
-    unsafe { found.as_ref() }.unwrap_or_else(make_default_pool)
-}
-
-#[cold]
-fn make_default_pool() -> &'static Arc<Pool> {
-    let made = Box::into_raw(Box::new(Pool::new(Options::default())));
-    match DEFAULT.compare_exchange(null_mut(), made, AcqRel, Acquire) {
-        // SAFETY: as above.
-        Ok(_) => unsafe { &*made },
-        // SAFETY: as above; nobody saw the one made here.
-        Err(first) => unsafe {
-            drop(Box::from_raw(made));
-            &*first
-        },
-    }
+    static POOL: First<Arc<Pool>> = First::new();
+    POOL.get_or_make(|| Pool::new(Options::default()))
 }
 
 /// The allocator behind a handle.

@@ -6,7 +6,7 @@
 
 use crate::numa::topology::{Node, Topology};
 use crate::os::{self, Errno, Nodes, Pretence};
-use std::sync::OnceLock;
+use crate::sync::first::First;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// The number of shards of all local nodes together.
@@ -38,11 +38,11 @@ pub(crate) struct LocalNodes {
 impl LocalNodes {
     /// Returns the local nodes of the machine; `None` if it has only one, or the kernel does not tell.
     pub(crate) fn of_the_machine() -> Option<&'static Self> {
-        static LOCAL_NODES: OnceLock<Option<LocalNodes>> = OnceLock::new();
+        static LOCAL_NODES: First<Option<LocalNodes>> = First::new();
         if let Some(pretence) = os::pretence() {
             return Some(Box::leak(Box::new(Self::pretended(pretence))));
         }
-        LOCAL_NODES.get_or_init(|| os::only_node().is_none().then(|| Self::read(&Topology::read()))?).as_ref()
+        LOCAL_NODES.get_or_make(|| os::only_node().is_none().then(|| Self::read(&Topology::read()))?).as_ref()
     }
 
     fn read(machine: &Topology) -> Option<Self> {

@@ -9,10 +9,11 @@ use crate::allocator::Request;
 use crate::heap::segment;
 use crate::layout::DEFAULT_ALIGN;
 use crate::os::Errno;
+use crate::sync::first::First;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr::{null_mut, with_exposed_provenance_mut};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
 use tikv_jemalloc_sys as je;
 use tikv_jemalloc_sys::extent_hooks_t;
 
@@ -173,8 +174,8 @@ unsafe impl Library for Je {
     const UNIT: usize = 4096;
     const MAX_ALIGN: usize = 2 << 20;
 
-    fn one() -> &'static OnceLock<Arc<Jemalloc>> {
-        static ONE: OnceLock<Arc<Jemalloc>> = OnceLock::new();
+    fn one() -> &'static First<Arc<Jemalloc>> {
+        static ONE: First<Arc<Jemalloc>> = First::new();
         &ONE
     }
 

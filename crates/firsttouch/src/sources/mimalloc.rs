@@ -5,11 +5,12 @@
 use super::embedded::{Embedded, Library};
 use crate::allocator::Request;
 use crate::os::Errno;
+use crate::sync::first::First;
 use libmimalloc_sys as mi;
 use std::ffi::{c_int, c_long, c_void};
 use std::ptr::null_mut;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
 
 /// mimalloc as the library's own source.
 pub type Mimalloc = Embedded<Mi>;
@@ -115,8 +116,8 @@ unsafe impl Library for Mi {
     const UNIT: usize = SLICE;
     const MAX_ALIGN: usize = SLICE;
 
-    fn one() -> &'static OnceLock<Arc<Mimalloc>> {
-        static ONE: OnceLock<Arc<Mimalloc>> = OnceLock::new();
+    fn one() -> &'static First<Arc<Mimalloc>> {
+        static ONE: First<Arc<Mimalloc>> = First::new();
         &ONE
     }
 

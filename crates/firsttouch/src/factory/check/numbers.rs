@@ -22,6 +22,9 @@ pub fn size(name: &str, given: &Given, optional: bool) -> Result<usize, Error> {
     match given {
         Given::Value(Value::Text(text)) => size::parse(text).map_err(|why| Error::Value(format!("{name}: {why}"))),
         Given::Value(Value::Integer(number @ 0..=MOST)) => Ok(*number as usize),
+        Given::Value(Value::Integer(number)) if *number > MOST => {
+            Err(Error::Value(format!("{name}={number} is larger than any address space ({MAX_SIZE} bytes)")))
+        }
         Given::Value(Value::Integer(_)) | Given::Large(_) => Err(Error::Value(format!(
             "{name}={} is not a number of bytes: give 0 or more, or text like \"4 GiB\"",
             given.shown()

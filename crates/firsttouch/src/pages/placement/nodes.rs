@@ -9,7 +9,7 @@ use crate::pages::mapping;
 use crate::pages::migration;
 use crate::pages::receipt::{Outcome, Reason, Receipt};
 use crate::pages::touch;
-use std::sync::OnceLock;
+use crate::sync::first::First;
 
 impl Placement {
     /// What to tell the kernel of nodes.
@@ -59,8 +59,8 @@ pub(super) fn moved((address, _): (usize, usize), orders: &Orders, receipt: &mut
 
 /// Nodes with memory, as they were when first asked for: a look costs more than a small block.
 pub(super) fn with_memory() -> Nodes {
-    static NODES: OnceLock<Nodes> = OnceLock::new();
-    *NODES.get_or_init(|| Topology::read().with_memory())
+    static NODES: First<Nodes> = First::new();
+    *NODES.get_or_make(|| Topology::read().with_memory())
 }
 
 /// Processors on the nodes that one order names, where these are not all.

@@ -3,7 +3,8 @@
 use super::Embedded;
 use crate::allocator::Request;
 use crate::os::Errno;
-use std::sync::{Arc, OnceLock};
+use crate::sync::first::First;
+use std::sync::Arc;
 
 /// The allocator that is embedded. Its functions may be called from any thread.
 ///
@@ -18,7 +19,7 @@ pub unsafe trait Library: Sized + Send + Sync + 'static {
     const MAX_ALIGN: usize;
 
     /// The one of the process.
-    fn one() -> &'static OnceLock<Arc<Embedded<Self>>>;
+    fn one() -> &'static First<Arc<Embedded<Self>>>;
     /// Prepares it: from now on all its memory comes from `source`.
     ///
     /// # Errors

@@ -45,13 +45,20 @@ pub struct Embedded<L: Library> {
     library: PhantomData<L>,
 }
 
+/// The one of the process stays; another that was made at the same time goes.
+impl<L: Library> Drop for Embedded<L> {
+    fn drop(&mut self) {
+        purger::leave(std::ptr::from_ref(self));
+    }
+}
+
 impl<L: Library> Embedded<L> {
     /// The one of the process.
     ///
     /// # Errors
     /// Where there is no memory for its books.
     pub fn get() -> Result<Arc<Self>, AllocError> {
-        let one = L::one().get_or_init(Self::new);
+        let one = L::one().get_or_make(Self::new);
         if !one.started.load(Relaxed) {
             let _one_at_a_time = one.purging.lock();
             if !one.started.load(Relaxed) {
@@ -75,7 +82,7 @@ impl<L: Library> Embedded<L> {
             library: PhantomData,
         });
         let address = Arc::as_ptr(&one);
-        // SAFETY: it lives as long as the process.
+        // SAFETY: it leaves where it ends.
         unsafe {
             one.pages.set_owner(address);
             purger::enter(address);
