@@ -95,11 +95,6 @@ def test_pages_are_written_where_the_kernel_cannot_populate(prefix: Path, tmp_pa
     assert output == "done\n"
 
 
-def test_a_fork_during_the_first_use_in_another_thread(prefix: Path, tmp_path: Path) -> None:
-    program = compiled(prefix, tmp_path, PROGRAMS / "forks.c", *STRICT, "-std=c11")
-    assert run(program) == "done\n"
-
-
 def test_unloading_does_not_unmap_what_helper_threads_run(prefix: Path, tmp_path: Path) -> None:
     program = tmp_path / "unload"
     run("cc", *STRICT, "-std=c11", PROGRAMS / "unload.c", "-o", program, "-ldl")
