@@ -39,7 +39,7 @@ define step
 else printf '\n*** The step "%s" failed.\n' '$(1)' >&2; exit 1; fi
 endef
 
-# $(call tests,NAME,COMMAND): the same for pytest, whose own closing line is the last word.
+# $(call tests,NAME,COMMAND): the same for test runners, whose own closing line is the last word.
 define tests
 @printf '== %s\n' '$(1)'; if ! ( $(2) ); then printf '\n*** The step "%s" failed.\n' '$(1)' >&2; exit 1; fi
 endef
@@ -155,14 +155,9 @@ c-library: | tools ## build libfirsttouch for C, C++ and Fortran into target/c
 install: | tools ## install libfirsttouch: PREFIX=/usr/local DESTDIR=
 	@$(MAKE) --silent -C crates/firsttouch-c install
 
-# Without the network, and with a depot of its own, so that nothing of the user's is read or written.
 .PHONY: test-julia
 test-julia: c-library ## the tests of the Julia package, with a julia that is found or else Debian's
-	@printf '== the Julia package\n'; julia=$$(.ci/find-julia); status=$$?; \
-	if [ $$status = 77 ]; then echo '   skipped: see above'; \
-	elif [ $$status != 0 ]; then exit $$status; \
-	else FIRSTTOUCH_LIBRARY="$$PWD/target/c/libfirsttouch.so.0.1" JULIA_DEPOT_PATH="$$PWD/target/julia-depot" \
-	    "$$julia" --startup-file=no --project=julia/FirstTouch julia/FirstTouch/test/runtests.jl; fi
+	$(call tests,the Julia package,.ci/test-julia)
 
 .PHONY: test-python
 test-python: $(TEST)/installed ## the Python tests
