@@ -80,6 +80,18 @@ end
     @test FirstTouch.live[] <= before # each was counted and released once
 end
 
+@testset "in $(Threads.nthreads()) threads" begin
+    p = tracked(pool())
+    wrong = Threads.Atomic{Int}(0)
+    create(n) = (A = Vector{Int}(p, 1 + n % 1000); A .= n; A[end] == n || Threads.atomic_add!(wrong, 1))
+    Threads.@threads for _ in 1:4
+        foreach(create, 1:5000)
+    end
+    @test wrong[] == 0
+    @test blocks(p) == 0
+    @test stats(p).allocations == 20_000
+end
+
 @testset "collected in time" begin
     p = tracked(pool())
     most = 0

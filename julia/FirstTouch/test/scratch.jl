@@ -93,6 +93,26 @@ end
     @test FirstTouch.live[] == before
 end
 
+@testset "an inner scope may return an array of an outer one" begin
+    for buffer in (SlabBuffer{4096}(), AllocBuffer(10^6), CheckedBuffer(SlabBuffer{4096}())), inner in (1, 10, 10_000)
+        @test 3 == @no_escape buffer begin
+            a = @alloc(Int, 3)
+            b = @no_escape buffer begin
+                @alloc(Int, inner)
+                a .= 1
+            end
+            sum(b)
+        end
+        for n in (1, 10, 10_000)
+            @test_throws ErrorException @no_escape buffer begin
+                @alloc(Int, inner)
+                @alloc(Int, n)
+            end
+        end
+        isa(buffer, CheckedBuffer) || @test buffer isa AllocBuffer ? buffer.offset == 0 : length(buffer.slabs) == 1
+    end
+end
+
 macro hidden_return(value)
     esc(:(return $value))
 end

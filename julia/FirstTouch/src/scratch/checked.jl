@@ -49,8 +49,6 @@ Base.dataids(checked::CheckedArray) = Base.dataids(checked.array)
 Base.@propagate_inbounds Base.getindex(checked::CheckedArray, i::Int) = valid(checked)[i]
 Base.@propagate_inbounds Base.setindex!(checked::CheckedArray, value, i::Int) = (valid(checked)[i] = value; checked)
 
-is_scratch(value) = value isa Union{ScratchArray,CheckedArray}
-
 alloc_ptr!(checked::CheckedBuffer, n::Int) = alloc_ptr!(checked.buffer, n)
 alloc!(checked::CheckedBuffer, ::Type{T}, dims::Vararg{Integer,N}) where {T,N} =
     CheckedArray{T,N}(alloc!(checked.buffer, T, dims...), checked.open)
@@ -70,6 +68,7 @@ function checkpoint_restore!(checkpoint::CheckedCheckpoint)
     checkpoint.checked.open = checkpoint.outer
     return checkpoint_restore!(checkpoint.inner)
 end
+allocated_since(checkpoint::CheckedCheckpoint, address::Ptr) = allocated_since(checkpoint.inner, address)
 # What was allocated in scopes that an exception has left stays open to them; a reset closes what is open now.
 function reset_buffer!(checked::CheckedBuffer)
     checked.open[] = false

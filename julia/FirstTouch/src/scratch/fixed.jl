@@ -46,6 +46,8 @@ struct AllocCheckpoint{Storage}
 end
 checkpoint_save(buffer::AllocBuffer) = AllocCheckpoint(buffer, buffer.offset)
 checkpoint_restore!(checkpoint::AllocCheckpoint) = (checkpoint.buffer.offset = checkpoint.offset; nothing)
+allocated_since(checkpoint::AllocCheckpoint, address::Ptr) =
+    pointer(checkpoint.buffer.buf) + checkpoint.offset <= address <= pointer(checkpoint.buffer.buf) + checkpoint.buffer.offset
 reset_buffer!(buffer::AllocBuffer) = (buffer.offset = UInt(0); nothing)
 
 const fixed_key = gensym(:alloc_buffer)

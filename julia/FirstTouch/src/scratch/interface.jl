@@ -54,6 +54,10 @@ Brings a buffer back to its state at a checkpoint.
 """
 function checkpoint_restore! end
 
+# Whether an address was allocated after a checkpoint, where the buffer can tell. An inner scope may return an array of an
+# outer one.
+allocated_since(checkpoint, address::Ptr) = true
+
 """
     FirstTouch.reset_buffer!(buffer = default_buffer())
 

@@ -55,9 +55,8 @@ allow_ptr_array_to_escape() = false
 
 module Internals
 
-import ..FirstTouch
-using ..FirstTouch: alloc!, alloc_ptr!, allow_ptr_array_to_escape, checked_in_scope, checkpoint_restore!,
-    checkpoint_save, is_scratch
+using ..FirstTouch: CheckedArray, ScratchArray, alloc!, alloc_ptr!, allocated_since, allow_ptr_array_to_escape,
+    checked_in_scope, checkpoint_restore!, checkpoint_save
 
 macro_name(name::Symbol) = name
 macro_name(name::GlobalRef) = name.name
@@ -89,20 +88,25 @@ function rewrite(ex::Expr, buffer, task, where)
 end
 
 function _no_escape_macro(buffer_expression, block, where)
-    @gensym buffer task checkpoint result
+    @gensym buffer task checkpoint result escape
     body = rewrite(block, buffer, task, where)
     return esc(quote
         let $buffer = $checked_in_scope($buffer_expression), $task = $current_task()
             $GC.@preserve $buffer begin
                 $checkpoint = $checkpoint_save($buffer)
                 $result = $body
+                $escape = $escapes($checkpoint, $result)
                 $checkpoint_restore!($checkpoint)
-                $is_scratch($result) && !$allow_ptr_array_to_escape() && $escaped()
+                $escape && $escaped()
                 $result
             end
         end
     end)
 end
+
+escapes(checkpoint, result) = false
+escapes(checkpoint, result::Union{ScratchArray,CheckedArray}) =
+    !allow_ptr_array_to_escape() && allocated_since(checkpoint, pointer(result))
 
 @noinline wrong_task() = error("@alloc is used in another task than the @no_escape around it: buffers belong to one task")
 @noinline escaped() = error("an array of scratch memory is the value of @no_escape, which frees it; " *

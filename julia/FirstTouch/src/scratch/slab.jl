@@ -91,6 +91,15 @@ checkpoint_save(buffer::SlabBuffer) =
     return nothing
 end
 
+function allocated_since(checkpoint::SlabCheckpoint{SlabSize}, address::Ptr) where {SlabSize}
+    buffer = checkpoint.buffer
+    within(start, bytes) = start <= address <= start + bytes
+    return checkpoint.current <= address <= checkpoint.slab_end ||
+           any(i -> within(buffer.slabs[i], SlabSize), checkpoint.slabs+1:length(buffer.slabs)) ||
+           any(i -> within(buffer.custom_slabs[i], buffer.custom_sizes[i]),
+               checkpoint.custom_slabs+1:length(buffer.custom_slabs))
+end
+
 @noinline function shrink!(buffer::SlabBuffer{SlabSize}, slabs::Int, custom_slabs::Int) where {SlabSize}
     while length(buffer.slabs) > slabs
         give(C_NULL, pop!(buffer.slabs), Int(SlabSize) + GAP)
