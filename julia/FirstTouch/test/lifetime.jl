@@ -27,9 +27,13 @@ end
 
 @testset "an allocator may go first" begin
     @noinline orphan() = make(pool(), 1000)
-    A = orphan()
+    kept = [orphan() for _ in 1:200]
     GC.gc()
-    @test sum(A) == 10^6
+    others = [tracked(pool()) for _ in 1:200] # where the released ones lay, if they were released
+    @test all(A -> sum(A) == 10^6, kept)
+    foreach(A -> finalize(FirstTouch.lifetime(A)), kept)
+    @test all(p -> stats(p).blocks == 0, others)
+    @test all(A -> sum(A) == 10^6, [make(p, 1000) for p in others])
 end
 
 @testset "unsafe_wrap of a preserved array" begin
