@@ -6,6 +6,7 @@ NAMES = (
     "add",
     "expression",
     "kernels",
+    "programs",
     "small",
     "zeros",
     "memory",

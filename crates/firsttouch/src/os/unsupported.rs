@@ -65,10 +65,7 @@ pub unsafe fn unmap(_address: usize, _size: usize) -> Result<(), Errno> {
 }
 
 /// Does nothing.
-///
-/// # Safety
-/// No requirements.
-pub unsafe fn split_huge(_address: usize, _size: usize) {}
+pub fn split_huge(_address: usize, _size: usize) {}
 
 /// Fails.
 ///

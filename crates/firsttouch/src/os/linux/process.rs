@@ -61,11 +61,8 @@ pub unsafe fn unmap(address: usize, size: usize) -> Result<(), Errno> {
 
 /// Splits the huge pages that a range covers in part, so that discarding the range frees its part of them at once; else the
 /// kernel keeps them whole until memory runs short. (madvise(2) with `MADV_COLD` does so; a refusal changes nothing.)
-///
-/// # Safety
-/// The range is a mapping of the caller's.
-pub unsafe fn split_huge(address: usize, size: usize) {
-    // SAFETY: the advice changes no content.
+pub fn split_huge(address: usize, size: usize) {
+    // SAFETY: the advice changes no content, whatever is mapped there.
     unsafe { libc::madvise(address as *mut c_void, size, libc::MADV_COLD) };
 }
 

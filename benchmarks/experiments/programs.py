@@ -1,0 +1,74 @@
+"""Whole programs with arrays of many sizes: time, page faults, peak memory, and what was given back too early."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from benchmarks.experiments.kernels import same_results
+from benchmarks.programs import NAMES
+from firsttouch.tools.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, TUNED, Contender, peers
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.statistics import Matrix, Verdict, against_best, geometric_mean, judge, losses, median
+
+FOOTPRINT = 128 << 20
+PEAK, PEAK_EACH, AGAIN_MOST = 1.10, 1.35, 0.05
+HUGE = Contender("tuned glibc, huge pages", {**TUNED, "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"})
+
+
+def run(quick: bool) -> Section:
+    """Every program under every contender."""
+    rivals = [HUGE] if quick else [HUGE, *peers()]
+    others = [NUMPY, AGAIN, *rivals]
+    section = Section(
+        "programs",
+        "Whole programs with arrays of many sizes",
+        "at most the best peer's time; peak memory at most 1.10 of NumPy's in the geometric mean and 1.35 for each; at "
+        "most 5 % of what is allocated in the second half of a program was given back and is faulted in again. Cells "
+        "are firsttouch's time divided by the column's, from after the imports, first touch included.",
+    )
+    columns = ["program", "NumPy's time", *(other.name for other in others), "best peer"]
+    table, memory = (
+        Table("**Time**", columns),
+        Table("**Memory**", ["program", "faults", "NumPy's", "peak / NumPy's", "again"]),
+    )
+    cells: dict[str, dict[str, Matrix]] = {other.name: {} for other in others}
+    best: dict[str, Matrix] = {}
+    peaks: dict[str, Matrix] = {}
+    again: dict[str, float] = {}
+    here = [name for name in NAMES if name != "etl_pandas" or importlib.util.find_spec("pandas") is not None]
+    for program in here[-2:] if quick else here:
+        call = Call("benchmarks.tasks.whole", "measure", {"program": program})
+        samples = collect([FIRSTTOUCH, *others], call, Plan(2 if quick else 5, 1), FOOTPRINT)
+        same_results(samples, program)
+        section.raw[program] = samples.replies
+        for other in others:
+            cells[other.name][program] = samples.ratio(FIRSTTOUCH, other, "seconds")
+        times = {rival.name: samples.column(rival, "seconds") for rival in rivals}
+        best[program], _ = against_best(samples.column(FIRSTTOUCH, "seconds"), times)
+        row = [str(median(cells[other.name][program])) for other in others]
+        table.rows.append(
+            [program, f"{median(samples.column(NUMPY, 'seconds')).value:,.2f} s", *row, str(median(best[program]))]
+        )
+        peaks[program] = samples.ratio(FIRSTTOUCH, NUMPY, "resident")
+        again[program] = median(samples.column(FIRSTTOUCH, "again")).value
+        faults = [f"{median(samples.column(who, 'faults')).value:,.0f}" for who in (FIRSTTOUCH, NUMPY)]
+        memory.rows.append([program, *faults, str(median(peaks[program])), f"{again[program]:.1%}"])
+    section.tables += [table, memory]
+    section.verdicts.append(judge("at most the best peer's time", 1.0, best))
+    mean, most = geometric_mean(list(peaks.values())), max(median(cell).value for cell in peaks.values())
+    outcome = "passed" if mean.high <= PEAK and most <= PEAK_EACH else "failed"
+    section.verdicts.append(
+        Verdict(
+            f"peak at most {PEAK:.2f} of NumPy's, each at most {PEAK_EACH}", f"mean {mean}, most {most:.2f}", outcome
+        )
+    )
+    worst = max(again.values())
+    section.verdicts.append(
+        Verdict(
+            f"at most {AGAIN_MOST:.0%} faulted in again", f"{worst:.1%}", "passed" if worst <= AGAIN_MOST else "failed"
+        )
+    )
+    beaten = {(rival.name, name): cell for rival in rivals for name, cell in cells[rival.name].items()}
+    section.notes += losses("firsttouch", beaten)
+    return section

@@ -1,0 +1,44 @@
+"""One whole program: its time, page faults, peak memory, and what a pool gave back too early in its second half."""
+
+from __future__ import annotations
+
+import importlib
+import resource
+import threading
+import time
+
+import firsttouch as ft
+from firsttouch._internal.process_memory import peak, reset_peak, resident
+from firsttouch._internal.reports import Stats
+
+INTERVAL = 0.02
+
+
+def measure(program: str) -> dict[str, float]:
+    """Seconds, faults and the peak from after the imports; of a pool, the part of its bytes faulted in again."""
+    run = importlib.import_module(f"benchmarks.programs.{program}").run
+    before, faults = resident(), resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    reset_peak()
+    ended = threading.Event()
+    seen: list[Stats] = []
+
+    def watch() -> None:
+        while not ended.wait(INTERVAL):
+            seen.append(ft.stats())
+
+    watcher = threading.Thread(target=watch)
+    if ft.is_installed():
+        watcher.start()
+    start = time.perf_counter()
+    result = run()
+    seconds = time.perf_counter() - start
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
+    reply = {"seconds": seconds, "result": result, "faults": float(faults), "resident": peak() - before}
+    ended.set()
+    if watcher.ident is not None:
+        watcher.join()
+    if seen:
+        middle, last = seen[len(seen) // 2], ft.stats()
+        allocated = last.allocated_bytes - middle.allocated_bytes
+        reply["again"] = (last.refaulted_bytes - middle.refaulted_bytes) / max(allocated, 1)
+    return reply

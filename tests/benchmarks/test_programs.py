@@ -1,0 +1,32 @@
+"""The whole programs give the same number from either memory, and a pool gives back little of what they need."""
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+from benchmarks.programs import NAMES
+from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
+from firsttouch.tools.measuring.rounds import Call, Worker
+
+pytestmark = pytest.mark.slow
+
+
+def test_every_program_is_a_file() -> None:
+    found = {
+        path.stem for path in Path(str(importlib.import_module("benchmarks.programs").__file__)).parent.glob("*.py")
+    }
+    assert found - {"__init__"} == set(NAMES)
+
+
+@pytest.mark.parametrize("program", NAMES)
+def test_a_program_finds_again_what_it_left(program: str) -> None:
+    if program == "etl_pandas":
+        pytest.importorskip("pandas")
+    call = Call("benchmarks.tasks.whole", "measure", {"program": program})
+    with Worker(NUMPY) as plain, Worker(FIRSTTOUCH) as pooled:
+        one, other = plain.ask(call), pooled.ask(call)
+    assert other["result"] == pytest.approx(one["result"], rel=1e-9)
+    assert "again" not in one
+    assert other["again"] <= 0.05
+    assert other["faults"] < one["faults"]
