@@ -206,7 +206,6 @@ pub fn current_node() -> usize {
 
 /// No requirements.
 pub fn stop_reading_files() {}
-
 /// Not known.
 pub fn free_memory_of(_node: usize) -> Option<(usize, usize)> {
     None
