@@ -22,7 +22,7 @@ ROOMS = {
         "adaptors", "owners", "factory",
     ),
     "firsttouch-c": (
-        "lib", "error", "options", "allocator", "constructors", "block", "scratch", "placement", "residency",
+        "lib", "error", "options", "range", "allocator", "constructors", "block", "scratch", "placement", "residency",
         "statistics",
     ),
     "firsttouch-trace": (

@@ -12,6 +12,7 @@ mod constructors;
 mod error;
 mod options;
 mod placement;
+mod range;
 mod residency;
 mod scratch;
 mod statistics;

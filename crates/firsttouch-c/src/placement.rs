@@ -3,7 +3,7 @@
 use crate::allocator::{Handle, shared, text};
 use crate::error::{Status, ensure_memory, fail, protect};
 use crate::options::{self, Versioned};
-use crate::residency::range;
+use crate::range::range;
 use firsttouch::allocator::Allocator;
 use firsttouch::heap::migration::{collapse, migrate};
 use firsttouch::numa::policy::{Outer, Policy};

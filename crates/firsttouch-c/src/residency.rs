@@ -2,8 +2,8 @@
 
 use crate::error::{Status, ensure_memory, fail, protect};
 use crate::options::{self, Versioned};
+use crate::range::range;
 use firsttouch::os;
-use firsttouch::pages::migration::whole_pages;
 use firsttouch::residency::{Residency, query, summarize};
 use std::ffi::c_void;
 
@@ -32,18 +32,6 @@ unsafe impl Versioned for Summary {
 
 /// `FIRSTTOUCH_UNKNOWN`.
 const UNKNOWN: u64 = u64::MAX;
-
-/// The whole pages that `size` bytes at `address` lie on: their address and bytes.
-pub fn range(address: *const c_void, size: usize) -> Result<(usize, usize), Status> {
-    let address = address.addr();
-    if address.checked_add(size).is_none_or(|end| end > isize::MAX as usize) {
-        return Err(fail(
-            Status::Invalid,
-            format_args!("{size} bytes at {address:#x} extend beyond the end of the address space"),
-        ));
-    }
-    Ok(whole_pages(address, size))
-}
 
 /// The states of the pages of a range.
 fn states(address: *const c_void, size: usize) -> Result<(Residency, usize), Status> {

@@ -4,7 +4,7 @@ use crate::allocator::{Handle, shared};
 use crate::block::{invalid, no_memory};
 use crate::error::{Status, ensure_memory, fail, protect};
 use crate::options::{self, Versioned};
-use crate::residency::range;
+use crate::range::range;
 use firsttouch::allocator::Request;
 use firsttouch::arena::{Arena, ArenaOptions, Scratch as _, Upstream};
 use std::ffi::c_void;

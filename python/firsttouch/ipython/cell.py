@@ -44,7 +44,11 @@ def measured(
 ) -> tuple[CellReport, BaseException | None]:
     """Run ``cell`` in the notebook's namespace; return its report and its exception, if any."""
     peak_known, failed = _restart_peak(), firsttouch.last_failure()
-    before, used, start = firsttouch.stats(allocator or "process"), resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    before, used, start = (
+        firsttouch.stats(allocator or "process"),
+        resource.getrusage(resource.RUSAGE_SELF),
+        time.perf_counter(),
+    )
     result: Any = shell.run_cell(cell)
     wall = time.perf_counter() - start
     after, then = firsttouch.stats(allocator or "process"), resource.getrusage(resource.RUSAGE_SELF)
