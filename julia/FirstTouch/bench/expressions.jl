@@ -21,6 +21,6 @@ end
 
 for kib in (64, 1024, 8192)
     a, b = rand(128kib), rand(128kib)
-    compare("Temporaries of $kib KiB, for one expression", "`undef`" => loop(undef, a, b), "`pool()`" => loop(POOL, a, b);
-            per = 20, seconds = 4.0)
+    compare("Temporaries of $kib KiB, for one expression", "`undef`" => loop(undef, a, b),
+            "`pool()`" => loop(POOL, a, b); per = 20, seconds = 4.0)
 end

@@ -24,7 +24,8 @@ mutable struct Allocator{B} <: AbstractArrayAllocator{B}
     end
 end
 Allocator{B}(expression::AbstractString) where {B} =
-    Allocator{B}(created(h -> ccall((:firsttouch_parse, libfirsttouch), Cint, (Cstring, Ptr{Ptr{Cvoid}}), expression, h)))
+    Allocator{B}(created(handle -> ccall((:firsttouch_parse, libfirsttouch), Cint, (Cstring, Ptr{Ptr{Cvoid}}),
+                                         expression, handle)))
 
 "    ft\"expression\"\n\nThe allocator that an expression describes: `ft\"pages(huge='thp')\"`."
 macro ft_str(expression)

@@ -48,7 +48,7 @@ extent(range::AbstractUnitRange) = length(range)
 (::Type{C})(dims::Dimension...) where {T,C<:AbstractByteCalculator{T}} = C(map(extent, dims))
 (::Type{C})(dims::Tuple{Vararg{Dimension}}) where {T,C<:AbstractByteCalculator{T}} = C(map(extent, dims))
 
-"    elsize(calculator)\n\nThe bytes that one element takes in an array: those of a reference where it is not a bits type."
+"    elsize(calculator)\n\nThe bytes of one element in an array: those of a reference where it is not a bits type."
 elsize(::AbstractByteCalculator{T}) where {T} = isbitstype(T) ? Base.elsize(Vector{T}) : sizeof(Ptr)
 
 "    nbytes(calculator)\n\nThe bytes of the array; an `OverflowError` where they do not fit into an `Int`."

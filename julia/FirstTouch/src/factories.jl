@@ -2,7 +2,8 @@
 
 handle_of(::Nothing) = C_NULL
 handle_of(allocator::Allocator) = allocator.handle
-handle_of(other) = throw(ArgumentError("$(repr(other)) is no allocator of the library, such as pool() or ft\"pages()\""))
+handle_of(other) =
+    throw(ArgumentError("$(repr(other)) is no allocator of the library, such as pool() or ft\"pages()\""))
 
 const Upstream = Union{Allocator,Nothing}
 make(create) = Allocator{DefaultByteCalculator}(created(create))
@@ -66,7 +67,8 @@ function pages(; huge = nothing, numa = nothing, populate = false, lock = false,
     texts = map(value -> value === nothing ? nothing : string(value), (huge, numa))
     threads = populate isa Bool ? -Int(populate) : populate
     GC.@preserve texts begin
-        huge_text, numa_text = map(text -> text === nothing ? Cstring(C_NULL) : Base.unsafe_convert(Cstring, text), texts)
+        c_string(text) = text === nothing ? Cstring(C_NULL) : Base.unsafe_convert(Cstring, text)
+        huge_text, numa_text = map(c_string, texts)
         options = Ref(PagesOptions(sizeof(PagesOptions), huge_text, numa_text, threads, lock, strict))
         make(h -> ccall((:firsttouch_pages, libfirsttouch), Cint, (Ref{PagesOptions}, Ptr{Ptr{Cvoid}}), options, h))
     end
@@ -77,8 +79,8 @@ limited(upstream::Upstream, budget) = GC.@preserve upstream make(h -> ccall((:fi
     (Ptr{Cvoid}, Csize_t, Ptr{Ptr{Cvoid}}), handle_of(upstream), parse_bytes(budget), h))
 
 "    tracked([upstream])\n\nCounts blocks and bytes, for [`stats`](@ref)."
-tracked(upstream::Upstream = nothing) = GC.@preserve upstream make(h -> ccall((:firsttouch_tracked, libfirsttouch), Cint,
-    (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), handle_of(upstream), h))
+tracked(upstream::Upstream = nothing) = GC.@preserve upstream make(h -> ccall((:firsttouch_tracked, libfirsttouch),
+    Cint, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), handle_of(upstream), h))
 
 """
     guarded(upstream = pages(); side = :after, keep = 0)
@@ -107,4 +109,5 @@ true
 """
 filled(upstream::Upstream = nothing; on_allocate = 0xff, on_free = nothing) =
     GC.@preserve upstream make(h -> ccall((:firsttouch_filled, libfirsttouch), Cint,
-        (Ptr{Cvoid}, Cint, Cint, Ptr{Ptr{Cvoid}}), handle_of(upstream), something(on_allocate, -1), something(on_free, -1), h))
+        (Ptr{Cvoid}, Cint, Cint, Ptr{Ptr{Cvoid}}), handle_of(upstream), something(on_allocate, -1),
+        something(on_free, -1), h))

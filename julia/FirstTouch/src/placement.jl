@@ -56,6 +56,7 @@ function migrate!(array::DenseArray, node::Union{Integer,AbstractString})
 end
 
 function Base.show(io::IO, ::MIME"text/plain", m::Migration)
-    rows = [(string(field), format_bytes(getfield(m, field))) for field in fieldnames(Migration) if getfield(m, field) != 0]
+    rows = [(string(field), format_bytes(getfield(m, field))) for field in fieldnames(Migration)
+            if getfield(m, field) != 0]
     print_fields(io, "migration of $(format_bytes(m.moved + m.stayed + m.absent + m.failed))", rows)
 end

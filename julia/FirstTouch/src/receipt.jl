@@ -58,6 +58,6 @@ end
 function Base.show(io::IO, ::MIME"text/plain", r::Receipt)
     rows = [(string(field), replace(string(getfield(r, field)), '_' => ' ')) for field in (:numa, :populate, :lock)
             if getfield(r, field) != :not_asked]
-    print_fields(io, "$(format_bytes(r.asked)) asked, $(format_bytes(r.mapped)) mapped, pages of $(format_bytes(r.page_size))",
-                 rows)
+    asked, mapped, page = map(format_bytes, (r.asked, r.mapped, r.page_size))
+    print_fields(io, "$asked asked, $mapped mapped, pages of $page", rows)
 end

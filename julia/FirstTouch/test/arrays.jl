@@ -43,7 +43,7 @@ end
 end
 
 @testset "byte calculators" begin
-    for B in (FirstTouch.CheckedMulByteCalculator, FirstTouch.ByteCalculators.WideningByteCalculator, SafeByteCalculator)
+    for B in (FirstTouch.CheckedMulByteCalculator, FirstTouch.WideningByteCalculator, SafeByteCalculator)
         @test_throws OverflowError Array{UInt16}(MallocAllocator{B}(), 2, typemax(Int) ÷ 2)
         @test size(Array{UInt16}(MemAlign{B}(64), 2, 3)) == (2, 3)
         @test size(Array{UInt16}(NumaAllocator{B}(0), 2, 3)) == (2, 3)
@@ -70,7 +70,8 @@ struct Shifted{T,N} <: AbstractArray{T,N}
 end
 Shifted(parent::Array{T,N}, ranges::AbstractUnitRange...) where {T,N} = Shifted{T,N}(parent, ranges)
 Base.size(shifted::Shifted) = size(shifted.parent)
-Base.getindex(shifted::Shifted, i::Int...) = shifted.parent[map((i, range) -> i - first(range) + 1, i, shifted.ranges)...]
+Base.getindex(shifted::Shifted, i::Int...) =
+    shifted.parent[map((i, range) -> i - first(range) + 1, i, shifted.ranges)...]
 
 @testset "other array types" begin
     shifted = Shifted{UInt8}(calloc, -5:3, Base.OneTo(9))

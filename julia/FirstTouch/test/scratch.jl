@@ -15,7 +15,8 @@ end
 
 @testset "free of allocations" begin
     x = collect(1:30)
-    for buffer in (default_buffer(), SlabBuffer(), AllocBuffer(), AllocBuffer(1000), AllocBuffer(Vector{Int}(pool(), 100)))
+    for buffer in (default_buffer(), SlabBuffer(), AllocBuffer(), AllocBuffer(1000),
+                   AllocBuffer(Vector{Int}(pool(), 100)))
         @test total(x, buffer) == 495
         @test @allocated(total(x, buffer)) == 0
     end
@@ -45,7 +46,8 @@ end
 end
 
 @testset "$(typeof(buffer))" for buffer in (SlabBuffer{16_384}(), AllocBuffer(2^20))
-    state() = buffer isa SlabBuffer ? (buffer.current, length(buffer.slabs), length(buffer.custom_slabs)) : buffer.offset
+    state() = buffer isa AllocBuffer ? buffer.offset :
+              (buffer.current, length(buffer.slabs), length(buffer.custom_slabs))
     start = state()
     @no_escape buffer begin
         a = @alloc(Int, 1000)

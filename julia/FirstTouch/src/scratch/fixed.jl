@@ -37,8 +37,8 @@ alloc_ptr!(buffer::AllocBuffer, n::Int)::Ptr{Cvoid} = aligned_ptr!(buffer, n, 1)
 end
 
 @noinline full(buffer, n) = error("cannot allocate ", format_bytes(n), " in an AllocBuffer of ",
-    format_bytes(sizeof(buffer.buf)), ", of which ", format_bytes(buffer.offset), " are in use. If they should not be, ",
-    "FirstTouch.reset_buffer! frees them")
+    format_bytes(sizeof(buffer.buf)), ", of which ", format_bytes(buffer.offset), " are in use. If they should not ",
+    "be, FirstTouch.reset_buffer! frees them")
 
 struct AllocCheckpoint{Storage}
     buffer::AllocBuffer{Storage}
@@ -46,8 +46,10 @@ struct AllocCheckpoint{Storage}
 end
 checkpoint_save(buffer::AllocBuffer) = AllocCheckpoint(buffer, buffer.offset)
 checkpoint_restore!(checkpoint::AllocCheckpoint) = (checkpoint.buffer.offset = checkpoint.offset; nothing)
-allocated_since(checkpoint::AllocCheckpoint, address::Ptr) =
-    pointer(checkpoint.buffer.buf) + checkpoint.offset <= address <= pointer(checkpoint.buffer.buf) + checkpoint.buffer.offset
+function allocated_since(checkpoint::AllocCheckpoint, address::Ptr)
+    buffer = checkpoint.buffer
+    return checkpoint.offset <= UInt(address) - UInt(pointer(buffer.buf)) <= buffer.offset
+end
 reset_buffer!(buffer::AllocBuffer) = (buffer.offset = UInt(0); nothing)
 
 const fixed_key = gensym(:alloc_buffer)

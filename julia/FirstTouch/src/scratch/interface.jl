@@ -4,7 +4,7 @@
     FirstTouch.alloc_ptr!(buffer, n::Int) -> Ptr{Nothing}
 
 Returns a pointer to `n` bytes of a buffer. A buffer type of your own needs a method of this function, of
-[`checkpoint_save`](@ref FirstTouch.checkpoint_save) and of [`checkpoint_restore!`](@ref FirstTouch.checkpoint_restore!).
+[`FirstTouch.checkpoint_save`](@ref) and of [`FirstTouch.checkpoint_restore!`](@ref).
 """
 function alloc_ptr! end
 
@@ -54,8 +54,8 @@ Brings a buffer back to its state at a checkpoint.
 """
 function checkpoint_restore! end
 
-# Whether an address was allocated after a checkpoint, where the buffer can tell. An inner scope may return an array of an
-# outer one.
+# Whether an address was allocated after a checkpoint, where the buffer can tell. An inner scope may return an array of
+# an outer one.
 allocated_since(checkpoint, address::Ptr) = true
 
 """
@@ -69,7 +69,7 @@ reset_buffer!() = reset_buffer!(default_buffer())
 """
     default_buffer([type = SlabBuffer])
 
-The buffer of this task, a `SlabBuffer{1_048_576}` or an `AllocBuffer{Vector{UInt8}}`, created when it is first asked for.
+The buffer of this task, a `SlabBuffer{1_048_576}` or an `AllocBuffer{Vector{UInt8}}`, created at the first call.
 
 # Examples
 

@@ -83,7 +83,8 @@ function rewrite(ex::Expr, buffer, task, where)
     end
     ex.head == :return && error("`return` is not allowed inside of @no_escape: it would jump over the end of the scope")
     ex.head == :symbolicgoto && error("`@goto` is not allowed inside of @no_escape: it could jump out of the scope")
-    ex.head == :symboliclabel && error("`@label` is not allowed inside of @no_escape: a jump to it could enter the scope")
+    ex.head == :symboliclabel &&
+        error("`@label` is not allowed inside of @no_escape: a jump to it could enter the scope")
     return Expr(ex.head, map(again, ex.args)...)
 end
 
@@ -108,7 +109,8 @@ escapes(checkpoint, result) = false
 escapes(checkpoint, result::Union{ScratchArray,CheckedArray}) =
     !allow_ptr_array_to_escape() && allocated_since(checkpoint, pointer(result))
 
-@noinline wrong_task() = error("@alloc is used in another task than the @no_escape around it: buffers belong to one task")
+@noinline wrong_task() =
+    error("@alloc is used in another task than the @no_escape around it: buffers belong to one task")
 @noinline escaped() = error("an array of scratch memory is the value of @no_escape, which frees it; " *
                               "define FirstTouch.allow_ptr_array_to_escape() = true to allow that")
 
