@@ -49,7 +49,8 @@ def some_size(dice: random.Random) -> int:
 
 
 def test_from_hand_to_hand_while_everything_changes() -> None:
-    crew, pools = Crew(4), [ft.pool(decay=0.1), ft.pool(ft.pages(), max_idle="8 MiB"), ft.pages("thp"), None]
+    crew = Crew(4)
+    pools = [ft.pool(decay=0.1), ft.pool(ft.pages(), max_idle="8 MiB"), ft.pages("thp")]
     hand_over: queue.SimpleQueue[Item] = queue.SimpleQueue()
     freed = 0
 
@@ -90,11 +91,13 @@ def test_from_hand_to_hand_while_everything_changes() -> None:
     def change() -> None:
         dice = random.Random(1)
         while crew.works():
-            match dice.randrange(3):
+            match dice.randrange(4):
                 case 0:
                     ft.install(dice.choice(pools))
                 case 1:
                     ft.uninstall()
+                case 3:
+                    ft.install()
                 case _:
                     ft.trim(dice.choice(pools))
             time.sleep(0.003)
@@ -107,7 +110,7 @@ def test_from_hand_to_hand_while_everything_changes() -> None:
     assert freed > 50
     while not hand_over.empty():
         assert intact(*hand_over.get())
-    ends = [ft.stats(pool) for pool in pools[:3]]
+    ends = [ft.stats(pool) for pool in pools]
     assert [(end.blocks, end.active) for end in ends] == [(0, 0)] * 3
 
 

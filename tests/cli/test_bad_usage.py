@@ -37,7 +37,6 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
         (["run", "--jsn", "out.json", "script.py"], "did you mean --json?"),
         (["run", "--max-ilde=1GiB", "script.py"], "did you mean --max-idle?"),
         (["run", "python3", "script.py"], "omit python3"),
-        (["run", "env", "FOO=1"], "no file env here"),
         (["run", "--json", "script.py", "other.py"], "--json takes a file to write"),
         (["run", "--max-idle", "4", "GiB", "script.py"], 'quote a size with a space, as in "4 GiB"'),
         (["run", "--json"], "--json: expected one argument"),

@@ -31,7 +31,8 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
 
 
 def test_what_the_wheel_is_made_of_is_packed(packed: set[str]) -> None:
-    for folder in ("crates", "python", "wheel-data"):
+    crates = [f"crates/{name}" for name in ("firsttouch", "firsttouch-trace", "firsttouch-python")]
+    for folder in (*crates, "python", "wheel-data"):
         here = {
             str(path.relative_to(ROOT))
             for path in (ROOT / folder).rglob("*")

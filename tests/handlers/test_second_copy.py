@@ -91,8 +91,8 @@ def test_both_decay_and_both_survive_a_fork(tmp_path: Path) -> None:
     copy = tmp_path / "_firsttouch.abi3.so"
     program = """
 import os
-first.install(first.pool(decay=0.3)); make(1)
-second.install(second.pool(decay=0.3)); make(2)
+first.install(first.make("pool", decay=0.3)); make(1)
+second.install(second.make("pool", decay=0.3)); make(2)
 child = os.fork()
 if not child:
     make(3)

@@ -109,7 +109,7 @@ def test_strict_raises_instead_of_falling_back() -> None:
     with open("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages") as file:
         if int(file.read()):
             pytest.skip("this machine has free huge pages")
-    with pytest.raises(MemoryError, match=r"strict=True asks: huge='2M': the kernel's pool has too few"):
+    with pytest.raises(MemoryError, match=r"as strict=True requires: huge='2M': the kernel's pool has too few"):
         ft.pages("2M", strict=True).zeros(4 * MIB, np.uint8)
     failure = ft.last_failure()
     assert failure is not None

@@ -38,7 +38,9 @@ def test_other_texts_show_what_is_accepted(text: str) -> None:
 
 @pytest.mark.parametrize("number", [-1, -(1 << 70), 1 << 64, 1 << 200])
 def test_numbers_that_are_no_size(number: int) -> None:
-    with pytest.raises(ValueError, match="is not a number of bytes: give 0 or more") as error:
+    with pytest.raises(
+        ValueError, match=r"is not a number of bytes: give 0 or more|is larger than any address"
+    ) as error:
         ft.pool(max_idle=number)
     assert f"max_idle={number}" in str(error.value)
 

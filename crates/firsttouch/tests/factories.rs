@@ -133,7 +133,7 @@ fn values_that_are_wrong() {
         ("aligned(3)", "alignment"),
         ("aligned('2 GiB')", "alignment"),
         ("aligned(-8)", "alignment=-8 is not a number of bytes: give 0 or more, or text like \"4 GiB\""),
-        ("aligned(99999999999999999999)", "alignment=99999999999999999999 is not a number of bytes"),
+        ("aligned(99999999999999999999)", "alignment=99999999999999999999 is larger than any address space"),
         ("aligned('x')", "alignment: \"x\" is not a size: write a number of bytes"),
         ("limited(budget=0)", "budget=0 would serve no array: give at least 1 byte"),
         ("limited(budget='0 B')", "budget=0 would serve no array"),
