@@ -33,6 +33,12 @@ fn unless_out_of_memory<T>(result: PyResult<T>, py: Python<'_>) -> PyResult<Opti
     }
 }
 
+/// NumPy's own bool, which has an `__index__` before NumPy 2.2.
+fn is_numpy_bool(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let kind = object.get_type();
+    Ok(kind.name()?.to_cow()? == "bool" && kind.module()?.to_cow()? == "numpy")
+}
+
 /// The value that an object stands for.
 pub fn given(object: &Bound<'_, PyAny>) -> PyResult<Given> {
     let value = if object.is_none() {
@@ -59,6 +65,8 @@ pub fn given(object: &Bound<'_, PyAny>) -> PyResult<Given> {
             }
         }
         Value::Several(all)
+    } else if is_numpy_bool(object)? {
+        return other(object);
     } else if let Some(number) = unless_out_of_memory(object.call_method0(Name("__index__")), object.py())? {
         match unless_out_of_memory(number.extract::<i128>(), object.py())? {
             Some(number) => Value::Integer(number),
