@@ -13,6 +13,14 @@ shown(value) = sprint(show, MIME("text/plain"), value)
     touch!(B, write = false, threads = 1)
     @test inspect(B).real === nothing || inspect(B).real < 1 << 23
     @test inspect(zeros(10)).pages >= 1 # of any allocator
+    for buffer in (SlabBuffer(), CheckedBuffer())
+        @test 1024 <= @no_escape buffer begin
+            scratch = @alloc(Int, 2^19)
+            touch!(scratch)
+            @assert inspect(scratch).absent == 0
+            inspect(scratch).pages
+        end
+    end
 end
 
 @testset "receipt" begin

@@ -16,6 +16,7 @@ Base.elsize(::Type{<:ScratchArray{T}}) where {T} = Base.elsize(Vector{T})
 Base.strides(array::ScratchArray) = Base.size_to_strides(1, array.size...)
 Base.unsafe_convert(::Type{Ptr{T}}, array::ScratchArray{T}) where {T} = array.pointer
 Base.pointer(array::ScratchArray) = array.pointer
+Base.sizeof(array::ScratchArray) = length(array) * Base.elsize(array)
 # By address, so that broadcasting sees what overlaps.
 Base.dataids(array::ScratchArray) = (UInt(array.pointer),)
 

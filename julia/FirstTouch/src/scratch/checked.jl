@@ -44,6 +44,7 @@ Base.IndexStyle(::Type{<:CheckedArray}) = IndexLinear()
 Base.elsize(::Type{<:CheckedArray{T}}) where {T} = Base.elsize(Vector{T})
 Base.strides(checked::CheckedArray) = strides(checked.array)
 Base.pointer(checked::CheckedArray) = pointer(valid(checked))
+Base.sizeof(checked::CheckedArray) = sizeof(checked.array)
 Base.unsafe_convert(::Type{Ptr{T}}, checked::CheckedArray{T}) where {T} = pointer(checked)
 Base.dataids(checked::CheckedArray) = Base.dataids(checked.array)
 Base.@propagate_inbounds Base.getindex(checked::CheckedArray, i::Int) = valid(checked)[i]
