@@ -84,6 +84,33 @@ end
     @test_throws ErrorException FirstTouch.alloc_ptr!(buffer, typemax(Int))
 end
 
+@testset "negative sizes" begin
+    for buffer in (SlabBuffer{4096}(), AllocBuffer(100), CheckedBuffer(SlabBuffer{4096}()))
+        before = FirstTouch.checkpoint_save(buffer)
+        @test_throws ArgumentError FirstTouch.alloc_ptr!(buffer, -5)
+        @test_throws ArgumentError FirstTouch.alloc!(buffer, Int, -5)
+        @test FirstTouch.alloc_ptr!(buffer, 0) isa Ptr
+        FirstTouch.checkpoint_restore!(before)
+    end
+end
+
+@testset "a reset inside a scope, then $after slabs" for after in (1, 2, 3, 5)
+    buffer = SlabBuffer{4096}()
+    @no_escape buffer begin
+        foreach(_ -> FirstTouch.alloc!(buffer, UInt8, 3000), 1:3)
+        @no_escape buffer begin
+            FirstTouch.reset_buffer!(buffer)
+            others = [FirstTouch.alloc!(SlabBuffer{4096}(), UInt8, 3000) for _ in 1:10] # on the slabs freed
+            foreach(_ -> FirstTouch.alloc!(buffer, UInt8, 3000), 1:after)
+            nothing
+        end
+        @test buffer.slabs[end] <= buffer.current <= buffer.slab_end == buffer.slabs[end] + 4096
+        nothing
+    end
+    @test length(buffer.slabs) == 1
+    @test buffer.slabs[1] <= buffer.current <= buffer.slab_end == buffer.slabs[1] + 4096
+end
+
 @testset "memory of slabs returns" begin
     before = FirstTouch.live[]
     buffer = SlabBuffer{4096}(finalize = false)
@@ -126,7 +153,8 @@ macro hidden_goto(label)
 end
 expands(block) = FirstTouch.Internals._no_escape_macro(:(default_buffer()), block, @__MODULE__)
 @testset "no way out but the end" begin
-    for block in (:(return 1), :(@hidden_return 1), :(@goto out), :(@hidden_goto out), :(@label out))
+    for block in (:(return 1), :(@hidden_return 1), :(@goto out), :(@hidden_goto out), :(@label out), :(break),
+                  :(x && continue), :(@inbounds break))
         @test_throws ErrorException expands(block)
     end
     @test_throws ErrorException @no_escape begin
@@ -135,8 +163,30 @@ expands(block) = FirstTouch.Internals._no_escape_macro(:(default_buffer()), bloc
     @test_throws Exception @no_escape begin
         fetch(@async (@alloc(Int, 3); nothing)) # the buffer belongs to the task of the scope
     end
+    @test 4 == @no_escape begin # loops inside may
+        for i in 1:9
+            i < 3 && continue
+            @inbounds(while true; break; end)
+            i == 4 && break
+        end
+        4
+    end
     @test_throws LoadError @eval @alloc(Int, 3)
     FirstTouch.reset_buffer!()
+end
+
+function variables(x)
+    @no_escape begin
+        y = @alloc(Int, length(x))
+        y .= x
+        s = sum(y)
+        nothing
+    end
+    return s
+end
+@testset "the block is no scope of variables" begin
+    @test variables([1, 2, 3]) == 6
+    @test @allocated(variables([1])) == @allocated([1])
 end
 
 @testset "markers" begin

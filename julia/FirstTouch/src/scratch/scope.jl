@@ -7,7 +7,8 @@ Evaluates a block, and then frees what it allocated with [`@alloc`](@ref) and [`
 task's [`default_buffer`](@ref) unless one is given.
 
 No array of the block may be used after it, nor by a task that outlives it; `@alloc` belongs to the task of its scope.
-`return`, `@goto` and `@label` are errors. An exception leaves what was allocated until an outer scope ends, or
+`return`, `@goto`, `@label`, and `break` or `continue` of a loop around it are errors. Variables that the block assigns
+are those of the function, as in `begin ... end`. An exception leaves what was allocated until an outer scope ends, or
 `FirstTouch.reset_buffer!`.
 
 # Examples
@@ -65,9 +66,10 @@ macro_name(name::QuoteNode) = macro_name(name.value)
 macro_name(other) = nothing
 
 # Replaces the markers, and looks for what would jump over the end of the scope, also in what other macros become.
-rewrite(other, buffer, task, where) = other
-function rewrite(ex::Expr, buffer, task, where)
-    again(x) = rewrite(x, buffer, task, where)
+rewrite(other, buffer, task, where, loop = false) = other
+function rewrite(ex::Expr, buffer, task, where, loop = false)
+    inner = loop || ex.head == :for || ex.head == :while
+    again(x) = rewrite(x, buffer, task, where, inner)
     if ex.head == :macrocall
         name = macro_name(ex.args[1])
         marker = name == Symbol("@alloc") ? alloc! : name == Symbol("@alloc_ptr") ? alloc_ptr! : nothing
@@ -85,6 +87,8 @@ function rewrite(ex::Expr, buffer, task, where)
     ex.head == :symbolicgoto && error("`@goto` is not allowed inside of @no_escape: it could jump out of the scope")
     ex.head == :symboliclabel &&
         error("`@label` is not allowed inside of @no_escape: a jump to it could enter the scope")
+    (ex.head == :break || ex.head == :continue) && !loop && error("`$(ex.head)` is not allowed inside of @no_escape, " *
+        "except in a loop that is inside too: it would jump over the end of the scope")
     return Expr(ex.head, map(again, ex.args)...)
 end
 
@@ -92,15 +96,15 @@ function _no_escape_macro(buffer_expression, block, where)
     @gensym buffer task checkpoint result escape
     body = rewrite(block, buffer, task, where)
     return esc(quote
-        let $buffer = $checked_in_scope($buffer_expression), $task = $current_task()
-            $GC.@preserve $buffer begin
-                $checkpoint = $checkpoint_save($buffer)
-                $result = $body
-                $escape = $escapes($checkpoint, $result)
-                $checkpoint_restore!($checkpoint)
-                $escape && $escaped()
-                $result
-            end
+        local $buffer = $checked_in_scope($buffer_expression)
+        local $task = $current_task()
+        $GC.@preserve $buffer begin
+            local $checkpoint = $checkpoint_save($buffer)
+            local $result = $body
+            local $escape = $escapes($checkpoint, $result)
+            $checkpoint_restore!($checkpoint)
+            $escape && $escaped()
+            $result
         end
     end)
 end

@@ -42,14 +42,14 @@ take_slab(size) = take(C_NULL, Int(size) + GAP)
 
 @inline function alloc_ptr!(buffer::SlabBuffer, n::Int)::Ptr{Cvoid}
     start = buffer.current
-    n > buffer.slab_end - start && return add_slab!(buffer, n)
+    n % UInt > UInt(buffer.slab_end - start) && return add_slab!(buffer, n)
     buffer.current = start + n
     return start
 end
 
 @inline function aligned_ptr!(buffer::SlabBuffer, n::Int, alignment::Int)::Ptr{Cvoid}
     start = align_up(buffer.current, alignment)
-    (start > buffer.slab_end || n > buffer.slab_end - start) && return add_slab!(buffer, n)
+    (start > buffer.slab_end || n % UInt > UInt(buffer.slab_end - start)) && return add_slab!(buffer, n)
     buffer.current = start + n
     return start
 end
@@ -58,6 +58,7 @@ align_up(pointer::Ptr, alignment::Int) = (pointer + (alignment - 1)) - UInt(poin
 
 # Blocks of the library are aligned to 64 bytes, more than any bits type needs.
 @noinline function add_slab!(buffer::SlabBuffer{SlabSize}, n::Int)::Ptr{Cvoid} where {SlabSize}
+    n < 0 && throw(ArgumentError("cannot allocate $n bytes: the number is negative"))
     if n >= SlabSize
         block = take(C_NULL, n)
         push!(buffer.custom_slabs, block)
@@ -82,8 +83,11 @@ end
 checkpoint_save(buffer::SlabBuffer) =
     SlabCheckpoint(buffer, buffer.current, buffer.slab_end, length(buffer.slabs), length(buffer.custom_slabs))
 
-@inline function checkpoint_restore!(checkpoint::SlabCheckpoint)
+@inline function checkpoint_restore!(checkpoint::SlabCheckpoint{SlabSize}) where {SlabSize}
     buffer = checkpoint.buffer
+    # After a reset inside the scope, the slab of the checkpoint is gone.
+    slabs = checkpoint.slabs
+    (length(buffer.slabs) < slabs || buffer.slabs[slabs] + SlabSize != checkpoint.slab_end) && return nothing
     grown = length(buffer.slabs) > checkpoint.slabs || length(buffer.custom_slabs) > checkpoint.custom_slabs
     grown && shrink!(buffer, checkpoint.slabs, checkpoint.custom_slabs)
     buffer.current = checkpoint.current
