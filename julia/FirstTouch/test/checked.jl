@@ -34,3 +34,37 @@ Base.invokelatest(keep_one)
 @eval FirstTouch checking() = false
 Base.invokelatest(keep_one)
 @test (kept[][1] = 1) == 1
+
+# A scope that an exception leaves is closed with the scope around it, which is closed as well.
+buffer = CheckedBuffer()
+outer, inner = Ref{Any}(), Ref{Any}()
+@no_escape buffer begin
+    outer[] = @alloc(Int, 3)
+    try
+        @no_escape buffer begin
+            inner[] = @alloc(Int, 3)
+            error("left by an exception")
+        end
+    catch
+    end
+    outer[] .= 1
+    nothing
+end
+@test_throws ErrorException outer[][1]
+@test_throws ErrorException inner[][1]
+@no_escape buffer begin
+    outer[] = @alloc(Int, 3)
+    FirstTouch.reset_buffer!(buffer)
+end
+@test_throws ErrorException outer[][1]
+# A late array as the value of a scope does not keep the scope from ending.
+start = buffer.buffer.current
+@test_throws ErrorException @no_escape buffer begin
+    @alloc(Int, 3)
+    @no_escape buffer begin
+        inner[] = @alloc(Int, 3)
+        nothing
+    end
+    inner[]
+end
+@test buffer.buffer.current == start

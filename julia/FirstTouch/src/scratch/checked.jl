@@ -23,9 +23,9 @@ ERROR: an array of scratch memory is used after the end of its @no_escape
 """
 mutable struct CheckedBuffer{B}
     buffer::B
-    open::Base.RefValue{Bool}
+    open::Vector{Base.RefValue{Bool}} # of the scopes from outer to inner
 end
-CheckedBuffer(buffer = SlabBuffer()) = CheckedBuffer(buffer, Ref(true))
+CheckedBuffer(buffer = SlabBuffer()) = CheckedBuffer(buffer, [Ref(true)])
 
 "Whether every scope is checked. Define it as `true` to have that."
 checking() = false
@@ -38,6 +38,10 @@ struct CheckedArray{T,N} <: DenseArray{T,N}
 end
 valid(checked::CheckedArray) = checked.open[] ? checked.array : used_late()
 @noinline used_late() = error("an array of scratch memory is used after the end of its @no_escape")
+
+# Where an array lies, or lay.
+address(scratch::ScratchArray) = scratch.pointer
+address(checked::CheckedArray) = checked.array.pointer
 
 Base.size(checked::CheckedArray) = size(checked.array)
 Base.IndexStyle(::Type{<:CheckedArray}) = IndexLinear()
@@ -52,27 +56,28 @@ Base.@propagate_inbounds Base.setindex!(checked::CheckedArray, value, i::Int) = 
 
 alloc_ptr!(checked::CheckedBuffer, n::Int) = alloc_ptr!(checked.buffer, n)
 alloc!(checked::CheckedBuffer, ::Type{T}, dims::Vararg{Integer,N}) where {T,N} =
-    CheckedArray{T,N}(alloc!(checked.buffer, T, dims...), checked.open)
+    CheckedArray{T,N}(alloc!(checked.buffer, T, dims...), checked.open[end])
 
 struct CheckedCheckpoint{B,C}
     checked::CheckedBuffer{B}
     inner::C
-    outer::Base.RefValue{Bool}
+    depth::Int
 end
 function checkpoint_save(checked::CheckedBuffer)
-    checkpoint = CheckedCheckpoint(checked, checkpoint_save(checked.buffer), checked.open)
-    checked.open = Ref(true)
+    checkpoint = CheckedCheckpoint(checked, checkpoint_save(checked.buffer), length(checked.open))
+    push!(checked.open, Ref(true))
     return checkpoint
 end
+# Also closes the scopes inside this one that an exception has left.
+close_scopes!(checked::CheckedBuffer, depth::Int) =
+    foreach(_ -> pop!(checked.open)[] = false, depth+1:length(checked.open))
 function checkpoint_restore!(checkpoint::CheckedCheckpoint)
-    checkpoint.checked.open[] = false
-    checkpoint.checked.open = checkpoint.outer
+    close_scopes!(checkpoint.checked, checkpoint.depth)
     return checkpoint_restore!(checkpoint.inner)
 end
 allocated_since(checkpoint::CheckedCheckpoint, address::Ptr) = allocated_since(checkpoint.inner, address)
-# What was allocated in scopes that an exception has left stays open to them; a reset closes what is open now.
 function reset_buffer!(checked::CheckedBuffer)
-    checked.open[] = false
-    checked.open = Ref(true)
+    close_scopes!(checked, 0)
+    push!(checked.open, Ref(true))
     return reset_buffer!(checked.buffer)
 end

@@ -56,7 +56,7 @@ allow_ptr_array_to_escape() = false
 
 module Internals
 
-using ..FirstTouch: CheckedArray, ScratchArray, alloc!, alloc_ptr!, allocated_since, allow_ptr_array_to_escape,
+using ..FirstTouch: CheckedArray, ScratchArray, address, alloc!, alloc_ptr!, allocated_since, allow_ptr_array_to_escape,
     checked_in_scope, checkpoint_restore!, checkpoint_save
 
 macro_name(name::Symbol) = name
@@ -111,7 +111,7 @@ end
 
 escapes(checkpoint, result) = false
 escapes(checkpoint, result::Union{ScratchArray,CheckedArray}) =
-    !allow_ptr_array_to_escape() && allocated_since(checkpoint, pointer(result))
+    !allow_ptr_array_to_escape() && allocated_since(checkpoint, address(result))
 
 @noinline wrong_task() =
     error("@alloc is used in another task than the @no_escape around it: buffers belong to one task")
