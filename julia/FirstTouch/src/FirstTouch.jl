@@ -51,6 +51,7 @@ include("scratch/interface.jl")
 include("scratch/slab.jl")
 include("scratch/fixed.jl")
 include("scratch/checked.jl")
+include("scratch/alias.jl")
 include("scratch/scope.jl")
 
 include("inspection.jl")

@@ -34,6 +34,9 @@ end
         @test A' * A == fill(12.0, 4, 4)
         @test strides(A) == (1, 3)
         @test_throws BoundsError A[13]
+        @test reshape(A, 2, 6) isa typeof(A) && vec(A) isa DenseVector
+        @test vec(reshape(A, 2, :)) == fill(2.0, 12)
+        @test_throws DimensionMismatch reshape(A, 5, 3)
         @test size(@alloc(Int)) == ()
         @test isempty(@alloc(Int, 0))
         @test_throws ArgumentError @alloc(String, 1)
@@ -112,6 +115,7 @@ end
 end
 
 @testset "memory of slabs returns" begin
+    GC.gc() # those of the buffers above
     before = FirstTouch.live[]
     buffer = SlabBuffer{4096}(finalize = false)
     FirstTouch.alloc!(buffer, UInt8, 10^6)
@@ -220,4 +224,44 @@ FirstTouch.checkpoint_restore!((s, top)::Tuple{Stack,Int}) = (s.top = top; nothi
     stack = Stack(Vector{UInt8}(undef, 1000), 0)
     @test total(collect(1:30), stack) == 495
     @test stack.top == 0
+end
+
+# An assignment of an array to itself is right, or an error.
+@testset "overlap, $(nameof(typeof(buffer)))" for buffer in (SlabBuffer(), CheckedBuffer())
+    function changed(change)
+        @no_escape buffer begin
+            y = @alloc(Int, 3, 3)
+            y .= reshape(1:9, 3, 3)
+            change(y)
+            copy(y)
+        end
+    end
+    for change in (y -> y .= y', y -> (@views y[2:end, :] .= y[1:end-1, :]), y -> (v = vec(y); v .= @view v[end:-1:1]),
+                   y -> y .= y .+ y')
+        @test_throws ArgumentError changed(change)
+    end
+    for change in (y -> y .= copy(y'), y -> y .= permutedims(y), y -> (v = vec(y); v .= v[end:-1:1]),
+                   y -> (@views y[1:2, :] .= y[3:3, :] .+ 1), y -> y .= 1:3, y -> y .= y .* 2 .+ y)
+        expected = reshape(collect(1:9), 3, 3)
+        change(expected)
+        @test changed(change) == expected
+    end
+    FirstTouch.reset_buffer!(buffer)
+end
+function shift(x, buffer)
+    @no_escape buffer begin
+        y = @alloc(Int, length(x))
+        z = @alloc(Int, length(x))
+        z .= x
+        y .= z
+        @views y[1:2] .= y[3:4] .+ z[1:2]
+        y .= y .* 2 .+ view(z, 1:4)
+        sum(y)
+    end
+end
+@testset "no overlap, no allocation" begin
+    buffer = SlabBuffer()
+    x = [1, 2, 3, 4]
+    @test shift(x, buffer) == 44
+    @test @allocated(shift(x, buffer)) == 0
 end

@@ -17,6 +17,11 @@ Base.strides(array::ScratchArray) = Base.size_to_strides(1, array.size...)
 Base.unsafe_convert(::Type{Ptr{T}}, array::ScratchArray{T}) where {T} = array.pointer
 Base.pointer(array::ScratchArray) = array.pointer
 Base.sizeof(array::ScratchArray) = length(array) * Base.elsize(array)
+function Base.reshape(array::ScratchArray{T}, size::Dims{N}) where {T,N}
+    prod(size) == length(array) ||
+        throw(DimensionMismatch("$size does not hold the $(length(array)) elements of the array"))
+    return ScratchArray{T,N}(array.pointer, size)
+end
 # By address, so that broadcasting sees what overlaps.
 Base.dataids(array::ScratchArray) = (UInt(array.pointer),)
 

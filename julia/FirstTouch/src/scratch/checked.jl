@@ -48,6 +48,8 @@ Base.IndexStyle(::Type{<:CheckedArray}) = IndexLinear()
 Base.elsize(::Type{<:CheckedArray{T}}) where {T} = Base.elsize(Vector{T})
 Base.strides(checked::CheckedArray) = strides(checked.array)
 Base.pointer(checked::CheckedArray) = pointer(valid(checked))
+Base.reshape(checked::CheckedArray{T}, size::Dims{N}) where {T,N} =
+    CheckedArray{T,N}(reshape(checked.array, size), checked.open)
 Base.sizeof(checked::CheckedArray) = sizeof(checked.array)
 Base.unsafe_convert(::Type{Ptr{T}}, checked::CheckedArray{T}) where {T} = pointer(checked)
 Base.dataids(checked::CheckedArray) = Base.dataids(checked.array)

@@ -56,8 +56,8 @@ allow_ptr_array_to_escape() = false
 
 module Internals
 
-using ..FirstTouch: CheckedArray, ScratchArray, address, alloc!, alloc_ptr!, allocated_since, allow_ptr_array_to_escape,
-    checked_in_scope, checkpoint_restore!, checkpoint_save
+using ..FirstTouch: CheckedArray, ScratchArray, address, alloc!, alloc_ptr!, allocated_since,
+    allow_ptr_array_to_escape, checked_in_scope, checkpoint_restore!, checkpoint_save
 
 macro_name(name::Symbol) = name
 macro_name(name::GlobalRef) = name.name
