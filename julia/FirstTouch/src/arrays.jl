@@ -23,7 +23,8 @@ julia> sum(fill!(Vector{Int}(Libc(), 3), 7))
 """
 abstract type AbstractArrayAllocator{B} end
 
-(::Type{A})(arguments...) where {A<:AbstractArrayAllocator} = A{DefaultByteCalculator}(arguments...)
+(::Type{A})(arguments...) where {A<:AbstractArrayAllocator} =
+    A isa UnionAll ? A{DefaultByteCalculator}(arguments...) : throw(MethodError(A, arguments))
 
 "    FirstTouch.allocate(allocator, [T,] bytes)\n\nReturns a pointer to `bytes` bytes."
 allocate(allocator::AbstractArrayAllocator, ::Type{T}, bytes) where {T} = Ptr{T}(allocate(allocator, bytes))

@@ -21,7 +21,9 @@ function parse_bytes(text::AbstractString)
     parts = match(r"^\s*([0-9_]*\.?[0-9]+)\s*([A-Za-z]*)\s*$", text)
     factor = parts === nothing ? nothing : get(FACTORS, uppercase(parts[2]), nothing)
     factor === nothing && throw(ArgumentError("$(repr(text)) is no size, such as 65536, \"64 KiB\" or \"1.5 GiB\""))
-    return parse_bytes(round(Int, parse(Float64, replace(parts[1], "_" => "")) * factor))
+    bytes = parse(Float64, replace(parts[1], "_" => "")) * factor
+    bytes < 2.0^63 || throw(ArgumentError("$(repr(text)) is too large for a size: it is 8 EiB or more"))
+    return parse_bytes(round(Int, bytes))
 end
 function parse_bytes(bytes::Integer)
     bytes >= 0 || throw(ArgumentError("$bytes is no size: it is negative"))

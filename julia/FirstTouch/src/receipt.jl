@@ -32,7 +32,7 @@ end
 """
     receipt(array)
 
-The receipt of an array on `pages()`, `numa(node)`, or what stands on them. Others have none: an `ArgumentError`.
+The receipt of an array on `pages()` or `numa(node)`. Others have none, nor has what stands on these: an `ArgumentError`.
 
 # Examples
 

@@ -38,6 +38,8 @@ end
     @test_throws ArgumentError guarded(side = :left)
     @test_throws ArgumentError pages(huge = "3 bananas")
     @test_throws MethodError limited(malloc, 5)
+    @test_throws MethodError MemAlign(64.0)
+    @test_throws MethodError Allocator(:pool)
     @test all(==(0xff), Vector{UInt8}(filled(pool()), 100))
     @test all(==(0x00), Vector{UInt8}(filled(pool(), on_allocate = 0), 100))
 end

@@ -7,5 +7,6 @@ using FirstTouch: format_bytes, parse_bytes
 @test parse_bytes("4 GB") == 4 * 10^9
 @test parse_bytes(65536) == 65536
 @test_throws ArgumentError parse_bytes("4 gigs")
+@test_throws ArgumentError parse_bytes("99999999999 TiB")
 @test_throws ArgumentError parse_bytes("-1")
 @test_throws ArgumentError parse_bytes(-1)

@@ -1,7 +1,8 @@
 # Assignments between scratch arrays that overlap, such as `y .= y'`, whose result would be wrong.
 #
-# Base does not look for overlap where both sides are immutable, and elsewhere copies the source into an array of the same
-# type. A scratch array is immutable, and its copy is an `Array`: to return either would make every assignment allocate.
+# Base does not look for overlap where both sides are immutable, and elsewhere copies the source into an array of the
+# same type. A scratch array is immutable, and its copy is an `Array`: to return either would make every assignment
+# allocate.
 
 const ScratchMemory = Union{ScratchArray,CheckedArray}
 const ScratchTarget = Union{ScratchMemory,SubArray{<:Any,<:Any,<:ScratchMemory}}
