@@ -32,7 +32,8 @@ end
 """
     receipt(array)
 
-The receipt of an array on `pages()` or `numa(node)`. Others have none, nor has what stands on these: an `ArgumentError`.
+The receipt of an array on `pages()` or `numa(node)`. Others have none, nor has what
+stands on these: an `ArgumentError`.
 
 # Examples
 

@@ -39,7 +39,8 @@ end
 @noinline function full(buffer, n)
     n < 0 && throw(ArgumentError("cannot allocate $n bytes: the number is negative"))
     error("cannot allocate ", format_bytes(n), " in an AllocBuffer of ", format_bytes(sizeof(buffer.buf)),
-          ", of which ", format_bytes(buffer.offset), " are in use. If they should not be, FirstTouch.reset_buffer! frees them")
+          ", of which ", format_bytes(buffer.offset), " are in use. If they should not be, FirstTouch.reset_buffer! ",
+          "frees them")
 end
 
 struct AllocCheckpoint{Storage}
