@@ -9,6 +9,7 @@ from firsttouch.buffers.kinds import OwnScratch
 
 __all__ = [
     "BACKEND",
+    "FACTORIES",
     "Allocator",
     "Buffer",
     "FixedBuffer",
