@@ -6,7 +6,6 @@ use firsttouch::allocator::Allocator;
 use firsttouch::owners::{self, Keeper};
 use firsttouch::sync::first::First;
 use std::ffi::{CStr, c_char};
-use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Relaxed};
 
@@ -58,7 +57,7 @@ pub unsafe fn hand_out(out: *mut *mut Handle, make: impl FnOnce() -> Result<Arc<
         ensure_memory()?;
         let allocator = make()?;
         // One that keeps a list of its blocks stays until none lives, even where its last reference is gone.
-        if allocator.owns(NonNull::dangling()).is_some() {
+        if owners::keeps_list(&*allocator) {
             owners::enter(Keeper::Allocator(allocator.clone()));
         }
         Ok(Box::into_raw(Box::new(Handle { allocator, references: AtomicUsize::new(1) })))

@@ -4,7 +4,7 @@ use crate::allocator::{Handle, shared, text};
 use crate::error::{Status, ensure_memory, fail, protect};
 use crate::options::{self, Versioned};
 use crate::range::range;
-use firsttouch::allocator::Allocator;
+use firsttouch::allocator::find;
 use firsttouch::heap::migration::{collapse, migrate};
 use firsttouch::numa::policy::{Outer, Policy};
 use firsttouch::numa::topology::{NodeMemory, Topology};
@@ -13,7 +13,6 @@ use firsttouch::pages::placement::page_bytes;
 use firsttouch::pages::receipt::{Outcome, Reason};
 use firsttouch::pages::touch::{Job, Pattern, Way, make_real};
 use firsttouch::sources::PlacedPages;
-use std::any::Any;
 use std::ffi::{c_char, c_int, c_void};
 
 #[unsafe(no_mangle)]
@@ -141,18 +140,12 @@ fn outcome(outcome: Outcome) -> c_int {
     }
 }
 
-/// The placed pages in a stack, from the outside.
-fn placed(allocator: &dyn Allocator) -> Option<&PlacedPages> {
-    let any: &dyn Any = allocator;
-    any.downcast_ref().or_else(|| allocator.upstream().and_then(|upstream| placed(&**upstream)))
-}
-
 #[unsafe(no_mangle)]
 unsafe extern "C" fn firsttouch_get_receipt(handle: *const Handle, block: *const c_void, out: *mut Receipt) -> Status {
     let body = || {
         // SAFETY: null or a living handle (header).
         let allocator = unsafe { shared(handle) };
-        let Some(pages) = placed(&*allocator) else {
+        let Some(pages) = find::<PlacedPages>(&allocator) else {
             return Err(fail(Status::Unsupported, "no pages() in this allocator: only they write receipts"));
         };
         let Some((_, receipt)) = pages.receipt(block.addr()) else {

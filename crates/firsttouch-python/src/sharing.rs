@@ -1,11 +1,11 @@
 //! Memory that several processes map, for Python to render.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::allocators::queries::find;
 use crate::placement::placed_pages::receipt_dict;
 use crate::python::errors::{PyMemoryError, PyOSError, PyValueError};
 use crate::python::global_allocator::ensure_memory;
 use crate::python::values::{Dict, ToPython};
+use firsttouch::allocator::find;
 use firsttouch::failure;
 use firsttouch::pages::placement::Placement;
 use firsttouch::shared::{Fate, Handle, NotMade, Refused, Shared, Ticket, wait_until_opened};

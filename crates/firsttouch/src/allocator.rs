@@ -211,3 +211,14 @@ pub unsafe trait Allocator: Any + Send + Sync {
         self.upstream().map_or(0, |upstream| upstream.small_limit())
     }
 }
+
+/// The allocator as a `T`, if it is one itself.
+pub fn downcast<T: Any>(allocator: &Arc<dyn Allocator>) -> Option<&T> {
+    let any: &dyn Any = allocator.as_ref();
+    any.downcast_ref()
+}
+
+/// The outermost `T` in the stack that begins with `allocator`.
+pub fn find<T: Any>(allocator: &Arc<dyn Allocator>) -> Option<&T> {
+    downcast(allocator).or_else(|| allocator.upstream().and_then(find))
+}

@@ -43,6 +43,11 @@ pub enum Owner {
     Keeper(Keeper),
 }
 
+/// Whether an allocator keeps a list of its blocks, as adaptors do.
+pub fn keeps_list(allocator: &dyn Allocator) -> bool {
+    allocator.owns(NonNull::dangling()).is_some()
+}
+
 fn thin<T: ?Sized>(pointer: *const T) -> usize {
     pointer.cast::<()>() as usize
 }
@@ -62,7 +67,7 @@ fn ground_of(allocator: &dyn Allocator) -> (usize, usize) {
         let (ground, height) = ground_of(&*upstream);
         return (ground, height + 1);
     }
-    let owns = allocator.owns(NonNull::dangling()).is_some();
+    let owns = keeps_list(allocator);
     match (allocator.in_segments(), owns) {
         (_, true) => (OUTSIDE, ON_ANYTHING),
         (true, _) => (thin(allocator), 1),

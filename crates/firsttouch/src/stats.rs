@@ -41,3 +41,30 @@ pub struct Stats {
     /// Number of requests that failed.
     pub failures: u64,
 }
+
+impl Stats {
+    /// The names and values that reports show.
+    pub fn figures(&self) -> [(&'static str, u64); 19] {
+        [
+            ("in_use", self.in_use as u64),
+            ("active", self.active as u64),
+            ("idle", self.idle as u64),
+            ("mapped", self.mapped as u64),
+            ("retained", self.retained as u64),
+            ("peak_in_use", self.peak_in_use as u64),
+            ("peak_active", self.peak_active as u64),
+            ("peak_held", self.peak_held as u64),
+            ("blocks", self.blocks as u64),
+            ("allocations", self.allocations),
+            ("recycled", self.recycled),
+            ("allocated_bytes", self.allocated_bytes),
+            ("recycled_bytes", self.recycled_bytes),
+            ("first_touched_bytes", self.first_touched_small_bytes + self.first_touched_huge_bytes),
+            ("first_touched_small_bytes", self.first_touched_small_bytes),
+            ("first_touched_huge_bytes", self.first_touched_huge_bytes),
+            ("purged_bytes", self.purged_bytes),
+            ("refaulted_bytes", self.refaulted_bytes),
+            ("failures", self.failures),
+        ]
+    }
+}

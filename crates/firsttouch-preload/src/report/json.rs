@@ -11,29 +11,8 @@ pub fn report(process: u32, main: bool, command: &[String], figures: &Figures, t
         Some((now, peak)) => format!("{{\"now\": {now}, \"peak\": {peak}}}"),
         None => "{\"now\": null, \"peak\": null}".to_owned(),
     };
-    let first_touched = pool.first_touched_small_bytes + pool.first_touched_huge_bytes;
-    let counts = [
-        ("in_use", pool.in_use as u64),
-        ("active", pool.active as u64),
-        ("idle", pool.idle as u64),
-        ("mapped", pool.mapped as u64),
-        ("retained", pool.retained as u64),
-        ("peak_in_use", pool.peak_in_use as u64),
-        ("peak_active", pool.peak_active as u64),
-        ("peak_held", pool.peak_held as u64),
-        ("blocks", pool.blocks as u64),
-        ("allocations", pool.allocations),
-        ("recycled", pool.recycled),
-        ("allocated_bytes", pool.allocated_bytes),
-        ("recycled_bytes", pool.recycled_bytes),
-        ("first_touched_bytes", first_touched),
-        ("first_touched_small_bytes", pool.first_touched_small_bytes),
-        ("first_touched_huge_bytes", pool.first_touched_huge_bytes),
-        ("purged_bytes", pool.purged_bytes),
-        ("failures", pool.failures),
-        ("small_limit", threshold as u64),
-    ];
-    let counts: Vec<String> = counts.iter().map(|(name, count)| format!("\"{name}\": {count}")).collect();
+    let counts = pool.figures().into_iter().chain([("small_limit", threshold as u64)]);
+    let counts: Vec<String> = counts.map(|(name, count)| format!("\"{name}\": {count}")).collect();
     let spared = pool.recycled_bytes / firsttouch::os::page_size() as u64;
     format!(
         "{{\n  \"process\": {process},\n  \"main_process\": {main},\n  \"command\": [{}],\n  \"python\": null,\n  \

@@ -1,8 +1,8 @@
 //! Allocators as Python objects.
 
-use crate::allocators::queries::{downcast, find};
 use crate::python::errors::{PyRuntimeError, PyTypeError};
 use firsttouch::allocator::Allocator;
+use firsttouch::allocator::{downcast, find};
 use firsttouch::numa::policy::Policy;
 use firsttouch::owners;
 use firsttouch::scratch::Scope;

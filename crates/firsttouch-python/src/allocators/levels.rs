@@ -1,12 +1,12 @@
 //! The levels of a stack of adaptors: the tally of `tracked`, the overruns that `guarded` found, each upstream.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::allocators::queries::{downcast, find};
 use crate::python::call_sites;
 use crate::python::errors::{PyTypeError, out_of_memory};
 use crate::python::values::{Dict, ToPython};
 use firsttouch::adaptors::{Guarded, Tracked};
 use firsttouch::allocator::Allocator;
+use firsttouch::allocator::{downcast, find};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::any::Any;

@@ -1,31 +1,14 @@
-//! Typed questions to an allocator: what it is, what is in the stack below it, and whether it knows its blocks.
+//! Typed questions to an allocator: whether it knows its blocks, and which requests it wants.
 
 use firsttouch::allocator::Allocator;
-use firsttouch::owners::{self, Keeper};
+use firsttouch::owners::{self, Keeper, keeps_list};
 use firsttouch::scratch::Scope;
 use std::any::Any;
-use std::ptr::NonNull;
 use std::sync::Arc;
-
-/// The allocator as a `T`, if it is one itself.
-pub fn downcast<T: Any>(native: &Arc<dyn Allocator>) -> Option<&T> {
-    let any: &dyn Any = native.as_ref();
-    any.downcast_ref()
-}
-
-/// The outermost allocator of one type in a stack.
-pub fn find<T: Any>(native: &Arc<dyn Allocator>) -> Option<&T> {
-    downcast(native).or_else(|| native.upstream().and_then(find))
-}
 
 /// Whether an allocator's blocks can be told from others by their address.
 pub fn can_tell(allocator: &dyn Allocator) -> bool {
     allocator.in_segments() || keeps_list(allocator)
-}
-
-/// Whether an allocator keeps a list of its blocks, as adaptors do.
-pub fn keeps_list(allocator: &dyn Allocator) -> bool {
-    allocator.owns(NonNull::dangling()).is_some()
 }
 
 /// Requests below this many bytes go on to NumPy where `allocator` is installed: `usual`, unless it wants them all.

@@ -4,7 +4,6 @@
 
 use crate::allocators::allocator::PyAllocator;
 use crate::allocators::process_pool::small_limit;
-use crate::allocators::queries;
 use crate::handlers::c_library;
 use crate::handlers::entry_points::{from_raw, new_handler, new_scope_handler};
 use crate::handlers::front::ensure_front;
@@ -15,6 +14,7 @@ use crate::numpy::c_api::NumPy;
 use crate::python::errors::PyTypeError;
 use crate::python::global_allocator::ensure_memory;
 use firsttouch::allocator::Allocator;
+use firsttouch::owners;
 use firsttouch::scratch::Scope;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -74,7 +74,7 @@ pub fn context<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<
 fn new_direct(py: Python<'_>, native: &Arc<dyn Allocator>) -> PyResult<Py<PyAny>> {
     ensure_memory(py)?;
     // Adaptors count, bound or guard what they are asked for: they see small arrays, too.
-    let small = if queries::keeps_list(native.as_ref()) { 0 } else { small(native.as_ref()) };
+    let small = if owners::keeps_list(native.as_ref()) { 0 } else { small(native.as_ref()) };
     let handler = new_handler(Kind::Direct, native.clone(), small, c_library::FUNCTIONS);
     Ok(around(py, handler)?.unbind())
 }

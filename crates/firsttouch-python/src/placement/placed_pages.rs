@@ -1,9 +1,9 @@
 //! Pages with a placement: policies, slabs, and the receipts of what was granted.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::allocators::queries::find;
 use crate::python::errors::PyValueError;
 use crate::python::values::{Dict, ToPython};
+use firsttouch::allocator::find;
 use firsttouch::numa::axis::{self, Axis};
 use firsttouch::numa::policy::Policy;
 use firsttouch::numa::topology::Topology;

@@ -1,9 +1,9 @@
 //! Records a memory fault before it ends the process, for a parent to read.
 
-use crate::allocators::queries::find;
 use crate::handlers::front;
 use crate::python::errors::PyOSError;
 use firsttouch::adaptors::Guarded;
+use firsttouch::allocator::find;
 use firsttouch::os::{self, Fault};
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};

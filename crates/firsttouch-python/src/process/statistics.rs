@@ -26,28 +26,7 @@ fn stats<'py>(py: Python<'py>, allocator: Option<&PyAllocator>) -> PyResult<Boun
         Some(wrapped) => wrapped.native().map_or_else(Stats::default, |native| native.stats()),
     };
     let dict = Dict::new(py)?;
-    for (name, value) in [
-        ("in_use", stats.in_use as u64),
-        ("active", stats.active as u64),
-        ("idle", stats.idle as u64),
-        ("mapped", stats.mapped as u64),
-        ("retained", stats.retained as u64),
-        ("peak_in_use", stats.peak_in_use as u64),
-        ("peak_active", stats.peak_active as u64),
-        ("peak_held", stats.peak_held as u64),
-        ("blocks", stats.blocks as u64),
-        ("allocations", stats.allocations),
-        ("recycled", stats.recycled),
-        ("allocated_bytes", stats.allocated_bytes),
-        ("recycled_bytes", stats.recycled_bytes),
-        ("first_touched_bytes", stats.first_touched_small_bytes + stats.first_touched_huge_bytes),
-        ("first_touched_small_bytes", stats.first_touched_small_bytes),
-        ("first_touched_huge_bytes", stats.first_touched_huge_bytes),
-        ("purged_bytes", stats.purged_bytes),
-        ("refaulted_bytes", stats.refaulted_bytes),
-        ("failures", stats.failures),
-        ("small_limit", small_limit() as u64),
-    ] {
+    for (name, value) in stats.figures().into_iter().chain([("small_limit", small_limit() as u64)]) {
         dict.set_item(name, value)?;
     }
     Ok(dict.done())

@@ -2,7 +2,6 @@
 
 use crate::allocators::allocator::PyAllocator;
 use crate::allocators::process_pool::process_pool;
-use crate::allocators::queries::find;
 use crate::allocators::sizes::bytes;
 use crate::python::call_sites;
 use crate::python::callbacks::callback;
@@ -12,6 +11,7 @@ use crate::python::values::{Name, ToPython};
 use crate::scratch::buffer::PyBuffer;
 use crate::scratch::storage::{self, Storage};
 use firsttouch::allocator::Allocator;
+use firsttouch::allocator::find;
 use firsttouch::numa::policy::Policy;
 use firsttouch::scratch::{Buffer, Options};
 use firsttouch::sources::PlacedPages;

@@ -1,11 +1,10 @@
 //! The upstream of allocators that use blocks again, such as pools and scratch buffers.
 
 use super::{Argument, Error};
-use crate::allocator::Allocator;
+use crate::allocator::{Allocator, find};
 use crate::numa::policy::Policy;
 use crate::pages::placement::{Page, Placement};
 use crate::sources::PlacedPages;
-use std::any::Any;
 use std::sync::Arc;
 
 /// The upstream of what `caller` makes: what is given, huge pages by a policy, or nothing for the default.
@@ -33,20 +32,11 @@ pub fn upstream_of(
             PlacedPages::new(Placement { pages, policy: numa, ..Placement::default() })
         }
     };
-    match policy_of(&found) {
+    match find::<PlacedPages>(&found).and_then(|pages| pages.placement().policy) {
         Some(slabs @ Policy::Blocked(_)) => Err(Error::Value(format!(
             "{caller} can't stand on numa='{slabs}': its blocks are used again for other arrays, whose slabs would lie \
                  elsewhere; give single arrays pages(numa='{slabs}'), or {caller} numa='interleave:all'"
         ))),
         _ => Ok(Some(found)),
-    }
-}
-
-/// The policy of the placed pages at the bottom of a stack.
-fn policy_of(allocator: &Arc<dyn Allocator>) -> Option<Policy> {
-    let any: &dyn Any = allocator.as_ref();
-    match any.downcast_ref::<PlacedPages>() {
-        Some(pages) => pages.placement().policy,
-        None => allocator.upstream().and_then(policy_of),
     }
 }
