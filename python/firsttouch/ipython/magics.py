@@ -79,9 +79,9 @@ class FirsttouchMagics(Magics):  # type: ignore[misc] # (IPython's decorators an
             said = " ".join(str(error).split())
             raise UsageError(f"{said}; and the words {', '.join(_WORDS)}" if "no allocator" in said else said) from None
 
-    def _allocator(self, word: str) -> Allocator | str | None:
-        """Return the allocator of a variable or an expression; ``None`` is the process's own pool."""
+    def _allocator(self, word: str) -> Allocator | str:
+        """Return the allocator of a variable or an expression; ``pool`` alone is the process's own."""
         named = self.shell.user_ns.get(word)
         if isinstance(named, Allocator):
             return named
-        return None if word in _OWN else word
+        return "process" if word in _OWN else word
