@@ -4,7 +4,6 @@ An exec keeps the counters of the process, and a fork keeps the pool's: both nee
 """
 
 import os
-import sys
 import time
 
 from _firsttouch_start import library, state
@@ -85,11 +84,7 @@ def pool() -> "dict[str, int] | None":
 
 
 def _pool_totals() -> "dict[str, int]":
-    firsttouch: Any = sys.modules.get("firsttouch")
-    if not state.installed or firsttouch is None:
-        return {}
-    totals: dict[str, int] = firsttouch.stats(state.allocator).as_dict()
-    return totals
+    return state.native.stats(state.allocator) if state.installed else {}
 
 
 def _now() -> "dict[str, float]":

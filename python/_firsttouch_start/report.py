@@ -53,11 +53,11 @@ def collect(main: bool) -> "dict[str, Any]":
 
 
 def _last_failure() -> "dict[str, Any] | None":
-    firsttouch: Any = sys.modules.get("firsttouch")
-    failure = firsttouch.last_failure() if state.installed and firsttouch else None
+    failure = state.native.last_failure() if state.installed else None
     if failure is None:
         return None
-    return {"text": str(failure), "asked": failure.asked, "limit": failure.limit, "reason": failure.reason}
+    asked, limit, reason = failure
+    return {"text": reason, "asked": asked, "limit": limit, "reason": reason}
 
 
 def _remarks(found: "dict[str, Any]") -> list[str]:

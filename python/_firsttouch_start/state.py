@@ -8,3 +8,5 @@ installed = False
 reason: str | None = None
 #: The allocator that was made for the options given; None is the process's own pool.
 allocator: "Any" = None
+#: The native module, once it is loaded.
+native: "Any" = None

@@ -35,7 +35,7 @@ def _open(pattern: str) -> None:
     _begun = ""
     file = rank.fill(pattern)
     try:
-        _native().trace_begin(file, list(_facts().items()))
+        state.native.trace_begin(file, list(_facts().items()))
     except OSError as error:
         speak.line(f"no trace: {file} can't be written: {speak.reason(error)}")
         return
@@ -46,10 +46,6 @@ def _open(pattern: str) -> None:
     _before.update(measures.resident())
 
 
-def _native() -> "Any":
-    return sys.modules["firsttouch._firsttouch"]
-
-
 def _facts() -> "dict[str, str]":
     page, huge = estimate.page_sizes()
     numpy: Any = sys.modules["numpy"]
@@ -58,7 +54,7 @@ def _facts() -> "dict[str, str]":
         "allocator": "numpy_default()" if not state.installed else _expression(),
         "numpy": numpy.__version__,
         "python": sys.version.split()[0],
-        "firsttouch": _native().__version__,
+        "firsttouch": state.native.__version__,
         "command": json.dumps(list(sys.orig_argv)),
         "process": str(os.getpid()),
         "page_size": str(page),
@@ -92,7 +88,7 @@ def end(options: "dict[str, Any]", main: bool) -> None:
             speak.line(f"no trace: {state.reason}")
         return
     try:
-        done = _native().trace_end(_ending())
+        done = state.native.trace_end(_ending())
     except OSError as error:
         speak.line(f"{_begun} is cut off: {speak.reason(error)}")
         return
@@ -116,6 +112,6 @@ def _ending() -> "Pairs":
         # Where the most was resident before the recording began, nothing is known of what came after.
         facts["peak_held"] = str(peak - before if peak > (_before.get("peak") or 0) else 0)
     if state.installed:
-        held = sys.modules["firsttouch"].stats(state.allocator).as_dict()["peak_held"]
+        held = state.native.stats(state.allocator)["peak_held"]
         facts["allocator_peak_held"] = str(held)
     return list(facts.items())

@@ -3,7 +3,6 @@
 It imports none of our modules itself.
 """
 
-import os
 import threading
 
 from firsttouch import _firsttouch, arrays
@@ -39,9 +38,3 @@ for _name, _method in arrays.METHODS.items():
 _attach(Allocator, "_repr_html_", display.html_of)
 _attach(Allocator, "_repr_pretty_", display.pretty)
 _attach(Buffer, "_numba_type_", property(compiled.numba_type))
-
-if hasattr(os, "register_at_fork"):
-    # Functions that run Python can't be called while the interpreter forks: what is idle over them goes back before.
-    os.register_at_fork(before=_firsttouch.trim_before_fork)
-    # The background purger's thread ended before the fork.
-    os.register_at_fork(after_in_parent=_firsttouch.resume_later, after_in_child=_firsttouch.resume_later)

@@ -5,6 +5,7 @@
 
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
@@ -27,7 +28,14 @@ fn trim_before_fork(py: Python<'_>) {
     py.detach(firsttouch::heap::purger::trim_deferred);
 }
 
+/// Has Python call both around every fork from now on, where it forks at all.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(trim_before_fork, module)?)?;
-    module.add_function(wrap_pyfunction!(resume_later, module)?)
+    let py = module.py();
+    let Ok(register_at_fork) = py.import("os")?.getattr("register_at_fork") else { return Ok(()) };
+    let resume = wrap_pyfunction!(resume_later, module)?;
+    let at_fork = PyDict::new(py);
+    at_fork.set_item("before", wrap_pyfunction!(trim_before_fork, module)?)?;
+    at_fork.set_item("after_in_parent", &resume)?;
+    at_fork.set_item("after_in_child", resume)?;
+    register_at_fork.call((), Some(&at_fork)).map(drop)
 }

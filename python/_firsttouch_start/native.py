@@ -1,0 +1,32 @@
+"""The native module, loaded without the package around it.
+
+A program that never imports firsttouch needs no more for its arrays, and is spared some sixty modules. When it does
+import the package, that finds the native module loaded.
+"""
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+NAME = "firsttouch._firsttouch"
+
+
+def load() -> "Any":
+    """Return the module that lies beside this package, whatever else is named firsttouch on the program's path.
+
+    Raises ImportError where it can't be loaded.
+    """
+    import importlib
+    from importlib.machinery import PathFinder
+
+    if NAME in sys.modules:
+        return importlib.import_module(NAME)  # waits for a thread that is loading it
+    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "firsttouch")
+    spec = PathFinder.find_spec(NAME, [folder])
+    if spec is None:
+        raise ImportError(f"{folder} has no native module for this Python", name=NAME)
+    # What import_module calls once it has imported the package and found the module: it takes the module's lock.
+    return importlib._bootstrap._load(spec)  # type: ignore[attr-defined]
