@@ -34,6 +34,7 @@ _GROWING = (
     "first_touched_huge_bytes",
     "purged_bytes",
     "refaulted_bytes",
+    "populated_ahead_bytes",
     "failures",
 )
 

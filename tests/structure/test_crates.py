@@ -17,9 +17,9 @@ CRATES = Path(__file__).parents[2] / "crates"
 #: The rooms of each crate, from the bottom: each may import those before it. ``lib`` re-exports what others hold.
 ROOMS = {
     "firsttouch": (
-        "lib", "reserve", "description", "stats", "layout", "size", "expression", "error", "os", "sync", "failure",
-        "allocator", "reason", "numa", "pages", "residency", "vm", "heap", "shared", "sources", "arena", "scratch",
-        "adaptors", "owners", "factory",
+        "lib", "reserve", "description", "stats", "layout", "size", "expression", "error", "os", "sync", "fault_ahead",
+        "failure", "allocator", "reason", "numa", "pages", "residency", "vm", "heap", "shared", "sources", "arena",
+        "scratch", "adaptors", "owners", "factory",
     ),
     "firsttouch-c": (
         "lib", "error", "options", "range", "allocator", "constructors", "block", "scratch", "placement", "residency",

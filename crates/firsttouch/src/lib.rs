@@ -15,6 +15,7 @@ pub mod error;
 pub mod expression;
 pub mod factory;
 pub mod failure;
+pub mod fault_ahead;
 pub mod heap;
 pub mod layout;
 pub mod numa;

@@ -38,13 +38,15 @@ pub struct Stats {
     /// The part of it that was faulted in again within eight seconds, where a pool on pages gave it back of its own accord:
     /// as it had decayed, or for fresh memory.
     pub refaulted_bytes: u64,
+    /// Populated ahead of use, for all pools of the process, if this one populates ahead.
+    pub populated_ahead_bytes: u64,
     /// Number of requests that failed.
     pub failures: u64,
 }
 
 impl Stats {
     /// The names and values that reports show.
-    pub fn figures(&self) -> [(&'static str, u64); 19] {
+    pub fn figures(&self) -> [(&'static str, u64); 20] {
         [
             ("in_use", self.in_use as u64),
             ("active", self.active as u64),
@@ -64,6 +66,7 @@ impl Stats {
             ("first_touched_huge_bytes", self.first_touched_huge_bytes),
             ("purged_bytes", self.purged_bytes),
             ("refaulted_bytes", self.refaulted_bytes),
+            ("populated_ahead_bytes", self.populated_ahead_bytes),
             ("failures", self.failures),
         ]
     }

@@ -19,7 +19,7 @@ fn idle_after_use(pool: &dyn Allocator, bytes: usize) -> usize {
 
 #[test]
 fn idle_memory_goes_near_a_bound() {
-    let pool = Pool::new(Options { decay: None, max_idle: Some(usize::MAX), huge: true });
+    let pool = Pool::new(Options { decay: None, max_idle: Some(usize::MAX), ..Options::default() });
 
     // Below the bound nothing happens.
     bound::set(Some(resident() + 1024 * MIB));

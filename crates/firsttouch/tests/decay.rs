@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const MIB: usize = 1 << 20;
 
 fn pool(decay_ms: Option<u64>, max_idle: Option<usize>) -> Arc<Pool> {
-    Pool::new(Options { decay: decay_ms.map(Duration::from_millis), max_idle, huge: true })
+    Pool::new(Options { decay: decay_ms.map(Duration::from_millis), max_idle, ..Options::default() })
 }
 
 fn wait(ms: u64) {

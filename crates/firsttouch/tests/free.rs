@@ -41,7 +41,7 @@ static GLOBAL: Counting = Counting;
 
 const CALLS: [Call; 7] =
     [Call::Map, Call::Unmap, Call::Discard, Call::AdviseHuge, Call::Spawn, Call::Resident, Call::Protect];
-const FOREVER: Options = Options { decay: None, max_idle: Some(usize::MAX), huge: true };
+const FOREVER: Options = Options { decay: None, max_idle: Some(usize::MAX), huge: true, fault_ahead: false };
 
 /// More blocks than a processor remembers, of all sizes, next to each other and apart.
 fn blocks(pool: &dyn Allocator) -> Vec<Held<'_>> {
@@ -102,7 +102,7 @@ fn a_guarded_free_allocates_nothing() {
 fn the_purger_allocates_nothing() {
     alone("the_purger_allocates_nothing", || {
         let decay = Some(Duration::from_millis(200));
-        let pool = Pool::new(Options { decay, max_idle: Some(40 << 20), huge: true });
+        let pool = Pool::new(Options { decay, max_idle: Some(40 << 20), ..Options::default() });
         let living = Held::filled(&*pool, 3 << 20, 1);
         drop(blocks(&*pool));
         within(Duration::from_secs(5), "it runs", || threads_called("firsttouch") == 1);

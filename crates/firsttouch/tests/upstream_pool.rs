@@ -16,7 +16,7 @@ use std::time::Duration;
 
 const MIB: usize = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(5);
-const FOREVER: Options = Options { max_idle: Some(usize::MAX), decay: None, huge: true };
+const FOREVER: Options = Options { max_idle: Some(usize::MAX), decay: None, huge: true, fault_ahead: false };
 
 /// A pool, and what its upstream sees of it.
 fn pool(options: Options) -> (Arc<dyn Allocator>, Arc<Tracked>) {
@@ -73,7 +73,7 @@ fn alignment_is_looked_at() {
 /// Freeing calls nobody; the background purger gives back what is too much, soon.
 #[test]
 fn what_is_kept_is_bounded_soon() {
-    let (pool, upstream) = pool(Options { max_idle: Some(4 * MIB), decay: None, huge: true });
+    let (pool, upstream) = pool(Options { max_idle: Some(4 * MIB), decay: None, ..Options::default() });
     for _ in 0..3 {
         let blocks: Vec<_> = (0..30).map(|n| Held::filled(&*pool, MIB, n)).collect();
         blocks.into_iter().for_each(Held::give_back);

@@ -103,6 +103,7 @@ pub static TABLE: &[Factory] = &[
             takes("numa", Kind::Policy, NONE),
             takes("max_idle", Kind::Size, NONE),
             takes("decay", Kind::Seconds, Is(Value::Float(1.0))),
+            takes("fault_ahead", Kind::Flag, NO),
         ],
         positional: 1,
         make: adaptors::pool,

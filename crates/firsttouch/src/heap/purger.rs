@@ -9,6 +9,7 @@
 //! kept alive by its own reference. A fork does not wait for a thread that runs one.
 
 use crate::failure;
+use crate::fault_ahead;
 use crate::os;
 use crate::sync::lock::Lock;
 use crate::vm::claim;
@@ -249,6 +250,7 @@ pub fn fork() {
 
 extern "C" fn before_fork() {
     FORKING.hold();
+    fault_ahead::hold();
     loop {
         PURGER.hold();
         // SAFETY: the lock was taken on the line above and nobody else has a reference to the value.
@@ -284,6 +286,7 @@ extern "C" fn after_fork() {
         claim::release();
         PURGER.held().entries.iter().for_each(|entry| entry.what.release());
         PURGER.release();
+        fault_ahead::release();
         FORKING.release();
     }
 }

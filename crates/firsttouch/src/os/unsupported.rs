@@ -43,6 +43,8 @@ unsupported! {
     allowed_nodes() -> Nodes;
     move_pages(&[usize], Option<&[i32]>, &mut [i32]) -> ();
     thread_processors() -> Processors;
+    runnable_threads() -> usize;
+    sleep_exactly() -> ();
     run_on_processors(&Processors) -> ();
     nodes_of(&[usize], &mut [i32]) -> ();
     in_memory(usize, &mut [u8]) -> ();

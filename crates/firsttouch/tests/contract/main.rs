@@ -174,10 +174,11 @@ contract! {
     pool_pages_placed: over(placed(&[Page::Transparent], Populate::No));
     pool: Pool::new(Options::default());
     pool_small_pages: Pool::new(Options { huge: false, ..Options::default() });
+    pool_fault_ahead: Pool::new(Options { fault_ahead: true, ..Options::default() });
     pool_forever: Pool::new(Options { decay: None, ..Options::default() });
     pool_at_once: Pool::new(Options { decay: Some(Duration::ZERO), ..Options::default() });
     pool_bounded: Pool::new(Options { max_idle: Some(8 << 20), ..Options::default() });
-    pool_keeps_nothing: Pool::new(Options { max_idle: Some(0), decay: Some(Duration::ZERO), huge: true });
+    pool_keeps_nothing: Pool::new(Options { max_idle: Some(0), decay: Some(Duration::ZERO), ..Options::default() });
     pool_two_nodes: on_two_nodes(pool);
     pool_malloc_two_nodes: on_two_nodes(|| over(Arc::new(Malloc)));
     tracked_pool: tracked(pool());

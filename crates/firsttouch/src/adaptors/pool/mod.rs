@@ -21,6 +21,7 @@ mod zero;
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::description::Value;
 use crate::failure;
+use crate::fault_ahead;
 use crate::heap::purger;
 use crate::heap::shape::{Kind, huge_page};
 use crate::heap::{heap, segment};
@@ -64,18 +65,21 @@ pub struct Options {
     pub decay: Option<Duration>,
     /// Whether large blocks ask for huge pages.
     pub huge: bool,
+    /// Whether large fresh blocks are populated ahead of their use.
+    pub fault_ahead: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { max_idle: None, decay: Some(Duration::from_secs(1)), huge: true }
+        Self { max_idle: None, decay: Some(Duration::from_secs(1)), huge: true, fault_ahead: false }
     }
 }
 
 impl Options {
     fn describe(&self, upstream: Description) -> Description {
         let decay = self.decay.map_or(Value::None, |decay| Value::Float(decay.as_secs_f64()));
-        Description::of("pool").with(upstream).named("max_idle", self.max_idle).named("decay", decay)
+        let pool = Description::of("pool").with(upstream).named("max_idle", self.max_idle).named("decay", decay);
+        if self.fault_ahead { pool.named("fault_ahead", true) } else { pool }
     }
 
     /// Whether nothing is said about what may stay idle: then a pool keeps near the most that was ever active.
@@ -97,6 +101,7 @@ pub fn is_pool(allocator: &dyn Allocator) -> bool {
 /// See the module.
 pub struct Pool {
     options: Options,
+    fault_ahead: bool,
     max_idle: usize,
     heaps: Heaps,
     shards: Box<[Padded]>,
@@ -127,9 +132,13 @@ impl Pool {
     fn make(options: Options, guest: Option<Guest>) -> Arc<Self> {
         let total = os::memory_total();
         let heaps = Heaps::new(LocalNodes::of_the_machine());
+        // A helper on another node would take pages from there; a foreign program is left its threads.
+        let fault_ahead =
+            options.fault_ahead && fault_ahead::is_supported() && heaps.local_nodes.is_none() && guest.is_none();
         let shards = heaps.local_nodes.map_or(os::processors().min(64), LocalNodes::shards);
         let pool = Arc::new(Self {
             options,
+            fault_ahead,
             max_idle: options.max_idle.unwrap_or(total / 4),
             heaps,
             shards: (0..shards).map(|_| Padded(Lock::new(Shard::new()))).collect(),
@@ -203,6 +212,7 @@ unsafe impl Allocator for Pool {
     #[inline]
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         let Some((kind, span)) = heap::span_at(address.as_ptr() as usize) else { return };
+        fault_ahead::forget(span.address(), span.bytes());
         let asked = span.segment.asked(span.start) as isize;
         span.segment.set_asked(span.start, 0);
         if let Some(guest) = &self.guest {
@@ -243,6 +253,7 @@ unsafe impl Allocator for Pool {
             change = (need - span.bytes()) as isize;
             self.touched(kind, fresh);
         } else if span.bytes() - need >= CUT_MIN.max(span.bytes() / 8) {
+            fault_ahead::forget(span.address(), span.bytes());
             self.heaps.of(span).shrink(kind, span, (need >> span.segment.unit_shift()).max(1) as u32);
             change = need.max(span.segment.unit()) as isize - span.bytes() as isize;
         }

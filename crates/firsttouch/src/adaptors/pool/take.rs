@@ -5,6 +5,7 @@ use super::zero::RENEW_MIN;
 use super::{HUGE_MIN, HUGE_MIN_ZEROED, Pool, SHARD_MAX};
 use crate::allocator::{AllocError, Allocator, Request};
 use crate::failure;
+use crate::fault_ahead;
 use crate::heap::heap::{self, Heap};
 use crate::heap::mapping_limit;
 use crate::heap::purger;
@@ -17,6 +18,9 @@ use crate::os;
 use crate::os::Errno;
 use crate::sync::lock::Lock;
 use std::sync::atomic::Ordering::Relaxed;
+
+/// Base pages that are populated, or looked at, together.
+const SMALL_GRANULE: usize = 64 << 10;
 
 impl Pool {
     pub(super) fn kind(&self, size: usize, zeroed: bool) -> Kind {
@@ -108,6 +112,10 @@ impl Pool {
         shard.counts.recycled_bytes += span.dirty as u64;
         self.count(&mut shard, span, size);
         drop(shard);
+        if self.fault_ahead && fresh == span.bytes() && fresh >= fault_ahead::MIN {
+            let granule = if span.kind() == Kind::Huge { huge_page() } else { SMALL_GRANULE };
+            fault_ahead::watch(span.address()..span.address() + size, granule);
+        }
         if fresh > 0 {
             self.touched(span.kind(), fresh);
             self.make_room(span.kind(), fresh);

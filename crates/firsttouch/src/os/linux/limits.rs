@@ -3,6 +3,7 @@
 
 use super::process::page_size;
 use crate::error::Limit;
+use crate::os::inject::{Call, injected};
 use crate::os::types::Errno;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -150,6 +151,17 @@ fn machine() -> (usize, usize) {
             _ => (usize::MAX, usize::MAX),
         }
     }
+}
+
+/// Returns the number of threads that run or could, on all processors (proc_loadavg(5)).
+///
+/// # Errors
+/// If the system does not tell.
+pub fn runnable_threads() -> Result<usize, Errno> {
+    let mut buffer = [0; 64];
+    let text = if injected(Call::RunnableThreads) { None } else { read(c"/proc/loadavg", &mut buffer) };
+    let running = text.and_then(|text| text.split_ascii_whitespace().nth(3)?.split('/').next()?.parse().ok());
+    running.ok_or(Errno::NOTHING_THERE)
 }
 
 /// Returns the memory of the machine or, if smaller, the limit of the container, in bytes, as it was when first asked:

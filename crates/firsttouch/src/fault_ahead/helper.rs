@@ -1,0 +1,266 @@
+//! The list of blocks, and the thread that populates them.
+//!
+//! Slots are taken, and given up, without a lock, since frees do it. The thread runs while there are blocks on the list,
+//! and a little longer. It blocks all signals, allocates nothing, and is joined before a fork.
+
+use super::MIN;
+use super::block::{Block, Turn};
+use super::processors;
+use crate::os;
+use crate::sync::lock::Lock;
+use std::ffi::c_void;
+use std::ops::Range;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+/// Blocks that are helped at the same time; more go without.
+const ROOM: usize = 8;
+/// The start of a slot that is being filled.
+const CLAIMED: usize = 1;
+
+/// The first pause between two looks at a block, and the longest.
+const PAUSE: Duration = Duration::from_micros(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(5);
+/// Looks at the first pause; after them the pauses grow.
+const LOOKS: u32 = 100;
+/// How long a block is watched in which nothing happens.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long the thread waits for another block.
+const LINGER: Duration = Duration::from_millis(100);
+
+/// A block on the list.
+struct Slot {
+    /// Its address; 0 where there is none.
+    start: AtomicUsize,
+    size: AtomicUsize,
+    granule: AtomicUsize,
+    /// Different for each block, as several may have had one address.
+    number: AtomicU64,
+}
+
+static SLOTS: [Slot; ROOM] = [const {
+    Slot {
+        start: AtomicUsize::new(0),
+        size: AtomicUsize::new(0),
+        granule: AtomicUsize::new(0),
+        number: AtomicU64::new(0),
+    }
+}; ROOM];
+/// Slots that are not free.
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
+/// The address of the block that the thread works on.
+static BUSY: AtomicUsize = AtomicUsize::new(0);
+
+/// The thread's handle. Held across a fork, so that no thread starts meanwhile.
+static THREAD: Lock<Option<os::Thread>> = Lock::new(None);
+static RUNS: AtomicBool = AtomicBool::new(false);
+/// Changes when there is something new; the thread sleeps on it.
+static NEWS: AtomicU32 = AtomicU32::new(0);
+static STOP: AtomicBool = AtomicBool::new(false);
+/// The thread's number at the kernel.
+static TASK: AtomicU32 = AtomicU32::new(0);
+static POPULATED: AtomicU64 = AtomicU64::new(0);
+
+/// Bytes populated ahead of their use, in this process.
+pub fn populated_bytes() -> u64 {
+    POPULATED.load(Relaxed)
+}
+
+/// Whether this machine can gain by it. One with several nodes would need a helper on each.
+pub(crate) fn is_supported() -> bool {
+    !cfg!(shuttle) && os::BACKEND && os::processors() >= 2
+}
+
+/// Puts a fresh block on the list, whose pages are `granule` bytes or smaller. The owner calls [`forget`] before it frees
+/// or shrinks the block.
+pub(crate) fn watch(block: Range<usize>, granule: usize) {
+    for slot in &SLOTS {
+        if slot.start.load(Relaxed) == 0 && slot.start.compare_exchange(0, CLAIMED, SeqCst, Relaxed).is_ok() {
+            slot.size.store(block.len(), Relaxed);
+            slot.granule.store(granule, Relaxed);
+            slot.number.store(LAST_NUMBER.fetch_add(1, Relaxed) + 1, Relaxed);
+            TAKEN.fetch_add(1, SeqCst);
+            slot.start.store(block.start, SeqCst);
+            NEWS.fetch_add(1, SeqCst);
+            if RUNS.load(SeqCst) {
+                os::wake(&NEWS);
+            } else {
+                start();
+            }
+            return;
+        }
+    }
+}
+
+/// Takes a block off the list, if it is there. Nothing of it is populated afterwards.
+#[inline]
+pub(crate) fn forget(address: usize, size: usize) {
+    if size >= MIN && TAKEN.load(SeqCst) > 0 {
+        end(address);
+    }
+}
+
+#[cold]
+fn end(address: usize) {
+    for slot in &SLOTS {
+        if slot.start.load(Relaxed) == address && slot.start.compare_exchange(address, 0, SeqCst, Relaxed).is_ok() {
+            TAKEN.fetch_sub(1, SeqCst);
+        }
+    }
+    // The thread names the block before it looks whether the block is still on the list.
+    while BUSY.load(SeqCst) == address {
+        std::thread::yield_now();
+    }
+}
+
+#[cold]
+fn start() {
+    let Some(mut thread) = THREAD.try_lock() else { return }; // a fork, or somebody starts it
+    if RUNS.load(SeqCst) {
+        os::wake(&NEWS);
+        return;
+    }
+    if let Some(ended) = thread.take() {
+        ended.join();
+    }
+    STOP.store(false, SeqCst);
+    if let Ok(started) = os::spawn(body, &TASK) {
+        *thread = Some(started);
+        RUNS.store(true, SeqCst);
+    }
+}
+
+/// Ends the thread before a fork; none starts until [`release`].
+pub(crate) fn hold() {
+    THREAD.hold();
+    // SAFETY: the lock was taken on the line above.
+    if let Some(thread) = unsafe { THREAD.held() }.take() {
+        STOP.store(true, SeqCst);
+        NEWS.fetch_add(1, SeqCst);
+        os::wake(&NEWS);
+        thread.join();
+        RUNS.store(false, SeqCst);
+    }
+}
+
+/// Ends [`hold`].
+///
+/// # Safety
+/// The lock is held by `hold`.
+pub(crate) unsafe fn release() {
+    // SAFETY: the caller's promise.
+    unsafe { THREAD.release() }
+}
+
+/// What the thread knows of the block in a slot.
+struct Known {
+    number: u64,
+    block: Block,
+    looks: u32,
+    pause: Duration,
+    /// When something last happened.
+    since: Instant,
+}
+
+extern "C" fn body(_: *mut c_void) -> *mut c_void {
+    os::name_thread(c"fault-ahead", &TASK);
+    let _ = os::sleep_exactly(); // or it wakes up a little late
+    let mut known: [Option<Known>; ROOM] = [const { None }; ROOM];
+    let mut used = Instant::now();
+    while !STOP.load(SeqCst) {
+        let news = NEWS.load(SeqCst);
+        let now = Instant::now();
+        let pause = SLOTS.iter().zip(&mut known).filter_map(|(slot, known)| turn(slot, known, now)).min();
+        if pause.is_some() {
+            used = now;
+        } else if now.duration_since(used) >= LINGER && leave() {
+            break;
+        }
+        let pause = pause.unwrap_or(LINGER);
+        if !pause.is_zero() {
+            os::wait(&NEWS, news, Some(pause));
+        }
+    }
+    null_mut()
+}
+
+/// Says that no thread runs any more, if there is no block. One that comes at this very moment goes without help.
+fn leave() -> bool {
+    let Some(_held) = THREAD.try_lock() else { return false }; // a fork waits for this thread, and stops it
+    let idle = TAKEN.load(SeqCst) == 0;
+    if idle {
+        RUNS.store(false, SeqCst);
+    }
+    idle
+}
+
+/// Goes on with the block in a slot; how long it can be left alone, if there is one.
+fn turn(slot: &Slot, known: &mut Option<Known>, now: Instant) -> Option<Duration> {
+    let start = slot.start.load(SeqCst);
+    if start <= CLAIMED {
+        *known = None;
+        return None;
+    }
+    let number = slot.number.load(Relaxed);
+    let known = match known {
+        Some(known) if known.number == number => known,
+        _ => known.insert(Known {
+            number,
+            block: Block::new(start..start + slot.size.load(Relaxed), slot.granule.load(Relaxed)),
+            looks: 0,
+            pause: PAUSE,
+            since: now,
+        }),
+    };
+    BUSY.store(start, SeqCst);
+    let mut pause = None;
+    if slot.start.load(SeqCst) == start && slot.number.load(SeqCst) == number {
+        pause = known.go_on(now);
+        if pause.is_none() && slot.start.compare_exchange(start, 0, SeqCst, Relaxed).is_ok() {
+            TAKEN.fetch_sub(1, SeqCst);
+        }
+    }
+    BUSY.store(0, SeqCst);
+    pause
+}
+
+impl Known {
+    /// Looks, or populates a step; how long it can be left alone then, if it is not done.
+    fn go_on(&mut self, now: Instant) -> Option<Duration> {
+        let before = self.block.clone();
+        match self.block.turn(&is_real) {
+            Turn::Done => None,
+            Turn::Wait => self.wait(now),
+            Turn::Populate(_) if !processors::one_is_idle() => {
+                self.block = before;
+                self.wait(now)?;
+                Some(LONGEST_PAUSE)
+            }
+            Turn::Populate(range) => {
+                if os::populate(range.start, range.len(), true).is_err() {
+                    return None; // no such call, no memory, or a limit: the program will be told
+                }
+                POPULATED.fetch_add(range.len() as u64, Relaxed);
+                (self.looks, self.pause, self.since) = (0, PAUSE, now);
+                Some(Duration::ZERO)
+            }
+        }
+    }
+
+    fn wait(&mut self, now: Instant) -> Option<Duration> {
+        self.looks += 1;
+        if self.looks > LOOKS {
+            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        }
+        (now.duration_since(self.since) < PATIENCE).then_some(self.pause)
+    }
+}
+
+/// Whether the page at an address exists. What cannot be told counts as real: there is nothing to do.
+fn is_real(address: usize) -> bool {
+    let mut present = [0];
+    let page = os::page_size();
+    os::in_memory(address / page * page, &mut present).is_err() || present[0] & 1 != 0
+}

@@ -1,0 +1,25 @@
+//! Fault-ahead: large fresh blocks are populated by a second thread just ahead of the thread that uses them.
+//!
+//! It is to page faults what the kernel's read-ahead is to files. Nothing is populated until a program has touched the
+//! first pages of a block in a row, from either end. Then a window behind them is, from its far end, except for one granule in its middle:
+//! when that is found real, the program has arrived there, and the next window, twice as large, is populated while the
+//! program walks through the rest of this one. So sparse blocks stay sparse, and a program that stops has cost at most as
+//! much again as it touched.
+//!
+//! | file | |
+//! |---|---|
+//! | [`block`] | the progress of one block: what to look at, what to populate |
+//! | [`processors`] | whether a processor is idle |
+//! | [`helper`] | the list of blocks, and the thread |
+
+#![allow(unsafe_code)] // Safety: pages are populated while their block is on the list, which its owner ends before a free.
+
+mod block;
+mod helper;
+mod processors;
+
+pub use helper::populated_bytes;
+pub(crate) use helper::{forget, hold, is_supported, release, watch};
+
+/// Smaller blocks are written in less time than it takes to notice.
+pub(crate) const MIN: usize = 8 << 20;

@@ -1,0 +1,211 @@
+//! Fault-ahead: large fresh blocks are populated ahead of a program that walks through them, and of no other.
+
+#![allow(unsafe_code)] // Safety: blocks are used within their bounds, and freed once.
+
+use firsttouch::adaptors::{Options, Pool};
+use firsttouch::fault_ahead::populated_bytes;
+use firsttouch::os::{self, Call, fail_after};
+use firsttouch::{Allocator, Request};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+const MIB: usize = 1 << 20;
+
+/// The tests count what the whole process populates. A processor counts as idle, whatever the machine does.
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    let turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    fail_after(&[Call::RunnableThreads], 0, i64::MAX);
+    turn
+}
+
+fn pools() -> [Arc<Pool>; 2] {
+    [true, false].map(|huge| Pool::new(Options { huge, fault_ahead: true, ..Options::default() }))
+}
+
+fn take(pool: &Pool, size: usize, zeroed: bool) -> NonNull<u8> {
+    pool.allocate(Request::bytes(size).with_zeroed(zeroed)).unwrap().address
+}
+
+/// Writes a byte to each of a block's pages in turn, slowly enough to be followed.
+fn walk(block: NonNull<u8>, pages: impl Iterator<Item = usize>) {
+    for (count, page) in pages.enumerate() {
+        // SAFETY: the page is one of the block's.
+        unsafe { block.add(page * os::page_size()).write(page as u8 | 1) };
+        if count % 512 == 511 {
+            std::thread::sleep(Duration::from_micros(300));
+        }
+    }
+}
+
+fn eventually(true_now: impl Fn() -> bool) -> bool {
+    let end = Instant::now() + Duration::from_secs(10);
+    while Instant::now() < end {
+        if true_now() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    false
+}
+
+/// Walks through a zeroed block and checks what is in it afterwards; the bytes that were populated ahead.
+fn walk_met_ahead(pool: &Pool, backward: bool) -> u64 {
+    let size = 128 * MIB;
+    let block = take(pool, size, true);
+    let before = populated_bytes();
+    let pages = size / os::page_size();
+    walk(block, (0..pages).map(|page| if backward { pages - 1 - page } else { page }));
+    let ahead = populated_bytes() - before;
+    for page in 0..pages {
+        // SAFETY: the page is one of the block's.
+        let (first, second) = unsafe {
+            let at = block.add(page * os::page_size());
+            (at.read(), at.add(1).read())
+        };
+        assert_eq!((first, second), (page as u8 | 1, 0));
+    }
+    // SAFETY: the block came from this pool.
+    unsafe { pool.deallocate(block) };
+    pool.trim();
+    ahead
+}
+
+#[test]
+fn a_walk_is_met_ahead_from_either_end_and_nothing_is_lost() {
+    if os::processors() < 2 {
+        return;
+    }
+    let _turn = alone();
+    for pool in pools() {
+        for backward in [false, true] {
+            // The helper may come too late where other programs want both processors.
+            let met = (0..20).any(|_| walk_met_ahead(&pool, backward) > 16 * MIB as u64);
+            assert!(met, "backward {backward}");
+        }
+        assert!(pool.stats().populated_ahead_bytes > 0);
+    }
+}
+
+#[test]
+fn what_is_touched_here_and_there_stays_sparse() {
+    let _turn = alone();
+    for pool in pools() {
+        let before = populated_bytes();
+        let blocks: Vec<_> = (0..100).map(|_| take(&pool, 256 * MIB, true)).collect();
+        for &block in &blocks {
+            walk(block, [0, 20_000, 40_000, 65_535].into_iter());
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(populated_bytes() - before, 0);
+        for block in blocks {
+            // SAFETY: the block came from this pool.
+            unsafe { pool.deallocate(block) };
+        }
+    }
+}
+
+#[test]
+fn nothing_is_populated_without_the_option() {
+    let _turn = alone();
+    let pool = Pool::new(Options::default());
+    let block = take(&pool, 128 * MIB, false);
+    let before = populated_bytes();
+    walk(block, 0..128 * MIB / os::page_size());
+    assert_eq!(populated_bytes() - before, 0);
+    // SAFETY: the block came from this pool.
+    unsafe { pool.deallocate(block) };
+}
+
+#[test]
+fn a_block_that_is_freed_or_shrunk_is_left_alone() {
+    let _turn = alone();
+    for pool in pools() {
+        for turn in 0..60 {
+            let block = take(&pool, 64 * MIB, turn % 2 == 0);
+            let above = take(&pool, 64 * MIB, false); // keeps the memory below it mapped
+            walk(block, 0..1536 + turn * 100);
+            if turn % 3 == 0 {
+                // SAFETY: the block came from this pool, and only shrinks.
+                assert!(unsafe { pool.resize_in_place(block, 4 * MIB) });
+            } else {
+                // SAFETY: the block came from this pool.
+                unsafe { pool.deallocate(block) };
+            }
+            pool.trim();
+            let populated = populated_bytes();
+            std::thread::sleep(Duration::from_millis(3));
+            assert_eq!(populated_bytes(), populated);
+            if turn % 3 == 0 {
+                // SAFETY: the block came from this pool.
+                unsafe { pool.deallocate(block) };
+            }
+            // SAFETY: as above.
+            unsafe { pool.deallocate(above) };
+            pool.trim();
+        }
+    }
+    let resident = os::resident();
+    assert!(eventually(|| os::resident() < 48 * MIB), "{resident} bytes resident");
+}
+
+#[test]
+fn forks_in_the_middle_of_a_walk() {
+    let _turn = alone();
+    for pool in pools() {
+        let block = take(&pool, 128 * MIB, true);
+        let pages = 128 * MIB / os::page_size();
+        for part in 0..8 {
+            walk(block, part * pages / 8..(part + 1) * pages / 8);
+            // SAFETY: the child uses the pool, and ends without running the parent's handlers.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                let other = take(&pool, 64 * MIB, true);
+                walk(other, 0..64 * MIB / os::page_size());
+                // SAFETY: as above.
+                unsafe {
+                    pool.deallocate(other);
+                    libc::_exit(0)
+                };
+            }
+            let mut status = 1;
+            // SAFETY: the child was made above.
+            unsafe { libc::waitpid(child, &raw mut status, 0) };
+            assert_eq!(status, 0);
+        }
+        // SAFETY: the block came from this pool.
+        unsafe { pool.deallocate(block) };
+    }
+}
+
+#[test]
+fn many_threads_at_once() {
+    let _turn = alone();
+    for pool in pools() {
+        std::thread::scope(|scope| {
+            for seed in 0..4u8 {
+                let pool = &pool;
+                scope.spawn(move || {
+                    for turn in 0..20 {
+                        let size = (16 + turn * 2) * MIB;
+                        let block = take(pool, size, true);
+                        for at in (0..size).step_by(4096) {
+                            // SAFETY: it lies in the block, which is this thread's.
+                            unsafe {
+                                assert_eq!(block.add(at).read(), 0);
+                                block.add(at).write(seed + 1);
+                            }
+                        }
+                        for at in (0..size).step_by(4096) {
+                            // SAFETY: as above.
+                            assert_eq!(unsafe { block.add(at).read() }, seed + 1);
+                        }
+                        // SAFETY: the block came from this pool.
+                        unsafe { pool.deallocate(block) };
+                    }
+                });
+            }
+        });
+    }
+}
