@@ -176,9 +176,9 @@ test-quick: $(QUICK)/installed ## the quick tests on another Python (PYTHON=) an
 # What traces, replays or swaps NumPy's handler depends on NumPy's own functions, which no minor version promises to keep.
 NUMPYS ?= numpy-2.0 numpy-2.1 numpy-2.2 numpy-2.3 numpy-2.4
 .PHONY: test-numpys
-test-numpys: ## the tests that trace, replay and swap the handler, on every minor NumPy before the newest
-	@for lock in $(NUMPYS); do $(MAKE) --no-print-directory test-quick LOCK=$$lock SELECT='not slow' \
-	    PYTEST_ARGS='tests/trace tests/handlers tests/process $(PYTEST_ARGS)' || exit 1; done
+test-numpys: ## the tests that trace, replay and swap the handler on every minor NumPy: all on the oldest, the quick ones on the others
+	@select='not slow'; for lock in $(NUMPYS); do $(MAKE) --no-print-directory test-quick LOCK=$$lock SELECT="$$select" \
+	    PYTEST_ARGS='tests/trace tests/handlers tests/process $(PYTEST_ARGS)' || exit 1; select=quick; done
 
 .PHONY: test-numa
 test-numa: $(TEST)/installed ## boot machines with several NUMA nodes (qemu) and test placement in them
