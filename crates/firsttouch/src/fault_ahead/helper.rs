@@ -5,7 +5,7 @@
 
 use super::MIN;
 use super::block::{Block, Turn};
-use super::processors;
+use super::spare::Spare;
 use crate::os;
 use crate::sync::lock::Lock;
 use std::ffi::c_void;
@@ -168,11 +168,12 @@ extern "C" fn body(_: *mut c_void) -> *mut c_void {
     os::name_thread(c"fault-ahead", &TASK);
     let _ = os::sleep_exactly(); // or it wakes up a little late
     let mut known: [Option<Known>; ROOM] = [const { None }; ROOM];
+    let mut spare = Spare::new();
     let mut used = Instant::now();
     while !STOP.load(SeqCst) {
         let news = NEWS.load(SeqCst);
         let now = Instant::now();
-        let pause = SLOTS.iter().zip(&mut known).filter_map(|(slot, known)| turn(slot, known, now)).min();
+        let pause = SLOTS.iter().zip(&mut known).filter_map(|(slot, known)| turn(slot, known, now, &mut spare)).min();
         if pause.is_some() {
             used = now;
         } else if now.duration_since(used) >= LINGER && leave() {
@@ -197,7 +198,7 @@ fn leave() -> bool {
 }
 
 /// Goes on with the block in a slot; how long it can be left alone, if there is one.
-fn turn(slot: &Slot, known: &mut Option<Known>, now: Instant) -> Option<Duration> {
+fn turn(slot: &Slot, known: &mut Option<Known>, now: Instant, spare: &mut Spare) -> Option<Duration> {
     let start = slot.start.load(SeqCst);
     if start <= CLAIMED {
         *known = None;
@@ -217,7 +218,7 @@ fn turn(slot: &Slot, known: &mut Option<Known>, now: Instant) -> Option<Duration
     BUSY.store(start, SeqCst);
     let mut pause = None;
     if slot.start.load(SeqCst) == start && slot.number.load(SeqCst) == number {
-        pause = known.go_on(now);
+        pause = known.go_on(now, spare);
         if pause.is_none() && slot.start.compare_exchange(start, 0, SeqCst, Relaxed).is_ok() {
             TAKEN.fetch_sub(1, SeqCst);
         }
@@ -228,12 +229,12 @@ fn turn(slot: &Slot, known: &mut Option<Known>, now: Instant) -> Option<Duration
 
 impl Known {
     /// Looks, or populates a step; how long it can be left alone then, if it is not done.
-    fn go_on(&mut self, now: Instant) -> Option<Duration> {
+    fn go_on(&mut self, now: Instant, spare: &mut Spare) -> Option<Duration> {
         let before = self.block.clone();
         match self.block.turn(&is_real) {
             Turn::Done => None,
             Turn::Wait => self.wait(now),
-            Turn::Populate(_) if !processors::one_is_idle() => {
+            Turn::Populate(range) if !spare.allows(range.len()) => {
                 self.block = before;
                 self.wait(now)?;
                 Some(LONGEST_PAUSE)

@@ -9,14 +9,14 @@
 //! | file | |
 //! |---|---|
 //! | [`block`] | the progress of one block: what to look at, what to populate |
-//! | [`processors`] | whether a processor is idle |
+//! | [`spare`] | whether there is a processor and memory for it |
 //! | [`helper`] | the list of blocks, and the thread |
 
 #![allow(unsafe_code)] // Safety: pages are populated while their block is on the list, which its owner ends before a free.
 
 mod block;
 mod helper;
-mod processors;
+mod spare;
 
 pub use helper::populated_bytes;
 pub(crate) use helper::{forget, hold, is_supported, release, watch};
