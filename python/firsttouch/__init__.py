@@ -16,13 +16,6 @@ allocator if there is one. The few arguments that ``None`` switches off say ``or
 PYTEST_DONT_REWRITE: pytest rewrites the packages of a plugin, and warns where they are loaded already.
 """
 
-import sys as _sys
-
-if "t" in getattr(_sys, "abiflags", ""):
-    raise ImportError(
-        "firsttouch does not support free-threaded Python yet: use the ordinary build (python3.x without the t)"
-    )
-
 from _firsttouch_start import command_line as _command_line
 
 TYPE_CHECKING = False  # typing would be imported for it

@@ -49,8 +49,8 @@ fn register_callbacks(py: Python<'_>, functions: Option<&Bound<'_, PyDict>>) -> 
     Ok(())
 }
 
-/// The native half of the package `firsttouch`.
-#[pymodule]
+/// The native half of the package `firsttouch`. It needs no GIL: [`python::guarded`] says how values are shared.
+#[pymodule(gil_used = false)]
 fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("BACKEND", firsttouch::os::BACKEND)?;

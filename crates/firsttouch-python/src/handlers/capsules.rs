@@ -3,7 +3,7 @@
 #![allow(unsafe_code)] // Safety: capsules own their handlers and are kept by the arrays made through them.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::allocators::process_pool::small_limit;
+use crate::allocators::process_pool::{process_pool, small_limit};
 use crate::handlers::c_library;
 use crate::handlers::entry_points::{from_raw, new_handler, new_scope_handler};
 use crate::handlers::front::ensure_front;
@@ -13,11 +13,13 @@ use crate::numpy::abi::{CAPSULE, handler_in};
 use crate::numpy::c_api::NumPy;
 use crate::python::errors::PyTypeError;
 use crate::python::global_allocator::ensure_memory;
+use crate::python::immortal::make_immortal;
 use firsttouch::allocator::Allocator;
 use firsttouch::owners;
 use firsttouch::scratch::Scope;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use std::sync::Arc;
 
 /// NumPy keeps a few blocks below this many bytes.
@@ -65,18 +67,53 @@ fn small(allocator: &dyn Allocator) -> usize {
 }
 
 /// For a context: small arrays of pools come from NumPy.
+///
+/// Without a GIL the threads of a context share its capsule (they inherit the context). The one of the process's own pool,
+/// which is never dropped, is then made once and counts no references. The others end with their allocators, and are counted.
 pub fn context<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
     ensure_memory(py)?;
     let Some(native) = allocator.native() else { return numpys(py, allocator) };
-    around(py, new_handler(Kind::Context, native.clone(), small(native.as_ref()), next(py)?))
+    let (small, next) = (small(native.as_ref()), next(py)?);
+    let new = || around(py, new_handler(Kind::Context, native.clone(), small, next));
+    if !is_shared(native) {
+        return new();
+    }
+    static SHARED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let capsule = SHARED.get_or_try_init(py, || new().map(immortal))?.bind(py);
+    if let Some(handler) = handler(capsule)?.filter(|handler| handler.small() != small) {
+        handler.set_small(small);
+    }
+    Ok(capsule.clone())
 }
 
-fn new_direct(py: Python<'_>, native: &Arc<dyn Allocator>) -> PyResult<Py<PyAny>> {
+/// Whether the allocator has one capsule for all threads.
+fn is_shared(native: &Arc<dyn Allocator>) -> bool {
+    cfg!(Py_GIL_DISABLED) && Arc::ptr_eq(native, process_pool())
+}
+
+/// A capsule that was just made, for an allocator that lives as long as the process.
+fn immortal(capsule: Bound<'_, PyAny>) -> Py<PyAny> {
+    // SAFETY: nobody else has it yet, and the collector tracks no capsule that has no references of its own.
+    unsafe { make_immortal(&capsule) };
+    capsule.unbind()
+}
+
+/// For our constructors. The capsule of an allocator that is kept anyway counts no references: all threads share it.
+fn new_direct(py: Python<'_>, native: &Arc<dyn Allocator>, is_kept: bool) -> PyResult<Py<PyAny>> {
+    let new = || make_direct(py, native);
+    if is_shared(native) {
+        static SHARED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        return Ok(SHARED.get_or_try_init(py, || new().map(immortal))?.clone_ref(py));
+    }
+    new().map(|capsule| if is_kept { immortal(capsule) } else { capsule.unbind() })
+}
+
+fn make_direct<'py>(py: Python<'py>, native: &Arc<dyn Allocator>) -> PyResult<Bound<'py, PyAny>> {
     ensure_memory(py)?;
     // Adaptors count, bound or guard what they are asked for: they see small arrays, too.
     let small = if owners::keeps_list(native.as_ref()) { 0 } else { small(native.as_ref()) };
     let handler = new_handler(Kind::Direct, native.clone(), small, c_library::FUNCTIONS);
-    Ok(around(py, handler)?.unbind())
+    around(py, handler)
 }
 
 /// For a scope: arrays below NumPy's own small limit stay with NumPy, which keeps a few of them itself.
@@ -90,7 +127,7 @@ pub fn direct<'a, 'py>(py: Python<'py>, allocator: &'a PyAllocator) -> PyResult<
     allocator.ensure_open()?;
     let cell = allocator.direct();
     let made = cell.get_or_try_init(py, || match allocator.native() {
-        Some(native) => new_direct(py, native),
+        Some(native) => new_direct(py, native, false),
         None => numpys(py, allocator).map(Bound::unbind),
     })?;
     Ok(made.bind(py))
@@ -98,10 +135,11 @@ pub fn direct<'a, 'py>(py: Python<'py>, allocator: &'a PyAllocator) -> PyResult<
 
 /// The same for the allocator in charge of a handler.
 pub fn direct_of<'a, 'py>(py: Python<'py>, charge: &'a Charge) -> PyResult<&'a Bound<'py, PyAny>> {
-    Ok(charge.direct.get_or_try_init(py, || new_direct(py, &charge.allocator))?.bind(py))
+    Ok(charge.direct.get_or_try_init(py, || new_direct(py, &charge.allocator, charge.is_kept))?.bind(py))
 }
 
-/// How many references an object has.
+/// How many references an object has. Without a GIL the number is exact if this thread made the object and no other has a
+/// reference to it; one that another thread takes or drops meanwhile may or may not be counted.
 pub fn references(object: &Bound<'_, PyAny>) -> isize {
     // SAFETY: the object lives.
     unsafe { ffi::Py_REFCNT(object.as_ptr()) }
@@ -144,5 +182,5 @@ pub fn nearest_open<'py>(capsule: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAn
 fn ended(capsule: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
     let handler = handler(capsule)?;
     let scope = handler.and_then(|handler| handler.scope()).filter(|(scope, _)| !scope.serves());
-    Ok(scope.map(|(_, before)| before.borrow(capsule.py()).clone_ref(capsule.py())))
+    Ok(scope.map(|(_, before)| before.lock(capsule.py()).clone_ref(capsule.py())))
 }

@@ -8,7 +8,7 @@ use crate::handlers::deallocate::{free, free_owned, realloc};
 use crate::handlers::handler::{Handler, Kind, handler};
 use crate::handlers::profile_reports::{report_block, report_move, report_request};
 use crate::numpy::abi::{Functions, RawAllocator, RawHandler};
-use crate::python::guarded_by_gil::GuardedByGil;
+use crate::python::guarded::Guarded;
 use firsttouch::allocator::Allocator;
 use firsttouch::scratch::Scope;
 use firsttouch_trace::profile;
@@ -23,7 +23,7 @@ pub fn new_handler(kind: Kind, allocator: Arc<dyn Allocator>, small: usize, next
 
 /// The handler of a scope, which knows what served before it.
 pub fn new_scope_handler(scope: Arc<Scope>, small: usize, next: Functions, before: Py<PyAny>) -> Box<Handler> {
-    let before = GuardedByGil::new(before);
+    let before = Guarded::new(before);
     with_functions(Handler::new(Kind::Scope, scope, small, next, Some(before)))
 }
 
@@ -56,7 +56,7 @@ pub fn set_profiled(front: &Handler, on: bool) {
 pub unsafe fn from_raw<'a>(raw: *const RawHandler) -> Option<&'a Handler> {
     // SAFETY: `malloc` is this copy's own function, so `raw` is the first field of a Handler.
     unsafe {
-        let ours = (*raw).allocator.malloc.is_some_and(|f| {
+        let ours = RawHandler::load_allocator(raw).malloc.is_some_and(|f| {
             let own: [unsafe extern "C" fn(_, _) -> _; 2] = [malloc, malloc_profiled];
             own.iter().any(|&own| std::ptr::fn_addr_eq(f, own))
         });

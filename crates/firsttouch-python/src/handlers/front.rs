@@ -5,8 +5,9 @@
 use crate::allocators::process_pool::process_pool;
 use crate::handlers::entry_points::{new_handler, set_profiled};
 use crate::handlers::handler::{Handler, Kind};
-use crate::handlers::numpy_default::{behind, behind_now, insert_behind_recorder, put_in_capsule};
+use crate::handlers::numpy_default::{behind, behind_now, capsule_lock, insert_behind_recorder, put_in_capsule};
 use crate::numpy::abi::Functions;
+use crate::python::guarded::Guarded;
 use firsttouch::allocator::Allocator;
 use pyo3::prelude::*;
 use std::sync::{Arc, OnceLock};
@@ -16,7 +17,8 @@ static FRONT: OnceLock<&'static Handler> = OnceLock::new();
 
 /// Lets `allocator` serve the process; requests below `small` bytes stay with NumPy.
 pub fn serve(py: Python<'_>, allocator: Arc<dyn Allocator>, small: usize) -> PyResult<()> {
-    behind(py)?;
+    behind(py)?; // outside the lock, as it may import NumPy
+    let _lock = capsule_lock(py);
     let (_, functions) = behind_now(py)?; // another library may have replaced it since
     if let Some(front) = FRONT.get() {
         front.replace(allocator, small);
@@ -26,9 +28,18 @@ pub fn serve(py: Python<'_>, allocator: Arc<dyn Allocator>, small: usize) -> PyR
 }
 
 /// Leaves all requests to NumPy from now on.
-pub fn stop_serving() {
+pub fn stop_serving(py: Python<'_>) {
+    let _lock = capsule_lock(py);
     if let Some(front) = FRONT.get() {
         front.set_small(usize::MAX);
+    }
+}
+
+/// Changes the size below which requests stay with NumPy, where an allocator is installed.
+pub fn change_small(py: Python<'_>, nbytes: usize) {
+    let _lock = capsule_lock(py);
+    if let Some(front) = serving() {
+        front.set_small(nbytes);
     }
 }
 
@@ -46,11 +57,15 @@ fn stand(py: Python<'_>) -> PyResult<&'static Handler> {
         return Ok(front);
     }
     behind(py)?;
+    let _lock = capsule_lock(py);
+    if let Some(front) = FRONT.get() {
+        return Ok(front);
+    }
     let (_, functions) = behind_now(py)?;
     put_front(py, process_pool().clone(), usize::MAX, functions)
 }
 
-/// Puts a handler in front of NumPy's.
+/// Puts a handler in front of NumPy's, with the lock held.
 fn put_front(
     py: Python<'_>,
     allocator: Arc<dyn Allocator>,
@@ -66,14 +81,26 @@ fn put_front(
     Ok(front)
 }
 
-/// Reports every block of the process's arrays to the profile, or none. Where nothing was ever installed,
-/// the front that does it leaves all requests to NumPy.
-pub fn set_watched(py: Python<'_>, on: bool) -> PyResult<()> {
-    if !on && FRONT.get().is_none() {
-        return Ok(());
-    }
-    set_profiled(stand(py)?, on);
+/// Those who watch the front.
+static WATCHERS: Guarded<usize> = Guarded::new(0);
+
+/// Reports every block of the process's arrays to the profile, until each call was undone by `unwatch`. Where nothing was
+/// ever installed, the front that does it leaves all requests to NumPy.
+pub fn watch(py: Python<'_>) -> PyResult<()> {
+    let front = stand(py)?;
+    let mut watchers = WATCHERS.lock(py);
+    *watchers += 1;
+    set_profiled(front, true);
     Ok(())
+}
+
+/// Undoes one call of `watch`.
+pub fn unwatch(py: Python<'_>) {
+    let mut watchers = WATCHERS.lock(py);
+    *watchers -= 1;
+    if let Some(front) = FRONT.get().filter(|_| *watchers == 0) {
+        set_profiled(front, false);
+    }
 }
 
 /// The front, while it serves.

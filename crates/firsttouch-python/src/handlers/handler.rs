@@ -6,7 +6,7 @@ use crate::allocators::allocator::has_slabs;
 use crate::allocators::queries;
 use crate::handlers::numpy_default::{NAME, NUMPY_NAME, names};
 use crate::numpy::abi::{Functions, RawAllocator, RawHandler};
-use crate::python::guarded_by_gil::GuardedByGil;
+use crate::python::guarded::Guarded;
 use firsttouch::allocator::Allocator;
 use firsttouch::scratch::Scope;
 use pyo3::prelude::*;
@@ -36,6 +36,8 @@ pub struct Charge {
     pub direct: PyOnceLock<Py<PyAny>>,
     /// Whether its arrays are to lie in slabs along an axis.
     pub slabs: bool,
+    /// Whether it is kept for ever: it was in charge of the process once.
+    pub is_kept: bool,
 }
 
 /// A handler with what its functions need. NumPy sees only `raw`.
@@ -51,7 +53,7 @@ pub struct Handler {
     /// The allocator in charge, where that is a scope or a buffer: it takes its own blocks back itself.
     pub(super) scope: Option<Arc<Scope>>,
     /// What served before the scope: the capsule of another handler.
-    before: Option<GuardedByGil<Py<PyAny>>>,
+    before: Option<Guarded<Py<PyAny>>>,
     pub(super) kind: Kind,
     /// Whether blocks that are nobody else's are its allocator's, which can't tell: the C library's.
     pub(super) has_rest: bool,
@@ -62,9 +64,9 @@ unsafe impl Sync for Handler {}
 // SAFETY: as above.
 unsafe impl Send for Handler {}
 
-fn charge(allocator: Arc<dyn Allocator>) -> *mut Charge {
+fn charge(allocator: Arc<dyn Allocator>, kind: Kind) -> *mut Charge {
     let slabs = has_slabs(&allocator);
-    Box::into_raw(Box::new(Charge { allocator, direct: PyOnceLock::new(), slabs }))
+    Box::into_raw(Box::new(Charge { allocator, direct: PyOnceLock::new(), slabs, is_kept: kind == Kind::Front }))
 }
 
 impl Handler {
@@ -74,7 +76,7 @@ impl Handler {
         allocator: Arc<dyn Allocator>,
         small: usize,
         next: Functions,
-        before: Option<GuardedByGil<Py<PyAny>>>,
+        before: Option<Guarded<Py<PyAny>>>,
     ) -> Box<Self> {
         queries::register_owner(&allocator);
         let any: Arc<dyn Any + Send + Sync> = allocator.clone();
@@ -85,7 +87,7 @@ impl Handler {
             raw: UnsafeCell::new(RawHandler { name, version: 1, allocator: RawAllocator::NONE }),
             small: AtomicUsize::new(small),
             next,
-            charge: AtomicPtr::new(charge(allocator)),
+            charge: AtomicPtr::new(charge(allocator, kind)),
             scope,
             before,
             kind,
@@ -127,13 +129,13 @@ impl Handler {
     /// The functions that NumPy calls.
     pub fn functions(&self) -> RawAllocator {
         // SAFETY: a function changes only to one that takes the same blocks, and gives the same.
-        unsafe { (*self.raw.get()).allocator }
+        unsafe { RawHandler::load_allocator(self.raw.get()) }
     }
 
     /// Lets another allocator serve from now on; the one before is kept for its blocks.
     pub fn replace(&self, allocator: Arc<dyn Allocator>, small: usize) {
         queries::register_owner(&allocator);
-        self.charge.store(charge(allocator), Release);
+        self.charge.store(charge(allocator, self.kind), Release);
         self.small.store(small, Relaxed);
     }
 
@@ -158,7 +160,7 @@ impl Handler {
     }
 
     /// The scope whose handler it is, and what served before.
-    pub fn scope(&self) -> Option<(&Arc<Scope>, &GuardedByGil<Py<PyAny>>)> {
+    pub fn scope(&self) -> Option<(&Arc<Scope>, &Guarded<Py<PyAny>>)> {
         self.scope.as_ref().zip(self.before.as_ref())
     }
 

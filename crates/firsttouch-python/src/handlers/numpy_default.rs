@@ -5,6 +5,7 @@
 use crate::numpy::abi::{Functions, RawHandler, handler_in};
 use crate::numpy::c_api::NumPy;
 use crate::python::errors::UnsupportedError;
+use crate::python::guarded::Guarded;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ffi::c_char;
@@ -16,6 +17,15 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 static BEHIND: OnceLock<NumPyDefault> = OnceLock::new();
 /// The recorder's handler, once it stands in the capsule.
 static RECORDER: OnceLock<Recorder> = OnceLock::new();
+
+/// Held by whoever looks at what stands in NumPy's default capsule in order to put another handler there, and by whoever
+/// changes which allocator serves the process: each sets several words.
+static CAPSULE: Guarded<()> = Guarded::new(());
+
+/// Keeps other threads from changing what serves the process, until the guard is dropped.
+pub fn capsule_lock(py: Python<'_>) -> impl Sized + '_ {
+    CAPSULE.lock(py)
+}
 
 struct NumPyDefault(*const RawHandler, Functions);
 // SAFETY: NumPy's default handler is static and read only.
@@ -77,7 +87,8 @@ pub fn behind_now(py: Python<'_>) -> PyResult<(*const RawHandler, Functions)> {
     // is checked before the functions are believed.
     let handler = unsafe { &*raw };
     let name = handler.name();
-    match handler.allocator.functions() {
+    // SAFETY: as above.
+    match unsafe { RawHandler::load_allocator(raw) }.functions() {
         Some(functions)
             if handler.version == 1 && name == NUMPY_NAME && (is_front(handler) || numpy.owns(&functions)) =>
         {
@@ -109,7 +120,7 @@ pub fn next(py: Python<'_>) -> PyResult<Functions> {
     Ok(checked(py)?.1)
 }
 
-/// The name of a context's handler. NumPyDefault the name's end it stands in every handler, so that copies of this package
+/// The name of a context's handler. Behind the name's end it stands in every handler, so that copies of this package
 /// know each other.
 pub const NAME: &str = "firsttouch";
 /// The name of NumPy's default handler. The one that stands in front of it carries it too: there are programs, NumPy's

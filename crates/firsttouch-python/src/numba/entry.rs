@@ -1,17 +1,17 @@
 //! Entry to compiled code, and exit, for a buffer as an argument: a call from Python is a scope of its own.
 
-#![allow(unsafe_code)] // Safety: called with the GIL held, which makes entering and leaving one at a time.
+#![allow(unsafe_code)] // Safety: the list of running calls is guarded, and whoever is on it has the cursor to itself.
 
 use crate::numba::calls::thread;
 use crate::numba::cursor::Cursor;
 use crate::numba::frame::MarkFrame;
 use crate::python::callbacks::callback;
 use crate::python::errors::{PyMemoryError, PyRuntimeError};
+use crate::python::guarded::Guarded;
 use crate::scratch::buffer::PyBuffer;
 use firsttouch::scratch::Backing;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use std::cell::UnsafeCell;
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::AtomicPtr;
@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering::Relaxed;
 #[derive(Default)]
 pub struct CursorHandle {
     cursor: AtomicPtr<Cursor>,
-    calls: UnsafeCell<RunningCalls>,
+    calls: Guarded<RunningCalls>,
 }
 
 /// The calls of compiled code that run.
@@ -33,20 +33,19 @@ struct RunningCalls {
     ident: usize,
 }
 
-// SAFETY: calls are looked at with the GIL held; the cursor is used by the one thread that runs them.
-unsafe impl Send for CursorHandle {}
-// SAFETY: as above.
-unsafe impl Sync for CursorHandle {}
+// SAFETY: a frame is only passed on to its cursor, which the one thread uses that runs the calls.
+unsafe impl Send for RunningCalls {}
 
 impl CursorHandle {
     /// A call of compiled code begins.
     pub fn enter(&self, owner: &Bound<'_, PyAny>, backing: &Arc<dyn Backing>) -> PyResult<*mut Cursor> {
-        // SAFETY: the GIL is held, and nothing below lets go of it while this is borrowed.
-        let calls = unsafe { &mut *self.calls.get() };
+        let mut calls = self.calls.lock(owner.py());
         // SAFETY: no more than asking for the number of this thread.
         let here = unsafe { libc::pthread_self() } as usize;
         if !calls.frames.is_empty() && calls.ident != here {
-            return Err(PyRuntimeError::new_err(in_use(owner.py(), calls.ident, here)));
+            let user = calls.ident;
+            drop(calls); // the text is Python's
+            return Err(PyRuntimeError::new_err(in_use(owner.py(), user, here)));
         }
         if self.cursor.load(Relaxed).is_null() {
             self.cursor.store(Box::into_raw(Box::new(Cursor::new(backing.clone(), owner.as_ptr()))), Relaxed);
@@ -63,18 +62,22 @@ impl CursorHandle {
     }
 
     /// The innermost call ends.
-    pub fn leave(&self) {
-        // SAFETY: the GIL is held.
-        let calls = unsafe { &mut *self.calls.get() };
-        // SAFETY: made by the call that ends, and used by this thread, which runs it.
-        let (Some(frame), Some(cursor)) = (calls.frames.pop(), unsafe { self.cursor.load(Relaxed).as_mut() }) else {
+    pub fn leave(&self, py: Python<'_>) {
+        let (innermost, is_last) = {
+            let calls = self.calls.lock(py);
+            (calls.frames.last().copied(), calls.frames.len() == 1)
+        };
+        // SAFETY: made by the call that ends, and used by this thread, which runs it: no other enters while it is listed.
+        let (Some(frame), Some(cursor)) = (innermost, unsafe { self.cursor.load(Relaxed).as_mut() }) else {
             return;
         };
+        // Not under the lock: what is given back may be custom scratch memory, which runs code of its own.
         cursor.close(frame);
-        if calls.frames.is_empty() {
+        if is_last {
             cursor.empty();
             cursor.owner = 0;
         }
+        self.calls.lock(py).frames.pop();
     }
 }
 
@@ -108,7 +111,7 @@ pub fn enter_buffer(buffer: &Bound<'_, PyBuffer>) -> PyResult<*mut Cursor> {
 pub fn leave_buffer(buffer: &Bound<'_, PyBuffer>) {
     let py = buffer.py();
     if let Some(Ok(handle)) = buffer.get().jit.get(py).map(|handle| handle.bind(py).cast::<JitHandle>()) {
-        handle.get().0.leave();
+        handle.get().0.leave(py);
     }
 }
 

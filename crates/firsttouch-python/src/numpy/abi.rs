@@ -5,6 +5,8 @@
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::transmute;
+use std::sync::atomic::{AtomicPtr, Ordering::Acquire};
 
 /// The name of every handler's capsule (NEP 49).
 pub const CAPSULE: &CStr = c"mem_handler";
@@ -83,6 +85,25 @@ pub fn handler_in(capsule: &Bound<'_, PyAny>) -> PyResult<*mut RawHandler> {
 }
 
 impl RawHandler {
+    /// The functions of a handler, whose pointers another thread may replace meanwhile.
+    ///
+    /// # Safety
+    /// The handler lives, and any mix of functions that it has had works.
+    pub unsafe fn load_allocator(handler: *const Self) -> RawAllocator {
+        // SAFETY: aligned words, which are only read, each at once; an atomic pointer lies in memory as a function does.
+        unsafe {
+            let raw = &raw const (*handler).allocator;
+            let at = |function: *const c_void| AtomicPtr::from_ptr(function.cast_mut().cast()).load(Acquire);
+            RawAllocator {
+                ctx: (*raw).ctx,
+                malloc: transmute::<*mut c_void, _>(at((&raw const (*raw).malloc).cast())),
+                calloc: transmute::<*mut c_void, _>(at((&raw const (*raw).calloc).cast())),
+                realloc: transmute::<*mut c_void, _>(at((&raw const (*raw).realloc).cast())),
+                free: transmute::<*mut c_void, _>(at((&raw const (*raw).free).cast())),
+            }
+        }
+    }
+
     /// The handler's own name.
     pub fn name(&self) -> String {
         let bytes: Vec<u8> = self.name.iter().map(|&c| c as u8).take_while(|&c| c != 0).collect();

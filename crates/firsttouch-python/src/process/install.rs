@@ -41,8 +41,8 @@ fn install(py: Python<'_>, allocator: Option<&PyAllocator>) -> PyResult<()> {
 }
 
 #[pyfunction]
-fn uninstall() {
-    front::stop_serving();
+fn uninstall(py: Python<'_>) {
+    front::stop_serving(py);
 }
 
 #[pyfunction]
@@ -52,11 +52,9 @@ fn is_installed() -> bool {
 
 /// Changes the size below which requests stay with NumPy; for measurements.
 #[pyfunction]
-fn set_small_limit(nbytes: usize) {
+fn set_small_limit(py: Python<'_>, nbytes: usize) {
     change_small_limit(nbytes);
-    if let Some(front) = front::serving() {
-        front.set_small(nbytes);
-    }
+    front::change_small(py, nbytes);
 }
 
 /// Lets segments claim no more than so many slots of the address space; for tests.

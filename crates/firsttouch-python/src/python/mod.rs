@@ -5,7 +5,8 @@ pub mod call_sites;
 pub mod callbacks;
 pub mod errors;
 pub mod global_allocator;
-pub mod guarded_by_gil;
+pub mod guarded;
+pub mod immortal;
 pub mod interrupts;
 pub mod values;
 

@@ -4,7 +4,7 @@ use crate::allocators::allocator::PyAllocator;
 use crate::allocators::process_pool::process_pool;
 use crate::custom::calls::raise_scope_error;
 use crate::python::errors::{PyRuntimeError, PyTypeError, PyValueError};
-use crate::python::guarded_by_gil::GuardedByGil;
+use crate::python::guarded::Guarded;
 use crate::python::values::ToPython;
 use crate::scratch::diagnostics;
 use crate::scratch::raw_memory::raw;
@@ -58,9 +58,9 @@ static LAST: AtomicU64 = AtomicU64::new(0);
 #[pyclass(name = "Buffer", module = "firsttouch", extends = PyAllocator, subclass, frozen, weakref)]
 pub struct PyBuffer {
     backing: Arc<dyn Backing>,
-    turn: GuardedByGil<BufferUse>,
+    turn: Guarded<BufferUse>,
     /// The marks that were taken and not rewound.
-    marks: GuardedByGil<Vec<(u64, Slot)>>,
+    marks: Guarded<Vec<(u64, Slot)>>,
     /// What calls from compiled code need; made by them.
     pub jit: PyOnceLock<Py<PyAny>>,
     pub ended_scopes: ScopeCache,
@@ -73,8 +73,8 @@ impl PyBuffer {
         let outside = Scope::outside(backing.clone(), process_pool().clone());
         PyClassInitializer::from(PyAllocator::ours(outside)).add_subclass(Self {
             backing,
-            turn: GuardedByGil::default(),
-            marks: GuardedByGil::default(),
+            turn: Guarded::default(),
+            marks: Guarded::default(),
             jit: PyOnceLock::new(),
             ended_scopes: ScopeCache::default(),
             debug,
@@ -90,7 +90,7 @@ impl PyBuffer {
     pub fn take_turn(&self, py: Python<'_>) -> PyResult<()> {
         let now = ThreadOrTask::now(py)?;
         let other = {
-            let mut turn = self.turn.borrow(py);
+            let mut turn = self.turn.lock(py);
             match &turn.who {
                 Some(who) if turn.depth > 0 && *who != now => who.clone_ref(py),
                 _ => {
@@ -112,7 +112,7 @@ impl PyBuffer {
     /// Ends the innermost use.
     pub fn end_turn(&self, py: Python<'_>) {
         let who = {
-            let mut turn = self.turn.borrow(py);
+            let mut turn = self.turn.lock(py);
             turn.depth = turn.depth.saturating_sub(1);
             if turn.depth == 0 { turn.who.take() } else { None }
         };
@@ -169,7 +169,7 @@ impl PyBuffer {
             this.backing.close(slot);
         })?;
         let number = LAST.fetch_add(1, Relaxed) + 1;
-        this.marks.borrow(slf.py()).push((number, slot));
+        this.marks.lock(slf.py()).push((number, slot));
         Ok(Mark { buffer: slf.as_ptr() as usize, number })
     }
 
@@ -201,7 +201,7 @@ impl PyBuffer {
             )));
         }
         let ended = {
-            let mut marks = this.marks.borrow(slf.py());
+            let mut marks = this.marks.lock(slf.py());
             let at = marks.iter().position(|(number, _)| *number == mark.number).ok_or_else(|| {
                 PyValueError::new_err(format!(
                     "rewind() got mark {}, which was rewound before, or lies above one that was: rewind to the newest \

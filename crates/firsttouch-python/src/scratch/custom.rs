@@ -4,7 +4,7 @@
 use crate::allocators::arguments::{given, raised};
 use crate::custom::calls::{CallDepth, as_address, interrupt, keep_error, keep_scope_error};
 use crate::python::errors::{PyMemoryError, PyValueError};
-use crate::python::guarded_by_gil::GuardedByGil;
+use crate::python::guarded::Guarded;
 use crate::python::values::Name;
 use crate::scratch::buffer::PyBuffer;
 use firsttouch::allocator::{AllocError, Limit};
@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 use std::collections::BTreeMap;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 /// What scratch memory is told by: an object's address, or a table's.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,40 +32,48 @@ struct SharedScratch {
     buffer: Option<Py<PyWeakrefReference>>,
 }
 
-static KNOWN: Mutex<BTreeMap<ScratchKey, SharedScratch>> = Mutex::new(BTreeMap::new());
+static KNOWN: Guarded<BTreeMap<ScratchKey, SharedScratch>> = Guarded::new(BTreeMap::new());
+
+/// The buffer of an entry, where anyone still has it.
+fn living<'py>(py: Python<'py>, known: Option<&SharedScratch>) -> Option<Bound<'py, PyAny>> {
+    known?.buffer.as_ref()?.bind(py).upgrade()
+}
 
 /// The buffer around the scratch memory that `key` tells, the same while anyone has it; `make` makes its backing and runs
 /// no code of Python's.
 fn shared_buffer(py: Python<'_>, key: ScratchKey, make: impl FnOnce() -> Arc<MarkBacking>) -> PyResult<Py<PyBuffer>> {
-    let (backing, known) = {
-        let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        match all.get(&key).and_then(|known| Some((known.backing.upgrade()?, known))) {
-            Some((backing, known)) => (backing, known.buffer.as_ref().map(|buffer| buffer.clone_ref(py))),
+    let backing = {
+        let mut all = KNOWN.lock(py);
+        match all.get(&key).and_then(|known| known.backing.upgrade()) {
+            Some(backing) => backing,
             None => {
                 let backing = make();
                 all.retain(|_, known| known.backing.strong_count() > 0);
                 all.insert(key, SharedScratch { backing: Arc::downgrade(&backing), buffer: None });
-                (backing, None)
+                backing
             }
         }
     };
-    if let Some(buffer) = known.and_then(|buffer| buffer.bind(py).upgrade()) {
+    if let Some(buffer) = living(py, KNOWN.lock(py).get(&key)) {
         return Ok(buffer.cast_into::<PyBuffer>()?.unbind());
     }
-    let buffer = Py::new(py, PyBuffer::new(backing, false))?;
-    let weak = PyWeakrefReference::new(buffer.bind(py))?.unbind();
-    let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = all.get_mut(&key) {
-        known.buffer = Some(weak);
+    let made = Py::new(py, PyBuffer::new(backing, false))?;
+    let weak = PyWeakrefReference::new(made.bind(py))?.unbind();
+    let mut all = KNOWN.lock(py);
+    let Some(known) = all.get_mut(&key) else { return Ok(made) };
+    // Another thread may have made one meanwhile.
+    if let Some(buffer) = living(py, Some(known)) {
+        return Ok(buffer.cast_into::<PyBuffer>()?.unbind());
     }
-    Ok(buffer)
+    known.buffer = Some(weak);
+    Ok(made)
 }
 
 struct CustomScratch {
     object: Py<PyAny>,
     name: String,
     /// The marks that its `mark` returned, by ours.
-    marks: GuardedByGil<(u64, BTreeMap<u64, Py<PyAny>>)>,
+    marks: Guarded<(u64, BTreeMap<u64, Py<PyAny>>)>,
 }
 
 /// No mark was made.
@@ -111,7 +119,7 @@ unsafe impl Scratch for CustomScratch {
     fn mark(&self) -> u64 {
         let marked = Python::try_attach(|py| match self.object.bind(py).call_method0(Name("mark")) {
             Ok(mark) => {
-                let mut marks = self.marks.borrow(py);
+                let mut marks = self.marks.lock(py);
                 marks.0 += 1;
                 let number = marks.0;
                 marks.1.insert(number, mark.unbind());
@@ -130,7 +138,7 @@ unsafe impl Scratch for CustomScratch {
             return;
         }
         Python::try_attach(|py| {
-            let gone = self.marks.borrow(py).1.split_off(&mark);
+            let gone = self.marks.lock(py).1.split_off(&mark);
             let Some((_, mark)) = gone.first_key_value() else { return };
             let pending = PyErr::take(py); // an array may end while an exception is on its way
             if let Err(error) = self.object.bind(py).call_method1(Name("rewind"), (mark,)) {
@@ -149,7 +157,7 @@ fn own_buffer(object: &Bound<'_, PyAny>) -> PyResult<Py<PyBuffer>> {
     let name = object.get_type().name()?.to_string();
     let expression = object.repr()?.to_string();
     shared_buffer(object.py(), ScratchKey::Object(object.as_ptr() as usize), || {
-        let own = CustomScratch { object: object.clone().unbind(), name, marks: GuardedByGil::default() };
+        let own = CustomScratch { object: object.clone().unbind(), name, marks: Guarded::default() };
         MarkBacking::new(Box::new(own), expression)
     })
 }

@@ -1,7 +1,7 @@
 //! The default buffers of a thread or an asyncio task: made on first use, and dropped with it.
 
 use crate::python::errors::PyRuntimeError;
-use crate::python::guarded_by_gil::GuardedByGil;
+use crate::python::guarded::Guarded;
 use crate::python::values::{Dict, Name};
 use crate::scratch::buffer::PyBuffer;
 use crate::scratch::{buffers, thread_or_task};
@@ -25,14 +25,14 @@ struct BufferSlots {
 /// The buffers of one thread or task.
 #[pyclass(frozen)]
 pub struct DefaultBuffers {
-    own: GuardedByGil<BufferSlots>,
+    own: Guarded<BufferSlots>,
     /// Buffers of the kinds that users registered.
     kinds: Py<PyDict>,
 }
 
 impl DefaultBuffers {
     fn new(py: Python<'_>) -> PyResult<Py<Self>> {
-        Py::new(py, Self { own: GuardedByGil::default(), kinds: Dict::new(py)?.done().unbind() })
+        Py::new(py, Self { own: Guarded::default(), kinds: Dict::new(py)?.done().unbind() })
     }
 
     /// The homes of tasks: made before a call needs it.
@@ -81,14 +81,14 @@ impl DefaultBuffers {
     /// The default buffer.
     pub fn buffer<'py>(&self, py: Python<'py>, debug: bool) -> PyResult<Bound<'py, PyBuffer>> {
         {
-            let own = self.own.borrow(py);
+            let own = self.own.lock(py);
             let plain = if debug { own.debug.as_ref() } else { own.instead.last().or(own.plain.as_ref()) };
             if let Some(found) = plain {
                 return Ok(found.bind(py).clone());
             }
         }
         let made = buffers::default(py, debug)?;
-        let mut own = self.own.borrow(py);
+        let mut own = self.own.lock(py);
         let place = if debug { &mut own.debug } else { &mut own.plain };
         Ok(place.get_or_insert(made).bind(py).clone())
     }
@@ -115,7 +115,7 @@ fn home_kinds(py: Python<'_>) -> PyResult<Py<PyDict>> {
 #[pyfunction]
 fn home_enter<'py>(py: Python<'py>, buffer: Bound<'py, PyBuffer>) -> PyResult<Bound<'py, DefaultBuffers>> {
     let home = DefaultBuffers::here(py)?;
-    home.get().own.borrow(py).instead.push(buffer.unbind());
+    home.get().own.lock(py).instead.push(buffer.unbind());
     Ok(home)
 }
 
@@ -123,7 +123,7 @@ fn home_enter<'py>(py: Python<'py>, buffer: Bound<'py, PyBuffer>) -> PyResult<Bo
 #[pyfunction]
 fn home_leave(home: &Bound<'_, DefaultBuffers>, buffer: &Bound<'_, PyBuffer>) {
     let gone = {
-        let mut own = home.get().own.borrow(home.py());
+        let mut own = home.get().own.lock(home.py());
         own.instead.iter().rposition(|other| other.is(buffer)).map(|at| own.instead.remove(at))
     };
     drop(gone);

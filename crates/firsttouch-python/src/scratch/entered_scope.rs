@@ -97,11 +97,11 @@ impl EnteredScope {
         let py = from.py();
         let mut at = from;
         while let Some((scope, before)) = capsules::handler(&at)?.and_then(|handler| handler.scope()) {
-            let next = before.borrow(py).clone_ref(py);
+            let next = before.lock(py).clone_ref(py);
             if next.is(&self.parts.capsule) {
                 let around = nearest_open(self.parts.before.bind(py).clone())?.unbind();
                 scope.go_past(&self.parts.scope);
-                let gone = std::mem::replace(&mut *before.borrow(py), around);
+                let gone = std::mem::replace(&mut *before.lock(py), around);
                 drop((gone, next)); // no borrow lives: the end of an allocator may run code of its own
                 return Ok(());
             }

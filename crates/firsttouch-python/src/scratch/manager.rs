@@ -3,7 +3,7 @@
 use crate::numpy::c_api::NumPy;
 use crate::python::callbacks::callback;
 use crate::python::errors::{PyTypeError, PyValueError};
-use crate::python::guarded_by_gil::GuardedByGil;
+use crate::python::guarded::Guarded;
 use crate::python::values::{Name, ToPython};
 use crate::scratch::buffer::PyBuffer;
 use crate::scratch::default_buffers::DefaultBuffers;
@@ -56,7 +56,7 @@ pub struct Scratch {
     function: Option<Py<PyAny>>,
     options: ResultOptions,
     debug: bool,
-    entered: GuardedByGil<Vec<EnteredScope>>,
+    entered: Guarded<Vec<EnteredScope>>,
 }
 
 impl Scratch {
@@ -71,7 +71,7 @@ impl Scratch {
     /// as of a generator that another thread closes.
     fn last(&self, py: Python<'_>) -> Option<EnteredScope> {
         let current = NumPy::get(py).and_then(|numpy| numpy.current(py)).ok();
-        let mut entered = self.entered.borrow(py);
+        let mut entered = self.entered.lock(py);
         let here = |entered: &EnteredScope| current.as_ref().is_some_and(|current| entered.parts.capsule.is(current));
         let own = |entered: &EnteredScope| entered.parts.scope.owner().is_some_and(|owner| owner.is_current());
         let at = entered.iter().rposition(here).or_else(|| entered.iter().rposition(own));
@@ -86,7 +86,7 @@ impl Scratch {
             function: Some(function.clone().unbind()),
             options: self.options,
             debug: self.debug,
-            entered: GuardedByGil::default(),
+            entered: Guarded::default(),
         };
         let made = Py::new(py, made)?;
         callback(py, "dress")?.call1((&made, function))?;
@@ -98,7 +98,7 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         Python::try_attach(|py| {
-            let entered = std::mem::take(&mut *self.entered.borrow(py));
+            let entered = std::mem::take(&mut *self.entered.lock(py));
             for entered in entered.into_iter().rev() {
                 let stepped = entered.step_back(py);
                 entered.close(py);
@@ -120,7 +120,7 @@ impl Scratch {
         debug: bool,
     ) -> PyResult<Py<Self>> {
         let options = ResultOptions::new(result, escape)?;
-        let mut made = Self { buffer: None, function: None, options, debug, entered: GuardedByGil::default() };
+        let mut made = Self { buffer: None, function: None, options, debug, entered: Guarded::default() };
         let Some(given) = buffer_or_function else { return Py::new(py, made) };
         let buffer = match given.cast::<PyBuffer>() {
             Ok(buffer) => buffer.clone(),
@@ -149,7 +149,7 @@ impl Scratch {
         self.options.check_block()?;
         let mut entered = self.enter(py)?;
         let object = entered.object(py)?;
-        self.entered.borrow(py).push(entered);
+        self.entered.lock(py).push(entered);
         Ok(object)
     }
 

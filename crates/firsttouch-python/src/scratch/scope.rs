@@ -6,7 +6,7 @@ use crate::allocators::process_pool::process_pool;
 use crate::handlers::capsules;
 use crate::numpy::c_api::NumPy;
 use crate::python::errors::PyRuntimeError;
-use crate::python::guarded_by_gil::GuardedByGil;
+use crate::python::guarded::Guarded;
 use crate::scratch::raw_memory::raw;
 use firsttouch::scratch::Scope;
 use pyo3::prelude::*;
@@ -20,18 +20,18 @@ use std::sync::Arc;
 #[pyclass(name = "Scope", module = "firsttouch", extends = PyAllocator, frozen, weakref)]
 pub struct PyScope {
     scope: Arc<Scope>,
-    buffer: GuardedByGil<Option<Py<PyAllocator>>>,
+    buffer: Guarded<Option<Py<PyAllocator>>>,
 }
 
 impl PyScope {
     pub fn new(scope: &Arc<Scope>) -> PyClassInitializer<Self> {
         PyClassInitializer::from(PyAllocator::ours(scope.clone()))
-            .add_subclass(Self { scope: scope.clone(), buffer: GuardedByGil::default() })
+            .add_subclass(Self { scope: scope.clone(), buffer: Guarded::default() })
     }
 
     /// Sets the buffer that it takes memory from.
     pub fn belong_to(&self, py: Python<'_>, buffer: Py<PyAllocator>) {
-        let old = self.buffer.borrow(py).replace(buffer);
+        let old = self.buffer.lock(py).replace(buffer);
         drop(old);
     }
 
@@ -53,7 +53,7 @@ impl PyScope {
         if Self::is_known(this) {
             return false;
         }
-        let buffer = this.get().buffer.borrow(this.py()).take();
+        let buffer = this.get().buffer.lock(this.py()).take();
         drop(buffer);
         true
     }
@@ -64,7 +64,7 @@ impl PyScope {
     /// Buffer that the scope takes memory from.
     #[getter]
     fn buffer(&self, py: Python<'_>) -> PyResult<Py<PyAllocator>> {
-        let buffer = self.buffer.borrow(py).as_ref().map(|buffer| buffer.clone_ref(py));
+        let buffer = self.buffer.lock(py).as_ref().map(|buffer| buffer.clone_ref(py));
         buffer.ok_or_else(|| PyRuntimeError::new_err("this scope was never entered"))
     }
 
@@ -126,7 +126,7 @@ pub struct ScopeParts {
 
 /// Ended scopes of one buffer.
 #[derive(Default)]
-pub struct ScopeCache(GuardedByGil<Vec<ScopeParts>>);
+pub struct ScopeCache(Guarded<Vec<ScopeParts>>);
 
 impl ScopeParts {
     /// Whether an array, a context or a variable still refers to it, or to a scope in the cache that was inside it.
@@ -146,7 +146,7 @@ impl ScopeParts {
     /// What its handler says served before it: less than it was made with, once a scope around it ended first.
     fn handlers_before(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         let handler = capsules::handler(self.capsule.bind(py)).ok().flatten()?;
-        handler.scope().map(|(_, before)| before.borrow(py).clone_ref(py))
+        handler.scope().map(|(_, before)| before.lock(py).clone_ref(py))
     }
 
     /// The references from the parts themselves to the scope.
@@ -171,7 +171,7 @@ impl ScopeParts {
             if !scope.serves() || !Arc::ptr_eq(scope.backing(), self.scope.backing()) {
                 return Ok(false);
             }
-            let before = before.borrow(py).clone_ref(py);
+            let before = before.lock(py).clone_ref(py);
             at = before.into_bound(py);
         }
         Ok(false)
@@ -182,7 +182,7 @@ impl ScopeCache {
     /// A scope of this thread in front of the same capsule, if there is one.
     pub fn take(&self, before: &Bound<'_, PyAny>) -> Option<ScopeParts> {
         let py = before.py();
-        let mut kept = self.0.borrow(py);
+        let mut kept = self.0.lock(py);
         let at = (0..kept.len()).rev().find(|&at| {
             let parts = &kept[at];
             let here = parts.before.is(before) && parts.scope.owner().is_some_and(|owner| owner.is_current());
@@ -200,7 +200,7 @@ impl ScopeCache {
             return;
         }
         let oldest = {
-            let mut kept = self.0.borrow(py);
+            let mut kept = self.0.lock(py);
             kept.push(parts);
             if kept.len() > MAX_KEPT { Some(kept.remove(0)) } else { None }
         };

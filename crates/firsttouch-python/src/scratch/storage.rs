@@ -4,7 +4,7 @@
 #![allow(unsafe_code)] // Safety: Python's buffer protocol, whose view is kept for as long as the memory is used.
 
 use crate::python::errors::{PyTypeError, PyValueError};
-use crate::python::guarded_by_gil::GuardedByGil;
+use crate::python::guarded::Guarded;
 use firsttouch::allocator::{AllocError, Allocator, Request};
 use firsttouch::os::{self, SharedPart};
 use pyo3::ffi;
@@ -13,7 +13,7 @@ use pyo3::types::PyMemoryView;
 use std::ffi::CStr;
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 /// Memory that a buffer stands on.
 struct Loan {
@@ -27,13 +27,12 @@ struct Loan {
     what: String,
 }
 
-#[derive(Default)]
 struct Loans {
     last: u64,
     all: Vec<Loan>,
 }
 
-static LOANS: LazyLock<GuardedByGil<Loans>> = LazyLock::new(GuardedByGil::default);
+static LOANS: Guarded<Loans> = Guarded::new(Loans { last: 0, all: Vec::new() });
 
 /// The object whose memory an array or a view has, and where that lies if it is an array that owns it.
 struct MemoryOwner {
@@ -90,7 +89,7 @@ fn begin_loan(lender: &Bound<'_, PyAny>, range: Range<usize>) -> PyResult<(u64, 
     let kind = lender.get_type().name()?;
     let what = format!("{kind} of {} bytes at {:#x}", range.len(), range.start);
     let (root, shared) = (MemoryOwner::of(lender)?, os::shared_parts(range.clone()));
-    let mut loans = LOANS.borrow(lender.py());
+    let mut loans = LOANS.lock(lender.py());
     let taken = loans.all.iter().find(|loan| loan.overlaps(&range, &shared) && !loan.handed_out(&root));
     if let Some(loan) = taken {
         let message = format!(
@@ -109,7 +108,7 @@ fn begin_loan(lender: &Bound<'_, PyAny>, range: Range<usize>) -> PyResult<(u64, 
 
 /// The buffer is gone, and all its arrays.
 fn end_loan(py: Python<'_>, number: u64) {
-    LOANS.borrow(py).all.retain(|loan| loan.number != number);
+    LOANS.lock(py).all.retain(|loan| loan.number != number);
 }
 
 /// Memory, and what keeps it.

@@ -1,20 +1,17 @@
 //! Profiled regions of a Python program.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::handlers::front::set_watched;
+use crate::handlers::front::{unwatch, watch};
 use crate::python::global_allocator::ensure_memory;
+use crate::python::guarded::Guarded;
 use crate::python::values::Dict;
 use firsttouch_trace::profile::{self, Region};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
-/// Regions of Python's that are open. Changes with the GIL held.
-static WATCHING: AtomicUsize = AtomicUsize::new(0);
 
 /// A region of the run in which arrays are counted, until it is closed.
-#[pyclass(name = "ProfileRegion", module = "firsttouch._firsttouch")]
-struct ProfileRegion(Option<Region>);
+#[pyclass(name = "ProfileRegion", module = "firsttouch._firsttouch", frozen)]
+struct ProfileRegion(Guarded<Option<Region>>);
 
 #[pymethods]
 impl ProfileRegion {
@@ -26,34 +23,33 @@ impl ProfileRegion {
         for allocator in cold.try_iter()? {
             natives.extend(allocator?.cast::<PyAllocator>()?.get().native().cloned());
         }
-        set_watched(py, true)?;
-        WATCHING.fetch_add(1, Relaxed);
+        watch(py)?;
         let trim = || {
             natives.iter().for_each(|native| {
                 native.trim();
             });
         };
-        Ok(Self(Some(py.detach(|| Region::open(only_this_thread, trim)))))
+        Ok(Self(Guarded::new(Some(py.detach(|| Region::open(only_this_thread, trim))))))
     }
 
     /// What was counted so far; what pools recycled is left out where others served, too.
     fn look<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        self.0.as_ref().map(|region| dict(py, region.snapshot())).transpose()
+        let found = self.0.lock(py).as_ref().map(Region::snapshot);
+        found.map(|found| dict(py, found)).transpose()
     }
 
     /// The same, and it ends.
-    fn close<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let found = self.0.as_ref().map(Region::snapshot);
-        self.end(py);
-        found.map(|found| dict(py, found)).transpose()
+    fn close<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.end(py).map(|found| dict(py, found)).transpose()
     }
 }
 
 impl ProfileRegion {
-    fn end(&mut self, py: Python<'_>) {
-        if self.0.take().is_some() && WATCHING.fetch_sub(1, Relaxed) == 1 {
-            let _ = set_watched(py, false); // the front is there, so nothing can fail
-        }
+    fn end(&self, py: Python<'_>) -> Option<(profile::RegionCounts, Option<profile::Recycling>)> {
+        let region = self.0.lock(py).take()?; // whoever takes it ends it, once
+        let found = region.close();
+        unwatch(py);
+        Some(found)
     }
 }
 

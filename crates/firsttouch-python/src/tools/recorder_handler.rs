@@ -2,7 +2,9 @@
 
 #![allow(unsafe_code)] // Safety: passes NumPy's own calls on, to handlers that live for ever.
 
-use crate::handlers::numpy_default::{NUMPY_NAME, behind, behind_now, names, put_in_capsule, set_recorder};
+use crate::handlers::numpy_default::{
+    NUMPY_NAME, behind, behind_now, capsule_lock, names, put_in_capsule, set_recorder,
+};
 use crate::numpy::abi::{RawAllocator, RawHandler};
 use crate::python::call_sites;
 use firsttouch_trace::recorder::{self, LARGE_SIZE};
@@ -30,6 +32,7 @@ static FRONT: OnceLock<&'static RecorderHandler> = OnceLock::new();
 /// Puts the recorder's handler before NumPy's default one, once.
 pub fn stand(py: Python<'_>) -> PyResult<()> {
     behind(py)?; // NumPy's own is noted first
+    let _lock = capsule_lock(py);
     if FRONT.get().is_some() {
         return Ok(());
     }
@@ -116,7 +119,7 @@ unsafe extern "C" fn free(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
     }
 }
 
-/// The trace's number of a site. Taken with the GIL held, and never while waiting for it.
+/// The trace's number of a site. Locked by threads that are attached to the interpreter, and stay so meanwhile.
 static NUMBERS: Mutex<Option<HashMap<u64, u32>>> = Mutex::new(None);
 
 /// Another trace begins, with numbers of its own.
