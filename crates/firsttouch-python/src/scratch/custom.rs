@@ -3,7 +3,7 @@
 
 use crate::allocators::arguments::{given, raised};
 use crate::custom::calls::{CallDepth, as_address, interrupt, keep_error, keep_scope_error};
-use crate::python::errors::{PyMemoryError, PyValueError};
+use crate::python::errors::{PyMemoryError, PyRuntimeError, PyValueError};
 use crate::python::guarded::Guarded;
 use crate::python::values::Name;
 use crate::scratch::buffer::PyBuffer;
@@ -16,7 +16,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 use std::collections::BTreeMap;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 /// What scratch memory is told by: an object's address, or a table's.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +33,37 @@ enum ScratchKey {
 struct SharedScratch {
     backing: Weak<MarkBacking>,
     buffer: Option<Py<PyWeakrefReference>>,
+    /// Whether the backing is done with the scratch memory: where it ends in another thread, it rewinds what is left first.
+    ended: Arc<AtomicBool>,
+}
+
+/// Scratch memory that tells its entry when it is done with.
+struct Telling {
+    scratch: Box<dyn Scratch>,
+    ended: Arc<AtomicBool>,
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        self.ended.store(true, Release);
+    }
+}
+
+// SAFETY: passes the promises on.
+#[allow(unsafe_code)]
+unsafe impl Scratch for Telling {
+    fn allocate(&self, size: usize, align: usize) -> Result<NonNull<u8>, AllocError> {
+        self.scratch.allocate(size, align)
+    }
+
+    fn mark(&self) -> u64 {
+        self.scratch.mark()
+    }
+
+    unsafe fn rewind(&self, mark: u64) {
+        // SAFETY: the caller's promise.
+        unsafe { self.scratch.rewind(mark) }
+    }
 }
 
 static KNOWN: Guarded<BTreeMap<ScratchKey, SharedScratch>> = Guarded::new(BTreeMap::new());
@@ -39,21 +73,49 @@ fn living<'py>(py: Python<'py>, known: Option<&SharedScratch>) -> Option<Bound<'
     known?.buffer.as_ref()?.bind(py).upgrade()
 }
 
-/// The buffer around the scratch memory that `key` tells, the same while anyone has it; `make` makes its backing and runs
-/// no code of Python's.
-fn shared_buffer(py: Python<'_>, key: ScratchKey, make: impl FnOnce() -> Arc<MarkBacking>) -> PyResult<Py<PyBuffer>> {
-    let backing = {
+/// How long a thread waits for another one to end a backing.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The backing on the scratch memory that `key` tells, the same while anyone has it.
+fn shared_backing(
+    py: Python<'_>,
+    key: ScratchKey,
+    expression: &str,
+    make: impl FnOnce() -> Box<dyn Scratch>,
+) -> PyResult<Arc<MarkBacking>> {
+    let began = Instant::now();
+    loop {
         let mut all = KNOWN.lock(py);
-        match all.get(&key).and_then(|known| known.backing.upgrade()) {
-            Some(backing) => backing,
-            None => {
-                let backing = make();
-                all.retain(|_, known| known.backing.strong_count() > 0);
-                all.insert(key, SharedScratch { backing: Arc::downgrade(&backing), buffer: None });
-                backing
+        match all.get(&key).map(|known| (known.backing.upgrade(), known.ended.load(Acquire))) {
+            Some((Some(backing), _)) => return Ok(backing),
+            Some((None, false)) if began.elapsed() < PATIENCE => {
+                drop(all);
+                py.detach(std::thread::yield_now);
+            }
+            Some((None, false)) => {
+                let message = format!("{expression} cannot be used: an array outlives the last buffer on it");
+                return Err(PyRuntimeError::new_err(message));
+            }
+            Some((None, true)) | None => {
+                let ended = Arc::new(AtomicBool::new(false));
+                let telling = Telling { scratch: make(), ended: ended.clone() };
+                let backing = MarkBacking::new(Box::new(telling), expression.to_owned());
+                all.retain(|_, known| !known.ended.load(Acquire));
+                all.insert(key, SharedScratch { backing: Arc::downgrade(&backing), buffer: None, ended });
+                return Ok(backing);
             }
         }
-    };
+    }
+}
+
+/// The buffer around the scratch memory that `key` tells, the same while anyone has it; `make` runs no code of Python's.
+fn shared_buffer(
+    py: Python<'_>,
+    key: ScratchKey,
+    expression: &str,
+    make: impl FnOnce() -> Box<dyn Scratch>,
+) -> PyResult<Py<PyBuffer>> {
+    let backing = shared_backing(py, key, expression, make)?;
     if let Some(buffer) = living(py, KNOWN.lock(py).get(&key)) {
         return Ok(buffer.cast_into::<PyBuffer>()?.unbind());
     }
@@ -156,9 +218,8 @@ unsafe impl Scratch for CustomScratch {
 fn own_buffer(object: &Bound<'_, PyAny>) -> PyResult<Py<PyBuffer>> {
     let name = object.get_type().name()?.to_string();
     let expression = object.repr()?.to_string();
-    shared_buffer(object.py(), ScratchKey::Object(object.as_ptr() as usize), || {
-        let own = CustomScratch { object: object.clone().unbind(), name, marks: Guarded::default() };
-        MarkBacking::new(Box::new(own), expression)
+    shared_buffer(object.py(), ScratchKey::Object(object.as_ptr() as usize), &expression, || {
+        Box::new(CustomScratch { object: object.clone().unbind(), name, marks: Guarded::default() })
     })
 }
 
@@ -194,7 +255,7 @@ fn scratch_from_table(py: Python<'_>, address: &Bound<'_, PyAny>) -> PyResult<Py
     #[allow(unsafe_code)]
     let table = unsafe { TableScratch::from_address(address) }.map_err(|bad| PyValueError::new_err(bad.to_string()))?;
     let expression = format!("scratch_from_table({address:#x})");
-    shared_buffer(py, ScratchKey::Table(address), || MarkBacking::new(Box::new(table), expression))
+    shared_buffer(py, ScratchKey::Table(address), &expression, || Box::new(table))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
