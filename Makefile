@@ -20,10 +20,12 @@ QUICK := .venv-quick-$(LOCK)
 BUILD := .venv-build
 DEMO := .venv-demo
 BENCH := .venv-bench
+FREE := .venv-free-threaded
 
 CARGO_FLAGS := --locked --quiet
 PIP := bin/python -m pip --disable-pip-version-check install --quiet
 WHEEL := target/wheels/built
+FREE_WHEEL := target/wheels-free-threaded/built
 PRELOAD := python/firsttouch/_lib/libfirsttouch_preload.so
 TYPED := python demo $(wildcard benchmarks examples tests)
 
@@ -47,15 +49,21 @@ endef
 # $(call in,FOLDER): runs Python as in an activated environment; tests start firsttouch, meson and ninja by name.
 in = PATH="$$PWD/$(1)/bin:$$PATH" $(1)/bin/python
 
-# $(call environment,FOLDER,LOCK...): a fresh environment with exactly what the locks name.
+# $(call environment,FOLDER,LOCK...,WHICH): a fresh environment with exactly what the locks name.
 define environment
-$(call step,the environment $(1),python=$$(.ci/find-python --first) && rm -rf $(1) && "$$python" -m venv $(1) \
+$(call step,the environment $(1),python=$$(.ci/find-python $(or $(3),--first)) && rm -rf $(1) && "$$python" -m venv $(1) \
     && $(1)/$(PIP) --require-hashes $(foreach lock,$(2),-r requirements/$(lock).txt) && touch $@)
 endef
 
-# $(call wheel,FOLDER): puts the wheel that was built last into an environment.
+# $(call wheel,FOLDER,WHEELS): puts the wheel that was built last into an environment.
 define wheel
-$(call step,install the wheel into $(1),$(1)/$(PIP) --no-deps --force-reinstall target/wheels/*.whl && touch $@)
+$(call step,install the wheel into $(1),$(1)/$(PIP) --no-deps --force-reinstall $(or $(2),target/wheels)/*.whl && touch $@)
+endef
+
+# $(call build,PYTHON,ENVIRONMENT): builds the wheel for a Python with the maturin of an environment.
+define build
+$(call step,build the wheel,rm -rf $(@D) && $(2)/bin/maturin build --quiet --release --locked \
+    --interpreter $(1) --out $(@D) && touch $@)
 endef
 
 .PHONY: help
@@ -80,6 +88,8 @@ $(DEMO)/made: requirements/demo.txt
 	$(call environment,$(DEMO),demo)
 $(BENCH)/made: requirements/bench.txt
 	$(call environment,$(BENCH),bench)
+$(FREE)/made: requirements/build.txt requirements/test.txt
+	$(call environment,$(FREE),build test,--free-threaded)
 
 # Not a part of the Python module: other programs load it. The wheel takes it along.
 $(PRELOAD): $(rust_files) | tools
@@ -87,8 +97,11 @@ $(PRELOAD): $(rust_files) | tools
 	    && mkdir -p $(@D) && cp -f "$${CARGO_TARGET_DIR:-target}/release/$(@F)" $@)
 
 $(WHEEL): $(BUILD)/made $(rust_files) $(python_files) $(metadata) $(if $(filter Linux,$(shell uname)),$(PRELOAD)) | tools
-	$(call step,build the wheel,rm -rf target/wheels && $(BUILD)/bin/maturin build --quiet --release --locked \
-	    --interpreter $(BUILD)/bin/python --out target/wheels && touch $@)
+	$(call build,$(BUILD)/bin/python,$(BUILD))
+
+# Free-threaded Python has no stable interface yet: its wheel is for one version.
+$(FREE_WHEEL): $(FREE)/made $(rust_files) $(python_files) $(metadata) $(if $(filter Linux,$(shell uname)),$(PRELOAD)) | tools
+	$(call build,$(FREE)/bin/python,$(FREE))
 
 $(TEST)/installed: $(TEST)/made $(WHEEL)
 	$(call wheel,$(TEST))
@@ -98,6 +111,8 @@ $(DEMO)/installed: $(DEMO)/made $(WHEEL)
 	$(call wheel,$(DEMO))
 $(BENCH)/installed: $(BENCH)/made $(WHEEL)
 	$(call wheel,$(BENCH))
+$(FREE)/installed: $(FREE)/made $(FREE_WHEEL)
+	$(call wheel,$(FREE),$(dir $(FREE_WHEEL)))
 
 .PHONY: wheel
 wheel: $(WHEEL) ## build the wheel into target/wheels
@@ -173,6 +188,18 @@ test-quick: $(QUICK)/installed ## the quick tests on another Python (PYTHON=) an
 	$(call tests,quick tests with requirements/$(LOCK).txt,$(call in,$(QUICK)) -m pytest -n auto --dist loadfile -m '$(SELECT)' \
 	    --ignore tests/numpy_suite $(PYTEST_ARGS))
 
+.PHONY: test-free-threaded
+test-free-threaded: ## the quick tests and threads under stress without the GIL, on the Python found or given by PYTHON=
+	@status=0; .ci/find-python --free-threaded >/dev/null || status=$$?; case $$status in \
+	    0) $(MAKE) --no-print-directory free-threaded-tests;; \
+	    77) echo '   the tests without the GIL are skipped' >&2;; \
+	    *) exit $$status;; esac
+
+.PHONY: free-threaded-tests
+free-threaded-tests: $(FREE)/installed
+	$(call tests,quick tests without the GIL,FIRSTTOUCH_STRESS_SECONDS=$${FIRSTTOUCH_STRESS_SECONDS:-60} $(call in,$(FREE)) -m pytest \
+	    -n auto --dist loadfile -m quick --ignore tests/numpy_suite $(PYTEST_ARGS))
+
 # What traces, replays or swaps NumPy's handler depends on NumPy's own functions, which no minor version promises to keep.
 NUMPYS ?= numpy-2.0 numpy-2.1 numpy-2.2 numpy-2.3 numpy-2.4
 .PHONY: test-numpys
@@ -202,5 +229,5 @@ format: $(TEST)/made ## put Rust and Python into their usual form
 
 .PHONY: clean
 clean: ## remove environments, builds and caches
-	rm -rf python/firsttouch/_lib .venv-test .venv-quick-* .venv-build .venv-demo .venv-bench target dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf python/firsttouch/_lib .venv-test .venv-quick-* .venv-build .venv-demo .venv-bench .venv-free-threaded target dist .mypy_cache .ruff_cache .pytest_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 if TYPE_CHECKING or not _command_line.is_this_process():
+    from firsttouch._internal import interpreter as _interpreter
+
+    _interpreter.check()  # before anything native is loaded
     from firsttouch._public import *  # noqa: F403
     from firsttouch._public import __all__ as __all__
     from firsttouch._public import __version__ as __version__

@@ -17,8 +17,9 @@ class OwnAllocator(Protocol):
 
     Notes
     -----
-    Blocks are freed with the GIL held, in the order in which arrays release them, as soon as the interpreter can run
-    the call; not necessarily at once, nor in the thread that allocated them.
+    Blocks are freed in the order in which arrays release them, as soon as the interpreter can run the call; not
+    necessarily at once, nor in the thread that allocated them. Several threads may call the methods: in free-threaded
+    Python at the same time, elsewhere in turns.
 
     Examples
     --------

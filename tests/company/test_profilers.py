@@ -3,6 +3,7 @@
 import importlib.util
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -32,8 +33,13 @@ def test_pythons_own_checks(flags: tuple[str, ...]) -> None:
         assert finished.stderr == ""
 
 
+ALLOCATORS = ["malloc", "debug", "malloc_debug", "pymalloc_debug"]
+if sysconfig.get_config_var("Py_GIL_DISABLED"):
+    ALLOCATORS = ["debug", "mimalloc_debug"]  # objects have to lie in mimalloc
+
+
 @pytest.mark.quick
-@pytest.mark.parametrize("allocator", ["malloc", "debug", "malloc_debug", "pymalloc_debug"])
+@pytest.mark.parametrize("allocator", ALLOCATORS)
 def test_pythons_debug_allocators(allocator: str) -> None:
     assert (
         run("ft.install()\n" + ARRAYS + "del a, array; ft.uninstall()\n" + ARRAYS, env={"PYTHONMALLOC": allocator})

@@ -16,8 +16,8 @@ def pretend(folder: Path, name: str, change: str) -> Path:
     """A Python that looks to the search as if `change` had been true of it from the start."""
     folder.mkdir(exist_ok=True)
     fake = folder / name
-    code = f"import sys; {change}; exec(sys.argv[1])"
-    fake.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$1" -c "{code}" "$3"\n')
+    code = f"import sys; {change}; exec(sys.argv.pop(1))"
+    fake.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$1" -c "{code}" "$3" $4\n')
     fake.chmod(0o755)
     return fake
 
@@ -58,7 +58,7 @@ def test_a_named_python_is_the_only_one_looked_at(tmp_path: Path) -> None:
         ("sys.modules['ensurepip'] = None", "without the venv module"),
         (
             "import sysconfig; sysconfig.get_config_var = lambda name: name == 'Py_GIL_DISABLED'",
-            "is a free-threaded build, which firsttouch does not support yet",
+            " without the GIL: make test-free-threaded takes it",
         ),
         ("sys.implementation.name = 'pypy'", "is pypy "),
     ],
@@ -80,3 +80,29 @@ def test_the_newest_comes_first_and_each_version_once(tmp_path: Path) -> None:
     pretend(tmp_path, "python3", "sys.version_info = (3, 12, 1); sys.executable = 'the-same-again'")
     assert find(tmp_path).stdout.split() == ["python-13", "python-12", "python-11"]
     assert find(tmp_path, "", "--first").stdout.split() == ["python-13"]
+
+
+FREE = (
+    "import sysconfig; sysconfig.get_config_var = lambda name: 1 if name == 'Py_GIL_DISABLED' else None; "
+    "sys.version_info = (3, 14, 1); sys.version = '3.14.1 (main)'; sys.executable = 'free'"
+)
+
+
+def test_a_free_threaded_python_is_found_by_its_name(tmp_path: Path) -> None:
+    pretend(tmp_path, "python3", "pass")
+    pretend(tmp_path, "python3.14t", FREE)
+    assert find(tmp_path, "", "--free-threaded").stdout.split() == ["free"]
+    assert find(tmp_path, "", "--first").stdout.split() != ["free"]
+
+
+def test_a_named_python_with_the_gil_is_not_free_threaded(tmp_path: Path) -> None:
+    said = find(tmp_path, str(pretend(tmp_path, "python3", OLD.replace("10", "12"))), "--free-threaded")
+    assert (said.returncode, said.stdout) == (1, "")
+    assert said.stderr.endswith("is cpython 3.12.4 with the GIL\n")
+
+
+def test_where_no_free_threaded_python_is_found_it_says_how_to_get_one(tmp_path: Path) -> None:
+    pretend(tmp_path, "python3", "import sysconfig; sysconfig.get_config_var = lambda name: None")
+    said = find(tmp_path, "", "--free-threaded")
+    assert (said.returncode, said.stdout) == (77, "")
+    assert "pyenv install 3.14t" in said.stderr

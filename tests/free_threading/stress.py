@@ -16,12 +16,13 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 import firsttouch as ft
 from firsttouch import _firsttouch
-from tests.free_threading.arrays import Left, check, marked, size, zeros
+from tests.free_threading.arrays import Left, marked, size, zeros
 from tests.free_threading.custom import Own
 from tests.free_threading.forks import forked
 from tests.scratch.own_bump import Bump
@@ -61,7 +62,7 @@ def evaluate(random: Random) -> None:
 
 def use(random: Random) -> None:
     """Contexts, with allocators that all threads have, and with new ones that end at once."""
-    allocator = random.choice([*POOLS, *OTHERS, OWN, ft.pool(ft.pages())])
+    allocator: Any = random.choice([*POOLS, *OTHERS, ft.pool(ft.pages()), OWN])
     with ft.use(allocator) if random.random() < 0.8 else ft.use():
         try:
             make(random)
@@ -97,7 +98,8 @@ def scratch(random: Random) -> None:
         with SHARED if random.random() < 0.5 else ft.scratch():
             decorated(random)
     try:
-        with ft.scratch(random.choice([*BUFFERS, BUMP])) as scope:
+        buffer: Any = random.choice([*BUFFERS, BUMP])
+        with ft.scratch(buffer) as scope:
             marked(scope.empty(500 + random.randrange(64), np.int64), 7)
             make(random)
     except RuntimeError as error:
@@ -201,9 +203,7 @@ class Player(threading.Thread):
     """Plays a part until the time is over."""
 
     def __init__(self, part: Callable[[Random], None], seed: int, until: float) -> None:
-        super().__init__(name=part.__name__, daemon=True, context=None) if sys.version_info >= (3, 14) else (
-            super().__init__(name=part.__name__, daemon=True)
-        )
+        super().__init__(name=part.__name__, daemon=True)
         self.part, self.random, self.until = part, Random(seed), until
         self.turns, self.began = 0, time.monotonic()
         self.failed: BaseException | None = None

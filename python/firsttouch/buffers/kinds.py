@@ -17,8 +17,8 @@ class OwnScratch(Protocol):
 
     Notes
     -----
-    Scopes on it are nested strictly, and it is called with the GIL held. Memory is rewound only where no array lives
-    on it.
+    Scopes on it are nested strictly, and one thread at a time calls it, not always the same. Memory is rewound only
+    where no array lives on it.
 
     Examples
     --------
