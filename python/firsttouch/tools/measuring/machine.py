@@ -6,6 +6,7 @@ import gzip
 import os
 import platform
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -214,6 +215,11 @@ def processors() -> str:
     return f"{int(quota) / int(period):g}" if quota.isdigit() and period.isdigit() else "none"
 
 
+def gil() -> str:
+    """What to add to the version of a Python whose threads do not take turns."""
+    return "" if getattr(sys, "_is_gil_enabled", lambda: True)() else ", without the GIL"
+
+
 def describe() -> dict[str, str]:
     """What a reader needs to judge the figures."""
     thp = Path("/sys/kernel/mm/transparent_hugepage")
@@ -235,7 +241,7 @@ def describe() -> dict[str, str]:
         "cgroup memory limit": units.size(int(limit), 1) if bounded else "none",
         "cgroup processor limit": processors(),
         "libc": " ".join(platform.libc_ver()),
-        "Python": f"{platform.python_implementation()} {platform.python_version()}",
+        "Python": f"{platform.python_implementation()} {platform.python_version()}{gil()}",
         "NumPy": np.__version__,
         "firsttouch": firsttouch.__version__,
         "malloc settings": malloc_settings(),
