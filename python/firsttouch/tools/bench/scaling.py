@@ -59,8 +59,8 @@ def run(settings: Settings) -> Section:
         "Temporaries in more and more threads",
         "how many evaluations of `(a*b + a)/(b + 1.0) - a` do threads get through together, each on arrays of its own? "
         "Cells are evaluations per second of all threads. *Page faults* are those of one evaluation; *in the kernel* "
-        "is the share of the processor time spent there. Each number of threads has a process of its own. *firsttouch* is "
-        "its pool, installed.",
+        "is the share of the processor time spent there. Each number of threads has a process of its own. *firsttouch* "
+        "is its pool, installed.",
     )
     section.notes += remarks(cores, absent)
     sizes, notes = chosen(settings, SIZES, QUICK, ARRAYS)
