@@ -1,8 +1,10 @@
-//! The background purger around a fork. It is joined before, so that Python, which counts threads right after the fork,
-//! has no reason to warn, and starts again as soon as the interpreter goes on.
+//! What Python calls around a fork. The background purger is joined before, so that Python, which counts threads right
+//! after the fork, has no reason to warn, and starts again as soon as the interpreter goes on. In the child, nobody waits
+//! for what a thread of the parent was about to end.
 
 #![allow(unsafe_code)] // Safety: one call that asks Python to call us back.
 
+use crate::scratch::custom;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -22,6 +24,12 @@ fn resume_later() {
     unsafe { ffi::Py_AddPendingCall(Some(resume), null_mut()) };
 }
 
+#[pyfunction]
+fn after_fork_in_child(py: Python<'_>) {
+    custom::forget_ending(py);
+    resume_later();
+}
+
 /// Trims pools over upstreams that may run Python, before the interpreter takes its locks for a fork.
 #[pyfunction]
 fn trim_before_fork(py: Python<'_>) {
@@ -32,10 +40,9 @@ fn trim_before_fork(py: Python<'_>) {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let Ok(register_at_fork) = py.import("os")?.getattr("register_at_fork") else { return Ok(()) };
-    let resume = wrap_pyfunction!(resume_later, module)?;
     let at_fork = PyDict::new(py);
     at_fork.set_item("before", wrap_pyfunction!(trim_before_fork, module)?)?;
-    at_fork.set_item("after_in_parent", &resume)?;
-    at_fork.set_item("after_in_child", resume)?;
+    at_fork.set_item("after_in_parent", wrap_pyfunction!(resume_later, module)?)?;
+    at_fork.set_item("after_in_child", wrap_pyfunction!(after_fork_in_child, module)?)?;
     register_at_fork.call((), Some(&at_fork)).map(drop)
 }

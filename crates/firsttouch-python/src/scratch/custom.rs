@@ -108,6 +108,11 @@ fn shared_backing(
     }
 }
 
+/// In a forked child: the threads that were ending backings do not exist here, and will not finish.
+pub fn forget_ending(py: Python<'_>) {
+    KNOWN.lock(py).retain(|_, known| known.backing.strong_count() > 0);
+}
+
 /// The buffer around the scratch memory that `key` tells, the same while anyone has it; `make` runs no code of Python's.
 fn shared_buffer(
     py: Python<'_>,
