@@ -45,6 +45,11 @@ mod without_gil {
     use super::{Guarded, Python};
     pub use std::sync::Mutex as Cell;
     use std::sync::{MutexGuard, PoisonError, TryLockError};
+    use std::time::Duration;
+
+    /// Looks at a lock that follow each other at once, and the time between those after.
+    const SHORT: u32 = 20;
+    const LONG: Duration = Duration::from_micros(50);
 
     impl<T> Guarded<T> {
         /// The value, until the guard is dropped.
@@ -53,12 +58,16 @@ mod without_gil {
         /// the lock attached: a fork stops all attached threads where none is in the middle of this, so that the
         /// child never meets a lock whose holder does not exist there.
         pub fn lock<'a>(&'a self, py: Python<'a>) -> MutexGuard<'a, T> {
+            let mut turn = 0;
             loop {
                 match self.0.try_lock() {
                     Ok(guard) => return guard,
                     Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
-                    Err(TryLockError::WouldBlock) => py.detach(std::thread::yield_now),
+                    // Whoever has it needs a microsecond, unless it lost its processor.
+                    Err(TryLockError::WouldBlock) if turn < SHORT => py.detach(std::thread::yield_now),
+                    Err(TryLockError::WouldBlock) => py.detach(|| std::thread::sleep(LONG)),
                 }
+                turn += 1;
             }
         }
 

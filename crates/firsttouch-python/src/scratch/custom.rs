@@ -75,6 +75,8 @@ fn living<'py>(py: Python<'py>, known: Option<&SharedScratch>) -> Option<Bound<'
 
 /// How long a thread waits for another one to end a backing.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long until it looks again.
+const TURN: Duration = Duration::from_millis(1);
 
 /// The backing on the scratch memory that `key` tells, the same while anyone has it.
 fn shared_backing(
@@ -90,7 +92,7 @@ fn shared_backing(
             Some((Some(backing), _)) => return Ok(backing),
             Some((None, false)) if began.elapsed() < PATIENCE => {
                 drop(all);
-                py.detach(std::thread::yield_now);
+                py.detach(|| std::thread::sleep(TURN));
             }
             Some((None, false)) => {
                 let message = format!("{expression} cannot be used: an array outlives the last buffer on it");
