@@ -210,7 +210,7 @@ class Player(threading.Thread):
 
     def run(self) -> None:
         try:
-            while time.monotonic() < self.until:
+            while not self.turns or time.monotonic() < self.until:
                 self.began = time.monotonic()
                 self.part(self.random)
                 self.turns += 1

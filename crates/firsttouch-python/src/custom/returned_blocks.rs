@@ -7,6 +7,7 @@ use crate::python::errors::PyRuntimeError;
 use crate::python::values::{self, Name};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -30,9 +31,26 @@ static WAITING: Mutex<Vec<ReturnedBlock>> = Mutex::new(Vec::new());
 /// Whether the interpreter was asked to deliver.
 static IS_PENDING: AtomicBool = AtomicBool::new(false);
 
+thread_local! {
+    /// Whether this thread is delivering.
+    static IS_DELIVERING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// How often a delivery looks for blocks that came meanwhile. A `deallocate` that itself makes arrays on its allocator always
+/// finds more.
+const MAX_ROUNDS: usize = 100;
+
 /// Delivers all blocks that wait. An exception goes where exceptions without a caller go.
 pub fn deliver(py: Python<'_>) {
-    loop {
+    if IS_DELIVERING.replace(true) {
+        return; // an array that `deallocate` makes: whoever called that goes on with what waits
+    }
+    deliver_rounds(py);
+    IS_DELIVERING.set(false);
+}
+
+fn deliver_rounds(py: Python<'_>) {
+    for _ in 0..MAX_ROUNDS {
         let waiting = std::mem::take(&mut *WAITING.lock().unwrap_or_else(PoisonError::into_inner));
         if waiting.is_empty() {
             return;

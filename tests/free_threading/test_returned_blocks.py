@@ -1,0 +1,52 @@
+"""Blocks that come back to an allocator whose `deallocate` makes arrays on the same allocator."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from firsttouch import _firsttouch
+from tests.free_threading.custom import Own
+
+pytestmark = pytest.mark.quick
+
+
+class Feeding(Own):
+    """Each block that comes back makes another one."""
+
+    deepest = depth = 0
+
+    def deallocate(self, address: int, nbytes: int) -> None:
+        super().deallocate(address, nbytes)
+        self.depth += 1
+        self.deepest = max(self.deepest, self.depth)
+        with ft.use(self):
+            np.empty(4000)
+        self.depth -= 1
+
+
+def test_a_delivery_ends_and_is_not_nested() -> None:
+    own = Feeding()
+    ft.empty(4000, allocator=own)
+    _firsttouch.deliver()
+    assert own.deepest == 1
+    assert len(own.kept) == 1
+
+
+def test_every_thread_delivers() -> None:
+    own = Own()
+    together = threading.Barrier(4)
+
+    def work() -> None:
+        together.wait()
+        for _ in range(200):
+            ft.empty(4000, allocator=own)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    _firsttouch.deliver()
+    assert own.kept == {}
