@@ -2,7 +2,6 @@
 
 import threading
 
-import numpy as np
 import pytest
 
 import firsttouch as ft
@@ -21,8 +20,7 @@ class Feeding(Own):
         super().deallocate(address, nbytes)
         self.depth += 1
         self.deepest = max(self.deepest, self.depth)
-        with ft.use(self):
-            np.empty(4000)
+        ft.empty(4000, allocator=self)
         self.depth -= 1
 
 

@@ -238,15 +238,15 @@ pub fn start(file: File, metadata: &Metadata) -> Result<(), Error> {
 /// # Errors
 /// If the trace could not be written completely.
 pub fn stop(metadata: &Metadata) -> Option<Result<(Totals, u64), Error>> {
-    let lost = {
-        let mut state = STATE.lock();
+    let (mut writer, lost) = {
+        let mut state = STATE.lock(); // until the ring is empty: another thread may be about to start the next trace
         RECORDING.store(false, SeqCst);
         state.stop_thread();
-        state.producer.lost()
+        let mut writer = WRITER.lock().take()?;
+        // SAFETY: recording is off, the writer thread was joined, and no other has a writer.
+        unsafe { writer.drain(&RING, now()) };
+        (writer, state.producer.lost())
     };
-    let mut writer = WRITER.lock().take()?;
-    // SAFETY: recording is off, and the writer thread was joined.
-    unsafe { writer.drain(&RING, now()) };
     Some(writer.finish(lost, metadata))
 }
 
