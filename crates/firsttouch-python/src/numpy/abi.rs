@@ -5,7 +5,7 @@
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::mem::transmute;
+use std::mem::transmute_copy;
 use std::sync::atomic::{AtomicPtr, Ordering::Acquire};
 
 /// The name of every handler's capsule (NEP 49).
@@ -84,22 +84,30 @@ pub fn handler_in(capsule: &Bound<'_, PyAny>) -> PyResult<*mut RawHandler> {
     if pointer.is_null() { Err(PyErr::fetch(capsule.py())) } else { Ok(pointer.cast()) }
 }
 
+/// A function pointer, read at once.
+///
+/// # Safety
+/// `F` is a function pointer, and one or null lies there.
+unsafe fn load<F>(place: *const Option<F>) -> Option<F> {
+    // SAFETY: the caller's promise; an aligned word that is only read, and lies in memory as an atomic pointer does.
+    unsafe { transmute_copy(&AtomicPtr::<c_void>::from_ptr(place.cast_mut().cast()).load(Acquire)) }
+}
+
 impl RawHandler {
     /// The functions of a handler, whose pointers another thread may replace meanwhile.
     ///
     /// # Safety
     /// The handler lives, and any mix of functions that it has had works.
     pub unsafe fn load_allocator(handler: *const Self) -> RawAllocator {
-        // SAFETY: aligned words, which are only read, each at once; an atomic pointer lies in memory as a function does.
+        // SAFETY: the caller's promise.
         unsafe {
             let raw = &raw const (*handler).allocator;
-            let at = |function: *const c_void| AtomicPtr::from_ptr(function.cast_mut().cast()).load(Acquire);
             RawAllocator {
                 ctx: (*raw).ctx,
-                malloc: transmute::<*mut c_void, _>(at((&raw const (*raw).malloc).cast())),
-                calloc: transmute::<*mut c_void, _>(at((&raw const (*raw).calloc).cast())),
-                realloc: transmute::<*mut c_void, _>(at((&raw const (*raw).realloc).cast())),
-                free: transmute::<*mut c_void, _>(at((&raw const (*raw).free).cast())),
+                malloc: load(&raw const (*raw).malloc),
+                calloc: load(&raw const (*raw).calloc),
+                realloc: load(&raw const (*raw).realloc),
+                free: load(&raw const (*raw).free),
             }
         }
     }
