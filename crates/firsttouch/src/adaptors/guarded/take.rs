@@ -4,19 +4,14 @@ use super::canary;
 use super::room::{Plan, Room};
 use super::{Guarded, Overrun};
 use crate::allocator::{AllocError, Limit, Request};
-use crate::heap::heap;
-use crate::heap::shape::{Kind, huge_page};
+use crate::heap::shape::huge_page;
+use crate::heap::{heap, segment};
 use crate::os;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 
 pub(super) fn pointer(address: usize) -> NonNull<u8> {
     // SAFETY: only addresses that an upstream gave come here.
     unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(address)) }
-}
-
-/// Whether the memory at `address` was advised huge.
-fn lies_on_huge_pages(address: usize) -> bool {
-    heap::span_at(address).is_some_and(|(kind, _)| kind == Kind::Huge)
 }
 
 impl Guarded {
@@ -36,7 +31,7 @@ impl Guarded {
         let small = request.size().checked_add(page).ok_or_else(too_large)? < huge;
         let plan = Plan::new(self.options.side, request, if small { page } else { huge }).ok_or_else(too_large)?;
         let mut taken = self.ask(plan, request)?;
-        if small && lies_on_huge_pages(taken.0.base) {
+        if small && segment::is_huge(taken.0.base) {
             // SAFETY: it was just taken and nobody knows it.
             unsafe { self.upstream.deallocate(pointer(taken.0.base)) };
             taken = self.ask(Plan::new(self.options.side, request, huge).ok_or_else(too_large)?, request)?;

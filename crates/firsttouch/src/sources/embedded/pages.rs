@@ -30,6 +30,6 @@ impl<L: Library> Embedded<L> {
 
     /// Whether the block has pages of its own.
     pub(super) fn has_pages(address: NonNull<u8>) -> bool {
-        segment::find(address.as_ptr() as usize).is_some_and(|(segment, _)| segment.huge)
+        segment::is_huge(address.as_ptr() as usize)
     }
 }
