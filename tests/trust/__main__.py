@@ -6,6 +6,7 @@ usage: python -m tests.trust [--seconds 60] [--seed N] [--steps 300] [--only N,N
 from __future__ import annotations
 
 import argparse
+import ctypes
 import faulthandler
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import traceback
 from pathlib import Path
 from random import Random
 
+from firsttouch import _firsttouch
 from tests.trust.steps import STEPS, World
 
 ROOT = Path(__file__).parents[2]
@@ -21,11 +23,20 @@ TIMEOUT = 600
 """Seconds after which a program counts as hanging."""
 
 
+def conditions(random: Random) -> None:
+    """Make the machine a different one, now and then: few places for segments, or no huge pages."""
+    if random.random() < 0.2:
+        _firsttouch.shrink_slots(random.choice((0, 1, 4)))
+    if random.random() < 0.2:
+        ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)  # PR_SET_THP_DISABLE
+
+
 def program(seed: int, count: int, only: set[int] | None) -> None:
     """Run the steps of a seed, or some of them; each has its own random numbers, whatever ran before."""
     faulthandler.enable()
     faulthandler.dump_traceback_later(TIMEOUT - 30)
     world, plan = World(), Random(seed)
+    conditions(plan)
     for number in range(count):
         step, own = plan.choice(STEPS), Random(plan.randrange(1 << 60))
         if only is not None and number not in only:

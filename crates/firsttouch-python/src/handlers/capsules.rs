@@ -13,6 +13,7 @@ use crate::numpy::abi::{CAPSULE, handler_in};
 use crate::numpy::c_api::NumPy;
 use crate::python::errors::PyTypeError;
 use crate::python::global_allocator::ensure_memory;
+use crate::python::once::Once;
 use firsttouch::allocator::Allocator;
 use firsttouch::owners;
 use firsttouch::scratch::Scope;
@@ -89,7 +90,7 @@ pub fn of_scope<'py>(py: Python<'py>, scope: &Arc<Scope>, before: &Bound<'py, Py
 pub fn direct<'a, 'py>(py: Python<'py>, allocator: &'a PyAllocator) -> PyResult<&'a Bound<'py, PyAny>> {
     allocator.ensure_open()?;
     let cell = allocator.direct();
-    let made = cell.get_or_try_init(py, || match allocator.native() {
+    let made = cell.get_or_make(py, || match allocator.native() {
         Some(native) => new_direct(py, native),
         None => numpys(py, allocator).map(Bound::unbind),
     })?;
@@ -98,7 +99,7 @@ pub fn direct<'a, 'py>(py: Python<'py>, allocator: &'a PyAllocator) -> PyResult<
 
 /// The same for the allocator in charge of a handler.
 pub fn direct_of<'a, 'py>(py: Python<'py>, charge: &'a Charge) -> PyResult<&'a Bound<'py, PyAny>> {
-    Ok(charge.direct.get_or_try_init(py, || new_direct(py, &charge.allocator))?.bind(py))
+    Ok(charge.direct.get_or_make(py, || new_direct(py, &charge.allocator))?.bind(py))
 }
 
 /// How many references an object has.

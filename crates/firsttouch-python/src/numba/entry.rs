@@ -7,6 +7,7 @@ use crate::numba::cursor::Cursor;
 use crate::numba::frame::MarkFrame;
 use crate::python::callbacks::callback;
 use crate::python::errors::{PyMemoryError, PyRuntimeError};
+use crate::python::once::Once;
 use crate::scratch::buffer::PyBuffer;
 use firsttouch::scratch::Backing;
 use pyo3::ffi;
@@ -98,10 +99,15 @@ fn in_use(py: Python<'_>, owner: usize, caller: usize) -> String {
 #[pyclass(frozen, module = "firsttouch._firsttouch")]
 struct JitHandle(CursorHandle);
 
+/// Makes the type of handles before a call needs it.
+pub fn make_type(py: Python<'_>) {
+    py.get_type::<JitHandle>();
+}
+
 pub fn enter_buffer(buffer: &Bound<'_, PyBuffer>) -> PyResult<*mut Cursor> {
     let py = buffer.py();
     let new = || Py::new(py, JitHandle(CursorHandle::default())).map(Py::into_any);
-    let handle = buffer.get().jit.get_or_try_init(py, new)?.bind(py).cast::<JitHandle>()?;
+    let handle = buffer.get().jit.get_or_make(py, new)?.bind(py).cast::<JitHandle>()?;
     handle.get().0.enter(buffer.as_any(), buffer.get().backing())
 }
 

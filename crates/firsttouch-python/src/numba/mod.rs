@@ -40,5 +40,6 @@ fn numba_failure() -> failure::FailureText {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(numba_setup, module)?)?;
     module.add_function(wrap_pyfunction!(numba_failure, module)?)?;
+    entry::make_type(module.py());
     module.add_class::<parallel::NumbaBuffers>()
 }

@@ -7,6 +7,7 @@ pub mod errors;
 pub mod global_allocator;
 pub mod guarded_by_gil;
 pub mod interrupts;
+pub mod once;
 pub mod values;
 
 use pyo3::prelude::*;
