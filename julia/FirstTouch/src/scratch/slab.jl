@@ -28,13 +28,20 @@ mutable struct SlabBuffer{SlabSize}
     custom_slabs::Vector{Ptr{Cvoid}}
     custom_sizes::Vector{Int}
 
-    function SlabBuffer{SlabSize}(; finalize::Bool = true) where {SlabSize}
-        slab = take_slab(SlabSize)
-        buffer = new{SlabSize}(slab, slab + SlabSize, [slab], Ptr{Cvoid}[], Int[])
+    function SlabBuffer{SlabSize}(; finalize = true) where {SlabSize}
+        flag("finalize", finalize)
+        size = slab_size(SlabSize)
+        slab = take_slab(size)
+        buffer = new{size}(slab, slab + size, [slab], Ptr{Cvoid}[], Int[])
         return finalize ? finalizer(free, buffer) : buffer
     end
 end
-SlabBuffer(; finalize::Bool = true) = SlabBuffer{DEFAULT_SLAB}(; finalize = finalize)
+SlabBuffer(; finalize = true) = SlabBuffer{DEFAULT_SLAB}(; finalize = finalize)
+
+function slab_size(size)
+    size isa Integer && 0 < size < 2^47 && return Int(size)
+    refuse("SlabSize", size, "not the size of a slab", "a number of bytes, as in SlabBuffer{65536}()")
+end
 
 # Behind each slab, so that its end is not the beginning of another block: an empty array may lie there.
 const GAP = 64
