@@ -35,6 +35,9 @@ function created(create)
     return handle[]
 end
 
+# Copies of a structure share the allocators in it.
+Base.deepcopy_internal(allocator::Allocator, ::IdDict) = allocator
+
 function retire(allocator::Allocator)
     allocator.usable || return
     allocator.usable = false
@@ -45,8 +48,8 @@ end
 pointer_of(::Nothing) = C_NULL
 pointer_of(allocator::Allocator) = is_usable(allocator) ? allocator.handle.pointer : unusable()
 is_usable(allocator::Allocator) = allocator.usable && allocator.handle.pointer != C_NULL
-@noinline unusable() = throw(ArgumentError("this allocator cannot be used any more: it was finalized, or is a constant " *
-    "of a precompiled package, which has to create its allocators in __init__"))
+@noinline unusable() = throw(ArgumentError("this allocator cannot be used: it was finalized, came from another " *
+    "process, or is a constant of a precompiled package, which has to create its allocators in __init__"))
 
 # Memory of the allocator that a pointer leads to.
 function take(handle::Ptr{Cvoid}, bytes::Int, zeroed::Bool = false)

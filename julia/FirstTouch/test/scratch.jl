@@ -127,6 +127,11 @@ end
     @test isempty(intersect(buffer.slabs .+ 4096, vcat(buffer.slabs, buffer.custom_slabs)))
     FirstTouch.free(buffer)
     @test FirstTouch.live[] == before
+    buffer = SlabBuffer()
+    other = deepcopy((5, buffer))[2]
+    @test isempty(intersect(buffer.slabs, other.slabs))
+    finalize(buffer)
+    @test total([1, 2], other) == 5
 end
 
 @testset "an inner scope may return an array of an outer one" begin
@@ -147,6 +152,38 @@ end
         end
         isa(buffer, CheckedBuffer) || @test buffer isa AllocBuffer ? buffer.offset == 0 : length(buffer.slabs) == 1
     end
+end
+
+@testset "what stands on an array may not leave either" begin
+    x = collect(1.0:4)
+    for leave in (a -> view(a, 1:2), a -> a', a -> (1, a), a -> (first = 1, second = (a, 2)), a -> reinterpret(Int, a),
+                  a -> transpose(view(a, 2:3)), a -> PermutedDimsArray(reshape(a, 2, 2), (2, 1)))
+        @test_throws ErrorException @no_escape begin
+            a = @alloc(Float64, 4)
+            leave(a)
+        end
+        @test @no_escape(begin
+            @alloc(Float64, 4)
+            leave(x)
+        end) == leave(x)
+        @test 10 == @no_escape begin
+            a = @alloc(Float64, 4)
+            a .= x
+            @no_escape begin
+                @alloc(Float64, 4)
+                leave(a)
+            end
+            sum(a)
+        end
+    end
+    buffer = SlabBuffer()
+    two(x) = @no_escape buffer begin
+        y = @alloc(Float64, 4)
+        y .= x
+        (sum(y), x')
+    end
+    @test two(x) == (10, x')
+    @test @allocated(two(x)) <= 64
 end
 
 macro hidden_return(value)
@@ -247,6 +284,23 @@ end
         @test changed(change) == expected
     end
     FirstTouch.reset_buffer!(buffer)
+end
+@testset "copyto! with positions, $(nameof(typeof(buffer)))" for buffer in (SlabBuffer(), CheckedBuffer())
+    for (to, from) in ((2, 1), (1, 2))
+        expected = copyto!(collect(1:10), to, collect(1:10), from, 9)
+        @test expected == @no_escape buffer begin
+            y = @alloc(Int, 10)
+            y .= 1:10
+            copyto!(y, to, y, from, 9)
+            @test_throws BoundsError copyto!(y, to, y, from, 10)
+            @test_throws BoundsError copyto!(y, 0, y, 1, 1)
+            @test_throws ArgumentError copyto!(y, 1, y, 1, -1)
+            @test copyto!(y, 11, y, 12, 0) === y
+            array = copyto!(zeros(Int, 12), 2, y, 1, 10)
+            @test copyto!(y, 1, array, 2, 10) == array[2:11]
+            copy(y)
+        end
+    end
 end
 function shift(x, buffer)
     @no_escape buffer begin

@@ -109,7 +109,12 @@ function _no_escape_macro(buffer_expression, block, where)
     end)
 end
 
+# Also what stands on such an array, or holds one in a tuple.
 escapes(checkpoint, result) = false
+escapes(checkpoint, result::AbstractArray) = parent(result) !== result && escapes(checkpoint, parent(result))
+escapes(checkpoint, results::Tuple) = escapes(checkpoint, results[1]) || escapes(checkpoint, Base.tail(results))
+escapes(checkpoint, results::NamedTuple) = escapes(checkpoint, Tuple(results))
+escapes(checkpoint, ::Tuple{}) = false
 escapes(checkpoint, result::Union{ScratchArray,CheckedArray}) =
     !allow_ptr_array_to_escape() && allocated_since(checkpoint, address(result))
 

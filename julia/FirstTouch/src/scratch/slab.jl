@@ -43,6 +43,9 @@ function slab_size(size)
     refuse("SlabSize", size, "not the size of a slab", "a number of bytes, as in SlabBuffer{65536}()")
 end
 
+# A copy, such as one in a copied structure, has slabs of its own, and nothing on them.
+Base.deepcopy_internal(::SlabBuffer{SlabSize}, ::IdDict) where {SlabSize} = SlabBuffer{SlabSize}()
+
 # Behind each slab, so that its end is not the beginning of another block: an empty array may lie there.
 const GAP = 64
 take_slab(size) = take(C_NULL, Int(size) + GAP)
