@@ -14,12 +14,17 @@ end
 
 # A view is the part from its lowest address to its highest, with the gaps that its strides leave.
 function memory(view::SubArray)
-    view isa StridedArray || throw(ArgumentError(
-        "this view of a $(nameof(typeof(parent(view)))) has no strides in memory: give its parent instead"))
     owner, = memory(parent(view))
-    isempty(view) && return (owner, Ptr{Cvoid}(pointer(view)), 0)
+    first, steps = try
+        Ptr{Cvoid}(pointer(view)), strides(view)
+    catch error
+        error isa Union{ArgumentError,ErrorException,MethodError} || rethrow()
+        throw(ArgumentError(
+            "this view of a $(nameof(typeof(parent(view)))) has no strides in memory: give its parent instead"))
+    end
+    isempty(view) && return (owner, first, 0)
     item = Base.elsize(Vector{eltype(view)})
-    reach = map((n, stride) -> (n - 1) * stride * item, size(view), strides(view))
+    reach = map((n, step) -> (n - 1) * step * item, size(view), steps)
     low, high = mapreduce(n -> min(n, 0), +, reach; init = 0), mapreduce(n -> max(n, 0), +, reach; init = 0)
-    return (owner, Ptr{Cvoid}(pointer(view)) + low, high - low + item)
+    return (owner, first + low, high - low + item)
 end

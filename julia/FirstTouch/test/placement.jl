@@ -52,7 +52,7 @@ end
     end
     @test inspect(view(B, 512 .* (1:16))).pages == 16 && inspect(view(B, 16:-1:1)).pages == 1
     @test inspect(view(["a", "b"], 2:2)).pages >= 1
-    for nowhere in (1:3, view(B, [1, 5, 2]), view(transpose(reshape(B, 512, 16)), 1:2, 1:2), view(trues(9), 2:3))
+    for nowhere in (1:3, view(B, [1, 5, 2]), view(trues(9), 2:3))
         for call in (inspect, touch!, collapse!, receipt, x -> migrate!(x, 0))
             @test_throws ArgumentError call(nowhere)
         end

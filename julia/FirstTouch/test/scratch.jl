@@ -189,6 +189,9 @@ end
 macro hidden_return(value)
     esc(:(return $value))
 end
+macro vector(T, n)
+    esc(:(@alloc($T, $n)))
+end
 macro hidden_goto(label)
     esc(:(@goto $label))
 end
@@ -212,6 +215,20 @@ expands(block) = FirstTouch.Internals._no_escape_macro(:(default_buffer()), bloc
         end
         4
     end
+    @test [1, 4, 9] == @no_escape begin # and so may functions
+        square(x) = (x < 0 && return 0; @alloc(Int, 1) .= x^2; return x^2)
+        y = @alloc(Int, 3)
+        map!(x -> (return square(x)), y, 1:3)
+        Threads.@threads for i in 1:3 # becomes a function that returns
+            y[i] = y[i]
+        end
+        late = :(return 1)
+        foreach(y) do x
+            x > 4 && return
+        end
+        copy(y)
+    end
+    @test_throws ErrorException expands(:(f(x) = 1; return 2))
     @test_throws LoadError @eval @alloc(Int, 3)
     FirstTouch.reset_buffer!()
 end
@@ -236,6 +253,23 @@ end
     end
     @test 6 == FirstTouch.@no_escape begin
         @inbounds sum(@alloc(Int, 3) .= 2)
+    end
+    @test 6 == @no_escape begin # that another macro produces
+        sum(@inbounds(@vector(Int, 3)) .= 2)
+    end
+    plain = Module(:Plain) # where nothing is imported
+    Core.eval(plain, :(import FirstTouch))
+    @test 6 == Core.eval(plain, :(FirstTouch.@no_escape begin
+        sum(@alloc(Int, 3) .= 2)
+    end))
+    @test @no_escape(begin @alloc_ptr(0x10) isa Ptr end)
+    @test 9 == @no_escape begin
+        x = @alloc(Int, 3)
+        x .= 1
+        y = @no_escape begin
+            sum(@alloc(Int, 3) .= x .+ 1)
+        end
+        sum(x) + y
     end
 end
 
