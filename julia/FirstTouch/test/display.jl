@@ -26,7 +26,7 @@ FirstTouch.alloc!(slab, UInt8, 1024)
 FirstTouch.alloc!(slab, UInt8, 2^21)
 @test repr(slab) == "SlabBuffer{1048576}(3.0 MiB in use, 2 slabs, 1 block)"
 FirstTouch.free(slab)
-@test repr(slab) == "SlabBuffer{1048576}(freed)"
+@test repr(slab) == "SlabBuffer{1048576}(no slab)"
 FirstTouch.alloc!(fixed, Int, 10)
 @test repr(fixed) == "AllocBuffer{Array}(80 B of 7.8 KiB in use)"
 

@@ -127,6 +127,16 @@ end
     @test isempty(intersect(buffer.slabs .+ 4096, vcat(buffer.slabs, buffer.custom_slabs)))
     FirstTouch.free(buffer)
     @test FirstTouch.live[] == before
+    # Without a slab, as after that or in a precompiled package, a buffer gets one.
+    @test total([1, 2], buffer) == 5
+    FirstTouch.free(buffer)
+    @test FirstTouch.reset_buffer!(buffer).current == buffer.slabs[1] != C_NULL
+    buffer.current = buffer.slab_end = buffer.slabs[1] = C_NULL
+    for n in (1, 1000, 10^6)
+        @test total(fill(1, n), buffer) == 2n
+        @test length(buffer.slabs) == 1 && buffer.current == buffer.slabs[1]
+    end
+    FirstTouch.free(buffer)
     buffer = SlabBuffer()
     other = deepcopy((5, buffer))[2]
     @test isempty(intersect(buffer.slabs, other.slabs))

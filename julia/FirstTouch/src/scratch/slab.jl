@@ -69,6 +69,7 @@ align_up(pointer::Ptr, alignment::Int) = (pointer + (alignment - 1)) - UInt(poin
 # Blocks of the library are aligned to 64 bytes, more than any bits type needs.
 @noinline function add_slab!(buffer::SlabBuffer{SlabSize}, n::Int)::Ptr{Cvoid} where {SlabSize}
     n < 0 && throw(ArgumentError("cannot allocate $n bytes: the number is negative"))
+    is_void(buffer) && return alloc_ptr!(reset_buffer!(buffer), n)
     if n >= SlabSize
         block = take(C_NULL, n)
         push!(buffer.custom_slabs, block)
@@ -81,6 +82,9 @@ align_up(pointer::Ptr, alignment::Int) = (pointer + (alignment - 1)) - UInt(poin
     buffer.slab_end = slab + SlabSize
     return slab
 end
+
+# Whether its only slab is null: it was freed, or is a constant of a precompiled package, whose pointers become null.
+is_void(buffer) = buffer.slab_end == C_NULL
 
 struct SlabCheckpoint{SlabSize}
     buffer::SlabBuffer{SlabSize}
@@ -95,13 +99,19 @@ checkpoint_save(buffer::SlabBuffer) =
 
 @inline function checkpoint_restore!(checkpoint::SlabCheckpoint{SlabSize}) where {SlabSize}
     buffer = checkpoint.buffer
-    # After a reset inside the scope, the slab of the checkpoint is gone.
     slabs = checkpoint.slabs
-    (length(buffer.slabs) < slabs || buffer.slabs[slabs] + SlabSize != checkpoint.slab_end) && return nothing
+    here = length(buffer.slabs) >= slabs && buffer.slabs[slabs] + SlabSize == checkpoint.slab_end
+    here || return rewind_lost!(checkpoint)
     grown = length(buffer.slabs) > checkpoint.slabs || length(buffer.custom_slabs) > checkpoint.custom_slabs
     grown && shrink!(buffer, checkpoint.slabs, checkpoint.custom_slabs)
     buffer.current = checkpoint.current
     buffer.slab_end = checkpoint.slab_end
+    return nothing
+end
+
+# The slab of the checkpoint is gone after a reset inside the scope; or there was none.
+@noinline function rewind_lost!(checkpoint::SlabCheckpoint)
+    checkpoint.slab_end == C_NULL && reset_buffer!(checkpoint.buffer)
     return nothing
 end
 
@@ -126,14 +136,17 @@ end
 
 function reset_buffer!(buffer::SlabBuffer{SlabSize}) where {SlabSize}
     shrink!(buffer, 1, 0)
+    is_void(buffer) && (buffer.slabs[1] = take_slab(SlabSize))
     buffer.current = buffer.slabs[1]
     buffer.slab_end = buffer.current + SlabSize
     return buffer
 end
 
-"    FirstTouch.free(buffer::SlabBuffer)\n\nFrees a buffer that has no finalizer. It must not be used any more."
+"    FirstTouch.free(buffer::SlabBuffer)\n\nFrees a buffer that has no finalizer, and what was allocated in it."
 function free(buffer::SlabBuffer)
+    is_void(buffer) && return
     shrink!(buffer, 0, 0)
+    push!(buffer.slabs, C_NULL)
     buffer.current = buffer.slab_end = C_NULL
     return
 end
