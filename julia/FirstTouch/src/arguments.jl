@@ -1,5 +1,5 @@
-# Options of allocators. A value that an option does not take is an error that names the option, what was given, and what
-# would do; nothing stands for a default but `nothing`.
+# Options of allocators. A value that an option does not take is an error that names the option, what was given, and
+# what would do; nothing stands for a default but `nothing`.
 
 @noinline function refuse(name, value, why, give)
     shown = sprint(io -> show(IOContext(io, :limit => true, :displaysize => (24, 40)), value))

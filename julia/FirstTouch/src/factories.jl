@@ -1,6 +1,7 @@
 # The constructors of allocators. Options are structures of the C interface, which begin with their size.
 
-pointer_of(other) = refuse("allocator", other, "not an allocator of the library", "one such as pool() or ft\"malloc()\"")
+pointer_of(other) =
+    refuse("allocator", other, "not an allocator of the library", "one such as pool() or ft\"malloc()\"")
 
 make(create) = Allocator{DefaultByteCalculator}(created(create))
 
@@ -27,7 +28,8 @@ julia> sum(fill!(Array{Float64}(p, 100, 100), 1.0))
 ```
 """
 function pool(upstream = nothing; max_idle = nothing, decay = nothing)
-    idle = max_idle === nothing ? typemax(Csize_t) : bytes_option("max_idle", max_idle, ", or nothing for no fixed bound")
+    idle = max_idle === nothing ? typemax(Csize_t) :
+           bytes_option("max_idle", max_idle, ", or nothing for no fixed bound")
     keep = seconds("decay", decay)
     GC.@preserve upstream begin
         options = Ref(PoolOptions(sizeof(PoolOptions), pointer_of(upstream), idle, keep))

@@ -39,7 +39,8 @@ end
 @testset "copies of an allocator are the same" begin
     p = pool()
     @test deepcopy((1, p))[2] === p
-    stranger = FirstTouch.Allocator{FirstTouch.DefaultByteCalculator}(C_NULL) # as after deserialization: its pointer means nothing
+    # As after deserialization, which makes pointers null.
+    stranger = FirstTouch.Allocator{FirstTouch.DefaultByteCalculator}(C_NULL)
     @test_throws ArgumentError Vector{Int}(stranger, 3)
 end
 

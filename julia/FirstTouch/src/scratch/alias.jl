@@ -20,8 +20,10 @@ overlap(target::SubArray, source::SubArray) = Base.mightalias(target, source)
 # `copyto!` with positions copies what overlaps as if it were copied elsewhere first, as between Arrays.
 Base.copyto!(to::ScratchMemory{T}, i::Integer, from::ScratchMemory{T}, j::Integer, n::Integer) where {T} =
     move(to, i, from, j, n)
-Base.copyto!(to::ScratchMemory{T}, i::Integer, from::Array{T}, j::Integer, n::Integer) where {T} = move(to, i, from, j, n)
-Base.copyto!(to::Array{T}, i::Integer, from::ScratchMemory{T}, j::Integer, n::Integer) where {T} = move(to, i, from, j, n)
+Base.copyto!(to::ScratchMemory{T}, i::Integer, from::Array{T}, j::Integer, n::Integer) where {T} =
+    move(to, i, from, j, n)
+Base.copyto!(to::Array{T}, i::Integer, from::ScratchMemory{T}, j::Integer, n::Integer) where {T} =
+    move(to, i, from, j, n)
 
 function move(to, i, from, j, n)
     n < 0 && throw(ArgumentError("cannot copy $n elements: the number is negative"))

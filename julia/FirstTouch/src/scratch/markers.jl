@@ -1,5 +1,5 @@
-# `@alloc` and `@alloc_ptr` stand for calls with the buffer of the scope around them. Until that is known, a `Marker` is in
-# the place of the function. All other macros are expanded by Julia itself, which alone gets their hygiene right.
+# `@alloc` and `@alloc_ptr` stand for calls with the buffer of the scope around them. Until that is known, a `Marker` is
+# in the place of the function. All other macros are expanded by Julia itself, which alone gets their hygiene right.
 
 struct Marker
     allocate::Any

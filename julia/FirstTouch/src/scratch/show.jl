@@ -5,7 +5,8 @@ function Base.show(io::IO, buffer::SlabBuffer{SlabSize}) where {SlabSize}
     is_void(buffer) && return print(io, "no slab)")
     used = (length(buffer.slabs) - 1) * SlabSize + Int(buffer.current - buffer.slabs[end]) + sum(buffer.custom_sizes)
     slabs, own = length(buffer.slabs), length(buffer.custom_sizes)
-    print(io, format_bytes(used), " in use, ", counted(slabs, "slab"), own == 0 ? "" : ", " * counted(own, "block"), ')')
+    print(io, format_bytes(used), " in use, ", counted(slabs, "slab"))
+    print(io, own == 0 ? ")" : ", " * counted(own, "block") * ")")
 end
 
 Base.show(io::IO, buffer::AllocBuffer) = print(io, "AllocBuffer{", nameof(typeof(buffer.buf)), "}(",
