@@ -1,5 +1,5 @@
 # What an option does not take is an error that names the option and what was given.
-message(f) = try f(); "no error" catch error; error isa ArgumentError ? error.msg : sprint(showerror, error) end
+complaint(f) = try f(); "no error" catch error; error isa ArgumentError ? error.msg : sprint(showerror, error) end
 
 options(f, name, values...) = [name => (value, () -> f(; (Symbol(name) => value,)...)) for value in values]
 const WRONG = vcat(
@@ -16,41 +16,41 @@ const WRONG = vcat(
     options((; options...) -> touch!([1]; options...), "write", 1, nothing))
 
 @testset "$name = $(repr(value))" for (name, (value, call)) in WRONG
-    text = message(call)
+    text = complaint(call)
     @test startswith(text, "$name=") && occursin(repr(value), text)
 end
 
 @testset "without a name" begin
-    @test occursin("budget=-4 is negative", message(() -> limited(pool(), -4)))
-    @test occursin("budget=0", message(() -> limited(pool(), 0)))
-    @test occursin("allocator=MallocAllocator()", message(() -> limited(malloc, 5)))
-    @test occursin("ft\"malloc()\"", message(() -> pool("pages()")))
+    @test occursin("budget=-4 is negative", complaint(() -> limited(pool(), -4)))
+    @test occursin("budget=0", complaint(() -> limited(pool(), 0)))
+    @test occursin("allocator=MallocAllocator()", complaint(() -> limited(malloc, 5)))
+    @test occursin("ft\"malloc()\"", complaint(() -> pool("pages()")))
     for call in (pool, tracked, filled, guarded, stats, trim)
-        @test occursin("not an allocator", message(() -> call(5)))
+        @test occursin("not an allocator", complaint(() -> call(5)))
     end
     for node in (-1, highest_numa_node() + 1, 1.5, "0", nothing, true, big(2)^70)
-        @test occursin("node=", message(() -> numa(node)))
+        @test occursin("node=", complaint(() -> numa(node)))
     end
     for node in (-1, 1.5, nothing, true)
-        @test occursin("node=", message(() -> migrate!([1], node)))
+        @test occursin("node=", complaint(() -> migrate!([1], node)))
     end
     for size in (0, -5, 1.5, :x, typemax(Int))
-        @test occursin("SlabSize=", message(() -> SlabBuffer{size}()))
+        @test occursin("SlabSize=", complaint(() -> SlabBuffer{size}()))
     end
     for storage in (1.5, nothing, 1:3, pool())
-        @test occursin("storage=", message(() -> AllocBuffer(storage)))
+        @test occursin("storage=", complaint(() -> AllocBuffer(storage)))
     end
-    @test occursin("bytes=-1", message(() -> AllocBuffer(-1)))
-    @test occursin("String", message(() -> AllocBuffer(["a"])))
-    @test occursin("larger than all memory", message(() -> MemAlign(big(2)^70)))
-    @test occursin("huge=true", message(() -> pages(huge = ("2M", true))))
-    @test length(message(() -> pages(numa = zeros(10^6)))) < 500
+    @test occursin("bytes=-1", complaint(() -> AllocBuffer(-1)))
+    @test occursin("String", complaint(() -> AllocBuffer(["a"])))
+    @test occursin("larger than all memory", complaint(() -> MemAlign(big(2)^70)))
+    @test occursin("huge=true", complaint(() -> pages(huge = ("2M", true))))
+    @test length(complaint(() -> pages(numa = zeros(10^6)))) < 500
 end
 
 @testset "a call that was forgotten" begin
     for maker in (pool, pages, limited, tracked, guarded, filled, numa, MemAlign, MallocAllocator)
-        @test occursin("(...)", message(() -> Vector{Int}(maker, 3)))
-        @test occursin("(...)", message(() -> Array{Int}(maker, (3, 2))))
+        @test occursin("(...)", complaint(() -> Vector{Int}(maker, 3)))
+        @test occursin("(...)", complaint(() -> Array{Int}(maker, (3, 2))))
     end
 end
 
