@@ -139,7 +139,8 @@ pub enum NotMade {
 impl Shared {
     /// Creates shared memory of at least `size` bytes, all zero.
     ///
-    /// # Errors See [`NotMade`].
+    /// # Errors
+    /// See [`NotMade`].
     pub fn new(size: usize, placement: &Placement) -> Result<Self, NotMade> {
         let token: String = os::random().iter().map(|byte| format!("{byte:02x}")).collect();
         let name = format!("{NAME}{token}");
@@ -161,7 +162,8 @@ impl Shared {
 
     /// Maps memory that another process shares, writable if `write`.
     ///
-    /// # Errors See [`Refused`].
+    /// # Errors
+    /// See [`Refused`].
     pub fn open(handle: &Handle, write: bool) -> Result<Self, Refused> {
         let name = format!("{NAME}{}", handle.token);
         let find = || find(handle.process, handle.file, &name, write);
@@ -192,7 +194,8 @@ impl Shared {
     /// Returns a handle. Until this memory is dropped it can be opened any number of times; after that once, for a
     /// limited time.
     ///
-    /// # Errors If the ticket table cannot be created.
+    /// # Errors
+    /// If the ticket table cannot be created.
     pub fn handle(&self) -> Result<Handle, Errno> {
         let file = self.file.as_ref().ok_or(Errno::UNSUPPORTED)?;
         let ticket = self.tickets.issue()?;

@@ -23,7 +23,8 @@ pub struct Aligned {
 impl Aligned {
     /// Creates a source of blocks at multiples of `align` bytes.
     ///
-    /// # Errors If `align` is not a power of two up to 1 GiB.
+    /// # Errors
+    /// If `align` is not a power of two up to 1 GiB.
     pub fn new(align: usize) -> Result<Arc<Self>, LayoutError> {
         let align = checked_align(align)?;
         Ok(Arc::new_cyclic(|me: &Weak<Self>| {

@@ -72,8 +72,9 @@ fn failed(asked: usize) -> AllocError {
 impl Functions {
     /// Creates an allocator that calls the functions of `table`.
     ///
-    /// # Safety The functions do what their names say, may be called from any thread with the context, do not unwind,
-    /// and remain callable while the allocator or any of its blocks lives.
+    /// # Safety
+    /// The functions do what their names say, may be called from any thread with the context, do not unwind, and
+    /// remain callable while the allocator or any of its blocks lives.
     pub unsafe fn new(table: FunctionsTable) -> Arc<Self> {
         Arc::new(Self { table, living: Ledger::new() })
     }

@@ -39,7 +39,8 @@ fn fresh(size: usize, align: usize) -> Option<NonNull<u8>> {
 
 /// Frees a block of [`memalign`].
 ///
-/// # Safety The block is live and no longer in use.
+/// # Safety
+/// The block is live and no longer in use.
 pub(super) unsafe fn free(address: NonNull<u8>) {
     // SAFETY: the caller's promise.
     unsafe {

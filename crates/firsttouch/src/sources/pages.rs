@@ -33,13 +33,15 @@ impl Pages {
 
     /// Creates the pages of another source, which owns their segments.
     ///
-    /// # Safety The owner lives in an [`Arc`], is not moved, and outlives the pages.
+    /// # Safety
+    /// The owner lives in an [`Arc`], is not moved, and outlives the pages.
     pub(super) unsafe fn of(owner: *const dyn Allocator, huge: bool) -> Arc<Self> {
         // SAFETY: the caller's promise.
         Arc::new(unsafe { Self::owned_by(owner, huge) }).entered()
     }
 
-    /// # Safety The owner is not moved until the pages are dropped.
+    /// # Safety
+    /// The owner is not moved until the pages are dropped.
     unsafe fn owned_by(owner: *const dyn Allocator, huge: bool) -> Self {
         let heap = Heap::new();
         // SAFETY: the caller's promise.

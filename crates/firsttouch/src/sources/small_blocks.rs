@@ -51,7 +51,8 @@ pub(super) fn take(size: usize) -> Option<NonNull<u8>> {
 
 /// Caches a freed block of the C library; returns `false` if it cannot.
 ///
-/// # Safety The block is live and no longer in use.
+/// # Safety
+/// The block is live and no longer in use.
 #[inline]
 pub(super) unsafe fn put(address: NonNull<u8>) -> bool {
     // SAFETY: the caller's promise.

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 /// An allocator to embed. Its functions may be called from any thread.
 ///
-/// # Safety Implementations keep the laws of [`Allocator`], on the memory of the space that they were started with.
+/// # Safety
+/// Implementations keep the laws of [`Allocator`], on the memory of the space that they were started with.
 pub unsafe trait Library: Sized + Send + Sync + 'static {
     /// The name of the function that creates it.
     const NAME: &'static str;
@@ -21,7 +22,8 @@ pub unsafe trait Library: Sized + Send + Sync + 'static {
     fn one() -> &'static First<Arc<Embedded<Self>>>;
     /// Initializes it; from now on all its memory comes from `source`.
     ///
-    /// # Errors If there is no memory for its metadata.
+    /// # Errors
+    /// If there is no memory for its metadata.
     fn start(source: &'static Embedded<Self>) -> Result<(), Errno>;
     /// Gives it address space for `bytes` more; returns whether there was any.
     fn grow(source: &'static Embedded<Self>, bytes: usize) -> bool;
@@ -29,15 +31,18 @@ pub unsafe trait Library: Sized + Send + Sync + 'static {
     fn allocate(request: Request) -> *mut u8;
     /// Frees a block.
     ///
-    /// # Safety As for [`Allocator::deallocate`].
+    /// # Safety
+    /// As for [`Allocator::deallocate`].
     unsafe fn free(block: *mut u8);
     /// Returns the usable size of a block.
     ///
-    /// # Safety As for [`Allocator::usable_size`].
+    /// # Safety
+    /// As for [`Allocator::usable_size`].
     unsafe fn usable(block: *mut u8) -> usize;
     /// Resizes a block in place; returns whether that was possible.
     ///
-    /// # Safety As for [`Allocator::resize_in_place`].
+    /// # Safety
+    /// As for [`Allocator::resize_in_place`].
     unsafe fn resize(block: *mut u8, size: usize) -> bool;
     /// Decommits all memory that it does not use.
     fn purge();

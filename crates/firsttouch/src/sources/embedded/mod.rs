@@ -55,7 +55,8 @@ impl<L: Library> Drop for Embedded<L> {
 impl<L: Library> Embedded<L> {
     /// Returns the process's instance.
     ///
-    /// # Errors If there is no memory for its metadata.
+    /// # Errors
+    /// If there is no memory for its metadata.
     pub fn get() -> Result<Arc<Self>, AllocError> {
         let one = L::one().get_or_make(Self::new);
         if !one.started.load(Relaxed) {
