@@ -39,7 +39,7 @@ def told(folder: Path) -> Service:
         return Service(remark="no process reported that it was served: it may not be Python, or may end with os._exit")
     reasons = [report["not_pooled_because"] for report in reports if report.get("numpy")]
     if reasons:
-        return Service(failure=f"not served: {reasons[0] or 'NumPy came in unseen'}")
+        return Service(failure=f"not served: {reasons[0] or 'the start-up hook did not see the import of NumPy'}")
     return Service(remark="NumPy was never imported, so nothing was served")
 
 
