@@ -154,8 +154,8 @@ fn values_that_are_wrong() {
         ("pages(('thp', 'thp', 'thp', 'thp', 'thp'))", "huge=('thp', 'thp', 'thp', 'thp', 'thp'): give at most four"),
         ("pages(populate=0)", "populate=0: give False, True, or a number of threads from 1 to 1024"),
         ("pages(populate=1025)", "populate=1025: give"),
-        ("pages(progress=True)", "progress=True shows how far a prefault is: give populate=True, too"),
-        ("tracked(lines=True)", "lines=True: nobody here knows which line makes a request; give False"),
+        ("pages(progress=True)", "progress=True shows the progress of a prefault: give populate=True, too"),
+        ("tracked(lines=True)", "lines=True: source lines are not available here; give False"),
     ] {
         let error = error(text);
         assert!(matches!(error, Error::Value(_)), "{text}: {error:?}");

@@ -115,7 +115,7 @@ pub(crate) struct Body {
     pub(crate) lists: [Cell<Lists>; 2],
 }
 
-// SAFETY: the cells and the records are used under the heap's lock; what is read without it never changes.
+// SAFETY: the cells and the records are used under the heap's lock; fields that are read without it never change.
 unsafe impl Sync for Segment {}
 // SAFETY: as above; its owner is Send and Sync as every allocator.
 unsafe impl Send for Segment {}
