@@ -24,7 +24,7 @@ def test_a_quiet_machine_is_no_cause_for_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never", "gets them unasked"),
+        ("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never", "gets them without advice"),
         ("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]", "no program gets them"),
         ("sys/devices/system/cpu/cpu3/cpufreq/scaling_governor", "powersave", "the governor powersave"),
     ],
