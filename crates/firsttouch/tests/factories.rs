@@ -103,12 +103,9 @@ fn nodes_by_number_and_by_policy() {
         ("numa(4095)", "numa=4095: "),
         ("numa('bind:0-4095')", "numa='bind:0-4095': "),
         ("numa('east')", "numa='east': \"east\" is not a NUMA policy: give a node number"),
-        (
-            "pool(numa='blocked:0')",
-            "pool() can't stand on numa='blocked:0': its blocks are used again for other arrays",
-        ),
-        ("pool(numa('blocked:1'))", "pool() can't stand on numa='blocked:1'"),
-        ("pool(tracked(numa('blocked:1')))", "pool() can't stand on numa='blocked:1'"),
+        ("pool(numa='blocked:0')", "pool() cannot use numa='blocked:0': its blocks are reused for other arrays"),
+        ("pool(numa('blocked:1'))", "pool() cannot use numa='blocked:1'"),
+        ("pool(tracked(numa('blocked:1')))", "pool() cannot use numa='blocked:1'"),
         ("pool(pages, numa=0)", "pool() got upstream=pages() and numa='bind:0': give one of them, or an upstream"),
     ] {
         let error = error(text);

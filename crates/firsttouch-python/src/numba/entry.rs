@@ -28,13 +28,13 @@ pub struct CursorHandle {
 /// The calls of compiled code that run.
 #[derive(Default)]
 struct RunningCalls {
-    /// What each opened, the innermost last.
+    /// The frame that each call opened, the innermost last.
     frames: Vec<*mut MarkFrame>,
-    /// The thread that runs them, as Python knows it.
+    /// Python's identifier of the thread that runs them.
     ident: usize,
 }
 
-// SAFETY: calls are looked at with the GIL held; the cursor is used by the one thread that runs them.
+// SAFETY: calls are accessed with the GIL held; the cursor is used by the single thread that runs them.
 unsafe impl Send for CursorHandle {}
 // SAFETY: as above.
 unsafe impl Sync for CursorHandle {}
@@ -42,7 +42,7 @@ unsafe impl Sync for CursorHandle {}
 impl CursorHandle {
     /// A call of compiled code begins.
     pub fn enter(&self, owner: &Bound<'_, PyAny>, backing: &Arc<dyn Backing>) -> PyResult<*mut Cursor> {
-        // SAFETY: the GIL is held, and nothing below lets go of it while this is borrowed.
+        // SAFETY: the GIL is held, and nothing below releases it while this is borrowed.
         let calls = unsafe { &mut *self.calls.get() };
         // SAFETY: no more than asking for the number of this thread.
         let here = unsafe { libc::pthread_self() } as usize;
@@ -95,7 +95,7 @@ fn in_use(py: Python<'_>, owner: usize, caller: usize) -> String {
     text().unwrap_or_else(|_| format!("the buffer is in use in thread {owner}; this is thread {caller}"))
 }
 
-/// What a buffer's calls from compiled code need.
+/// The state of a buffer's calls from compiled code.
 #[pyclass(frozen, module = "firsttouch._firsttouch")]
 struct JitHandle(CursorHandle);
 
@@ -118,10 +118,10 @@ pub fn leave_buffer(buffer: &Bound<'_, PyBuffer>) {
     }
 }
 
-/// Runs with an argument of a type; nothing where an exception was set.
+/// Runs with an argument of a type; `None` if an exception was set.
 ///
 /// # Safety
-/// The GIL is held, and the object lives.
+/// The GIL is held, and the object is live.
 pub unsafe fn with<T, R>(object: *mut ffi::PyObject, run: impl FnOnce(&Bound<'_, T>) -> PyResult<R>) -> Option<R>
 where
     T: pyo3::PyClass<Frozen = pyo3::pyclass::boolean_struct::True> + Sync,

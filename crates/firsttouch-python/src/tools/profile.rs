@@ -18,7 +18,8 @@ struct ProfileRegion(Option<Region>);
 
 #[pymethods]
 impl ProfileRegion {
-    /// Opens it. The first to open gives back what `cold` keeps idle, so that no earlier part of the run shows.
+    /// Opens a region. The first to open trims the memory that `cold` keeps idle, so that earlier parts of the run do
+    /// not show.
     #[new]
     fn open(py: Python<'_>, only_this_thread: bool, cold: &Bound<'_, PyAny>) -> PyResult<Self> {
         ensure_memory(py)?;
@@ -36,7 +37,7 @@ impl ProfileRegion {
         Ok(Self(Some(py.detach(|| Region::open(only_this_thread, trim)))))
     }
 
-    /// What was counted so far; what pools recycled is left out where others served, too.
+    /// The counts so far; without what pools recycled, if other allocators served, too.
     fn look<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         self.0.as_ref().map(|region| dict(py, region.snapshot())).transpose()
     }
@@ -52,7 +53,7 @@ impl ProfileRegion {
 impl ProfileRegion {
     fn end(&mut self, py: Python<'_>) {
         if self.0.take().is_some() && WATCHING.fetch_sub(1, Relaxed) == 1 {
-            let _ = set_watched(py, false); // the front is there, so nothing can fail
+            let _ = set_watched(py, false); // the front is initialized, so this cannot fail
         }
     }
 }

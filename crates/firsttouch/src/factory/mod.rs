@@ -39,7 +39,7 @@ pub type Call<'a> = [(Option<&'a str>, &'a dyn Argument)];
 /// Makes the allocator that `text` describes, such as `limited(pool(), "4 GiB")`.
 ///
 /// # Errors
-/// What is wrong with `text` and where, or why the allocator can't be made.
+/// What is wrong with `text` and where, or why the allocator cannot be made.
 ///
 /// # Examples
 /// ```

@@ -34,7 +34,7 @@ pub fn upstream_of(
     };
     match find::<PlacedPages>(&found).and_then(|pages| pages.placement().policy) {
         Some(slabs @ Policy::Blocked(_)) => Err(Error::Value(format!(
-            "{caller} can't stand on numa='{slabs}': its blocks are used again for other arrays, whose slabs would lie \
+            "{caller} cannot use numa='{slabs}': its blocks are reused for other arrays, whose slabs would lie \
                  elsewhere; give single arrays pages(numa='{slabs}'), or {caller} numa='interleave:all'"
         ))),
         _ => Ok(Some(found)),
