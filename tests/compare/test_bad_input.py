@@ -152,7 +152,7 @@ def test_an_interruption_ends_the_program_and_leaves_a_line(tmp_path: Path, numb
         (["--budget", "5", "m", "s.py"], "write a duration as one word"),
         (["--timeout", "-1", "s.py"], "--timeout"),
         (["--allocator", "pol()", "s.py"], "did you mean pool?"),
-        (["--allocator", "malloc()", "s.py"], "--allocator: install() can't take malloc()"),
+        (["--allocator", "malloc()", "s.py"], "--allocator: install() cannot take malloc()"),
         (["python", "s.py"], "omit python"),
         (["-X", "dev", "s.py"], "-X is an option of python"),
         (["--plot", "no/such/x.png", "s.py"], "no such directory"),

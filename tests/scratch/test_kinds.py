@@ -68,7 +68,7 @@ def test_a_method_that_can_not_be_called_as_it_will_be() -> None:
         def allocate(self, nbytes: int) -> int:  # type: ignore[override]
             return 0
 
-    with pytest.raises(TypeError, match=r"whose allocate can't be called as allocate\(nbytes, alignment\)"):
+    with pytest.raises(TypeError, match=r"whose allocate cannot be called as allocate\(nbytes, alignment\)"):
         checked_own(Bytes(), "scratch()")
 
 
@@ -97,8 +97,8 @@ def test_kinds_by_name_by_class_and_of_ones_own() -> None:
         ("large", ValueError, "kind='large': give 'growing' or 'fixed'"),
         (5, TypeError, "kind=5 is int: give 'growing' or 'fixed', or a class"),
         (Own(), TypeError, r"is Own: give .*; that object itself goes to scratch\(\) or using_buffer\(\)"),
-        (lambda size: None, TypeError, "can't be called with nothing"),
-        (type("Unhashable", (), {"__call__": lambda self: 1, "__hash__": None})(), TypeError, "can't be hashed"),
+        (lambda size: None, TypeError, "cannot be called without arguments"),
+        (type("Unhashable", (), {"__call__": lambda self: 1, "__hash__": None})(), TypeError, "cannot be hashed"),
     ],
     ids=["name", "number", "object", "arguments", "hash"],
 )

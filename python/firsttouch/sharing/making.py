@@ -25,7 +25,7 @@ def zeros(shape: Any, dtype: Any, order: Any, huge: Any, numa: Any, populate: An
     model = np.empty(0, dtype)  # texts without a length get one, and subarrays become axes
     kind = model.dtype
     if kind.hasobject:
-        raise TypeError(f"an array of {kind} can't be shared: its items are addresses, which mean nothing elsewhere")
+        raise TypeError(f"an array of {kind} cannot be shared: its items are addresses, meaningless elsewhere")
     validation.one_of("order", order, ("C", "F"))
     dims = (*_dims(shape), *model.shape[1:])
     nbytes = math.prod(dims) * kind.itemsize
