@@ -1,4 +1,4 @@
-"""What the machine is said to be, and to disturb, read from folders that look like a kernel's."""
+"""The machine and its disturbances, read from folders that imitate the kernel's."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A mistake gets one line on standard error, says what was meant, and exit status 2."""
+"""Usage errors print one line to standard error with a suggestion, and exit with status 2."""
 
 import os
 import subprocess

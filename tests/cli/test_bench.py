@@ -1,4 +1,4 @@
-"""`firsttouch bench`: what it lists, refuses, prints and writes."""
+"""`firsttouch bench`: what it lists, rejects, prints and writes."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Each topic of `firsttouch info` on machines that this one is not: trees of files made here."""
+"""Each topic of `firsttouch info` on simulated machines: trees of files made here."""
 
 from collections.abc import Callable
 from pathlib import Path

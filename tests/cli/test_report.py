@@ -1,4 +1,4 @@
-"""The report: what it says, when it comes, and when it stays away."""
+"""The report: its content, when it is printed, and when it is not."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Programs that cannot be compared, and words that cannot be meant: a line each, and no half table."""
+"""Programs that cannot be compared, and invalid arguments: one line each, and no partial table."""
 
 import os
 import signal

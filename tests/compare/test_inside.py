@@ -1,4 +1,4 @@
-"""Whether firsttouch was inside: from what a program's processes report."""
+"""Whether firsttouch served a program, according to the reports of its processes."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What figures allow to say: careful rules, checked on figures made up for them."""
+"""The conclusions that figures allow, checked on invented figures."""
 
 from firsttouch.tools.compare import verdict
 from firsttouch.tools.compare.verdict import Standing, Verdict, margin

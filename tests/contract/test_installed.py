@@ -1,4 +1,4 @@
-"""The whole process on each allocator that can be installed, one after the other, while old arrays live on."""
+"""The whole process on each allocator that can be installed, one after the other, while old arrays stay live."""
 
 import numpy as np
 import pytest

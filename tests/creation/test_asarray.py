@@ -1,4 +1,4 @@
-"""asarray and array copy where memory does not satisfy the allocator, and only there."""
+"""asarray and array copy if the memory is not the allocator's, and only then."""
 
 from typing import Any
 

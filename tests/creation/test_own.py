@@ -1,4 +1,4 @@
-"""Allocators written in Python: what they raise comes out as it is, and whatever they return is checked."""
+"""Allocators written in Python: their exceptions are passed on, and their results are checked."""
 
 import ctypes
 import gc

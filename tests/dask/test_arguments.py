@@ -1,4 +1,4 @@
-"""What ArrayMemory is told: mistakes are found in the client, in words; the rest travels as text."""
+"""The arguments of ArrayMemory: errors are found in the client; the values are sent as text."""
 
 import pickle
 from typing import Any

@@ -1,4 +1,4 @@
-"""A real cluster: every worker that there is or will be is served, in all its threads, and says what it holds."""
+"""A real cluster: every present and future worker is served, in all its threads, and reports its memory."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The example runs, small, and prints what it says."""
+"""The example runs, in a small size, and prints the expected output."""
 
 import re
 import subprocess

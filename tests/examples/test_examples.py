@@ -1,4 +1,4 @@
-"""The examples run, and print what they say."""
+"""The examples run, and print the expected output."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""Arrays lie where their rows say, and every row is measured."""
+"""Arrays lie at the offsets that their rows state, and every row is measured."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Cold copies make pages and warm ones do not; nodes that are not there are not asked for."""
+"""Cold copies fault in pages and warm ones do not; missing nodes are not requested."""
 
 from pathlib import Path
 

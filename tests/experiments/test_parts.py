@@ -1,4 +1,4 @@
-"""Sizes, shuffled cells, and the doubts that are said aloud."""
+"""Sizes, shuffled cells, and the doubts that are reported."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Each experiment from beginning to end, on sizes so small that only relations count that hold on any machine."""
+"""Each experiment from beginning to end, with sizes so small that only relations are checked that hold anywhere."""
 
 import importlib
 from pathlib import Path

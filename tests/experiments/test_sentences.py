@@ -1,4 +1,4 @@
-"""What is said about figures is true of them, also where they are not those that everybody expects."""
+"""Sentences about figures are true, even if the figures are not the expected ones."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What factories are given wrongly is named, with what they take."""
+"""Invalid arguments of factories are named, with what is accepted."""
 
 import ctypes
 from typing import Any

@@ -1,4 +1,4 @@
-"""The repr of every allocator is an expression that makes one that looks the same."""
+"""The repr of every allocator is an expression that creates one with the same repr."""
 
 import contextlib
 

@@ -1,4 +1,4 @@
-"""The demonstration: its figures are the kernel's, and it claims no gain that it has not seen."""
+"""The demonstration: its figures are the kernel's, and it claims no gain that was not measured."""
 
 from __future__ import annotations
 

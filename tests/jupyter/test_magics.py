@@ -1,4 +1,4 @@
-"""%firsttouch and %%firsttouch in IPython's own shell: what they install, what they say, how they fail."""
+"""%firsttouch and %%firsttouch in IPython's own shell: what they install and print, and how they fail."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Marks in compiled code: nested, in the wrong order, of another buffer, and where they may not go."""
+"""Marks in compiled code: nested, in the wrong order, of another buffer, and where they are not allowed."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`pages` with a placement: what is taken, what is granted, and what the receipt says."""
+"""`pages` with a placement: what is accepted, what is granted, and what the receipt says."""
 
 import re
 from pathlib import Path

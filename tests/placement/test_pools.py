@@ -1,4 +1,4 @@
-"""`numa=` of pools and scratch buffers: what it stands for, and what it cannot be."""
+"""`numa=` of pools and scratch buffers: its meaning, and the values that are rejected."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Slabs along an axis at creation: how the axis lies is stated before there is memory, and it is so afterwards."""
+"""Slabs along an axis at creation: the axis is announced before the memory is allocated, and respected."""
 
 from typing import Any
 

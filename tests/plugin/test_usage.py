@@ -1,4 +1,4 @@
-"""The option: what it takes, what it refuses, and that nothing happens without it."""
+"""The option: what it accepts and rejects, and that nothing happens without it."""
 
 import json
 import subprocess

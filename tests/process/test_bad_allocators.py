@@ -1,4 +1,4 @@
-"""Something that is no allocator, or the wrong one: a TypeError that names it."""
+"""Arguments that are not allocators, or not suitable ones: a TypeError that names them."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The buffer of each thread and each task, and what can stand in its place."""
+"""The default buffer of each thread and each task, and what can replace it."""
 
 import asyncio
 import functools

@@ -1,4 +1,4 @@
-"""Kinds of default buffers, and what scratch memory of one's own has to have."""
+"""Kinds of default buffers, and the requirements on custom scratch memory."""
 
 import functools
 from typing import Any

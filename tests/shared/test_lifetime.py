@@ -1,4 +1,4 @@
-"""When shared memory goes, and what is said where it is gone."""
+"""When shared memory is released, and the errors afterwards."""
 
 import json
 import pickle

@@ -1,4 +1,4 @@
-"""Handles that were damaged or made up: an error, never a crash."""
+"""Handles that were corrupted or forged: an error, never a crash."""
 
 import json
 import pickle

@@ -1,4 +1,4 @@
-"""A mistake gets one line that names it, and exit status 2; no program has run by then."""
+"""Errors print one line that names the cause, and exit with status 2 before any program has run."""
 
 from pathlib import Path
 

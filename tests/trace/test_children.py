@@ -1,4 +1,4 @@
-"""Forks and child processes: whose file is whose."""
+"""Forks and child processes: which process writes which file."""
 
 from pathlib import Path
 

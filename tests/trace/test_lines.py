@@ -1,4 +1,4 @@
-"""Where large arrays come from, and what a pool would gain."""
+"""Summaries of large arrays by source line, and what a pool would save."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What is recorded is what the program asked for, and the program does not notice."""
+"""What is recorded is what the program requested, and the program is not affected."""
 
 import re
 import signal

@@ -1,4 +1,4 @@
-//! Allocators made from expressions: every factory, every option, every error.
+//! Allocators created from expressions: every factory, every option, every error.
 
 #![allow(unsafe_code)] // Safety: blocks are read and given back while they live.
 

@@ -1,4 +1,4 @@
-//! The statistics add up wherever an allocator keeps them.
+//! The statistics of every allocator that keeps them add up.
 
 use super::Make;
 use super::common::held::Held;
