@@ -81,7 +81,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "both, fixed": (lambda: ft.FixedBuffer(np.zeros(9), numa=0), r"memory of its own \(ndarray\) and numa=0"),
     "slabs": (
         lambda: ft.pool(numa="blocked:0"),
-        r"used again for other arrays.* give single arrays pages\(numa='blocked:0'\)",
+        r"reused for other arrays.* give single arrays pages\(numa='blocked:0'\)",
     ),
     "slabs below": (lambda: ft.pool(ft.numa("blocked:1")), r"pool\(\) cannot use numa='blocked:1'"),
     "slabs in between": (

@@ -75,7 +75,7 @@ def test_a_method_that_can_not_be_called_as_it_will_be() -> None:
 def test_a_class_in_place_of_an_object() -> None:
     with pytest.raises(TypeError, match=r"got the class Own, not an object of it: did you mean Own\(\)\?"):
         checked_own(Own, "scratch()")
-    with pytest.raises(TypeError, match=r"got the class int, not an object of it: scratch memory"):
+    with pytest.raises(TypeError, match=r"got the class int, not an object of it: custom scratch memory"):
         checked_own(int, "scratch()")
 
 

@@ -22,8 +22,7 @@ use std::time::Duration;
 /// Time between two ticks.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
-/// An allocator that keeps idle memory. All functions are called under the purger's lock, so they must call nothing
-/// that could wait for it: work on an upstream is returned as a [`DeferredTrim`].
+/// Keeps idle memory. Called under the purger's lock, so it must return work on an upstream as a [`DeferredTrim`].
 pub trait Purgeable: Sync {
     /// Called at every tick. Returns the work on an upstream to be done now.
     fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
@@ -166,8 +165,7 @@ pub fn runs() -> bool {
     RUNS.load(Relaxed) != 0
 }
 
-/// Pauses or resumes the decay of idle memory: during a profile, what is recycled must not depend on the clock. Bounds
-/// on idle memory still apply, because requests enforce them.
+/// Pauses or resumes decay: during a profile, what is recycled must not depend on the clock. Bounds still apply.
 pub fn pause(paused: bool) {
     PAUSED.store(paused, Relaxed);
 }
