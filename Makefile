@@ -15,6 +15,7 @@ PYTEST_ARGS ?=
 LOCK ?= numpy-2.0
 SELECT ?= quick
 ROUNDS ?= 5
+TRUST_S ?= 3600
 TEST := .venv-test
 QUICK := .venv-quick-$(LOCK)
 BUILD := .venv-build
@@ -177,6 +178,10 @@ test-julia: c-library ## the tests of the Julia package, with a julia that is fo
 .PHONY: test-python
 test-python: $(TEST)/installed ## the Python tests
 	$(call tests,pytest,$(call in,$(TEST)) -m pytest -n auto --dist loadfile --ignore tests/numpy_suite $(PYTEST_ARGS))
+
+.PHONY: trust
+trust: $(TEST)/installed ## look for faults with random programs: TRUST_S=3600 TRUST_SEED=1
+	@$(call in,$(TEST)) -m tests.trust --seconds $(TRUST_S) --steps 1000 $(if $(TRUST_SEED),--seed $(TRUST_SEED))
 
 .PHONY: test-numpy
 test-numpy: $(TEST)/numpy-suite-passed ## NumPy's own tests, with and without firsttouch

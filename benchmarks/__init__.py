@@ -1,1 +1,1 @@
-"""What firsttouch costs and gains, measured: `python -m benchmarks [NAMES...]` from the repository root."""
+"""The costs and gains of firsttouch, measured: `python -m benchmarks [NAMES...]` from the repository root."""

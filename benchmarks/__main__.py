@@ -18,21 +18,21 @@ from firsttouch.tools.measuring.report import Section, conduct, machine_markdown
 
 
 def parse() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"experiments to run: {', '.join(EVERY)}")
-    parser.add_argument("--quick", action="store_true", help="few rounds and sizes: does it work at all")
+    parser.add_argument("--quick", action="store_true", help="few rounds and sizes, only to test the experiments")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the sections into this file")
-    parser.add_argument("--raw", type=Path, metavar="FILE", help="write every single reply as JSON")
+    parser.add_argument("--raw", type=Path, metavar="FILE", help="write every reply as JSON")
     arguments = parser.parse_args()
     for name in arguments.names:
         if name not in EVERY:
-            parser.error(f"no experiment is called {name!r}; there are {', '.join(EVERY)}")
+            parser.error(f"unknown experiment {name!r}: there are {', '.join(EVERY)}")
     return arguments
 
 
 def run(name: str, quick: bool) -> Section:
-    """One experiment, with a line on how it was run."""
+    """Run one experiment, and record how it was run."""
     if name in CLASSIC:
         classic = importlib.import_module(f"firsttouch.tools.bench.{CLASSIC[name]}")
         section = conduct(lambda: classic.run(Settings(quick)), quick)
@@ -42,7 +42,7 @@ def run(name: str, quick: bool) -> Section:
 
 
 def main() -> int:
-    """Run what is named, or everything."""
+    """Run the named experiments, or all."""
     arguments = parse()
     if importlib.util.find_spec("firsttouch") is None:
         print("firsttouch is not installed in this Python: build and install it first", file=sys.stderr)
@@ -55,7 +55,7 @@ def main() -> int:
     for name in arguments.names or EVERY:
         sections.append(run(name, arguments.quick))
         print(sections[-1].markdown(), flush=True)
-        if arguments.write is not None:  # after each, so that an interrupted run loses one section only
+        if arguments.write is not None:  # after each, so that an interrupted run loses only one section
             write(arguments.write, machine, sections, EVERY)
     if arguments.raw is not None:
         raw = {section.name: section.raw for section in sections}

@@ -1,7 +1,7 @@
-"""Runs terrain.py plainly and under `firsttouch run` in turn, and shows what both cost.
+"""Runs terrain.py plainly and under `firsttouch run` alternately, and shows the cost of both.
 
-The two must print the same, byte for byte. One run of each comes first and is not counted: it brings files
-and memory in. Every figure is the kernel's own account of a finished process.
+The two must print the same, byte for byte. The first run of each is not counted: it fills the file cache. All figures
+are the kernel's, for finished processes.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ if TYPE_CHECKING:
 PROGRAM = Path(__file__).resolve().with_name("terrain.py")
 PLAIN = "python"
 POOLED = "firsttouch run"
-ENOUGH = 5  # rounds; fewer agree too often by chance
+ENOUGH = 5  # fewer rounds agree too often by chance
 
 
 def commands(report: Path) -> dict[str, list[str]]:
-    """How each way is started; firsttouch writes its own report where we can read it."""
+    """Return the command of each way; firsttouch writes its report to a file."""
     pooled = ["-m", "firsttouch", "run", "--quiet", "--json", str(report)]
     return {PLAIN: [sys.executable, str(PROGRAM)], POOLED: [sys.executable, *pooled, str(PROGRAM)]}
 
 
 def environment() -> dict[str, str]:
-    """The caller's without firsttouch's own part, and with one place for matplotlib's caches."""
+    """Return the caller's environment without firsttouch's part, and with one place for matplotlib's caches."""
     kept = {name: value for name, value in os.environ.items() if name != "FIRSTTOUCH_RUN"}
     return {**kept, "MPLCONFIGDIR": str(Path(sys.prefix) / "matplotlib")}
 
 
 def check_pooled(report: Path) -> None:
-    """Raise where a run was not on the pool: what it cost would be told under a wrong name."""
+    """Raise if a run did not use the pool, because its cost would appear under the wrong name."""
     said = json.loads(report.read_text())
     report.unlink()
     if not said["pooled"]:
-        raise CommandError(f"{POOLED} went on without the pool: {said['not_pooled_because']}")
+        raise CommandError(f"{POOLED} ran without the pool: {said['not_pooled_because']}")
 
 
 def measure(rounds: int) -> tuple[dict[str, set[str]], dict[str, list[Cost]]]:
-    """What each way printed and cost; who goes first changes from round to round."""
+    """Return what each way printed and cost; the order changes from round to round."""
     printed: dict[str, set[str]] = {PLAIN: set(), POOLED: set()}
     costs: dict[str, list[Cost]] = {PLAIN: [], POOLED: []}
     with tempfile.TemporaryDirectory() as folder:
@@ -67,13 +67,13 @@ def measure(rounds: int) -> tuple[dict[str, set[str]], dict[str, list[Cost]]]:
 
 
 def progress(text: str) -> None:
-    """Show how far it is, where a person is watching."""
+    """Show the progress on a terminal."""
     if sys.stderr.isatty():
         print(f"\r{text:40}\r", end="", file=sys.stderr, flush=True)
 
 
 def table(costs: dict[str, list[Cost]]) -> str:
-    """The medians of each way, in one line."""
+    """Return the medians of each way, one line each."""
     head = f"{'time':>9}{'processor time':>18}{'in the kernel':>17}{'page faults':>15}{'peak memory':>15}"
     lines = [" " * 16 + head]
     for way, runs in costs.items():
@@ -84,7 +84,7 @@ def table(costs: dict[str, list[Cost]]) -> str:
 
 
 def verdict(costs: dict[str, list[Cost]]) -> str:
-    """One sentence: the ratio of neighbours in time, and no gain claimed where the rounds disagree."""
+    """Return one sentence: the ratio of adjacent runs, without claiming a gain if the rounds disagree."""
     pairs = zip(costs[PLAIN], costs[POOLED], strict=True)
     ratios = sorted(plain.wall / pooled.wall for plain, pooled in pairs)
     middle_one = f"{median(ratios):.2f} times as fast"
@@ -95,18 +95,18 @@ def verdict(costs: dict[str, list[Cost]]) -> str:
         return f"Under firsttouch run the program is {middle_one} ({spread} in the rounds)."
     if ratios[-1] < 1:
         return f"Under firsttouch run the program is SLOWER: {middle_one} ({spread} in the rounds)."
-    return f"The rounds disagree ({spread} times as fast): no difference is shown."
+    return f"The rounds disagree ({spread} times as fast): no difference is demonstrated."
 
 
 def busy(costs: dict[str, list[Cost]]) -> str:
-    """A warning where the runs had to wait for a processor; the program uses one thread."""
+    """Return a warning if the runs had to wait for a processor; the program uses one thread."""
     runs = [cost for way in costs.values() for cost in way]
     waited = sum(cost.wall for cost in runs) / sum(cost.processor for cost in runs)
     return f"\nThe machine was busy: runs took {waited:.1f} times their processor time." if waited > 1.2 else ""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Compare, print the table; status 1 if the two printed different things or a run failed."""
+    """Compare, and print the table; return 1 if the two printed different things or a run failed."""
     parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="counted runs of each (default: %(default)s)")
     rounds = max(1, parser.parse_args(argv).rounds)
@@ -119,12 +119,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if len(texts) != 1:
         for way, said in printed.items():
             print(f"--- {way}", *sorted(said), sep="\n")
-        print("The two did not print the same.", file=sys.stderr)
+        print("The two programs printed different output.", file=sys.stderr)
         return 1
     print(f"{PROGRAM.name} prints, plainly and under firsttouch run alike:\n")
     print(texts.pop())
     print(table(costs))
-    print(f"\nMedians of {rounds} runs of each, in turn. {verdict(costs)}{busy(costs)}")
+    print(f"\nMedians of {rounds} alternating runs of each. {verdict(costs)}{busy(costs)}")
     return 0
 
 

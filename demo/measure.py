@@ -1,4 +1,4 @@
-"""Runs one command and asks the kernel what it cost."""
+"""Runs one command, and returns its cost as counted by the kernel."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class CommandError(Exception):
-    """A command that ended badly; the message holds what it said."""
+    """A command that failed; the message contains its output."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one run cost: seconds on the clock, of a processor, and of that in the kernel; faults; peak MiB.
+    """The cost of one run: wall, processor and kernel seconds; faults; peak MiB.
 
-    The kernel counts the peak from the fork on, so that it is never below what the caller itself had.
+    The kernel counts the peak from the fork on, so it is never below the caller's own.
     """
 
     wall: float
@@ -33,7 +33,7 @@ class Cost:
 
 
 def run(command: Sequence[str], environment: dict[str, str]) -> tuple[str, Cost]:
-    """What the command printed, and what it cost as the kernel counts it for the process and its children."""
+    """Return what the command printed, and its cost as counted by the kernel for the process and its children."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         start = time.perf_counter()
         child = subprocess.Popen(command, stdout=out, stderr=err, env=environment)
@@ -52,7 +52,7 @@ def run(command: Sequence[str], environment: dict[str, str]) -> tuple[str, Cost]
 
 
 def middle(costs: Sequence[Cost]) -> Cost:
-    """The median of each figure by itself."""
+    """Return the median of each figure."""
     return Cost(
         wall=median(cost.wall for cost in costs),
         processor=median(cost.processor for cost in costs),

@@ -1,7 +1,7 @@
-"""Sun and soil on a mountain ridge: a year of light, and how its slopes wear down.
+"""Sun and soil on a mountain ridge: a year of sunlight, and the erosion of its slopes.
 
-Plain NumPy on a real elevation model, the Jacksboro fault in Tennessee, which ships inside matplotlib.
-Nothing here knows of firsttouch: every line is written the way one writes it first.
+Plain NumPy on a real elevation model, the Jacksboro fault in Tennessee, which is included in matplotlib.
+The program does not use firsttouch: every line is written as one would write it first.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ Field = NDArray[np.float64]
 
 METRES_PER_DEGREE = 111_200.0
 LATITUDE = np.radians(36.6)
-DAYS = 24  # days of a year that are looked at
-HOURS = np.arange(-6.0, 6.25, 0.25)[:, None, None]  # from noon
-CREEP = 0.01  # square metres a year: how fast soil creeps downhill
+DAYS = 24  # days of a year that are sampled
+HOURS = np.arange(-6.0, 6.25, 0.25)[:, None, None]  # relative to noon
+CREEP = 0.01  # square metres per year: how fast soil creeps downhill
 SLIDE = 1.2  # the slope at which soil slides
 STEP = 1_000.0  # years
 STEPS = 600
 
 
 def load() -> tuple[Field, float, float]:
-    """The elevation in metres, and the size of its cells in metres."""
+    """Return the elevation in metres, and the size of its cells in metres."""
     model: Any = cbook.get_sample_data("jacksboro_fault_dem.npz")
     with model:
         height = model["elevation"].astype(np.float64)
@@ -36,7 +36,7 @@ def load() -> tuple[Field, float, float]:
 
 
 def sunlight(height: Field, dx: float, dy: float) -> Field:
-    """Direct sunlight on each cell, the mean over a year; all hours of a day at once, a low sun is weak."""
+    """Return the direct sunlight on each cell, averaged over a year; a low sun is weak; all hours of a day at once."""
     fall_y, fall_x = np.gradient(height, dy, dx)
     steepness = np.sqrt(1.0 + fall_x**2 + fall_y**2)
     angle = np.radians(15.0) * HOURS
@@ -52,7 +52,7 @@ def sunlight(height: Field, dx: float, dy: float) -> Field:
 
 
 def wear(height: Field, dx: float, dy: float) -> Field:
-    """Let soil creep downhill for 600,000 years, faster where it is steep; the rim stays as it is."""
+    """Let soil creep downhill for 600,000 years, faster on steep slopes; the boundary stays as it is."""
     for _ in range(STEPS):
         slope_x = (height[:, 1:] - height[:, :-1]) / dx
         slope_y = (height[1:, :] - height[:-1, :]) / dy
@@ -64,7 +64,7 @@ def wear(height: Field, dx: float, dy: float) -> Field:
 
 
 def describe(name: str, field: Field) -> None:
-    """One line: the range, the mean and a fingerprint of every bit."""
+    """Print one line: the range, the mean and a hash of every bit."""
     print(
         f"{name:12} min {field.min():10.4f}  mean {field.mean():10.4f}  max {field.max():10.4f}"
         f"  sha256 {hashlib.sha256(field.tobytes()).hexdigest()[:16]}"
@@ -72,7 +72,7 @@ def describe(name: str, field: Field) -> None:
 
 
 def main() -> None:
-    """Read the model, light it, wear it down, light it again."""
+    """Read the model, light it, erode it, light it again."""
     height, dx, dy = load()
     print(f"Jacksboro fault: {height.shape[0]} x {height.shape[1]} cells of {dx:.1f} x {dy:.1f} m")
     describe("height", height)

@@ -1,4 +1,4 @@
-/* An allocator in NumPy's own form (NEP 49) that counts what it does. The counts are the context. */
+/* An allocator in NumPy's own form (NEP 49) that counts its calls. The counts are the context. */
 
 #include <stddef.h>
 #include <stdlib.h>

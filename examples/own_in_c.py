@@ -1,7 +1,7 @@
-"""An allocator of one's own, in C: `from_functions` takes addresses, and serves without Python or its lock.
+"""A custom allocator in C: `from_functions` takes addresses, and calls them without Python or its lock.
 
-So it may be installed for the whole process, and any thread may call it. Here ctypes finds the addresses in counting.c;
-cffi, Cython or Numba (own_in_numba.py) do as well.
+So the allocator can be installed for the whole process, and any thread may call it. Here ctypes finds the addresses in
+counting.c; cffi, Cython and Numba (own_in_numba.py) work as well.
 """
 
 import ctypes
@@ -16,13 +16,13 @@ import firsttouch as ft
 
 
 class Counts(ctypes.Structure):
-    """The context that the functions get."""
+    """The context that is passed to the functions."""
 
     _fields_ = (("allocations", ctypes.c_longlong), ("frees", ctypes.c_longlong))
 
 
 def built() -> ctypes.CDLL:
-    """The library in counting.c, compiled into a folder that is gone afterwards."""
+    """Compile counting.c into a temporary folder, and load the library."""
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder, "counting.so")
         source = Path(__file__).with_name("counting.c")
@@ -31,15 +31,15 @@ def built() -> ctypes.CDLL:
 
 
 def address(function: object) -> int:
-    """Where a function of ctypes begins."""
+    """Return the address of a function of ctypes."""
     found = ctypes.cast(function, ctypes.c_void_p).value  # type: ignore[arg-type]
     assert found is not None
     return found
 
 
 def main() -> None:
-    """Counts the arrays of an expression."""
-    library, counts = built(), Counts()  # both live as long as the process: arrays need them to the end
+    """Count the arrays of an expression."""
+    library, counts = built(), Counts()  # both live as long as the process, because arrays need them to the end
     counting = ft.from_functions(
         malloc=address(library.counting_malloc),
         calloc=address(library.counting_calloc),

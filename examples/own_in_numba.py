@@ -1,4 +1,4 @@
-"""An allocator of one's own, in Numba: compiled functions of Python, given to `from_functions` by their addresses."""
+"""A custom allocator in Numba: compiled Python functions, passed to `from_functions` by their addresses."""
 
 import ctypes
 from typing import Any
@@ -16,7 +16,7 @@ c_free.argtypes, c_free.restype = [ctypes.c_void_p], None
 
 
 def logging_malloc(context: Any, size: int) -> Any:
-    """Notes the sizes of the last hundred requests, in the array that is the context."""
+    """Record the sizes of the last hundred requests, in the array that is the context."""
     log = numba.carray(context, (101,), np.int64)
     log[1 + log[0] % 100] = size
     log[0] += 1
@@ -24,12 +24,12 @@ def logging_malloc(context: Any, size: int) -> Any:
 
 
 def plain_free(context: Any, block: Any, size: int) -> None:  # noqa: ARG001
-    """Gives a block back."""
+    """Free a block."""
     c_free(block)
 
 
 def main() -> None:
-    """Which sizes an expression asks for."""
+    """Show which sizes an expression requests."""
     log = np.zeros(101, np.int64)
     malloc = numba.cfunc(types.voidptr(types.voidptr, types.size_t))(logging_malloc)
     free = numba.cfunc(types.void(types.voidptr, types.voidptr, types.size_t))(plain_free)

@@ -1,6 +1,6 @@
-"""An allocator of one's own, in Python: arrays in memory that a forked child shares with its parent.
+"""A custom allocator in Python: arrays in memory that a forked child shares with its parent.
 
-An object with `allocate` and `deallocate` serves wherever an allocator is taken, in constructors and in `use`.
+An object with `allocate` and `deallocate` can be used wherever an allocator is accepted, in constructors and in `use`.
 """
 
 import ctypes
@@ -14,28 +14,28 @@ import firsttouch as ft
 
 
 class Shared:
-    """Anonymous mappings, one for each array. What a child writes there, its parent reads."""
+    """Anonymous mappings, one for each array. The parent reads what a child writes there."""
 
     def __init__(self) -> None:
         self.mappings: dict[int, tuple[mmap.mmap, object]] = {}
 
     def allocate(self, nbytes: int, alignment: int, zeroed: bool) -> int:  # noqa: ARG002  # always zero: it is fresh
-        """The address of `nbytes` bytes at a multiple of `alignment`."""
+        """Return the address of `nbytes` bytes at a multiple of `alignment`."""
         mapping = mmap.mmap(-1, nbytes + alignment)
-        start = ctypes.c_char.from_buffer(mapping)  # keeps the mapping from being closed, and knows its address
+        start = ctypes.c_char.from_buffer(mapping)  # keeps the mapping open, and provides its address
         address = -(-ctypes.addressof(start) // alignment) * alignment
         self.mappings[address] = mapping, start
         return address
 
     def deallocate(self, address: int, nbytes: int) -> None:  # noqa: ARG002  # the mapping knows its size
-        """Takes back what `allocate` returned."""
+        """Free what `allocate` returned."""
         mapping, start = self.mappings.pop(address)
         del start
         mapping.close()
 
 
 def in_a_child(work: Callable[[], object]) -> None:
-    """Calls `work` in a forked child and waits for its end."""
+    """Call `work` in a forked child, and wait for its end."""
     if child := os.fork():
         os.waitpid(child, 0)
     else:
@@ -44,16 +44,16 @@ def in_a_child(work: Callable[[], object]) -> None:
 
 
 def main() -> None:
-    """Two arrays, filled by children."""
+    """Fill two arrays in children."""
     shared = Shared()
 
-    # One array, by a constructor.
+    # A single array, by a constructor.
     squares = ft.zeros(10, np.int64, allocator=shared)
 
     in_a_child(lambda: np.square(np.arange(10), out=squares))
     print("a child wrote:", squares)
 
-    # All arrays of a block: unmodified NumPy code.
+    # All arrays of a block, from unmodified NumPy code.
     with ft.use(shared):
         grid = np.zeros((1000, 1000))
     in_a_child(lambda: grid.fill(0.5))

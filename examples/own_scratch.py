@@ -1,7 +1,7 @@
-"""Scratch memory of one's own, in Python: a `bytearray` that is filled from its begin, and goes back to a mark.
+"""Custom scratch memory in Python: a `bytearray` that is filled from its start, and rewound to marks.
 
-An object with `allocate`, `mark` and `rewind` serves wherever a buffer is taken. It is only rewound where nothing lives
-on it any more, so it needs no bookkeeping: an array that outlives its scope stays valid all the same.
+An object with `allocate`, `mark` and `rewind` can be used wherever a buffer is accepted. It is rewound only when no
+array above the mark is live, so it needs no bookkeeping: an array that outlives its scope stays valid.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ class Stack:
         self.top = self.most = 0
 
     def allocate(self, nbytes: int, alignment: int) -> int:
-        """The address of `nbytes` bytes at a multiple of `alignment`; 0 where the rest is too small."""
+        """Return the address of `nbytes` bytes at a multiple of `alignment`; 0 if there is no room."""
         address = -(-(self.start + self.top) // alignment) * alignment
         end = address - self.start + nbytes
         if end > len(self.storage):
@@ -30,16 +30,16 @@ class Stack:
         return address
 
     def mark(self) -> int:
-        """How much is taken."""
+        """Return the number of bytes in use."""
         return self.top
 
     def rewind(self, mark: int) -> None:
-        """Takes what is above `mark` back."""
+        """Free the memory above `mark`."""
         self.top = mark
 
 
 def main() -> None:
-    """A block, a decorated function, and what does not fit."""
+    """Show a block, a decorated function, and an array that does not fit."""
     stack = Stack(1 << 20)
 
     with ft.scratch(stack) as scope:

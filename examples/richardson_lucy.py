@@ -1,9 +1,9 @@
-"""A blurred image made sharp, plainly, in scratch memory, and with buffers that are kept by hand.
+"""Sharpen a blurred image: plainly, in scratch memory, and with buffers kept by hand.
 
     python examples/richardson_lucy.py [--size 256] [--steps 10] [--rounds 15]
 
-prints how long a step takes in each of the three ways, and whether their results are the same, bit by bit. The filter
-is that of Richardson (1972) and Lucy (1974), with a Gaussian blur. In scratch memory its code is the plain one.
+prints the time of a step in each of the three ways, and whether their results are bitwise identical. The filter is that
+of Richardson (1972) and Lucy (1974), with a Gaussian blur. In scratch memory its code is the plain one.
 """
 
 import argparse
@@ -25,11 +25,11 @@ WEIGHTS: list[float] = (_BELL / _BELL.sum()).tolist()
 TINY = 1e-9
 
 
-# ---- Plainly: every operation makes an array.
+# ---- Plainly: every operation creates an array.
 
 
 def smooth(image: Image) -> Image:
-    """Each column's weighted means; a column's end goes on at its begin."""
+    """Return the weighted means along columns, with periodic boundaries."""
     wide = np.concatenate((image[-RADIUS:], image, image[:RADIUS]))
     total = WEIGHTS[0] * wide[: len(image)]
     for k in range(1, len(WEIGHTS)):
@@ -38,21 +38,21 @@ def smooth(image: Image) -> Image:
 
 
 def blur(image: Image) -> Image:
-    """The columns' means, then the rows'."""
+    """Smooth the columns, then the rows."""
     return smooth(smooth(image).T).T
 
 
 def step(estimate: Image, image: Image) -> Image:
-    """A better estimate of what was blurred to `image`."""
+    """Return a better estimate of the image that was blurred to `image`."""
     return estimate * blur(image / (blur(estimate) + TINY))
 
 
-# ---- In scratch memory: the same function. What it returns is copied, all else is gone when it ends.
+# ---- In scratch memory: the same function. Its result is copied, everything else is freed when it ends.
 
 step_in_scratch: Step = ft.scratch(step)
 
 
-# ---- With buffers kept by hand: as few as there can be, and `out=` everywhere.
+# ---- With buffers kept by hand: as few as possible, and `out=` everywhere.
 
 
 class ByHand:
@@ -65,12 +65,12 @@ class ByHand:
         tall = wide[: (rows + 2 * RADIUS) * columns].reshape(-1, columns)
         broad = wide[: rows * (columns + 2 * RADIUS)].reshape(rows, -1)
         self.for_columns = tall, total, product
-        self.for_rows = broad.T, total.T, product.T  # so that all lies as in the image
+        self.for_rows = broad.T, total.T, product.T  # so that the memory order is that of the image
         self.ratio = np.empty(shape)
         self.results = [np.empty(shape), np.empty(shape)]
 
     def smooth(self, image: Image, buffers: tuple[Image, Image, Image]) -> Image:
-        """As above; what it returns is good until the next call."""
+        """Smooth as above; the result is valid until the next call."""
         wide, total, product = buffers
         np.concatenate((image[-RADIUS:], image, image[:RADIUS]), out=wide)
         np.multiply(WEIGHTS[0], wide[: len(image)], out=total)
@@ -84,30 +84,30 @@ class ByHand:
         return self.smooth(self.smooth(image, self.for_columns).T, self.for_rows).T
 
     def step(self, estimate: Image, image: Image) -> Image:
-        """As above; what it returns is good until the call after the next."""
+        """Step as above; the result is valid until the call after the next."""
         np.add(self.blur(estimate), TINY, out=self.ratio)
         np.divide(image, self.ratio, out=self.ratio)
         self.results.reverse()
         return np.multiply(estimate, self.blur(self.ratio), out=self.results[0])
 
 
-# ---- All three, in turn.
+# ---- All three, alternating.
 
 
 def ways(shape: tuple[int, int]) -> dict[str, Step]:
-    """The three, by their names."""
+    """Return the three ways by name."""
     return {"plainly": step, "in scratch memory": step_in_scratch, "kept by hand": ByHand(shape).step}
 
 
 def blurred_image(size: int) -> Image:
-    """Stars on a dim sky, blurred."""
+    """Return stars on a dim sky, blurred."""
     random = np.random.default_rng(0)
     stars: Image = random.random((size, size)) ** 50 * 100 + 0.1
     return blur(stars)
 
 
 def sharpened(step: Step, image: Image, steps: int) -> Image:
-    """The estimate after that many steps."""
+    """Return the estimate after that many steps."""
     estimate = np.full_like(image, image.mean())
     for _ in range(steps):
         estimate = step(estimate, image)
@@ -115,7 +115,7 @@ def sharpened(step: Step, image: Image, steps: int) -> Image:
 
 
 def main() -> None:
-    """Each way in turn, and how long it took."""
+    """Time the three ways alternately."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in (("--size", 256), ("--steps", 10), ("--rounds", 15)):
         parser.add_argument(name, type=int, default=default)
@@ -131,10 +131,10 @@ def main() -> None:
             sharpened(step, image, given.steps)
             times[name].append((time.perf_counter() - start) / given.steps * 1e3)
 
-    print(f"{given.size} x {given.size} pixels, milliseconds a step:")
+    print(f"{given.size} x {given.size} pixels, milliseconds per step:")
     for name, row in times.items():
         print(f"{name:>20}: {median(row):.3f}")
-    print("the same results, bit by bit:", all(np.array_equal(results[0], other) for other in results[1:]))
+    print("the results are bitwise identical:", all(np.array_equal(results[0], other) for other in results[1:]))
 
 
 if __name__ == "__main__":

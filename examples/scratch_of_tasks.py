@@ -1,7 +1,7 @@
-"""Scratch memory of asyncio tasks: each has a buffer of its own, which is gone when the task is.
+"""Scratch memory of asyncio tasks: each task has a buffer of its own, which is freed with the task.
 
-Between two awaits a task may open a scope; the arrays that it keeps beyond that are copied out of it by hand, or come
-from a decorated function.
+A task may open a scope between two awaits; arrays that it keeps beyond the scope are copied by hand, or returned by a
+decorated function.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 
 @ft.scratch
 def spectrum(signal: Array) -> Array:
-    """Four temporaries in the scratch memory of the task that calls; the result is copied out."""
+    """Compute with four temporaries in the calling task's scratch memory; the result is copied."""
     window = np.hanning(len(signal))
     centred = signal - signal.mean()
     transformed = np.fft.rfft(centred * window)
@@ -25,19 +25,19 @@ def spectrum(signal: Array) -> Array:
 
 
 async def station(number: int, buffers: dict[int, ft.buffers.Buffer]) -> int:
-    """Three blocks of a signal; the strongest frequency of all."""
+    """Process three blocks of a signal; return the strongest frequency."""
     total = np.zeros(2049)
     for block in range(3):
         time = np.arange(4096) / 4096 + block
         total += spectrum(np.sin(2 * np.pi * (100 + number) * time))
-        await asyncio.sleep(0)  # another task may run here: no scope is open
+        await asyncio.sleep(0)  # other tasks may run here: no scope is open
     buffers[number] = ft.default_buffer()
     assert ft.default_buffer().used == 0
     return int(total.argmax())
 
 
 async def main() -> None:
-    """Four stations at once, and how many buffers they had."""
+    """Run four stations concurrently, and show how many buffers they had."""
     buffers: dict[int, ft.buffers.Buffer] = {}
     strongest = await asyncio.gather(*(station(number, buffers) for number in range(4)))
     print("the strongest frequencies:", strongest)

@@ -1,4 +1,4 @@
-"""Whatever a test installs in this process is uninstalled after it."""
+"""Uninstalls after each test what the test installed in this process."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Libraries to preload: our own shims, compiled here, and other people's allocators where they are installed."""
+"""Libraries to preload: our own shims, compiled here, and other allocators if they are installed."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""What programs under test look at and do again and again. Imports nothing of firsttouch's."""
+"""Helpers of programs under test. Imports nothing of firsttouch's."""
 
 import random
 import sys

@@ -1,4 +1,4 @@
-"""Programs in processes of their own: what they print, and that they end well and quietly."""
+"""Runs programs in processes of their own: their output, and that they end well and silently."""
 
 import json
 import os

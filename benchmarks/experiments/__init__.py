@@ -1,4 +1,4 @@
-"""One experiment a file; the file's name is the experiment's name on the command line."""
+"""One experiment per file; the file's name is the experiment's name on the command line."""
 
 from firsttouch.tools.bench import NAMES as BENCH
 
@@ -32,6 +32,6 @@ NAMES = (
     "shared",
 )
 
-#: The classic experiments, which `firsttouch bench` runs too; some share their name with a comparison above.
+#: The classic experiments, which `firsttouch bench` runs, too; some share their name with a comparison above.
 CLASSIC = {f"bench-{name}": name for name in BENCH}
 EVERY = (*NAMES, *CLASSIC)

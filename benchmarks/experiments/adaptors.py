@@ -1,4 +1,4 @@
-"""What each adaptor costs on top of the pool, on small and large arrays and on an expression."""
+"""The cost of each adaptor on top of the pool, for small and large arrays and an expression."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ EXPRESSIONS = (64 * KIB, 256 * KIB, MIB, 8 * MIB, 64 * MIB)
 
 
 def run(quick: bool) -> Section:
-    """Arrays made by each allocator, then an expression under each."""
+    """Measure arrays made by each allocator, then an expression under each."""
     section = Section(
         "adaptors",
-        "What adaptors cost",
+        "The cost of adaptors",
         f"`tracked` costs at most {BAR} times the pool alone on an expression with temporaries. Cells are the time "
         "divided by the pool's in the same process.",
     )
     for title, function, sizes in (
-        ("An array, made and dropped", "create", CREATED[:1] if quick else CREATED),
+        ("An array, created and freed", "create", CREATED[:1] if quick else CREATED),
         ("`(a*b+a)/(b+1.0)-a` under `use`", "expression", EXPRESSIONS[:2] if quick else EXPRESSIONS),
     ):
         cells: dict[str, dict[str, Matrix]] = {stack: {} for stack in STACKS}

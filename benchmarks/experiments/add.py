@@ -1,4 +1,4 @@
-"""`a + b` against the same addition into warm memory: what it costs to have a result allocated."""
+"""`a + b` compared with the same addition into warm memory: the cost of allocating the result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DASK = {"MALLOC_TRIM_THRESHOLD_": "65536"}
 
 
 def modes() -> list[tuple[str, str, str, Sequence[Contender], float, int]]:
-    """Title, key, place, contenders, seconds a round, and threads that hold operands."""
+    """Return title, key, place, contenders, seconds per round, and the number of threads that hold operands."""
     cores = len(os.sched_getaffinity(0))
     ours = (FIRSTTOUCH, AGAIN)
     all_of_them = (*ours, NUMPY, *peers())
@@ -31,16 +31,16 @@ def modes() -> list[tuple[str, str, str, Sequence[Contender], float, int]]:
 
 
 def overhead(samples: Samples, contender: Contender) -> Matrix:
-    """Per-round ratios of `a + b` to `out=` inside one process."""
+    """Return per-round ratios of `a + b` to `out=` inside one process."""
     return samples.column(contender, "add") / samples.column(contender, "out")
 
 
 def run(quick: bool) -> Section:
-    """Every mode at every size."""
+    """Measure every mode at every size."""
     section = Section(
         "add",
-        "a + b against out= on warm memory",
-        f"`a + b` on float64, its result dropped at once, costs at most {BAR} times "
+        "a + b compared with out= on warm memory",
+        f"`a + b` on float64, its result freed at once, costs at most {BAR} times "
         "`np.add(a, b, out=warm)`. Cells are that ratio inside one process; operands and `warm` come from "
         "the allocator under test.",
     )
@@ -65,5 +65,5 @@ def run(quick: bool) -> Section:
         section.verdicts.append(judge(f"{title}: at most {BAR} times `out=`", BAR, cells))
         section.notes += [*notes, *(f"{title}: {loss}" for loss in losses("firsttouch", beaten))]
     section.notes += [f"{absent} is absent on this machine." for absent in preloaded()[1]]
-    section.notes.append("Who beats whom is decided on the time of `a + b` itself.")
+    section.notes.append("Peers are compared by the time of `a + b` itself.")
     return section

@@ -1,4 +1,6 @@
-"""`firsttouch advise` against the truth: what it says of one plain run, and what pooled memory then gains."""
+"""`firsttouch advise` compared with measurements: its estimate from one plain run, and the actual gain from pooled
+memory.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ RESAMPLES = 2000
 
 
 def estimated(program: str, runs: int) -> float:
-    """Seconds that the command says pooled memory would spare, the median of some runs."""
+    """Return the seconds that pooled memory would save according to the command, the median of some runs."""
     code = f"from benchmarks.tasks.advise import run; run({program!r})"
     words = [sys.executable, "-m", "firsttouch", "advise", "--json", "-", "-c", code]
     found = []
@@ -31,7 +33,7 @@ def estimated(program: str, runs: int) -> float:
 
 
 def correlation(estimates: list[float], gains: list[float]) -> tuple[float, float, float]:
-    """Spearman's rank correlation, with a 95 % bootstrap interval over the programs."""
+    """Return Spearman's rank correlation, with a 95 % bootstrap interval over the programs."""
     from scipy.stats import spearmanr
 
     pairs = np.array([estimates, gains])
@@ -42,10 +44,10 @@ def correlation(estimates: list[float], gains: list[float]) -> tuple[float, floa
 
 
 def run(quick: bool) -> Section:
-    """Every program: advised once or a few times, then measured in interleaved whole processes."""
+    """Advise on every program once or a few times, then measure it in interleaved whole processes."""
     section = Section(
         "advise",
-        "What `firsttouch advise` says, and what is gained",
+        "The estimates of `firsttouch advise`, and the actual gains",
         f"the rank correlation of the estimated and the measured gain over all programs is above {BAR:g}.",
     )
     table = Table("", ["program", "NumPy's time", "estimated gain", "measured gain", "of the time"])
@@ -68,7 +70,7 @@ def run(quick: bool) -> Section:
     figure = f"{value:.2f} [{low:.2f}, {high:.2f}] over {len(gains)} programs"
     section.verdicts.append(Verdict(f"rank correlation above {BAR:g}", figure, outcome))
     section.notes.append(
-        "Times are processor time from after the imports, which a busy machine disturbs less than time on the clock;"
-        " the programs run in one thread. What is estimated is the kernel's work alone: warmer caches come on top."
+        "Times are processor time after the imports, which a busy machine disturbs less than wall time;"
+        " the programs run in one thread. Only the kernel's work is estimated; warmer caches gain more."
     )
     return section

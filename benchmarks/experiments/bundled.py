@@ -1,4 +1,4 @@
-"""The bundled mimalloc and jemalloc as NumPy's handler, against the same libraries preloaded."""
+"""The bundled mimalloc and jemalloc as NumPy's handler, compared with the same libraries preloaded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SECONDS = 0.03
 
 
 def run(quick: bool) -> Section:
-    """The expression at every size: installed, preloaded."""
+    """Measure the expression at every size: installed, preloaded."""
     section = Section(
         "bundled",
         "Bundled allocators as handlers",

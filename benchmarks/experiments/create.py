@@ -1,4 +1,4 @@
-"""What making an array costs: the package's constructors against NumPy's."""
+"""The cost of creating arrays: the package's constructors compared with NumPy's."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from firsttouch.tools.measuring.statistics import Matrix, Verdict, judge, median
 SMALL = (1, 8, 64, 512, KIB, 4 * KIB, 16 * KIB)
 LARGE = (64 * KIB, 256 * KIB, MIB, 16 * MIB, 256 * MIB, 1024 * MIB)
 BAR = 1.10
-LAZY = 100e-6  # "microseconds, whatever the size"
+LAZY = 100e-6  # stands for "microseconds, whatever the size"
 
 
 def run(quick: bool) -> Section:
-    """Sizes from a byte to a gibibyte; then two very different sizes of lazily zeroed arrays."""
+    """Measure sizes from a byte to a gibibyte; then two very different sizes of lazily zeroed arrays."""
     section = Section(
         "create",
         "Making arrays",
         f"`ft.empty` and `ft.zeros` cost at most {BAR} times NumPy's for small arrays, and no more above 64 KiB; zeros "
         "of 1024 x 1024 x 256 float64 in microseconds. Nothing is installed; `allocator=` and the method use a pool. "
-        "Cells are the time divided by NumPy's in the same process; the array is dropped at once.",
+        "Cells are the time divided by NumPy's in the same process; the array is freed at once.",
     )
     small, large = ((8, 4 * KIB), (MIB,)) if quick else (SMALL, LARGE)
     for what, (plain, *others) in STATEMENTS.items():
@@ -47,7 +47,7 @@ def run(quick: bool) -> Section:
 
 
 def lazily(section: Section, quick: bool) -> None:
-    """Zeros that nobody has touched yet."""
+    """Measure zeros that are never touched."""
     columns = ["shape"]
     table = Table("**zeros of float64, not touched, microseconds**", columns)
     for shape in SHAPES:

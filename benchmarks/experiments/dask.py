@@ -18,7 +18,7 @@ BAR = 1.6
 
 
 def run(quick: bool) -> Section:
-    """Clusters that wait while another one works."""
+    """Measure on clusters that wait while another one works."""
     size = 2000 if quick else 8000
     section = Section(
         "dask",

@@ -15,12 +15,12 @@ BAR = 1.15
 
 
 def run(quick: bool) -> Section:
-    """Each workload on a cluster of its own, one alive at a time."""
+    """Run each workload on a cluster of its own, with only one cluster at a time."""
     section = Section(
         "dask_memory",
         "Dask: near the memory limit",
-        f"a worker with 1 GiB that comes near it: never paused or restarted more often than with NumPy's default, peak "
-        f"resident memory at most {BAR} times; a worker that is killed loses no result.",
+        f"a worker with 1 GiB near its limit is never paused or restarted more often than with NumPy's default, peak "
+        f"resident memory is at most {BAR} times as much; a killed worker loses no result.",
     )
     if importlib.util.find_spec("distributed") is None:
         section.verdicts.append(Verdict("near the limit", "distributed is not installed", "not measured"))

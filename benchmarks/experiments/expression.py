@@ -1,4 +1,4 @@
-"""An expression whose temporaries are all of one size: against every peer and the best of them."""
+"""An expression whose temporaries are all of one size, compared with every peer and the best of them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ SECONDS = 0.03
 
 
 def run(quick: bool) -> Section:
-    """Every contender at every size."""
+    """Measure every contender at every size."""
     contenders, rivals = everyone(), peers()
     section = Section(
         "expression",
-        "(a*b+a)/(b+1.0)-a against NumPy's default and every peer",
+        "(a*b+a)/(b+1.0)-a compared with NumPy's default and every peer",
         "better than the best peer in the geometric mean over the sizes, at no size worse beyond the noise. "
         "Cells are firsttouch's time divided by the column's: below 1 firsttouch is faster.",
     )

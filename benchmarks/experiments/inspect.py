@@ -1,4 +1,4 @@
-"""`ft.inspect`: what a look at an array's pages costs, as the array grows."""
+"""`ft.inspect`: the cost of inspecting an array's pages, as the array grows."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ BAR = 50e-3
 
 
 def run(quick: bool) -> Section:
-    """Every state at every size; then without what the kernel need not have."""
+    """Measure every state at every size; then without features that kernels may lack."""
     section = Section(
         "inspect",
         "ft.inspect from 1 MiB to 4 GiB",
-        "a look at 1 GiB takes less than 50 ms, whatever its pages are. Cells are milliseconds and, behind them, "
-        "nanoseconds for each page of 4 KiB. The last rows show other machines: several nodes, an older kernel.",
+        "inspecting 1 GiB takes less than 50 ms, whatever its pages are. Cells are milliseconds, followed by "
+        "nanoseconds per page of 4 KiB. The last rows show other machines: several nodes, an older kernel.",
     )
     sizes, notes = fitting((MIB, 16 * MIB) if quick else SIZES, 1)
     section.notes += notes
@@ -45,7 +45,7 @@ def run(quick: bool) -> Section:
     found = max(slowest, key=lambda each: each[0].high, default=None)
     bar = "ft.inspect of 1 GiB in less than 50 ms, also on several nodes"
     if found is None:
-        section.verdicts.append(Verdict(bar, "1 GiB was not asked for, or does not fit", "not measured"))
+        section.verdicts.append(Verdict(bar, "1 GiB was not requested, or does not fit", "not measured"))
         return section
     worst, state = found
     figure = f"{worst.value * 1e3:.1f} ms [{worst.low * 1e3:.1f}, {worst.high * 1e3:.1f}] at the most: {state}"

@@ -1,4 +1,4 @@
-"""Short numerical programs, whole: each run is a new process, so that every first touch counts."""
+"""Short numerical programs as a whole: each run is a new process, so that every first touch counts."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ PEAK = 1.15
 
 
 def same_results(samples: Samples, kernel: str) -> None:
-    """Where memory comes from must not change what is computed."""
+    """Check that the allocators do not change the results."""
     results = np.concatenate([samples.column(name, "result").ravel() for name in samples.replies])
     if not np.allclose(results, results[0], rtol=1e-9):
         raise RuntimeError(f"{kernel}: contenders disagree: {sorted(set(results.tolist()))}")
 
 
 def run(quick: bool) -> Section:
-    """Every kernel under every contender."""
+    """Measure every kernel under every contender."""
     contenders, rivals = everyone(), peers()
     section = Section(
         "kernels",
         "Numerical kernels as whole programs",
-        "no bar: what unmodified programs gain, against NumPy's default and every peer. Cells are "
-        "firsttouch's time divided by the column's, from after the imports, first touch included.",
+        "no bar: the gain of unmodified programs, compared with NumPy's default and every peer. Cells are "
+        "firsttouch's time after the imports divided by the column's, first touch included.",
     )
     others = [NUMPY, AGAIN, *rivals]
     names = [contender.name for contender in others]

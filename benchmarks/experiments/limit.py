@@ -1,4 +1,4 @@
-"""From which size on the pool should serve: the same sizes pooled and forwarded in one process."""
+"""The size from which on the pool should serve: the same sizes pooled and forwarded in one process."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def run(quick: bool) -> Section:
     """Sweep the sizes around the limit."""
     section = Section(
         "limit",
-        "From which size on the pool serves",
+        "The size from which on the pool serves",
         "the limit below which requests go to NumPy's own allocator is chosen by measurement. Cells are the "
         "pool's time divided by the forwarded one's in the same process: below 1 the pool is faster.",
     )
     if hook() is None:
-        section.verdicts.append(Verdict("the sweep", "this build can't move the limit", "not measured"))
+        section.verdicts.append(Verdict("the sweep", "this build cannot change the limit", "not measured"))
         return section
     ratios = [f"`{code}`" for code in STATEMENTS.values()]
     table = Table("", ["size", *ratios, *(f"{key}, pooled" for key in STATEMENTS)])

@@ -1,4 +1,4 @@
-"""Peak resident memory of different programs, and what is still held two seconds after the last array."""
+"""Peak resident memory of different programs, and what is still held two seconds after the last array was freed."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from firsttouch.tools.measuring.sizes import MIB
 from firsttouch.tools.measuring.statistics import Matrix, Verdict, judge, losses, median
 
 BAR, LEFT, WAIT = 1.15, 16 * MIB, 2.0
-RUNS = 3  # memory is no clock: runs of a program hardly differ
+RUNS = 3  # memory figures hardly differ between runs
 
 
 def mib(samples: Samples, contender: Contender, key: str) -> str:
-    """A median in MiB."""
+    """Return a median in MiB."""
     return f"{median(samples.column(contender, key)).value / MIB:,.1f}"
 
 
 def run(quick: bool) -> Section:
-    """Every program in fresh processes, one alive at a time."""
+    """Run every program in fresh processes, one at a time."""
     section = Section(
         "memory",
         "Resident memory",
-        f"peak resident memory, counted from after the imports, at most {BAR} times plain NumPy's; two "
+        f"peak resident memory, counted after the imports, at most {BAR} times plain NumPy's; two "
         "seconds after the last array is freed, resident memory and the control group's within 16 MiB of "
         "plain NumPy's.",
     )
@@ -33,7 +33,7 @@ def run(quick: bool) -> Section:
     columns = ["program", "NumPy's MiB", "firsttouch / NumPy", *(f"/ {name}" for name in names)]
     peaks = Table("**Peak**", columns)
     left = Table(
-        f"**MiB left after {WAIT:g} s**, counted from after the imports",
+        f"**MiB left after {WAIT:g} s**, counted after the imports",
         ["program", "NumPy: resident", "group", "firsttouch: resident", "group"],
     )
     cells: dict[str, Matrix] = {}

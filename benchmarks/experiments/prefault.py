@@ -1,4 +1,4 @@
-"""Prefault against the best of a small C program, and `zeros` with a full write against NumPy's."""
+"""Prefault compared with the best of a small C program, and `zeros` with a full write compared with NumPy's."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from firsttouch.tools.measuring.rounds import Call, Plan, collect
 from firsttouch.tools.measuring.sizes import MIB, fitting, name
 from firsttouch.tools.measuring.statistics import Matrix, against_best, judge, median
 
-#: Bytes; ways of the C program; generations and rounds.
+#: Size in bytes; ways of the C program; generations and rounds.
 SIZES = ((512 * MIB, ("slabs", "chunks", "touch"), Plan(3, 5)), (4096 * MIB, ("slabs", "chunks"), Plan(2, 2)))
 QUICK = ((64 * MIB, ("slabs", "chunks", "touch"), Plan(2, 2)),)
 WRITTEN = (64 * MIB, 256 * MIB, 1024 * MIB)
 
 
 def run(quick: bool) -> Section:
-    """Every size, on base and on huge pages, by one thread and by all."""
+    """Measure every size, on base and on huge pages, in one thread and in all."""
     section = Section(
         "prefault",
         "Prefault",
-        "pages made real at 0.9 times the best rate of a small C program on the same pages with as many threads; "
+        "pages are faulted in at 0.9 times the best rate of a small C program, with the same pages and threads; "
         "zeros on populated huge pages and a full write in at most 0.6 times NumPy's time. Cells are our time "
         "divided by the column's.",
     )
@@ -32,7 +32,7 @@ def run(quick: bool) -> Section:
 
 def _prefault(section: Section, quick: bool) -> None:
     ways = QUICK[0][1]
-    table = Table("**Making pages real**", ["memory", "pages", "threads", "rate", *ways, "the best"])
+    table = Table("**Faulting in pages**", ["memory", "pages", "threads", "rate", *ways, "the best"])
     sizes = QUICK if quick else SIZES
     kept, notes = fitting([size for size, _, _ in sizes], 1)
     section.notes += notes
@@ -73,10 +73,10 @@ def _write(section: Section, quick: bool) -> None:
         )
     section.tables.append(table)
     section.notes.append(
-        "NumPy asks for huge pages, too, from 4 MiB on. The kernel zeroes one when the write arrives there, so the "
-        "write finds it in the cache; pages that were populated before have left the cache, and the write brings them "
-        "in again. The C program shows what that leaves to be won here, and the last column what a prefault that cost "
-        "nothing would leave."
+        "NumPy requests huge pages, too, from 4 MiB on. The kernel zeroes each when the write arrives there, so the "
+        "write finds it in the cache; pages that were populated before have left the cache, and the write loads them "
+        "again. The C program shows what can be gained nevertheless, and the last column what a prefault without any "
+        "cost would gain."
     )
     bar = "`pages(huge='thp', populate=True)`: zeros and a full write at most 0.6 times `np.zeros` and the write"
     section.verdicts.append(judge(bar, 0.6, cells))

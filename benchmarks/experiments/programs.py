@@ -1,4 +1,4 @@
-"""Whole programs with arrays of many sizes: time, page faults, peak memory, and what was given back too early."""
+"""Whole programs with arrays of many sizes: time, page faults, peak memory, and memory given back too early."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HUGE = Contender("tuned glibc, huge pages", {**TUNED, "GLIBC_TUNABLES": "glibc.m
 
 
 def run(quick: bool) -> Section:
-    """Every program under every contender."""
+    """Measure every program under every contender."""
     rivals = [HUGE] if quick else [HUGE, *peers()]
     others = [NUMPY, AGAIN, *rivals]
     section = Section(
@@ -25,7 +25,7 @@ def run(quick: bool) -> Section:
         "Whole programs with arrays of many sizes",
         "at most the best peer's time; peak memory at most 1.10 of NumPy's in the geometric mean and 1.35 for each; at "
         "most 5 % of what is allocated in the second half of a program was given back and is faulted in again. Cells "
-        "are firsttouch's time divided by the column's, from after the imports, first touch included.",
+        "are firsttouch's time after the imports divided by the column's, first touch included.",
     )
     columns = ["program", "NumPy's time", *(other.name for other in others), "best peer"]
     table, memory = (

@@ -1,4 +1,4 @@
-"""`@scratch` on a function with six temporaries: against NumPy's default, the pool, and `@use(pool)`."""
+"""`@scratch` on a function with six temporaries, compared with NumPy's default, the pool, and `@use(pool)`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from firsttouch.tools.measuring.statistics import Matrix, judge, median
 
 SIZES = (1 * KIB, 4 * KIB, 16 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 1 * MIB, 8 * MIB)
 SECONDS = 0.012
-TITLES = {"scalar": "A number comes back", "array": "An array comes back"}
+TITLES = {"scalar": "Returning a number", "array": "Returning an array"}
 
 
 def ratios(samples: Samples, function: str) -> dict[str, Matrix]:
-    """The decorated function's time, divided by others'; the pool's is that of the same process."""
+    """Return the decorated function's time divided by others'; the pool's is that of the same process."""
     ours, plain = f"{function} scratch", f"{function} plain"
     time = samples.column(FIRSTTOUCH, ours)
     return {
@@ -28,14 +28,14 @@ def ratios(samples: Samples, function: str) -> dict[str, Matrix]:
 
 
 def run(quick: bool) -> Section:
-    """Both functions at every size, then the bars."""
+    """Measure both functions at every size, then judge the bars."""
     section = Section(
         "scratch",
         "A function with six temporaries in a scratch scope",
-        "inside `@scratch` no slower than under the installed pool at any size beyond the noise, and its calls spread "
-        "less (95th over 50th percentile of single calls) than under NumPy's default. Cells are its time divided by "
-        "the column's: below 1 it is faster. Where an array comes back it is copied to ordinary memory, if it is "
-        "one of 128 KiB or less; larger ones have memory of their own.",
+        "inside `@scratch` no slower than under the installed pool at any size beyond the noise, and the times of "
+        "calls spread less (95th over 50th percentile) than under NumPy's default. Cells are its time divided by "
+        "the column's: below 1 it is faster. A returned array of 128 KiB or less is copied to ordinary memory; "
+        "larger ones have memory of their own.",
     )
     tables = {key: Table(f"**{title}**", []) for key, title in TITLES.items()}
     spread = Table("**Spread**: 95th percentile over the median", ["array", "function", "NumPy", "the pool", "scratch"])
@@ -43,7 +43,7 @@ def run(quick: bool) -> Section:
     wider: dict[str, dict[str, Matrix]] = {key: {} for key in FUNCTIONS}
     for size in (16 * KIB, 1 * MIB) if quick else SIZES:
         call = Call("benchmarks.tasks.scratch", "measure", {"nbytes": size, "seconds": SECONDS})
-        plan = Plan(4, 2) if size > 1 * MIB and not quick else Plan.steady(quick)  # seconds a round
+        plan = Plan(4, 2) if size > 1 * MIB and not quick else Plan.steady(quick)  # seconds per round
         samples = collect([NUMPY, FIRSTTOUCH, TUNED_GLIBC], call, plan, 10 * size)
         section.raw[str(size)] = samples.replies
         for function, table in tables.items():
@@ -62,5 +62,5 @@ def run(quick: bool) -> Section:
     for function, title in TITLES.items():
         section.verdicts.append(judge(f"{title}: at most the pool's time", 1.0, against[function]))
         section.verdicts.append(judge(f"{title}: its spread at most NumPy's", 1.0, wider[function]))
-    section.notes.append("NumPy's and scratch's spread are of one process that keeps NumPy's default.")
+    section.notes.append("The spreads of NumPy and scratch are from one process with NumPy's default.")
     return section

@@ -1,4 +1,4 @@
-"""A loop at a chunk's edge against the same in its middle."""
+"""A loop at the edge of a chunk, compared with the same loop in its middle."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ BAR = 1.1
 
 
 def run(quick: bool) -> Section:
-    """All loops, in both places."""
+    """Measure all loops, in both places."""
     section = Section(
         "scratch_edge",
         "Scratch memory at a chunk's edge",
-        f"a loop whose turns need a little of the next chunk costs at most {BAR} times the same in a chunk's middle. "
-        "(An arena that gives the next chunk back at once would take and return one in every turn.)",
+        f"a loop whose iterations extend into the next chunk costs at most {BAR} times the same in a chunk's middle. "
+        "(An arena that frees the next chunk at once would allocate and free one in every iteration.)",
     )
     samples = collect([FIRSTTOUCH], Call("benchmarks.tasks.scratch_edge", "measure"), Plan.steady(quick))
     section.raw = dict(samples.replies)
-    table = Table("", ["a turn", "in the middle", "at the edge", "edge / middle", "middle again / middle"])
+    table = Table("", ["iteration", "in the middle", "at the edge", "edge / middle", "middle again / middle"])
     cells: dict[str, Matrix] = {}
     for name in LOOPS:
         middle, edge, again = (samples.column(FIRSTTOUCH, f"{name} {word}") for word in ("middle", "edge", "again"))

@@ -1,4 +1,4 @@
-"""A real filter: written plainly, in scratch memory, and with buffers that are kept by hand."""
+"""A real filter: written plainly, in scratch memory, and with buffers kept by hand."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from firsttouch.tools.measuring.sizes import name
 from firsttouch.tools.measuring.statistics import Matrix, judge, median
 
 SIZES = (64, 128, 256, 512)
-USUAL = 256  # what the example takes where nothing is said
+USUAL = 256  # the example's default
 BAR = 1.1
 SCRATCH, AGAIN, PLAIN, KEPT = "in scratch memory", "in scratch again", "plainly", "kept by hand"
 
 
 def run(quick: bool) -> Section:
-    """All ways at every size, with NumPy's default around them; the pool for comparison."""
+    """Measure all ways at every size, with NumPy's default; with the pool for comparison."""
     section = Section(
         "scratch_filter",
         "A filter plainly, in scratch memory, and with buffers kept by hand",

@@ -1,4 +1,4 @@
-"""What a scope holds over thousands of turns."""
+"""The memory that a scope holds over thousands of iterations."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from firsttouch.tools.measuring.statistics import Verdict
 TURNS = 10_000
 CHUNK = 1 * MIB
 SIZES = (2 * KIB, 16 * KIB, 128 * KIB, 512 * KIB)
-#: How much may be held, times what lived at the most.
+#: The bound on the memory held, as a multiple of the peak of what was live.
 BARS = dict(zip(PROGRAMS, (4, 2, 2, 4), strict=True))
 
 
 def run(quick: bool) -> Section:
-    """Every program at every size, each once: nothing here is left to chance."""
+    """Run every program at every size, each once: the result does not depend on chance."""
     section = Section(
         "scratch_memory",
-        "What one scope holds over 10,000 turns",
-        "`x = x * 0.5 + 1` at most four times what lived at the most; a loop that binds the same names anew at most "
-        "twice; either may hold a chunk (1 MiB), the least there is. *Lived* is what the buffer counted at its peak.",
+        "The memory of one scope over 10,000 iterations",
+        "`x = x * 0.5 + 1` holds at most four times the peak of what was live; a loop that rebinds the same names at "
+        "most twice; either may hold a chunk (1 MiB), the minimum. *Live* is the peak that the buffer counted.",
     )
-    table = Table("", ["loop", "array", "lived", "held", "held / lived", "left at the end", "bar"])
+    table = Table("", ["loop", "array", "live", "held", "held / live", "left at the end", "bar"])
     above: dict[str, list[str]] = {program: [] for program in PROGRAMS}
     for program, bar in BARS.items():
         for size in SIZES[:1] if quick else SIZES:
@@ -41,5 +41,5 @@ def run(quick: bool) -> Section:
     for program, bar in BARS.items():
         got = "; ".join(above[program]) or "at every size"
         outcome = "failed" if above[program] else "passed"
-        section.verdicts.append(Verdict(f"{program}: at most {bar} times what lived", got, outcome))
+        section.verdicts.append(Verdict(f"{program}: at most {bar} times what was live", got, outcome))
     return section

@@ -1,4 +1,4 @@
-"""Scratch buffers in code that Numba compiles, against a slice of a kept array and NumPy's constructor there."""
+"""Scratch buffers in code compiled by Numba, compared with a slice of a kept array and NumPy's constructor there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TITLES = {
 
 
 def run(quick: bool) -> Section:
-    """Everything in one process, again and again, in several processes."""
+    """Measure everything repeatedly in one process, in several processes."""
     section = Section(
         "scratch_numba",
         "Scratch buffers inside Numba",
@@ -33,7 +33,7 @@ def run(quick: bool) -> Section:
     samples = collect([NUMPY], call, Plan(2, 2) if quick else Plan(4, 5))
     section.raw["time"] = samples.replies
     column = {key: samples.column(NUMPY, key) for key in samples.replies[NUMPY.name][0][0]}
-    table = Table("**Time of a turn, mark and rewind included**", ["turn", "slice", "scratch", "np.empty"])
+    table = Table("**Time of an iteration, mark and rewind included**", ["iteration", "slice", "scratch", "np.empty"])
     for prefix, title in TITLES.items():
         names = [f"{prefix}{name}" for name in ("slice", "scratch", "np.empty")]
         table.rows.append([title, *(f"{median(column[name]).value * 1e9:.1f} ns" for name in names)])
@@ -52,7 +52,7 @@ def run(quick: bool) -> Section:
     )
 
     table = Table("**An array of 30 int64 that leaves its mark, into a list**", ["way", "time"])
-    ways = {"keep": "kept where it is", "copy": "copied out", "none": "`np.empty` at once"}
+    ways = {"keep": "kept where it is", "copy": "copied out", "none": "`np.empty` directly"}
     for key, way in ways.items():
         table.rows.append([way, f"{median(column[key]).value * 1e9:.1f} ns"])
     section.tables.append(table)

@@ -1,4 +1,4 @@
-"""The arena in Rust against bumpalo: rewinding, growth, many small blocks, few large ones, nested scopes, edges."""
+"""The arena in Rust compared with bumpalo: rewinding, growth, many small or few large blocks, nested scopes, edges."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from firsttouch.tools.measuring.report import Section, Table
 from firsttouch.tools.measuring.statistics import Matrix, Verdict, judge, median
 
 BAR, EDGE = 1.05, 1.1
-# What each bar is asked of: the cases whose names begin so.
+# The cases of each bar, by the beginnings of their names.
 REWIND, GROWTH, STEADY, EDGES = ("240 bytes, scope",), ("growth",), ("many small", "few large"), ("edge of a chunk",)
 SHOWN = "240 bytes, mark", "240 bytes, reset", "x + 1", "nested", "one block"  # no bar
 
 
 def ratio(runs: list[Times], case: str, of: str, to: str) -> Matrix:
-    """Per-round ratios between two contenders, processes by rounds."""
+    """Return per-round ratios between two contenders, processes by rounds."""
     numerator: Matrix = np.array([run[case][of] for run in runs], float)
     denominator: Matrix = np.array([run[case][to] for run in runs], float)
     return numerator / denominator
 
 
 def run(quick: bool) -> Section:
-    """Every case in several processes."""
+    """Measure every case in several processes."""
     section = Section(
         "scratch_rust",
-        "Scratch memory in Rust: the arena against bumpalo",
+        "Scratch memory in Rust: the arena and bumpalo",
         f"allocating 240 bytes in a scope takes at most {BAR} times bumpalo's allocate and reset; growth, many small "
         f"and few large blocks likewise; a loop at the edge of a chunk at most {EDGE} times the one in its middle.",
     )
     program = build()
     if program is None:
-        section.verdicts.append(Verdict("the arena against bumpalo", "it could not be built here", "not measured"))
+        section.verdicts.append(Verdict("the arena and bumpalo", "it could not be built here", "not measured"))
         return section
     runs = [measure(program, *((3, 1) if quick else (30, 1))) for _ in range(2 if quick else 4)]
     section.raw["nanoseconds"] = runs
@@ -52,6 +52,6 @@ def run(quick: bool) -> Section:
         section.verdicts.append(judge(f"{words}: at most {bar} times", bar, found))
     unasked = [case for case in cells if case.startswith(SHOWN) and median(cells[case]).low > BAR]
     section.notes += [f"bumpalo is faster at: {case} ({median(cells[case])})." for case in unasked]
-    section.notes.append("bumpalo has no scopes: in the nested case it keeps everything until its reset.")
-    section.notes.append("Marks are checked when the program runs; scopes are checked by the compiler, and cost less.")
+    section.notes.append("bumpalo has no scopes: in the nested case it frees nothing until its reset.")
+    section.notes.append("Marks are checked at run time; scopes are checked by the compiler, and cost less.")
     return section

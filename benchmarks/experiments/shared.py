@@ -1,4 +1,4 @@
-"""`ft.shared`: handing an array to another process, as it grows."""
+"""`ft.shared`: passing an array to another process, as it grows."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from firsttouch.tools.measuring.statistics import Estimate, Verdict, median
 
 GIB = 1024 * MIB
 SIZES = (MIB, 64 * MIB, GIB)
-#: A copy through a pipe takes seconds beyond this.
+#: Above this size, a copy through a pipe takes seconds.
 LARGEST_PICKLED = 64 * MIB
 BAR = 1e-3
 
 
 def run(quick: bool) -> Section:
-    """Shared and pickled, through the same pipe, at every size."""
+    """Measure shared and pickled arrays, through the same pipe, at every size."""
     section = Section(
         "shared",
-        "An array handed to another process",
-        "1 GiB is handed over in less than a millisecond, and its pages are there once. Milliseconds from sending an "
-        "array through a pipe until the other process has read its last byte and its answer is back; an "
-        "array of one byte, sent as always, shows what the pipe takes.",
+        "Passing an array to another process",
+        "1 GiB is passed in less than a millisecond, and its pages exist only once. Milliseconds from sending an "
+        "array through a pipe until the reply arrives, for which the other process reads the last byte; an "
+        "array of one byte, pickled as usual, shows the cost of the pipe.",
     )
     sizes, notes = fitting((MIB, 16 * MIB) if quick else SIZES, 3)
     section.notes += notes
@@ -44,15 +44,15 @@ def run(quick: bool) -> Section:
                 real = float(samples.column(NUMPY, "real").max())
                 there = float(samples.column(NUMPY, "cached").min()) / size
                 section.notes.append(
-                    f"{name(size)}, as the other process inspects it before it touches anything: {there:.0%} of the "
-                    f"pages are there, and {real:.0f} bytes of it were touched there."
+                    f"{name(size)}, inspected by the other process before it touches anything: {there:.0%} of the "
+                    f"pages are resident, and {real:.0f} bytes of it were touched by that process."
                 )
                 handed = seconds if size == GIB else handed
         table.rows.append([way, *cells])
     section.tables.append(table)
-    bar = "1 GiB handed over in less than 1 ms"
+    bar = "1 GiB passed in less than 1 ms"
     if handed is None:
-        section.verdicts.append(Verdict(bar, "1 GiB was not asked for, or does not fit", "not measured"))
+        section.verdicts.append(Verdict(bar, "1 GiB was not requested, or does not fit", "not measured"))
         return section
     figure = f"{handed.value * 1e3:.2f} ms [{handed.low * 1e3:.2f}, {handed.high * 1e3:.2f}]"
     section.verdicts.append(Verdict(bar, figure, "passed" if handed.high < BAR else "failed"))

@@ -18,11 +18,11 @@ INSTRUCTIONS, TIME = 20, 1.03
 
 
 def collected(contender: Contender, counts: tuple[int, ...]) -> int:
-    """Instructions that a whole run takes under callgrind."""
+    """Return the instructions that a whole run takes under callgrind."""
     tool = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
     program = [sys.executable, "-m", "benchmarks.tasks.small", *map(str, counts)]
     program += ["--install"] if contender.install else []
-    fixed = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}  # nothing by chance
+    fixed = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}  # exclude randomness
     environment = {**contender.full_environment(), **fixed}
     done = subprocess.run(tool + program, env=environment, capture_output=True, text=True, check=False)
     found = re.search(r"Collected : (\d+)", done.stderr)
@@ -32,7 +32,7 @@ def collected(contender: Contender, counts: tuple[int, ...]) -> int:
 
 
 def instructions(loops: int) -> dict[str, dict[str, float]]:
-    """Instructions per turn: a run with twice the turns of one statement, less a run without."""
+    """Return instructions per iteration: a run with twice the iterations of one statement, minus a run without."""
     base = tuple(loops for _ in STATEMENTS)
     runs = [base, *(tuple(loops * (1 + (i == j)) for j in range(len(base))) for i in range(len(base)))]
     result: dict[str, dict[str, float]] = {}
@@ -56,7 +56,7 @@ def run(quick: bool) -> Section:
     )
     if shutil.which("valgrind"):
         counted = instructions(2_000 if quick else 20_000)
-        table = Table("**Instructions per turn**", ["statement", "NumPy", "firsttouch", "more"])
+        table = Table("**Instructions per iteration**", ["statement", "NumPy", "firsttouch", "more"])
         more = {name: counted["firsttouch"][name] - counted["NumPy"][name] for name in STATEMENTS}
         for name in STATEMENTS:
             row = [f"{counted[who][name]:,.1f}" for who in ("NumPy", "firsttouch")]

@@ -1,4 +1,4 @@
-"""What `import firsttouch` and `firsttouch run` add to `import numpy`, and what `install()` takes."""
+"""The time that `import firsttouch` and `firsttouch run` add to `import numpy`, and that `install()` takes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROGRAMS = {
 
 
 def whole(words: list[str]) -> float:
-    """Milliseconds that a whole process takes."""
+    """Return the milliseconds that a whole process takes."""
     environment = NUMPY.full_environment()
     start = time.perf_counter()
     subprocess.run([sys.executable, *words], env=environment, check=True)
@@ -32,13 +32,13 @@ def whole(words: list[str]) -> float:
 
 
 def verdict(bar: str, limit: float, estimate: Estimate) -> Verdict:
-    """The rule of the bars, for milliseconds."""
+    """Judge a bar, as `judge` does, for milliseconds."""
     outcome = "passed" if estimate.high <= limit else "failed" if estimate.low > limit else "not shown"
     return Verdict(bar, f"{estimate} ms", outcome)
 
 
 def run(quick: bool) -> Section:
-    """Whole processes in shuffled order, then the time that workers took to install."""
+    """Measure whole processes in shuffled order, then the time that workers took to install."""
     section = Section(
         "startup",
         "Starting",
@@ -49,7 +49,7 @@ def run(quick: bool) -> Section:
     for turn in range(3 if quick else 31):
         for name in shuffle.sample(list(PROGRAMS), len(PROGRAMS)):
             took = whole(PROGRAMS[name])
-            if turn:  # the first turn fills the file cache
+            if turn:  # the first iteration fills the file cache
                 times[name].append(took)
     columns: dict[str, Matrix] = {name: np.array(row)[:, None] for name, row in times.items()}
     plain, again, ours, started = (columns[name] for name in PROGRAMS)
@@ -60,9 +60,9 @@ def run(quick: bool) -> Section:
     install = median(np.array(installs)[:, None])
     table = Table("", ["what", "milliseconds"])
     table.rows += [(f"`{name}`, whole process", str(median(column))) for name, column in columns.items()]
-    table.rows.append(("difference of two equal programs", str(median(again - plain))))
-    table.rows.append(("difference that `import firsttouch` makes", str(median(ours - plain))))
-    table.rows.append(("difference that `firsttouch run` makes", str(median(started - plain))))
+    table.rows.append(("difference between two equal programs", str(median(again - plain))))
+    table.rows.append(("time added by `import firsttouch`", str(median(ours - plain))))
+    table.rows.append(("time added by `firsttouch run`", str(median(started - plain))))
     table.rows.append(("`install()`", str(install)))
     section.tables.append(table)
     section.verdicts.append(verdict(f"import adds at most {IMPORT:g} ms", IMPORT, median(ours - plain)))

@@ -1,4 +1,4 @@
-"""What recording costs the program that is recorded, and how large a trace is."""
+"""The cost of recording for the recorded program, and the size of a trace."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ BAR = 1.10
 
 
 def run(quick: bool) -> Section:
-    """Every program with and without the recorder, in turn in one process; several processes."""
+    """Run every program with and without the recorder, alternating in one process; several processes."""
     section = Section(
         "trace",
-        "What `firsttouch trace` costs",
-        f"a recorded program takes at most {BAR:g} times its time.",
+        "The cost of `firsttouch trace`",
+        f"a recorded program takes at most {BAR:g} times as long.",
     )
-    table = Table("", ["program", "its time", "recorded", "events", "bytes an event"])
+    table = Table("", ["program", "its time", "recorded", "events", "bytes per event"])
     cells: dict[str, Matrix] = {}
     for name in NAMES[:4] if quick else NAMES:
         call = Call("benchmarks.tasks.trace", "measure", {"name": name, "rounds": 2 if quick else 8})

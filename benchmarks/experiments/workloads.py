@@ -1,4 +1,4 @@
-"""The allocator field's own workloads: what is held against what is in use, and the time."""
+"""Classic allocator workloads: memory held compared with memory in use, and the time."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from firsttouch.tools.measuring.sizes import MIB
 from firsttouch.tools.measuring.statistics import Matrix, Verdict, judge, losses, median
 
 BAR = 2.0
-PART = 0.04  # what is timed, round by round; what is held is read after the whole
+PART = 0.04  # the part that is timed in rounds; memory is read after the whole
 
 
 def ask(workload: str, part: float, pooled: bool) -> Call:
-    """A workload, or a part of it."""
+    """Return the call for a workload, or a part of it."""
     arguments = {"workload": workload, "part": part, "pooled": pooled}
     return Call("benchmarks.tasks.workloads", "measure", arguments)
 
 
 def run(quick: bool) -> Section:
-    """The whole workload for the memory, a part of it in interleaved rounds for the time."""
+    """Run the whole workload for the memory, and a part of it in interleaved rounds for the time."""
     section = Section(
         "workloads",
         "A million allocations, larson, xmalloc, mstress, producer and consumer",
-        f"what is held at the peak stays under {BAR:g} times what is in use at the peak. Time has no bar: "
+        f"the peak of the memory held stays under {BAR:g} times the peak of the memory in use. Time has no bar: "
         "cells are firsttouch's divided by the column's.",
     )
     contenders = [NUMPY, FIRSTTOUCH, AGAIN] if quick else everyone()

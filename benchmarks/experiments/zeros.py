@@ -1,4 +1,4 @@
-"""`np.zeros`: lazily zeroed where fresh, cheaply zeroed where recycled, sparse where sparsely written."""
+"""`np.zeros`: lazily zeroed if fresh, cheaply zeroed if recycled, sparse if sparsely written."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ ACTIONS = {
 }
 SIZES = tuple(mib * MIB for mib in (1, 4, 16, 64, 256, 1024, 4096))
 PEERS_UP_TO = 64 * MIB  # above, four workers that hold gigabytes each would only measure the machine's size
-SLACK = MIB  # resident memory that two equal processes differ by
+SLACK = MIB  # the difference in resident memory between two equal processes
 
 
 def run(quick: bool) -> Section:
-    """Every action at every size."""
+    """Measure every action at every size."""
     section = Section(
         "zeros",
         "np.zeros from 1 MiB to 4 GiB",
-        "none slower than NumPy's, nor more resident memory while it lives. Cells are firsttouch's time "
+        "none slower than NumPy's, nor with more resident memory while it is live. Cells are firsttouch's time "
         "divided by the column's; resident memory is counted from before the first array.",
     )
     sizes, notes = fitting((MIB, 16 * MIB) if quick else SIZES, 3)

@@ -1,4 +1,4 @@
-"""Short numerical programs as people write them, one a file; `run` returns a number to compare."""
+"""Short numerical programs as people write them, one per file; `run` returns a number to compare."""
 
 NAMES = (
     "advection",

@@ -4,7 +4,7 @@ import numpy as np
 
 
 def run() -> float:
-    """Sixty steps on 400 by 400 cells."""
+    """Run sixty steps on 400 by 400 cells."""
     axis = np.linspace(0.0, 1.0, 400, endpoint=False)
     x, y = np.meshgrid(axis, axis, indexing="ij")
     density = np.exp(-50.0 * ((x - 0.5) ** 2 + (y - 0.5) ** 2))

@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 
 def normal(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The normal distribution by a polynomial, as NumPy has no error function."""
+    """Return the normal distribution by a polynomial, because NumPy has no error function."""
     t = 1.0 / (1.0 + 0.2316419 * np.abs(x))
     series = t * (0.319381530 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))))
     tail = np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi) * series
@@ -13,7 +13,7 @@ def normal(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def run() -> float:
-    """Five markets of 200,000 options."""
+    """Price five markets of 200,000 options."""
     random = np.random.default_rng(1)
     total = 0.0
     for rate in (0.0, 0.01, 0.02, 0.03, 0.04):

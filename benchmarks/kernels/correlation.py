@@ -4,7 +4,7 @@ import numpy as np
 
 
 def run() -> float:
-    """Twelve tables of 12,000 rows and 40 columns."""
+    """Correlate twelve tables of 12,000 rows and 40 columns."""
     data = np.random.default_rng(2).random((30_000, 40))
     total = 0.0
     for start in range(0, 18_000, 1_500):

@@ -1,10 +1,10 @@
-"""Conway's game on a torus, in small integers and booleans."""
+"""Conway's Game of Life on a torus, in small integers and booleans."""
 
 import numpy as np
 
 
 def run() -> float:
-    """Forty generations on 1,000 by 1,000 cells."""
+    """Run forty generations on 1,000 by 1,000 cells."""
     alive = np.random.default_rng(3).random((1000, 1000)) < 0.3
     for _ in range(40):
         board = np.pad(alive.astype(np.int8), 1, mode="wrap")

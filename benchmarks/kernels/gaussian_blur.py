@@ -1,4 +1,4 @@
-"""A separable blur of an image, and its sharpening by what the blur took away."""
+"""A separable blur of an image, and its sharpening by the difference."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,7 +7,7 @@ Image = npt.NDArray[np.float32]
 
 
 def blur(image: Image, weights: npt.NDArray[np.float32]) -> Image:
-    """Weighted sums of shifted images, along one axis and then along the other."""
+    """Return weighted sums of shifted images, along one axis and then along the other."""
     reach = len(weights) // 2
     for axis in (0, 1):
         total = np.zeros_like(image)
@@ -18,7 +18,7 @@ def blur(image: Image, weights: npt.NDArray[np.float32]) -> Image:
 
 
 def run() -> float:
-    """Three scales of a picture of 900 by 1,200 points."""
+    """Blur an image of 900 by 1,200 pixels at three scales."""
     image: Image = np.random.default_rng(4).random((900, 1200)).astype(np.float32)
     for sigma in (0.8, 1.2, 1.6):
         x = np.arange(-4, 5, dtype=np.float32)

@@ -7,13 +7,13 @@ Field = npt.NDArray[np.float64]
 
 
 def laplacian(field: Field) -> Field:
-    """The five-point Laplacian on a torus."""
+    """Return the five-point Laplacian on a torus."""
     around = np.roll(field, 1, 0) + np.roll(field, -1, 0) + np.roll(field, 1, 1) + np.roll(field, -1, 1)
     return around - 4.0 * field
 
 
 def run() -> float:
-    """Sixty steps on 300 by 300 cells."""
+    """Run sixty steps on 300 by 300 cells."""
     u, v = np.ones((300, 300)), np.zeros((300, 300))
     u[120:180, 120:180], v[120:180, 120:180] = 0.5, 0.25
     for _ in range(60):

@@ -1,10 +1,10 @@
-"""Distances on the globe between towns and the stations nearest to them."""
+"""Great-circle distances between towns and their nearest stations."""
 
 import numpy as np
 
 
 def run() -> float:
-    """2,500 towns, 400 stations."""
+    """Compute the distances of 2,500 towns and 400 stations."""
     random = np.random.default_rng(5)
     towns, stations = (np.radians(random.uniform(-60.0, 60.0, (count, 2))) for count in (2500, 400))
     total = 0.0

@@ -1,10 +1,10 @@
-"""Heat that spreads through a block, a new block at each step."""
+"""Heat diffusion in a block, with a new array at each step."""
 
 import numpy as np
 
 
 def run() -> float:
-    """Ten steps on 100 by 100 by 100 cells."""
+    """Run ten steps on 100 by 100 by 100 cells."""
     block = np.zeros((100, 100, 100))
     block[40:60, 40:60, 40:60] = 100.0
     for _ in range(10):

@@ -1,10 +1,10 @@
-"""Jacobi's method for Poisson's equation, until the change is small or the turns are up."""
+"""Jacobi's method for Poisson's equation, until the change is small or an iteration limit is reached."""
 
 import numpy as np
 
 
 def run() -> float:
-    """At most fifty turns on 500 by 500 points."""
+    """Run at most fifty iterations on 500 by 500 points."""
     potential = np.zeros((500, 500))
     source = np.random.default_rng(6).normal(size=(500, 500))
     for _ in range(50):

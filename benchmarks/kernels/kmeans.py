@@ -1,10 +1,10 @@
-"""Points in groups around their means."""
+"""K-means clustering."""
 
 import numpy as np
 
 
 def run() -> float:
-    """Eight turns with 60,000 points in three dimensions and 16 groups."""
+    """Run eight iterations with 60,000 points in three dimensions and 16 clusters."""
     random = np.random.default_rng(7)
     points = random.random((60_000, 3)) + random.integers(0, 3, (60_000, 1))
     centres = points[:16].copy()

@@ -1,11 +1,11 @@
-"""The Mandelbrot set, the whole plane at each turn."""
+"""The Mandelbrot set, the whole plane in each iteration."""
 
 import numpy as np
 import numpy.typing as npt
 
 
 def run() -> float:
-    """Twenty-five turns on 400 by 500 points."""
+    """Run twenty-five iterations on 400 by 500 points."""
     x, y = np.linspace(-2.2, 0.8, 500), np.linspace(-1.2, 1.2, 400)
     c = x + 1j * y[:, None]
     z: npt.NDArray[np.complex128] = np.zeros(c.shape, np.complex128)

@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 
 def run() -> float:
-    """Twelve steps of 450 bodies."""
+    """Run twelve steps of 450 bodies."""
     random = np.random.default_rng(8)
     place, speed = random.normal(size=(450, 3)), 0.1 * random.normal(size=(450, 3))
     mass: npt.NDArray[np.float64] = random.random(450) / 450.0

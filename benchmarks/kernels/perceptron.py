@@ -1,10 +1,10 @@
-"""Batches through a small network and back."""
+"""Forward and backward passes of batches through a small network."""
 
 import numpy as np
 
 
 def run() -> float:
-    """Twelve batches of 3,000 samples, one hidden layer of 128."""
+    """Train on twelve batches of 3,000 samples, with one hidden layer of 128."""
     random = np.random.default_rng(9)
     first, second = 0.1 * random.normal(size=(64, 128)), 0.1 * random.normal(size=(128, 10))
     loss = 0.0

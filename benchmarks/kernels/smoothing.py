@@ -1,17 +1,17 @@
-"""Moving means and spreads of long series, as dashboards draw them."""
+"""Moving means and standard deviations of long series, as dashboards draw them."""
 
 import numpy as np
 import numpy.typing as npt
 
 
 def moving(series: npt.NDArray[np.float64], width: int) -> npt.NDArray[np.float64]:
-    """Means of all windows of a width."""
+    """Return the means of all windows of a width."""
     sums = np.cumsum(np.insert(series, 0, 0.0))
     return (sums[width:] - sums[:-width]) / width
 
 
 def run() -> float:
-    """Four widths over series of 600,000 values."""
+    """Smooth series of 600,000 values with four widths."""
     series = np.cumsum(np.random.default_rng(10).normal(size=600_000))
     total = 0.0
     for width in (10, 50, 250, 1000):

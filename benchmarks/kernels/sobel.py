@@ -4,7 +4,7 @@ import numpy as np
 
 
 def run() -> float:
-    """Two pictures of 700 by 900 points."""
+    """Process two images of 700 by 900 pixels."""
     random = np.random.default_rng(11)
     total = 0.0
     for _ in range(2):

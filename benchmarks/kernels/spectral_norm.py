@@ -1,10 +1,10 @@
-"""The largest stretch of an infinite matrix's corner, its rows made anew at each turn."""
+"""The spectral norm of a corner of an infinite matrix, whose rows are recomputed in each iteration."""
 
 import numpy as np
 
 
 def run() -> float:
-    """Five turns with 700 rows and columns."""
+    """Run five iterations with 700 rows and columns."""
     count = 700
     i, j = np.arange(count)[:, None], np.arange(count)[None, :]
     u = np.ones(count)

@@ -1,4 +1,6 @@
-"""Whole programs as people write them, one a file, each also `python FILE`; `run` returns a number to compare."""
+"""Whole programs as people write them, one per file, which also run as `python FILE`; `run` returns a number to
+compare.
+"""
 
 NAMES = (
     "etl_pandas",

@@ -1,4 +1,4 @@
-"""Daily files of sales, no two of a length: parsed, cleaned, joined, aggregated, and collected."""
+"""Daily files of sales, each of a different length: parsed, cleaned, joined, aggregated, and collected."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,7 @@ DAYS, PRODUCTS, SHOPS = 24, 2_000, 60
 
 
 def extract(random: np.random.Generator) -> pd.DataFrame:
-    """One day's records, some of them faulty."""
+    """Return the records of one day, some of them faulty."""
     rows = int(random.integers(20_000, 150_000))
     return pd.DataFrame(
         {
@@ -32,7 +32,7 @@ def transform(day: pd.DataFrame, products: pd.DataFrame) -> pd.DataFrame:
 
 
 def run() -> float:
-    """All days, and what they say together."""
+    """Process all days, and aggregate them."""
     random = np.random.default_rng(5)
     products = pd.DataFrame(
         {

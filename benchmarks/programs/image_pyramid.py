@@ -9,7 +9,7 @@ KERNEL = np.array([1, 4, 6, 4, 1], np.float32) / np.float32(16)
 
 
 def blur(image: Image) -> Image:
-    """The binomial filter along both axes."""
+    """Apply the binomial filter along both axes."""
     padded = np.pad(image, ((2, 2), (0, 0), (0, 0)), mode="reflect")
     rows = sum(KERNEL[i] * padded[i : i + len(image)] for i in range(5))
     padded = np.pad(rows, ((0, 0), (2, 2), (0, 0)), mode="reflect")
@@ -17,14 +17,14 @@ def blur(image: Image) -> Image:
 
 
 def larger(image: Image, shape: tuple[int, ...]) -> Image:
-    """Twice as large, smoothed."""
+    """Return the image at twice the size, smoothed."""
     spread = np.zeros((*shape[:2], image.shape[2]), np.float32)
     spread[::2, ::2] = image
     return np.asarray(np.float32(4) * blur(spread))
 
 
 def pyramid(image: Image) -> list[Image]:
-    """The differences between neighbouring resolutions, and the rest."""
+    """Return the differences between neighbouring resolutions, and the rest."""
     levels: list[Image] = []
     while min(image.shape[:2]) > 16:
         small = blur(image)[::2, ::2]
@@ -34,7 +34,7 @@ def pyramid(image: Image) -> list[Image]:
 
 
 def blend(one: Image, other: Image, mask: Image) -> Image:
-    """Both images, each where the mask says, without a seam."""
+    """Blend both images according to the mask, without a seam."""
     masks = [mask]
     for _ in pyramid(one)[1:]:
         masks.append(blur(masks[-1])[::2, ::2])
@@ -47,7 +47,7 @@ def blend(one: Image, other: Image, mask: Image) -> Image:
 
 
 def photograph(random: np.random.Generator, height: int, width: int) -> Image:
-    """Smooth noise in three colours."""
+    """Return smooth noise in three colours."""
     y, x = np.mgrid[0:height, 0:width].astype(np.float32)
     waves = [np.sin(x / random.uniform(5, 90) + y / random.uniform(5, 90)) for _ in range(3)]
     grain = random.random((height, width, 3), dtype=np.float32)
@@ -55,7 +55,7 @@ def photograph(random: np.random.Generator, height: int, width: int) -> Image:
 
 
 def run() -> float:
-    """Ten pairs of images, no two of a size."""
+    """Blend ten pairs of images, each pair of a different size."""
     random = np.random.default_rng(3)
     total = 0.0
     for _ in range(10):

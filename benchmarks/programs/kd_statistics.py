@@ -9,7 +9,7 @@ POINTS, LEAF = 300_000, 60
 
 
 def statistics(points: Array) -> Array:
-    """Mean, spread and quartiles of a node."""
+    """Return the mean, spread and quartiles of a node."""
     centred = points - points.mean(axis=0)
     spread = np.linalg.eigvalsh(centred.T @ centred / len(points))
     distances = np.sqrt((centred**2).sum(axis=1))
@@ -17,13 +17,13 @@ def statistics(points: Array) -> Array:
 
 
 def close_pairs(points: Array, radius: float) -> int:
-    """Pairs of points of a leaf that are closer than `radius`."""
+    """Count pairs of points of a leaf that are closer than `radius`."""
     square = ((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2)
     return (int((square < radius * radius).sum()) - len(points)) // 2
 
 
 def descend(points: Array, depth: int, found: list[Array]) -> int:
-    """Splits at the widest axis, unevenly, down to the leaves; close pairs in all of them."""
+    """Split at the widest axis, unevenly, down to the leaves; return the number of close pairs in all leaves."""
     found.append(statistics(points))
     if len(points) <= LEAF:
         return close_pairs(points, 0.02)
@@ -37,7 +37,7 @@ def descend(points: Array, depth: int, found: list[Array]) -> int:
 
 
 def run() -> float:
-    """Clusters of different sizes and densities."""
+    """Process clusters of different sizes and densities."""
     random = np.random.default_rng(4)
     sizes = random.multinomial(POINTS, random.dirichlet(np.ones(40)))
     clusters = [random.normal(random.uniform(0, 10, 3), random.uniform(0.05, 1), (size, 3)) for size in sizes]

@@ -14,7 +14,7 @@ OMEGA = 1.0 / (3.0 * SPEED * RADIUS / REYNOLDS + 0.5)
 
 
 def equilibrium(density: Array, velocity: Array) -> Array:
-    """The distributions that collisions lead to."""
+    """Return the distributions that collisions relax towards."""
     along = 3.0 * np.einsum("id,dxy->ixy", VELOCITIES, velocity)
     square = 1.5 * (velocity[0] ** 2 + velocity[1] ** 2)
     return np.asarray(density * WEIGHTS[:, None, None] * (1.0 + along + 0.5 * along**2 - square))

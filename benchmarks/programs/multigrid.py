@@ -1,4 +1,4 @@
-"""Poisson's equation by full multigrid: every step works on arrays of another size."""
+"""Poisson's equation by full multigrid: every step uses arrays of another size."""
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +9,7 @@ LEVELS = 10
 
 
 def smooth(u: Array, f: Array, h: float, sweeps: int) -> Array:
-    """Weighted Jacobi sweeps."""
+    """Do weighted Jacobi sweeps."""
     for _ in range(sweeps):
         around = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]
         new = u.copy()
@@ -19,7 +19,7 @@ def smooth(u: Array, f: Array, h: float, sweeps: int) -> Array:
 
 
 def residual(u: Array, f: Array, h: float) -> Array:
-    """What the equation lacks."""
+    """Return the residual of the equation."""
     r = np.zeros_like(u)
     laplacian = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:] - 4.0 * u[1:-1, 1:-1]
     r[1:-1, 1:-1] = f[1:-1, 1:-1] + laplacian / (h * h)
@@ -27,7 +27,7 @@ def residual(u: Array, f: Array, h: float) -> Array:
 
 
 def coarser(r: Array) -> Array:
-    """Full weighting onto the next coarser grid."""
+    """Restrict to the next coarser grid by full weighting."""
     c = np.zeros((len(r) // 2 + 1, len(r) // 2 + 1))
     sides = r[1:-3:2, 2:-2:2] + r[3:-1:2, 2:-2:2] + r[2:-2:2, 1:-3:2] + r[2:-2:2, 3:-1:2]
     corners = r[1:-3:2, 1:-3:2] + r[1:-3:2, 3:-1:2] + r[3:-1:2, 1:-3:2] + r[3:-1:2, 3:-1:2]
@@ -36,7 +36,7 @@ def coarser(r: Array) -> Array:
 
 
 def finer(c: Array) -> Array:
-    """Bilinear interpolation onto the next finer grid."""
+    """Interpolate bilinearly to the next finer grid."""
     n = 2 * len(c) - 1
     fine = np.zeros((n, n))
     fine[::2, ::2] = c
@@ -57,7 +57,7 @@ def cycle(u: Array, f: Array) -> Array:
 
 
 def run() -> float:
-    """Full multigrid with two V-cycles a level, then eight more on the finest."""
+    """Run full multigrid with two V-cycles per level, then eight more on the finest."""
     total = 0.0
     u = np.zeros((3, 3))
     for level in range(1, LEVELS + 1):

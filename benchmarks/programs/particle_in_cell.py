@@ -9,7 +9,7 @@ CELLS, PARTICLES, STEPS, TIME_STEP = 256, 200_000, 40, 0.1
 
 
 def deposit(x: Array, y: Array) -> Array:
-    """The charge density, each particle shared among four cells."""
+    """Return the charge density, each particle shared among four cells."""
     i, j = np.floor(x).astype(np.intp), np.floor(y).astype(np.intp)
     p, q = x - i, y - j
     density = np.zeros(CELLS * CELLS)
@@ -21,7 +21,7 @@ def deposit(x: Array, y: Array) -> Array:
 
 
 def field(density: Array) -> tuple[Array, Array]:
-    """The electric field of a charge density, by Fourier transform."""
+    """Return the electric field of a charge density, by Fourier transform."""
     k = 2.0 * np.pi * np.fft.fftfreq(CELLS)
     kx, ky = np.meshgrid(k, k, indexing="ij")
     square = kx**2 + ky**2
@@ -49,7 +49,7 @@ def run() -> float:
         u = np.concatenate([u, random.normal(6, 0.5, beam)])
         v = np.concatenate([v, random.normal(0, 0.5, beam)])
         energy.append(float(0.5 * (u * u + v * v).sum()))
-        if step % 10 == 9:  # particles of a cell lie together again
+        if step % 10 == 9:  # sort the particles by cell
             order = np.argsort(np.floor(x) * CELLS + np.floor(y), kind="stable")
             x, y, u, v = x[order], y[order], u[order], v[order]
     return energy[-1] / len(x)

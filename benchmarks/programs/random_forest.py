@@ -14,7 +14,7 @@ ROWS, FEATURES, TREES, DEPTH = 60_000, 24, 10, 9
 
 @dataclass
 class Node:
-    """A leaf, or a question and the nodes of both answers."""
+    """A leaf, or a condition and the nodes of both outcomes."""
 
     value: float
     feature: int = -1
@@ -24,7 +24,7 @@ class Node:
 
 
 def best_split(x: Array, y: Array) -> tuple[float, int, float]:
-    """The loss, the feature and the threshold that part the rows best."""
+    """Return the loss, the feature and the threshold of the best split."""
     order = np.argsort(x, axis=0)
     sorted_x, sorted_y = np.take_along_axis(x, order, axis=0), y[order]
     left = np.cumsum(sorted_y, axis=0)[:-1]
@@ -38,7 +38,7 @@ def best_split(x: Array, y: Array) -> tuple[float, int, float]:
 
 
 def grow(x: Array, y: Array, depth: int, random: np.random.Generator) -> Node:
-    """A tree for some rows."""
+    """Grow a tree for some rows."""
     node = Node(float(y.mean()))
     if depth == 0 or len(y) < 40:
         return node
@@ -54,7 +54,7 @@ def grow(x: Array, y: Array, depth: int, random: np.random.Generator) -> Node:
 
 
 def predict(node: Node, x: Array) -> Array:
-    """The values of the leaves that rows end in."""
+    """Return the values of the leaves that the rows reach."""
     if node.below is None or node.above is None:
         return np.full(len(x), node.value)
     result = np.empty(len(x))
@@ -64,7 +64,7 @@ def predict(node: Node, x: Array) -> Array:
 
 
 def run() -> float:
-    """The forest's error on rows that it has not seen."""
+    """Return the forest's error on unseen rows."""
     random = np.random.default_rng(6)
     x = random.normal(size=(ROWS, FEATURES))
     y = np.sin(2 * x[:, 0]) + x[:, 1] * (x[:, 2] > 0) + 0.3 * x[:, 3] ** 2 + random.normal(0, 0.2, ROWS)

@@ -9,14 +9,14 @@ CELLS, STEPS, GRAVITY, SPACING, TIME_STEP = 700, 80, 9.81, 1.0, 0.02
 
 
 def fluxes(h: Array, hu: Array, hv: Array) -> tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]]:
-    """The fluxes of mass and momentum in both directions."""
+    """Return the fluxes of mass and momentum in both directions."""
     u, v = hu / h, hv / h
     pressure = 0.5 * GRAVITY * h * h
     return (hu, hu * u + pressure, hu * v), (hv, hv * u, hv * v + pressure)
 
 
 def advance(q: Array, f: Array, g: Array) -> Array:
-    """One Lax-Friedrichs step of one quantity; the rim keeps its value."""
+    """Do one Lax-Friedrichs step of one quantity; the boundary keeps its value."""
     new = q.copy()
     mean = 0.25 * (q[:-2, 1:-1] + q[2:, 1:-1] + q[1:-1, :-2] + q[1:-1, 2:])
     change = (f[2:, 1:-1] - f[:-2, 1:-1]) + (g[1:-1, 2:] - g[1:-1, :-2])
@@ -25,7 +25,7 @@ def advance(q: Array, f: Array, g: Array) -> Array:
 
 
 def picture(h: Array) -> Array:
-    """The surface in relief, in colour, at half the resolution."""
+    """Return a shaded relief of the surface, in colour, at half the resolution."""
     slope_x, slope_y = np.gradient(h)
     light = np.clip(0.5 + 4.0 * (slope_x + slope_y), 0.0, 1.0)
     level = (h - h.min()) / (np.ptp(h) + 1e-12)

@@ -16,7 +16,7 @@ KEPT = (np.abs(KX) < POINTS / 3) & (np.abs(KY) < POINTS / 3)
 
 
 def tendency(w: Complex) -> Complex:
-    """How the vorticity changes: advection, its aliases removed, and diffusion."""
+    """Return the rate of change of the vorticity: dealiased advection, and diffusion."""
     stream = w * INVERSE
     u, v = np.fft.irfft2(1j * KY * stream), np.fft.irfft2(-1j * KX * stream)
     wx, wy = np.fft.irfft2(1j * KX * w), np.fft.irfft2(1j * KY * w)

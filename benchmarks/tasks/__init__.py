@@ -1,1 +1,1 @@
-"""What runs in the workers: each function measures one thing in the process it finds itself in."""
+"""The functions that run in the workers; each measures one thing in its own process."""

@@ -1,4 +1,4 @@
-"""One adaptor around a source: making arrays directly, and an expression with the adaptor in charge of the context."""
+"""One adaptor around a source: creating arrays directly, and an expression in the adaptor's context."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _made: dict[str, Any] = {}
 
 
 def made(stack: str) -> Any:
-    """The allocator, made once."""
+    """Return the allocator, created once."""
     if stack not in _made:
         _made[stack] = STACKS[stack]()
     return _made[stack]
 
 
 def alternately(measures: Mapping[str, Callable[[], Any]], loops: int) -> dict[str, float]:
-    """Median seconds of each, in turn."""
+    """Return median seconds of each, measured alternately."""
     times: dict[str, list[float]] = {}
     for turn in range(TURNS):
         for name in list(measures) if turn % 2 else reversed(list(measures)):
@@ -49,13 +49,15 @@ def alternately(measures: Mapping[str, Callable[[], Any]], loops: int) -> dict[s
 
 
 def create(nbytes: int) -> dict[str, float]:
-    """Seconds to make and drop an array with each."""
+    """Return the seconds to create and free an array with each."""
     makers = {stack: partial(made(stack).empty, nbytes, np.uint8) for stack in STACKS}
     return alternately(makers, loops=max(2, min(500, (1 << 22) // nbytes)))
 
 
 def expression(nbytes: int) -> dict[str, float]:
-    """Seconds for an expression with three temporaries and its result, each stack in charge of the context."""
+    """Return the seconds of an expression with three temporaries and a result, with each stack as the context's
+    allocator.
+    """
     a, b = np.full(nbytes // 8, 1.5), np.full(nbytes // 8, 2.5)
 
     def once() -> None:

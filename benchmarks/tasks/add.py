@@ -1,4 +1,4 @@
-"""`a + b` and the same addition into memory that is already warm, in alternation."""
+"""`a + b` and the same addition into memory that is already warm, alternating."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _threads: dict[int, ThreadPoolExecutor] = {}
 
 
 def operands(nbytes: int) -> Arrays:
-    """a, b and warm, made once by the thread that uses them."""
+    """Return a, b and warm, created once by the thread that uses them."""
     key = (threading.get_ident(), nbytes)
     if key not in _operands:
         count = nbytes // 8
@@ -29,14 +29,14 @@ def operands(nbytes: int) -> Arrays:
 
 
 def pool(threads: int) -> ThreadPoolExecutor:
-    """Threads that live as long as the process."""
+    """Return threads that live as long as the process."""
     if threads not in _threads:
         _threads[threads] = ThreadPoolExecutor(threads)
     return _threads[threads]
 
 
 def alternate(nbytes: int, seconds: float) -> dict[str, float]:
-    """Short loops of `a + b` and of `out=` in turn; seconds per addition."""
+    """Return seconds per addition from short loops of `a + b` and of `out=`, alternating."""
     a, b, warm = operands(nbytes)
     add, clock = np.add, time.perf_counter
     loops = range(max(1, (1 << 20) // nbytes))
@@ -67,7 +67,7 @@ def alternate(nbytes: int, seconds: float) -> dict[str, float]:
 
 
 def throughput(nbytes: int, seconds: float, threads: int) -> dict[str, float]:
-    """All cores at once, windows of `a + b` and of `out=` in turn; seconds per addition of the process."""
+    """Return the process's seconds per addition with all cores in use, alternating windows of `a + b` and of `out=`."""
     barrier = threading.Barrier(threads)
 
     def one() -> tuple[list[int], list[float]]:
@@ -95,7 +95,7 @@ def throughput(nbytes: int, seconds: float, threads: int) -> dict[str, float]:
 
 
 def measure(nbytes: int, seconds: float, where: str) -> dict[str, float]:
-    """A worker's round: in the main thread, in a second thread, or in all cores' threads."""
+    """Run a worker's round: in the main thread, in a second thread, or in threads on all cores."""
     if where == "main":
         return alternate(nbytes, seconds)
     if where == "second":

@@ -1,4 +1,4 @@
-"""Programs that advice is checked on: the kernels, and those that hold memory in different ways."""
+"""Programs to check the advice on: the kernels, and programs that hold memory in different ways."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAMES = (*KERNELS, *PROGRAMS)
 
 
 def run(name: str) -> None:
-    """One program from beginning to end."""
+    """Run one program from beginning to end."""
     if name in PROGRAMS:
         PROGRAMS[name]()
     else:
@@ -20,7 +20,7 @@ def run(name: str) -> None:
 
 
 def measure(name: str) -> dict[str, float]:
-    """Seconds and processor seconds from after the imports, first touch included."""
+    """Return seconds and processor seconds after the imports, first touch included."""
     if name in KERNELS:
         importlib.import_module(f"benchmarks.kernels.{name}")
     start, used = time.perf_counter(), time.process_time()

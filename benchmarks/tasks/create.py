@@ -1,4 +1,4 @@
-"""Making arrays: NumPy's functions, the package's, and an allocator's, in alternation in one process."""
+"""Creating arrays: NumPy's functions, the package's, and an allocator's, alternating in one process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STATEMENTS: dict[str, tuple[str, ...]] = {
 
 
 def measure(nbytes: int, what: str) -> dict[str, float]:
-    """Seconds to make and drop an array of that many bytes, each way."""
+    """Return the seconds to create and free an array of this size, each way."""
     names = {"np": np, "ft": ft, "pool": _pool, "n": nbytes, "t": np.uint8}
     timers = {statement: timeit.Timer(statement, globals=names) for statement in STATEMENTS[what]}
     loops = max(2, min(2000, (1 << 24) // nbytes))
@@ -45,7 +45,7 @@ SHAPES: dict[str, tuple[int, ...]] = {"64 x 64 x 256": (64, 64, 256), "1024 x 10
 
 
 def lazily(shape: str) -> dict[str, float]:
-    """Seconds for zeros of float64 from each source, and from NumPy."""
+    """Return the seconds for zeros of float64 from each source, and from NumPy."""
     times: dict[str, float] = {}
     for name, source in {"NumPy": None, **SOURCES}.items():
         make = np.zeros if source is None else source().zeros

@@ -1,4 +1,4 @@
-"""A Dask cluster of real processes; which memory its workers have, the environment says, as one contender differs."""
+"""A Dask cluster of real processes; the environment, in which contenders differ, selects the memory of its workers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from firsttouch._internal import process_memory as process
 
-#: Names the settings that a contender's cluster has.
+#: The variable with the settings of a contender's cluster.
 VARIABLE = "BENCHMARK_DASK"
 
 _ENVIRON = "distributed.nanny.pre-spawn-environ"
@@ -27,7 +27,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 @contextlib.contextmanager
 def cluster(limit: str, settings: dict[str, Any]) -> Any:
-    """A client of one worker with two threads, as the environment says."""
+    """Return a client of one worker with two threads, with the environment's settings."""
     import dask.config
     from distributed import Client, LocalCluster
 
@@ -39,7 +39,7 @@ def cluster(limit: str, settings: dict[str, Any]) -> Any:
 
 @functools.cache
 def operands(size: int, chunk: int) -> tuple[Any, Any]:
-    """Two arrays that lie in a worker's memory until this process ends."""
+    """Return two arrays that stay in a worker's memory until this process ends."""
     import dask.array as da
     from distributed import wait
 
@@ -52,7 +52,7 @@ def operands(size: int, chunk: int) -> tuple[Any, Any]:
 
 
 def expression(size: int, chunk: int) -> dict[str, float]:
-    """Seconds of an elementwise expression, the first time left out."""
+    """Return the seconds of an elementwise expression, excluding the first time."""
     fresh = operands.cache_info().currsize == 0
     a, b = operands(size, chunk)
     wanted = ((a * b + a) / (b + 1.0) - a).sum()
@@ -67,7 +67,9 @@ def expression(size: int, chunk: int) -> dict[str, float]:
 
 
 def spilling(client: Any) -> float:
-    """Two arrays of more than half the limit, and an expression that needs as much again: results go to disk."""
+    """Compute with two arrays of more than half the limit, and an expression that needs as much again: results are
+    spilled.
+    """
     import dask.array as da
 
     a, b = client.persist([da.random.default_rng(n).random((6000, 6000), chunks=(1000, 1000)) for n in (1, 2)])
@@ -79,12 +81,12 @@ def spilling(client: Any) -> float:
 
 
 def bursts(client: Any) -> float:
-    """Tasks that hold most of what Dask allows before it pauses a worker, in blocks of two sizes."""
+    """Run tasks that hold most of what Dask allows before it pauses a worker, in blocks of two sizes."""
     return float(sum(client.gather(client.map(burst, range(10), nbytes=300 << 20))))
 
 
 def burst(number: int, nbytes: int) -> float:
-    """Eight blocks together, then ten that are a third as large."""
+    """Hold eight blocks together, then ten that are a third as large."""
     total = 0.0
     for blocks, size in ((8, nbytes // 80), (10, nbytes // 240)):
         held = [np.full(size, float(number + block)) for block in range(blocks)]
@@ -92,12 +94,12 @@ def burst(number: int, nbytes: int) -> float:
     return total
 
 
-#: What runs near the limit, and Dask's settings for it: the bursts are about pausing, so nothing is spilled.
+#: The workloads near the limit, with Dask's settings: the bursts test pausing, so nothing is spilled.
 NEAR = {"spilling": (spilling, {}), "bursts": (bursts, {"spill": False, "target": False})}
 
 
 def near_limit(workload: str) -> dict[str, float]:
-    """Peak resident bytes of a worker with 1 GiB, how often it was paused, and restarted."""
+    """Return the peak resident bytes of a worker with 1 GiB, and how often it was paused and restarted."""
     work, memory = NEAR[workload]
     with cluster("1 GiB", {f"distributed.worker.memory.{key}": value for key, value in memory.items()}) as client:
         client.run(process.reset_peak)
@@ -116,13 +118,13 @@ def near_limit(workload: str) -> dict[str, float]:
 
 
 def slowly(block: np.ndarray) -> np.ndarray:
-    """The block, after a hundredth of a second."""
+    """Return the block, after a hundredth of a second."""
     time.sleep(0.01)
     return block
 
 
 def killed(size: int) -> dict[str, float]:
-    """A sum whose worker is killed on the way; what it came to, and what it should."""
+    """Return a sum whose worker is killed during the computation, and the expected sum."""
     import dask.array as da
 
     with cluster("4 GiB", {}) as client:

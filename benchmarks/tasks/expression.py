@@ -14,7 +14,7 @@ _operands: dict[int, Any] = {}
 
 
 def measure(nbytes: int, seconds: float) -> dict[str, float]:
-    """Median seconds of one evaluation; the first of the round is not counted."""
+    """Return median seconds of one evaluation, excluding the first of the round."""
     if nbytes not in _operands:
         _operands[nbytes] = (np.full(nbytes // 8, 1.5), np.full(nbytes // 8, 2.5))
     a, b = _operands[nbytes]

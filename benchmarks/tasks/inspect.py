@@ -14,14 +14,14 @@ from firsttouch import _firsttouch
 PAGE = 4096
 
 
-#: Where the pages come from, and which of them are written; none where that is 0.
+#: Where the pages come from, and the distance of those that are written; 0 for none.
 STATES: dict[str, tuple[Callable[[], ft.Allocator], int]] = {
-    "not there yet": (ft.pages, 0),
+    "absent": (ft.pages, 0),
     "small pages": (ft.pages, PAGE),
     "huge pages": (lambda: ft.pages("thp"), PAGE),
     "every other page": (ft.pages, 2 * PAGE),
 }
-#: What a kernel may lack, and how that is called.
+#: The features that a kernel may lack, by name.
 WITHOUT: dict[str, list[str]] = {
     "": [],
     "nodes by move_pages": ["has_memory"],
@@ -32,7 +32,7 @@ _kept: dict[tuple[int, str], np.ndarray] = {}
 
 
 def measure(nbytes: int, state: str, without: str) -> dict[str, float]:
-    """Seconds for one look, the middle of five; the array is made once."""
+    """Return the seconds of one inspection, the median of five; the array is created once."""
     if (nbytes, state) not in _kept:
         _kept.clear()
         source, step = STATES[state]

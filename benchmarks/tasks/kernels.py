@@ -9,7 +9,7 @@ from firsttouch._internal.process_memory import peak, reset_peak, resident
 
 
 def measure(kernel: str) -> dict[str, float]:
-    """Seconds from after the imports, first touch included; the result; peak resident memory."""
+    """Return the seconds after the imports, first touch included; the result; and the peak resident memory."""
     run = importlib.import_module(f"benchmarks.kernels.{kernel}").run
     before = resident()
     reset_peak()

@@ -1,4 +1,4 @@
-"""One size, served by the pool and forwarded to NumPy in turn, in one process."""
+"""One size, alternately served by the pool and forwarded to NumPy, in one process."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 
 
 def hook() -> Callable[[int], None] | None:
-    """What moves the limit below which requests are forwarded; None where the build has no such thing."""
+    """Return the function that sets the limit below which requests are forwarded; None if this build has none."""
     native = importlib.import_module("firsttouch._firsttouch")
     return getattr(native, "set_small_limit", None)
 
 
 def measure(nbytes: int) -> dict[str, float]:
-    """Seconds per turn of `np.empty` and of an expression, pooled and forwarded in alternation."""
+    """Return seconds per iteration of `np.empty` and of an expression, alternately pooled and forwarded."""
     import firsttouch
 
     move = hook()
@@ -42,7 +42,7 @@ _operands: dict[tuple[str, int], Any] = {}
 
 
 def once(count: int, kind: str) -> tuple[float, float]:
-    """Short loops with operands of the same kind."""
+    """Time short loops with operands of the same kind."""
     if (kind, count) not in _operands:
         _operands[kind, count] = (np.full(count, 1.5), np.full(count, 2.5))
     a, b = _operands[kind, count]

@@ -1,4 +1,4 @@
-/* The limit for a prefault: fresh anonymous memory made real by threads, in every way that the kernel offers. */
+/* The lower bound for a prefault: threads fault in fresh anonymous memory, in every way that the kernel offers. */
 
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -54,8 +54,8 @@ static double now(void) {
     return time.tv_sec + 1e-9 * time.tv_nsec;
 }
 
-/* Seconds to map `size` bytes and make them real; with `written`, to write them all after it, too. Below zero where
-   that failed. */
+/* Seconds to map `size` bytes and fault them in and, with `written`, to write all of them afterwards. Negative on
+   failure. */
 double prefault(size_t size, int huge, int threads, int way, int written) {
     double began = now();
     char *all = mmap(NULL, size + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,4 +1,4 @@
-"""Prefault by us and by a small C program, in one process and in turn; and what a full write costs after it."""
+"""Prefault by firsttouch and by a small C program, alternating in one process; and the cost of a full write later."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _shuffle = random.Random(0)
 
 @cache
 def program() -> Any:
-    """The C program's function, compiled."""
+    """Return the C program's function, compiled."""
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "prefault.so"
         source = Path(__file__).with_suffix(".c")
@@ -34,15 +34,15 @@ def program() -> Any:
 
 
 def limit(nbytes: int, huge: bool, threads: int, way: str, written: bool = False) -> float:
-    """Seconds of the C program."""
+    """Return the seconds of the C program."""
     seconds: float = program()(nbytes, huge, threads, WAYS.index(way), written)
     if seconds < 0:
-        raise OSError(f"the C program could not make {nbytes} bytes real by {way}")
+        raise OSError(f"the C program could not fault in {nbytes} bytes by {way}")
     return seconds
 
 
 def measure(nbytes: int, huge: bool, threads: int, ways: list[str]) -> dict[str, float]:
-    """Seconds of each, in an order that is shuffled anew each time."""
+    """Return the seconds of each, in an order that is shuffled anew each time."""
     allocator = firsttouch.pages("thp" if huge else False, populate=threads)
     found: dict[str, float] = {}
     for who in _shuffle.sample(("ours", *ways), len(ways) + 1):
@@ -57,10 +57,10 @@ def measure(nbytes: int, huge: bool, threads: int, ways: list[str]) -> dict[str,
 
 
 def write(nbytes: int, threads: int) -> dict[str, float]:
-    """Seconds for zeros and a full write: by NumPy, on huge pages that were populated, and by the C program.
+    """Return the seconds for zeros and a full write: by NumPy, on populated huge pages, and by the C program.
 
-    ``"lazy"``: the C program's own pages as the write meets them; ``"written"``: the write alone, on memory that is
-    there and went through the cache since, which is what a prefault that costs nothing would leave.
+    ``"lazy"`` is the C program with pages that the write faults in. ``"written"`` is the write alone, on resident
+    memory that has left the cache since, which corresponds to a prefault without any cost.
     """
     allocator = firsttouch.pages(huge="thp", populate=threads)
     makers: dict[str, Callable[[int], Any]] = {"numpy": np.zeros, "ours": allocator.zeros}

@@ -1,4 +1,4 @@
-"""Programs that hold memory in different ways; each returns when its last array is gone."""
+"""Programs that hold memory in different ways; each returns when its last array is freed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def stencil() -> None:
-    """Ten steps of a five-point stencil, written with slices."""
+    """Do ten steps of a five-point stencil, written with slices."""
     u = np.zeros((2048, 2048))
     u[0] = 1.0
     for _ in range(10):
@@ -23,7 +23,7 @@ def stencil() -> None:
 
 
 def linear_algebra() -> None:
-    """Products, a solution and a decomposition."""
+    """Compute products, a solution and a decomposition."""
     m = np.random.default_rng(1).random((700, 700))
     spd = m @ m.T + 700.0 * np.eye(700)
     x = np.linalg.solve(spd, m)
@@ -40,7 +40,7 @@ def sorting() -> None:
 
 
 def growing_lists() -> None:
-    """Chunks collected in lists, joined, and collected again, as readers of files do."""
+    """Collect chunks in lists, join them, and collect again, as readers of files do."""
     random = np.random.default_rng(3)
     joined = np.zeros(0)
     for _ in range(8):
@@ -49,7 +49,7 @@ def growing_lists() -> None:
 
 
 def images() -> None:
-    """Blur and edges of colour images, in float32."""
+    """Compute blur and edges of colour images, in float32."""
     random = np.random.default_rng(4)
     for _ in range(4):
         image = random.random((1080, 1440, 3), dtype=np.float32)
@@ -61,7 +61,7 @@ def images() -> None:
 
 
 def random_sizes() -> None:
-    """Three hundred living arrays of all sizes up to 2 MiB, replaced at random."""
+    """Keep three hundred arrays of all sizes up to 2 MiB, replaced at random."""
     random = np.random.default_rng(5)
     living: list[Array] = [np.ones(1)] * 300
     sizes = np.exp(random.uniform(np.log(1 << 10), np.log(2 << 20), 6000)) / 8
@@ -70,21 +70,21 @@ def random_sizes() -> None:
 
 
 def many_arrays() -> None:
-    """10,000 living arrays of 33 to 127 KiB, each written."""
+    """Keep 10,000 arrays of 33 to 127 KiB, each written."""
     sizes = np.random.default_rng(6).integers(33 << 10, 127 << 10, 10_000)
     living = [np.full(int(size), 1, np.uint8) for size in sizes]
     living.reverse()
 
 
 def sparse_zeros() -> None:
-    """1,000 arrays of 1 MiB, of which one element each is written."""
+    """Keep 1,000 arrays of 1 MiB, in each of which one element is written."""
     living = [np.zeros(1 << 17) for _ in range(1_000)]
     for array in living:
         array[len(array) // 2] = 1.0
 
 
 def tables() -> None:
-    """Columns filtered, grouped and joined, with temporaries of many lengths."""
+    """Filter, group and join columns, with temporaries of many lengths."""
     random = np.random.default_rng(7)
     for _ in range(6):
         key = random.integers(0, 500, 400_000)
@@ -109,7 +109,7 @@ PROGRAMS: dict[str, Callable[[], None]] = {
 
 
 def measure(program: str, wait: float) -> dict[str, float]:
-    """Peak resident memory above what was there before, and what is left after a while."""
+    """Return the growth of peak resident memory, and what is left after a while."""
     before, group = resident(), cgroup_current()
     reset_peak()
     PROGRAMS[program]()

@@ -1,4 +1,4 @@
-"""A function with six temporaries, on the memory that is there, under `use`, and in a scratch scope: call by call."""
+"""A function with six temporaries, in the current memory, under `use`, and in a scratch scope: call by call."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def scalar(a: Array, b: Array) -> float:
-    """Six temporaries, most of which die in turn; a number comes back."""
+    """Use six temporaries, most of which are freed one after another; return a number."""
     x = (a * b + a) / (b + 1.0)
     y = np.sqrt(x - a * 0.25)
     return float(y.sum())
 
 
 def array(a: Array, b: Array) -> Array:
-    """Six temporaries that live until the end, where the last is returned."""
+    """Use six temporaries that are live until the end; return the last."""
     product = a * b
     above = product + a
     below = b + 1.0
@@ -37,7 +37,7 @@ _shuffle = random.Random(0)
 
 
 def kinds(name: str) -> dict[str, Callable[[Array, Array], Any]]:
-    """The function as it is, and decorated; *again* is the same once more, for the A/A row."""
+    """Return the plain function, and decorated ones; *again* repeats one, for the A/A row."""
     if name not in _made:
         import firsttouch as ft
 
@@ -52,7 +52,7 @@ def kinds(name: str) -> dict[str, Callable[[Array, Array], Any]]:
 
 
 def calls(function: Callable[[Array, Array], Any], a: Array, b: Array, count: int) -> list[int]:
-    """Nanoseconds of each call; the first few, which find the caches full of something else, are not counted."""
+    """Return the nanoseconds of each call, excluding the first few, for which caches are cold."""
     clock = time.perf_counter_ns
     times: list[int] = []
     warming = min(3, 1 + count // 8)
@@ -65,13 +65,13 @@ def calls(function: Callable[[Array, Array], Any], a: Array, b: Array, count: in
 
 
 def percentiles(times: Sequence[int]) -> tuple[float, float]:
-    """The median and the 95th percentile, in seconds."""
+    """Return the median and the 95th percentile, in seconds."""
     middle, high = np.percentile(times, [50, 95])
     return float(middle) * 1e-9, float(high) * 1e-9
 
 
 def measure(nbytes: int, seconds: float) -> dict[str, float]:
-    """Each kind in short runs, in shuffled turns, until each had its seconds, and at least ten calls."""
+    """Measure each kind in short runs, in shuffled order, until each had its seconds and at least ten calls."""
     if nbytes not in _operands:
         _operands[nbytes] = (np.full(nbytes // 8, 1.5), np.full(nbytes // 8, 2.5))
     a, b = _operands[nbytes]

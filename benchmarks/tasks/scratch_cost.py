@@ -1,4 +1,4 @@
-"""Scopes in which nothing happens, and what else Python offers of the kind."""
+"""Empty scopes, and comparable constructs of Python."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def statements() -> dict[str, Callable[[range], None]]:
-    """Loops over empty scopes, by what is measured; the loop itself comes first."""
+    """Return loops over empty scopes, by what is measured; the empty loop comes first."""
     import firsttouch as ft
 
     def plain() -> None:
@@ -72,7 +72,7 @@ def statements() -> dict[str, Callable[[range], None]]:
         "`with s: pass`, `s = ft.scratch(buffer)`": on_own,
         "`with ft.scratch(): pass` inside another": nested,
         "`buffer.rewind(buffer.mark())`": marks,
-        "`s.empty(512)`, made and dropped": one_array,
+        "`s.empty(512)`, created and freed": one_array,
         "`np.empty(512)`, NumPy's own": numpy_array,
         "`f()` with `@ft.use()`": use_call,
         "`with np.errstate(): pass`": errstate,
@@ -83,7 +83,7 @@ _made: dict[str, Callable[[range], None]] = {}
 
 
 def measure(turns: int) -> dict[str, float]:
-    """Seconds per turn of each, the quickest of five short loops, which no interruption met."""
+    """Return seconds per iteration of each, the fastest of five short loops, to exclude interruptions."""
     if not _made:
         _made.update(statements())
     reply: dict[str, float] = {}

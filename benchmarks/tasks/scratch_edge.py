@@ -1,4 +1,4 @@
-"""Loops in the middle of a chunk, and where each turn needs a little of the next one."""
+"""Loops in the middle of a chunk, and loops whose iterations extend a little into the next one."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 
 KIB = 1 << 10
 CHUNK = 1024 * KIB
-#: What a turn takes from the buffer.
+#: The bytes that an iteration takes from the buffer.
 TURN = 96 * KIB
-#: Bytes taken before the loop: with the turn's they end in the middle of the chunk, or a little behind its end.
+#: Bytes taken before the loop: with an iteration's, they end in the middle of the chunk, or a little behind its end.
 BEFORE = {"middle": CHUNK // 2, "edge": CHUNK - TURN // 2}
 
 
 def filled(scope: Any, nbytes: int) -> list[Any]:
-    """Arrays of that many bytes in all, each small enough to be bumped."""
+    """Return arrays of this total size, each small enough to be bump-allocated."""
     sizes = [64 * KIB] * (nbytes // (64 * KIB)) + [nbytes % (64 * KIB)]
     return [scope.empty(size, np.uint8) for size in sizes if size]
 
 
 def blocks(where: str, turns: int) -> float:
-    """A scope and an array in each turn, nothing done with it; seconds per turn."""
+    """Return seconds per iteration of a scope and an unused array."""
     import firsttouch as ft
 
     buffer = ft.ScratchBuffer(CHUNK)
@@ -38,7 +38,7 @@ def blocks(where: str, turns: int) -> float:
 
 
 def expression(where: str, turns: int) -> float:
-    """A call of a decorated function in each turn, whose three arrays together are what a turn takes."""
+    """Return seconds per call of a decorated function, whose three arrays together are as large as an iteration's."""
     import firsttouch as ft
 
     buffer = ft.ScratchBuffer(CHUNK)
@@ -62,7 +62,9 @@ def expression(where: str, turns: int) -> float:
 
 
 def calls(where: str, turns: int) -> float:
-    """No scope around: the eleven arrays of each call need half a chunk, or a little more than one."""
+    """Return seconds per call without an enclosing scope: each call's eleven arrays need half a chunk, or a little more
+    than one.
+    """
     import firsttouch as ft
 
     buffer = ft.ScratchBuffer(CHUNK)
@@ -88,7 +90,7 @@ TURNS = 2000
 
 
 def measure() -> dict[str, float]:
-    """Seconds per turn of each loop in both places, the quickest of some short runs in alternation."""
+    """Return seconds per iteration of each loop in both places, the fastest of some short alternating runs."""
     reply: dict[str, float] = {}
     for name, loop in LOOPS.items():
         for turn in range(6):

@@ -13,7 +13,7 @@ _made: dict[int, Any] = {}
 
 
 def example() -> Any:
-    """The example as a module."""
+    """Import the example as a module."""
     spec = importlib.util.spec_from_file_location("richardson_lucy", FILE)
     assert spec is not None
     assert spec.loader is not None
@@ -23,7 +23,7 @@ def example() -> Any:
 
 
 def measure(size: int, seconds: float) -> dict[str, float]:
-    """Seconds per step of each way, in short runs that take turns; the first of each is not counted."""
+    """Return seconds per step of each way, in short alternating runs, excluding the first of each."""
     if size not in _made:
         module = example()
         every = module.ways((size, size))

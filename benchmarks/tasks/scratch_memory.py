@@ -1,4 +1,4 @@
-"""Long loops inside one scope: what its buffer held at the most, against what lived in it at the most."""
+"""Long loops inside one scope: the peak that its buffer held, compared with the peak of what was live in it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Look = Callable[[], None]
 
 
 def updates(nbytes: int, turns: int, look: Look) -> None:
-    """`x = x * 0.5 + 1` again and again: the old x, and the one or two that are made of it, live at once."""
+    """Compute `x = x * 0.5 + 1` repeatedly: the old x, and one or two arrays made from it, are live at once."""
     x = np.ones(nbytes // 8)
     for _ in range(turns):
         x = x * 0.5 + 1
@@ -20,7 +20,7 @@ def updates(nbytes: int, turns: int, look: Look) -> None:
 
 
 def rebinding(nbytes: int, turns: int, look: Look) -> None:
-    """Five names, bound anew in every turn: all of a turn's arrays live at once."""
+    """Rebind five names in every iteration: all arrays of an iteration are live at once."""
     x = np.ones(nbytes // 8)
     for _ in range(turns):
         a = x + 1.0
@@ -32,7 +32,7 @@ def rebinding(nbytes: int, turns: int, look: Look) -> None:
 
 
 def uneven(nbytes: int, turns: int, look: Look) -> None:
-    """Three names, and sizes that change from turn to turn, between a quarter and the whole."""
+    """Use three names, and sizes that change between a quarter and the whole."""
     sizes = np.random.default_rng(0).integers(nbytes // 32, nbytes // 8, size=64).tolist()
     for turn in range(turns):
         a = np.ones(sizes[turn % 64])
@@ -42,7 +42,7 @@ def uneven(nbytes: int, turns: int, look: Look) -> None:
 
 
 def keeping(nbytes: int, turns: int, look: Look) -> None:
-    """One array of an eighth of the size is kept in each hundredth turn."""
+    """Keep one array of an eighth of the size in every hundredth iteration."""
     kept: list[Array] = []
     for turn in range(turns):
         a = np.ones(nbytes // 8)
@@ -55,14 +55,16 @@ def keeping(nbytes: int, turns: int, look: Look) -> None:
 
 PROGRAMS: dict[str, Callable[[int, int, Look], None]] = {
     "`x = x * 0.5 + 1`": updates,
-    "five names, bound anew": rebinding,
+    "five names, rebound": rebinding,
     "sizes that change": uneven,
-    "a small array kept in each hundredth turn": keeping,
+    "a small array kept in every hundredth iteration": keeping,
 }
 
 
 def measure(program: str, nbytes: int, turns: int) -> dict[str, float]:
-    """Bytes that lived at the most, that were held at the most (looked at in every turn), and that are left."""
+    """Return the peak of the live bytes, the peak of those held (checked in every iteration), and the bytes that are
+    left.
+    """
     import firsttouch as ft
 
     buffer = ft.ScratchBuffer()

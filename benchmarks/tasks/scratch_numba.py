@@ -1,4 +1,4 @@
-"""Temporary arrays inside code that Numba compiles: from a scratch buffer, from NumPy's constructor, none at all."""
+"""Temporary arrays in code compiled by Numba: from a scratch buffer, from NumPy's constructor, none at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import firsttouch as ft
 from firsttouch.tools.bench.tasks.scratch_numba import empty_loop, njit, repeated, scratch_loop, slice_loop
 
 N = 30
-CHUNK, TEMPORARY = 65536, 512  # bytes of a cursor's first chunk; items of eight bytes
+CHUNK, TEMPORARY = 65536, 512  # bytes of a cursor's first chunk; number of 8-byte items
 
 
 @njit
@@ -123,7 +123,7 @@ LOOPS: dict[str, Any] = {}
 
 
 def best(turns: int, run: Callable[[], object]) -> float:
-    """Seconds per turn: the quickest of five short runs, which no interruption met."""
+    """Return seconds per iteration: the fastest of five short runs, to exclude interruptions."""
     times: list[float] = []
     for _ in range(5):
         start = time.perf_counter()
@@ -133,7 +133,7 @@ def best(turns: int, run: Callable[[], object]) -> float:
 
 
 def measure(loops: int) -> dict[str, float]:
-    """Seconds per turn of everything; compiled in the first call."""
+    """Return seconds per iteration of everything; compiled in the first call."""
     if not LOOPS:
         loop_of = {step: repeated(step) for step in STEPS.values()}
         LOOPS.update({name: loop_of[step] for name, step in STEPS.items()})

@@ -1,4 +1,4 @@
-"""The Rust program that times the arena against bumpalo: build it, run it, read what it says."""
+"""The Rust program that times the arena and bumpalo: builds it, runs it, parses its output."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 CRATE = ROOT / "benchmarks" / "rust"
-TARGET = ROOT / "target" / "benchmarks"  # apart from the workspace's: its dependencies are none of the library's
+TARGET = ROOT / "target" / "benchmarks"  # separate from the workspace's, because its dependencies are not the library's
 
 Times = dict[str, dict[str, list[float]]]  # nanoseconds of each round, by case and contender
 
 
 def build() -> Path | None:
-    """The program; nothing where there is no Rust, or where bumpalo cannot be had."""
+    """Return the program; None without Rust, or if bumpalo is not available."""
     if shutil.which("cargo") is None:
         return None
     command = ["cargo", "build", "--quiet", "--release", "--locked", "--manifest-path", str(CRATE / "Cargo.toml")]
@@ -26,7 +26,7 @@ def build() -> Path | None:
 
 
 def measure(program: Path, rounds: int, milliseconds: int, part: str = "") -> Times:
-    """One process: every case, or those with `part` in their names."""
+    """Run one process: every case, or those with `part` in their names."""
     command = [str(program), str(rounds), str(milliseconds), part]
     times: Times = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     return times

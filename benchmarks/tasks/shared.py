@@ -1,4 +1,4 @@
-"""An array handed to another process and back in its hands: what that takes, and whose pages it is."""
+"""An array passed to another process: how long that takes until the reply, and who owns the pages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 import firsttouch as ft
 
-#: How the array comes to be there.
+#: How the array is created.
 WAYS: dict[str, Callable[[int], np.ndarray]] = {
     "shared": lambda nbytes: ft.shared(nbytes, np.uint8),
     "pickled": lambda nbytes: np.empty(nbytes, np.uint8),
@@ -24,7 +24,7 @@ _kept: dict[tuple[int, str], np.ndarray] = {}
 
 
 def serve(connection: Connection) -> None:
-    """The other process: answers each array with what is behind it before anything is touched, and its last byte."""
+    """Be the other process: reply to each array with its residency before anything is touched, and its last byte."""
     while True:
         array, look = connection.recv()
         found = ft.inspect(array) if look else None
@@ -44,7 +44,9 @@ def _connection() -> Connection:
 
 
 def measure(nbytes: int, way: str) -> dict[str, float]:
-    """Seconds until the other process has the array and its answer is here, the middle of seven, and of no array."""
+    """Return the seconds until the other process's reply to the array arrives, the median of seven, and those without
+    an array.
+    """
     connection = _connection()
     if (nbytes, way) not in _kept:
         _kept.clear()

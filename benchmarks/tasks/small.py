@@ -8,12 +8,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-FILLERS = 50  # few enough to cost nothing, enough for the average
+FILLERS = 50  # few enough to be cheap, enough to average
 
 
 def parts(loops: int) -> Iterator[range]:
-    """The loops in parts with one more living array each. What an object costs Python depends on whether it is the last
-    of its block of objects: two programs that differ in their imports would differ by that luck.
+    """Split the loops into parts, each with one more live array.
+
+    The cost of an object in Python depends on whether it is the last in its block of objects; two programs that differ
+    in their imports would differ by chance.
     """
     kept = []
     for _ in range(FILLERS):
@@ -22,7 +24,7 @@ def parts(loops: int) -> Iterator[range]:
 
 
 def empty(loops: int) -> None:
-    """np.empty(8), NumPy's small-block cache at its best."""
+    """Call np.empty(8), which NumPy's small-block cache serves."""
     make = np.empty
     for part in parts(loops):
         for _ in part:
@@ -30,7 +32,7 @@ def empty(loops: int) -> None:
 
 
 def add(loops: int) -> None:
-    """x + x on one element."""
+    """Compute x + x on one element."""
     x = np.ones(1)
     for part in parts(loops):
         for _ in part:
@@ -50,7 +52,7 @@ STATEMENTS = {"np.empty(8)": empty, "x + x": add, "np.zeros(100)": zeros}
 
 
 def measure(loops: int) -> dict[str, float]:
-    """Seconds per turn of each statement: the quickest of five short loops, which no interruption met."""
+    """Return seconds per iteration of each statement: the fastest of five short loops, to exclude interruptions."""
     result: dict[str, float] = {}
     for name, statement in STATEMENTS.items():
         times: list[float] = []

@@ -1,4 +1,4 @@
-"""Loops that ask for memory all the time, for what a recorder costs; and the kernels, for what it costs others."""
+"""Loops that allocate all the time, for the cost of recording; and the kernels, for its cost in real programs."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def _program(name: str) -> float:
 
 
 def measure(name: str, rounds: int) -> dict[str, float]:
-    """Seconds with and without a recorder, in turn in one process; events and bytes of the last trace."""
+    """Return seconds with and without a recorder, alternating in one process; events and bytes of the last trace."""
     times: dict[bool, list[float]] = {True: [], False: []}
     events = size = 0
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "t.ft"
-        _firsttouch.trace_begin(str(file), [])  # its handler stands there from now on, in both
+        _firsttouch.trace_begin(str(file), [])  # from now on its handler is in place in both cases
         _firsttouch.trace_end([])
         _program(name)
         for turn in range(2 * rounds):
-            traced = turn % 4 in (0, 3)  # in an order that drift does not favour
+            traced = turn % 4 in (0, 3)  # in an order that cancels drift
             if traced:
                 _firsttouch.trace_begin(str(file), [])
             times[traced].append(_program(name))

@@ -1,4 +1,4 @@
-"""One whole program: its time, page faults, peak memory, and what a pool gave back too early in its second half."""
+"""One whole program: time, page faults, peak memory, and memory that a pool gave back too early in the second half."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ INTERVAL = 0.02
 
 
 def measure(program: str) -> dict[str, float]:
-    """Seconds, faults and the peak from after the imports; of a pool, the part of its bytes faulted in again."""
+    """Return seconds, faults and the peak after the imports; for a pool, the fraction of its bytes that is faulted in
+    again.
+    """
     run = importlib.import_module(f"benchmarks.programs.{program}").run
     before, faults = resident(), resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     reset_peak()

@@ -1,4 +1,4 @@
-"""The allocator field's own workloads, written anew for arrays."""
+"""Classic allocator workloads, rewritten for arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ THREADS = 4
 
 
 def array(chance: random.Random, low: int, high: int) -> Array:
-    """An array of a size whose logarithm is uniform, its ends written."""
+    """Return an array of a log-uniformly distributed size, with its ends written."""
     made: Array = np.empty(int(low * (high / low) ** chance.random()), np.uint8)
     made[0] = made[-1] = 1
     return made
@@ -34,7 +34,7 @@ def together(work: Callable[[int], None], threads: int = THREADS) -> None:
 
 
 def random_lifetimes(allocations: int) -> None:
-    """Sizes from 1 KiB to 1 MiB; a slot chosen at random dies, some die soon, some live long."""
+    """Allocate sizes from 1 KiB to 1 MiB; each replaces a random slot, so some are freed soon and some late."""
     chance = random.Random(1)
     living: list[Array | None] = [None] * 2000
     for _ in range(allocations):
@@ -44,7 +44,7 @@ def random_lifetimes(allocations: int) -> None:
 
 
 def larson(allocations: int) -> None:
-    """A server: each thread replaces its arrays at random, then hands them to the thread that follows it."""
+    """Simulate a server: each thread replaces its arrays at random, then passes them to the next thread."""
 
     def replace(seed: int, living: list[Array | None]) -> None:
         chance = random.Random(seed)
@@ -62,7 +62,7 @@ def larson(allocations: int) -> None:
 
 
 def xmalloc(allocations: int) -> None:
-    """Batches made in some threads and freed in others, in no order."""
+    """Allocate batches in some threads and free them in others, in no order."""
     batches: queue.SimpleQueue[list[Array] | None] = queue.SimpleQueue()
     room = threading.Semaphore(16)
 
@@ -88,7 +88,7 @@ def xmalloc(allocations: int) -> None:
 
 
 def mstress(allocations: int) -> None:
-    """Each thread keeps some arrays, drops others, and swaps some with a table that all share."""
+    """Let each thread keep some arrays, free others, and swap some with a shared table."""
     shared: list[Array | None] = [None] * 256
 
     def stress(seed: int) -> None:
@@ -109,7 +109,7 @@ def mstress(allocations: int) -> None:
 
 
 def producer_consumer(allocations: int) -> None:
-    """One thread reads frames, another makes results from them and keeps the last few."""
+    """Let one thread read frames, and another make results from them and keep the last few."""
     frames: queue.Queue[Array | None] = queue.Queue(32)
 
     def consume() -> None:
@@ -137,7 +137,7 @@ WORKLOADS: dict[str, tuple[Callable[[int], None], int]] = {
 
 
 def measure(workload: str, part: float, pooled: bool) -> dict[str, float]:
-    """Run a part of a workload: seconds, peak resident memory, and the pool's own peaks."""
+    """Run a part of a workload; return seconds, peak resident memory, and the pool's own peaks."""
     function, allocations = WORKLOADS[workload]
     before = resident()
     reset_peak()

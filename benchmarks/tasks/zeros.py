@@ -1,4 +1,4 @@
-"""`np.zeros`, what is done to it, and what is resident while it lives."""
+"""`np.zeros`, an action on it, and the resident memory meanwhile."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _baseline: list[int] = []
 
 
 def measure(nbytes: int, action: str, seconds: float) -> dict[str, float]:
-    """Create, act and free again and again; the first time of the round is not counted."""
+    """Create, act and free repeatedly, excluding the first time of the round."""
     if not _baseline:
         _baseline.append(resident())
     clock = time.perf_counter

@@ -1,8 +1,8 @@
-"""What the line in firsttouch_start.pth calls, in every interpreter that finds FIRSTTOUCH_RUN set.
+"""The start-up hook, which firsttouch_start.pth calls in every interpreter that finds FIRSTTOUCH_RUN set.
 
 It runs before the program, so it imports next to nothing, prints nothing and raises nothing.
 
-PYTEST_DONT_REWRITE: pytest rewrites the packages of a plugin, and warns where they are loaded already.
+PYTEST_DONT_REWRITE: pytest would rewrite the packages of a plugin, and warn if they are loaded already.
 """
 
 import os
@@ -14,16 +14,16 @@ _begun = False
 
 
 def _trusted() -> bool:
-    """Whether this interpreter obeys its environment: not under -I or -E, nor with more rights than its caller."""
+    """Return whether this interpreter obeys its environment: not under -I or -E, nor if it is set-uid."""
     if sys.flags.ignore_environment:
         return False
     return not hasattr(os, "getuid") or (os.getuid(), os.getgid()) == (os.geteuid(), os.getegid())
 
 
 def begin() -> None:
-    """Watch for NumPy's first import, and for the end of the process."""
+    """Watch for the first import of NumPy, and for the end of the process."""
     global _begun
-    if _begun or not _trusted():  # the .pth file may stand in two site directories
+    if _begun or not _trusted():  # the .pth file may be in two site directories
         return
     _begun = True
     try:

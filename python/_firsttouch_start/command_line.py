@@ -1,4 +1,4 @@
-"""Whether this process is the command line's own, or a program that uses the package."""
+"""Whether this process is the command line itself, or a program that uses the package."""
 
 import sys
 
@@ -6,7 +6,7 @@ _started = False
 
 
 def main() -> int:
-    """Run the command line: what the script ``firsttouch`` calls."""
+    """Run the command line: the entry point of the script ``firsttouch``."""
     global _started
     _started = True
     from firsttouch.tools.cli.main import main
@@ -15,10 +15,10 @@ def main() -> int:
 
 
 def is_this_process() -> bool:
-    """Whether `firsttouch ...` or `python -m firsttouch ...` started this process."""
+    """Return whether `firsttouch ...` or `python -m firsttouch ...` started this process."""
     if _started:
         return True
-    # Python says so while it looks for the module; what was asked for stands before the arguments.
+    # sys.argv[0] is -m while Python looks for the module; its name precedes the arguments in sys.orig_argv.
     if sys.argv[:1] != ["-m"] or len(sys.orig_argv) <= len(sys.argv):
         return False
     return sys.orig_argv[-len(sys.argv)].removeprefix("-m") == "firsttouch"

@@ -1,4 +1,4 @@
-"""When a process reports, and where to: decided at its end, from what its start set up."""
+"""When and where a process writes its report."""
 
 import atexit
 import os
@@ -18,28 +18,28 @@ _SERVERS = ("resource_tracker", "forkserver")
 
 
 def watch(text: str) -> None:
-    """Report at the end; the first to register with atexit is the last to be called."""
+    """Report at the end of the process. Registered first, so that atexit calls it last."""
     global _started_as
     _started_as = os.getpid()
     measures.restart()
     atexit.register(finish)
-    if "%p" in text:  # every process writes a file of its own, those that fork as well
+    if "%p" in text:  # each process writes a file of its own, forked ones included
         listener.add("multiprocessing.util", _follow_workers)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=measures.restart)
 
 
 def _follow_workers(name: str) -> None:
-    """A worker leaves by os._exit; only multiprocessing's own finalizers run before that."""
+    """Report in workers, too: they leave by os._exit, which only multiprocessing's finalizers precede."""
     listener.remove(name)
     util: Any = sys.modules[name]
     here: ModuleType = sys.modules[__name__]
-    # Called in each worker after the finalizers that it inherited are forgotten.
+    # Called in each worker, after the inherited finalizers were cleared.
     util.register_after_fork(here, lambda _: util.Finalize(None, finish, exitpriority=-(2**30)))
 
 
 def finish() -> None:
-    """Write this process's report, if it is one that reports, and never raise."""
+    """Write the report of this process, if it is one that reports, and never raise."""
     global _reported_by
     process = os.getpid()
     text = os.environ.get("FIRSTTOUCH_RUN", "")
@@ -80,10 +80,10 @@ def _report(process: int) -> None:
 
 
 def _never_started(options: "dict[str, Any]") -> bool:
-    """Whether python itself turned the program down, before its first line.
+    """Return whether Python rejected the program before its first line.
 
-    Python runs modules, folders and archives through runpy, which sets `__main__.__spec__` last;
-    an error in the syntax of the program itself has no traceback.
+    Python runs modules, folders and archives through runpy, which sets `__main__.__spec__` last. A syntax error in the
+    program itself has no traceback.
     """
     if options.get("runpy"):
         return getattr(sys.modules.get("__main__"), "__spec__", None) is None
@@ -92,7 +92,7 @@ def _never_started(options: "dict[str, Any]") -> bool:
 
 
 def _serves_others() -> bool:
-    """Whether this is a process that multiprocessing or loky keep for themselves, and not its fork."""
+    """Return whether this is a helper process of multiprocessing or loky, and not a fork of one."""
     command = sys.orig_argv
     return (
         os.getpid() == _started_as
@@ -102,7 +102,7 @@ def _serves_others() -> bool:
 
 
 def _main_interpreter() -> bool:
-    """Subinterpreters run the .pth file too; one report per process is enough."""
+    """Return whether this is the main interpreter: subinterpreters run the .pth file, too, but must not report."""
     for name in ("_interpreters", "_xxsubinterpreters"):
         try:
             current: Any = __import__(name).get_current()

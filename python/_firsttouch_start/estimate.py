@@ -1,27 +1,26 @@
-"""What page faults cost here, as far as it can be told from outside the kernel: an estimate.
+"""An estimate of what page faults cost on this machine, as far as it can be measured outside the kernel.
 
-The price of one fault is measured at the end of the run, on a few fresh pages. Faults cost at
-most that each, and never more than all the time that was spent in the kernel. What the pool
-recycled would otherwise have been faulted in, at most all of it.
+The cost of one fault is measured at the end of the run, on a few fresh pages. That is an upper bound, and so is the
+time spent in the kernel. Recycled memory would otherwise have been faulted in, at most all of it.
 """
 
 import time
 
 from _firsttouch_start import library
 
-#: Below this share of the time, memory is not what a program waits for.
+#: Below this share of the time, memory is not what limits a program.
 WORTH_MENTIONING = 0.01
 
 _PAGES = 256
 
 
 def seconds_per_fault() -> float | None:
-    """Touch fresh pages once and again; the difference is the faults."""
+    """Time the first and the second touch of fresh pages; the difference is the cost of the faults."""
     try:
         mmap = library.borrow("mmap")
         fresh = mmap.mmap(-1, _PAGES * mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except (ImportError, AttributeError, OSError, ValueError):
-        return None  # no such mapping here, or no room left for it
+        return None  # such a mapping is not supported, or there is no room for it
     offsets = range(0, len(fresh), mmap.PAGESIZE)
     rounds = []
     with fresh:
@@ -36,7 +35,7 @@ def seconds_per_fault() -> float | None:
 def time_in_faults(
     wall: float, kernel: float, faults: float, huge_bytes: float, avoided: float, page: int
 ) -> dict[str, float] | None:
-    """Estimate seconds in faults, seconds avoided, and their share of the time without a pool."""
+    """Estimate the seconds spent in faults, the seconds avoided, and their shares of the time without a pool."""
     price = seconds_per_fault()
     if price is None:
         return None
@@ -52,12 +51,12 @@ def time_in_faults(
 
 
 def numpy_faults(small_bytes: float, huge_bytes: float, page: int, huge_page: int) -> float:
-    """Count the faults that fresh array memory takes: one a page, if every page is touched."""
+    """Return the number of faults that fresh array memory takes if every page is touched."""
     return small_bytes / page + (huge_bytes / huge_page if huge_page else 0)
 
 
 def page_sizes() -> tuple[int, int]:
-    """Read the small and the huge page size of this machine; a huge page of 0 means none."""
+    """Return the base and the huge page size of this machine; a huge page size of 0 means none."""
     import os
 
     page = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096

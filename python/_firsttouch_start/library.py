@@ -1,7 +1,7 @@
-"""Modules of the standard library, even where the program has one of the same name.
+"""Imports modules of the standard library even if the program has modules of the same names.
 
-A program's folder stands first on its path, and a json.py there is no business of ours: it must
-neither be run by us nor be kept out by us.
+A program's folder comes first on its path, and a json.py there is the program's own: this package must neither run it
+nor keep the program from importing it.
 """
 
 import os
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def borrow(name: str) -> "Any":
-    """Import a module from Python's own folders and leave no entry for it that was not there.
+    """Import a module from Python's own folders, and leave no entry in sys.modules that was not there.
 
-    Raises ImportError where Python has none of this name.
+    Raises ImportError if Python has no module of this name.
     """
     loaded = sys.modules.get(name)
     if loaded is not None and _is_own(loaded):
@@ -31,7 +31,7 @@ def borrow(name: str) -> "Any":
 
 
 def _take_out(name: str) -> "dict[str, Any]":
-    """Remove a module and those below it from what is loaded."""
+    """Remove a module and its submodules from sys.modules."""
     return {module: sys.modules.pop(module) for module in list(sys.modules) if module.partition(".")[0] == name}
 
 
@@ -45,7 +45,7 @@ def _is_own(module: "Any") -> bool:
 
 def _folders() -> list[str]:
     file = getattr(os, "__file__", None)
-    if file is None:  # a library in an archive or in the program itself
+    if file is None:  # an extension module in an archive or in the executable
         return sys.path
     library = os.path.dirname(file)
     return [library, os.path.join(library, "lib-dynload")]

@@ -1,8 +1,8 @@
-"""Hear when the first import of a module is complete, and leave no trace of having listened.
+"""Calls back when the first import of a module is complete, without leaving a trace.
 
-A finder that finds nothing itself asks the others, and lends the loader they name an
-`exec_module` that reports back. The loader drops it again before the module runs, so module,
-spec and loader are what they would have been.
+A finder that finds nothing itself asks the other finders, and gives the loader that they return an `exec_module` that
+reports back. The loader loses it before the module runs, so the module, its spec and its loader are what they would
+have been.
 """
 
 import sys
@@ -20,25 +20,25 @@ _IMPORTLIB = "<frozen importlib._bootstrap>"
 
 
 def _hide(function: "Callable[..., Any]") -> None:
-    """Name importlib as the function's file: Python then leaves its frame out of tracebacks."""
+    """Set the function's file name to importlib's, so that Python leaves its frame out of tracebacks."""
     code: FunctionType = function  # type: ignore[assignment]
     code.__code__ = code.__code__.replace(co_filename=_IMPORTLIB)
 
 
 class Listener:
-    """A finder on `sys.meta_path` for as long as it has something to listen for."""
+    """A finder on `sys.meta_path`, as long as there are modules to wait for."""
 
     def __init__(self) -> None:
         self.names: dict[str, Heard] = {}
 
     def add(self, name: str, heard: "Heard") -> None:
-        """Call `heard(name)` once, right after the module's code has run."""
+        """Call `heard(name)` once, right after the code of the module has run."""
         self.names[name] = heard
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)
 
     def remove(self, name: str) -> None:
-        """Stop listening for a module, and step aside with the last one."""
+        """Stop waiting for a module; remove the finder with the last one."""
         self.names.pop(name, None)
         if not self.names and self in sys.meta_path:
             sys.meta_path.remove(self)
@@ -46,7 +46,7 @@ class Listener:
     def find_spec(
         self, name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
     ) -> "ModuleSpec | None":
-        """Answer as the other finders do, with a loader that reports back."""
+        """Return the spec that the other finders return, with a loader that reports back."""
         if name not in self.names:
             return None
         for finder in list(sys.meta_path):
@@ -79,7 +79,7 @@ class Listener:
         try:
             loader.exec_module = exec_module
         except (AttributeError, TypeError):
-            return  # no room for an attribute: the module loads unheard, and the report says so
+            return  # the loader accepts no attribute: the module loads unnoticed, and the report says so
 
 
 _hide(Listener.find_spec)

@@ -1,6 +1,6 @@
-"""What the operating system knows about this process, counted from its start.
+"""What the operating system reports about this process, counted from its start.
 
-An exec keeps the counters of the process, and a fork keeps the pool's: both need a beginning.
+An exec keeps the counters of the process, and a fork those of the pool, so both need a starting point.
 """
 
 import os
@@ -23,7 +23,7 @@ _start: "dict[str, float]" = dict.fromkeys(_COUNTS, 0.0)
 _inherited: "dict[str, int]" = {}
 _before_fork: "dict[str, int]" = {}
 
-#: Those of the pool's statistics that only ever grow, so that a worker's own share is a difference.
+#: The statistics of the pool that only grow, so that a worker's own share is a difference.
 _GROWING = (
     "allocations",
     "recycled",
@@ -40,16 +40,16 @@ _GROWING = (
 
 
 def restart() -> None:
-    """Count from now on: at the start of the interpreter, and in a child right after a fork."""
+    """Reset the starting point: at the start of the interpreter, and in a child right after a fork."""
     global _inherited
     _start.update(_now())
     _inherited = dict(_before_fork)
 
 
 def follow_forks() -> None:
-    """From now on, note before a fork what the child will find in the pool and did not do.
+    """Record, before each fork, the statistics of the pool that the child will inherit.
 
-    Registered after the pool's own handlers, so that it runs before they take their locks.
+    Registered after the pool's own handlers, so that it runs before they acquire their locks.
     """
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=_remember)
@@ -58,17 +58,17 @@ def follow_forks() -> None:
 def _remember() -> None:
     try:
         _before_fork.update(_pool_totals())
-    except Exception:  # a fork must go on; the child's report then counts its parent's share as well
+    except Exception:  # a fork must go on; the child's report then includes its parent's share
         _before_fork.clear()
 
 
 def process() -> "dict[str, float]":
-    """Seconds and faults since the start."""
+    """Return the seconds and faults since the start."""
     return {name: value - _start[name] for name, value in _now().items()}
 
 
 def children() -> float:
-    """Processor seconds of the children that have ended and were waited for."""
+    """Return the processor seconds of child processes that have ended and were waited for."""
     if resource is None:
         return 0.0
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -76,7 +76,7 @@ def children() -> float:
 
 
 def pool() -> "dict[str, int] | None":
-    """The pool's statistics, less what a fork inherited; None without a pool."""
+    """Return the statistics of the pool, without what a fork inherited; None without a pool."""
     totals = _pool_totals()
     for name in _GROWING:
         if name in totals:
@@ -98,7 +98,7 @@ def _now() -> "dict[str, float]":
 
 
 def resident() -> "dict[str, int | None]":
-    """Resident bytes now and at the peak of this program; Linux counts both per address space."""
+    """Return the resident bytes now and at the peak of this program; Linux counts both per address space."""
     found: dict[str, int | None] = {"now": None, "peak": None}
     try:
         with open("/proc/self/status", encoding="utf-8") as status:

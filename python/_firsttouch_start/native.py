@@ -1,7 +1,7 @@
-"""The native module, loaded without the package around it.
+"""Loads the native module without the package around it.
 
-A program that never imports firsttouch needs no more for its arrays, and is spared some sixty modules. When it does
-import the package, that finds the native module loaded.
+A program that never imports firsttouch needs no more for its arrays, and saves importing some sixty modules. If it does
+import the package later, that finds the native module loaded.
 """
 
 import os
@@ -15,9 +15,9 @@ NAME = "firsttouch._firsttouch"
 
 
 def load() -> "Any":
-    """Return the module that lies beside this package, whatever else is named firsttouch on the program's path.
+    """Return the native module next to this package, whatever else is named firsttouch on the program's path.
 
-    Raises ImportError where it can't be loaded.
+    Raises ImportError if it cannot be loaded.
     """
     import importlib
     from importlib.machinery import PathFinder
@@ -28,5 +28,5 @@ def load() -> "Any":
     spec = PathFinder.find_spec(NAME, [folder])
     if spec is None:
         raise ImportError(f"{folder} has no native module for this Python", name=NAME)
-    # What import_module calls once it has imported the package and found the module: it takes the module's lock.
+    # import_module calls this after importing the package and finding the module; it acquires the module's lock.
     return importlib._bootstrap._load(spec)  # type: ignore[attr-defined]

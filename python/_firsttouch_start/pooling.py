@@ -1,4 +1,4 @@
-"""Put the process on the pool as soon as NumPy is there, and never import NumPy for it."""
+"""Installs the pool as soon as NumPy is imported, without importing NumPy for it."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ _done = False
 
 
 def watch() -> None:
-    """Listen for NumPy's import; where it lies behind us already, take it as heard."""
+    """Wait for the import of NumPy, or install at once if it is imported already."""
     listener.add("numpy", _heard)
     module = sys.modules.get("numpy")
     if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
@@ -18,7 +18,7 @@ def watch() -> None:
 
 
 def _heard(_: str) -> None:
-    """Install once NumPy is complete; nothing that fails here may reach the program."""
+    """Install once the import of NumPy is complete. No failure here may reach the program."""
     global _done
     if _done:
         return
@@ -28,7 +28,7 @@ def _heard(_: str) -> None:
         _install()
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # a panic of the native module is no Exception
+    except BaseException as error:  # a panic of the native module is not an Exception
         unsupported = type(error).__name__ == "UnsupportedError"
         _refused(str(error) if unsupported else f"{type(error).__name__}: {error}")
 
@@ -49,7 +49,7 @@ def _install() -> None:
         state.allocator = resolve.parse(options["allocator"])
     elif chosen:
         state.allocator = module.make("pool", **chosen)
-    if "trace" not in options or state.allocator is not None:  # a trace is of NumPy's own, unless told otherwise
+    if "trace" not in options or state.allocator is not None:  # a trace is of NumPy's own memory by default
         module.install(state.allocator)
         state.installed = True
     if "p" in rank.fields(options.get("json") or ""):
@@ -61,7 +61,7 @@ def _install() -> None:
 
 
 def _refused(why: str) -> None:
-    """Say once per program, not once per worker, that it goes on without the pool."""
+    """Report, once per program and not once per worker, that it runs without the pool."""
     state.reason = " ".join(why.split())
     if str(os.getpid()) in os.environ.get("FIRSTTOUCH_RUN", ""):
         speak.line(f"not pooled: {state.reason}")

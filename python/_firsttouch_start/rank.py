@@ -1,4 +1,4 @@
-"""Which of the processes that MPI or Slurm started together this is, and its name for files."""
+"""The MPI or Slurm rank of this process, and file names that contain it."""
 
 import os
 
@@ -12,7 +12,7 @@ _VARIABLES = (
 
 
 def current() -> int | None:
-    """The rank, or None where nobody gave one."""
+    """Return the rank, or None if there is none."""
     for name in _VARIABLES:
         text = os.environ.get(name, "")
         if text.isdecimal():
@@ -21,23 +21,23 @@ def current() -> int | None:
 
 
 def is_first() -> bool:
-    """Whether this process speaks for all: rank 0, or no rank at all."""
+    """Return whether this process reports for all: it has rank 0 or no rank."""
     return not current()
 
 
 def fields(pattern: str) -> set[str]:
-    """Which of the letters r and p a file name leaves to be filled."""
+    """Return which of the fields %r and %p a file name contains, as a set of letters."""
     return {piece[1] for piece in _pieces(pattern) if piece in ("%r", "%p")}
 
 
 def fill(pattern: str) -> str:
-    """Put the rank for %r, the process for %p and a percent sign for %%."""
+    """Substitute the rank for %r, the process number for %p and a percent sign for %%."""
     values = {"%r": str(current() or 0), "%p": str(os.getpid()), "%%": "%"}
     return "".join(values.get(piece, piece) for piece in _pieces(pattern))
 
 
 def _pieces(pattern: str) -> list[str]:
-    """Cut a file name so that each percent sign and the letter behind it are one piece."""
+    """Split a file name so that each percent sign and the following letter form one piece."""
     pieces = []
     while pattern:
         length = 2 if pattern[0] == "%" else 1

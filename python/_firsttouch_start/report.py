@@ -1,4 +1,4 @@
-"""The report of one process: gathered once, then written as text for people or as JSON."""
+"""The report of one process: collected once, then written as text or as JSON."""
 
 import os
 import sys
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-#: Above this part of what was allocated, it is said how much was given back too early.
+#: Above this fraction of the allocated bytes, the report says how much was given back too early.
 _WORTH_KEEPING = 0.05
 
 
 def collect(main: bool) -> "dict[str, Any]":
-    """Gather everything that either form of the report says."""
+    """Collect the figures for both forms of the report."""
     spent = measures.process()
     pool = measures.pool()
     page, huge_page = estimate.page_sizes()
@@ -61,20 +61,20 @@ def _last_failure() -> "dict[str, Any] | None":
 
 
 def _remarks(found: "dict[str, Any]") -> list[str]:
-    """Say in words what the figures alone would leave to be guessed."""
+    """Return the conclusions that the figures alone do not show."""
     said = []
     time = found["estimates"]["time"]
     if found["numpy"] is None:
         said.append("NumPy was never imported")
     elif not found["pooled"]:
-        why = found["not_pooled_because"] or "NumPy came in unseen by the start-up hook"
+        why = found["not_pooled_because"] or "the start-up hook did not see the import of NumPy"
         said.append(f"not pooled: {why}")
     elif time is not None and _counted(found) and time["avoided_fault_share"] < estimate.WORTH_MENTIONING:
         part = f"{units.share(time['fault_share'], 1)} of the time went to faults"
         if time["fault_share"] < estimate.WORTH_MENTIONING:
             said.append(f"nothing to gain: {part} (estimated)")
         else:
-            said.append(f"little to gain: {part}, next to none of them avoidable (estimated)")
+            said.append(f"little to gain: {part}, almost none of which are avoidable (estimated)")
     own = found["seconds"]["user"] + found["seconds"]["kernel"]
     if found["children_seconds"] > own:
         used = units.seconds(found["children_seconds"])
@@ -83,17 +83,17 @@ def _remarks(found: "dict[str, Any]") -> list[str]:
 
 
 def _counted(found: "dict[str, Any]") -> bool:
-    """Whether the allocator's silence means that there was nothing to say."""
+    """Return whether figures of zero mean that there was nothing to count."""
     return found["allocator"] is None or bool(found["pool"] and _knows_touched(found["pool"]))
 
 
 def _knows_touched(pool: "dict[str, int]") -> bool:
-    """Whether an allocator tells fresh memory from recycled; what others wrote does not."""
+    """Return whether an allocator distinguishes fresh memory from recycled, which custom allocators do not."""
     return pool["first_touched_bytes"] + pool["recycled_bytes"] > 0
 
 
 def text(found: "dict[str, Any]") -> str:
-    """Write the report for people: one line a subject, names to the left."""
+    """Format the report as text: one line per subject, names to the left."""
     rows = [("time", _time(found["seconds"]))]
     pool = found["pool"]
     if found["allocator"] is not None:
@@ -118,7 +118,7 @@ def text(found: "dict[str, Any]") -> str:
 def _arrays(pool: "dict[str, int]", avoided: int, by_default: bool) -> list[tuple[str, str]]:
     served = pool["allocations"]
     if not served and not by_default:
-        return [("large arrays", "none, or this allocator keeps no count")]
+        return [("large arrays", "none, or not counted by this allocator")]
     if not served:
         return [("large arrays", f"none of {units.size(pool['small_limit'])} or more")]
     if not _knows_touched(pool) and not by_default:
@@ -146,7 +146,7 @@ def _time(spent: "dict[str, float]") -> str:
 
 
 def save(found: "dict[str, Any]", path: str) -> None:
-    """Write the report as JSON; a file that cannot be written costs one line."""
+    """Write the report as JSON. If the file cannot be written, print one line instead."""
     json = library.borrow("json")
     content = json.dumps(found, indent=2) + "\n"
     if path == "-":
@@ -156,4 +156,4 @@ def save(found: "dict[str, Any]", path: str) -> None:
         with open(path, "w", encoding="utf-8") as file:
             file.write(content)
     except (OSError, ValueError) as error:
-        speak.line(f"the report could not be written to {path}: {speak.reason(error)}")
+        speak.line(f"cannot write the report to {path}: {speak.reason(error)}")

@@ -1,4 +1,4 @@
-"""The options of `firsttouch run`, as they come through the environment."""
+"""The options of `firsttouch run`, as passed through the environment."""
 
 import os
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 def load() -> "dict[str, Any]":
-    """Read the options anew: a fork or the program itself may have changed the variable.
+    """Parse the options anew each time: a fork or the program itself may have changed the variable.
 
-    Keys: pid, json, quiet, runpy, and, where they were given, allocator, max_idle, decay and trace.
+    Keys: pid, json, quiet, runpy and, if given, allocator, max_idle, decay and trace.
     """
     text = os.environ.get(VARIABLE, "{}")
     try:
@@ -25,7 +25,7 @@ def load() -> "dict[str, Any]":
 
 
 class _AsTheyAre:
-    """What json's scanner is to make of values: nothing but Python's own."""
+    """Tells json's scanner to build only Python's own types."""
 
     strict = True
     object_hook = object_pairs_hook = array_hook = None
@@ -33,9 +33,9 @@ class _AsTheyAre:
 
 
 def parsed(text: str) -> object:
-    """Read JSON with json's own scanner: importing all of json would cost milliseconds here.
+    """Parse JSON with json's own scanner, because importing all of json would cost milliseconds here.
 
-    Raises ValueError where it is none.
+    Raises ValueError if it is not valid JSON.
     """
     try:
         from _json import make_scanner
@@ -46,11 +46,11 @@ def parsed(text: str) -> object:
     try:
         return make_scanner(_AsTheyAre)(text, 0)[0]  # type: ignore[arg-type]
     except StopIteration:
-        raise ValueError(f"{text!r} is no JSON") from None
+        raise ValueError(f"{text!r} is not valid JSON") from None
 
 
 def text(options: "dict[str, Any]") -> str:
-    """Write the options, texts and numbers, as JSON; for the same reason without json."""
+    """Format the options, strings and numbers, as JSON; without json for the same reason."""
     try:
         from _json import encode_basestring_ascii as quoted
     except ImportError:

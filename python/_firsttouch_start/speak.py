@@ -1,4 +1,4 @@
-"""The only two ways a started process speaks: a line, or a text, on the real standard error."""
+"""Writes lines or texts to the real standard error, the only output of a started process."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def line(text: str) -> None:
-    """Write one line; what does not fit on one is folded into it."""
+    """Write one line; line breaks in the text are replaced by spaces."""
     write(sys.__stderr__, f"firsttouch: {' '.join(text.split())}\n")
 
 
@@ -19,15 +19,15 @@ def failure(doing: str, error: BaseException) -> None:
 
 
 def reason(error: BaseException) -> str:
-    """Say why, without the number and the name of the file that an OSError adds."""
+    """Return the reason of an error, without the number and the file name that an OSError adds."""
     return getattr(error, "strerror", None) or str(error)
 
 
 def write(stream: "TextIO | None", text: str) -> None:
-    """Write to the stream's descriptor, past its buffer, or not at all.
+    """Write to the stream's descriptor, bypassing its buffer, or not at all.
 
-    A buffer that cannot be flushed would change the program's exit status to 120, and a
-    descriptor that was closed before the start may by now be a file of the program's.
+    A buffer that cannot be flushed would change the program's exit status to 120, and a descriptor that was closed
+    before the start may by now be a file of the program's.
     """
     if stream is None:
         return

@@ -1,4 +1,4 @@
-"""What became of this process: whether the pool is in place, and if not, why not."""
+"""Whether the pool is installed in this process and, if not, why not."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -6,7 +6,7 @@ if TYPE_CHECKING:
 
 installed = False
 reason: str | None = None
-#: The allocator that was made for the options given; None is the process's own pool.
+#: The allocator created from the options; None stands for the process's own pool.
 allocator: "Any" = None
 #: The native module, once it is loaded.
 native: "Any" = None

@@ -1,4 +1,4 @@
-"""Record this process's requests: begun when NumPy is there, ended when the process ends."""
+"""Records this process's requests, from the import of NumPy to the end of the process."""
 
 import os
 import sys
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
 
     Pairs = list[tuple[str, str]]
 
-#: What was resident when the recording began, and the most until then.
+#: The resident bytes when the recording began, and their peak until then.
 _before: "dict[str, int | None]" = {}
 _begun = ""
 
 
 def begin(options: "dict[str, Any]") -> None:
-    """Record from now on, if this process has a file to itself."""
+    """Start recording, if this process has a file of its own."""
     pattern: str = options["trace"]
     fields = rank.fields(pattern)
     several = "p" in fields
     if not several and options.get("pid") != os.getpid():
         return
-    if not fields and not rank.is_first():  # one file for all ranks: the first has it
+    if not fields and not rank.is_first():  # with one file for all ranks, the first rank writes it
         return
     _open(pattern)
     if several and hasattr(os, "register_at_fork"):
@@ -37,7 +37,7 @@ def _open(pattern: str) -> None:
     try:
         state.native.trace_begin(file, list(_facts().items()))
     except OSError as error:
-        speak.line(f"no trace: {file} can't be written: {speak.reason(error)}")
+        speak.line(f"no trace: {file} cannot be written: {speak.reason(error)}")
         return
     except Exception as error:
         speak.failure("the trace", error)
@@ -68,7 +68,7 @@ def _expression() -> str:
 
 
 def _thp() -> str:
-    """What the kernel has transparent huge pages set to: always, madvise, never, or nothing known."""
+    """Return the kernel's setting for transparent huge pages: always, madvise, never, or an empty string if unknown."""
     try:
         with open("/sys/kernel/mm/transparent_hugepage/enabled", encoding="ascii") as text:
             return text.read().partition("[")[2].partition("]")[0]
@@ -77,7 +77,7 @@ def _thp() -> str:
 
 
 def end(options: "dict[str, Any]", main: bool) -> None:
-    """Write the end mark, and a line about it where this is the process that was started."""
+    """Write the end mark and, in the process that was started, a line about the trace."""
     spoken = main and rank.is_first() and not options.get("quiet")
     if not _begun:
         if not rank.is_first():
@@ -90,13 +90,13 @@ def end(options: "dict[str, Any]", main: bool) -> None:
     try:
         done = state.native.trace_end(_ending())
     except OSError as error:
-        speak.line(f"{_begun} is cut off: {speak.reason(error)}")
+        speak.line(f"{_begun} is truncated: {speak.reason(error)}")
         return
-    if done is None:  # a forked child's parent has it
+    if done is None:  # the parent of a forked child has it
         return
     events, size, lost = done
     if lost:
-        speak.line(f"{_begun}: {lost:,} events were lost, as the disk was too slow for them")
+        speak.line(f"{_begun}: {lost:,} events were lost because the disk was too slow")
     if spoken:
         speak.line(f"{_begun}: {units.count(events, 'event')}, {units.size(size)}")
 
@@ -109,7 +109,7 @@ def _ending() -> "Pairs":
     peak, before = resident["peak"], _before.get("now")
     if peak is not None and before is not None:
         facts["resident_peak"] = str(peak)
-        # Where the most was resident before the recording began, nothing is known of what came after.
+        # If the peak was reached before the recording began, nothing is known of the peak after that.
         facts["peak_held"] = str(peak - before if peak > (_before.get("peak") or 0) else 0)
     if state.installed:
         held = state.native.stats(state.allocator)["peak_held"]

@@ -1,4 +1,4 @@
-"""NumPy's constructors under an allocator: what they do is NumPy's, where memory comes from is ours."""
+"""NumPy's constructors with an allocator: NumPy does the work, on memory of the allocator."""
 
 import functools
 import inspect
@@ -24,7 +24,7 @@ NUMPYS: dict[str, Constructor] = {
         *("linspace", "ones", "ones_like", "zeros", "zeros_like"),
     )
 }
-"""NumPy's functions as they are at import: whoever puts ours in their place does not make them call themselves."""
+"""NumPy's functions at import time, so that replacing them by these does not cause infinite recursion."""
 
 #: Signatures of the functions written in C, which NumPy publishes from 2.4 on.
 _IN_C: dict[str, Constructor] = {
@@ -50,7 +50,7 @@ def made(constructor: Constructor, arguments: tuple[Any, ...], named: Mapping[st
         make = functools.partial(slabs.laid, make, stated, number, chosen)
     own: BaseException | None
     failed = _firsttouch.last_failure()
-    _firsttouch.take_error()  # of somebody before, who did not ask
+    _firsttouch.take_error()  # of an earlier request whose caller did not take it
     open_blocks = context.entered()
     before = _firsttouch.enter_direct(chosen)
     try:
@@ -65,13 +65,13 @@ def made(constructor: Constructor, arguments: tuple[Any, ...], named: Mapping[st
 
 
 def _current() -> Allocator | None:
-    """Return the current allocator if it is one of firsttouch's; otherwise NumPy's functions are right as they are."""
+    """Return the current allocator if it is one of firsttouch's; otherwise NumPy's functions need no change."""
     found = _firsttouch.current()
     return None if found == _NUMPYS or _firsttouch.is_foreign(found) else found
 
 
 def satisfying(constructor: Constructor, arguments: tuple[Any, ...], named: dict[str, Any], allocator: object) -> Any:
-    """Do the same for constructors that may return their argument, which is copied if its memory is another's."""
+    """As `made`, for constructors that may return their argument; one on another allocator's memory is copied."""
     if allocator is None:
         return made(constructor, arguments, named, None)
     chosen = checked(allocator, f"{constructor.__name__}()")
@@ -81,7 +81,7 @@ def satisfying(constructor: Constructor, arguments: tuple[Any, ...], named: dict
     if named.get("copy") is False:
         raise ValueError(
             "Unable to avoid copy while creating an array as requested: "
-            f"its memory is not of the kind that {chosen!r} brings in.\n"
+            f"its memory does not come from {chosen!r}.\n"
             "If using `np.array(obj, copy=False)` replace it with `np.asarray(obj)` "
             "to allow a copy when needed (no behavior change in NumPy 1.x)."
         )
@@ -99,7 +99,7 @@ def signature(constructor: Constructor, name: str) -> inspect.Signature:
     """Return NumPy's signature with ``allocator=None`` as its last keyword."""
     text = getattr(constructor, "__text_signature__", None)
     try:
-        # The compiler reads NumPy's own text in a fraction of the time that inspect takes, at every import.
+        # Compiling NumPy's own signature takes a fraction of the time of inspect, which counts at every import.
         known = inspect.signature(eval(f"(lambda {text[1:-1]}: ...)") if text else constructor)
     except ValueError:
         known = inspect.signature(_IN_C[name])

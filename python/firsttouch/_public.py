@@ -1,9 +1,9 @@
-"""The names of ``firsttouch`` itself: what a user of the README needs. The rest is in the public modules.
+"""The names of ``firsttouch`` itself: those that a user of the README needs. The rest is in the public modules.
 
-Everything is imported here, and nothing later: an import in the middle of a public function would be a lock that a
-forked child waits for when its thread does not exist there, a half-loaded module for a signal handler or a finalizer,
-and a file that a program can no longer read once it has given up its rights. The exceptions are heavy third-party
-packages (matplotlib, Numba, IPython), which the caller asked for by name.
+Everything is imported here, at once. An import inside a public function would take a lock that a forked child waits for
+if the thread that holds it does not exist there, could meet a half-loaded module in a signal handler or a finalizer,
+and would read a file that a program may no longer read once it has dropped its privileges. The exceptions are heavy
+third-party packages (matplotlib, Numba, IPython) that the caller requested by name.
 """
 
 from types import ModuleType

@@ -78,14 +78,15 @@ class use:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         entered = _entered.get()
-        at = len(entered) - 1  # no generator: CPython 3.13.0 crashes where it has no memory for one
+        at = len(entered) - 1  # not a generator: CPython 3.13.0 crashes if it has no memory for one
         while at >= 0 and entered[at][0] is not self:
             at -= 1
         if at < 0:
-            return  # entered in another context, which this one can't reach; here there is nothing to put back
+            return  # entered in another context, which is out of reach; nothing to restore here
         before, inner = entered[at][1], entered[at + 1 :]
         if inner:
-            # Blocks end out of order (generators): the one inside goes on, and will put back what was outside this one.
+            # Blocks may end out of order (generators): the inner one continues, and will restore what was outside this
+            # one.
             inner = ((inner[0][0], before), *inner[1:])
         else:
             _firsttouch.leave(before)
@@ -111,7 +112,7 @@ class use:
         """
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise TypeError(
-                f"use() can't decorate the generator {function.__name__}: between its yields the caller would run on "
+                f"use() cannot decorate the generator {function.__name__}: between its yields the caller would run on "
                 "its allocator; put `with use(...):` around the parts between yields"
             )
         if inspect.iscoroutinefunction(function):
@@ -144,8 +145,8 @@ def entered() -> tuple[tuple[use, object], ...]:
 def leave_under(before: object, outer: tuple[tuple[use, object], ...]) -> None:
     """Leave what was entered without a block, and restore `before` if no block was opened meanwhile.
 
-    A generator that NumPy asked for items may have been left inside a block: that block goes on, and puts back later
-    what was there before all of this.
+    A generator from which NumPy requested items may have stopped inside a block: that block continues, and later
+    restores what was there before all of this.
     """
     now = _entered.get()
     if now is outer:
@@ -157,4 +158,4 @@ def leave_under(before: object, outer: tuple[tuple[use, object], ...]) -> None:
         _entered.set((*now[:same], (now[same][0], put_back), *now[same + 1 :]))
     elif same == len(outer):
         _firsttouch.leave(before)
-    # Else a block around this ended meanwhile, and has put back what was before it.
+    # Otherwise an enclosing block ended meanwhile, and has restored what was before it.

@@ -1,1 +1,1 @@
-"""The arrays themselves: their bytes, sizes, types, growth and zeros."""
+"""The arrays themselves: their contents, sizes, types, growth and zeros."""

@@ -1,4 +1,4 @@
-"""realloc in both directions: ndarray.resize, and NumPy's readers of text, which grow without the GIL."""
+"""realloc in both directions: ndarray.resize, and NumPy's text readers, which grow arrays without the GIL."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""Sizes around every limit and class: each array its own bytes, aligned, and given back whole."""
+"""Sizes around every limit and size class: arrays do not overlap, are aligned, and are freed completely."""
 
 import itertools
 

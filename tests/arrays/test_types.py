@@ -1,4 +1,4 @@
-"""Types whose memory NumPy treats specially: objects, strings of any length, records, and arrays inside arrays."""
+"""Types whose memory NumPy treats specially: objects, variable-length strings, records, and nested arrays."""
 
 import gc
 import io

@@ -1,4 +1,4 @@
-"""Zeros are zero, fresh or recycled, at every size; and what is sparse stays sparse."""
+"""Zeros are zero, fresh or recycled, at every size; and sparse arrays stay sparse."""
 
 import numpy as np
 import pytest

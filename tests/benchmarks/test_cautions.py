@@ -1,4 +1,4 @@
-"""What the machine is said to be, and to disturb, read from folders that look like a kernel's."""
+"""The machine and its disturbances, read from folders that imitate the kernel's."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def test_a_quiet_machine_is_no_cause_for_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never", "gets them unasked"),
+        ("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never", "gets them without advice"),
         ("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]", "no program gets them"),
         ("sys/devices/system/cpu/cpu3/cpufreq/scaling_governor", "powersave", "the governor powersave"),
     ],

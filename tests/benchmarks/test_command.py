@@ -1,4 +1,4 @@
-"""The command itself, in its quick form."""
+"""The command itself, in quick mode."""
 
 import json
 import subprocess

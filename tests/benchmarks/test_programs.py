@@ -1,4 +1,4 @@
-"""The whole programs give the same number from either memory, and a pool gives back little of what they need."""
+"""Whole programs compute the same number on either memory, and a pool gives back little that they need again."""
 
 import importlib
 from pathlib import Path

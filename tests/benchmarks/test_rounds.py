@@ -1,4 +1,4 @@
-"""Workers, their environment, and the order in which they are asked."""
+"""Workers, their environment, and the order in which they run."""
 
 import os
 

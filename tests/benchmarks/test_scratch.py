@@ -1,4 +1,4 @@
-"""What the experiments on scratch memory run: small, but all of it."""
+"""The tasks of the experiments on scratch memory, with small sizes."""
 
 import numpy as np
 import pytest

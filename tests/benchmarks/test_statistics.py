@@ -1,4 +1,4 @@
-"""The figures that decide bars."""
+"""The statistics that decide verdicts."""
 
 import numpy as np
 import pytest

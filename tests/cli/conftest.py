@@ -1,4 +1,4 @@
-"""Programs run in processes of their own, once by python and once by `firsttouch run`."""
+"""Starts programs in processes of their own, once with python and once with `firsttouch run`."""
 
 import os
 import subprocess

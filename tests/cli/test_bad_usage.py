@@ -1,4 +1,4 @@
-"""A mistake gets one line on standard error, says what was meant, and exit status 2."""
+"""Usage errors print one line to standard error with a suggestion, and exit with status 2."""
 
 import os
 import subprocess
@@ -83,7 +83,7 @@ def test_times_people_write_are_taken(firsttouch: Start, decay: str) -> None:
 def test_without_site_nothing_would_start_us(firsttouch: Start) -> None:
     path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = firsttouch("run", "-c", "print('it ran')", before=("-S",), environment=path)
-    assert "leave -S out" in one_line(done)
+    assert "omit -S" in one_line(done)
 
 
 def test_package_by_pythonpath_has_no_start_file(tmp_path: Path) -> None:

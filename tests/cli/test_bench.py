@@ -1,4 +1,4 @@
-"""`firsttouch bench`: what it lists, refuses, prints and writes."""
+"""`firsttouch bench`: what it lists, rejects, prints and writes."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def test_without_a_name_it_lists_what_there_is(firsttouch: Start) -> None:
         (["nothing"], "unknown experiment 'nothing': there are zeros, touch"),
         (["refill", "--sizes", "lots"], '"lots" is not a size'),
         (["refill", "--sizes", ","], "give sizes, as in 4KiB,1MiB"),
-        (["refill", "--sizes", "4"], "holds no number"),
+        (["refill", "--sizes", "4"], "holds no item"),
         (["refill", "--sizes", "1MiB,900000GiB"], "refill: 878.90625 TiB is too large"),
         (["refill", "triad", "--sizes", "900000GiB"], "fit"),
         (["refill", "--qick"], "did you mean --quick?"),

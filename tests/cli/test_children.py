@@ -1,4 +1,4 @@
-"""Processes that the program starts are pooled, and with %p each writes its own report."""
+"""Child processes of the program are pooled, and with %p each writes its own report."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Modules in the current folder are not run by us, and isolated interpreters ignore FIRSTTOUCH_RUN."""
+"""Modules in the current folder are not run by firsttouch, and isolated interpreters ignore FIRSTTOUCH_RUN."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The hook on NumPy's first import: it works however NumPy comes in, and leaves no trace."""
+"""The hook on NumPy's first import works however NumPy is imported, and leaves no trace."""
 
 import json
 from collections.abc import Callable

@@ -70,7 +70,7 @@ def test_tunables_in_force(firsttouch: Start) -> None:
     done = firsttouch("info", environment={"GLIBC_TUNABLES": tunables, "MALLOC_ARENA_MAX": "1"})
     assert "glibc.malloc.hugetlb=1" in done.stdout
     assert "MALLOC_ARENA_MAX=1" in done.stdout
-    assert "malloc asks for huge pages itself" in " ".join(done.stdout.split())
+    assert "malloc itself requests huge pages" in " ".join(done.stdout.split())
     assert "glibc.malloc.trim_threshold=4096 is set" in done.stdout
 
 

@@ -1,4 +1,4 @@
-"""Each topic of `firsttouch info` on machines that this one is not: trees of files made here."""
+"""Each topic of `firsttouch info` on simulated machines: trees of files made here."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +30,7 @@ def test_machine_without_any_of_the_files(tmp_path: Path) -> None:
     assert found["cgroup"]["version"] is None
     assert found["numa"]["nodes"] is None
     assert "unknown" in text
-    assert "/proc is not there or closed to this process" in text
+    assert "/proc is missing or not readable" in text
 
 
 def test_files_with_unexpected_content(tree: Tree) -> None:
@@ -88,7 +88,7 @@ def test_reserved_huge_pages(tree: Tree) -> None:
         ("2 MiB", "10 pages, 8 free, 1 reserved, 2 surplus, unknown more on demand"),
     ]
     assert found["2048"]["nodes"] is None
-    assert "16 MiB lie reserved" in hugepages.meaning(found)[0]
+    assert "16 MiB are reserved" in hugepages.meaning(found)[0]
 
 
 def test_huge_pages_of_each_node(tree: Tree) -> None:
@@ -112,7 +112,10 @@ def test_empty_pools_and_how_to_fill_them(tree: Tree, nodes: list[str], folder: 
     for node in nodes:
         content |= pool(f"sys/devices/system/node/{node}", nr=0, free=0, surplus=0)
     label, said = hugepages.rows(hugepages.look(tree(content)))[-1]
-    assert (label, said) == ("to get some", f"echo COUNT > {folder}/hugepages/hugepages-2048kB/nr_hugepages, as root")
+    assert (label, said) == (
+        "to reserve some",
+        f"echo COUNT > {folder}/hugepages/hugepages-2048kB/nr_hugepages, as root",
+    )
 
 
 def test_distances_are_a_table(tree: Tree) -> None:
@@ -169,7 +172,7 @@ def test_tightest_bound_of_version_2(tree: Tree) -> None:
         "soft_limit_bytes": 3 << 30,
         "used_bytes": 1 << 30,
     }
-    assert "ends at 4 GiB" in cgroup.meaning(found)[0]
+    assert "limited to 4 GiB" in cgroup.meaning(found)[0]
 
 
 def test_version_1_beside_an_empty_version_2(tree: Tree) -> None:
@@ -206,14 +209,14 @@ def test_preloaded_malloc(tree: Tree, name: str) -> None:
     line = f"7f00-7f01 r-xp 00000000 fe:00 1234    /usr/lib/x86_64-linux-gnu/{name}\n"
     found = libc.look(tree({"proc/self/maps": "7f02-7f03 rw-p 0 0 0 [heap]\n" + line * 2}))
     assert list(found["preloaded"].values()) == [f"/usr/lib/x86_64-linux-gnu/{name}"]
-    assert "serves malloc" in libc.meaning(found)[0]
+    assert "replaces malloc" in libc.meaning(found)[0]
 
 
 def test_init_on_alloc(tree: Tree, tmp_path: Path) -> None:
     assert kernel.look(tmp_path)["init_on_alloc"] is None
     found = kernel.look(tree({"proc/cmdline": "quiet init_on_alloc=1 ro"}))
     assert found["init_on_alloc"] is True
-    assert "clears every page once more" in " ".join(kernel.meaning(found))
+    assert "clears every page twice" in " ".join(kernel.meaning(found))
 
 
 def test_old_kernel_lacks_by_version(tree: Tree) -> None:

@@ -1,4 +1,4 @@
-"""Python's own options, read back from its command line."""
+"""Python's own options, recovered from its command line."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What goes wrong costs one line that says what it was."""
+"""Errors are reported in one line that names the cause."""
 
 import io
 import signal

@@ -1,4 +1,4 @@
-"""Whatever a program can see or show is what python gives it."""
+"""Whatever a program can observe or print is as under python."""
 
 import os
 import signal

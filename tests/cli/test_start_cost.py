@@ -1,4 +1,4 @@
-"""What the .pth file costs an interpreter, counted in modules, which no other load disturbs."""
+"""The cost of the .pth file, counted in imported modules, which does not depend on the machine's load."""
 
 import json
 import subprocess

@@ -1,1 +1,1 @@
-"""Other people in the same process: allocators, profilers, hooks, the interpreter's own checks."""
+"""Other software in the same process: allocators, profilers, hooks, the interpreter's own checks."""

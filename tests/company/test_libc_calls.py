@@ -1,4 +1,4 @@
-"""Mapping, unmapping and discarding go through libc's symbols, where MPI and profilers hook them; and how often."""
+"""Mapping, unmapping and discarding go through libc's symbols, which MPI and profilers hook; and how often."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Other allocators, preloaded: NumPy's small arrays and everything else are theirs, large arrays ours."""
+"""Other allocators, preloaded: they serve NumPy's small arrays and everything else, firsttouch serves large arrays."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""memray and tracemalloc see what they saw before, and `-X dev` and the debug hooks have nothing to say."""
+"""memray and tracemalloc see the same as without firsttouch, and `-X dev` and the debug hooks report nothing."""
 
 import importlib.util
 import subprocess

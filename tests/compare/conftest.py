@@ -1,4 +1,4 @@
-"""`firsttouch compare`, started as people start it, in an empty directory."""
+"""`firsttouch compare`, started as a user would, in an empty directory."""
 
 import os
 import subprocess

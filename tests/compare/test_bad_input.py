@@ -1,4 +1,4 @@
-"""Programs that cannot be compared, and words that cannot be meant: a line each, and no half table."""
+"""Programs that cannot be compared, and invalid arguments: one line each, and no partial table."""
 
 import os
 import signal
@@ -43,12 +43,12 @@ def test_a_program_that_never_ends_is_ended(compare: Compare) -> None:
 
 def test_a_program_that_prints_times_is_told_from_one_that_differs(compare: Compare) -> None:
     done = compare("-c", "import time; print('same'); print(time.time_ns())")
-    stopped(done, "does not print the same twice", "line 2 is", "--ignore-output")
+    stopped(done, "output differs between runs", "line 2 is", "--ignore-output")
 
 
 def test_a_program_that_changes_its_mind_late_is_not_blamed_on_an_allocator(compare: Compare) -> None:
     code = "open('runs', 'a').write('.'); print(len(open('runs').read()) > 2)"
-    stopped(compare("-c", code), "does not print the same twice", "both under the default")
+    stopped(compare("-c", code), "output differs between runs", "both under the default")
 
 
 def test_an_output_that_depends_on_the_allocator_stops(compare: Compare) -> None:
@@ -59,7 +59,7 @@ def test_an_output_that_depends_on_the_allocator_stops(compare: Compare) -> None
 def test_ignored_output_may_differ(compare: Compare) -> None:
     done = compare("--ignore-output", "--runs", 1, "-q", "-c", "import time; print(time.time_ns())")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("No advice: 1 run of each")
+    assert done.stdout.startswith("No conclusion: 1 run of each")
 
 
 def test_a_program_that_waits_for_a_person_gets_an_end(compare: Compare) -> None:
@@ -98,7 +98,7 @@ def test_any_command_can_be_compared(compare: Compare, write: Write) -> None:
     assert "no process reported" not in done.stdout
     done = compare("--runs", 1, "--", "true")
     assert "pool(): no process reported that it was served" in done.stdout
-    assert "preloaded pool: it was asked for no large block" in done.stdout
+    assert "preloaded pool: it received no request for a large block" in done.stdout
 
 
 def test_what_prepare_does_is_done_before_every_run(compare: Compare, tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_an_interruption_ends_the_program_and_leaves_a_line(tmp_path: Path, numb
         (["--budget", "5", "m", "s.py"], "write a duration as one word"),
         (["--timeout", "-1", "s.py"], "--timeout"),
         (["--allocator", "pol()", "s.py"], "did you mean pool?"),
-        (["--allocator", "malloc()", "s.py"], "--allocator: install() can't take malloc()"),
+        (["--allocator", "malloc()", "s.py"], "--allocator: install() cannot take malloc()"),
         (["python", "s.py"], "omit python"),
         (["-X", "dev", "s.py"], "-X is an option of python"),
         (["--plot", "no/such/x.png", "s.py"], "no such directory"),

@@ -1,4 +1,4 @@
-"""The environments that contenders start in."""
+"""The environments of the contenders."""
 
 import json
 

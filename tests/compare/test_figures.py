@@ -1,4 +1,4 @@
-"""Intervals keep their promise on made-up times of which the truth is known."""
+"""Confidence intervals have their nominal coverage on simulated times whose true values are known."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Whether firsttouch was inside: from what a program's processes report."""
+"""Whether firsttouch served a program, according to the reports of its processes."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ WITHOUT = REFUSED | {"numpy": None, "not_pooled_because": None}
     [
         ([SERVED], None, None),
         ([WITHOUT, SERVED, IDLE], None, None),
-        ([IDLE], None, "no large block"),
+        ([IDLE], None, "no request for a large block"),
         ([IDLE | {"allocator": "malloc()"}], None, None),
         ([REFUSED, WITHOUT], "not served: no address space", None),
         ([WITHOUT], None, "NumPy was never imported"),

@@ -1,4 +1,4 @@
-"""Tables stay readable where there is no room for their columns."""
+"""Tables remain readable if there is no room for their columns."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""Whatever becomes of a command that measures programs: none of them outlives it."""
+"""No measured process outlives the command, however the command ends."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A page in one file."""
+"""The self-contained HTML page."""
 
 import re
 from html.parser import HTMLParser

@@ -1,4 +1,4 @@
-"""Real programs: one that faults, one that computes, one that an allocator slows down."""
+"""Real programs: one with many page faults, one that only computes, one that an allocator slows down."""
 
 import json
 from collections.abc import Callable

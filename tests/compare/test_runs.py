@@ -1,4 +1,4 @@
-"""One measured run: what the kernel counted, however it ended."""
+"""One measured run: the kernel's counts, however it ended."""
 
 import os
 import sys

@@ -26,7 +26,7 @@ def test_equal_outputs(tmp_path: Path, text: bytes) -> None:
         (b"", b"two\n", "line 1 is missing here and 'two' there"),
         (b"one\ntwo\n", b"one\n", "line 2 is 'two' here and missing there"),
         (b"\xff\n", b"\xfe\n", r"line 1 is '\\xff' here and '\\xfe' there"),
-        (b"one\n", b"one", "line 1 is 'one' with a line's end here and 'one' without one there"),
+        (b"one\n", b"one", "line 1 is 'one' with a line break here and 'one' without one there"),
     ],
 )
 def test_the_first_line_that_differs(tmp_path: Path, first: bytes, second: bytes, said: str) -> None:

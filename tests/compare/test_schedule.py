@@ -1,4 +1,4 @@
-"""How often everything runs."""
+"""The number of rounds."""
 
 import pytest
 

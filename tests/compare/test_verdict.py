@@ -1,4 +1,4 @@
-"""What figures allow to say: careful rules, checked on figures made up for them."""
+"""The conclusions that figures allow, checked on invented figures."""
 
 from firsttouch.tools.compare import verdict
 from firsttouch.tools.compare.verdict import Standing, Verdict, margin
@@ -96,4 +96,4 @@ def test_few_runs_are_no_ground_for_advice() -> None:
 
 
 def test_where_everyone_failed_there_is_no_advice() -> None:
-    assert judge(QUIET, [], 20).sentences == ("No advice: no contender's runs all ended well.",)
+    assert judge(QUIET, [], 20).sentences == ("No conclusion: every contender had a failed run.",)

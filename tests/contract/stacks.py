@@ -1,4 +1,4 @@
-"""The allocators that keep the contract. Whoever adds one adds a line."""
+"""The allocators that the contract is tested on. A new one is added as a line."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The whole process on each allocator that can be installed, one after the other, while old arrays live on."""
+"""The whole process on each allocator that can be installed, one after the other, while old arrays stay live."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def test_they_take_turns() -> None:
 
 @pytest.mark.parametrize("stack", sorted(set(STACKS) - set(INSTALLED)))
 def test_those_that_can_not_be_told_are_refused(stack: str) -> None:
-    with pytest.raises(TypeError, match="can't take"):
+    with pytest.raises(TypeError, match="cannot take"):
         ft.install(stack)
 
 

@@ -1,4 +1,4 @@
-"""Each law of the design, as NumPy's arrays show it."""
+"""Each law of the design, as observed through NumPy's arrays."""
 
 import gc
 import os

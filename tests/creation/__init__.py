@@ -1,4 +1,4 @@
-"""NumPy's constructors on memory of one's choice."""
+"""NumPy's constructors with an allocator."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Calls of every constructor, as NumPy and firsttouch both take them, and what must be alike."""
+"""Calls of every constructor, valid for NumPy and firsttouch, and the properties that must agree."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""asarray and array copy where memory does not satisfy the allocator, and only there."""
+"""asarray and array copy if the memory is not the allocator's, and only then."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def test_memory_of_its_own() -> None:
     copied = other.asarray(array)
     assert not np.shares_memory(copied, array)
     assert ft.get_allocator(copied) == other
-    with pytest.raises(ValueError, match=r"not of the kind that pool\("):
+    with pytest.raises(ValueError, match=r"does not come from pool\("):
         other.asarray(array, copy=False)
 
 

@@ -1,4 +1,4 @@
-"""What our functions make is what NumPy's make, in everything but where it lies."""
+"""Our functions create the same arrays as NumPy's, except for where they lie."""
 
 import inspect
 from typing import Any

@@ -1,4 +1,4 @@
-"""Arrays own memory of the allocator, aligned, and are ordinary in everything that is done with them."""
+"""Arrays own memory of the allocator, are aligned, and behave as ordinary arrays."""
 
 import gc
 import pickle

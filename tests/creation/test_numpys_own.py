@@ -1,4 +1,4 @@
-"""NumPy's own tests of array creation end alike, plainly and with our functions in the place of NumPy's."""
+"""NumPy's own tests of array creation have the same outcomes with our functions in place of NumPy's."""
 
 from pathlib import Path
 

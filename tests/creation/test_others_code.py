@@ -1,4 +1,4 @@
-"""NumPy calls others' code while it makes an array: `__array_function__`, iterators, subclasses, allocators."""
+"""NumPy calls foreign code while it creates an array: `__array_function__`, iterators, subclasses, allocators."""
 
 import contextvars
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Allocators written in Python: what they raise comes out as it is, and whatever they return is checked."""
+"""Allocators written in Python: their exceptions are passed on, and their results are checked."""
 
 import ctypes
 import gc
@@ -136,7 +136,7 @@ def test_half_an_allocator_and_a_class() -> None:
 
 
 def test_install_refuses_it_and_names_what_it_takes() -> None:
-    with pytest.raises(TypeError, match=r"install\(\) can't take Counted.*from_functions\(\).*use\(\)"):
+    with pytest.raises(TypeError, match=r"install\(\) cannot take Counted.*from_functions\(\).*use\(\)"):
         ft.install(Counted())
     assert not ft.is_installed()
 

@@ -1,4 +1,4 @@
-"""Objects in arrays are counted exactly, and arrays in objects too."""
+"""References to objects in arrays are counted exactly, and those to arrays in objects, too."""
 
 import gc
 import sys

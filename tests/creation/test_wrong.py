@@ -1,4 +1,4 @@
-"""What NumPy refuses is refused in NumPy's words; where there is no memory, ours follow."""
+"""What NumPy rejects is rejected with NumPy's message; if there is no memory, our reason follows."""
 
 import pickle
 from typing import Any

@@ -1,4 +1,4 @@
-"""What ArrayMemory is told: mistakes are found in the client, in words; the rest travels as text."""
+"""The arguments of ArrayMemory: errors are found in the client; the values are sent as text."""
 
 import pickle
 from typing import Any
@@ -28,8 +28,8 @@ class Own:
         ({"allocator": "pool(max_idel=1)"}, TypeError, "did you mean max_idle?"),
         ({"allocator": ft.pool}, TypeError, "did you mean firsttouch.pool()?"),
         ({"allocator": Own()}, TypeError, "allocators travel as their expression"),
-        ({"allocator": ft.from_functions(malloc=1, free=2)}, ValueError, "addresses mean nothing there"),
-        ({"allocator": "tracked(from_functions(malloc=1, free=2))"}, ValueError, "addresses mean nothing there"),
+        ({"allocator": ft.from_functions(malloc=1, free=2)}, ValueError, "addresses are meaningless there"),
+        ({"allocator": "tracked(from_functions(malloc=1, free=2))"}, ValueError, "addresses are meaningless there"),
         ({"allocator": ft.numpy_default()}, ValueError, "without the plugin"),
         ({"huge": "3M"}, ValueError, "'thp'"),
         ({"huge": True, "allocator": "pool()"}, ValueError, "pool(pages(huge='thp'))"),

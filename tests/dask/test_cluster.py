@@ -1,4 +1,4 @@
-"""A real cluster: every worker that there is or will be is served, in all its threads, and says what it holds."""
+"""A real cluster: every present and future worker is served, in all its threads, and reports its memory."""
 
 import os
 import signal
@@ -119,7 +119,7 @@ def test_a_worker_without_a_limit_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"allocator": "malloc()"}, "install() can't take malloc()"),
+        ({"allocator": "malloc()"}, "install() cannot take malloc()"),
         ({"allocator": "pool(max_idle='much')"}, "is not a size"),
         ({"numa": 1023}, "numa=1023: this host has the nodes 0"),
         ({"limit": "100 GiB"}, "is above the worker's own memory limit, 1 GiB"),

@@ -1,4 +1,4 @@
-"""The example runs, small, and prints what it says."""
+"""The example runs, in a small size, and prints the expected output."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ from tests.programs import ROOT, environment
 pytest.importorskip("distributed", reason="Dask's distributed is not installed")
 
 EXPECTED = (
-    "730 x 8 x 16 days and cells, 1 MiB, seconds a round:\n"
+    "730 x 8 x 16 days and cells, 1 MiB, seconds per round:\n"
     "  NumPy's own memory: #\n"
     "         ArrayMemory: #\n"
     "the same hot days, #%: True\n"

@@ -1,4 +1,4 @@
-"""Idle memory goes before Dask looks at it: the figure that spilling, pausing and killing rest on."""
+"""Idle memory is returned before Dask reads the figure on which spilling, pausing and killing are based."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""A shared array whose worker ends before another has opened it: asked for again, as after any broken connection."""
+"""A shared array whose worker ends before another has opened it is requested again, as after a broken connection."""
 
 import pytest
 

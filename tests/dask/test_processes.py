@@ -1,4 +1,4 @@
-"""Workers that are threads of the client's process, workers that are bound to a node, workers with a preload."""
+"""Workers that are threads of the client's process, workers bound to a node, workers with a preload."""
 
 import os
 from pathlib import Path

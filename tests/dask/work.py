@@ -1,4 +1,4 @@
-"""What tests have workers do: functions that travel by name, and asking several things of a worker in one turn."""
+"""Functions for workers, sent by name, and a way to ask a worker several things at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The README's code: it parses, and every name and every argument of ours in it exists."""
+"""The README's code parses, and every name and argument of ours in it exists."""
 
 import ast
 import inspect

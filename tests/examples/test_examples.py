@@ -1,4 +1,4 @@
-"""The examples run, and print what they say."""
+"""The examples run, and print the expected output."""
 
 import importlib.util
 import os
@@ -45,11 +45,11 @@ MEASURED = {
     "richardson_lucy": (
         ("--size", "48", "--steps", "2", "--rounds", "2"),
         (
-            "48 x 48 pixels, milliseconds a step:\n"
+            "48 x 48 pixels, milliseconds per step:\n"
             "             plainly: #\n"
             "   in scratch memory: #\n"
             "        kept by hand: #\n"
-            "the same results, bit by bit: True\n"
+            "the results are bitwise identical: True\n"
         ),
     ),
 }

@@ -1,4 +1,4 @@
-"""The interpreter ends with arrays, threads, blocks and exceptions alive: status 0, not a word on standard error."""
+"""The interpreter exits with live arrays, threads, blocks and exceptions: status 0, nothing on standard error."""
 
 import signal
 import textwrap

@@ -1,4 +1,4 @@
-"""Arrays lie where their rows say, and every row is measured."""
+"""Arrays lie at the offsets that their rows state, and every row is measured."""
 
 from pathlib import Path
 
@@ -52,9 +52,9 @@ def test_a_quick_run_fills_every_table_and_picture(tmp_path: Path) -> None:
     section = align.run(Settings(quick=True, sizes=(100, 8 * KIB + 1)))
     assert [len(table.rows) for table in section.tables] == [8, 8, 6, 5, 5]
     assert [column.split(" (")[0] for column in section.tables[0].columns[1:]] == ["1 KiB", "8.0625 KiB"]  # whole lines
-    assert any("less than 1 KiB" in note for note in section.notes)
+    assert any("smaller than 1 KiB" in note for note in section.notes)
     save(section.pictures, tmp_path / "all.png")
-    assert any("begin" in note for note in section.notes)
+    assert any("Offsets of NumPy" in note for note in section.notes)
 
 
 def test_caches_are_read_as_the_kernel_writes_them(tmp_path: Path) -> None:

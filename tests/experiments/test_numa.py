@@ -1,4 +1,4 @@
-"""Cold copies make pages and warm ones do not; nodes that are not there are not asked for."""
+"""Cold copies fault in pages and warm ones do not; missing nodes are not requested."""
 
 from pathlib import Path
 
@@ -48,10 +48,10 @@ def test_a_quick_run_names_the_difference(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     section = numa.run(Settings(quick=True, sizes=(MIB,)))
     assert [row[0] for row in section.tables[0].rows] == ["b0 from a0", "b1 from a0", "b1 from a1", "b0 from a1"]
-    assert any("first time counts pages that are made" in note for note in section.notes)
+    assert any("first time measures page faults" in note for note in section.notes)
     if len(ft.topology().nodes) == 1:
         assert len(section.tables[-1].rows) == 1
-        assert any("no distance to see" in note for note in section.notes)
+        assert any("no distance to measure" in note for note in section.notes)
     save(section.pictures, tmp_path / "all.png")
 
 

@@ -1,4 +1,4 @@
-"""Sizes, shuffled cells, and the doubts that are said aloud."""
+"""Sizes, shuffled cells, and the doubts that are reported."""
 
 import pytest
 
@@ -74,7 +74,7 @@ def test_a_memset_far_above_memcpy_is_doubted() -> None:
 def test_work_that_was_not_done_is_doubted() -> None:
     found = found_rates()
     found["settings", "malloc, touched", "glibc"]["missing"] = MIB // 2
-    assert any("Not real" in text and "50 %" in text for text in touch.doubts(found))
+    assert any("Not written" in text and "50 %" in text for text in touch.doubts(found))
 
 
 def test_rows_go_from_one_thread_to_all() -> None:

@@ -1,4 +1,4 @@
-"""Every way computes the same, and the small sizes run through."""
+"""Every way computes the same, and a small run completes."""
 
 import importlib.util
 from pathlib import Path

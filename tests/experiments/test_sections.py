@@ -1,4 +1,4 @@
-"""Each experiment from beginning to end, on sizes so small that only relations count that hold on any machine."""
+"""Each experiment from beginning to end, with sizes so small that only relations are checked that hold anywhere."""
 
 import importlib
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_the_outcome_is_whole(name: str, tmp_path: Path) -> None:
     assert found.tables
     assert all(len(row) == len(table.columns) for table in found.tables for row in table.rows)
     assert found.notes
-    assert not any("Not real" in note or "Not comparable" in note for note in found.notes)
+    assert not any("Not written" in note or "Not comparable" in note for note in found.notes)
     seen = _done[name][1]
     assert seen == sorted(seen)
     assert seen[-1] == 1.0
@@ -76,7 +76,7 @@ def test_zeros_tell_every_phase_and_their_spread() -> None:
 
 def test_touch_reports_the_order_and_the_fallbacks() -> None:
     notes = section("touch").notes
-    assert any("late in a round" in note or "cannot be said" in note for note in notes)
+    assert any("late in a round" in note or "is unknown" in note for note in notes)
     assert any("machine-wide" in note for note in notes)
 
 

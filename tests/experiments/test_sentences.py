@@ -1,4 +1,4 @@
-"""What is said about figures is true of them, also where they are not those that everybody expects."""
+"""Sentences about figures are true, even if the figures are not the expected ones."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def found(size: int, eager: float, lazy: float, used: float) -> zeros.Found:
 def test_lazy_zeros_that_look_quick() -> None:
     said = zeros.answer(8 * MIB, found(8 * MIB, 1.0, 0.01, 0.8))
     assert "looks 100 times as fast** with np.zeros as with np.empty + fill(0)" in said
-    assert "it is 1.25 times as fast" in said
+    assert "writing is 1.25 times as fast" in said
     assert "at the first touch instead" in said
 
 
@@ -36,6 +36,6 @@ def test_lazy_zeros_that_are_not_even_quick_to_create(lazy: float) -> None:
 
 def test_nothing_is_recycled_where_glibc_asks_the_kernel() -> None:
     said = zeros.recycled(64 * MIB, found(64 * MIB, 1.0, 0.01, 0.8))
-    assert "have to be written" not in said
+    assert "has to be written" not in said
     assert "takes every array from the kernel" in said
-    assert "have to be written" in zeros.recycled(MIB, found(MIB, 1.0, 1.0, 1.0))
+    assert "has to be written" in zeros.recycled(MIB, found(MIB, 1.0, 1.0, 1.0))

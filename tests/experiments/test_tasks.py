@@ -1,4 +1,4 @@
-"""What the experiments measure with: that the work is done, and on the memory that it should be done on."""
+"""The tasks of the experiments do their work, on the intended memory."""
 
 from typing import Any
 

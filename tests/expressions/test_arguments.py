@@ -1,4 +1,4 @@
-"""What factories are given wrongly is named, with what they take."""
+"""Invalid arguments of factories are named, with what is accepted."""
 
 import ctypes
 from typing import Any
@@ -51,8 +51,8 @@ def test_a_budget_that_is_missing(arguments: Any) -> None:
         (lambda: ft.guarded(side=1), TypeError, "side=1: give 'after' or 'before'"),  # type: ignore[arg-type]
         (lambda: ft.tracked(lines="yes"), TypeError, "lines='yes' is a str: give True or False"),  # type: ignore[arg-type]
         (lambda: ft.tracked(lines=1), TypeError, "lines=1 is an int: give True or False"),  # type: ignore[arg-type]
-        (lambda: ft.from_functions(malloc=0, free=1), ValueError, "malloc=0 is no function's address"),
-        (lambda: ft.from_functions(malloc=1, free=0), ValueError, "free=0 is no function's address"),
+        (lambda: ft.from_functions(malloc=0, free=1), ValueError, "malloc=0 is not the address of a function"),
+        (lambda: ft.from_functions(malloc=1, free=0), ValueError, "free=0 is not the address of a function"),
         (lambda: ft.from_functions(malloc=1, free=1, calloc=-1), ValueError, "calloc=-1 is not an address"),
         (lambda: ft.from_functions(malloc=1, free=1, context=2**64), ValueError, "context=.* is not an address"),
         (lambda: ft.from_functions(malloc=print, free=1), TypeError, "malloc=.*give an address"),  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Expressions are parsed, never evaluated, and what is wrong with one is shown."""
+"""Expressions are parsed, never evaluated, and errors are located."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""The repr of every allocator is an expression that makes one that looks the same."""
+"""The repr of every allocator is an expression that creates one with the same repr."""
 
 import contextlib
 
@@ -60,5 +60,5 @@ def test_any_text_is_an_allocator_or_an_error_of_two_kinds(text: str) -> None:
 
 def test_numpys_own_parses_back() -> None:
     assert resolve.parse(repr(ft.numpy_default())) == ft.numpy_default()
-    with pytest.raises(TypeError, match="can't stand on numpy_default"):
+    with pytest.raises(TypeError, match="cannot use numpy_default"):
         ft.tracked(ft.numpy_default())

@@ -1,4 +1,4 @@
-"""os.fork: both sides go on at once, whatever other threads were doing."""
+"""os.fork: both processes continue at once, whatever other threads were doing."""
 
 import sys
 

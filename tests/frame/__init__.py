@@ -1,1 +1,1 @@
-"""The frame: the wheel, the locks, the Makefile, the demonstration."""
+"""Packaging: the wheel, the locked requirements, the Makefile, the demonstration."""

@@ -1,4 +1,4 @@
-"""The demonstration: its figures are the kernel's, and it claims no gain that it has not seen."""
+"""The demonstration: its figures are the kernel's, and it claims no gain that was not measured."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_gain_is_claimed_only_where_all_rounds_agree() -> None:
     slow, fast = [4.0, 4.2, 3.8, 8.0, 4.0], [2.0, 2.1, 1.9, 4.0, 2.0]
     assert compare.verdict(costs(slow, fast)).endswith("is 2.00 times as fast (2.00 to 2.00 in the rounds).")
     assert "SLOWER: 0.50 times as fast" in compare.verdict(costs(fast, slow))
-    assert "no difference is shown" in compare.verdict(costs(slow, [*fast[:4], 4.1]))
+    assert "no difference is demonstrated" in compare.verdict(costs(slow, [*fast[:4], 4.1]))
     assert "too few rounds" in compare.verdict(costs(slow[:4], fast[:4]))
 
 
@@ -80,7 +80,7 @@ def test_different_output_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: p
     pretend(monkeypatch, "print('one')", "print('two')", {"pooled": True})
     assert compare.main(["--rounds", "1"]) == 1
     said = capsys.readouterr()
-    assert "The two did not print the same." in said.err
+    assert "The two programs printed different output." in said.err
     assert "--- python\none\n" in said.out
     assert "--- firsttouch run\ntwo\n" in said.out
 
@@ -92,7 +92,7 @@ def test_a_run_without_the_pool_is_not_shown_as_one_with_it(
     pretend(monkeypatch, "print('same')", "print('same')", said)
     assert compare.main(["--rounds", "1"]) == 1
     output = capsys.readouterr()
-    assert "firsttouch run went on without the pool: NumPy is odd" in output.err
+    assert "firsttouch run ran without the pool: NumPy is odd" in output.err
     assert output.out == ""
 
 

@@ -1,4 +1,4 @@
-"""The search for a Python: which are taken, and what a person is told where none is."""
+"""The search for a Python: which are accepted, and the message if there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Makefile: a step that fails stops make, and says which it was."""
+"""The Makefile: a step that fails stops make, and is named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The locks: everything is pinned, everything is hashed, and nothing that is asked for is left out."""
+"""The locked requirements: everything is pinned and hashed, and no requirement is missing."""
 
 from __future__ import annotations
 

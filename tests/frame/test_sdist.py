@@ -1,4 +1,4 @@
-"""The source distribution: a wheel that is built from it must lack nothing."""
+"""The source distribution: a wheel built from it is complete."""
 
 from __future__ import annotations
 

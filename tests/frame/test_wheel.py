@@ -1,4 +1,4 @@
-"""What the wheel puts into an environment."""
+"""The contents of the wheel as installed."""
 
 from __future__ import annotations
 

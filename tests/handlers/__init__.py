@@ -1,1 +1,1 @@
-"""NumPy handlers that are not as usual."""
+"""Unusual NumPy handlers."""

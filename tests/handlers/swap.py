@@ -1,4 +1,4 @@
-"""Putting a handler of one's own behind NumPy's default capsule, as a program in C would."""
+"""Installs a custom handler behind NumPy's default capsule, as a C program would."""
 
 import ctypes
 from typing import Any, ClassVar

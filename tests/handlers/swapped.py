@@ -1,4 +1,4 @@
-"""Swapping what two arrays hold except their handlers, as f2py's ``intent(inplace)`` did before numpy#29929."""
+"""Swaps everything of two arrays except their handlers, as f2py's ``intent(inplace)`` did before numpy#29929."""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-"""Built for a platform without a backend: the package imports, says so, and leaves everything to NumPy."""
+"""On a platform without a backend the package imports, says so, and leaves everything to NumPy."""
 
 import os
 import shutil

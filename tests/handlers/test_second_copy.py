@@ -1,4 +1,4 @@
-"""A second copy of the package in the same process: chained, and each frees its own."""
+"""A second copy of the package in the same process: chained, and each frees its own blocks."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Law 4 where arrays changed their data and kept their handlers: each block goes back to who made it."""
+"""Law 4 for arrays that exchanged their data but not their handlers: each block is freed by its owner."""
 
 import pytest
 

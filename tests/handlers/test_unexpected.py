@@ -1,4 +1,4 @@
-"""A handler behind NumPy's default capsule that is not NumPy's own is refused and left alone."""
+"""A handler behind NumPy's default capsule that is not NumPy's own is rejected and left alone."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""%firsttouch and %%firsttouch in IPython's own shell: what they install, what they say, how they fail."""
+"""%firsttouch and %%firsttouch in IPython's own shell: what they install and print, and how they fail."""
 
 import re
 from collections.abc import Iterator
@@ -70,8 +70,8 @@ def test_stats_and_trim_are_about_what_serves(shell: Any) -> None:
     shell.run_cell("a = np.ones(5_000_000); del a")
     assert "allocations" in said(shell, "%firsttouch stats")
     given = said(shell, "%firsttouch trim")
-    assert given.startswith("given back: ")
-    assert not given.startswith("given back: 0")
+    assert given.startswith("returned: ")
+    assert not given.startswith("returned: 0")
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_stats_and_trim_are_about_what_serves(shell: Any) -> None:
     [
         ("%firsttouch poool", "did you mean pool?"),
         ("%firsttouch poool", "off, stats, trim"),
-        ("%firsttouch malloc()", "install() can't take malloc()"),
+        ("%firsttouch malloc()", "install() cannot take malloc()"),
         ("%firsttouch pool(max_idle='much')", "is not a size"),
         ("%%firsttouch off\n1", "'off' is for a line"),
         ("%%firsttouch poool\n1", "did you mean pool?"),

@@ -1,1 +1,1 @@
-"""Where memory is short: limits of the process, of a container, of the machine."""
+"""Scarce memory: limits of the process, of a container, of the machine."""

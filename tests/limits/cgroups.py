@@ -1,4 +1,4 @@
-"""A memory cgroup for one program; below the tests' own group, gone after use."""
+"""A memory cgroup for one program, below the tests' own group, removed after use."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Small programs of different kinds, and the address space that each needs when it runs plainly."""
+"""Small programs of different kinds, and the address space that each needs without firsttouch."""
 
 import textwrap
 

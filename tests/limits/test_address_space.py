@@ -1,4 +1,4 @@
-"""RLIMIT_AS at 1.2 times a program's own peak: it runs with us as it does plainly."""
+"""RLIMIT_AS at 1.2 times a program's own peak: it runs with firsttouch as it does without."""
 
 import functools
 

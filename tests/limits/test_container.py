@@ -1,4 +1,4 @@
-"""In a memory cgroup: who fits plainly is not killed, and what is kept is bounded by what is left."""
+"""In a memory cgroup: a program that fits plainly is not killed, and idle memory is bounded by what is left."""
 
 import json
 import textwrap

@@ -1,4 +1,4 @@
-"""Two seconds after the last array, with nothing asked for since: as little memory as plain NumPy leaves."""
+"""Two seconds after the last array, without further requests: as little memory as plain NumPy leaves."""
 
 import subprocess
 import sys

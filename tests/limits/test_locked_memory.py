@@ -1,4 +1,4 @@
-"""mlockall: nothing is made resident that nobody uses, and idle memory still goes home."""
+"""mlockall: no unused memory is made resident, and idle memory is still returned."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""Where no memory can be had at a chosen place (a small address space, an old kernel): segments among the rest."""
+"""Systems on which memory cannot be mapped at chosen addresses (a small address space, an old kernel)."""
 
 from pathlib import Path
 

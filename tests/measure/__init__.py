@@ -1,1 +1,1 @@
-"""What a block of code asks of memory, measured."""
+"""The memory use of a block of code, measured."""

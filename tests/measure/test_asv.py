@@ -1,4 +1,4 @@
-"""Benchmarks of asv, as its own runner finds and runs them."""
+"""Benchmarks of asv, found and run by its own runner."""
 
 from types import ModuleType
 from typing import Any

@@ -1,4 +1,4 @@
-"""measure() counts the arrays made in a block, exactly, whoever serves them."""
+"""measure() counts the arrays created in a block exactly, whichever allocator serves them."""
 
 import contextlib
 from collections.abc import Iterator

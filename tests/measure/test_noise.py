@@ -1,4 +1,4 @@
-"""On a busy machine a hundred runs find the same figures."""
+"""A hundred runs on a busy machine find the same figures."""
 
 import json
 import subprocess

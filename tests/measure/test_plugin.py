@@ -1,4 +1,4 @@
-"""The fixture `firsttouch_measure`, in a suite of its own."""
+"""The fixture `firsttouch_measure`, in a separate test suite."""
 
 from pathlib import Path
 

@@ -1,1 +1,1 @@
-"""What happens where memory is out."""
+"""Out of memory."""

@@ -1,4 +1,4 @@
-"""Runs one operation while memory fails, in every way there is: a program, as it may die. Prints what it does."""
+"""Runs one operation while memory fails, in every possible way: a program, because it may die. Prints what it does."""
 
 import ctypes
 import os

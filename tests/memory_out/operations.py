@@ -1,4 +1,4 @@
-"""Every public name as an operation that needs memory, to be run again and again. No test of its own."""
+"""Every public name as an operation that needs memory, to be run repeatedly. Contains no tests."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""No public name ends the process where memory is out: it works or raises `MemoryError`, and works afterwards."""
+"""No public name ends the process when out of memory: it works or raises `MemoryError`, and works afterwards."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Tests with other people's packages run in processes of their own: their threads are not for tests that fork."""
+"""Runs tests with other packages in processes of their own, because their threads disturb tests that fork."""
 
 import importlib.util
 

@@ -1,4 +1,4 @@
-"""A file read around the page cache straight into an array: O_DIRECT wants memory at multiples of a block."""
+"""A file read into an array bypassing the page cache: O_DIRECT requires memory aligned to blocks."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""JAX takes arrays at multiples of 64 bytes as they are, and copies all others."""
+"""JAX uses arrays at multiples of 64 bytes without a copy, and copies all others."""
 
 from tests.neighbours.needs import needs
 from tests.programs import ask

@@ -1,4 +1,4 @@
-"""PyArrow takes our arrays as they are, at the alignment that its format recommends."""
+"""PyArrow uses our arrays without a copy, at the alignment that its format recommends."""
 
 from tests.neighbours.needs import needs
 from tests.programs import ask, run

@@ -1,4 +1,4 @@
-"""PyTorch's from_numpy shares our memory both ways."""
+"""PyTorch's from_numpy shares our memory in both directions."""
 
 from tests.neighbours.needs import needs
 from tests.programs import run

@@ -1,4 +1,4 @@
-"""xarray objects built on our arrays keep their memory; its coordinates give arrays that begin at other indices."""
+"""xarray objects built on our arrays keep their memory; its coordinates make arrays that begin at other indices."""
 
 from tests.neighbours.needs import needs
 from tests.programs import run

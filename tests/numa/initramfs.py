@@ -1,4 +1,4 @@
-"""The file system that a guest starts with: an archive in cpio's "newc" format, made here so that nothing is needed."""
+"""The file system that a guest starts with: an archive in cpio's "newc" format, written here without any tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machines that are booted: qemu's software emulation, so that they can be had anywhere."""
+"""The virtual machines: emulated by qemu in software, so that they run anywhere."""
 
 from __future__ import annotations
 

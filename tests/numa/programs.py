@@ -1,4 +1,4 @@
-"""What runs in a guest as its first process: the Rust tests, or Python with NumPy and the package."""
+"""The first process of a guest: the Rust tests, or Python with NumPy and the package."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Scratch buffers inside code that Numba compiles."""
+"""Scratch buffers inside code compiled by Numba."""

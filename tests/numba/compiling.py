@@ -1,4 +1,4 @@
-"""Numba's compiler, with a type; without Numba its tests are skipped."""
+"""A typed wrapper of Numba's compiler; without Numba, its tests are skipped."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""Where there is no Hypothesis the tests that need it are left out."""
+"""Excludes tests that need Hypothesis if it is not installed."""
 
 import importlib.util
 

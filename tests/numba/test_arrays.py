@@ -1,4 +1,4 @@
-"""Arrays that compiled code makes: as NumPy's of the same shape and dtype, at 64 bytes."""
+"""Arrays created in compiled code: like NumPy's of the same shape and dtype, aligned to 64 bytes."""
 
 import itertools
 from typing import Any

@@ -1,4 +1,4 @@
-"""Arrays that outlive their mark or their call: kept, whatever became of them."""
+"""Arrays that outlive their mark or their call are kept, whatever refers to them."""
 
 import gc
 import threading

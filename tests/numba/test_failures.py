@@ -1,4 +1,4 @@
-"""What can't be had in compiled code, and exceptions on the way: nothing lost."""
+"""Requests that fail in compiled code, and exceptions: nothing is lost."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Marks in compiled code: nested, in the wrong order, of another buffer, and where they may not go."""
+"""Marks in compiled code: nested, in the wrong order, of another buffer, and where they are not allowed."""
 
 from typing import Any
 
@@ -176,7 +176,7 @@ def of_a_global() -> Any:
 
 
 def test_a_global_buffer() -> None:
-    with pytest.raises(numba.core.errors.NumbaError, match="another one in every process"):
+    with pytest.raises(numba.core.errors.NumbaError, match="address differs in every process"):
         of_a_global()
 
 

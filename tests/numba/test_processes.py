@@ -1,4 +1,4 @@
-"""Code that is compiled once and runs in other processes; and processes without Numba, or with another one."""
+"""Code compiled once that runs in other processes; and processes without Numba, or with another version."""
 
 import importlib.util
 from pathlib import Path

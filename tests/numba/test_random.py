@@ -1,4 +1,4 @@
-"""Random programs in compiled code: every array that lives reads what was written to it, after every step."""
+"""Random programs in compiled code: every live array has its contents after every step."""
 
 import gc
 from typing import Any

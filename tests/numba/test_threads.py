@@ -1,4 +1,4 @@
-"""One buffer, one thread; loops in parallel take one for each. In processes of their own, as threads stay."""
+"""One buffer per thread; parallel loops take one for each. In processes of their own, because threads remain."""
 
 import importlib.util
 

@@ -1,4 +1,4 @@
-"""Touching, collapsing and moving arrays that exist; one node is enough for these, several are in tests/numa."""
+"""Touching, collapsing and moving existing arrays; one node suffices for these, several are in tests/numa."""
 
 import os
 import signal

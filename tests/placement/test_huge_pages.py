@@ -1,4 +1,4 @@
-"""Explicit huge pages for real: a few are reserved for each test, where that is permitted, and given back after it."""
+"""Real explicit huge pages: a few are reserved for each test, if that is permitted, and released afterwards."""
 
 from collections.abc import Iterator
 from pathlib import Path

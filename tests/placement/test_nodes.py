@@ -1,4 +1,4 @@
-"""Nodes, and blocks of code on one of them."""
+"""Nodes, and blocks of code that run on one of them."""
 
 import os
 import threading

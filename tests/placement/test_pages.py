@@ -1,4 +1,4 @@
-"""`pages` with a placement: what is taken, what is granted, and what the receipt says."""
+"""`pages` with a placement: what is accepted, what is granted, and what the receipt says."""
 
 import re
 from pathlib import Path
@@ -169,7 +169,7 @@ def test_locked_memory_beyond_the_limit_is_a_clear_error() -> None:
 @pytest.mark.parametrize(
     ("named", "error", "words"),
     [
-        ({"huge": "3M"}, ValueError, "no page size of this machine, which has"),
+        ({"huge": "3M"}, ValueError, "not a page size of this machine, which has"),
         ({"huge": ("2M", "3M")}, ValueError, "'3M'"),
         ({"huge": ()}, ValueError, "huge=()"),
         ({"huge": ("thp",) * 5}, ValueError, "at most four"),

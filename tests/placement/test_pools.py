@@ -1,4 +1,4 @@
-"""`numa=` of pools and scratch buffers: what it stands for, and what it can't be."""
+"""`numa=` of pools and scratch buffers: its meaning, and the values that are rejected."""
 
 import subprocess
 import sys
@@ -81,23 +81,23 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "both, fixed": (lambda: ft.FixedBuffer(np.zeros(9), numa=0), r"memory of its own \(ndarray\) and numa=0"),
     "slabs": (
         lambda: ft.pool(numa="blocked:0"),
-        r"used again for other arrays.* give single arrays pages\(numa='blocked:0'\)",
+        r"reused for other arrays.* give single arrays pages\(numa='blocked:0'\)",
     ),
-    "slabs below": (lambda: ft.pool(ft.numa("blocked:1")), r"pool\(\) can't stand on numa='blocked:1'"),
+    "slabs below": (lambda: ft.pool(ft.numa("blocked:1")), r"pool\(\) cannot use numa='blocked:1'"),
     "slabs in between": (
         lambda: ft.pool(ft.tracked(ft.numa("blocked:0"))),
-        r"pool\(\) can't stand on numa='blocked:0'",
+        r"pool\(\) cannot use numa='blocked:0'",
     ),
-    "slabs, buffer": (lambda: ft.ScratchBuffer(numa="blocked:0"), r"ScratchBuffer\(\) can't stand on numa='blocked:0'"),
+    "slabs, buffer": (lambda: ft.ScratchBuffer(numa="blocked:0"), r"ScratchBuffer\(\) cannot use numa='blocked:0'"),
     "slabs, buffer below": (
         lambda: ft.ScratchBuffer(upstream=ft.numa("blocked:0")),
-        r"can't stand on numa='blocked:0'",
+        r"cannot use numa='blocked:0'",
     ),
-    "slabs, fixed": (lambda: ft.FixedBuffer(numa="blocked:0"), r"FixedBuffer\(\) can't stand on numa='blocked:0'"),
+    "slabs, fixed": (lambda: ft.FixedBuffer(numa="blocked:0"), r"FixedBuffer\(\) cannot use numa='blocked:0'"),
     "no node": (lambda: ft.pool(numa=99), r"numa=99: there is no node 99: this machine has node"),
     "negative": (lambda: ft.ScratchBuffer(numa=-1), r"numa=-1"),
     "misspelt": (lambda: ft.FixedBuffer(numa="bnid:0"), r'"bind:0-1"'),
-    "text": (lambda: ft.zeros(1, allocator="pool(numa='blocked:0')"), r"can't stand on numa='blocked:0'"),
+    "text": (lambda: ft.zeros(1, allocator="pool(numa='blocked:0')"), r"cannot use numa='blocked:0'"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Constructors that populate: their bar, and Ctrl-C while they work."""
+"""Constructors that populate: their progress bar, and Ctrl-C while they work."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Slabs along an axis at creation: how the axis lies is stated before there is memory, and it is so afterwards."""
+"""Slabs along an axis at creation: the axis is announced before the memory is allocated, and respected."""
 
 from typing import Any
 
@@ -86,7 +86,7 @@ def test_arrays_without_that_axis_are_refused() -> None:
 def test_where_bytes_alone_are_known_the_receipt_says_so() -> None:
     for text, why_not in (
         ("blocked:0", ()),
-        ("blocked:1", ("numa: here bytes are known and no axes, so the slabs are of bytes",)),
+        ("blocked:1", ("numa: the array's axes are not known here, so the slabs are of bytes",)),
     ):
         with ft.use(ft.numa(text)):
             receipt = ft.receipt(np.zeros((64, 1024)))
@@ -99,7 +99,7 @@ def test_where_bytes_alone_are_known_the_receipt_says_so() -> None:
         np.zeros((64, 1024))
     failure = ft.last_failure()
     assert failure is not None
-    assert "here bytes are known and no axes" in str(failure)
+    assert "the array's axes are not known here" in str(failure)
 
 
 def test_what_is_stated_ends_with_the_constructor() -> None:

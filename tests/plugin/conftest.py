@@ -1,3 +1,3 @@
-"""The sample's tests are run by tests, in a folder of their own."""
+"""Runs the sample's tests from tests, in a folder of their own."""
 
 collect_ignore = ["sample"]

@@ -1,4 +1,4 @@
-"""Runs of pytest in processes of their own, and what came of each test."""
+"""Runs pytest in processes of their own, and collects the outcome of each test."""
 
 import importlib.metadata
 import subprocess

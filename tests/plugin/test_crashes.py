@@ -1,4 +1,4 @@
-"""A test's process may die in any phase, and any way: that test fails, by name, and the next one goes on."""
+"""A test's process may die in any phase, in any way: that test fails, by name, and the next one runs."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Which tests `filled` calls dependent on memory that was never written, and which not."""
+"""Which tests `filled` reports as dependent on uninitialized memory, and which not."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What `guarded` says of overruns in fixtures, of several in one test, and of those before the tests."""
+"""What `guarded` reports about overruns in fixtures, several in one test, and those before the tests."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A library with a bug in every function: each is found, under its own test, and their correct twins pass."""
+"""A library with a bug in every function: each is found, in its own test, and their correct twins pass."""
 
 import os
 import shutil

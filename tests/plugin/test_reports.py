@@ -1,4 +1,4 @@
-"""What pytest says of tests in children is what it says of tests as ever."""
+"""pytest's reports about tests in children are the same as without firsttouch."""
 
 from pathlib import Path
 

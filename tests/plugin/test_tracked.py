@@ -1,4 +1,4 @@
-"""The tables of `tracked`: who held most, and what outlived its test."""
+"""The tables of `tracked`: which tests held most, and which arrays outlived their test."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The option: what it takes, what it refuses, and that nothing happens without it."""
+"""The option: what it accepts and rejects, and that nothing happens without it."""
 
 import json
 import subprocess
@@ -50,7 +50,7 @@ def test_unknown_values_are_refused(tmp_path: Path, given: str) -> None:
 def test_what_can_not_be_installed_is_refused(tmp_path: Path) -> None:
     ended = pytest_run(suite(tmp_path, test_a="def test_a(): ..."), "--firsttouch=calloc()")
     assert ended.status == 4
-    assert "install() can't take calloc()" in ended.said
+    assert "install() cannot take calloc()" in ended.said
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""C programs that are compiled here and started with the library preloaded."""
+"""Compiles C programs and starts them with the library preloaded."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Other people's programs do the same with the library as without it, on blocks of 16 KiB and more."""
+"""Existing programs behave the same with the library as without it, on blocks of 16 KiB and more."""
 
 import shutil
 import sys

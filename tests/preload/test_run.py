@@ -109,7 +109,7 @@ def test_programs_that_cannot_be_served(bench: Bench, tmp_path: Path) -> None:
     content = Path(bench.compiled("sparse")).read_bytes()
     for name, old, new, why in [
         ("musl", b"/lib64/ld-linux-x86-64.so.2", b"/lib/ld-musl-x86_64.so.1\0\0\0", "it is linked against musl"),
-        ("other", content[:20], content[:18] + b"\x28\0", "it is for another machine"),
+        ("other", content[:20], content[:18] + b"\x28\0", "it is built for another architecture"),
         ("asan", b"\0libc.so.6\0", b"\0libasan.so.8\0", "it is built with AddressSanitizer"),
     ]:
         if old in content:

@@ -1,4 +1,4 @@
-"""What goes wrong when somebody else's malloc is replaced; a C program for each."""
+"""Pitfalls of replacing malloc in a foreign program, with a C program for each."""
 
 import re
 import signal

@@ -1,1 +1,1 @@
-"""install() and uninstall(), and who allocates: the whole process."""
+"""install() and uninstall(): the allocator of the whole process."""

@@ -1,4 +1,4 @@
-"""Something that is no allocator, or the wrong one: a TypeError that names it."""
+"""Arguments that are not allocators, or not suitable ones: a TypeError that names them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -49,13 +49,13 @@ def test_install_refuses_what_it_could_not_tell_by_address(allocator: ft.Allocat
     with pytest.raises(TypeError) as error:
         ft.install(allocator)
     said = str(error.value)
-    assert said.startswith(f"install() can't take {allocator!r}: its blocks lie outside")
+    assert said.startswith(f"install() cannot take {allocator!r}: its blocks lie outside")
     assert "use()" in said
     assert not ft.is_installed()
 
 
 def test_install_refuses_to_install_numpy() -> None:
-    with pytest.raises(TypeError, match=r"install\(\) can't take numpy_default\(\).*uninstall\(\)"):
+    with pytest.raises(TypeError, match=r"install\(\) cannot take numpy_default\(\).*uninstall\(\)"):
         ft.install(ft.numpy_default())
 
 
@@ -71,7 +71,7 @@ def test_a_refused_install_leaves_what_was_installed() -> None:
 @pytest.mark.parametrize("upstream", [ft.malloc(), ft.calloc(), ft.aligned(64), ft.pool()], ids=repr)
 def test_a_pool_stands_on_everything_but_numpy(upstream: ft.Allocator) -> None:
     assert repr(ft.pool(upstream)) == f"pool({upstream!r}, max_idle=None, decay=1.0)"
-    with pytest.raises(TypeError, match=r"^pool\(\) can't stand on numpy_default\(\)"):
+    with pytest.raises(TypeError, match=r"^pool\(\) cannot use numpy_default\(\)"):
         ft.pool(ft.numpy_default())
 
 

@@ -1,4 +1,4 @@
-"""Sizes, times and page sizes: understood, or refused with what is accepted."""
+"""Sizes, durations and page sizes: accepted, or rejected with what is accepted."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""Laws 4 and 8 where pools have no part of the address space to themselves, as after some hundred of them."""
+"""Laws 4 and 8 for pools without slots of the address space of their own, as after some hundred of them."""
 
 import pytest
 

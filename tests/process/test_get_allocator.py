@@ -1,4 +1,4 @@
-"""get_allocator(): who made an array's memory, whatever the array is."""
+"""get_allocator(): the allocator of an array's memory, whatever the array is."""
 
 import mmap
 from pathlib import Path

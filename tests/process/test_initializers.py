@@ -1,4 +1,4 @@
-"""Programs that install by themselves, in the processes they start: `ft.install` as an initializer."""
+"""Programs that install in the processes they start: `ft.install` as an initializer."""
 
 import pickle
 import subprocess

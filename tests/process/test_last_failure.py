@@ -1,4 +1,4 @@
-"""Memory that can't be had: MemoryError, and the reason in last_failure()."""
+"""Failed requests: MemoryError, and the reason in last_failure()."""
 
 import numpy as np
 import pytest

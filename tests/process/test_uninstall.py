@@ -1,4 +1,4 @@
-"""uninstall(): no new arrays; the living ones stay."""
+"""uninstall(): no new arrays; existing ones stay."""
 
 import numpy as np
 import pytest

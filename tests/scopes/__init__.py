@@ -1,1 +1,1 @@
-"""use(): an allocator for a block of code, whatever the block is made of."""
+"""use(): an allocator for a block of code, whatever the block consists of."""

@@ -98,7 +98,7 @@ def test_generators_are_refused_as_functions() -> None:
         yield 1
 
     for function in (numbers, later):
-        with pytest.raises(TypeError, match=rf"use\(\) can't decorate the generator {function.__name__}: "):
+        with pytest.raises(TypeError, match=rf"use\(\) cannot decorate the generator {function.__name__}: "):
             ft.use()(function)
 
 

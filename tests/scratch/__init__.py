@@ -1,1 +1,1 @@
-"""Scratch memory: what scopes mean, and that no array dangles, whatever becomes of them."""
+"""Scratch memory: the semantics of scopes, and that no array ever dangles."""

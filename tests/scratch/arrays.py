@@ -1,4 +1,4 @@
-"""Arrays that tests follow: of sizes on each side of every limit, with bytes that tell which of them wrote those."""
+"""Arrays that tests follow: of sizes on each side of every limit, with contents that identify them."""
 
 import itertools
 from collections.abc import Callable

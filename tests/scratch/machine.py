@@ -1,4 +1,4 @@
-"""What a random program of scratch memory is made of: threads, contexts, buffers, and arrays whose bytes are known."""
+"""The parts of random programs on scratch memory: threads, contexts, buffers, and arrays with known contents."""
 
 import contextlib
 import contextvars

@@ -1,4 +1,4 @@
-"""Scratch memory of one's own, written plainly."""
+"""Custom scratch memory, written plainly."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""Arrays of random programs: made, handed over, resized and dropped, each with bytes that are known."""
+"""Arrays of random programs: created, passed on, resized and freed, each with known contents."""
 
 import contextlib
 import pickle

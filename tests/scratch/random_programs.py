@@ -1,4 +1,4 @@
-"""Programs of random steps: scopes, generators, contexts, threads and forks, whose arrays are read after every step."""
+"""Programs of random steps: scopes, generators, contexts, threads, forks; all arrays are checked after every step."""
 
 import contextlib
 import contextvars

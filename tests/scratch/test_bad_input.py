@@ -1,4 +1,4 @@
-"""Wrong use gets an error that says what was given and what would work, and loses nothing."""
+"""Incorrect use raises an error with what was given and what is accepted, and loses nothing."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""copied(): what a decorated function returns, on memory of its own, and otherwise as it was."""
+"""copied(): the result of a decorated function, on memory of its own, and otherwise unchanged."""
 
 import gc
 from collections import namedtuple

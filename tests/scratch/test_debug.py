@@ -1,4 +1,4 @@
-"""Debug mode: freed memory is filled, and whoever writes to it is found."""
+"""Debug mode: freed memory is filled, and writes to it are found."""
 
 import ctypes
 import linecache

@@ -1,4 +1,4 @@
-"""@scratch before every kind of function, and before what is none."""
+"""@scratch on every kind of function, and on objects that are not functions."""
 
 import functools
 from collections.abc import AsyncIterator, Iterator

@@ -1,4 +1,4 @@
-"""@scratch: a scope for each call of a function, whatever kind of function, and its result on ordinary memory."""
+"""@scratch: a scope for each call of a function, of whatever kind, and its result on ordinary memory."""
 
 import dataclasses
 import inspect

@@ -1,4 +1,4 @@
-"""The buffer of each thread and each task, and what can stand in its place."""
+"""The default buffer of each thread and each task, and what can replace it."""
 
 import asyncio
 import functools
@@ -124,7 +124,7 @@ def test_kinds_of_ones_own() -> None:
         (Mine(), TypeError, r"goes to scratch\(\) or using_buffer\(\)"),
         (ft.ScratchBuffer(), TypeError, r"scratch\(\) or using_buffer\(\)"),
         (lambda: 5, TypeError, "got int, which has no allocate"),
-        (lambda size: size, TypeError, "can't be called with nothing"),
+        (lambda size: size, TypeError, "cannot be called without arguments"),
     ],
     ids=["name", "number", "object", "buffer", "result", "arguments"],
 )

@@ -1,4 +1,4 @@
-"""Scopes that end out of order, twice, or from elsewhere: closing is a flag, and the nearest open scope serves next."""
+"""Scopes that end out of order, twice, or elsewhere: closing sets a flag, and the nearest open scope serves next."""
 
 import contextvars
 import random

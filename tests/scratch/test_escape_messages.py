@@ -1,4 +1,4 @@
-"""What is said about arrays that outlive their scope."""
+"""The messages about arrays that outlive their scope."""
 
 import gc
 import inspect

@@ -1,4 +1,4 @@
-"""What a decorated function says of arrays that outlive its call, and what an exception carries out of a scope."""
+"""What a decorated function reports about arrays that outlive its call, and about those kept by an exception."""
 
 import gc
 import linecache

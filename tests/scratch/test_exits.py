@@ -1,4 +1,4 @@
-"""The interpreter ends with scopes open and their arrays alive: status 0, not a word on standard error."""
+"""The interpreter exits with open scopes and live arrays: status 0, nothing on standard error."""
 
 import textwrap
 

@@ -1,4 +1,4 @@
-"""Buffers of a fixed size: what they stand on, and what they say when they are full."""
+"""Buffers of a fixed size: their storage, and their errors when they are full."""
 
 import ctypes
 import gc

@@ -1,4 +1,4 @@
-"""os.fork with scopes open: both sides go on at once, each with its own memory."""
+"""os.fork with open scopes: both processes continue at once, each with its own memory."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Kinds of default buffers, and what scratch memory of one's own has to have."""
+"""Kinds of default buffers, and the requirements on custom scratch memory."""
 
 import functools
 from typing import Any
@@ -68,14 +68,14 @@ def test_a_method_that_can_not_be_called_as_it_will_be() -> None:
         def allocate(self, nbytes: int) -> int:  # type: ignore[override]
             return 0
 
-    with pytest.raises(TypeError, match=r"whose allocate can't be called as allocate\(nbytes, alignment\)"):
+    with pytest.raises(TypeError, match=r"whose allocate cannot be called as allocate\(nbytes, alignment\)"):
         checked_own(Bytes(), "scratch()")
 
 
 def test_a_class_in_place_of_an_object() -> None:
     with pytest.raises(TypeError, match=r"got the class Own, not an object of it: did you mean Own\(\)\?"):
         checked_own(Own, "scratch()")
-    with pytest.raises(TypeError, match=r"got the class int, not an object of it: scratch memory"):
+    with pytest.raises(TypeError, match=r"got the class int, not an object of it: custom scratch memory"):
         checked_own(int, "scratch()")
 
 
@@ -97,8 +97,8 @@ def test_kinds_by_name_by_class_and_of_ones_own() -> None:
         ("large", ValueError, "kind='large': give 'growing' or 'fixed'"),
         (5, TypeError, "kind=5 is int: give 'growing' or 'fixed', or a class"),
         (Own(), TypeError, r"is Own: give .*; that object itself goes to scratch\(\) or using_buffer\(\)"),
-        (lambda size: None, TypeError, "can't be called with nothing"),
-        (type("Unhashable", (), {"__call__": lambda self: 1, "__hash__": None})(), TypeError, "can't be hashed"),
+        (lambda size: None, TypeError, "cannot be called without arguments"),
+        (type("Unhashable", (), {"__call__": lambda self: 1, "__hash__": None})(), TypeError, "cannot be hashed"),
     ],
     ids=["name", "number", "object", "arguments", "hash"],
 )

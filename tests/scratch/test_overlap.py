@@ -1,4 +1,4 @@
-"""Two fixed buffers on the same memory would hand it out twice."""
+"""Two fixed buffers on the same memory would hand it out twice, so the second is rejected."""
 
 import ctypes
 import gc

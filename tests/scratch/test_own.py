@@ -1,4 +1,4 @@
-"""Scratch memory of one's own, in Python: when it is asked, marked and rewound, and what becomes of its mistakes."""
+"""Custom scratch memory in Python: when it is called, marked and rewound, and how its errors are handled."""
 
 import gc
 import mmap

@@ -1,4 +1,4 @@
-"""Scratch memory of one's own, in Python: what becomes of its exceptions and its wrong answers."""
+"""Custom scratch memory in Python: how its exceptions and invalid results are handled."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What dies inside a scope is used again there: loops hold a few blocks, whatever their number of turns."""
+"""Memory freed inside a scope is reused there: loops hold a few blocks, whatever the number of iterations."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Scratch memory of one's own: one buffer for each object, whose errors reach whom they concern."""
+"""Custom scratch memory: one buffer for each object, whose errors reach the caller concerned."""
 
 from typing import Any
 

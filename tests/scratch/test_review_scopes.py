@@ -1,4 +1,4 @@
-"""Scopes that somebody still knows: they are nobody else's afterwards, and keep nothing that is not theirs."""
+"""Scopes that are still referenced are not reused, and keep nothing that is not theirs."""
 
 import asyncio
 import contextvars

@@ -1,4 +1,4 @@
-"""A scope as a block of code: where its arrays come from, and that their memory is used again afterwards."""
+"""A scope as a block of code: its arrays come from the buffer, and their memory is reused afterwards."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""Buffers that stand on what other arrays may lie on too: each block goes back to the buffer that gave it."""
+"""Buffers on memory that other arrays may lie on, too: each block is freed by the buffer that allocated it."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Random programs on scratch memory: no byte of a living array changes. FIRSTTOUCH_STRESS_STEPS makes longer ones."""
+"""Random programs on scratch memory: no byte of a live array changes. FIRSTTOUCH_STRESS_STEPS sets their length."""
 
 import contextvars
 import os

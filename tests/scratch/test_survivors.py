@@ -1,4 +1,4 @@
-"""Arrays that outlive their scope, held by whatever can hold one: never a dangling byte."""
+"""Arrays that outlive their scope, kept by whatever can refer to one: never a dangling byte."""
 
 import array as arrays
 import contextlib

@@ -1,1 +1,1 @@
-"""Arrays that processes share."""
+"""Arrays shared between processes."""

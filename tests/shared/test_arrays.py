@@ -129,7 +129,7 @@ def test_share_copies_once_and_hands_on() -> None:
     assert len(pickle.dumps(again)) < 500
     assert ft.share([1, 2, 3]).tolist() == [1, 2, 3]
     assert ft.share(a) is not None
-    with pytest.raises(TypeError, match="can't be shared"):
+    with pytest.raises(TypeError, match="cannot be shared"):
         ft.share([None])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="a masked array is two arrays"):
         ft.share(np.ma.array([1, 2, 3], mask=[False, True, False]))

@@ -1,4 +1,4 @@
-"""Handles in flight: what arrays that were pickled, dropped and never opened may take, and for how long."""
+"""Handles in flight: the limits on arrays that were pickled and dropped but never opened."""
 
 import json
 from typing import Any

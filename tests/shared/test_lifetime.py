@@ -1,4 +1,4 @@
-"""When shared memory goes, and what is said where it is gone."""
+"""When shared memory is released, and the errors afterwards."""
 
 import json
 import pickle
@@ -33,7 +33,8 @@ def test_dropped_memory_stays_until_it_has_arrived() -> None:
     del arrived
     assert wait_until(lambda: memory_files() == before)
     with pytest.raises(
-        ft.SharedArrayError, match=r"no more, and this handle has been opened already: .* once, within 60 seconds"
+        ft.SharedArrayError,
+        match=r"no longer holds .* handle has been opened already: .* once, within 60 seconds",
     ):
         pickle.loads(handle)
 
@@ -125,7 +126,7 @@ def test_another_host_and_another_container() -> None:
     boot, host, space = place
     with pytest.raises(ft.SharedArrayError, match=r"memory of host 'far', and this is '.*numpy.array\(a\), a copy"):
         remake(("00000000-another-boot", "far", space), *rest)
-    with pytest.raises(ft.SharedArrayError, match="before it was booted anew"):
+    with pytest.raises(ft.SharedArrayError, match="before it was rebooted"):
         remake(("00000000-another-boot", host, space), *rest)
     with pytest.raises(ft.SharedArrayError, match="another container"):
         remake((boot, host, space + 1), *rest)
@@ -137,9 +138,9 @@ def test_a_number_that_means_something_else_is_noticed(tmp_path: Path) -> None:
     remake, (place, words, *rest) = reduced
     own = open(tmp_path / "file", "w")  # noqa: SIM115
     handles.mapped.clear()
-    with pytest.raises(ft.SharedArrayError, match="holds this shared array no more"):
+    with pytest.raises(ft.SharedArrayError, match="no longer holds this shared array"):
         remake(place, (words[0], words[1], own.fileno(), *words[3:]), *rest)
-    with pytest.raises(ft.SharedArrayError, match="holds this shared array no more"):
+    with pytest.raises(ft.SharedArrayError, match="no longer holds this shared array"):
         remake(place, ("00" * 16, *words[1:]), *rest)
     with pytest.raises(ft.SharedArrayError, match="has ended before"):
         remake(place, (words[0], 2**22 + 5, *words[2:]), *rest)

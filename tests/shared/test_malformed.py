@@ -1,4 +1,4 @@
-"""Handles that were damaged or made up: an error, never a crash."""
+"""Handles that were corrupted or forged: an error, never a crash."""
 
 import json
 import pickle
@@ -28,7 +28,7 @@ def test_a_size_that_exceeds_the_file_is_refused(size: int) -> None:
         handles.arrive(place, words, offset, shape, strides, dtype, write)
         print(json.dumps(found))
     """)
-    assert "no valid handle" in found
+    assert "not a valid handle" in found
 
 
 @pytest.mark.parametrize("page", [3, 4097, 12288, 2**40, 2**63, 2**64 - 1])
@@ -37,7 +37,7 @@ def test_a_page_that_is_none_is_refused(page: int) -> None:
     reduced: Any = a.__reduce_ex__(5)
     remake, (place, words, *rest) = reduced
     handles.mapped.clear()
-    with pytest.raises(ft.SharedArrayError, match="no valid handle"):
+    with pytest.raises(ft.SharedArrayError, match="not a valid handle"):
         remake(place, (*words[:4], page, words[5]), *rest)
     remake(place, words, *rest)
 
@@ -46,7 +46,7 @@ def test_objects_would_be_addresses() -> None:
     a = ft.shared(1000)
     reduced: Any = a.__reduce_ex__(5)
     remake, (place, words, offset, shape, strides, _, write) = reduced
-    with pytest.raises(ft.SharedArrayError, match="no valid handle"):
+    with pytest.raises(ft.SharedArrayError, match="not a valid handle"):
         remake(place, words, offset, shape, strides, __import__("numpy").dtype(object), write)
     remake(*reduced[1])
 

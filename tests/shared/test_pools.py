@@ -1,4 +1,4 @@
-"""A shared array that can't be had fails the task that uses it, and neither the pool nor the other tasks."""
+"""A shared array that cannot be opened fails the task that uses it, but neither the pool nor other tasks."""
 
 import copy
 import multiprocessing

@@ -1,4 +1,4 @@
-"""Shared arrays in every way that Python has of starting processes and of sending things to them."""
+"""Shared arrays with every way in which Python starts processes and sends objects to them."""
 
 import multiprocessing
 from collections.abc import Iterator

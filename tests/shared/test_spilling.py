@@ -1,4 +1,4 @@
-"""A worker of Dask that spills reads its data again, however long that takes: a handle would have ended by then."""
+"""A Dask worker that spills reads its data again, however long that takes; a handle would have expired by then."""
 
 import pickle
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What other processes do with shared arrays. Importable, as processes that are spawned need it."""
+"""Functions on shared arrays for other processes; importable, as spawned processes require."""
 
 import os
 import pickle

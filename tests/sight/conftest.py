@@ -1,4 +1,4 @@
-"""Memory whose pages nobody touched yet, and a kernel that refuses."""
+"""Untouched memory, and kernels that refuse queries."""
 
 import mmap
 from collections.abc import Iterator

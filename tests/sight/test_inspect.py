@@ -1,4 +1,4 @@
-"""ft.inspect: exact for any array, and a look that changes nothing."""
+"""ft.inspect: exact for any array, and without changing anything."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""ft.pagemap: each page, who said so, and where it lies."""
+"""ft.pagemap: each page, its source, and its node."""
 
 import pickle
 

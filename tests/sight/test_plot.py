@@ -1,4 +1,4 @@
-"""ft.inspection.plot_pagemap: nothing that occurs is lost in the picture."""
+"""ft.inspection.plot_pagemap: every state that occurs is visible."""
 
 import sys
 

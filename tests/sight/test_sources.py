@@ -1,4 +1,4 @@
-"""Kernels and containers that lack a source: less is known, and it is said so."""
+"""Kernels and containers that lack a source: less is known, and reported as unknown."""
 
 import itertools
 

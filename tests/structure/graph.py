@@ -1,4 +1,4 @@
-"""Graphs of files that import each other, and of the rooms (folders) that they stand in."""
+"""Graphs of files that import each other, and of the rooms (folders) that contain them."""
 
 from collections.abc import Collection, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Every public name, wherever a program is: amid a fork, in a signal handler, in a chroot, without its files."""
+"""Every public name works anywhere: during a fork, in a signal handler, in a chroot, without its files."""
 
 import os
 import subprocess

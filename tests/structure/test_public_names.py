@@ -1,4 +1,4 @@
-"""The public names: where they are, what a star import brings, and what is said of names that are elsewhere."""
+"""The public names: where they are defined, what a star import brings, and errors for names that are elsewhere."""
 
 import builtins
 import sys

@@ -1,1 +1,1 @@
-"""Traces: recorded, read, played, summed up."""
+"""Traces: recorded, read, replayed, summarized."""

@@ -1,4 +1,4 @@
-"""A mistake gets one line that names it, and exit status 2; no program has run by then."""
+"""Errors print one line that names the cause, and exit with status 2 before any program has run."""
 
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["replay", "/dev/null"], "/dev/null is not a regular file"),
         (["replay", ""], "replay: the name of a trace is missing"),
         (["trace", "-o", "", "script.py"], "trace: -o needs a file name"),
-        (["trace", "good.ft"], "good.ft is a trace, not a program: firsttouch trace --summary good.ft sums it up"),
+        (["trace", "good.ft"], "good.ft is a trace, not a program: firsttouch trace --summary good.ft summarizes it"),
         (["advise", "good.ft"], "advise: good.ft is a trace, not a program"),
         (["compare", "good.ft"], "compare: good.ft is a trace, not a program"),
         (["run", "good.ft"], "run: good.ft is a trace, not a program"),

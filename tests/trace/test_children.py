@@ -1,4 +1,4 @@
-"""Forks and child processes: whose file is whose."""
+"""Forks and child processes: which process writes which file."""
 
 from pathlib import Path
 
@@ -77,5 +77,5 @@ def test_advice_says_that_children_were_not_looked_at(firsttouch: Start, tmp_pat
     (tmp_path / "alone.py").write_text(work)
     said = firsttouch("advise", "parent.py").stderr
     assert "its child processes, which took " in said
-    assert "not looked at" in said
+    assert "not examined" in said
     assert "child" not in firsttouch("advise", "alone.py").stderr

@@ -1,4 +1,4 @@
-"""Where large arrays come from, and what a pool would gain."""
+"""Summaries of large arrays by source line, and what a pool would save."""
 
 import json
 import os
@@ -91,7 +91,7 @@ def test_advice_says_that_there_is_nothing(firsttouch: Start) -> None:
     assert "nothing to gain: the program made no array of 64 KiB or more" in done.stderr
     done = firsttouch("advise", "-c", "print(1)")
     assert (done.returncode, done.stdout) == (0, "1\n")
-    assert "no advice: nothing was recorded in the process that was started" in done.stderr
+    assert "no advice: nothing was recorded in the started process" in done.stderr
 
 
 def test_no_advice_where_the_record_was_lost(firsttouch: Start) -> None:

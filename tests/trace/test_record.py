@@ -1,4 +1,4 @@
-"""What is recorded is what the program asked for, and the program does not notice."""
+"""What is recorded is what the program requested, and the program is not affected."""
 
 import re
 import signal
@@ -115,7 +115,7 @@ def test_a_full_disk_is_told(firsttouch: Start) -> None:
         "trace", "-o", "/dev/full", "-c", "import numpy as np\nfor _ in range(9999): np.ones(3)\nprint(5)"
     )
     assert (done.returncode, done.stdout) == (0, "5\n")
-    assert "is cut off: No space left on device" in done.stderr
+    assert "is truncated: No space left on device" in done.stderr
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])

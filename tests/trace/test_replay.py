@@ -1,4 +1,4 @@
-"""A replay asks for what the program asked for, and holds what the program held."""
+"""A replay makes the program's requests, and holds what the program held."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-//! From nothing: a new arena, blocks of 240 bytes with a word written into each, and its end.
+//! Growth from nothing: a new arena, blocks of 240 bytes with a word written into each, and dropping it.
 
 use crate::timing::{Case, Work};
 use bumpalo::Bump;
@@ -14,7 +14,7 @@ fn arena<const COUNT: usize>() -> Work {
             let arena = Arena::new();
             for n in 0..COUNT {
                 let block = arena.alloc_layout(LAYOUT).unwrap().cast::<u64>();
-                // SAFETY: it was just given, and has room for 30.
+                // SAFETY: it was just allocated, with room for 30.
                 unsafe { block.write((turn + n) as u64) };
                 black_box(block);
             }
@@ -28,7 +28,7 @@ fn bumpalo<const COUNT: usize>() -> Work {
             let bump = Bump::new();
             for n in 0..COUNT {
                 let block = bump.alloc_layout(LAYOUT).cast::<u64>();
-                // SAFETY: it was just given, and has room for 30.
+                // SAFETY: it was just allocated, with room for 30.
                 unsafe { block.write((turn + n) as u64) };
                 black_box(block);
             }

@@ -1,8 +1,9 @@
-//! Times the arena and bumpalo in turns, and prints one JSON object: for each case the nanoseconds of each round, by
-//! contender. The first contender runs twice, as itself and as "again": what two equal runs differ by.
+//! Times the arena and bumpalo alternately, and prints one JSON object: for each case the nanoseconds of each round,
+//! by contender. The first contender runs twice, as itself and as "again", to show the difference between two equal
+//! runs.
 //!
-//! Usage: `firsttouch-benchmarks [ROUNDS [MILLISECONDS [NAME]]]`, where a round times each contender that long, of the
-//! cases whose names have NAME in them.
+//! Usage: `firsttouch-benchmarks [ROUNDS [MILLISECONDS [NAME]]]`. A round times each contender for that long, in the
+//! cases whose names contain NAME.
 
 mod growth;
 mod nested;

@@ -1,5 +1,5 @@
-//! Scopes in scopes, which bumpalo has not: it keeps everything until its reset. And a loop at the edge of a chunk,
-//! against the same loop in a chunk's middle.
+//! Nested scopes, which bumpalo does not have: it frees nothing before its reset. And a loop at the edge of a chunk,
+//! compared with the same loop in a chunk's middle.
 
 use crate::timing::{Case, Work};
 use bumpalo::Bump;
@@ -59,7 +59,7 @@ fn looping(before: usize) -> Work {
     let mut arena = Arena::with(Arc::new(Malloc), options).unwrap();
     Box::new(move |turns| {
         arena.scope(|s| {
-            turn(s, CHUNK / 2, 1); // a chunk, so that what follows is not too large for it
+            turn(s, CHUNK / 2, 1); // fills a chunk, so that the following blocks are not too large for one
             turn(s, before, turns);
         });
     })

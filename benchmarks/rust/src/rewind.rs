@@ -1,4 +1,4 @@
-//! 240 bytes, and back.
+//! Allocating 240 bytes, and rewinding.
 
 use crate::timing::{Case, Work};
 use bumpalo::Bump;

@@ -1,4 +1,4 @@
-//! The same again and again: many small blocks, few large ones, then back to nothing.
+//! Steady state: many small blocks, few large ones, then a rewind to the start, repeatedly.
 
 use crate::timing::{Case, Work};
 use bumpalo::Bump;
@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 const LARGE: Layout = Layout::new::<[u8; 1 << 20]>();
 const PAGE: usize = 4096;
 
-/// A list, as a parser or a tree makes them.
+/// A list, as a parser or a tree builds them.
 struct Node<'a> {
     value: u64,
     next: Option<&'a Node<'a>>,
@@ -45,11 +45,11 @@ fn bumpalo_small() -> Work {
     })
 }
 
-/// Writes into every page, or, with nothing to write, none.
+/// Writes to every page if `write` is set.
 fn touch(block: NonNull<u8>, write: bool) {
     if write {
         for at in (0..LARGE.size()).step_by(PAGE) {
-            // SAFETY: the block was just given, and has that size.
+            // SAFETY: the block was just allocated with this size.
             unsafe { block.add(at).write(1) };
         }
     }

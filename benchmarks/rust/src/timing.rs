@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-/// A round is the quickest of so many, which no interruption met.
+/// A round is the fastest of this many runs, to exclude interruptions.
 const QUICKEST_OF: usize = 5;
 
-/// Does something so many times.
+/// Runs that many iterations.
 pub type Work = Box<dyn FnMut(usize)>;
 
-/// What is compared: names and work, the one that is judged first.
+/// The contenders of a case: names and work, the one to be judged first.
 pub struct Case {
     pub name: &'static str,
     pub contenders: Vec<(&'static str, fn() -> Work)>,
@@ -33,7 +33,7 @@ pub fn compare(case: &Case, rounds: usize, milliseconds: usize) -> String {
             let time = (0..QUICKEST_OF).map(|_| seconds(&mut contenders[index].1, turns)).fold(f64::MAX, f64::min);
             let time = time * 1e9 / turns as f64;
             if round > 0 {
-                times[index].push(time); // the first round only warms up
+                times[index].push(time); // the first round is a warm-up
             }
         }
     }
@@ -43,14 +43,14 @@ pub fn compare(case: &Case, rounds: usize, milliseconds: usize) -> String {
     format!("  {:?}: {{\n{}\n  }}", case.name, members.join(",\n"))
 }
 
-/// What so many turns take.
+/// The seconds that `turns` iterations take.
 fn seconds(work: &mut Work, turns: usize) -> f64 {
     let began = Instant::now();
     work(turns);
     began.elapsed().as_secs_f64()
 }
 
-/// How many turns take about as long as `wanted`.
+/// The number of iterations that take about as long as `wanted`.
 fn turns(work: &mut Work, wanted: Duration) -> usize {
     let mut turns = 1;
     loop {

@@ -10,7 +10,7 @@ use pyo3::types::{PyByteArray, PyDict};
 use std::collections::TryReserveError;
 use std::ops::Range;
 
-/// Where an array's elements begin, and the pages they lie on.
+/// The address of an array's first element, and the pages that contain its elements.
 fn pages_of(array: &Bound<'_, PyAny>, function: &str) -> PyResult<(usize, Vec<Range<usize>>)> {
     let Some(fields) = NumPy::get(array.py())?.array(array) else {
         return Err(PyTypeError::new_err(format!(
@@ -27,12 +27,12 @@ fn pages_of(array: &Bound<'_, PyAny>, function: &str) -> PyResult<(usize, Vec<Ra
     Ok((address, pages.map_err(|_| out_of_memory(py))?))
 }
 
-/// Nothing where there was no memory for all of it.
+/// `None` if there was no memory for all of it.
 fn complete(found: Residency) -> Option<Residency> {
     found.runs.is_complete().then_some(found)
 }
 
-/// Figures about an array's pages: name to bytes (or nothing) and source, and what is known of the address.
+/// Figures about an array's pages: name to bytes (or `None`) and source, and what is known of the address.
 #[pyfunction]
 fn inspect<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     let (address, ranges) = pages_of(array, "inspect")?;
@@ -56,7 +56,7 @@ fn inspect<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Bound<'p
 struct PerPage {
     states: Vec<u8>,
     sources: Vec<u8>,
-    /// Two bytes each; -1 where the page is not real or its node not known.
+    /// Two bytes each; -1 if the page is not resident or its node is not known.
     nodes: Vec<u8>,
 }
 
@@ -77,7 +77,7 @@ fn per_page(found: &Residency, with_nodes: bool) -> Result<PerPage, TryReserveEr
     per_page.nodes.resize(2 * per_page.states.len(), u8::MAX);
     let mut runs = found.runs.iter();
     let (mut run, mut before) = (runs.next(), 0);
-    // Where the kernel tells none, none is known.
+    // If the kernel does not tell, no node is known.
     let _ = visit_nodes(&found.runs, |pages, node| {
         while let Some(at) = run.filter(|at| at.range.end <= pages.start) {
             before += count(&at.range);
@@ -92,11 +92,11 @@ fn per_page(found: &Residency, with_nodes: bool) -> Result<PerPage, TryReserveEr
     Ok(per_page)
 }
 
-/// States and sources (a byte for each page), nodes (two), and the ranges of addresses the pages lie in (two words each).
+/// States and sources (a byte for each page), nodes (two bytes), and the address ranges of the pages (two words each).
 type Pages<'py> =
     (Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, usize);
 
-/// PerPage of an array's pages, and the bytes of a page; the nodes only if asked for.
+/// The `PerPage` of an array's pages, and the page size; the nodes only on request.
 #[pyfunction]
 fn pagemap<'py>(
     py: Python<'py>,

@@ -42,7 +42,7 @@ fn register_callbacks(py: Python<'_>, functions: Option<&Bound<'_, PyDict>>) -> 
     functions.map_or(Ok(()), |functions| callbacks::add(py, functions))?;
     call_sites::look_up(py);
     scratch::look_up(py)?;
-    // An unsupported NumPy is an error of whoever needs it.
+    // If NumPy is not supported, the error occurs when it is needed.
     if NumPy::get(py).is_ok() {
         dtypes::plain_dtype(py, None)?;
     }

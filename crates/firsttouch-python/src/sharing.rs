@@ -42,8 +42,8 @@ impl SharedMapping {
         py.detach(|| Shared::new(nbytes, &placement)).map(Self).map_err(|error| refused(nbytes, &placement, error))
     }
 
-    /// What another process shares; nothing, and why not: `ended`, `dropped` and other words for that,
-    /// `not permitted`, `invalid`, or the kernel's error.
+    /// Maps what another process shares; or returns why not: `ended`, `dropped` and other words for that, `not
+    /// permitted`, `invalid`, or the kernel's error.
     #[staticmethod]
     fn open(py: Python<'_>, words: HandleFields, write: bool) -> PyResult<ToPython<Opened>> {
         ensure_memory(py)?;
@@ -57,7 +57,7 @@ impl SharedMapping {
         }))
     }
 
-    /// By what another process opens it.
+    /// The fields by which another process opens it.
     fn handle(&self) -> PyResult<ToPython<HandleFields>> {
         let made = self.0.handle();
         let Handle { token, process, file, size, page, ticket } =
@@ -85,7 +85,7 @@ impl SharedMapping {
         ToPython(self.0.token())
     }
 
-    /// What was asked and granted, where this process made it.
+    /// The requested placement and what was granted, if this process created the memory.
     fn receipt<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         self.0.receipt().map(|(asked, got)| receipt_dict(py, asked, got)).transpose()
     }
@@ -134,14 +134,15 @@ fn refused(nbytes: usize, asked: &Placement, error: NotMade) -> PyErr {
     }
 }
 
-/// Says to the sender of a handle that it arrived, where its memory was mapped here already.
+/// Tells the sender of a handle that it arrived, if its memory was mapped here already.
 #[pyfunction]
 fn shared_arrived(words: HandleFields) {
     let handle = handle(words);
     handle.ticket.give_back(handle.process);
 }
 
-/// Waits until no handle of this process is in flight, at most so many seconds; whether that was reached.
+/// Waits until no handle of this process is in flight, for at most this many seconds; returns whether that was
+/// reached.
 #[pyfunction]
 fn shared_wait_until_opened(py: Python<'_>, seconds: f64) -> bool {
     py.detach(|| wait_until_opened(Duration::from_secs_f64(seconds)))

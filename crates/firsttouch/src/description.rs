@@ -1,7 +1,7 @@
-//! What an allocator is, as values: a name, options, and the allocator it stands on.
+//! The description of an allocator, as values: its name, its options, and its upstream.
 //!
 //! Decisions are taken on types and on these values. The text of an expression is rendered from them here and nowhere
-//! else: it is for people, and for making the same allocator again.
+//! else: it is for display, and for creating the same allocator again.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,49 +9,49 @@ use std::fmt;
 /// The value of an argument.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// The default that has no value of its own.
+    /// The default of a parameter without a default value.
     None,
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
-    /// A count or bytes.
+    /// A count or a size in bytes.
     Integer(i128),
-    /// The address of a function or of what it is handed.
+    /// The address of a function or of its context.
     Address(usize),
     /// A number with a fraction, such as seconds.
     Float(f64),
-    /// A word, such as the name of a page size.
+    /// A keyword, such as the name of a page size.
     Text(Cow<'static, str>),
-    /// Several values in their order.
+    /// A tuple of values.
     Several(Vec<Value>),
     /// Another allocator, such as the upstream.
     Allocator(Description),
 }
 
-/// An argument: by its place where it has no name.
+/// An argument, positional if it has no name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Argument {
-    /// The name of a keyword.
+    /// The name of a keyword argument.
     pub name: Option<Cow<'static, str>>,
-    /// What is given.
+    /// The value.
     pub value: Value,
 }
 
-/// What an allocator is.
+/// The description of an allocator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Description {
-    /// The name of the function or class that makes it.
+    /// The name of the function or class that creates it.
     pub name: Cow<'static, str>,
-    /// What it is made with, defaults included; `None` where no expression makes it, and the name is all there is.
+    /// Its arguments, including defaults; `None` if no expression creates it, so that the name is all there is.
     pub arguments: Option<Vec<Argument>>,
 }
 
 impl Description {
-    /// What `name` makes; arguments are added below.
+    /// The description of what `name` creates; arguments are added below.
     pub fn of(name: &'static str) -> Self {
         Self { name: name.into(), arguments: Some(Vec::new()) }
     }
 
-    /// What no expression makes: a text that people know it by.
+    /// The description of an allocator that no expression creates: a text for display.
     pub fn opaque(text: impl Into<String>) -> Self {
         Self { name: text.into().into(), arguments: None }
     }
@@ -61,19 +61,19 @@ impl Description {
         self
     }
 
-    /// With one more argument, by its place.
+    /// Adds a positional argument.
     #[must_use]
     pub fn with(self, value: impl Into<Value>) -> Self {
         self.push(None, value.into())
     }
 
-    /// With one more argument, by its name.
+    /// Adds a keyword argument.
     #[must_use]
     pub fn named(self, name: &'static str, value: impl Into<Value>) -> Self {
         self.push(Some(name.into()), value.into())
     }
 
-    /// Whether an expression makes it and all that it stands on.
+    /// Whether an expression creates it and its upstreams.
     pub fn is_expression(&self) -> bool {
         let made = |argument: &Argument| match &argument.value {
             Value::Allocator(inner) => inner.is_expression(),
@@ -166,7 +166,7 @@ impl fmt::Display for Description {
     }
 }
 
-/// Items with commas between them.
+/// Formats items separated by commas.
 pub(crate) fn separated<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: &[T]) -> fmt::Result {
     for (at, item) in items.iter().enumerate() {
         write!(f, "{}{item}", if at > 0 { ", " } else { "" })?;
@@ -174,7 +174,7 @@ pub(crate) fn separated<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: &[T]
     Ok(())
 }
 
-/// `text` between quotes as Python's `repr` chooses them, cut after `most` characters, with what can't be printed escaped.
+/// Quotes `text` as Python's `repr` does, truncated to `most` characters, with unprintable characters escaped.
 pub fn quoted(text: &str, most: usize) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut out = String::from(quote);

@@ -1,9 +1,9 @@
-//! The last request of the process that failed, and why.
+//! The last failed request of the process, and its reason.
 
 use crate::error::AllocError;
 use crate::sync::lock::Lock;
 
-/// The last failure, with what its allocator had to say beyond the error.
+/// The last failure, with the reason that its allocator added.
 struct Last {
     error: AllocError,
     note: Option<Box<str>>,
@@ -11,17 +11,17 @@ struct Last {
 
 static LAST: Lock<Option<Last>> = Lock::new(None);
 
-/// Keeps `error` as the last failure of the process.
+/// Records `error` as the last failure of the process.
 pub fn remember(error: AllocError) {
     *LAST.lock() = Some(Last { error, note: None });
 }
 
-/// Keeps `error` as the last failure, with a sentence of its own as the reason.
+/// Records `error` as the last failure, with a specific reason.
 pub fn explain(error: AllocError, reason: String) {
     *LAST.lock() = Some(Last { error, note: Some(reason.into()) });
 }
 
-/// Keeps an upstream's `error` as the last failure, with the reason that the upstream gave for it.
+/// Records an upstream's `error` as the last failure, with the upstream's reason.
 pub fn pass_on(error: AllocError) {
     let mut last = LAST.lock();
     let note = last.take().filter(|last| last.error.limit == error.limit).and_then(|last| last.note);
@@ -33,7 +33,7 @@ pub fn last() -> Option<AllocError> {
     LAST.lock().as_ref().map(|last| last.error)
 }
 
-/// The whole reason of the last failure.
+/// The full reason of the last failure.
 pub fn last_reason() -> Option<String> {
     LAST.lock().as_ref().map(|last| last.note.as_deref().map_or_else(|| last.error.to_string(), str::to_owned))
 }
@@ -46,7 +46,7 @@ pub(crate) fn hold() {
 /// Ends [`hold`].
 ///
 /// # Safety
-/// The lock is held by `hold`.
+/// Safety: passes its caller's promise on.
 #[allow(unsafe_code)] // Safety: passes its caller's promise on.
 pub(crate) unsafe fn release() {
     // SAFETY: the caller's promise.

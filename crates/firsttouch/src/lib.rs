@@ -1,11 +1,11 @@
 //! The memory behind arrays.
 //!
-//! The floors, from the bottom: [`error`], [`description`], [`expression`], [`layout`] and [`size`] are the vocabulary;
-//! [`os`] is the only place that names a system call; [`allocator`] is the one interface that all allocators share;
-//! [`numa`], [`pages`], [`residency`], [`vm`], [`heap`] and [`shared`] make what the system gives safe to hold;
-//! [`sources`] obtain memory; an [`arena`] is scratch memory for Rust; [`scratch`] memory is reused when its scope ends;
-//! [`adaptors`] stand on another allocator; [`owners`] find the allocator of any block; a
-//! [`factory`] makes allocators from expressions. No floor imports one above it, and nothing here knows of Python.
+//! The layers, from the bottom: [`error`], [`description`], [`expression`], [`layout`] and [`size`] are the
+//! vocabulary; [`os`] is the only place that names a system call; [`allocator`] is the interface that all allocators
+//! share; [`numa`], [`pages`], [`residency`], [`vm`], [`heap`] and [`shared`] manage the system's memory safely;
+//! [`sources`] obtain memory; an [`arena`] is scratch memory for Rust; [`scratch`] memory is reused when its scope
+//! ends; [`adaptors`] wrap another allocator; [`owners`] find the allocator of any block; a [`factory`] creates
+//! allocators from expressions. No layer imports one above it, and nothing here depends on Python.
 
 pub mod adaptors;
 pub mod allocator;

@@ -242,14 +242,14 @@ pub fn find(address: NonNull<u8>) -> Owner {
 /// Holds the locks around forks.
 struct Forks;
 
-#[allow(unsafe_code)] // Safety: a lock is released where it was held.
+#[allow(unsafe_code)] // Safety: locks are released after `hold` acquired them.
 impl Purgeable for Forks {
     fn hold(&self) {
         KEEPERS.iter().for_each(|place| place.entries.hold());
     }
 
     unsafe fn release(&self) {
-        // SAFETY: `hold` took them all.
+        // SAFETY: `hold` acquired them all.
         KEEPERS.iter().for_each(|place| unsafe { place.entries.release() });
     }
 }

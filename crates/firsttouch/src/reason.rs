@@ -1,16 +1,16 @@
-//! Why something that was asked for is not so, in words.
+//! Reasons why an option was not granted.
 
 use crate::os::Errno;
 use std::fmt;
 
-/// Why something was not granted.
+/// Why an option was not granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The block is smaller than one such page.
     Small,
     /// Whole pages would be much larger than the block.
     Waste,
-    /// The block is to begin at a multiple of more than such a page.
+    /// The block's alignment is larger than such a page.
     Alignment,
     /// The pool of explicit huge pages has too few.
     Pool,
@@ -26,20 +26,20 @@ pub enum Reason {
     OuterPolicy,
     /// The cpuset does not allow these nodes.
     Cpuset,
-    /// Nobody said how the array's axes lie.
+    /// The axes of the array are not known.
     Axis,
-    /// The kernel lacks it.
+    /// The kernel does not support it.
     Unsupported,
-    /// Somebody interrupted it.
+    /// It was interrupted.
     Interrupted,
-    /// The process may not lock so much.
+    /// The process may not lock so much memory.
     LockLimit,
     /// The kernel's error.
     Errno(i32),
 }
 
 impl Reason {
-    /// What an error of the kernel's stands for.
+    /// The reason that an error of the kernel stands for.
     pub fn of(error: Errno) -> Self {
         match error {
             Errno::NOT_PERMITTED => Self::NotPermitted,
@@ -49,12 +49,12 @@ impl Reason {
         }
     }
 
-    /// Whether the system refused. What does not suit a small block is no refusal.
+    /// Whether the system refused. An option that does not suit a small block is not a refusal.
     pub fn is_refusal(&self) -> bool {
         !matches!(self, Self::Small | Self::Waste)
     }
 
-    /// Its place among all, from 1.
+    /// Its index among all, from 1.
     pub(crate) fn index(&self) -> usize {
         match self {
             Self::Small => 1,
@@ -75,7 +75,7 @@ impl Reason {
         }
     }
 
-    /// Every one, in that order.
+    /// All reasons, in that order.
     pub(crate) const ALL: [Self; 15] = [
         Self::Small,
         Self::Waste,
@@ -100,18 +100,18 @@ impl fmt::Display for Reason {
         match self {
             Self::Small => write!(f, "the block is smaller than one such page"),
             Self::Waste => write!(f, "whole pages would be more than an eighth larger than the block"),
-            Self::Alignment => write!(f, "the block begins at a multiple of more than such a page"),
+            Self::Alignment => write!(f, "the block's alignment is larger than such a page"),
             Self::Pool => write!(f, "the kernel's pool has too few (/sys/kernel/mm/hugepages: nr_hugepages)"),
-            Self::Node => write!(f, "the nodes asked for have too few of them free"),
+            Self::Node => write!(f, "too few of them are free on the requested nodes"),
             Self::Off => write!(f, "/sys/kernel/mm/transparent_hugepage/enabled says never"),
             Self::OffShared => {
-                write!(f, "/sys/kernel/mm/transparent_hugepage/shmem_enabled gives shared memory none")
+                write!(f, "/sys/kernel/mm/transparent_hugepage/shmem_enabled does not allow them")
             }
             Self::NotPermitted => write!(f, "the system does not permit it (EPERM, as containers do by seccomp)"),
-            Self::OuterPolicy => write!(f, "the memory policy that the process was started with keeps to other nodes"),
-            Self::Cpuset => write!(f, "the cpuset leaves other nodes only"),
-            Self::Axis => write!(f, "here bytes are known and no axes, so the slabs are of bytes"),
-            Self::Unsupported => write!(f, "the kernel can't"),
+            Self::OuterPolicy => write!(f, "the memory policy inherited by the process allows only other nodes"),
+            Self::Cpuset => write!(f, "the cpuset allows only other nodes"),
+            Self::Axis => write!(f, "the array's axes are not known here, so the slabs are of bytes"),
+            Self::Unsupported => write!(f, "the kernel does not support it"),
             Self::Interrupted => write!(f, "it was interrupted"),
             Self::LockLimit => write!(f, "RLIMIT_MEMLOCK does not allow so much (ulimit -l)"),
             Self::Errno(0) => write!(f, "the kernel refused"),

@@ -35,8 +35,8 @@ pub struct Stats {
     pub first_touched_huge_bytes: u64,
     /// Returned to the operating system.
     pub purged_bytes: u64,
-    /// The part of it that was faulted in again within eight seconds, where a pool on pages gave it back of its own accord:
-    /// as it had decayed, or for fresh memory.
+    /// The part of it that was faulted in again within eight seconds, if a pool over pages purged it on its own:
+    /// because it had decayed, or for fresh memory.
     pub refaulted_bytes: u64,
     /// Populated ahead of use, for all pools of the process, if this one populates ahead.
     pub populated_ahead_bytes: u64,

@@ -1,4 +1,4 @@
-//! Law 6 for adaptors: a child finds their locks free and their blocks where they were, whatever other threads did.
+//! Law 6 for adaptors: in a forked child their locks are free and their blocks in place, whatever other threads did.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Arenas: what is asked is given, borders between chunks cost nothing, and what can't be is an error that says why.
+//! Arenas: requests are served, changes of chunks are cheap, and failures are errors that name the reason.
 
 mod common;
 

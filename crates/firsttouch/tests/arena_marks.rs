@@ -1,4 +1,4 @@
-//! Marks and scopes: back to where they were, in their order, by panics too.
+//! Marks and scopes: rewinding in order, even by panics.
 
 #![allow(unsafe_code)] // Safety: marks are rewound to in their order, and blocks are not used after.
 

@@ -1,4 +1,4 @@
-//! Tables of C functions: what they give is passed on, what they can't be is named.
+//! Tables of C functions: their results are passed on, and invalid tables are rejected by name.
 
 #![allow(unsafe_code)] // Safety: the tables' functions keep their promises, or are never called.
 

@@ -1,4 +1,4 @@
-//! A bound from outside on the process's memory: what lies idle goes before it is reached. Alone in its process.
+//! An outer bound on the process's memory: idle memory is purged before it is reached. Alone in its process.
 
 mod common;
 

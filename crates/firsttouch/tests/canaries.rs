@@ -1,4 +1,4 @@
-//! Overruns so small that they do not reach the guard are found by the canaries, where exactly they are.
+//! Overruns too small to reach the guard are found by the canaries, at their exact address.
 
 mod common;
 

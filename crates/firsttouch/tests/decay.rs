@@ -1,4 +1,4 @@
-//! Law 10: idle memory is given back, also when the program asks for nothing any more.
+//! Law 10: idle memory is returned, even if the program makes no further requests.
 
 mod common;
 

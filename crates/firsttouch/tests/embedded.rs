@@ -1,4 +1,4 @@
-//! mimalloc and jemalloc as sources: whose their memory is, where it comes from, and that it is given back.
+//! mimalloc and jemalloc as sources: the owner and the origin of their memory, and that it is returned.
 
 #![allow(unsafe_code)] // Safety: somebody else's mapping is made and unmade.
 #![cfg(any(feature = "mimalloc", feature = "jemalloc"))]

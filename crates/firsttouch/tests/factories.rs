@@ -1,4 +1,4 @@
-//! Allocators made from expressions: every factory, every option, every error.
+//! Allocators created from expressions: every factory, every option, every error.
 
 #![allow(unsafe_code)] // Safety: blocks are read and given back while they live.
 
@@ -103,12 +103,9 @@ fn nodes_by_number_and_by_policy() {
         ("numa(4095)", "numa=4095: "),
         ("numa('bind:0-4095')", "numa='bind:0-4095': "),
         ("numa('east')", "numa='east': \"east\" is not a NUMA policy: give a node number"),
-        (
-            "pool(numa='blocked:0')",
-            "pool() can't stand on numa='blocked:0': its blocks are used again for other arrays",
-        ),
-        ("pool(numa('blocked:1'))", "pool() can't stand on numa='blocked:1'"),
-        ("pool(tracked(numa('blocked:1')))", "pool() can't stand on numa='blocked:1'"),
+        ("pool(numa='blocked:0')", "pool() cannot use numa='blocked:0': its blocks are reused for other arrays"),
+        ("pool(numa('blocked:1'))", "pool() cannot use numa='blocked:1'"),
+        ("pool(tracked(numa('blocked:1')))", "pool() cannot use numa='blocked:1'"),
         ("pool(pages, numa=0)", "pool() got upstream=pages() and numa='bind:0': give one of them, or an upstream"),
     ] {
         let error = error(text);
@@ -154,8 +151,8 @@ fn values_that_are_wrong() {
         ("pages(('thp', 'thp', 'thp', 'thp', 'thp'))", "huge=('thp', 'thp', 'thp', 'thp', 'thp'): give at most four"),
         ("pages(populate=0)", "populate=0: give False, True, or a number of threads from 1 to 1024"),
         ("pages(populate=1025)", "populate=1025: give"),
-        ("pages(progress=True)", "progress=True shows how far a prefault is: give populate=True, too"),
-        ("tracked(lines=True)", "lines=True: nobody here knows which line makes a request; give False"),
+        ("pages(progress=True)", "progress=True shows the progress of a prefault: give populate=True, too"),
+        ("tracked(lines=True)", "lines=True: source lines are not available here; give False"),
     ] {
         let error = error(text);
         assert!(matches!(error, Error::Value(_)), "{text}: {error:?}");

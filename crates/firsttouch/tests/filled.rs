@@ -1,4 +1,4 @@
-//! Whoever reads what was never written sees the pattern, and so does whoever reads what was freed.
+//! Reads of uninitialized and of freed memory see the pattern.
 
 mod common;
 

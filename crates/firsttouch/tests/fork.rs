@@ -1,4 +1,4 @@
-//! Law 6: fork is safe, also while other threads allocate and purge; the background purger is gone when it happens.
+//! Law 6: fork is safe, even while other threads allocate and purge; the background purger is joined before it.
 
 mod common;
 

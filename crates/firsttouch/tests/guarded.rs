@@ -1,4 +1,4 @@
-//! Who leaves a guarded block stops at once; huge pages and guards never meet.
+//! Accesses beyond a guarded block fault at once; guards never split huge pages.
 
 mod common;
 

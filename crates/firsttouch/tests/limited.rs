@@ -1,4 +1,4 @@
-//! Budgets are exact: to the byte, among threads, when nested, and after whatever fails.
+//! Budgets are exact to the byte, between threads, when nested, and after failures.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Law 12: whatever runs plainly under a limit runs under us, and law 7: what can't be had is an error that names it.
+//! Law 12: programs that run under a limit run with firsttouch, too; and law 7: failures are errors that name the limit.
 
 #![allow(unsafe_code)] // Safety: setrlimit(2) is called between fork and exec.
 

@@ -1,4 +1,4 @@
-//! At `vm.max_map_count`: what is idle serves requests, whichever region it lies in.
+//! At `vm.max_map_count`: idle memory serves requests, whichever region it lies in.
 
 #![allow(unsafe_code)] // Safety: a mapping of the test's own is cut into many.
 

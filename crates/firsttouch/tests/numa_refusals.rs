@@ -1,4 +1,4 @@
-//! Placement where the system refuses: receipts or errors, and nothing that is lost.
+//! Placement if the system refuses: receipts or errors, and nothing is lost.
 
 #![allow(unsafe_code)] // Safety: blocks go back to where they came from, once.
 

@@ -1,4 +1,4 @@
-//! What stands behind pages, compared with what was done to them.
+//! The residency of pages, compared with what was done to them.
 
 #![allow(unsafe_code)] // Safety: advice and locks change where pages lie, never what they hold.
 

@@ -1,4 +1,4 @@
-//! What stands behind pages without the kernel's best sources: less is said, and nothing wrong.
+//! Residency without the kernel's best sources: less is reported, but nothing wrong.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! What a pool keeps is learned: a program whose turns are alike soon gets nothing back that it had given away.
+//! What a pool keeps is learned: a program whose iterations are alike soon faults in nothing that it gave back.
 
 mod common;
 

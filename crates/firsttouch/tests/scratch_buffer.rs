@@ -1,4 +1,4 @@
-//! Buffers that scopes take memory from: what is used again, what stays, what is held, and what is refused.
+//! Buffers of scopes: what is reused, what stays, what is held, and what is refused.
 
 mod common;
 mod scratch_common;

@@ -1,4 +1,4 @@
-//! Debug mode: freed memory holds a pattern, and a write to it is found and named.
+//! Debug mode: freed memory holds a pattern, and writes to it are found and reported.
 
 #![allow(unsafe_code)] // Safety: the tests write to memory that their buffers hold and nobody else uses.
 

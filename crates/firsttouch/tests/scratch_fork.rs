@@ -1,4 +1,4 @@
-//! Law 6 for scratch buffers: a child finds the lock free and the blocks where they were; shared storage is its parent's.
+//! Law 6 for scratch buffers: in a child the lock is free and blocks are in place; shared storage is its parent's.
 
 mod common;
 mod scratch_common;

@@ -1,4 +1,4 @@
-//! Law 5 for scratch buffers: giving a block back, or closing a scope, allocates nothing.
+//! Law 5 for scratch buffers: freeing a block or closing a scope allocates nothing.
 
 #![allow(unsafe_code)] // Safety: the counting allocator passes everything on to the system's.
 

@@ -1,4 +1,4 @@
-//! What a block costs. `cargo test --release --test scratch_speed -- --ignored --nocapture --test-threads 1` prints it.
+//! The cost of a block. `cargo test --release --test scratch_speed -- --ignored --nocapture --test-threads 1` prints it.
 
 mod scratch_common;
 

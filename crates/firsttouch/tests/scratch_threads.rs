@@ -1,4 +1,4 @@
-//! Any thread opens, closes, takes and gives back, also what others took, while another resets.
+//! Any thread opens, closes, allocates and frees, even blocks of other threads, while another resets.
 
 mod scratch_common;
 

@@ -1,4 +1,4 @@
-//! Shared memory: handles are checked before they are mapped, and what is dropped in flight is bounded.
+//! Shared memory: handles are checked before they are mapped, and memory dropped in flight is bounded.
 
 use firsttouch::os;
 use firsttouch::pages::placement::Placement;

@@ -1,4 +1,4 @@
-//! A block of whole pages that shrinks gives back the pages that it does not need any more.
+//! A block of whole pages that shrinks returns the pages that it no longer needs.
 
 mod common;
 

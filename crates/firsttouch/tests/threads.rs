@@ -1,4 +1,4 @@
-//! Law 6: many threads allocate, hand over, and free elsewhere and out of order, while another trims.
+//! Law 6: many threads allocate, pass blocks on, and free them elsewhere and out of order, while another trims.
 
 mod common;
 

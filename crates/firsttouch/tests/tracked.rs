@@ -1,4 +1,4 @@
-//! What `tracked` counts is what happened, whoever did it.
+//! The counts of `tracked` are exact, whichever thread allocates.
 
 mod common;
 

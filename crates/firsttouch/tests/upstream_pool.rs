@@ -1,4 +1,4 @@
-//! A pool over any upstream: blocks are used again, what is kept is bounded and goes back.
+//! A pool over any upstream: blocks are reused, and what is kept is bounded and returned.
 
 mod common;
 

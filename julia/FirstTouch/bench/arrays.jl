@@ -22,7 +22,7 @@ compare("Create $N x $N", KINDS...)
 compare("Create and sum", map(kind -> kind.first => (() -> sum(kind.second())), ZEROED)...)
 compare("Create and fill", after(A -> fill!(A, 1.0))...)
 
-println("\nFill, the first and the second time\n\n| | first | second |\n|---|---|---|")
+println("\nFill, the first and the second time:\n\n| | first | second |\n|---|---|---|")
 for (name, make) in KINDS
     first_fill = second_fill = Inf
     for _ in 1:20

@@ -1,18 +1,19 @@
-# Ratios of times: the fastest of many rounds, in which the candidates take turns, so that all meet the same noise.
+# Ratios of times: candidates take turns in each of many rounds, so that all meet the same noise, and the first one runs
+# twice in a round: what its second row differs by from 1 is noise.
 
-function fastest(candidates::Pair...; seconds = 1.0, rounds = 1000)
-    best = Dict(name => Inf for (name, _) in candidates)
+function measure(candidates; seconds, rounds = 1000)
+    times = [Float64[] for _ in candidates]
     foreach(candidate -> candidate.second(), candidates)
     finish = time() + seconds
     for _ in 1:rounds
-        for (name, work) in candidates
+        for (i, (_, work)) in enumerate(candidates)
             began = time_ns()
             work()
-            best[name] = min(best[name], (time_ns() - began) / 1e9)
+            push!(times[i], (time_ns() - began) / 1e9)
         end
         time() > finish && break
     end
-    return best
+    return times
 end
 
 function format_time(seconds)
@@ -21,18 +22,18 @@ function format_time(seconds)
     end
     return string(round(seconds * 1e9; sigdigits = 3), " ns")
 end
+format_ratio(ratio) = string(round(ratio; sigdigits = 2))
+middle(times) = sort(times)[cld(length(times), 2)]
 
-# A Markdown table, in units of the first row.
-function table(title, candidates, best; per = 1)
-    println("\n", title, "\n\n| | time | ratio |\n|---|---|---|")
-    base = best[first(candidates).first]
-    for (name, _) in candidates
-        println("| ", name, " | ", format_time(best[name] / per), " | ", round(best[name] / base; sigdigits = 3), " |")
-    end
-end
-
+# A Markdown table: the fastest round of each, and the fastest and the median round in units of the first row.
 function compare(title, candidates::Pair...; per = 1, seconds = 1.0)
-    best = fastest(candidates...; seconds = seconds)
-    table(title, candidates, best; per = per)
-    return best
+    again = candidates[1].first * ", again" => candidates[1].second
+    all = Pair[candidates..., again]
+    times = measure(all; seconds = seconds)
+    println("\n", title, ":\n\n| | fastest | ratio | ratio of medians |\n|---|---|---|---|")
+    for (i, (name, _)) in enumerate(all)
+        println("| ", name, " | ", format_time(minimum(times[i]) / per), " | ",
+                format_ratio(minimum(times[i]) / minimum(times[1])), " | ",
+                format_ratio(middle(times[i]) / middle(times[1])), " |")
+    end
 end

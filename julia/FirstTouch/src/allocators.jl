@@ -16,12 +16,9 @@ ERROR: AllocationError: [...]
 ```
 """
 mutable struct Allocator{B} <: AbstractArrayAllocator{B}
-    handle::Ptr{Cvoid}
-    function Allocator{B}(handle::Ptr{Cvoid}) where {B}
-        allocator = finalizer(retire, new{B}(handle))
-        remember(allocator)
-        return allocator
-    end
+    handle::Handle
+    usable::Bool
+    Allocator{B}(pointer::Ptr{Cvoid}) where {B} = finalizer(retire, new{B}(Handle(pointer), true))
 end
 Allocator{B}(expression::AbstractString) where {B} =
     Allocator{B}(created(handle -> ccall((:firsttouch_parse, libfirsttouch), Cint, (Cstring, Ptr{Ptr{Cvoid}}),
@@ -38,28 +35,23 @@ function created(create)
     return handle[]
 end
 
-hold_handle(handle::Ptr{Cvoid}) = ccall((:firsttouch_retain, libfirsttouch), Ptr{Cvoid}, (Ptr{Cvoid},), handle)
-drop_handle(handle::Ptr{Cvoid}) = ccall((:firsttouch_release, libfirsttouch), Cvoid, (Ptr{Cvoid},), handle)
+# Copies of a structure share the allocators in it.
+Base.deepcopy_internal(allocator::Allocator, ::IdDict) = allocator
 
 function retire(allocator::Allocator)
-    handle = allocator.handle
-    allocator.handle = C_NULL
-    drop_handle(handle)
+    allocator.usable || return
+    allocator.usable = false
+    release!(allocator.handle)
 end
 
-# Every allocator that may still serve, for receipts. A weak reference may lead to one whose finalizer has run.
-const known = WeakRef[]
-const known_lock = ReentrantLock()
-remember(allocator) = lock(known_lock) do
-    filter!(reference -> reference.value !== nothing, known)
-    push!(known, WeakRef(allocator))
-end
-function known_allocators()
-    values = lock(() -> Any[reference.value for reference in known], known_lock)
-    return filter(value -> value isa Allocator && value.handle != C_NULL, values)
-end
+# The pointer that the library is called with; null is the pool that the whole process shares.
+pointer_of(::Nothing) = C_NULL
+pointer_of(allocator::Allocator) = is_usable(allocator) ? allocator.handle.pointer : unusable()
+is_usable(allocator::Allocator) = allocator.usable && allocator.handle.pointer != C_NULL
+@noinline unusable() = throw(ArgumentError("this allocator cannot be used: it was finalized, came from another " *
+    "process, or is a constant of a precompiled package, which has to create its allocators in __init__"))
 
-# Memory of a handle; C_NULL is the pool that the whole process shares.
+# Memory of the allocator that a pointer leads to.
 function take(handle::Ptr{Cvoid}, bytes::Int, zeroed::Bool = false)
     count_allocation(bytes)
     block = ask(handle, bytes, zeroed)
@@ -84,27 +76,28 @@ function give(handle::Ptr{Cvoid}, block::Ptr{Cvoid}, bytes::Int)
     count_release(bytes)
 end
 
-allocate(allocator::Allocator, bytes) = GC.@preserve allocator take(allocator.handle, Int(bytes))
+allocate(allocator::Allocator, bytes) = GC.@preserve allocator take(pointer_of(allocator), Int(bytes))
 
-# An array holds a reference to the allocator's handle, not to this object: in one collection, finalizers run in any
-# order, and the handle has to outlive the last block.
 function Base.unsafe_wrap(allocator::Allocator, ::Type{A}, pointer::Ptr{T}, dims) where {T,A<:Array{T}}
     array = unsafe_wrap(A, pointer, dims; own = false)
-    handle = GC.@preserve allocator hold_handle(allocator.handle)
+    handle = allocator.handle
+    GC.@preserve allocator acquire!(handle) || unusable()
     block = Ptr{Cvoid}(pointer)
     bytes = length(array) * Base.elsize(A)
     return on_release(array) do
-        give(handle, block, bytes)
-        drop_handle(handle)
+        give(handle.pointer, block, bytes)
+        release!(handle)
     end
 end
 
 function Base.show(io::IO, allocator::Allocator)
+    is_usable(allocator) || return print(io, "Allocator(finalized)")
     describe(buffer, n) = GC.@preserve allocator ccall((:firsttouch_describe, libfirsttouch), Csize_t,
-                                                       (Ptr{Cvoid}, Ptr{UInt8}, Csize_t), allocator.handle, buffer, n)
+        (Ptr{Cvoid}, Ptr{UInt8}, Csize_t), allocator.handle.pointer, buffer, n)
     buffer = Vector{UInt8}(undef, describe(C_NULL, 0) + 1)
     describe(buffer, length(buffer))
     print(io, "ft\"", replace(String(buffer[1:end-1]), '"' => '\''), '"')
 end
+Base.show(io::IO, ::MIME"text/plain", allocator::Allocator) = print_wrapped(io, sprint(show, allocator))
 
 include("factories.jl")

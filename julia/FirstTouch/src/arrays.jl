@@ -26,6 +26,11 @@ abstract type AbstractArrayAllocator{B} end
 (::Type{A})(arguments...) where {A<:AbstractArrayAllocator} =
     A isa UnionAll ? A{DefaultByteCalculator}(arguments...) : throw(MethodError(A, arguments))
 
+# As the call that makes it, where the calculator is the one that needs no name.
+Base.show(io::IO, allocator::AbstractArrayAllocator{DefaultByteCalculator}) =
+    (print(io, nameof(typeof(allocator)), '('); join(io, map(repr, fields(allocator)), ", "); print(io, ')'))
+fields(value) = ntuple(i -> getfield(value, i), fieldcount(typeof(value)))
+
 "    FirstTouch.allocate(allocator, [T,] bytes)\n\nReturns a pointer to `bytes` bytes."
 allocate(allocator::AbstractArrayAllocator, ::Type{T}, bytes) where {T} = Ptr{T}(allocate(allocator, bytes))
 
@@ -61,7 +66,13 @@ end
 
 # Other array types are made of an array and its axes, as `OffsetArray(array, axes...)` is.
 function dress(::Type{A}, array::Array, dims::Tuple) where {A<:AbstractArray}
-    A <: Array || return array isa A ? array : Base.typename(A).wrapper(array, map(axis, dims)...)
+    if !(A <: Array)
+        array isa A && return array
+        make, axes = Base.typename(A).wrapper, map(axis, dims)
+        applicable(make, array, axes...) ||
+            throw(ArgumentError("a $make cannot be made of an Array and its axes, as is needed on an allocator"))
+        return make(array, axes...)
+    end
     all(n -> first(axis(n)) == 1, dims) || throw(ArgumentError("the indices of an Array begin at 1, not as in $dims"))
     return array
 end

@@ -42,7 +42,7 @@ for (name, how) in ((:UnsafeByteCalculator, "without looking for overflow: the p
 end
 
 const Dimension = Union{Integer,AbstractUnitRange}
-extent(n::Integer) = Int(n)
+extent(n::Integer) = typemin(Int) <= n <= typemax(Int) ? Int(n) : throw(OverflowError("dimension $n overflows Int64"))
 extent(range::AbstractUnitRange) = length(range)
 
 (::Type{C})(dims::Dimension...) where {T,C<:AbstractByteCalculator{T}} = C(map(extent, dims))

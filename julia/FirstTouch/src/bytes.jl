@@ -16,16 +16,9 @@ end
 const FACTORS = Dict("" => 1, "B" => 1, "KIB" => 2^10, "MIB" => 2^20, "GIB" => 2^30, "TIB" => 2^40, "K" => 2^10,
                      "M" => 2^20, "G" => 2^30, "T" => 2^40, "KB" => 10^3, "MB" => 10^6, "GB" => 10^9, "TB" => 10^12)
 
-"`parse_bytes(65536)`, `parse_bytes(\"1.5 GiB\")`: a number of bytes."
-function parse_bytes(text::AbstractString)
+# A number of bytes, or `nothing` where the text is none. It may be too large for an `Int`.
+function tryparse_bytes(text::AbstractString)
     parts = match(r"^\s*([0-9_]*\.?[0-9]+)\s*([A-Za-z]*)\s*$", text)
     factor = parts === nothing ? nothing : get(FACTORS, uppercase(parts[2]), nothing)
-    factor === nothing && throw(ArgumentError("$(repr(text)) is no size, such as 65536, \"64 KiB\" or \"1.5 GiB\""))
-    bytes = parse(Float64, replace(parts[1], "_" => "")) * factor
-    bytes < 2.0^63 || throw(ArgumentError("$(repr(text)) is too large for a size: it is 8 EiB or more"))
-    return parse_bytes(round(Int, bytes))
-end
-function parse_bytes(bytes::Integer)
-    bytes >= 0 || throw(ArgumentError("$bytes is no size: it is negative"))
-    return Csize_t(bytes)
+    return factor === nothing ? nothing : round(parse(BigFloat, replace(parts[1], "_" => "")) * factor)
 end

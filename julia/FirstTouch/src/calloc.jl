@@ -26,9 +26,9 @@ const lazy = Ref{Allocator}()
 create_lazy_pool() = (lazy[] = pool(max_idle = 0); nothing)
 
 allocate(::CallocAllocator, bytes) =
-    bytes < LAZY ? Libc.calloc(bytes, 1) : take(lazy[].handle, Int(bytes), true)
+    bytes < LAZY ? Libc.calloc(bytes, 1) : take(pointer_of(lazy[]), Int(bytes), true)
 
 function Base.unsafe_wrap(::CallocAllocator, ::Type{A}, pointer::Ptr, dims::Dims) where {A<:Array}
-    prod(dims) * Base.elsize(A) < LAZY && return owned(A, pointer, dims)
+    prod(dims) * Base.elsize(A) < LAZY && return wrap_libc_pointer(A, pointer, dims)
     return unsafe_wrap(lazy[], A, pointer, dims)
 end

@@ -1,11 +1,8 @@
 # The constructors of allocators. Options are structures of the C interface, which begin with their size.
 
-handle_of(::Nothing) = C_NULL
-handle_of(allocator::Allocator) = allocator.handle
-handle_of(other) =
-    throw(ArgumentError("$(repr(other)) is no allocator of the library, such as pool() or ft\"pages()\""))
+pointer_of(other) =
+    refuse("allocator", other, "not an allocator of the library", "one such as pool() or ft\"malloc()\"")
 
-const Upstream = Union{Allocator,Nothing}
 make(create) = Allocator{DefaultByteCalculator}(created(create))
 
 struct PoolOptions
@@ -30,10 +27,12 @@ julia> sum(fill!(Array{Float64}(p, 100, 100), 1.0))
 10000.0
 ```
 """
-function pool(upstream::Upstream = nothing; max_idle = nothing, decay = nothing)
-    idle = max_idle === nothing ? typemax(Csize_t) : parse_bytes(max_idle)
+function pool(upstream = nothing; max_idle = nothing, decay = nothing)
+    idle = max_idle === nothing ? typemax(Csize_t) :
+           bytes_option("max_idle", max_idle, ", or nothing for no fixed bound")
+    keep = seconds("decay", decay)
     GC.@preserve upstream begin
-        options = Ref(PoolOptions(sizeof(PoolOptions), handle_of(upstream), idle, something(decay, -1.0)))
+        options = Ref(PoolOptions(sizeof(PoolOptions), pointer_of(upstream), idle, keep))
         make(h -> ccall((:firsttouch_pool, libfirsttouch), Cint, (Ref{PoolOptions}, Ptr{Ptr{Cvoid}}), options, h))
     end
 end
@@ -64,23 +63,27 @@ julia> inspect(A).absent
 ```
 """
 function pages(; huge = nothing, numa = nothing, populate = false, lock = false, strict = false)
-    texts = map(value -> value === nothing ? nothing : string(value), (huge, numa))
-    threads = populate isa Bool ? -Int(populate) : populate
+    texts = (page_sizes(huge), numa === nothing ? nothing : numa_policy("numa", numa))
+    threads = populating(populate)
+    flags = (flag("lock", lock), flag("strict", strict))
     GC.@preserve texts begin
         c_string(text) = text === nothing ? Cstring(C_NULL) : Base.unsafe_convert(Cstring, text)
         huge_text, numa_text = map(c_string, texts)
-        options = Ref(PagesOptions(sizeof(PagesOptions), huge_text, numa_text, threads, lock, strict))
+        options = Ref(PagesOptions(sizeof(PagesOptions), huge_text, numa_text, threads, flags...))
         make(h -> ccall((:firsttouch_pages, libfirsttouch), Cint, (Ref{PagesOptions}, Ptr{Ptr{Cvoid}}), options, h))
     end
 end
 
 "    limited(upstream, budget)\n\nFails requests beyond a budget: `limited(pool(), \"4 GiB\")`."
-limited(upstream::Upstream, budget) = GC.@preserve upstream make(h -> ccall((:firsttouch_limited, libfirsttouch), Cint,
-    (Ptr{Cvoid}, Csize_t, Ptr{Ptr{Cvoid}}), handle_of(upstream), parse_bytes(budget), h))
+function limited(upstream, budget)
+    bytes = bytes_option("budget", budget)
+    GC.@preserve upstream make(h -> ccall((:firsttouch_limited, libfirsttouch), Cint,
+        (Ptr{Cvoid}, Csize_t, Ptr{Ptr{Cvoid}}), pointer_of(upstream), bytes, h))
+end
 
 "    tracked([upstream])\n\nCounts blocks and bytes, for [`stats`](@ref)."
-tracked(upstream::Upstream = nothing) = GC.@preserve upstream make(h -> ccall((:firsttouch_tracked, libfirsttouch),
-    Cint, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), handle_of(upstream), h))
+tracked(upstream = nothing) = GC.@preserve upstream make(h -> ccall((:firsttouch_tracked, libfirsttouch),
+    Cint, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), pointer_of(upstream), h))
 
 """
     guarded(upstream = pages(); side = :after, keep = 0)
@@ -88,11 +91,12 @@ tracked(upstream::Upstream = nothing) = GC.@preserve upstream make(h -> ccall((:
 Places an inaccessible page behind each array, or before it: an overrun ends the program where it happens. Of the arrays
 freed last, `keep` bytes stay inaccessible.
 """
-function guarded(upstream::Upstream = pages(); side = :after, keep = 0)
-    Symbol(side) in (:after, :before) || throw(ArgumentError("side is :after or :before, not $(repr(side))"))
+function guarded(upstream = pages(); side = :after, keep = 0)
+    side in (:after, :before, "after", "before") || refuse("side", side, "not a side", ":after or :before")
     before = Symbol(side) == :before
+    kept = bytes_option("keep", keep)
     GC.@preserve upstream make(h -> ccall((:firsttouch_guarded, libfirsttouch), Cint,
-        (Ptr{Cvoid}, Bool, Csize_t, Ptr{Ptr{Cvoid}}), handle_of(upstream), before, parse_bytes(keep), h))
+        (Ptr{Cvoid}, Bool, Csize_t, Ptr{Ptr{Cvoid}}), pointer_of(upstream), before, kept, h))
 end
 
 """
@@ -107,7 +111,8 @@ julia> Vector{UInt8}(filled(pool(); on_allocate = 0x11), 100) == fill(0x11, 100)
 true
 ```
 """
-filled(upstream::Upstream = nothing; on_allocate = 0xff, on_free = nothing) =
+function filled(upstream = nothing; on_allocate = 0xff, on_free = nothing)
+    new_byte, freed_byte = byte("on_allocate", on_allocate), byte("on_free", on_free)
     GC.@preserve upstream make(h -> ccall((:firsttouch_filled, libfirsttouch), Cint,
-        (Ptr{Cvoid}, Cint, Cint, Ptr{Ptr{Cvoid}}), handle_of(upstream), something(on_allocate, -1),
-        something(on_free, -1), h))
+        (Ptr{Cvoid}, Cint, Cint, Ptr{Ptr{Cvoid}}), pointer_of(upstream), new_byte, freed_byte, h))
+end

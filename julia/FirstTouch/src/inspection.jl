@@ -20,7 +20,7 @@ end
 What [`inspect`](@ref) found: `pages` is a number, the other fields are bytes, or `nothing` where the kernel does not
 tell. `absent` bytes are faulted in by their first touch; `zero_page` bytes were read, but never written.
 """
-struct Inspection
+struct Inspection <: Figures
     pages::Int
     absent::Union{Int,Nothing}
     zero_page::Union{Int,Nothing}
@@ -37,7 +37,8 @@ known_bytes(bytes::UInt64) = bytes == typemax(UInt64) ? nothing : Int(bytes)
 """
     inspect(array)
 
-What is behind each page of an array's memory, from whichever allocator. No page is touched to find out.
+What is behind each page of an array's memory, from whichever allocator: of the memory that a reshape, a transpose or
+another wrapper stands on, and of a strided view from its first address to its last. No page is touched to find out.
 
 # Examples
 
@@ -51,25 +52,14 @@ julia> inspect(fill!(A, 1)).absent
 0
 ```
 """
-function inspect(array::DenseArray)
+function inspect(array::AbstractArray)
     found = Ref(Residency(sizeof(Residency), ntuple(_ -> 0, 9)...))
-    GC.@preserve array check(ccall((:firsttouch_inspect, libfirsttouch), Cint, (Ptr{Cvoid}, Csize_t, Ref{Residency}),
-                                   pointer(array), sizeof(array), found))
+    owner, address, bytes = memory(array)
+    GC.@preserve owner check(ccall((:firsttouch_inspect, libfirsttouch), Cint, (Ptr{Cvoid}, Csize_t, Ref{Residency}),
+                                   address, bytes, found))
     return Inspection((known_bytes(getfield(found[], i)) for i in 2:fieldcount(Residency))...)
 end
 
-# One line for each field that says something.
-function print_fields(io::IO, title, rows)
-    print(io, title)
-    for (name, value) in rows
-        print(io, "\n  ", rpad(name, 10), ' ', value)
-    end
-end
-
-function Base.show(io::IO, ::MIME"text/plain", found::Inspection)
-    name(field) = replace(string(field), '_' => ' ')
-    rows = [(name(field), format_bytes(something(getfield(found, field), 0)))
-            for field in fieldnames(Inspection)[2:end] if getfield(found, field) !== 0]
-    filter!(row -> getfield(found, Symbol(replace(row[1], ' ' => '_'))) !== nothing, rows)
-    print_fields(io, "$(found.pages) pages", rows)
-end
+title(found::Inspection) = counted(found.pages, "page")
+rows(found::Inspection) = [(words(field), format_bytes(getfield(found, field)))
+                           for field in fieldnames(Inspection)[2:end] if !(getfield(found, field) in (0, nothing))]

@@ -21,3 +21,14 @@ function on_release(release, array::Array)
     finalizer(_ -> release(), lifetime(array))
     return array
 end
+
+"""
+    FirstTouch.lineage_finalizer(f, array)
+
+Calls `f` after the last use of the memory of an array, or of the array that a wrapper such as a view has as its
+ancestor. `f` is given the array, or the `Memory` since Julia 1.11; it must neither yield nor throw.
+"""
+lineage_finalizer(f, array::Array) = finalizer(f, lifetime(array))
+lineage_finalizer(f, wrapper::AbstractArray) =
+    parent(wrapper) === wrapper ? finalizer(f, wrapper) : lineage_finalizer(f, parent(wrapper))
+lineage_finalizer(f, other) = finalizer(f, other)

@@ -13,17 +13,21 @@ julia> inspect(touch!(Vector{Int}(pages(), 10^6))).absent
 0
 ```
 """
-function touch!(array::DenseArray; write::Bool = true, threads::Integer = 0)
-    GC.@preserve array check(ccall((:firsttouch_touch, libfirsttouch), Cint, (Ptr{Cvoid}, Csize_t, Bool, Cint),
-                                   pointer(array), sizeof(array), write, threads))
+function touch!(array::AbstractArray; write = true, threads = 0)
+    owner, address, bytes = memory(array)
+    flag("write", write)
+    count = thread_count("threads", threads, "a number of threads up to 1024, or 0 for as many as suit")
+    GC.@preserve owner check(ccall((:firsttouch_touch, libfirsttouch), Cint, (Ptr{Cvoid}, Csize_t, Bool, Cint),
+                                   address, bytes, write, count))
     return array
 end
 
 "    collapse!(array)\n\nMoves an array onto huge pages now; returns the bytes that are on them."
-function collapse!(array::DenseArray)
+function collapse!(array::AbstractArray)
+    owner, address, bytes = memory(array)
     huge = Ref{Csize_t}(0)
-    GC.@preserve array check(ccall((:firsttouch_collapse, libfirsttouch), Cint, (Ptr{Cvoid}, Csize_t, Ref{Csize_t}),
-                                   pointer(array), sizeof(array), huge))
+    GC.@preserve owner check(ccall((:firsttouch_collapse, libfirsttouch), Cint, (Ptr{Cvoid}, Csize_t, Ref{Csize_t}),
+                                   address, bytes, huge))
     return Int(huge[])
 end
 
@@ -36,7 +40,7 @@ struct RawMigration
 end
 
 "    FirstTouch.Migration\n\nBytes that moved, stayed where they were, are not real yet, or could not be moved."
-struct Migration
+struct Migration <: Figures
     moved::Int
     stayed::Int
     absent::Int
@@ -48,15 +52,15 @@ end
 
 Moves an array's pages to a NUMA node, or to where a policy such as `"interleave:all"` says.
 """
-function migrate!(array::DenseArray, node::Union{Integer,AbstractString})
+function migrate!(array::AbstractArray, node)
+    owner, address, bytes = memory(array)
+    policy = numa_policy("node", node)
     raw = Ref(RawMigration(sizeof(RawMigration), 0, 0, 0, 0))
-    GC.@preserve array check(ccall((:firsttouch_migrate, libfirsttouch), Cint,
-        (Ptr{Cvoid}, Csize_t, Cstring, Ref{RawMigration}), pointer(array), sizeof(array), string(node), raw))
+    GC.@preserve owner check(ccall((:firsttouch_migrate, libfirsttouch), Cint,
+        (Ptr{Cvoid}, Csize_t, Cstring, Ref{RawMigration}), address, bytes, policy, raw))
     return Migration((Int(getfield(raw[], i)) for i in 2:5)...)
 end
 
-function Base.show(io::IO, ::MIME"text/plain", m::Migration)
-    rows = [(string(field), format_bytes(getfield(m, field))) for field in fieldnames(Migration)
-            if getfield(m, field) != 0]
-    print_fields(io, "migration of $(format_bytes(m.moved + m.stayed + m.absent + m.failed))", rows)
-end
+title(m::Migration) = string("migration of ", format_bytes(m.moved + m.stayed + m.absent + m.failed))
+rows(m::Migration) = [(words(field), format_bytes(getfield(m, field))) for field in fieldnames(Migration)
+                      if getfield(m, field) != 0]

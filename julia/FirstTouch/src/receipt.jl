@@ -19,7 +19,7 @@ const OUTCOMES = (:not_asked, :granted, :partly, :refused)
 What was granted to an array on [`pages`](@ref) or [`numa`](@ref): bytes asked and mapped, the size of its explicit huge
 or base pages, and for `numa`, `populate` and `lock` one of `:not_asked`, `:granted`, `:partly` and `:refused`.
 """
-struct Receipt
+struct Receipt <: Figures
     asked::Int
     mapped::Int
     page_size::Int
@@ -32,8 +32,8 @@ end
 """
     receipt(array)
 
-The receipt of an array on `pages()` or `numa(node)`. Others have none, nor has what
-stands on these: an `ArgumentError`.
+The receipt of an array on `pages()` or `numa(node)`, or of the one that a wrapper such as a view stands on. Others have
+none, nor has what is on `tracked(pages())` and the like: an `ArgumentError`.
 
 # Examples
 
@@ -42,23 +42,25 @@ julia> receipt(Vector{UInt8}(pages(populate = true), 4096)).populate
 :granted
 ```
 """
-function receipt(array::DenseArray)
+function receipt(array::AbstractArray)
+    owner, = memory(array)
     raw = Ref(RawReceipt(sizeof(RawReceipt), 0, 0, 0, 0, 0, 0, 0))
-    for allocator in known_allocators()
-        status = GC.@preserve array allocator ccall((:firsttouch_get_receipt, libfirsttouch), Cint,
-            (Ptr{Cvoid}, Ptr{Cvoid}, Ref{RawReceipt}), allocator.handle, pointer(array), raw)
+    for handle in all_handles()
+        acquire!(handle) || continue
+        status = GC.@preserve owner ccall((:firsttouch_get_receipt, libfirsttouch), Cint,
+            (Ptr{Cvoid}, Ptr{Cvoid}, Ref{RawReceipt}), handle.pointer, pointer(owner), raw)
+        release!(handle)
         status == 0 || continue
         r = raw[]
         return Receipt(r.asked, r.mapped, r.page_size, OUTCOMES[r.numa+1], OUTCOMES[r.populate+1], OUTCOMES[r.lock+1],
                        r.threads)
     end
-    throw(ArgumentError("this array has no receipt: only pages() and numa(node) write them, " *
-                        "as long as the allocator is referred to"))
+    throw(ArgumentError("this array has no receipt: only arrays on pages() and numa(node) have"))
 end
 
-function Base.show(io::IO, ::MIME"text/plain", r::Receipt)
-    rows = [(string(field), replace(string(getfield(r, field)), '_' => ' ')) for field in (:numa, :populate, :lock)
-            if getfield(r, field) != :not_asked]
+function title(r::Receipt)
     asked, mapped, page = map(format_bytes, (r.asked, r.mapped, r.page_size))
-    print_fields(io, "$asked asked, $mapped mapped, pages of $page", rows)
+    return "$asked asked, $mapped mapped, pages of $page"
 end
+rows(r::Receipt) = [(words(field), words(getfield(r, field))) for field in (:numa, :populate, :lock)
+                    if getfield(r, field) != :not_asked]

@@ -17,7 +17,7 @@ end
     The counters of an allocator. `blocks`, `allocations`, `recycled` and `failures` are numbers, the others bytes: see
     `firsttouch_stats` in `firsttouch.h`.
     """
-    struct Stats
+    struct Stats <: Figures
         $((:($name::Int) for name in COUNTERS)...)
     end
 end
@@ -38,24 +38,21 @@ julia> stats(p).blocks
 1
 ```
 """
-function stats(allocator::Upstream = nothing)
+function stats(allocator = nothing)
     raw = Ref(RawStats(sizeof(RawStats), ntuple(_ -> 0, length(COUNTERS))...))
     GC.@preserve allocator check(ccall((:firsttouch_get_stats, libfirsttouch), Cint, (Ptr{Cvoid}, Ref{RawStats}),
-                                       handle_of(allocator), raw))
+                                       pointer_of(allocator), raw))
     return Stats((Int(getfield(raw[], name)) for name in COUNTERS)...)
 end
 
-function Base.show(io::IO, ::MIME"text/plain", s::Stats)
-    text(name, value) = name in NUMBERS ? string(value) : format_bytes(value)
-    rows = [(rpad(replace(string(name), '_' => ' '), 26), text(name, getfield(s, name)))
-            for name in COUNTERS if getfield(s, name) != 0]
-    print_fields(io, "$(s.blocks) blocks, $(format_bytes(s.in_use)) in use", rows)
-end
+title(s::Stats) = string(counted(s.blocks, "block"), ", ", format_bytes(s.in_use), " in use")
+rows(s::Stats) = [(words(name), name in NUMBERS ? getfield(s, name) : format_bytes(getfield(s, name)))
+                  for name in COUNTERS if getfield(s, name) != 0]
 
 """
     trim([allocator])
 
 Returns idle memory to the operating system now, and says how many bytes that were.
 """
-trim(allocator::Upstream = nothing) = GC.@preserve allocator Int(
-    ccall((:firsttouch_trim, libfirsttouch), Csize_t, (Ptr{Cvoid},), handle_of(allocator)))
+trim(allocator = nothing) = GC.@preserve allocator Int(
+    ccall((:firsttouch_trim, libfirsttouch), Csize_t, (Ptr{Cvoid},), pointer_of(allocator)))

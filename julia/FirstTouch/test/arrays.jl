@@ -19,6 +19,7 @@ const SOURCES = (malloc, calloc, MallocAllocator(), CallocAllocator(), UndefAllo
     @test Vector{Tuple{Int8,Float64}}(allocator, 3) isa Vector
     @test_throws OverflowError Array{UInt8}(allocator, 20480000, typemax(Int))
     @test_throws OverflowError Array{UInt16}(allocator, 2, typemax(Int) ÷ 2)
+    @test_throws OverflowError Array{UInt8}(allocator, big(2)^70)
     @test_throws ArgumentError Array{UInt8}(allocator, -1)
     @test_throws MethodError Vector{Int}(allocator, 2, 3)
 end
@@ -80,6 +81,7 @@ Base.getindex(shifted::Shifted, i::Int...) =
     @test Shifted{Int}(pool(), 2, 3).ranges == (Base.OneTo(2), Base.OneTo(3))
     @test Array{Int}(calloc, Base.OneTo(3)) == [0, 0, 0]
     @test_throws ArgumentError Array{Int}(calloc, -1:1)
+    @test_throws ArgumentError BitArray(calloc, 3)
 end
 
 struct Mine{B} <: AbstractArrayAllocator{B} end

@@ -44,3 +44,26 @@ for (folder, _, files) in walkdir(joinpath(@__DIR__, "..", "src")), file in file
     end
 end
 @test count > 40
+
+# The README's statements in order; what only the kernel refuses is no failure.
+function statements(code)
+    found, position = Any[], 1
+    while position <= lastindex(code)
+        statement, position = Meta.parse(code, position)
+        statement === nothing || push!(found, statement)
+    end
+    return found
+end
+readme = read(joinpath(@__DIR__, "..", "README.md"), String)
+reader = Module(:Reader)
+for block in eachmatch(r"```julia\n(.*?)```"s, readme), statement in statements(block[1])
+    failure = try
+        Core.eval(reader, statement)
+        nothing
+    catch error
+        error isa ErrorException && startswith(error.msg, "cannot ") ? nothing : error
+    end
+    failure === nothing || println(stderr, "README: ", statement, '\n', failure)
+    @test failure === nothing
+end
+@test reader.f([1, 2, 3]) == 9

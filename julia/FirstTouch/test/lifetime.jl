@@ -36,6 +36,14 @@ end
     @test all(A -> sum(A) == 10^6, [make(p, 1000) for p in others])
 end
 
+@testset "copies of an allocator are the same" begin
+    p = pool()
+    @test deepcopy((1, p))[2] === p
+    # As after deserialization, which makes pointers null.
+    stranger = FirstTouch.Allocator{FirstTouch.DefaultByteCalculator}(C_NULL)
+    @test_throws ArgumentError Vector{Int}(stranger, 3)
+end
+
 @testset "unsafe_wrap of a preserved array" begin
     A = make(guarded(), 600)
     GC.@preserve A begin

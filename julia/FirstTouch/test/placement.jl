@@ -23,6 +23,42 @@ shown(value) = sprint(show, MIME("text/plain"), value)
     end
 end
 
+function after_its_scope()
+    kept = Ref{Any}()
+    @no_escape CheckedBuffer() begin
+        kept[] = @alloc(Int, 3)
+        nothing
+    end
+    return kept[]
+end
+
+@testset "the memory of wrappers" begin
+    A = Matrix{UInt8}(pages(), 4096, 64)
+    B = Vector{Int}(pages(), 512 * 16)
+    touched(x) = (touch!(x); 4096 * 64 - inspect(A).absent)
+    @test touched(view(A, 1:4096, 3)) == 4096
+    @test touched(view(A, 4096:-1:1, 5)) == 2 * 4096
+    @test touched(view(A, 1:10, 7:2:11)) == 2 * 4096 + 5 * 4096 # with the gaps
+    @test touched(view(A, 5:4, 20)) == 7 * 4096
+    @test touched(reshape(view(A, :, 20:21), 64, :)) == 9 * 4096
+    @test touched(PermutedDimsArray(view(A, :, 22:23), (2, 1))) == 11 * 4096
+    @test touched(transpose(view(A, :, 24))) == 12 * 4096
+    @test touched(A') == 64 * 4096
+    for wrapper in (B, reshape(B, 512, 16), view(B, 3:50), reinterpret(Float32, B), view(reshape(B, 512, 16), :, 2),
+                    view(reinterpret(Float32, B), 1:9), Base.ReshapedArray(B, (4, 2048), ()), falses(64))
+        @test inspect(wrapper) isa FirstTouch.Inspection
+        @test touch!(wrapper) === wrapper
+        @test inspect(wrapper).absent == 0
+    end
+    @test inspect(view(B, 512 .* (1:16))).pages == 16 && inspect(view(B, 16:-1:1)).pages == 1
+    @test inspect(view(["a", "b"], 2:2)).pages >= 1
+    for nowhere in (1:3, view(B, [1, 5, 2]), view(trues(9), 2:3))
+        for call in (inspect, touch!, collapse!, receipt, x -> migrate!(x, 0))
+            @test_throws ArgumentError call(nowhere)
+        end
+    end
+    @test_throws ErrorException inspect(view(after_its_scope(), 1:2))
+end
 @testset "receipt" begin
     r = receipt(Vector{UInt8}(pages(populate = true), 10^6))
     @test r.asked == 10^6
@@ -33,6 +69,11 @@ end
     A = Vector{UInt8}(numa(0), 10^6)
     @test receipt(A).numa in (:granted, :partly, :refused)
     @test_throws ArgumentError receipt(zeros(10))
+    # Of wrappers, and after the allocator object is garbage.
+    @noinline populated() = Vector{UInt8}(pages(populate = true), 10^6)
+    A = populated()
+    GC.gc(); GC.gc()
+    @test receipt(A) == receipt(view(A, 10:20)) == receipt(reinterpret(UInt16, A))
 end
 
 @testset "migrate! and collapse!" begin
@@ -58,7 +99,7 @@ end
     A = fill!(Vector{UInt8}(p, 10^6), 1)
     s = stats(p)
     @test s.blocks == 1 && s.in_use >= 10^6 && s.allocations == 1
-    @test occursin("1 blocks", shown(s))
+    @test occursin("1 block,", shown(s))
     finalize(FirstTouch.lifetime(A))
     @test stats(p).blocks == 0
     @test stats(p).idle >= 10^6 # in the pool, not lost

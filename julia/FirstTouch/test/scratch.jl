@@ -127,6 +127,21 @@ end
     @test isempty(intersect(buffer.slabs .+ 4096, vcat(buffer.slabs, buffer.custom_slabs)))
     FirstTouch.free(buffer)
     @test FirstTouch.live[] == before
+    # Without a slab, as after that or in a precompiled package, a buffer gets one.
+    @test total([1, 2], buffer) == 5
+    FirstTouch.free(buffer)
+    @test FirstTouch.reset_buffer!(buffer).current == buffer.slabs[1] != C_NULL
+    buffer.current = buffer.slab_end = buffer.slabs[1] = C_NULL
+    for n in (1, 1000, 10^6)
+        @test total(fill(1, n), buffer) == 2n
+        @test length(buffer.slabs) == 1 && buffer.current == buffer.slabs[1]
+    end
+    FirstTouch.free(buffer)
+    buffer = SlabBuffer()
+    other = deepcopy((5, buffer))[2]
+    @test isempty(intersect(buffer.slabs, other.slabs))
+    finalize(buffer)
+    @test total([1, 2], other) == 5
 end
 
 @testset "an inner scope may return an array of an outer one" begin
@@ -149,8 +164,43 @@ end
     end
 end
 
+@testset "what stands on an array may not leave either" begin
+    x = collect(1.0:4)
+    for leave in (a -> view(a, 1:2), a -> a', a -> (1, a), a -> (first = 1, second = (a, 2)), a -> reinterpret(Int, a),
+                  a -> transpose(view(a, 2:3)), a -> PermutedDimsArray(reshape(a, 2, 2), (2, 1)))
+        @test_throws ErrorException @no_escape begin
+            a = @alloc(Float64, 4)
+            leave(a)
+        end
+        @test @no_escape(begin
+            @alloc(Float64, 4)
+            leave(x)
+        end) == leave(x)
+        @test 10 == @no_escape begin
+            a = @alloc(Float64, 4)
+            a .= x
+            @no_escape begin
+                @alloc(Float64, 4)
+                leave(a)
+            end
+            sum(a)
+        end
+    end
+    buffer = SlabBuffer()
+    two(x) = @no_escape buffer begin
+        y = @alloc(Float64, 4)
+        y .= x
+        (sum(y), x')
+    end
+    @test two(x) == (10, x')
+    @test @allocated(two(x)) <= 64
+end
+
 macro hidden_return(value)
     esc(:(return $value))
+end
+macro vector(T, n)
+    esc(:(@alloc($T, $n)))
 end
 macro hidden_goto(label)
     esc(:(@goto $label))
@@ -175,6 +225,20 @@ expands(block) = FirstTouch.Internals._no_escape_macro(:(default_buffer()), bloc
         end
         4
     end
+    @test [1, 4, 9] == @no_escape begin # and so may functions
+        square(x) = (x < 0 && return 0; @alloc(Int, 1) .= x^2; return x^2)
+        y = @alloc(Int, 3)
+        map!(x -> (return square(x)), y, 1:3)
+        Threads.@threads for i in 1:3 # becomes a function that returns
+            y[i] = y[i]
+        end
+        late = :(return 1)
+        foreach(y) do x
+            x > 4 && return
+        end
+        copy(y)
+    end
+    @test_throws ErrorException expands(:(f(x) = 1; return 2))
     @test_throws LoadError @eval @alloc(Int, 3)
     FirstTouch.reset_buffer!()
 end
@@ -199,6 +263,23 @@ end
     end
     @test 6 == FirstTouch.@no_escape begin
         @inbounds sum(@alloc(Int, 3) .= 2)
+    end
+    @test 6 == @no_escape begin # that another macro produces
+        sum(@inbounds(@vector(Int, 3)) .= 2)
+    end
+    plain = Module(:Plain) # where nothing is imported
+    Core.eval(plain, :(import FirstTouch))
+    @test 6 == Core.eval(plain, :(FirstTouch.@no_escape begin
+        sum(@alloc(Int, 3) .= 2)
+    end))
+    @test @no_escape(begin @alloc_ptr(0x10) isa Ptr end)
+    @test 9 == @no_escape begin
+        x = @alloc(Int, 3)
+        x .= 1
+        y = @no_escape begin
+            sum(@alloc(Int, 3) .= x .+ 1)
+        end
+        sum(x) + y
     end
 end
 
@@ -247,6 +328,23 @@ end
         @test changed(change) == expected
     end
     FirstTouch.reset_buffer!(buffer)
+end
+@testset "copyto! with positions, $(nameof(typeof(buffer)))" for buffer in (SlabBuffer(), CheckedBuffer())
+    for (to, from) in ((2, 1), (1, 2))
+        expected = copyto!(collect(1:10), to, collect(1:10), from, 9)
+        @test expected == @no_escape buffer begin
+            y = @alloc(Int, 10)
+            y .= 1:10
+            copyto!(y, to, y, from, 9)
+            @test_throws BoundsError copyto!(y, to, y, from, 10)
+            @test_throws BoundsError copyto!(y, 0, y, 1, 1)
+            @test_throws ArgumentError copyto!(y, 1, y, 1, -1)
+            @test copyto!(y, 11, y, 12, 0) === y
+            array = copyto!(zeros(Int, 12), 2, y, 1, 10)
+            @test copyto!(y, 1, array, 2, 10) == array[2:11]
+            copy(y)
+        end
+    end
 end
 function shift(x, buffer)
     @no_escape buffer begin

@@ -1,1 +1,1 @@
-"""What firsttouch's own modules share; no part of the public interface."""
+"""Shared helpers of firsttouch's modules; not part of the public interface."""

@@ -6,7 +6,7 @@ from _firsttouch_start import units
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
 
-#: What of the statistics a person looks for, and what it is called; the names of bytes come first.
+#: The statistics to show, with their labels; the names of byte counts come first.
 _BYTES = {"in_use": "in use", "peak_in_use": "peak", "idle": "idle", "mapped": "mapped", "purged_bytes": "given back"}
 _COUNTS = {"blocks": "blocks", "allocations": "allocations", "recycled": "recycled", "failures": "failures"}
 
@@ -17,7 +17,7 @@ def escape(text: str) -> str:
 
 
 def levels(allocator: Allocator) -> list[Allocator]:
-    """The allocator, its upstream, and so on down to what brings memory in."""
+    """Return the allocator, its upstream, and so on down to the source."""
     found: list[Allocator] = []
     at: Allocator | None = allocator
     while at is not None:
@@ -27,7 +27,7 @@ def levels(allocator: Allocator) -> list[Allocator]:
 
 
 def state(allocator: Allocator) -> dict[str, str]:
-    """What one level holds and did, in words; empty where it keeps no count."""
+    """Return the state of one level in words; empty if it keeps no statistics."""
     if _firsttouch.is_tracked(allocator):
         return _tally(_firsttouch.tally(allocator))
     found = _firsttouch.stats(allocator)
@@ -48,22 +48,22 @@ def _tally(found: dict[str, Any]) -> dict[str, str]:
 
 
 def _name(level: Allocator) -> str:
-    """The level's own part of the expression: its name, and its options without the upstream."""
+    """Return the level's own part of the expression: its name, and its options without the upstream."""
     return repr(level) if _firsttouch.upstream(level) is None else _firsttouch.level(level)
 
 
 def html_of(self: Allocator) -> str:
-    """A table for notebooks."""
+    """Return a table for notebooks."""
     rows = []
     for level in levels(self):
-        found = state(level) or {"state": "no count is kept, or nothing was asked yet"}
+        found = state(level) or {"state": "no statistics, or no requests yet"}
         rows.append(f'<tr><th colspan="2" style="text-align:left"><code>{escape(_name(level))}</code></th></tr>')
         rows += [f"<tr><td>{label}</td><td>{escape(text)}</td></tr>" for label, text in found.items()]
     return f"<table><caption><code>{escape(repr(self))}</code></caption>{''.join(rows)}</table>"
 
 
 def pretty(self: Allocator, printer: Any, cycle: bool) -> None:  # noqa: ARG001
-    """Lines for IPython; the plain `repr` stays the expression."""
+    """Print lines for IPython; the plain `repr` stays the expression."""
     printer.text(repr(self))
     for level in levels(self):
         found = state(level)

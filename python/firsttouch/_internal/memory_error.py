@@ -7,7 +7,7 @@ from firsttouch import _firsttouch
 
 try:
     from numpy._core._exceptions import _ArrayMemoryError as _OfNumPy
-except ImportError:  # its name promises nothing
+except ImportError:  # a private name of NumPy's
     _OfNumPy = MemoryError  # type: ignore[misc, assignment]
 
 Failure = tuple[int, str, str]

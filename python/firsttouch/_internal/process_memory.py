@@ -9,7 +9,7 @@ import numpy as np
 
 
 def status(key: str) -> int:
-    """A field of /proc/self/status, such as VmRSS or VmHWM."""
+    """Return a field of /proc/self/status, such as VmRSS or VmHWM."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(key + ":"):
             return int(line.split()[1]) << 10
@@ -17,7 +17,7 @@ def status(key: str) -> int:
 
 
 def resident() -> int:
-    """Resident memory, exactly: the kernel's quick counters lag behind by some pages per thread."""
+    """Return the exact resident memory; the kernel's fast counters lag behind by some pages per thread."""
     for line in Path("/proc/self/smaps_rollup").read_text().splitlines():
         if line.startswith("Rss:"):
             return int(line.split()[1]) << 10
@@ -25,19 +25,19 @@ def resident() -> int:
 
 
 def reset_peak() -> None:
-    """Let VmHWM start again from what is resident now."""
+    """Reset VmHWM to the current resident memory."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
 def peak() -> int:
-    """The most that was resident since `reset_peak`."""
+    """Return the peak of the resident memory since `reset_peak`."""
     return status("VmHWM")
 
 
 def touch(nbytes: int) -> None:
-    """Make that much memory real once, outside the allocator under test, and give it back.
+    """Touch that much memory once, outside the allocator under test, and free it.
 
-    A guest's host hands memory over at the first touch, far slower than the kernel's own fault.
+    In a virtual machine the host provides memory at the first touch, far more slowly than the kernel's own fault.
     """
     if nbytes <= 0:
         return

@@ -14,7 +14,7 @@ FACTORIES: dict[str, Callable[..., Allocator]] = {
     "from_functions": _firsttouch.from_functions,
     "numpy_default": _firsttouch.numpy_default,
 }
-"""The factories that expressions know beside those of the core, by their names."""
+"""The factories that expressions know in addition to the core's, by name."""
 
 _METHODS = ("allocate", "deallocate")
 _REMEMBERED = 64
@@ -30,7 +30,7 @@ def parse(text: str) -> Allocator:
 
 @functools.lru_cache(maxsize=_REMEMBERED)
 def _of_text(text: str) -> Allocator:
-    """Return the allocator of a text: the same one each time, so that a pool stays warm and a budget is one budget."""
+    """Return the allocator of a text: the same one each time, so that a pool stays warm and a budget is shared."""
     return parse(text)
 
 
@@ -48,7 +48,7 @@ def checked(allocator: object, caller: str) -> Allocator:
         raise TypeError(f"{caller} got the class {name}, not an object of it: did you mean {name}()?")
     if caller == "install()" and has:
         raise TypeError(
-            f"install() can't take {type(allocator).__name__}, an allocator written in Python: memory that serves "
+            f"install() cannot take {type(allocator).__name__}, an allocator written in Python: memory that serves "
             "every thread is given back without the GIL; give C functions to firsttouch.from_functions(), or use use()"
         )
     if isinstance(allocator, OwnAllocator) and len(has) == len(_METHODS):
@@ -56,8 +56,8 @@ def checked(allocator: object, caller: str) -> Allocator:
     if has:
         (lacks,) = set(_METHODS) - set(has)
         raise TypeError(
-            f"{caller} got {type(allocator).__name__}, which has {has[0]}() and no {lacks}(): an allocator of one's "
-            "own has allocate(nbytes, alignment, zeroed), which returns an address, and deallocate(address, nbytes)"
+            f"{caller} got {type(allocator).__name__}, which has {has[0]}() and no {lacks}(): a custom allocator "
+            "has allocate(nbytes, alignment, zeroed), which returns an address, and deallocate(address, nbytes)"
         )
     raise TypeError(
         f"{caller} takes an allocator, like firsttouch.pool(), not {type(allocator).__name__}: {allocator!r:.80}"
@@ -65,7 +65,7 @@ def checked(allocator: object, caller: str) -> Allocator:
 
 
 def chosen(allocator: AllocatorLike | Literal["process"] | None, caller: str) -> Allocator | None:
-    """Return the allocator that is named: ``None`` names the current one; nothing stands for the process's own."""
+    """Return the named allocator: ``None`` names the current one; the result ``None`` stands for the process's own."""
     if allocator is None:
         return _firsttouch.current()
     if isinstance(allocator, str) and allocator == "process":

@@ -6,23 +6,23 @@ from collections.abc import Iterable
 from firsttouch import _firsttouch
 
 Size = int | str
-"""Bytes as a number, or text like ``"64 KiB"`` or ``"4 GB"``."""
+"""A size in bytes as a number, or text like ``"64 KiB"`` or ``"4 GB"``."""
 
 
 def size(name: str, value: object) -> int:
-    """A number of bytes, from a number or text."""
+    """Return a size in bytes, from a number or text."""
     return _firsttouch.size_argument(name, value)
 
 
 def flag(name: str, value: object) -> bool:
-    """``True`` or ``False``, and nothing that is merely taken for it."""
+    """Return ``True`` or ``False``; no other value is accepted in their place."""
     if isinstance(value, bool):
         return value
     raise TypeError(f"{name}={value!r:.40} is {_kind(value)}: give True or False")
 
 
 def threads(name: str, value: object, others: str) -> int:
-    """A number of threads; ``others`` says what else would do."""
+    """Return a number of threads; ``others`` names what else is accepted."""
     wanted = f"{others} a number of threads from 1 to 1024"
     number = _integer(name, value, wanted)
     if not 1 <= number <= 1024:
@@ -31,7 +31,7 @@ def threads(name: str, value: object, others: str) -> int:
 
 
 def one_of(name: str, value: object, words: Iterable[str]) -> str:
-    """One of a few words."""
+    """Return one of a few keywords."""
     known = tuple(words)
     if isinstance(value, str) and value in known:
         return value

@@ -39,9 +39,10 @@ def groups(arrays: Iterable[Array]) -> Iterator[list[Array]]:
 
 
 def copies(group: list[Array]) -> list[Array]:
-    """Copies of all arrays of a group, on memory that is theirs alone; order and strides are kept, :func:`lock` is due.
+    """Return copies of all arrays of a group, on their own memory, with their order and strides; :func:`lock` is due.
 
-    The very arrays where that can't be had: items that hold references, of which no array of the group knows all.
+    Arrays that cannot be copied in this way are returned themselves: items that hold references, if no array of the
+    group covers all of them.
     """
     if len(group) == 1 and group[0].flags.owndata:
         return [group[0].copy(order="K")]
@@ -51,7 +52,9 @@ def copies(group: list[Array]) -> list[Array]:
     if len(group) == 1 and (references or group[0].nbytes <= high - low):
         return [group[0].copy(order="K")]
     whole = next((array for array in _known(group) if _is_all(array, low, high)), None)
-    if whole is not None and whole.dtype.char != "T":  # strings live beside their array: a view can't be made by hand
+    if (
+        whole is not None and whole.dtype.char != "T"
+    ):  # strings are stored outside their array, so a view cannot be made by hand
         copy = whole.copy(order="K")
         memory, start = _in_order(copy), low
     elif references:

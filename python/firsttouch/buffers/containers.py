@@ -1,7 +1,7 @@
-"""Containers that results are made of: their contents, and how to make one like them with other contents.
+"""The containers of results: their contents, and how to make one like them with other contents.
 
-They are lists, tuples, dicts (exactly those), named tuples, dataclasses and arrays of objects. Everything else may mean
-anything by what it holds, and is left as it is.
+They are lists, tuples, dicts (exactly these types), named tuples, dataclasses and arrays of objects. For all other
+types, the meaning of their contents is unknown, and they are left unchanged.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,11 +13,11 @@ import numpy as np
 Replaced: TypeAlias = Callable[[Any], Any]
 
 PLAIN = frozenset((bool, bytes, complex, float, int, str, type(None)))
-"""What holds nothing, and is met most often."""
+"""The most common types without contents."""
 
 
 def is_container(thing: Any) -> bool:
-    """Whether it is one of them."""
+    """Return whether it is one of these containers."""
     kind = type(thing)
     if kind in (tuple, list, dict):
         return True
@@ -44,7 +44,7 @@ def shell(thing: Any) -> Any:
         return type(thing)()
     try:
         return object.__new__(type(thing))
-    except TypeError:  # a class of C's among its bases
+    except TypeError:  # one of its bases is a class written in C
         return thing
 
 
@@ -70,7 +70,7 @@ def again(thing: Any, replaced: Replaced) -> Any:
     """Return a tuple or named tuple like it."""
     kind = type(thing)
     new = tuple.__new__(kind, [replaced(each) for each in thing])
-    if hasattr(new, "__dict__"):  # of a class that stands on a named tuple
+    if hasattr(new, "__dict__"):  # of a class derived from a named tuple
         vars(new).update((name, replaced(value)) for name, value in vars(thing).items())
     return new
 
@@ -90,7 +90,7 @@ def _attributes(thing: Any) -> Iterator[tuple[Callable[[Any, Any], None], Any]]:
             if type(slot) is MemberDescriptorType:
                 try:
                     value = slot.__get__(thing)
-                except AttributeError:  # nothing is there
+                except AttributeError:  # it is not set
                     continue
                 yield slot.__set__, value
     for name, value in list(getattr(thing, "__dict__", {}).items()):

@@ -15,13 +15,13 @@ Owned: TypeAlias = Callable[[Any], bool]
 def copied(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any], owned: Owned) -> Any:
     """Return the result of a function with its arrays on ordinary memory.
 
-    ``owned(array)``: whether an array's memory is the scope's. Exact arrays are copied with their order and flags,
-    those that share memory so that their copies share it in the same way; so are scalars of structured types. Lists,
-    tuples, dicts, named tuples, dataclasses and arrays of objects that hold such arrays, however deep or in circles,
-    are made again; what needs no change stays the very object, as do the function's arguments and what they hold.
-    All else keeps the arrays it holds: masked arrays, matrices, generators, objects of other classes.
+    ``owned(array)`` returns whether an array's memory is the scope's. Exact arrays are copied with their order and
+    flags, and those that share memory in such a way that their copies share it, too; so are scalars of structured
+    types. Lists, tuples, dicts, named tuples, dataclasses and arrays of objects that contain such arrays, even deeply
+    nested or in cycles, are rebuilt. Whatever needs no change stays the same object, as do the function's arguments and
+    their contents. All other objects keep their arrays: masked arrays, matrices, generators, objects of other classes.
 
-    Raises :exc:`MemoryError` where the copies find no room.
+    Raises :exc:`MemoryError` if there is no room for the copies.
     """
     kind = type(result)
     if kind in PLAIN:
@@ -46,7 +46,7 @@ def copied(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any], owned: Ow
     stale, groups = changed(result, left, wanted)
     if any(not isinstance(thing, (tuple, np.ndarray, np.void)) for thing in stale.values()):
         held, _ = reached(given, {}, lambda _: False)
-        if not held.keys().isdisjoint(stale):  # what is changed hangs on an argument
+        if not held.keys().isdisjoint(stale):  # an argument contains what has to be rebuilt
             left |= {key: thing for key, thing in held.items() if not wanted(thing)}
             stale, groups = changed(result, left, wanted)
     return made_again(stale, groups).get(id(result), result)

@@ -92,7 +92,7 @@ class using_buffer:
 
     def __init__(self, buffer: object) -> None:
         self._buffer = own_buffer(buffer, "using_buffer()")
-        self._homes: dict[int, list[object]] = {}  # by thread: an object may be shared
+        self._homes: dict[int, list[object]] = {}  # by thread, because an object may be shared
 
     def __repr__(self) -> str:
         return f"using_buffer({self._buffer!r})"

@@ -12,7 +12,7 @@ from firsttouch.buffers.errors import EscapeError, EscapeWarning
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 _SHOWN = 5
-_KEEPING = "They stay valid, and keep their memory from being used again"
+_KEEPING = "They stay valid, and their memory is not reused"
 
 
 class Survivor(NamedTuple):
@@ -35,10 +35,10 @@ class Survivor(NamedTuple):
 def report(
     function_name: str, survivors: Iterable[Any], escape: Literal["keep", "warn", "raise"], buffer_name: str
 ) -> None:
-    """Warns of what outlived a call of a decorated function, or raises :exc:`EscapeError`; ``"keep"`` says nothing.
+    """Warn of arrays that outlived a decorated call, or raise :exc:`EscapeError`; ``"keep"`` does neither.
 
-    ``survivors``: of each the fields of :class:`Survivor`, in a row or by name. Where the shape is not given, it is
-    searched for in everything the garbage collector knows.
+    ``survivors`` contains the fields of :class:`Survivor`, by position or by name. A missing shape is searched for in
+    all objects that the garbage collector tracks.
     """
     if escape == "keep":
         return
@@ -63,7 +63,7 @@ def note(error: BaseException, survivors: Iterable[Any]) -> None:
     found = holders.in_traceback(error.__traceback__, ((block.address, block.nbytes) for block in blocks))
     blocks = _described(blocks, found)
     text = f"firsttouch: {_counted(blocks)} made in a scratch scope outlived it: {_listed(blocks)}. {_KEEPING}."
-    if text not in getattr(error, "__notes__", ()):  # an exception may be raised for ever
+    if text not in getattr(error, "__notes__", ()):  # the same exception may be raised repeatedly
         error.add_note(text)
 
 

@@ -1,4 +1,4 @@
-"""Search for the arrays on given memory, through what holds them."""
+"""Searches for the arrays on given memory, through the objects that refer to them."""
 
 import bisect
 import gc
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Found(NamedTuple):
-    """What is known of an array."""
+    """The known attributes of an array."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -34,9 +34,9 @@ class _Ranges:
 
 
 def anywhere(blocks: Iterable[tuple[int, int]]) -> dict[int, Found]:
-    """Arrays in blocks of memory, `(address, nbytes)`, by the blocks' addresses; those that nothing shows are left out.
+    """Return the arrays found in blocks of memory, `(address, nbytes)`, by the blocks' addresses.
 
-    Looks through all that the garbage collector knows, which takes some tens of milliseconds.
+    Searches all objects that the garbage collector tracks, which takes some tens of milliseconds.
     """
     return _found(gc.get_objects(), blocks)
 
@@ -45,7 +45,7 @@ def in_traceback(traceback: TracebackType | None, blocks: Iterable[tuple[int, in
     """Search the local variables of frames that an exception left, which is cheap."""
     roots: list[Any] = []
     while traceback is not None:
-        roots.append(traceback.tb_frame)  # one that still runs shows nothing, and is left in peace
+        roots.append(traceback.tb_frame)  # a running frame shows nothing, and is not disturbed
         roots.extend(each for each in gc.get_referents(traceback.tb_frame) if type(each) in (dict, list, tuple))
         traceback = traceback.tb_next
     return _found(roots, blocks)
@@ -65,7 +65,7 @@ def _arrays(roots: Iterable[Any]) -> Iterator[np.ndarray[Any, Any]]:
         ahead = gc.get_referents(root)
         while ahead:
             thing = ahead.pop()
-            if issubclass(type(thing), np.ndarray):  # asks no object that pretends to be something
+            if issubclass(type(thing), np.ndarray):  # does not call objects that pretend to be of another class
                 if id(thing) in seen:
                     continue
                 seen.add(id(thing))

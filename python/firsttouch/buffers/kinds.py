@@ -1,4 +1,4 @@
-"""Kinds of scratch memory: what a default buffer may be made of, and what custom scratch memory implements."""
+"""Kinds of scratch memory: the kinds of default buffers, and the protocol of custom scratch memory."""
 
 import inspect
 from collections.abc import Callable, Hashable, Mapping
@@ -94,14 +94,14 @@ _GIVEN = {"allocate": 2, "mark": 0, "rewind": 1}
 
 
 def is_own(thing: object) -> bool:
-    """Return whether it is meant as custom scratch memory: an object, not a class, with at least one of the methods."""
+    """Return whether it looks like custom scratch memory: an object, not a class, with at least one of the methods."""
     return not isinstance(thing, type) and any(callable(getattr(thing, name, None)) for name in METHODS)
 
 
 def checked_own(thing: object, caller: str) -> OwnScratch:
-    """Return the object if it has all the methods; otherwise raise a :exc:`TypeError` that says what it lacks."""
+    """Return the object if it has all the methods; otherwise raise a :exc:`TypeError` that names the missing ones."""
     name = type(thing).__name__
-    wanted = f"scratch memory of one's own has {_listed(METHODS.values())}"
+    wanted = f"custom scratch memory has {_listed(METHODS.values())}"
     if isinstance(thing, type):
         has = any(callable(getattr(thing, method, None)) for method in METHODS)
         hint = f"did you mean {thing.__name__}()?" if has else wanted
@@ -111,7 +111,7 @@ def checked_own(thing: object, caller: str) -> OwnScratch:
         raise TypeError(f"{caller} got {name}, which has no {_listed(f'{method}()' for method in lacks)}: {wanted}")
     for method, count in _GIVEN.items():
         if not _takes(getattr(thing, method), count):
-            raise TypeError(f"{caller} got {name}, whose {method} can't be called as {METHODS[method]}: {wanted}")
+            raise TypeError(f"{caller} got {name}, whose {method} cannot be called as {METHODS[method]}: {wanted}")
     return thing  # type: ignore[return-value]
 
 
@@ -121,10 +121,12 @@ def checked_kind(
     """Return the key of a kind of buffer, and the function that makes one.
 
     ``known``: the makers of the kinds that have names, the default first. ``kind``: ``None``, one of those names or
-    makers, or a class or function of one's own that is called with nothing and returns a buffer or scratch memory.
-    Raises :exc:`TypeError` or :exc:`ValueError` that say what was given and what is accepted.
+    makers, or another class or function that is called without arguments and returns a buffer or custom scratch memory.
+    Raises :exc:`TypeError` or :exc:`ValueError` with what was given and what is accepted.
     """
-    accepted = f"give {' or '.join(map(repr, known))}, or a class or function that is called with nothing and makes one"
+    accepted = (
+        f"give {' or '.join(map(repr, known))}, or a class or function that is called without arguments and makes one"
+    )
     if kind is None:
         kind = next(iter(known))
     if isinstance(kind, str):
@@ -139,12 +141,12 @@ def checked_kind(
         raise TypeError(f"{caller}: kind={kind!r:.60} is {type(kind).__name__}: {accepted}{hint}")
     if not _takes(kind, 0):
         name = getattr(kind, "__name__", type(kind).__name__)
-        raise TypeError(f"{caller}: {name} can't be called with nothing: {accepted}, like partial({name}, ...)")
+        raise TypeError(f"{caller}: {name} cannot be called without arguments: {accepted}, like partial({name}, ...)")
     try:
         hash(kind)
     except TypeError:
         raise TypeError(
-            f"{caller}: kind={kind!r:.60} can't be hashed, so its buffer could not be found again"
+            f"{caller}: kind={kind!r:.60} cannot be hashed, so its buffer could not be found again"
         ) from None
     return kind, kind
 
@@ -153,7 +155,7 @@ def _takes(function: Callable[..., Any], count: int) -> bool:
     """Return whether it can be called with this number of arguments, as far as its signature tells."""
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # written in C, and silent
+    except (TypeError, ValueError):  # written in C, without a signature
         return True
     try:
         signature.bind(*[None] * count)

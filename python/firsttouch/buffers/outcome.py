@@ -1,4 +1,4 @@
-"""What a decorated function leaves behind in its scope, other than its result."""
+"""Reports arrays that a decorated function leaves in its scope, apart from its result."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -6,7 +6,7 @@ from typing import Any, Literal
 from firsttouch.buffers import aliasing, copying, escapes
 
 Listed = tuple[int, int, str | None]
-"""A block that lives on: its address, its bytes, and the line that asked for it."""
+"""A block that is still live: its address, its size, and the line that requested it."""
 
 
 def report(

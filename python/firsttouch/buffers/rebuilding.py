@@ -1,4 +1,4 @@
-"""Results with other arrays in them: which of their containers have to be rebuilt, and how."""
+"""Rebuilds results that contain other arrays: which of their containers change, and how."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
@@ -9,11 +9,11 @@ from firsttouch.buffers import aliasing, containers
 from firsttouch.buffers.containers import PLAIN
 
 Nodes: TypeAlias = dict[int, Any]
-"""Objects by their `id`, which stays theirs while they are kept here."""
+"""Objects by their `id`, which stays unique while they are kept here."""
 
 
 def reached(roots: Iterable[Any], left: Nodes, wanted: Callable[[Any], bool]) -> tuple[Nodes, dict[int, list[int]]]:
-    """Return containers and wanted things reachable from `roots`, and what holds each; `left` is not entered."""
+    """Return the containers and wanted objects reachable from `roots`, and their holders; `left` is not entered."""
     found: Nodes = {}
     holders: dict[int, list[int]] = {}
     ahead: list[tuple[Any, int]] = [(root, 0) for root in roots]
@@ -34,7 +34,7 @@ def reached(roots: Iterable[Any], left: Nodes, wanted: Callable[[Any], bool]) ->
 
 
 def changed(result: Any, left: Nodes, wanted: Callable[[Any], bool]) -> tuple[Nodes, list[list[aliasing.Array]]]:
-    """Return what of a result has to be rebuilt, and which arrays share memory."""
+    """Return the parts of a result that have to be rebuilt, and which arrays share memory."""
     found, holders = reached([result], left, wanted)
     groups = list(aliasing.groups(thing for thing in found.values() if type(thing) is np.ndarray))
     for group in groups:
@@ -51,7 +51,7 @@ def changed(result: Any, left: Nodes, wanted: Callable[[Any], bool]) -> tuple[No
 
 
 def made_again(stale: Nodes, groups: list[list[aliasing.Array]]) -> Nodes:
-    """Return the replacement of each thing that has to be rebuilt."""
+    """Return the replacement of each object that has to be rebuilt."""
     new: Nodes = {}
 
     def replaced(thing: Any) -> Any:
@@ -68,7 +68,7 @@ def made_again(stale: Nodes, groups: list[list[aliasing.Array]]) -> Nodes:
             tuples.append(thing)
         elif not isinstance(thing, np.ndarray):
             new[key] = containers.shell(thing)
-    while tuples:  # what a tuple holds comes first
+    while tuples:  # the contents of a tuple come first
         thing = tuples[-1]
         inner = [each for each in containers.contents(thing) if id(each) in stale and id(each) not in new]
         if inner:

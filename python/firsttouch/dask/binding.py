@@ -58,7 +58,7 @@ def bind(worker: Worker, nodes: list[int]) -> None:
         )
     if _node is not None or any(getattr(pool, "_threads", None) for pool in _pools_of_tasks(worker)):
         raise RuntimeError(
-            "the threads of its tasks run already, and numa= can't reach their memory policy; until it is bound by "
+            "the threads of its tasks run already, and numa= cannot reach their memory policy; until it is bound by "
             f"client.restart_workers([{worker.address!r}]) or client.restart(), its arrays are served where it is"
         )
     seat, node = _sit(nodes)

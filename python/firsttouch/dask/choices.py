@@ -53,14 +53,14 @@ def _expression(allocator: object) -> str | None:
     found = allocator if isinstance(allocator, str) else checked(allocator, _CALLER)
     if isinstance(found, Allocator) and not _firsttouch.has_expression(found):
         raise TypeError(
-            f"{_CALLER} can't send {found!r} to other processes: allocators travel as their expression, "
+            f"{_CALLER} cannot send {found!r} to other processes: allocators travel as their expression, "
             'as in "pool()" or "limited(pool(), \'4 GiB\')"'
         )
     text = str(found) if isinstance(found, str) else repr(found)
     # Which nodes and sizes there are is the worker's to say.
     others = _firsttouch.check_expression(text, list(FACTORIES))
     if "from_functions" in others:
-        raise ValueError(f"{_CALLER} can't send from_functions() to other processes: addresses mean nothing there")
+        raise ValueError(f"{_CALLER} cannot send from_functions() to other processes: addresses are meaningless there")
     if "numpy_default" in others:
         raise ValueError(f"{_CALLER} got numpy_default(): without the plugin that is what workers have")
     return text

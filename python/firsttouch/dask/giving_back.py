@@ -60,7 +60,7 @@ def _bound(worker: Worker, threshold: int | None) -> None:
 
 
 def threshold(worker: Worker) -> int | None:
-    """Bytes of process memory from which on idle memory goes; ``None`` where Dask has no limit or no threshold."""
+    """Return the process memory at which idle memory is returned; ``None`` if Dask has no limit or no threshold."""
     manager = worker.memory_manager
     if manager.memory_limit is None:
         return None

@@ -1,4 +1,4 @@
-"""What a worker's pool holds, for the scheduler's view of the worker: with every heartbeat."""
+"""The state of a worker's pool, sent to the scheduler with every heartbeat."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 NAME = "firsttouch"
 
 
-def measure(worker: Worker) -> dict[str, int]:  # noqa: ARG001 (Dask hands it over)
-    """Bytes that arrays use, bytes held in all, and page faults that recycled memory has avoided (of base pages)."""
+def measure(worker: Worker) -> dict[str, int]:  # noqa: ARG001 (Dask passes it)
+    """Return bytes in use, bytes held, and the page faults that recycling has avoided (of base pages)."""
     found = firsttouch.stats()
     return {
         "in_use": found.in_use,

@@ -33,7 +33,7 @@ def begin(owner: Worker, expression: str | None, asked: str) -> None:
             if was_asked == asked or other.scheduler.address != owner.scheduler.address:
                 raise RuntimeError(
                     f"another worker in its process is served by {had or 'pool()'} already, and a process has one "
-                    f"allocator: it can't have {expression or 'pool()'} too"
+                    f"allocator: it cannot also have {expression or 'pool()'}"
                 )
         if others:
             firsttouch.install(expression or "process")

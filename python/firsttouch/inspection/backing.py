@@ -69,7 +69,7 @@ def is_backed(a: np.ndarray) -> bool:
         return False
     if bool((found >= PageState.PRESENT).any()):
         raise UnsupportedError(
-            "is_backed() can't know it here: the kernel does not tell memory from the zero page"
+            "is_backed() is not available here: the kernel does not tell memory from the zero page"
             " (neither PAGEMAP_SCAN nor move_pages works; ft.inspect(a).sources has more)"
         )
     return True

@@ -1,4 +1,4 @@
-"""A picture of an array's pages: a strip for each moment, coloured by what the pages are."""
+"""Draws an array's pages: a strip for each moment, coloured by the states of the pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from firsttouch.inspection.states import PageState
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-#: From the bottom of a strip to its top: what is real fills it like a level. Colours that all eyes can tell apart.
+#: From the bottom of a strip to its top: resident memory fills it like a level. Distinguishable with any colour
+#: vision.
 LOOKS = {
     PageState.HUGE: ("huge pages", "#0b4f8a"),
     PageState.SMALL: ("small pages", "#56b4e9"),
@@ -28,7 +29,7 @@ LOOKS = {
 }
 _STRIP, _APART = 1.0, 0.75
 COLUMNS, ROWS = 1200, 60
-#: Rows that the rarest state gets in a column.
+#: The minimum number of rows for a state that occurs in a column.
 LEAST = 3
 
 
@@ -119,7 +120,7 @@ def plot_pagemap(*moments: np.ndarray, labels: Sequence[str] | None = None, ax: 
 
 
 def image(states: npt.NDArray[np.uint8], order: Sequence[PageState]) -> npt.NDArray[np.intp]:
-    """Places in ``order``, rows from the top by columns; each column shares its rows out as its pages are."""
+    """Return indices into ``order``, rows from the top by columns; a column is divided among its states."""
     pages = np.asarray(states)
     columns = min(COLUMNS, pages.size)
     first = np.arange(columns) * pages.size // columns
@@ -137,7 +138,7 @@ def _names(count: int) -> list[str]:
 
 
 def _summary(found: Any) -> str:
-    """The sizes of what there is, the largest first."""
+    """Return the sizes of the states that occur, the largest first."""
     counts = sorted(found.counts().items(), key=lambda each: -each[1])
     return ", ".join(f"{units.size(count * found.page_size)} {LOOKS[state][0]}" for state, count in counts) or "empty"
 

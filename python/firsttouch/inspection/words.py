@@ -1,4 +1,4 @@
-"""An inspection as text and as a table for notebooks."""
+"""Formats an inspection as text and as a table for notebooks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from firsttouch._internal.display import escape
 from firsttouch.inspection.figures import Figures
 from firsttouch.placement.results import Receipt
 
-#: Figures in the order of the text; the last three are left out where they are zero.
+#: Figures in the order of the text; the last three are omitted if they are zero.
 FIGURES = {
     "absent": "not there yet",
     "zero_page": "shared zero page",
@@ -20,7 +20,7 @@ FIGURES = {
 
 
 def head(found: Figures) -> dict[str, str]:
-    """What is known without looking at pages."""
+    """Return what is known without looking at pages."""
     begin = f"{units.size(found.offset)} into its page" if found.offset else "at the start of a page"
     rows = {
         "address": f"{found.address:#x}, aligned to {units.size(found.alignment)}, {begin}",
@@ -36,7 +36,7 @@ def head(found: Figures) -> dict[str, str]:
 
 
 def _receipt(receipt: Receipt) -> dict[str, str]:
-    """What was asked for, what was granted, and why not where it was not."""
+    """Return what was requested, what was granted, and the reasons for the rest."""
     threads = f" by {receipt.threads} threads" if receipt.threads > 1 else ""
     granted = [
         f"huge={receipt.huge!r}" if receipt.huge else "",
@@ -49,7 +49,7 @@ def _receipt(receipt: Receipt) -> dict[str, str]:
 
 
 def figures(found: Figures) -> list[tuple[str, str, str, str]]:
-    """Name, size, share of all pages, and source of each figure."""
+    """Return name, size, share of all pages, and source of each figure."""
     total = found.pages * found.page_size
     rows = []
     for name, label in FIGURES.items():
@@ -77,13 +77,13 @@ def _share(size: int | None, total: int) -> str:
 
 
 def title(found: Figures) -> str:
-    """The array in a line."""
+    """Return the array in a line."""
     shape = " x ".join(f"{count:,}" for count in found.shape) or "a single element"
     return f"array of {found.dtype}, {shape}: {units.size(found.nbytes)}"
 
 
 def text(found: Figures) -> str:
-    """Lines for a terminal."""
+    """Return lines for a terminal."""
     lines = [title(found), *(f"  {label:17} {value}" for label, value in head(found).items())]
     for label, size, share, source in figures(found):
         lines.append(f"  {label:17} {size:>12} {share:>7}   {source}".rstrip())
@@ -91,7 +91,7 @@ def text(found: Figures) -> str:
 
 
 def table(found: Figures) -> str:
-    """A table for a notebook."""
+    """Return a table for a notebook."""
     left, right = 'style="text-align:left"', 'style="text-align:right"'
     rows = [
         f'<tr><th {left}>{label}</th><td colspan="3" {left}>{escape(value)}</td></tr>'

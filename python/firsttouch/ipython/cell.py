@@ -26,7 +26,7 @@ class CellError(Exception):
 
 @dataclass(frozen=True)
 class CellReport:
-    """What a cell cost; a table in a notebook, lines in a terminal."""
+    """The cost of a cell; a table in a notebook, lines in a terminal."""
 
     rows: tuple[tuple[str, str], ...]
 
@@ -71,7 +71,7 @@ def measured(
 def _arrays(before: firsttouch.process.Stats, after: firsttouch.process.Stats) -> list[tuple[str, str]]:
     served = after.allocations - before.allocations
     if not served:
-        return [("large arrays", f"none of {units.size(after.small_limit)} or more, or this allocator keeps no count")]
+        return [("large arrays", f"none of {units.size(after.small_limit)} or more, or not counted by this allocator")]
     touched = after.first_touched_bytes - before.first_touched_bytes
     again = after.recycled_bytes - before.recycled_bytes
     so_far = f", at most {units.size(after.peak_in_use)} so far" if after.peak_in_use else ""

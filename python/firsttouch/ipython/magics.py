@@ -46,7 +46,7 @@ class FirsttouchMagics(Magics):  # type: ignore[misc] # (IPython's decorators an
             display(process.serving() or _firsttouch.default_pool())
             return
         elif word == "trim":
-            print(f"given back: {units.size(firsttouch.trim())}")
+            print(f"returned: {units.size(firsttouch.trim())}")
             return
         elif word:
             self._install(word)
@@ -55,7 +55,7 @@ class FirsttouchMagics(Magics):  # type: ignore[misc] # (IPython's decorators an
 
     def _cell(self, word: str, cell: str) -> None:
         if self.shell.should_run_async(cell, transformed_cell=self.shell.transform_cell(cell)):
-            raise UsageError("%%firsttouch can't run a cell with await at its top level: take %firsttouch")
+            raise UsageError("%%firsttouch cannot run a cell with await at its top level: use %firsttouch")
         if word in _WORDS:
             raise UsageError(f"%%firsttouch takes an allocator, and {word!r} is for a line: %firsttouch {word}")
         before = process.serving()

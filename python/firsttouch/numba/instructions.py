@@ -34,7 +34,7 @@ from firsttouch.numba.native import (
 
 
 def rounded(builder: Any, size: Any) -> Any:
-    """Size of an array, rounded up to a multiple of 64 and at least 64."""
+    """Return the size of an array, rounded up to a multiple of 64 and at least 64."""
     some = builder.zext(builder.icmp_unsigned("!=", size, WORD(0)), WORD)
     return builder.add(builder.or_(builder.sub(size, some), WORD(63)), WORD(1))
 

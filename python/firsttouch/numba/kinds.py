@@ -48,7 +48,7 @@ class _BufferModel(models.PrimitiveModel):  # type: ignore[misc]
 
     def get_data_type(self) -> Any:
         raise errors.UnsupportedError(
-            "a ScratchBuffer can't be kept in a list, a dict, an object or a generator, nor shared by the threads of "
+            "a ScratchBuffer cannot be kept in a list, a dict, an object or a generator, nor shared by the threads of "
             "a prange loop: pass it as an argument; for prange pass a firsttouch.numba.ThreadBuffers and take "
             "buffers.local() inside the loop"
         )
@@ -70,7 +70,7 @@ class _MarkModel(models.StructModel):  # type: ignore[misc]
 
     def _stays(self) -> Any:
         raise errors.UnsupportedError(
-            "a mark stays in the function that made it: it can't be an argument or a result, be kept in a list or by "
+            "a mark stays in the function that made it: it cannot be an argument or a result, be kept in a list or by "
             "a generator, or go into a prange loop; let each function mark and rewind for itself"
         )
 
@@ -96,7 +96,7 @@ def _boxed(_kind: Any, value: Any, c: Any) -> Any:
 
 def _constant(_context: Any, _builder: Any, kind: Any, _value: Any) -> Any:
     raise errors.UnsupportedError(
-        f"a {kind} can't be a global variable of compiled code, as its address is another one in every process: "
+        f"a {kind} cannot be a global variable of compiled code, because its address differs in every process: "
         "pass it as an argument"
     )
 

@@ -93,7 +93,7 @@ def _local(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
 
 
 def register() -> None:
-    """Makes the methods known to Numba."""
+    """Register the methods with Numba."""
     infer_getattr(BufferMethods)
     infer_getattr(BuffersMethods)
     implementations: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {

@@ -1,7 +1,7 @@
-"""The native module's structures and functions, as compiled code reaches them.
+"""The native module's structures and functions, as compiled code accesses them.
 
 A cursor and its frames are structures of the native module (``numba/cursor.rs``, ``numba/frame.rs``); their first
-fields are known here by offset.
+fields are accessed here by offset.
 """
 
 from __future__ import annotations
@@ -22,40 +22,40 @@ TOP, END, FRAME, OWNER, CURSOR_INFO, NOTHING = 0, 8, 16, 24, 40, 48
 FRAME_INFO, FRAME_TOP, FRAME_CHUNK, FRAME_SLOW, GENERATION, OUTER, INNER = 0, 8, 16, 24, 32, 40, 48
 CHUNK = 32
 
-# The address space of the segment register fs, at whose beginning a thread has its own address.
+# The address space of the segment register fs, whose first word is the thread's own address.
 FS = 257
 
 
 def place(builder: Any, base: Any, offset: int, kind: Any = WORD) -> Any:
-    """A pointer to the field at an offset."""
+    """Return a pointer to the field at an offset."""
     return builder.bitcast(builder.gep(base, [WORD(offset)]), kind.as_pointer())
 
 
 def get(builder: Any, base: Any, offset: int, kind: Any = WORD) -> Any:
-    """The field at an offset."""
+    """Return the field at an offset."""
     return builder.load(place(builder, base, offset, kind))
 
 
 def put(builder: Any, base: Any, offset: int, value: Any) -> None:
-    """Sets the field at an offset."""
+    """Set the field at an offset."""
     builder.store(value, place(builder, base, offset, value.type))
 
 
 def call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
-    """Calls a function of the native module."""
+    """Call a function of the native module."""
     kind = ir.FunctionType(result, [argument.type for argument in arguments])
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"firsttouch_numba_{name}"), arguments)
 
 
 def thread(builder: Any) -> Any:
-    """The number of the thread that runs: its thread pointer, which costs an instruction, or what a call says."""
+    """Return the number of the calling thread: its thread pointer, read by one instruction, or the result of a call."""
     if platform.machine() == "x86_64":
         return builder.load(ir.Constant(ir.PointerType(WORD, addrspace=FS), None))
     return call(builder, "thread", WORD)
 
 
 def fail(context: Any, builder: Any, *codes: int) -> None:
-    """Raises what the last call failed with, one of these; ends the block."""
+    """Raise the error of the last call, one of these codes, and end the block."""
     *others, last = codes
     if others:
         found = call(builder, "failure_code", ir.IntType(32))
@@ -66,6 +66,6 @@ def fail(context: Any, builder: Any, *codes: int) -> None:
 
 
 def unless_null(context: Any, builder: Any, value: Any, *codes: int) -> None:
-    """Raises where a call gave null."""
+    """Raise if a call returned null."""
     with builder.if_then(builder.icmp_unsigned("==", value, value.type(None)), likely=False):
         fail(context, builder, *codes)

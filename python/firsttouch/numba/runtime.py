@@ -1,4 +1,4 @@
-"""What ties the native module to Numba: the address of its runtime, and names for the linker of compiled code."""
+"""Connects the native module with Numba: the address of its runtime, and names for the linker of compiled code."""
 
 import re
 from importlib.metadata import version
@@ -17,7 +17,7 @@ def load() -> None:
     try:
         import numba  # noqa: F401 - the import is the test
     except ImportError as error:
-        raise ImportError(f"{wanted}, which can't be imported here ({error}): pip install numba") from error
+        raise ImportError(f"{wanted}, which cannot be imported here ({error}): pip install numba") from error
     found = version("numba")
     if tuple(int(number) for number in re.findall(r"\d+", found)[:2]) < OLDEST:
         raise ImportError(f"{wanted}; this is Numba {found}: pip install --upgrade numba")

@@ -1,4 +1,4 @@
-"""The methods of buffers, as Numba's inference of types sees them."""
+"""The methods of buffers for Numba's type inference."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _shape_dtype(shape: Any, dtype: Any = None) -> None: ...
 
 
 def _element(dtype: Any) -> Any:
-    """The type of an array's elements; without a dtype NumPy's default."""
+    """Return the type of an array's elements; without a dtype, NumPy's default."""
     if dtype is None or cgutils.is_nonelike(dtype):
         return types.float64
     if isinstance(dtype, types.Function):
@@ -44,7 +44,7 @@ def _constructor(name: str) -> Any:
 
 
 class BufferMethods(AttributeTemplate):  # type: ignore[misc]
-    """What a ScratchBuffer can do."""
+    """The methods of a ScratchBuffer."""
 
     key = ScratchBufferType
 
@@ -62,7 +62,7 @@ class BufferMethods(AttributeTemplate):  # type: ignore[misc]
 
 
 class BuffersMethods(AttributeTemplate):  # type: ignore[misc]
-    """What ThreadBuffers can do."""
+    """The methods of ThreadBuffers."""
 
     key = ThreadBuffersType
 

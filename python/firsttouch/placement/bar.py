@@ -15,7 +15,7 @@ def bar(nbytes: int) -> Callable[[int], None]:
         try:
             sys.stderr.write(f"\rtouch [{'#' * int(part * _WIDTH):{_WIDTH}}] {part:4.0%}{end}")
             sys.stderr.flush()
-        except (OSError, ValueError, AttributeError):  # closed, a pipe that nobody reads, or none at all (pythonw)
+        except (OSError, ValueError, AttributeError):  # closed, a pipe without a reader, or missing (pythonw)
             pass
 
     return draw

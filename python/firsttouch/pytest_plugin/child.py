@@ -24,31 +24,31 @@ from firsttouch.pytest_plugin.record import Record
 
 @dataclass
 class Run:
-    """What a child said and how it ended."""
+    """The messages of a child, and how it ended."""
 
     reports: list[pytest.TestReport] = field(default_factory=list)
     whole: bool = False
-    """Whether the test came to its end, well or badly."""
+    """Whether the test completed, whatever its outcome."""
     status: int = 0
-    """As :func:`os.waitstatus_to_exitcode` has it."""
+    """As returned by :func:`os.waitstatus_to_exitcode`."""
     stopped: str = ""
     """Why the parent ended it."""
     trace: str = ""
-    """Where it was in Python when it crashed."""
+    """The Python stack at the crash."""
     fault: tuple[int, ...] = ()
-    """What the memory fault was, in numbers: see :mod:`firsttouch.pytest_plugin.crash`."""
+    """The memory fault as numbers: see :mod:`firsttouch.pytest_plugin.crash`."""
     seconds: float = 0.0
     found: Any = None
-    """What ``finish`` returned."""
+    """The result of ``finish``."""
 
     @property
     def failed(self) -> bool:
-        """Whether anything in it failed."""
+        """Whether any of its reports failed."""
         return not self.whole or any(report.failed for report in self.reports)
 
 
 def run(item: pytest.Item, prepare: Callable[[], object], finish: Callable[[], Any] = lambda: None) -> Run:
-    """Runs ``prepare``, the whole test and ``finish`` in a child."""
+    """Run ``prepare``, the whole test and ``finish`` in a child."""
     _flush(item.config)
     began = time.perf_counter()
     with Record() as record:
@@ -58,7 +58,7 @@ def run(item: pytest.Item, prepare: Callable[[], object], finish: Callable[[], A
         ended = Run()
         try:
             status = os.waitpid(pid, 0)[1]
-        except pytest.fail.Exception as error:  # a time limit, from a signal's handler
+        except pytest.fail.Exception as error:  # a timeout, raised by a signal handler
             ended.stopped = str(error)
             status = _end(pid)
         except BaseException:
@@ -73,7 +73,7 @@ def run(item: pytest.Item, prepare: Callable[[], object], finish: Callable[[], A
 
 
 def _take(item: pytest.Item, ended: Run, kind: str, content: Any) -> None:
-    """Does in the parent what the child said."""
+    """Apply a message of the child in the parent."""
     if kind == "report":
         ended.reports.append(Record.report(item.config, content))
     elif kind == "warning":
@@ -86,7 +86,7 @@ def _take(item: pytest.Item, ended: Run, kind: str, content: Any) -> None:
     elif kind == "interrupt":
         raise KeyboardInterrupt
     elif kind == "broken":
-        raise RuntimeError(f"the child that ran {item.nodeid} broke down:\n{content}")
+        raise RuntimeError(f"the child that ran {item.nodeid} failed:\n{content}")
     else:
         ended.whole = True
         ended.found = content
@@ -94,13 +94,13 @@ def _take(item: pytest.Item, ended: Run, kind: str, content: Any) -> None:
 
 def _fork() -> int:
     with warnings.catch_warnings():
-        # From Python 3.12 on: there are other threads, of xdist for one. What runs now is the main one.
+        # Since Python 3.12, fork warns of other threads, such as xdist's. The main thread runs here.
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()
 
 
 def _flush(config: pytest.Config) -> None:
-    """What lies in buffers at a fork would be written twice."""
+    """Flush buffers, whose contents would be written twice after a fork."""
     config.get_terminal_writer().flush()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
@@ -108,14 +108,14 @@ def _flush(config: pytest.Config) -> None:
 
 
 def _lose_nothing() -> None:
-    """What a test printed before it crashed shall be seen, without capturing too."""
+    """Buffer output by lines, so that what a test prints before a crash is shown, even without capturing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(line_buffering=True)
 
 
 def _end(pid: int) -> int:
-    """Ends a child; SIGABRT first, so that it can say where it is."""
+    """End a child; with SIGABRT first, so that it can report its stack."""
     os.kill(pid, signal.SIGABRT)
     for _ in range(100):
         found, status = os.waitpid(pid, os.WNOHANG)
@@ -153,23 +153,23 @@ def _be_the_child(
 
 
 class _Reports:
-    """Hears of every report in a child, and tells the parent."""
+    """Receives every report in a child, and sends it to the parent."""
 
     def __init__(self, config: pytest.Config, record: Record) -> None:
         self._config = config
         self._record = record
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Passes a report on."""
-        # What is asked when a report is shown: it fails a test whose subtests failed, which are counted here.
+        """Send a report."""
+        # The value requested when a report is shown: it fails a test whose subtests failed, which are counted here.
         self._config.hook.pytest_report_teststatus(report=report, config=self._config)
         self._record.say_report(self._config, report)
 
 
 def _send_reports(item: pytest.Item, record: Record) -> None:
-    """Reports go to the parent, where everybody hears of them; in the child nobody else does.
+    """Send reports to the parent, where all plugins receive them; in the child no other plugin does.
 
-    The hook's own list of plugins is what changes: all callers read it, those that leave a conftest.py out included.
+    This changes the hook's own list of plugins, which all callers read, even those that exclude a conftest.py.
     """
     manager = item.config.pluginmanager
     hook = manager.hook.pytest_runtest_logreport

@@ -1,4 +1,4 @@
-"""What is said of a test whose process died under it."""
+"""Reports about a test whose process crashed."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from _pytest.skipping import evaluate_xfail_marks, xfailed_key
 if TYPE_CHECKING:
     from firsttouch.pytest_plugin.child import Run
 
-#: The numbers of a fault, as ``_firsttouch.watch_faults`` has them written: the signal; the address; 1 for reading, 2
-#: for writing, 0 where the processor does not tell; and of the guarded array next to it: where it begins, its bytes (0
-#: where there is none), whether it was freed.
+#: The numbers of a fault, as written by ``_firsttouch.watch_faults``: the signal; the address; 1 for a read, 2 for a
+#: write, 0 if the processor does not tell; and of the guarded array next to it: its address, its size (0 if there is
+#: none), and whether it was freed.
 _DID = {0: "read or wrote", 1: "read", 2: "wrote"}
 
 Phase = Literal["setup", "call", "teardown"]
 
 
 def reports_of(item: pytest.Item, run: Run) -> list[pytest.TestReport]:
-    """The reports of a run; where it did not come to its end, a failed one for the phase that it died in."""
+    """Return the reports of a run; if it did not complete, with a failed one for the phase in which it crashed."""
     if run.whole:
         return run.reports
     phases: tuple[Phase, ...] = ("setup", "call", "teardown")
@@ -36,7 +36,7 @@ def reports_of(item: pytest.Item, run: Run) -> list[pytest.TestReport]:
 
 
 def what_happened(run: Run) -> str:
-    """One sentence, and where the test was in Python."""
+    """Return one sentence, and the test's Python stack."""
     return "\n\n".join(part for part in (_sentence(run), _own_frames(run.trace)) if part)
 
 
@@ -63,7 +63,7 @@ def _sentence(run: Run) -> str:
 
 
 def _own_frames(trace: str) -> str:
-    """The test's part of faulthandler's traceback: what lies above pytest's first frame."""
+    """Return the test's part of faulthandler's traceback: the frames above pytest's first one."""
     frames = []
     for line in trace.splitlines():
         if not line.startswith("  File "):
@@ -75,7 +75,7 @@ def _own_frames(trace: str) -> str:
 
 
 def _captured(config: pytest.Config, when: str) -> list[tuple[str, str]]:
-    """What the dead process wrote: it lies in the files that pytest captures into."""
+    """Return the output of the dead process, from the files that pytest captures into."""
     manager = config.pluginmanager.getplugin("capturemanager")
     if manager is None:
         return []

@@ -1,4 +1,4 @@
-"""``--firsttouch=filled``: whose result depends on memory that nobody wrote fails, by name."""
+"""``--firsttouch=filled``: tests whose results depend on uninitialized memory fail, by name."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _MEANING = {0xFF: "NaN in floats, -1 in integers", 0x7F: "huge numbers, positive
 
 
 class Filled(Forking):
-    """Runs each test once with each pattern; where one fails, once more without any, and once more with it."""
+    """Runs each test once with each pattern; if one fails, once more without any, and once more with it."""
 
     how = "each test in a process of its own, once with each pattern"
 
     def reports(self, item: pytest.Item) -> list[pytest.TestReport]:
-        """What is to be reported of a test."""
+        """Return the reports of a test."""
         first = None
         for allocator in self.allocators:
             ended = self._run(item, allocator)
@@ -38,13 +38,13 @@ class Filled(Forking):
     def _judged(self, item: pytest.Item, ended: Run, allocator: Allocator) -> list[pytest.TestReport]:
         stands_on = _firsttouch.upstream(allocator)
         assert stands_on is not None
-        unfilled = self._run(item, _firsttouch.make("filled", stands_on, on_allocate=None))  # all else is the same
+        unfilled = self._run(item, _firsttouch.make("filled", stands_on, on_allocate=None))  # otherwise the same
         if unfilled.failed:
             return reports_of(item, unfilled)
         again = self._run(item, allocator)
         reports = reports_of(item, ended)
         if not again.failed:
-            return reports  # now this, now that, whatever memory holds
+            return reports  # it also fails at random, whatever memory contains
         for report in reports:
             if report.failed:
                 report.longrepr = f"{_sentence(allocator)}\n\n{report.longreprtext}"
@@ -52,7 +52,7 @@ class Filled(Forking):
 
 
 def _sentence(allocator: Allocator) -> str:
-    """What is wrong with a test that passes only plainly."""
+    """Return the message for a test that passes only with unfilled memory."""
     found = _PATTERN.search(repr(allocator))
     pattern = int(found[1]) if found else 0
     meaning = f" ({_MEANING[pattern]})" if pattern in _MEANING else ""

@@ -1,4 +1,4 @@
-"""``--firsttouch=guarded``: who leaves an array's bounds fails, by name."""
+"""``--firsttouch=guarded``: tests that access arrays out of bounds fail, by name."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from firsttouch.pytest_plugin.installed import Forking
 
 
 class Guarded(Forking):
-    """Each test runs in a child, so that a crash is that test's alone; after each phase the canaries are looked at."""
+    """Runs each test in a child, so that a crash affects only that test; the canaries are checked after each phase."""
 
     def reports(self, item: pytest.Item) -> list[pytest.TestReport]:
-        """What is to be reported of a test."""
-        return reports_of(item, run(item, self._found))  # what was hit before, at import, is not this test's fault
+        """Return the reports of a test."""
+        return reports_of(item, run(item, self._found))  # overruns found before, at import, are not this test's fault
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:

@@ -92,7 +92,7 @@ class Tracked(Forking):
             return
         kept = sorted(self._bytes.items(), key=lambda entry: (-entry[1], entry[0]))
         lines = [(units.size(held), str(self._outlived[key]), key[1], key[0]) for key, held in kept[:_OUTLIVED]]
-        terminalreporter.write_line(table(("held", "arrays", "asked for at", "test"), lines))
+        terminalreporter.write_line(table(("held", "arrays", "requested at", "test"), lines))
         if (more := len(kept) - _OUTLIVED) > 0:
             terminalreporter.write_line(f"and {units.count(more, 'more line')}")
 

@@ -13,8 +13,8 @@ from firsttouch.sharing import callers, handles, with_dask
 class SharedArray(np.ndarray):
     """An array, or a view of one, from :func:`firsttouch.shared` or :func:`firsttouch.share`.
 
-    What is computed from it is an ordinary array. One of this class whose memory is not shared after all, such as a
-    copy, is pickled as any array.
+    Results of computations are ordinary arrays. An instance whose memory is not shared, such as a copy, is pickled as
+    any array.
     """
 
     __array_priority__ = -1.0
@@ -32,7 +32,8 @@ class SharedArray(np.ndarray):
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Pickle a handle, whatever the protocol: nothing is copied, in the pickle or out of band.
 
-        Where a worker of Dask spills, the data: the handle would be good as long as the memory, which is to go.
+        If a Dask worker spills, pickle the data: a handle would be valid only as long as the memory, which is about to
+        be freed.
         """
         mapping = mapping_of(self)
         if mapping is None or callers.include("distributed.spill"):
@@ -40,7 +41,7 @@ class SharedArray(np.ndarray):
         return handles.arrive, handles.made(mapping, self)
 
 
-with_dask.register(SharedArray)  # a worker of Dask loads this file to open what was sent
+with_dask.register(SharedArray)  # a Dask worker imports this module to open handles
 
 
 def mapping_of(a: np.ndarray) -> SharedMapping | None:

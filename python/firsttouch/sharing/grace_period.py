@@ -1,6 +1,6 @@
 """The exit grace period: a process that ends waits a moment for its handles in flight, whose openers need it alive.
 
-Processes of multiprocessing end without atexit. It is never imported for them: it is there before the first of them.
+Processes of multiprocessing end without atexit, so it is registered with multiprocessing, too, once that is loaded.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from firsttouch import _firsttouch
 
 _SECONDS = 2.0
-_left = _SECONDS  # of what this process waits in all
+_left = _SECONDS  # the time that this process still waits in total
 _attached = False
 
 
@@ -38,7 +38,7 @@ def _attach() -> None:
         return
     _attached = True
     _register(util)
-    # A child that multiprocessing forks, or starts anew, forgets its finalizers before it begins.
+    # A child of multiprocessing, forked or spawned, clears its finalizers before it begins.
     util.register_after_fork(sys.modules[__name__], lambda _: _register(util))
 
 

@@ -17,22 +17,22 @@ from firsttouch.sharing.errors import LostOnTheWayError, SharedArrayError
 if TYPE_CHECKING:
     import numpy as np
 
-#: What a handle that was damaged or made up leads to.
+#: The errors that a corrupted or forged handle causes.
 _MALFORMED = (TypeError, ValueError, OverflowError, AttributeError, LookupError)
 
 Where = tuple[str, str, int]
 """The boot's number, the host's name, the namespace of process numbers."""
 
-#: What this process maps: by the memory's name, and whether it may be written. The same memory is mapped once.
+#: The mappings of this process, by the memory's name and whether it is writable. Each memory is mapped once.
 mapped: weakref.WeakValueDictionary[tuple[str, bool], SharedMapping] = weakref.WeakValueDictionary()
 
 
-#: How an array on a mapping is made, and the class whose pickles are handles, which knows this module.
+#: The function that creates an array on a mapping, and the class that is pickled as a handle; set by `arrays`.
 _arrays: tuple[Callable[..., np.ndarray], type[np.ndarray]] | None = None
 
 
 def arrays_are(on: Callable[..., np.ndarray], shared_array: type[np.ndarray]) -> None:
-    """Set how arrays are made; called once, where the class is defined."""
+    """Set how arrays are created; called once, by the module that defines the class."""
     global _arrays
     _arrays = on, shared_array
 
@@ -62,13 +62,14 @@ def made(mapping: SharedMapping, a: np.ndarray) -> tuple[Any, ...]:
 def arrive(place: Where, *what: Any) -> Any:
     """Return the array of a handle; in the process that sent it, one that can be sent again.
 
-    Raises :exc:`SharedArrayError` or :exc:`MemoryError`; where that would end a pool, what arrives raises it when used.
+    Raises :exc:`SharedArrayError` or :exc:`MemoryError`. If that would end a process pool, an object is returned that
+    raises it when used.
     """
     try:
         return _arrived(place, *what)
     except (SharedArrayError, MemoryError, *_MALFORMED) as error:
         if isinstance(error, _MALFORMED):
-            error = SharedArrayError(f"this is no valid handle of a shared array: {error}")
+            error = SharedArrayError(f"this is not a valid handle of a shared array: {error}")
         if missing.would_end_a_pool():
             return missing.Missing(error)
         if isinstance(error, SharedArrayError) and callers.include("distributed.protocol.core"):
@@ -80,7 +81,7 @@ def _arrived(place: Where, words: Any, offset: int, shape: Any, strides: Any, dt
     token, process = words[:2]
     _check_place(place)
     if dtype.hasobject:
-        raise ValueError(f"an array of {dtype} would hold addresses, which mean nothing here")
+        raise ValueError(f"an array of {dtype} would hold addresses, which are meaningless here")
     mapping = mapped.get((token, write)) or (None if write else mapped.get((token, True)))
     if mapping is None:
         mapping, why, code = SharedMapping.open(words, write)
@@ -99,28 +100,28 @@ def _arrived(place: Where, words: Any, offset: int, shape: Any, strides: Any, dt
 def _check_place(place: Where) -> None:
     (boot, host, space), (own_boot, own_host, own_space) = place, where()
     if (boot or host) != (own_boot or own_host):
-        what = f"host {host!r}, and this is {own_host!r}" if host != own_host else f"{host!r} before it was booted anew"
+        what = f"host {host!r}, and this is {own_host!r}" if host != own_host else f"{host!r} before it was rebooted"
         raise SharedArrayError(
-            f"this shared array lies in the memory of {what}: only processes of one host can share it; "
+            f"this shared array is in the memory of {what}: only processes of one host can share it; "
             "send numpy.array(a), a copy, to others"
         )
     if space != own_space:
         raise SharedArrayError(
             f"this shared array comes from another container of {host!r} (another PID namespace), whose processes "
-            "can't be seen from here: send numpy.array(a), a copy"
+            "cannot be seen from here: send numpy.array(a), a copy"
         )
 
 
-_ONCE = "after the sender has let an array go, a handle can be opened once, within 60 seconds"
-#: What became of an array that its sender holds no more, and of the handle.
+_ONCE = "after the sender has released an array, a handle can be opened once, within 60 seconds"
+#: The fate of an array that its sender no longer holds, and of the handle.
 _DROPPED = {
-    "dropped": f"holds this shared array no more: {_ONCE}",
-    "opened": f"holds this shared array no more, and this handle has been opened already: {_ONCE}",
-    "expired": f"holds this shared array no more, and this handle was not opened in time: {_ONCE}",
-    "file limit": "let this shared array go and released it before it was opened here: arrays that nobody has opened "
-    "may take a quarter of its file descriptors, and the oldest goes first; raise RLIMIT_NOFILE (ulimit -n) there",
-    "memory limit": "let this shared array go and released it before it was opened here: arrays that nobody has opened "
-    "may take a sixteenth of the memory and a quarter of what is free, and the oldest goes first; send fewer at a time",
+    "dropped": f"no longer holds this shared array: {_ONCE}",
+    "opened": f"no longer holds this shared array, and this handle has been opened already: {_ONCE}",
+    "expired": f"no longer holds this shared array, and this handle was not opened in time: {_ONCE}",
+    "file limit": "dropped this shared array, and released it before it was opened here: unopened arrays "
+    "may take a quarter of its file descriptors, oldest released first; raise RLIMIT_NOFILE (ulimit -n) there",
+    "memory limit": "dropped this shared array, and released it before it was opened here: unopened arrays "
+    "may take a sixteenth of the memory and a quarter of what is free, oldest released first; send fewer at a time",
 }
 
 
@@ -134,7 +135,9 @@ def _refused(process: int, nbytes: int, why: str, code: int) -> Exception:
             "as long as its sender lives"
         )
     if why == "invalid":
-        return SharedArrayError(f"this is no valid handle of a shared array: its {nbytes} bytes do not fit the memory")
+        return SharedArrayError(
+            f"this is not a valid handle of a shared array: its {nbytes} bytes do not fit the memory"
+        )
     if why in _DROPPED:
         return SharedArrayError(f"process {process} {_DROPPED[why]}; keep the array until all others have opened it")
     if why == "not permitted":
@@ -144,7 +147,7 @@ def _refused(process: int, nbytes: int, why: str, code: int) -> Exception:
         )
     if code == errno.ENOMEM:
         return MemoryError(
-            f"{nbytes} bytes of shared memory can't be mapped here: RLIMIT_AS (ulimit -v) leaves too little"
+            f"{nbytes} bytes of shared memory cannot be mapped here: RLIMIT_AS (ulimit -v) leaves too little"
         )
     hint = ": each shared array takes a file number, see RLIMIT_NOFILE (ulimit -n)" if code == errno.EMFILE else ""
-    return SharedArrayError(f"a shared array of process {process} can't be opened: {os.strerror(code)}{hint}")
+    return SharedArrayError(f"a shared array of process {process} cannot be opened: {os.strerror(code)}{hint}")

@@ -22,10 +22,10 @@ _MOST = 2**63 - 1
 
 def zeros(shape: Any, dtype: Any, order: Any, huge: Any, numa: Any, populate: Any, strict: Any) -> SharedArray:
     """See :func:`firsttouch.shared`."""
-    model = np.empty(0, dtype)  # texts without a length get one, and subarrays become axes
+    model = np.empty(0, dtype)  # strings without a length get one, and subarrays become axes
     kind = model.dtype
     if kind.hasobject:
-        raise TypeError(f"an array of {kind} can't be shared: its items are addresses, which mean nothing elsewhere")
+        raise TypeError(f"an array of {kind} cannot be shared: its items are addresses, meaningless elsewhere")
     validation.one_of("order", order, ("C", "F"))
     dims = (*_dims(shape), *model.shape[1:])
     nbytes = math.prod(dims) * kind.itemsize
@@ -45,7 +45,7 @@ def zeros(shape: Any, dtype: Any, order: Any, huge: Any, numa: Any, populate: An
 
 def share(a: Any) -> SharedArray:
     """See :func:`firsttouch.share`."""
-    masked = sys.modules.get("numpy.ma")  # NumPy loads it late, and who has such an array has loaded it
+    masked = sys.modules.get("numpy.ma")  # NumPy imports it lazily, at the latest for such an array
     if masked is not None and isinstance(a, masked.MaskedArray):
         raise TypeError("a masked array is two arrays: share its .data and its .mask")
     array = np.asarray(a)

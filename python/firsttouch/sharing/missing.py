@@ -42,7 +42,7 @@ class Missing:
         raise self._error.with_traceback(None)
 
     def __repr__(self) -> str:
-        return f"<a shared array that could not be had: {self._error}>"
+        return f"<a shared array that could not be opened: {self._error}>"
 
 
 def _raise(self: Missing, *_given: object, **_named: object) -> NoReturn:

@@ -1,1 +1,1 @@
-"""The command line and all that stands behind it."""
+"""The command line and everything behind it."""

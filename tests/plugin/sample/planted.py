@@ -1,4 +1,4 @@
-"""The library in planted.c, called with the addresses of arrays; each takes the array's own word for its length."""
+"""The library in planted.c, called with the addresses of arrays; it trusts the arrays' own lengths."""
 
 import ctypes
 from pathlib import Path

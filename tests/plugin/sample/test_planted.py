@@ -1,4 +1,4 @@
-"""One test for each bug. All of them pass plainly."""
+"""One test for each bug. All of them pass without firsttouch."""
 
 import ctypes
 

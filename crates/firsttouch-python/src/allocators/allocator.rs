@@ -62,7 +62,7 @@ impl PyAllocator {
         &self.direct
     }
 
-    /// Whether its arrays are to lie in slabs along an axis: it has to know their shape.
+    /// Whether its arrays are placed in slabs along an axis, so that it has to know their shape.
     pub fn has_slabs(&self) -> bool {
         self.slabs
     }
@@ -83,11 +83,12 @@ impl PyAllocator {
         }
     }
 
-    /// The allocator in Rust; an error that names the `caller`, like `pool()`, where NumPy or another library allocates.
+    /// The allocator in Rust. If NumPy or another library allocates, fails with an error that names `caller`, like
+    /// `pool()`.
     pub fn require_native(&self, caller: &str) -> PyResult<Arc<dyn Allocator>> {
         self.native().cloned().ok_or_else(|| {
             PyTypeError::new_err(format!(
-                "{caller} can't stand on {}: it takes one of firsttouch's allocators, like pool() or malloc()",
+                "{caller} cannot use {}: it takes one of firsttouch's allocators, like pool() or malloc()",
                 self.expression()
             ))
         })
@@ -106,7 +107,7 @@ impl PyAllocator {
         }
     }
 
-    /// What tells it from others.
+    /// Identifies the allocator, for comparison and hashing.
     pub fn key(&self) -> (usize, &str) {
         match &self.maker {
             Maker::Ours(allocator) => (Arc::as_ptr(allocator).cast::<()>() as usize, ""),
@@ -116,7 +117,7 @@ impl PyAllocator {
     }
 }
 
-/// Whether placed pages at the bottom of an allocator are to lie in slabs.
+/// Whether the placed pages at the bottom of an allocator are placed in slabs.
 pub fn has_slabs(allocator: &Arc<dyn Allocator>) -> bool {
     find::<PlacedPages>(allocator).is_some_and(|pages| matches!(pages.placement().policy, Some(Policy::Blocked(_))))
 }

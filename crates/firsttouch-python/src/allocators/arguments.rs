@@ -24,7 +24,7 @@ impl Argument for PyArgument<'_> {
     }
 }
 
-/// A result, or nothing for an error that says what an object is not. A lack of memory says nothing about it.
+/// Returns a result, or `None` for an error that says what an object is not. A lack of memory is passed on.
 fn unless_out_of_memory<T>(result: PyResult<T>, py: Python<'_>) -> PyResult<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -39,7 +39,7 @@ fn is_numpy_bool(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(kind.name()?.to_cow()? == "bool" && kind.module()?.to_cow()? == "numpy")
 }
 
-/// The value that an object stands for.
+/// The value of an object.
 pub fn given(object: &Bound<'_, PyAny>) -> PyResult<Given> {
     let value = if object.is_none() {
         Value::None

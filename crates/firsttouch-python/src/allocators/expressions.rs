@@ -1,4 +1,4 @@
-//! Allocator expressions: the core parses them and makes what it knows; other names are Python's.
+//! Allocator expressions: the core parses them and creates what it knows; Python creates the rest.
 
 use crate::allocators::allocator::PyAllocator;
 use crate::allocators::arguments::{PyArgument, raised};
@@ -10,7 +10,7 @@ use firsttouch::factory::{self, Error};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-/// The text of an expression, and the functions that make what the core does not know, by their names.
+/// The text of an expression, and the functions, by name, that create what the core does not know.
 struct Evaluation<'a, 'py> {
     text: &'a str,
     others: &'a Bound<'py, PyDict>,

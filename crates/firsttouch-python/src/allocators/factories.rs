@@ -48,7 +48,7 @@ fn placed_pages(py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult
     Ok(PyAllocator::ours(PlacedPages::new(placement)))
 }
 
-/// The upstream of an allocator that uses blocks again: what is given, huge pages by a policy, or nothing.
+/// The upstream of an allocator that reuses blocks: the given one, huge pages with a policy, or `None`.
 #[pyfunction]
 fn recycled_upstream(
     caller: &str,
@@ -65,8 +65,8 @@ fn recycled_upstream(
 fn function<T: Copy>(name: &str, address: &Bound<'_, PyAny>) -> PyResult<T> {
     const { assert!(size_of::<T>() == size_of::<usize>()) };
     let address = check::function(name, &given(address)?).map_err(raised)?;
-    // SAFETY: a function pointer is an address; that a function of this type lies there is the caller's promise, as it
-    // is with ctypes.
+    // SAFETY: a function pointer is an address; the caller promises, as with ctypes, that it is one of a function of
+    // this type.
     Ok(unsafe { std::mem::transmute_copy::<usize, T>(&address) })
 }
 
@@ -88,7 +88,7 @@ fn from_functions(
         free: function("free", free)?,
         context: std::ptr::with_exposed_provenance_mut(context),
     };
-    // SAFETY: as the docstring asks of the caller.
+    // SAFETY: the docstring requires it of the caller.
     Ok(PyAllocator::ours(unsafe { Functions::new(table) }))
 }
 

@@ -54,13 +54,13 @@ fn overruns(allocator: &PyAllocator) -> PyResult<ToPython<Vec<(usize, usize, usi
     Ok(ToPython(hits.into_iter().map(|hit| (hit.address, hit.asked, hit.at)).collect()))
 }
 
-/// The allocator that an adaptor stands on.
+/// The upstream of an adaptor.
 #[pyfunction]
 fn upstream(allocator: &PyAllocator) -> Option<PyAllocator> {
     allocator.native().and_then(|native| native.upstream()).cloned().map(PyAllocator::ours)
 }
 
-/// The allocator's own part of its expression, without the one it stands on.
+/// The allocator's own part of its expression, without the upstream.
 #[pyfunction]
 fn level(allocator: &PyAllocator) -> String {
     allocator.native().map_or_else(|| allocator.expression(), |native| native.describe().level().to_string())

@@ -1,4 +1,4 @@
-//! Typed questions to an allocator: whether it knows its blocks, and which requests it wants.
+//! Typed queries of an allocator: whether it recognizes its blocks, and which requests it serves.
 
 use firsttouch::allocator::Allocator;
 use firsttouch::owners::{self, Keeper, keeps_list};
@@ -6,12 +6,12 @@ use firsttouch::scratch::Scope;
 use std::any::Any;
 use std::sync::Arc;
 
-/// Whether an allocator's blocks can be told from others by their address.
+/// Whether an allocator's blocks can be distinguished from others by their address.
 pub fn can_tell(allocator: &dyn Allocator) -> bool {
     allocator.in_segments() || keeps_list(allocator)
 }
 
-/// Requests below this many bytes go on to NumPy where `allocator` is installed: `usual`, unless it wants them all.
+/// The size below which requests are forwarded to NumPy while `allocator` is installed: `usual`, unless it serves all.
 pub fn small_limit(allocator: &dyn Allocator, usual: usize) -> usize {
     if keeps_list(allocator) && allocator.small_limit() == 0 { 0 } else { usual }
 }

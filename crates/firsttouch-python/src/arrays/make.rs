@@ -42,7 +42,8 @@ struct Shape {
 }
 
 fn dimension(object: *mut ffi::PyObject) -> Option<isize> {
-    // SAFETY: the object lives; an error (a number that is too large) is cleared, and the long way meets it again.
+    // SAFETY: the object is live; an error (a number that is too large) is cleared, and occurs again in the general
+    // path.
     unsafe {
         if ffi::PyLong_CheckExact(object) == 0 {
             return None;
@@ -58,7 +59,7 @@ fn dimension(object: *mut ffi::PyObject) -> Option<isize> {
 fn shape(object: &Bound<'_, PyAny>) -> Option<Shape> {
     let mut shape = Shape { dims: [0; MAX_DIMS], len: 1 };
     let raw = object.as_ptr();
-    // SAFETY: the tuple lives as long as `object`, and is asked for no more items than it has.
+    // SAFETY: the tuple lives as long as `object`, and no more items are read than it has.
     unsafe {
         if ffi::PyTuple_CheckExact(raw) == 0 {
             shape.dims[0] = dimension(raw)?;
@@ -77,7 +78,7 @@ impl Shape {
         &self.dims[..self.len]
     }
 
-    /// Bytes for this shape as NumPy asks for them: an array without items has room for one.
+    /// The bytes that NumPy requests for this shape: an array without items has room for one.
     fn bytes(&self, item_size: usize) -> Option<usize> {
         let mut dims = [0; MAX_DIMS];
         for (to, from) in dims.iter_mut().zip(self.dims()) {
@@ -128,8 +129,8 @@ fn made<'py>(
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let (Some(handler), Some(bytes)) = (capsules::handler(capsule)?, shape.bytes(dtype.size)) else { return Ok(None) };
     let Some(Functions { ctx, malloc, calloc, free, .. }) = handler.functions().functions() else { return Ok(None) };
-    calls::forget_error(); // of an earlier allocation, whose caller did not ask
-    // SAFETY: the functions are the handler's own, and the block goes to the array or back to them.
+    calls::forget_error(); // of an earlier allocation whose caller did not take it
+    // SAFETY: the functions are the handler's own, and the block is owned by the array or freed by them.
     unsafe {
         let data: *mut c_void = if zeroed { calloc(ctx, bytes, 1) } else { malloc(ctx, bytes) };
         if data.is_null() {

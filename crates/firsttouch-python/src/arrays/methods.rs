@@ -1,4 +1,4 @@
-//! What an allocator can do as a Python object: its constructors, its `repr`, equality and hash.
+//! The methods of an allocator as a Python object: its constructors, its `repr`, equality and hash.
 
 use crate::allocators::allocator::PyAllocator;
 use crate::arrays::make::{Arguments, make};

@@ -14,6 +14,7 @@ use crate::numpy::c_api::NumPy;
 use crate::python::errors::PyTypeError;
 use crate::python::global_allocator::ensure_memory;
 use crate::python::immortal::make_immortal;
+use crate::python::once::Once;
 use firsttouch::allocator::Allocator;
 use firsttouch::owners;
 use firsttouch::scratch::Scope;
@@ -79,7 +80,7 @@ pub fn context<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<
         return new();
     }
     static SHARED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let capsule = SHARED.get_or_try_init(py, || new().map(immortal))?.bind(py);
+    let capsule = SHARED.get_or_make(py, || new().map(immortal))?.bind(py);
     if let Some(handler) = handler(capsule)?.filter(|handler| handler.small() != small) {
         handler.set_small(small);
     }
@@ -103,7 +104,7 @@ fn new_direct(py: Python<'_>, native: &Arc<dyn Allocator>, is_kept: bool) -> PyR
     let new = || make_direct(py, native);
     if is_shared(native) {
         static SHARED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        return Ok(SHARED.get_or_try_init(py, || new().map(immortal))?.clone_ref(py));
+        return Ok(SHARED.get_or_make(py, || new().map(immortal))?.clone_ref(py));
     }
     new().map(|capsule| if is_kept { immortal(capsule) } else { capsule.unbind() })
 }
@@ -126,7 +127,7 @@ pub fn of_scope<'py>(py: Python<'py>, scope: &Arc<Scope>, before: &Bound<'py, Py
 pub fn direct<'a, 'py>(py: Python<'py>, allocator: &'a PyAllocator) -> PyResult<&'a Bound<'py, PyAny>> {
     allocator.ensure_open()?;
     let cell = allocator.direct();
-    let made = cell.get_or_try_init(py, || match allocator.native() {
+    let made = cell.get_or_make(py, || match allocator.native() {
         Some(native) => new_direct(py, native, false),
         None => numpys(py, allocator).map(Bound::unbind),
     })?;
@@ -135,7 +136,7 @@ pub fn direct<'a, 'py>(py: Python<'py>, allocator: &'a PyAllocator) -> PyResult<
 
 /// The same for the allocator in charge of a handler.
 pub fn direct_of<'a, 'py>(py: Python<'py>, charge: &'a Charge) -> PyResult<&'a Bound<'py, PyAny>> {
-    Ok(charge.direct.get_or_try_init(py, || new_direct(py, &charge.allocator, charge.is_kept))?.bind(py))
+    Ok(charge.direct.get_or_make(py, || new_direct(py, &charge.allocator, charge.is_kept))?.bind(py))
 }
 
 /// How many references an object has. Without a GIL the number is exact if this thread made the object and no other has a

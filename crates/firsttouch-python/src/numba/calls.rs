@@ -1,7 +1,7 @@
 //! The functions that compiled code calls where a few instructions do not suffice. None needs the interpreter: parallel
 //! loops run without it.
 
-#![allow(unsafe_code)] // Safety: compiled code passes cursors that `enter` gave to it, in whose call it runs.
+#![allow(unsafe_code)] // Safety: compiled code passes cursors that `enter` gave it, during the same call.
 
 use crate::numba::cursor::Cursor;
 use crate::numba::failure::{self, Failure};

@@ -1,6 +1,6 @@
-//! Chunks of a buffer's memory, and counts of Numba's that keep them for as long as arrays lie on them.
+//! Chunks of a buffer's memory, and Numba's reference counts that keep them while arrays lie on them.
 
-#![allow(unsafe_code)] // Safety: a chunk goes back once nobody holds it, neither a cursor nor an array (law 8).
+#![allow(unsafe_code)] // Safety: a chunk is freed once neither a cursor nor an array holds it (law 8).
 
 use crate::numba::runtime::{self, MemInfo};
 use firsttouch::allocator::Request;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
-/// A block, given back with its last holder: the cursor, or arrays that outlived their mark.
+/// A block, freed with its last holder: the cursor, or arrays that outlived their mark.
 pub struct Chunk {
     address: NonNull<u8>,
     size: usize,
@@ -20,7 +20,7 @@ pub struct Chunk {
     aside: Arc<AtomicUsize>,
     /// Whether this one is among them.
     counted: AtomicBool,
-    /// Where the memory of arrays that outlived their mark ends; an address in the chunk, or zero.
+    /// The end of the memory of arrays that outlived their mark; an address in the chunk, or zero.
     floor: AtomicUsize,
 }
 
@@ -89,12 +89,12 @@ impl Chunk {
 impl Drop for Chunk {
     fn drop(&mut self) {
         self.forget();
-        // SAFETY: the block is this chunk's, and whoever used it held the chunk (law 8: nothing dangles).
+        // SAFETY: the block is this chunk's, and all its users held the chunk (law 8: nothing dangles).
         unsafe { self.backing.deallocate(self.address) };
     }
 }
 
-/// What a count holds. It goes when the count ends, in whatever thread.
+/// The chunks that a count holds. Dropped when the count ends, in any thread.
 struct HeldChunks {
     chunks: Vec<Arc<Chunk>>,
 }
@@ -111,7 +111,7 @@ pub struct ArrayCount {
 }
 
 impl ArrayCount {
-    /// A new count that holds chunks; nothing where there is no memory.
+    /// Creates a count that holds chunks; `None` if there is no memory.
     pub fn new(chunks: Vec<Arc<Chunk>>) -> Option<Self> {
         let held = Box::into_raw(Box::new(HeldChunks { chunks }));
         let Some(info) = runtime::counted(held.cast(), ended) else {
@@ -122,12 +122,12 @@ impl ArrayCount {
         Some(Self { info, held: NonNull::new(held)? })
     }
 
-    /// What arrays refer to.
+    /// The `MemInfo` that arrays refer to.
     pub fn info(&self) -> *mut MemInfo {
         self.info.as_ptr()
     }
 
-    /// Whether no array lives on it.
+    /// Whether no live array refers to it.
     pub fn is_alone(&self) -> bool {
         // SAFETY: the reference is ours.
         unsafe { runtime::alone(self.info) }
@@ -135,7 +135,7 @@ impl ArrayCount {
 
     /// Leaves the count to its arrays, which hold these chunks from now on.
     pub fn leave(self, chunks: Vec<Arc<Chunk>>) {
-        // SAFETY: the count lives while we have our reference, and nobody else looks at what it holds until it ends.
+        // SAFETY: the count lives while this reference does, and nothing else reads what it holds before it ends.
         unsafe { (*self.held.as_ptr()).chunks.extend(chunks) };
     }
 }

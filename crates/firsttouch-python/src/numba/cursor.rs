@@ -1,7 +1,7 @@
-//! A buffer's state in compiled code: where the next array goes, and the marks that are open.
+//! The state of a buffer in compiled code: the position of the next array, and the open marks.
 //!
-//! Compiled code bumps the position itself; it calls here for the next chunk, for memory of an array's own, and to go back
-//! to a mark: what no array needs is used again, and what arrays need is set aside until they die.
+//! Compiled code bumps the position itself; it calls here for the next chunk, for large arrays, and to rewind to a
+//! mark, which frees memory without live arrays and keeps the rest until its arrays die.
 
 #![allow(unsafe_code)] // Safety: one thread at a time uses a cursor, which its calls check; frames are its own (law 8).
 
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// See the module. Compiled code knows the first fields by their offsets.
+/// See the module. Compiled code accesses the first fields by their offsets.
 #[repr(C)]
 pub struct Cursor {
     /// The next free address, a multiple of 64.
@@ -25,19 +25,19 @@ pub struct Cursor {
     pub end: usize,
     /// The innermost open frame.
     pub frame: *mut MarkFrame,
-    /// The thread whose compiled code uses this, as compiled code knows it; zero for none.
+    /// The thread whose compiled code uses this, as compiled code identifies it; zero for none.
     pub owner: usize,
     /// The current chunk's place in the list.
     pub chunk: usize,
     /// The count of the last array that was made by a call.
     pub info: *mut MemInfo,
-    /// Null for ever, though the compiler can't know that.
+    /// Always null, though the compiler cannot know that.
     pub nothing: *mut MemInfo,
     /// The Python object that owns the cursor.
     pub object: *mut ffi::PyObject,
-    /// The thread whose call from Python it is.
+    /// The Python thread that made the call.
     pub caller: usize,
-    /// What went wrong in another thread.
+    /// The failure of another thread.
     pub failed: Option<FailureReport>,
     pub(super) first: *mut MarkFrame,
     generations: usize,
@@ -111,7 +111,7 @@ const fn rounded(size: usize) -> usize {
 }
 
 impl Cursor {
-    /// Memory for an array, with its count in `info`, where bumping does not do.
+    /// Allocates memory for an array, with its count in `info`, if bumping is not possible.
     pub fn allocate(&mut self, size: usize) -> Result<usize, Failure> {
         let size = rounded(size);
         if size > LARGE || self.aside.load(Relaxed) > ASIDE {
@@ -170,7 +170,7 @@ impl Cursor {
     /// Goes on at the beginning of a chunk that no array needs.
     pub(super) fn enter(&mut self, place: usize) {
         for frame in self.frames() {
-            // SAFETY: an open frame of ours. Those that began before there was any chunk can't just set the position.
+            // SAFETY: an open frame of ours. Frames that began before the first chunk cannot just set the position.
             unsafe { (*frame).slow |= usize::from(frame == self.frame || (*frame).top == 0) };
         }
         self.chunk = place;
@@ -195,7 +195,7 @@ impl Cursor {
     }
 
     fn close_innermost(&mut self) {
-        // SAFETY: an open frame of ours; nobody else looks at it meanwhile.
+        // SAFETY: an open frame of ours, which nothing else accesses meanwhile.
         let Some(frame) = (unsafe { self.frame.as_mut() }) else { return };
         self.frame = frame.outer;
         frame.large.clear();
@@ -214,7 +214,7 @@ impl Cursor {
         }
         match ArrayCount::new(Vec::new()) {
             Some(fresh) => frame.replace(fresh).leave(held),
-            // No memory for another count: this one keeps its chunks for as long as the cursor lives.
+            // Without memory for another count, this one keeps its chunks while the cursor lives.
             None => std::mem::forget(held),
         }
         for outer in self.frames() {
@@ -236,7 +236,7 @@ impl Cursor {
             Some(chunk) => (Chunk::usable_from(chunk, top), chunk.end()),
             None => (0, 0),
         };
-        // A loop that needs more than this would otherwise come and go in every turn.
+        // A loop that needs more than this would otherwise change chunks twice in every iteration.
         if was_further && self.end - self.top < CHUNK / 2 && self.chunks.len() > place + 1 {
             self.enter(place + 1);
         }

@@ -8,6 +8,7 @@ use crate::numba::frame::MarkFrame;
 use crate::python::callbacks::callback;
 use crate::python::errors::{PyMemoryError, PyRuntimeError};
 use crate::python::guarded::Guarded;
+use crate::python::once::Once;
 use crate::scratch::buffer::PyBuffer;
 use firsttouch::scratch::Backing;
 use pyo3::ffi;
@@ -27,9 +28,9 @@ pub struct CursorHandle {
 /// The calls of compiled code that run.
 #[derive(Default)]
 struct RunningCalls {
-    /// What each opened, the innermost last.
+    /// The frame that each call opened, the innermost last.
     frames: Vec<*mut MarkFrame>,
-    /// The thread that runs them, as Python knows it.
+    /// Python's identifier of the thread that runs them.
     ident: usize,
 }
 
@@ -97,14 +98,19 @@ fn in_use(py: Python<'_>, owner: usize, caller: usize) -> String {
     text().unwrap_or_else(|_| format!("the buffer is in use in thread {owner}; this is thread {caller}"))
 }
 
-/// What a buffer's calls from compiled code need.
+/// The state of a buffer's calls from compiled code.
 #[pyclass(frozen, module = "firsttouch._firsttouch")]
 struct JitHandle(CursorHandle);
+
+/// Makes the type of handles before a call needs it.
+pub fn make_type(py: Python<'_>) {
+    py.get_type::<JitHandle>();
+}
 
 pub fn enter_buffer(buffer: &Bound<'_, PyBuffer>) -> PyResult<*mut Cursor> {
     let py = buffer.py();
     let new = || Py::new(py, JitHandle(CursorHandle::default())).map(Py::into_any);
-    let handle = buffer.get().jit.get_or_try_init(py, new)?.bind(py).cast::<JitHandle>()?;
+    let handle = buffer.get().jit.get_or_make(py, new)?.bind(py).cast::<JitHandle>()?;
     handle.get().0.enter(buffer.as_any(), buffer.get().backing())
 }
 
@@ -115,10 +121,10 @@ pub fn leave_buffer(buffer: &Bound<'_, PyBuffer>) {
     }
 }
 
-/// Runs with an argument of a type; nothing where an exception was set.
+/// Runs with an argument of a type; `None` if an exception was set.
 ///
 /// # Safety
-/// The GIL is held, and the object lives.
+/// The GIL is held, and the object is live.
 pub unsafe fn with<T, R>(object: *mut ffi::PyObject, run: impl FnOnce(&Bound<'_, T>) -> PyResult<R>) -> Option<R>
 where
     T: pyo3::PyClass<Frozen = pyo3::pyclass::boolean_struct::True> + Sync,

@@ -7,11 +7,11 @@ use firsttouch::scratch::Refused;
 use pyo3::prelude::*;
 use std::cell::RefCell;
 
-/// What a call has to say.
+/// Why a call failed.
 pub enum Failure {
     Memory(String),
     Mark(&'static str),
-    /// The threads that use the buffer and wanted to; zero where nobody uses it.
+    /// The threads that use the buffer and tried to; zero if none does.
     Thread(usize, usize),
     /// How many buffers a loop in parallel has, and the number of the thread that found none.
     Few(usize, usize),
@@ -19,10 +19,10 @@ pub enum Failure {
     Shape(String),
 }
 
-/// A text, or the numbers of two threads, whose names only Python knows.
+/// A text, or the identifiers of two threads, whose names only Python knows.
 pub type FailureText = (String, Option<(usize, usize)>);
 
-/// A failure as Python is told of it: the number of its exception, and the text.
+/// A failure as reported to Python: the number of its exception, and the text.
 #[derive(Clone)]
 pub struct FailureReport {
     code: i32,

@@ -1,4 +1,4 @@
-//! What a mark opens: the arrays made since share a count, so that one look tells whether any of them lives.
+//! The frame that a mark opens: arrays made since share a reference count, so one load tells whether any is live.
 
 #![allow(unsafe_code)] // Safety: frames belong to their cursor, which alone makes and drops them.
 
@@ -6,7 +6,7 @@ use crate::numba::chunks::ArrayCount;
 use crate::numba::runtime::MemInfo;
 use std::ptr::null_mut;
 
-/// A mark's place in its cursor's list. Compiled code knows the first fields by their offsets.
+/// A mark's entry in its cursor's list. Compiled code accesses the first fields by their offsets.
 #[repr(C)]
 pub struct MarkFrame {
     /// The count of the arrays made here.
@@ -17,7 +17,7 @@ pub struct MarkFrame {
     pub chunk: usize,
     /// Not zero where going back takes more than setting the position.
     pub slow: usize,
-    /// Raised whenever the frame is opened: a mark knows its own.
+    /// Incremented whenever the frame is opened; a mark holds the value of its own.
     pub generation: usize,
     /// The frame around it.
     pub outer: *mut MarkFrame,
@@ -29,7 +29,7 @@ pub struct MarkFrame {
 }
 
 impl MarkFrame {
-    /// A closed frame inside `outer`; nothing where there is no memory.
+    /// Creates a closed frame inside `outer`; `None` if there is no memory.
     pub fn new(outer: *mut Self, generation: usize) -> Option<*mut Self> {
         let hold = ArrayCount::new(Vec::new())?;
         let frame = Self {
@@ -46,7 +46,7 @@ impl MarkFrame {
         Some(Box::into_raw(Box::new(frame)))
     }
 
-    /// Whether an array made here lives, other than the large ones.
+    /// Whether no array made here is live, except for large ones.
     pub fn is_alone(&self) -> bool {
         self.hold.is_alone()
     }
@@ -57,10 +57,10 @@ impl MarkFrame {
         std::mem::replace(&mut self.hold, hold)
     }
 
-    /// Drops a frame and all that lie in it.
+    /// Drops a frame and all frames inside it.
     ///
     /// # Safety
-    /// They are closed, their cursor has forgotten them, and they came from [`MarkFrame::new`].
+    /// They are closed, their cursor no longer refers to them, and they came from [`MarkFrame::new`].
     pub unsafe fn drop_all(mut frame: *mut Self) {
         while !frame.is_null() {
             // SAFETY: the caller's promise; each frame is in the list once.

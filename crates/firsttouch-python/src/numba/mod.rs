@@ -1,7 +1,7 @@
-//! Scratch buffers inside code that Numba compiles.
+//! Scratch buffers inside code compiled by Numba.
 //!
-//! Compiled code bumps a [`cursor`] itself and calls here where that does not do. From the bottom: [`runtime`] is Numba's
-//! counting of references, [`chunks`] are memory from a buffer that counts hold, a [`frame`] is what a mark opens, a
+//! Compiled code bumps a [`cursor`] itself and calls here in all other cases. From the bottom: [`runtime`] is Numba's
+//! reference counting, [`chunks`] are memory from a buffer that counts hold, a [`frame`] is what a mark opens, a
 //! [`cursor`] is a buffer's state in compiled code, [`calls`] are the functions that compiled code calls, [`entry`] is
 //! the way in and out of it, and [`parallel`] gives each thread of a loop a buffer.
 
@@ -31,7 +31,8 @@ fn numba_setup<'py>(py: Python<'py>, get_api: usize) -> PyResult<Bound<'py, PyDi
     Ok(symbols)
 }
 
-/// What the last failing call of compiled code in this thread has to say: a text, or the numbers of two threads.
+/// Returns the error of the last failed call of compiled code in this thread: a text, or the identifiers of two
+/// threads.
 #[pyfunction]
 fn numba_failure() -> failure::FailureText {
     failure::take()
@@ -40,5 +41,6 @@ fn numba_failure() -> failure::FailureText {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(numba_setup, module)?)?;
     module.add_function(wrap_pyfunction!(numba_failure, module)?)?;
+    entry::make_type(module.py());
     module.add_class::<parallel::NumbaBuffers>()
 }

@@ -20,7 +20,7 @@ pub struct NumbaBuffers {
     buffers: Vec<Py<PyBuffer>>,
     /// Their cursors, once entered.
     cursors: Vec<AtomicPtr<Cursor>>,
-    /// What went wrong in a thread other than the one whose call it was; Numba would not tell.
+    /// The failure of a thread other than the caller's, which Numba would not report.
     failed: Mutex<Option<FailureReport>>,
 }
 
@@ -65,7 +65,7 @@ impl NumbaBuffers {
         }
     }
 
-    /// What went wrong in another thread; the buffers are still entered.
+    /// Takes the failure of another thread; the buffers are still entered.
     fn take_failure(&self) -> Option<FailureReport> {
         let report = |slot: &AtomicPtr<Cursor>| {
             // SAFETY: entered, and the loop is over: no other thread uses it.
@@ -88,7 +88,7 @@ extern "C" fn leave_all(object: *mut ffi::PyObject) {
             let (py, buffers) = (buffers.py(), buffers.get());
             let failure = buffers.take_failure();
             buffers.leave(py, buffers.buffers.len());
-            // An exception that is there already is that of the loop's part in this thread.
+            // An exception that is already set is that of the loop's part in this thread.
             failure.filter(|_| !PyErr::occurred(py)).map_or(Ok(()), |report| Err(report.error(py)))
         })
     };

@@ -7,13 +7,13 @@ use std::mem::transmute;
 use std::ptr::{NonNull, null_mut, with_exposed_provenance};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// A count; what follows the number is Numba's own affair.
+/// A reference count of Numba's; the fields after the number are private to Numba.
 #[repr(C)]
 pub struct MemInfo {
     count: AtomicUsize,
 }
 
-/// What is called when a count reaches zero.
+/// Called when a count reaches zero.
 pub type Destructor = extern "C" fn(*mut c_void);
 
 #[repr(C)]
@@ -39,7 +39,7 @@ pub fn attach(get_api: usize) -> bool {
     !API.load(Ordering::Relaxed).is_null()
 }
 
-/// A count of one, over `data`; nothing where there is no memory.
+/// Creates a count of one for `data`; `None` if there is no memory.
 pub fn counted(data: *mut c_void, ended: Destructor) -> Option<NonNull<MemInfo>> {
     // SAFETY: the table is static in Numba's module, which Python never unloads.
     let api = unsafe { API.load(Ordering::Acquire).as_ref() }?;
@@ -57,7 +57,8 @@ pub unsafe fn release(info: NonNull<MemInfo>) {
     }
 }
 
-/// Whether the caller's reference is the only one. What others did before they let go has then happened.
+/// Whether the caller's reference is the only one. Everything that other threads did before they released theirs has
+/// then happened.
 ///
 /// # Safety
 /// The caller has a reference.

@@ -4,6 +4,7 @@
 
 use crate::numpy::abi::{Functions, OWNDATA, RawArray};
 use crate::python::errors::UnsupportedError;
+use crate::python::once::Once;
 use crate::python::values::Name;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -83,7 +84,7 @@ impl NumPy {
             // Before the lock: under `firsttouch run` NumPy's first import calls `install`, which asks for this.
             let _ = py.import(Name("numpy"));
         }
-        LOADED.get_or_try_init(py, || Self::load(py))
+        LOADED.get_or_make(py, || Self::load(py))
     }
 
     fn load(py: Python<'_>) -> PyResult<Self> {

@@ -1,5 +1,6 @@
 //! The dtypes that the short way of making arrays takes: NumPy's plain numbers, under their most usual names.
 
+use crate::python::once::Once;
 use crate::python::values::Name;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -57,7 +58,7 @@ fn table(py: Python<'_>) -> PyResult<DtypeTable> {
 /// The dtype that is meant, if it is one of the plain ones.
 pub fn plain_dtype<'a>(py: Python<'a>, given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<&'a PlainDtype>> {
     static TABLE: PyOnceLock<DtypeTable> = PyOnceLock::new();
-    let table = TABLE.get_or_try_init(py, || table(py))?;
+    let table = TABLE.get_or_make(py, || table(py))?;
     let Some(given) = given else { return Ok(table.dtypes.first()) };
     let wanted = given.as_ptr() as usize;
     Ok(table.keys.iter().find(|(key, _)| *key == wanted).map(|&(_, at)| &table.dtypes[at]))

@@ -1,4 +1,4 @@
-//! Placement: pages that are placed, their receipts, touching and moving what exists, and the NUMA nodes there are.
+//! Placement: placed pages and their receipts, touching and migrating existing pages, and the NUMA topology.
 
 pub mod nodes;
 pub mod placed_pages;

@@ -49,12 +49,12 @@ fn highest_node() -> ToPython<usize> {
     ToPython(Topology::read().highest())
 }
 
-/// What was in force in a thread before; ends once.
+/// The previous settings of a thread; restored once.
 #[pyclass(module = "firsttouch", frozen)]
 pub struct ThreadPlace {
     before: Before,
     thread: ThreadId,
-    /// Why the memory policy stayed as it was, where it did.
+    /// Why the memory policy was left unchanged, if it was.
     #[pyo3(get)]
     why_not: Option<String>,
 }

@@ -26,7 +26,7 @@ pub(super) fn policy(text: &str) -> PyResult<Policy> {
     Ok(policy)
 }
 
-/// The axis that slabs of arrays from `allocator` follow, where they are asked for.
+/// The axis that slabs of arrays from `allocator` follow, if slabs were requested.
 #[pyfunction]
 fn slab_axis(allocator: &PyAllocator) -> Option<isize> {
     if !allocator.has_slabs() {
@@ -38,8 +38,8 @@ fn slab_axis(allocator: &PyAllocator) -> Option<isize> {
     }
 }
 
-/// Says that blocks of `nbytes` bytes, for this thread, are for arrays whose slabs follow an axis of `items` items
-/// `stride` bytes apart; with nothing, that the axis is unknown.
+/// Announces that this thread's blocks of `nbytes` bytes are for arrays whose slabs follow an axis of `items` items,
+/// `stride` bytes apart; without arguments, that the axis is unknown.
 #[pyfunction]
 #[pyo3(signature = (expected=None))]
 fn expect_axis(expected: Option<(usize, usize, usize)>) {
@@ -68,7 +68,7 @@ pub fn receipt_dict<'py>(py: Python<'py>, asked: &Placement, got: &Receipt) -> P
     Ok(dict.done())
 }
 
-/// The receipt of the block that `address` lies in; nothing where no placed pages are at the bottom of `allocator`.
+/// The receipt of the block that contains `address`; `None` if there are no placed pages at the bottom of `allocator`.
 #[pyfunction]
 fn receipt_of<'py>(py: Python<'py>, allocator: &PyAllocator, address: usize) -> PyResult<Option<Bound<'py, PyDict>>> {
     let Some(pages) = allocator.native().and_then(find::<PlacedPages>) else { return Ok(None) };

@@ -78,18 +78,18 @@ fn collapse_range(address: usize, nbytes: usize) -> PyResult<ToPython<(usize, Op
     Ok(ToPython((huge, why_not.map(|reason| reason.to_string()))))
 }
 
-/// The placed pages that get their blocks back as they are freed: what a pool keeps will serve another array.
+/// The placed pages, if freed blocks return to them at once: a block kept by a pool will serve another array.
 fn whose(native: &Arc<dyn Allocator>) -> Option<&PlacedPages> {
     let any: &dyn Any = native.as_ref();
     let passes = any.is::<Tracked>() || any.is::<Limited>() || any.is::<Filled>();
     any.downcast_ref().or_else(|| native.upstream().filter(|_| passes).and_then(whose))
 }
 
-/// Bytes that moved, that were there, that are not real, that could not be moved, and why.
+/// Bytes that were moved, were in place, are not resident, could not be moved, and why.
 type MovedBytes = (usize, usize, usize, usize, Option<String>);
 
-/// Moves pages to where a policy says, slabs along an axis of `items` items `stride` bytes apart. Bytes that moved, that
-/// were there, that are not real, that could not be moved, and why.
+/// Moves pages according to a policy, with slabs along an axis of `items` items, `stride` bytes apart. Returns the
+/// bytes that were moved, were in place, are not resident, could not be moved, and why.
 #[pyfunction]
 #[pyo3(signature = (address, nbytes, numa, axis=None, allocator=None))]
 fn migrate_range(
@@ -102,18 +102,18 @@ fn migrate_range(
     let refused = |reason: Reason| PyOSError::new_err(format!("cannot move the pages to {numa}: {reason}"));
     let orders = policy(numa)?.within(&Outer::now(Topology::read().with_memory())).map_err(refused)?;
     let orders = Orders { axis: axis.map(|(stride, items)| Axis { stride, items }), ..orders };
-    // Pages that are not there yet follow, where the block is a mapping of its own.
+    // Pages that are not resident yet follow, if the block is a mapping of its own.
     if let Some(pages) = allocator.and_then(PyAllocator::native).and_then(whose)
         && pages.receipt(address).is_some_and(|(start, receipt)| (start, receipt.asked) == (address, nbytes))
     {
-        let _ = pages.rebind(address, &orders); // the pages that are there tell whether it worked
+        let _ = pages.rebind(address, &orders); // the resident pages show whether it worked
     }
     let done = interruptible(None, &mut |go_on| migrate((address, nbytes), &orders, go_on))?;
     let sum = done.map_err(|error| refused(Reason::of(error)))?;
     Ok(ToPython((sum.moved, sum.stayed, sum.absent, sum.failed, sum.why_not.map(|reason| reason.to_string()))))
 }
 
-/// The node of each page of a range; negative where none of its own is there.
+/// The node of each page of a range; negative if it is not resident.
 #[pyfunction]
 fn nodes_of_range(py: Python<'_>, address: usize, nbytes: usize) -> PyResult<ToPython<Vec<i32>>> {
     let (start, size) = migration::whole_pages(address, nbytes);

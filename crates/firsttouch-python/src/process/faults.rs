@@ -8,11 +8,12 @@ use firsttouch::os::{self, Fault};
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
-/// Where to write.
+/// The file descriptor to write to.
 static FILE: AtomicI32 = AtomicI32::new(-1);
 
-/// Six numbers: the signal, the address, 1 for reading, 2 for writing, 0 for unknown; of the guarded block next to it
-/// where it begins, the bytes asked for, and 1 if it was freed. They are written twice, as finding the block might fail.
+/// Writes six numbers: the signal, the address, 1 for a read, 2 for a write, 0 for unknown; and of the guarded block
+/// next to it the address, the requested bytes, and 1 if it was freed. They are written twice, because finding the
+/// block might fail.
 fn note(fault: &Fault) {
     let way = fault.wrote.map_or(0, |wrote| 1 + u64::from(wrote));
     let mut numbers = [fault.signal as u64, fault.address as u64, way, 0, 0, 0];
@@ -31,18 +32,18 @@ fn write(numbers: &[u64; 6]) {
     os::write_at_start(FILE.load(Relaxed), &bytes);
 }
 
-/// The guarded block next to an address, if what is installed guards.
+/// The guarded block next to an address, if the installed allocator guards.
 fn near(address: usize) -> Option<(usize, usize, bool)> {
     let installed = front::installed()?;
     let near = find::<Guarded>(&installed)?.near(address)?;
     Some((near.address, near.asked, near.freed))
 }
 
-/// From now on the first memory fault is noted at the start of the file with this number, then goes its way.
+/// Writes the first memory fault to the start of the file with this descriptor, then lets the signal take its course.
 #[pyfunction]
 fn watch_faults(file: i32) -> PyResult<()> {
     FILE.store(file, Relaxed);
-    os::watch_faults(note).map_err(|error| PyOSError::new_err((error.0, "memory faults are not told".to_owned())))
+    os::watch_faults(note).map_err(|error| PyOSError::new_err((error.0, "memory faults cannot be watched".to_owned())))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,8 +1,8 @@
 //! What Python calls around a fork. The background purger is joined before, so that Python, which counts threads right
-//! after the fork, has no reason to warn, and starts again as soon as the interpreter goes on. In the child, nobody waits
-//! for what a thread of the parent was about to end.
+//! after the fork, does not warn, and restarted as soon as the interpreter continues. In the child, nothing waits for what a
+//! thread of the parent was about to end.
 
-#![allow(unsafe_code)] // Safety: one call that asks Python to call us back.
+#![allow(unsafe_code)] // Safety: one call that registers a callback with Python.
 
 use crate::scratch::custom;
 use pyo3::ffi;
@@ -16,7 +16,7 @@ extern "C" fn resume(_: *mut c_void) -> c_int {
     0
 }
 
-/// Starts the background purger again once the interpreter goes on.
+/// Restarts the background purger once the interpreter continues.
 #[pyfunction]
 fn resume_later() {
     // SAFETY: the function may be called at any time with the GIL held; a full queue only means that the purger
@@ -36,7 +36,7 @@ fn trim_before_fork(py: Python<'_>) {
     py.detach(firsttouch::heap::purger::trim_deferred);
 }
 
-/// Has Python call both around every fork from now on, where it forks at all.
+/// Registers both with Python as fork hooks, if the platform forks.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let Ok(register_at_fork) = py.import("os")?.getattr("register_at_fork") else { return Ok(()) };

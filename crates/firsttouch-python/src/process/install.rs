@@ -17,21 +17,21 @@ fn install(py: Python<'_>, allocator: Option<&PyAllocator>) -> PyResult<()> {
         None => process_pool().clone(),
         Some(wrapped) => wrapped.native().cloned().ok_or_else(|| {
             PyTypeError::new_err(format!(
-                "install() can't take {}: to leave memory to NumPy, call uninstall()",
+                "install() cannot take {}: to leave memory to NumPy, call uninstall()",
                 wrapped.expression()
             ))
         })?,
     };
     if stands_on_python(&chosen) {
         return Err(PyTypeError::new_err(format!(
-            "install() can't take {}: at its bottom is an allocator written in Python, and memory that serves every thread \
+            "install() cannot take {}: at its bottom is an allocator written in Python, and memory that serves every thread \
              is given back without the GIL; give C functions to firsttouch.from_functions(), or use use()",
             chosen.expression()
         )));
     }
     if !queries::can_tell(chosen.as_ref()) {
         return Err(PyTypeError::new_err(format!(
-            "install() can't take {}: its blocks lie outside firsttouch's segments, so their owner cannot be found by \
+            "install() cannot take {}: its blocks lie outside firsttouch's segments, so their owner cannot be found by \
              their address; use it in a block with use(), install tracked() around it, or install pool() or pages()",
             chosen.expression()
         )));
@@ -57,7 +57,7 @@ fn set_small_limit(py: Python<'_>, nbytes: usize) {
     front::change_small(py, nbytes);
 }
 
-/// Lets segments claim no more than so many slots of the address space; for tests.
+/// Limits the slots of the address space that segments may claim; for tests.
 #[pyfunction]
 fn shrink_slots(count: usize) {
     firsttouch::os::shrink_slots(count);

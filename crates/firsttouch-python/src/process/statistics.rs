@@ -17,7 +17,7 @@ fn serving() -> Arc<dyn Allocator> {
     installed().unwrap_or_else(|| process_pool().clone())
 }
 
-/// What an allocator holds and did, as a dict; by default the one that serves the process.
+/// The statistics of an allocator as a dict; by default the one that serves the process.
 #[pyfunction]
 #[pyo3(signature = (allocator=None))]
 fn stats<'py>(py: Python<'py>, allocator: Option<&PyAllocator>) -> PyResult<Bound<'py, PyDict>> {
@@ -32,8 +32,8 @@ fn stats<'py>(py: Python<'py>, allocator: Option<&PyAllocator>) -> PyResult<Boun
     Ok(dict.done())
 }
 
-/// Gives what an allocator keeps back to the operating system; by default the one that serves the process. Bytes given
-/// back.
+/// Returns an allocator's idle memory to the operating system; by default that of the one that serves the process.
+/// Returns the number of bytes.
 #[pyfunction]
 #[pyo3(signature = (allocator=None))]
 fn trim(py: Python<'_>, allocator: Option<&PyAllocator>) -> ToPython<usize> {
@@ -41,7 +41,7 @@ fn trim(py: Python<'_>, allocator: Option<&PyAllocator>) -> ToPython<usize> {
     ToPython(py.detach(|| native.map_or(0, |native| native.trim())))
 }
 
-/// From so many bytes of resident memory on pools keep nothing idle; `None` is no such bound.
+/// Sets the bytes of resident memory at which pools keep nothing idle; `None` for no bound.
 #[pyfunction]
 #[pyo3(signature = (nbytes))]
 fn set_memory_bound(nbytes: Option<usize>) {

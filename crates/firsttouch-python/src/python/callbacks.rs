@@ -4,6 +4,7 @@
 //! moment that nobody chose.
 
 use crate::python::errors::PyRuntimeError;
+use crate::python::once::Once;
 use crate::python::values::Name;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -22,5 +23,5 @@ pub fn callback<'py>(py: Python<'py>, name: &'static str) -> PyResult<Bound<'py,
 
 /// Registers functions by their names; a name that is registered again is replaced.
 pub fn add(py: Python<'_>, functions: &Bound<'_, PyDict>) -> PyResult<()> {
-    CALLBACKS.get_or_init(py, || PyDict::new(py).unbind()).bind(py).update(functions.as_mapping())
+    CALLBACKS.get_or_make(py, || Ok(PyDict::new(py).unbind()))?.bind(py).update(functions.as_mapping())
 }

@@ -8,6 +8,7 @@ pub mod global_allocator;
 pub mod guarded;
 pub mod immortal;
 pub mod interrupts;
+pub mod once;
 pub mod values;
 
 use pyo3::prelude::*;

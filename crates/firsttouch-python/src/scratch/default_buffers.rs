@@ -2,15 +2,17 @@
 
 use crate::python::errors::PyRuntimeError;
 use crate::python::guarded::Guarded;
+use crate::python::once::{Interned, Once};
 use crate::python::values::{Dict, Name};
 use crate::scratch::buffer::PyBuffer;
 use crate::scratch::{buffers, thread_or_task};
 use pyo3::ffi;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
+/// The key of a thread's home in the dictionary of the thread.
+static KEY: Interned = Interned::new("firsttouch.scratch");
 /// The homes of tasks, in a weak dictionary.
 static TASKS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
@@ -37,7 +39,7 @@ impl DefaultBuffers {
 
     /// The homes of tasks: made before a call needs it.
     fn tasks(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
-        let tasks = TASKS.get_or_try_init(py, || {
+        let tasks = TASKS.get_or_make(py, || {
             PyResult::Ok(py.import(Name("weakref"))?.getattr(Name("WeakKeyDictionary"))?.call0()?.unbind())
         })?;
         Ok(tasks.bind(py))
@@ -61,7 +63,7 @@ impl DefaultBuffers {
         let dict = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyThreadState_GetDict()) };
         let dict = dict.ok_or_else(|| PyRuntimeError::new_err("this thread is not one of Python's any more"))?;
         let dict = dict.cast_into::<PyDict>()?;
-        let key = intern!(py, "firsttouch.scratch");
+        let key = KEY.get(py)?;
         if let Some(found) = dict.get_item(key)? {
             return Ok(found.cast_into::<Self>()?);
         }
@@ -96,6 +98,7 @@ impl DefaultBuffers {
 
 /// Makes what the first task would have made.
 pub fn look_up(py: Python<'_>) -> PyResult<()> {
+    py.get_type::<DefaultBuffers>();
     DefaultBuffers::tasks(py).map(drop)
 }
 

@@ -59,6 +59,13 @@ pub struct Scratch {
     entered: Guarded<Vec<EnteredScope>>,
 }
 
+/// Makes what the first manager would have made: PyO3 finds out once how to make objects with a dictionary.
+pub fn look_up(py: Python<'_>) -> PyResult<()> {
+    let (buffer, function, entered) = (None, None, Guarded::default());
+    Py::new(py, Scratch { buffer, function, options: ResultOptions::new("copy", "keep")?, debug: false, entered })
+        .map(drop)
+}
+
 impl Scratch {
     fn enter(&self, py: Python<'_>) -> PyResult<EnteredScope> {
         match &self.buffer {

@@ -9,7 +9,6 @@ use crate::python::values::Name;
 use crate::scratch::diagnostics;
 use crate::scratch::entered_scope::EnteredScope;
 use firsttouch::scratch::{Backing, Hold, Scope, Slot};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
@@ -104,6 +103,7 @@ static SCALARS: [PyOnceLock<Py<PyType>>; 2] = [const { PyOnceLock::new() }; 2];
 
 /// Finds NumPy's kinds of scalars, before a call needs them.
 pub fn look_up(py: Python<'_>) -> PyResult<()> {
+    py.get_type::<IsOnBuffer>();
     SCALARS[0].import(py, "numpy", "generic")?;
     SCALARS[1].import(py, "numpy", "void").map(drop)
 }
@@ -128,7 +128,7 @@ fn may_hold(numpy: &NumPy, value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(value.is_instance_of::<PyTuple>()
         || value.is_instance_of::<PyList>()
         || value.is_instance_of::<PyDict>()
-        || value.get_type().hasattr(intern!(value.py(), "__dataclass_fields__"))?)
+        || value.get_type().hasattr(Name("__dataclass_fields__"))?)
 }
 
 fn copied<'py>(

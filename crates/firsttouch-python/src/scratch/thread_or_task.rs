@@ -1,26 +1,27 @@
 //! What runs now: a thread or, in it, an asyncio task.
 
 use crate::python::callbacks::callback;
+use crate::python::once::{Interned, Once};
 use crate::python::values::Name;
 use pyo3::ffi;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 /// asyncio's `_get_running_loop` and `current_task`, once the program has loaded it.
 static ASYNCIO: PyOnceLock<[Py<PyAny>; 2]> = PyOnceLock::new();
+static ASYNCIO_NAME: Interned = Interned::new("asyncio");
 static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
 
 fn asyncio(py: Python<'_>) -> PyResult<Option<&[Py<PyAny>; 2]>> {
     if let Some(found) = ASYNCIO.get(py) {
         return Ok(Some(found));
     }
-    let modules = MODULES.get_or_try_init(py, || {
+    let modules = MODULES.get_or_make(py, || {
         let modules = py.import(Name("sys"))?.getattr(Name("modules"))?;
         PyResult::Ok(modules.cast_into::<PyDict>()?.unbind())
     })?;
-    let Some(loaded) = modules.bind(py).get_item(intern!(py, "asyncio"))? else { return Ok(None) };
+    let Some(loaded) = modules.bind(py).get_item(ASYNCIO_NAME.get(py)?)? else { return Ok(None) };
     // While asyncio is being imported, no loop runs.
     let (Some(running), Some(task)) =
         (loaded.getattr_opt(Name("_get_running_loop"))?, loaded.getattr_opt(Name("current_task"))?)

@@ -1,4 +1,5 @@
-//! What the command line's tools need: traces recorded and replayed, profiled regions, a benchmark's loop.
+//! Native functions of the command line's tools: recording and replaying traces, profiling regions, a benchmark's
+//! loop.
 
 pub mod profile;
 pub mod recorder_handler;

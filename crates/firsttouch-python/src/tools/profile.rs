@@ -15,7 +15,8 @@ struct ProfileRegion(Guarded<Option<Region>>);
 
 #[pymethods]
 impl ProfileRegion {
-    /// Opens it. The first to open gives back what `cold` keeps idle, so that no earlier part of the run shows.
+    /// Opens a region. The first to open trims the memory that `cold` keeps idle, so that earlier parts of the run do
+    /// not show.
     #[new]
     fn open(py: Python<'_>, only_this_thread: bool, cold: &Bound<'_, PyAny>) -> PyResult<Self> {
         ensure_memory(py)?;
@@ -32,7 +33,7 @@ impl ProfileRegion {
         Ok(Self(Guarded::new(Some(py.detach(|| Region::open(only_this_thread, trim))))))
     }
 
-    /// What was counted so far; what pools recycled is left out where others served, too.
+    /// The counts so far; without what pools recycled, if other allocators served, too.
     fn look<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let found = self.0.lock(py).as_ref().map(Region::snapshot);
         found.map(|found| dict(py, found)).transpose()

@@ -1,6 +1,6 @@
 //! The recorder's handler: it passes every call on to the handler behind it, and records it.
 
-#![allow(unsafe_code)] // Safety: passes NumPy's own calls on, to handlers that live for ever.
+#![allow(unsafe_code)] // Safety: passes NumPy's own calls on, to handlers that are never dropped.
 
 use crate::handlers::numpy_default::{
     NUMPY_NAME, behind, behind_now, capsule_lock, names, put_in_capsule, set_recorder,
@@ -45,8 +45,8 @@ pub fn stand(py: Python<'_>) -> PyResult<()> {
     let allocator =
         RawAllocator { ctx, malloc: Some(malloc), calloc: Some(calloc), realloc: Some(realloc), free: Some(free) };
     let raw = (&raw const front.raw).cast_mut();
-    // SAFETY: nobody else knows the handler yet; it is never dropped, and each block goes back to the handler that
-    // stands behind it, which finds who made it.
+    // SAFETY: the handler is not shared yet and never dropped, and each block is freed through the handler behind it,
+    // which finds its owner.
     unsafe {
         (&raw mut (*raw).allocator).write(allocator);
         put_in_capsule(py, raw)?;
@@ -127,7 +127,7 @@ pub fn forget_lines() {
     *NUMBERS.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
-/// The number of the line that asks; zero where no Python code runs in this thread.
+/// The number of the requesting line; zero if no Python code runs in this thread.
 fn line() -> u32 {
     Python::try_attach(|py| {
         let site = call_sites::site();

@@ -23,7 +23,7 @@ unsafe impl Sync for ReplayTarget {}
 unsafe impl Send for ReplayTarget {}
 
 impl ReplayTarget {
-    /// What serves the process now, or `allocator` as a context would have it.
+    /// The allocator that serves the process, or `allocator` as the context's.
     pub fn new(py: Python<'_>, allocator: Option<&PyAllocator>) -> PyResult<Self> {
         let Some(native) = allocator.and_then(PyAllocator::native) else {
             return Ok(Self { functions: behind_now(py)?.1, _handler: None });

@@ -11,7 +11,7 @@ thread_local! {
     static DEFAULT: RefCell<Arena<'static>> = RefCell::new(Arena::new());
 }
 
-/// The sum of what was just written; nobody can tell it beforehand.
+/// Returns the sum of what was just written, which the compiler cannot predict.
 fn sum(y: &[i64]) -> i64 {
     black_box(y).iter().sum()
 }
@@ -29,7 +29,7 @@ fn scope(arena: &mut Arena, x: &[i64]) -> Result<i64, ArenaError> {
     arena.scope(|s| Ok(sum(s.alloc_slice_with(x.len(), |i| x[i] + 1)?)))
 }
 
-/// So many turns, and the last one's sum.
+/// Runs `count` iterations; returns the seconds and the last sum.
 fn turns(count: usize, mut turn: impl FnMut() -> Result<i64, ArenaError>) -> Result<(f64, i64), ArenaError> {
     let began = Instant::now();
     let mut last = 0;
@@ -39,7 +39,8 @@ fn turns(count: usize, mut turn: impl FnMut() -> Result<i64, ArenaError>) -> Res
     Ok((began.elapsed().as_secs_f64(), last))
 }
 
-/// Seconds of so many turns of `y = x + 1; sum(y)` with `y` in scratch memory or elsewhere, and the sum.
+/// Returns the seconds of `count` iterations of `y = x + 1; sum(y)` with `y` in scratch memory or elsewhere, and the
+/// sum.
 #[pyfunction]
 fn scratch_turns(py: Python<'_>, way: &str, items: usize, count: usize) -> PyResult<(f64, i64)> {
     let x: Vec<i64> = (0..items as i64).collect();

@@ -18,7 +18,7 @@ fn trace_error(error: TraceError) -> PyErr {
     }
 }
 
-/// Records from now on what NumPy's default handler is asked for, in `file`, whose head says `facts`.
+/// Starts recording the requests to NumPy's default handler in `file`, with `facts` in its header.
 #[pyfunction]
 fn trace_begin(py: Python<'_>, file: &str, facts: Metadata) -> PyResult<()> {
     recorder_handler::stand(py)?;
@@ -61,8 +61,8 @@ fn trace_survey<'py>(py: Python<'py>, file: &str, incomplete: bool) -> PyResult<
     Ok(found)
 }
 
-/// Plays a trace against what serves this process, or against `allocator` alone. `ready` is called before the first event,
-/// when all that is needed for it is there.
+/// Replays a trace against the allocator that serves this process, or against `allocator` alone. `ready` is called
+/// before the first event, when everything needed has been allocated.
 #[pyfunction]
 #[pyo3(signature = (file, allocator, touch, threads, incomplete, ready))]
 fn trace_replay<'py>(
@@ -100,7 +100,7 @@ fn add(into: &Bound<'_, PyDict>, name: &str, faults: Faults) -> PyResult<()> {
     into.set_item(format!("{name}_mapped"), faults.mapped)
 }
 
-/// What each line of a traced program asked for: the lines that asked for large blocks, and counts of the small ones.
+/// Summarizes a traced program by line: the lines that requested large blocks, and counts of the small ones.
 #[pyfunction]
 fn trace_summary<'py>(
     py: Python<'py>,

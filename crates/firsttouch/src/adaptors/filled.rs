@@ -22,7 +22,8 @@ pub struct Filled {
 }
 
 impl Filled {
-    /// Fills blocks of `upstream` with `on_allocate` before they are handed out and with `on_free` before they are freed.
+    /// Fills blocks of `upstream` with `on_allocate` before they are handed out and with `on_free` before they are
+    /// freed.
     pub fn new(upstream: Arc<dyn Allocator>, on_allocate: Option<u8>, on_free: Option<u8>) -> Arc<Self> {
         Arc::new(Self { upstream, on_allocate, on_free, ledger: Ledger::new() })
     }
@@ -39,7 +40,8 @@ unsafe fn fill(address: NonNull<u8>, from: usize, to: usize, pattern: Option<u8>
     }
 }
 
-// SAFETY: the upstream keeps the promises; zeroed requests are not written, and others no longer called zero.
+// SAFETY: the upstream keeps the promises; zeroed requests are not written, and others are no longer reported as
+// zeroed.
 unsafe impl Allocator for Filled {
     fn describe(&self) -> Description {
         Description::of("filled")
@@ -53,13 +55,13 @@ unsafe impl Allocator for Filled {
         let block = list::allocate(&*self.upstream, &self.ledger, request, request.size())?;
         self.ledger.set(block.address, block.size);
         let from = if request.is_zeroed() { request.size() } else { 0 };
-        // SAFETY: the block was just taken, and nobody uses it yet.
+        // SAFETY: the block was just allocated and is not in use yet.
         unsafe { fill(block.address, from, block.size, self.on_allocate) };
         Ok(Block { zeroed: block.zeroed && (request.is_zeroed() || self.on_allocate.is_none()), ..block })
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
-        // SAFETY: the caller's promise: nobody uses the block any more.
+        // SAFETY: the caller's promise: the block is no longer in use.
         unsafe {
             if let Some(usable) = self.ledger.leave(address) {
                 fill(address, 0, usable, self.on_free);
@@ -74,7 +76,7 @@ unsafe impl Allocator for Filled {
     }
 
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        // SAFETY: the caller's promise; beyond the smaller of both sizes nobody uses anything.
+        // SAFETY: the caller's promise; bytes beyond the smaller of both sizes are not in use.
         unsafe {
             let Some(usable) = self.ledger.get(address) else { return self.upstream.resize_in_place(address, size) };
             if self.on_free.is_some() && size < usable {
@@ -90,7 +92,7 @@ unsafe impl Allocator for Filled {
     }
 
     unsafe fn reallocate(&self, address: NonNull<u8>, request: Request) -> Result<Block, AllocError> {
-        // SAFETY: the caller's promise; beyond the smaller of both sizes nobody uses anything.
+        // SAFETY: the caller's promise; bytes beyond the smaller of both sizes are not in use.
         unsafe {
             let Some(usable) = self.ledger.get(address) else { return self.upstream.reallocate(address, request) };
             if self.on_free.is_none() {

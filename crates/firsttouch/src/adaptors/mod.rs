@@ -1,4 +1,4 @@
-//! Allocators that stand on another, their upstream.
+//! Allocators that wrap another, their upstream.
 
 mod filled;
 mod guarded;

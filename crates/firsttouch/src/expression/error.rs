@@ -1,11 +1,11 @@
-//! What is wrong with an expression, and where.
+//! Parse errors, with their positions.
 
 use crate::description::quoted;
 use std::fmt::{self, Display, Write};
 
-/// The most characters of an expression that a message repeats.
+/// The most characters of an expression that a message quotes.
 const SHOWN: usize = 200;
-/// The most characters of what follows an error.
+/// The most characters after an error that a message quotes.
 const REST: usize = 40;
 
 /// Text that is not an allocator expression.
@@ -19,7 +19,7 @@ impl ParseError {
         Self { message: "the allocator expression is empty".into() }
     }
 
-    /// `why` `text` is no expression, seen at byte `at`.
+    /// The error that `text` is not an expression because of `why`, at byte `at`.
     pub(super) fn at(text: &str, at: usize, why: impl Display) -> Self {
         let (before, rest) = text.split_at(at);
         let line = before.matches('\n').count() + 1;

@@ -1,13 +1,13 @@
-//! An expression's words: names, literals and punctuation.
+//! The tokens of an expression: names, literals and punctuation.
 
 use super::error::ParseError;
 use super::literal;
 use crate::description::Value;
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token<'a> {
-    /// Letters, digits and underscores that do not begin with a digit.
+    /// Letters, digits and underscores, not beginning with a digit.
     Name(&'a str),
     /// A number or text.
     Literal(Value),
@@ -21,7 +21,7 @@ pub(super) enum Token<'a> {
 /// Reads one token at a time.
 pub(super) struct Lexer<'a> {
     pub text: &'a str,
-    /// Where the next token is looked for, in bytes.
+    /// The offset of the next token in bytes.
     at: usize,
 }
 
@@ -30,7 +30,7 @@ impl<'a> Lexer<'a> {
         Self { text, at: 0 }
     }
 
-    /// The next token and the byte it begins at, after blanks and comments.
+    /// The next token and its offset, after blanks and comments.
     pub(super) fn next(&mut self) -> Result<(Token<'a>, usize), ParseError> {
         self.skip();
         let (start, rest) = (self.at, &self.text[self.at..]);
@@ -79,7 +79,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Whether a number begins with its point.
+/// Whether a number begins with its decimal point.
 fn is_fraction(rest: &str) -> bool {
     rest.strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }

@@ -1,11 +1,11 @@
-//! Numbers and text as expressions write them.
+//! Literals: numbers and strings.
 
 use crate::description::Value;
 
-/// The longest number whose digits a message repeats.
+/// The most digits of a number that a message quotes.
 const SHOWN: usize = 40;
 
-/// Bytes of the number that `rest` begins with, up to whatever can't belong to one.
+/// The length of the number at the beginning of `rest`, up to the first character that cannot belong to one.
 pub(super) fn number_len(rest: &str) -> usize {
     let mut last = ' ';
     let ends = |(_, c): &(usize, char)| {
@@ -16,7 +16,7 @@ pub(super) fn number_len(rest: &str) -> usize {
     rest.char_indices().find(ends).map_or(rest.len(), |(at, _)| at)
 }
 
-/// The number that `text` is: decimal, `0x`, `0o` or `0b`, with single underscores between digits.
+/// Parses a number: decimal, `0x`, `0o` or `0b`, with single underscores between digits.
 pub(super) fn number(text: &str) -> Result<Value, String> {
     let shown = if text.len() > SHOWN { format!("{}...", &text[..SHOWN]) } else { text.to_owned() };
     let not_one = || format!("{shown} is not a number");
@@ -41,7 +41,7 @@ pub(super) fn number(text: &str) -> Result<Value, String> {
     body.parse().ok().filter(|number: &f64| plain && number.is_finite()).map(Value::Float).ok_or_else(not_one)
 }
 
-/// The text between quotes that `rest` begins with, and its length in bytes; or why not, and at which byte.
+/// Parses the quoted string at the beginning of `rest`. Returns it and its length in bytes, or the byte of an error.
 pub(super) fn text(rest: &str) -> Result<(String, usize), (usize, String)> {
     let quote = rest.chars().next().unwrap_or('\'');
     let mut found = String::new();
@@ -71,7 +71,7 @@ pub(super) fn text(rest: &str) -> Result<(String, usize), (usize, String)> {
     Err((0, "the string is not closed".into()))
 }
 
-/// The character whose code the next `count` hexadecimal digits are.
+/// The character whose code is given by the next `count` hexadecimal digits.
 fn code(chars: &mut impl Iterator<Item = (usize, char)>, count: usize) -> Option<char> {
     let mut number = 0;
     for _ in 0..count {

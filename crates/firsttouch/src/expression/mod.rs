@@ -1,11 +1,11 @@
 //! Allocator expressions: `limited(pool(pages(huge="2M")), "4 GiB")`.
 //!
-//! The grammar is the same on the command line and in every language. An expression is parsed and never evaluated: a
-//! name, and between parentheses arguments that are numbers, text, `None`, `True`, `False`, other expressions, and
-//! tuples of these. A bare name is a call without arguments; `ft.` or `firsttouch.` may stand before it.
+//! The grammar is the same on the command line and in every language. An expression is parsed, never evaluated: a
+//! name, and in parentheses arguments that are numbers, strings, `None`, `True`, `False`, other expressions, or tuples
+//! of these. A bare name is a call without arguments; it may be preceded by `ft.` or `firsttouch.`.
 //!
-//! [`parse`] turns text into the [`Description`](crate::description::Description) that an allocator would give of itself,
-//! whose text is such an expression again. What names mean is decided by whoever builds allocators.
+//! [`parse`] converts text to the [`Description`](crate::description::Description) that an allocator would return for
+//! itself, which is rendered as such an expression. The meaning of names is up to the code that creates allocators.
 
 mod error;
 mod lexer;

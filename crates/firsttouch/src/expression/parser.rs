@@ -1,13 +1,13 @@
-//! From an expression's words to its tree.
+//! The parser, from tokens to a tree.
 
 use super::error::ParseError;
 use super::lexer::{Lexer, Token};
 use crate::description::{Argument, Description, Value};
 use std::fmt::Display;
 
-/// What may stand before a name.
+/// What may precede a name.
 const PACKAGES: [&str; 2] = ["ft", "firsttouch"];
-/// How deep calls and tuples may nest: far beyond any use, and far from the end of a thread's stack.
+/// How deep calls and tuples may nest: far more than needed, and far from the end of a thread's stack.
 const DEEPEST: usize = 64;
 
 const NAME: &str = "expected an allocator's name";
@@ -36,7 +36,7 @@ pub fn parse(text: &str) -> Result<Description, ParseError> {
 
 struct Parser<'a> {
     lexer: Lexer<'a>,
-    /// The token that comes next, and where it begins.
+    /// The next token, and its offset.
     token: Token<'a>,
     at: usize,
     depth: usize,
@@ -52,7 +52,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Whether `mark` comes next; then it is passed.
+    /// Skips `mark` if it is the next token; returns whether it was.
     fn passes(&mut self, mark: &str) -> Result<bool, ParseError> {
         let found = matches!(self.token, Token::Mark(next) if next == mark);
         if found {
@@ -141,7 +141,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// After an argument: a comma, or the parenthesis that ends them, which stays.
+    /// After an argument: skips a comma, or stops before the closing parenthesis.
     fn separator(&mut self, opened: usize) -> Result<(), ParseError> {
         if self.passes(",")? || matches!(self.token, Token::Mark(")")) {
             return Ok(());
@@ -169,7 +169,7 @@ impl<'a> Parser<'a> {
         Ok(value)
     }
 
-    /// A number behind its sign.
+    /// A number after its sign.
     fn signed(&mut self, negative: bool) -> Result<Value, ParseError> {
         let start = self.at;
         self.advance()?;
@@ -182,7 +182,7 @@ impl<'a> Parser<'a> {
         Ok(value)
     }
 
-    /// A tuple, or one value between parentheses.
+    /// A tuple, or a single value in parentheses.
     fn parenthesized(&mut self) -> Result<Value, ParseError> {
         self.deeper()?;
         let opened = self.at;

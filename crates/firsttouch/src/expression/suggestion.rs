@@ -1,6 +1,6 @@
-//! Did you mean: the known word nearest to one that is not known.
+//! Did-you-mean suggestions: the known word that is nearest to an unknown one.
 
-/// `" (did you mean pool?)"`, or nothing where no known word is near.
+/// Returns `" (did you mean pool?)"`, or an empty string if no known word is near.
 pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let lower = word.to_lowercase();
     let near = known.into_iter().map(|known| (distance(&lower, &known.to_lowercase()), known)).min();
@@ -8,8 +8,8 @@ pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) ->
         .map_or_else(String::new, |(_, known)| format!(" (did you mean {known}?)"))
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that lead from one word to the other (the distance of
-/// optimal string alignment).
+/// The number of insertions, deletions, replacements and swaps of neighbors that lead from one word to the other
+/// (optimal string alignment distance).
 fn distance(from: &str, to: &str) -> usize {
     let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
     let mut rows = [vec![0; to.len() + 1], (0..=to.len()).collect(), vec![0; to.len() + 1]];

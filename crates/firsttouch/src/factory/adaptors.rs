@@ -1,4 +1,4 @@
-//! Makes allocators that stand on another.
+//! Creates allocators that wrap another.
 
 use super::arguments::Arguments;
 use super::{Error, upstream_of};
@@ -13,10 +13,10 @@ use std::time::Duration;
 
 type Made = Result<Arc<dyn Allocator>, Error>;
 
-/// Says which line of the program makes a request.
+/// Returns the source line that makes a request.
 static CALL_SITE: OnceLock<fn() -> u64> = OnceLock::new();
 
-/// Registers what says which line of the program makes a request, for `tracked(lines=True)`; the first one counts.
+/// Registers the function that returns the source line of a request, for `tracked(lines=True)`. The first one is kept.
 pub fn set_call_site(site: fn() -> u64) {
     let _ = CALL_SITE.set(site);
 }
@@ -35,7 +35,7 @@ pub(super) fn pool(arguments: &Arguments<'_>) -> Made {
     };
     let upstream = upstream_of(&arguments.caller(), arguments.given_upstream(), policy)?;
     let Some(upstream) = upstream else { return Ok(Pool::new(options)) };
-    // Pages it takes itself: then it can split blocks, join them, and give back parts.
+    // A pool over pages is a pool with a heap, which can split blocks, join them, and return parts.
     let any: &dyn Any = upstream.as_ref();
     match any.downcast_ref::<Pages>() {
         Some(pages) => Ok(Pool::new(Options { huge: pages.huge(), ..options })),
@@ -50,13 +50,13 @@ pub(super) fn pool(arguments: &Arguments<'_>) -> Made {
 pub(super) fn tracked(arguments: &Arguments<'_>) -> Made {
     let site = CALL_SITE.get().copied().filter(|_| arguments.is_set("lines"));
     if site.is_none() && arguments.is_set("lines") {
-        return Err(Error::Value("lines=True: nobody here knows which line makes a request; give False".into()));
+        return Err(Error::Value("lines=True: source lines are not available here; give False".into()));
     }
     Ok(Tracked::new(arguments.upstream()?, site))
 }
 
 pub(super) fn limited(arguments: &Arguments<'_>) -> Made {
-    let budget = arguments.number("budget").unwrap_or_default(); // a checked one is there
+    let budget = arguments.number("budget").unwrap_or_default(); // was checked
     Ok(Limited::new(arguments.upstream()?, budget))
 }
 
@@ -67,6 +67,6 @@ pub(super) fn guarded(arguments: &Arguments<'_>) -> Made {
 }
 
 pub(super) fn filled(arguments: &Arguments<'_>) -> Made {
-    let byte = |name| arguments.number(name).map(|byte| byte as u8); // checked
+    let byte = |name| arguments.number(name).map(|byte| byte as u8); // was checked
     Ok(Filled::new(arguments.upstream()?, byte("on_allocate"), byte("on_free")))
 }

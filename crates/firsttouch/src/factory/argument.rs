@@ -1,4 +1,4 @@
-//! What a factory is called with.
+//! The arguments of a factory.
 
 use super::{Error, allocator_from, allocator_from_expression};
 use crate::allocator::Allocator;
@@ -6,34 +6,34 @@ use crate::description::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The most characters of an argument that a message repeats.
+/// The most characters of an argument that a message quotes.
 const SHOWN: usize = 40;
 
-/// An argument, as an object of whoever calls.
+/// An argument, as an object of the front.
 pub trait Argument {
-    /// The value that it stands for.
+    /// The value that it represents.
     ///
     /// # Errors
-    /// The front's own, where it can't be read.
+    /// The front's own, if it cannot be read.
     fn given(&self) -> Result<Given, Error>;
 
-    /// The allocator that it is, describes or implements, to stand under what `caller` makes.
+    /// The allocator that it is, describes or implements, as the upstream of what `caller` creates.
     ///
     /// # Errors
-    /// Where it is none.
+    /// If it is not an allocator.
     fn upstream(&self, caller: &str) -> Result<Arc<dyn Allocator>, Error>;
 }
 
-/// The value that an argument stands for.
+/// The value of an argument.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Given {
-    /// One that an expression can state, or an allocator that exists.
+    /// A value that an expression can contain, or an existing allocator.
     Value(Value),
-    /// An integer of more than 128 bits, in digits.
+    /// An integer of more than 128 bits, as digits.
     Large(String),
-    /// Any other.
+    /// Any other value.
     Other {
-        /// How the front shows it.
+        /// How the front displays it.
         shown: String,
         /// Its type, as the front names it.
         kind: String,
@@ -41,7 +41,7 @@ pub enum Given {
 }
 
 impl Given {
-    /// Whether it is `None`: the default of a parameter that has no value of its own.
+    /// Whether it is `None`: the default of a parameter without a default value.
     pub fn is_none(&self) -> bool {
         matches!(self, Self::Value(Value::None))
     }

@@ -1,4 +1,4 @@
-//! Arguments that are bound and checked, defaults included.
+//! Bound and checked arguments, including defaults.
 
 use super::parameter::{Default, Kind};
 use super::{Argument, Call, Error, Factory, allocator_from_expression};
@@ -6,10 +6,10 @@ use crate::allocator::Allocator;
 use crate::description::Value;
 use std::sync::Arc;
 
-/// The arguments of a call, defaults included.
+/// The arguments of a call, including defaults.
 pub struct Arguments<'a> {
     factory: &'static Factory,
-    /// One for each parameter, in its usual form.
+    /// One for each parameter, in normalized form.
     values: Vec<Value>,
     upstream: Option<&'a dyn Argument>,
 }
@@ -18,7 +18,7 @@ impl Factory {
     /// Binds and checks the arguments of a call.
     ///
     /// # Errors
-    /// The first one that is wrong. The upstream is not looked at: making it may take memory.
+    /// The first invalid argument. The upstream is not checked, because creating it may take memory.
     pub(super) fn arguments<'a>(&'static self, call: &Call<'a>) -> Result<Arguments<'a>, Error> {
         let slots = self.bind(call)?;
         let mut upstream = None;
@@ -31,7 +31,7 @@ impl Factory {
             values.push(match (&given, &parameter.default) {
                 (Some(given), _) => parameter.check(given)?,
                 (None, Default::Is(value)) => value.clone(),
-                (None, _) => Value::None, // binding has refused it
+                (None, _) => Value::None, // rejected by `bind`
             });
         }
         Ok(Arguments { factory: self, values, upstream })
@@ -39,13 +39,13 @@ impl Factory {
 }
 
 impl<'a> Arguments<'a> {
-    /// The value for the parameter `name`.
+    /// The value of the parameter `name`.
     pub fn value(&self, name: &str) -> &Value {
         let at = self.factory.parameters.iter().position(|parameter| parameter.name == name);
         at.map_or(&Value::None, |at| &self.values[at])
     }
 
-    /// The number for the parameter `name`, unless it is `None`.
+    /// The number of the parameter `name`, unless it is `None`.
     pub fn number(&self, name: &str) -> Option<usize> {
         match self.value(name) {
             Value::Integer(number) => usize::try_from(*number).ok(),
@@ -53,7 +53,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The text for the parameter `name`, unless it is `None`.
+    /// The text of the parameter `name`, unless it is `None`.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.value(name) {
             Value::Text(text) => Some(text),
@@ -66,7 +66,7 @@ impl<'a> Arguments<'a> {
         *self.value(name) == Value::Flag(true)
     }
 
-    /// The factory as messages name it, like `pool()`.
+    /// The factory's name for messages, like `pool()`.
     pub fn caller(&self) -> String {
         format!("{}()", self.factory.name)
     }
@@ -76,10 +76,10 @@ impl<'a> Arguments<'a> {
         self.upstream
     }
 
-    /// The upstream that was given, or the default.
+    /// The given upstream, or the default.
     ///
     /// # Errors
-    /// Where what was given is no allocator.
+    /// If the given argument is not an allocator.
     pub fn upstream(&self) -> Result<Arc<dyn Allocator>, Error> {
         if let Some(given) = self.upstream {
             return given.upstream(&self.caller());

@@ -1,4 +1,4 @@
-//! Which argument of a call belongs to which parameter.
+//! Binds the arguments of a call to parameters.
 
 use super::parameter::Default;
 use super::{Argument, Call, Error, Factory};
@@ -8,7 +8,7 @@ impl Factory {
     /// The argument for each parameter.
     ///
     /// # Errors
-    /// Where there are too many arguments, too few, or one that no parameter has the name of.
+    /// If there are too many arguments, too few, or one whose name is unknown.
     pub(super) fn bind<'a>(&'static self, call: &Call<'a>) -> Result<Vec<Option<&'a dyn Argument>>, Error> {
         let mut slots = vec![None; self.parameters.len()];
         for (at, &(name, argument)) in call.iter().enumerate() {

@@ -1,28 +1,28 @@
-//! Why a call makes no allocator.
+//! The errors of factories.
 
 use crate::description::quoted;
 use crate::error::AllocError;
 use crate::expression::ParseError;
 use std::fmt;
 
-/// The most characters of an expression that a message repeats.
+/// The most characters of an expression that a message quotes.
 const SHOWN: usize = 200;
 
-/// Why a call makes no allocator. Fronts turn each kind into an error of their language.
+/// Why a call creates no allocator. Fronts convert each kind to an error of their language.
 #[derive(Debug)]
 pub enum Error {
-    /// No factory has this name.
+    /// There is no factory of this name.
     NoFactory {
-        /// The name, and the nearest one there is.
+        /// The name, and the nearest known one.
         what: String,
-        /// The names that there are.
+        /// The known names.
         known: String,
     },
-    /// The arguments don't fit the parameters.
+    /// The arguments do not match the parameters.
     Call(String),
     /// An argument is of the wrong type.
     Type(String),
-    /// An argument, or the expression itself, is of the right type and wrong.
+    /// An argument or the expression itself has the right type but an invalid value.
     Value(String),
     /// This build lacks the allocator.
     Unsupported(String),
@@ -33,7 +33,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The same, with the expression that the call stands in.
+    /// The same, with the expression that contains the call.
     #[must_use]
     pub fn within(self, text: &str) -> Self {
         let text = quoted(text, SHOWN);

@@ -1,12 +1,12 @@
-//! Allocators made from expressions, for every front: the command line, C, Julia and Python.
+//! Creates allocators from expressions, for every front: the command line, C, Julia and Python.
 //!
 //! [`TABLE`] lists the factories, with the names, kinds and defaults of their parameters. A call is bound to the
-//! parameters, each argument is checked by the kind of its parameter, and then the allocator is made; what is wrong is
-//! an [`Error`] that names the argument, its value and what would work.
+//! parameters, each argument is checked by the kind of its parameter, and then the allocator is created. An [`Error`]
+//! names the argument, its value and what is accepted.
 //!
-//! A front whose arguments are objects of its own implements [`Argument`] for them and calls [`build`]. Not in the table
-//! are allocators that a text can't be trusted with (`from_functions` takes addresses of code), and those that only one
-//! front has.
+//! A front whose arguments are objects of its own implements [`Argument`] for them and calls [`build`]. The table does
+//! not contain allocators that must not be created from text (`from_functions` takes addresses of code), nor those
+//! that only one front has.
 
 mod adaptors;
 mod argument;
@@ -33,13 +33,13 @@ pub use parameter::{Default, Kind, Parameter};
 pub use recycled::upstream_of;
 pub use table::{Factory, TABLE, find};
 
-/// A call's arguments in their order, each with its name if it has one.
+/// The arguments of a call in order, each with its name if it has one.
 pub type Call<'a> = [(Option<&'a str>, &'a dyn Argument)];
 
 /// Makes the allocator that `text` describes, such as `limited(pool(), "4 GiB")`.
 ///
 /// # Errors
-/// What is wrong with `text` and where, or why the allocator can't be made.
+/// What is wrong with `text` and where, or why the allocator cannot be made.
 ///
 /// # Examples
 /// ```
@@ -53,7 +53,7 @@ pub fn allocator_from_expression(text: &str) -> Result<Arc<dyn Allocator>, Error
     allocator_from(&expression::parse(text)?).map_err(|error| error.within(text.trim()))
 }
 
-/// Makes the allocator that `description` describes.
+/// Creates the allocator that `description` describes.
 ///
 /// # Errors
 /// As for [`allocator_from_expression`].
@@ -64,16 +64,16 @@ pub fn allocator_from(description: &Description) -> Result<Arc<dyn Allocator>, E
     build(factory, &call)
 }
 
-/// Makes an allocator by a call of its factory.
+/// Creates an allocator by a call of its factory.
 ///
 /// # Errors
-/// What is wrong with the call, or why the allocator can't be made.
+/// What is wrong with the call, or why the allocator cannot be created.
 pub fn build(factory: &'static Factory, call: &Call<'_>) -> Result<Arc<dyn Allocator>, Error> {
     (factory.make)(&factory.arguments(call)?)
 }
 
-/// Checks an expression without making anything: names of factories and arguments, but not values, which may suit another
-/// machine only. Calls `other` with each name of a factory that is not in the table but in `others`.
+/// Checks an expression without creating anything: names of factories and arguments, but not values, which may only be
+/// valid on another machine. Calls `other` with each name of a factory that is in `others` but not in the table.
 ///
 /// # Errors
 /// As for [`allocator_from_expression`].
@@ -96,7 +96,7 @@ pub fn check_expression(text: &str, others: &[&str], other: &mut dyn FnMut(&str)
     checked(&expression::parse(text)?, others, other).map_err(|error| error.within(text.trim()))
 }
 
-/// The error for a name that neither the table nor `others` have.
+/// The error for a name that neither the table nor `others` contains.
 pub fn no_factory(name: &str, others: &[&str]) -> Error {
     let mut known: Vec<&str> = TABLE.iter().map(|factory| factory.name).chain(others.iter().copied()).collect();
     known.sort_unstable_by_key(|name| name.to_lowercase());

@@ -1,4 +1,4 @@
-//! Makes allocators of fresh pages.
+//! Creates allocators of fresh pages.
 
 use super::arguments::Arguments;
 use super::{Call, Error, find};
@@ -18,7 +18,7 @@ pub(super) fn pages(arguments: &Arguments<'_>) -> Result<Arc<dyn Allocator>, Err
     Ok(PlacedPages::new(placement))
 }
 
-/// The placement that arguments of `pages` ask for.
+/// The placement that arguments of `pages` request.
 ///
 /// # Errors
 /// As for [`build`](super::build).
@@ -34,7 +34,7 @@ fn of(arguments: &Arguments<'_>) -> Result<Placement, Error> {
     };
     let progress = arguments.is_set("progress");
     if progress && populate == Populate::No {
-        return Err(Error::Value("progress=True shows how far a prefault is: give populate=True, too".into()));
+        return Err(Error::Value("progress=True shows the progress of a prefault: give populate=True, too".into()));
     }
     Ok(Placement {
         pages: sizes(arguments.value("huge"))?,
@@ -46,7 +46,7 @@ fn of(arguments: &Arguments<'_>) -> Result<Placement, Error> {
     })
 }
 
-/// Page sizes in their usual form; base pages count only behind others.
+/// Normalized page sizes; base pages count only after others.
 fn sizes(huge: &Value) -> Result<Vec<Page>, Error> {
     let page = |value: &Value| match value {
         Value::Text(text) => Page::parse(text).map_err(Error::Value),

@@ -8,33 +8,33 @@ use crate::description::Value;
 pub struct Parameter {
     /// Its name.
     pub name: &'static str,
-    /// What it takes.
+    /// The kind of its argument.
     pub kind: Kind,
-    /// What holds where it is not given.
+    /// Its default.
     pub default: Default,
 }
 
-/// What holds where a parameter is not given.
+/// The default of a parameter.
 #[derive(Debug)]
 pub enum Default {
-    /// It must be given.
+    /// None: it must be given.
     Required,
-    /// It must be given; what to say where it is missing.
+    /// None: it must be given, as the message explains.
     Needed(&'static str),
     /// This value.
     Is(Value),
 }
 
-/// What a parameter takes.
+/// The kind of a parameter's argument.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
-    /// Another allocator; by default this one. Nothing is made where the default is empty.
+    /// Another allocator; by default this one. Nothing is created if the default is empty.
     Upstream(&'static str),
-    /// Bytes that an alignment may be a multiple of.
+    /// An alignment in bytes.
     Alignment,
-    /// Bytes, as a number or as text.
+    /// A size in bytes, as a number or as text.
     Size,
-    /// The same, more than none.
+    /// The same, at least one byte.
     Budget,
     /// A byte, or `None`.
     Byte,
@@ -42,7 +42,7 @@ pub enum Kind {
     Flag,
     /// Seconds, or `None`.
     Seconds,
-    /// One of a few words.
+    /// One of a few keywords.
     Word(&'static [&'static str]),
     /// Page sizes, in the order of preference.
     PageSizes,
@@ -53,14 +53,14 @@ pub enum Kind {
 }
 
 impl Parameter {
-    /// The value that the parameter takes for `given`, in its usual form.
+    /// The normalized value for `given`.
     pub(super) fn check(&self, given: &Given) -> Result<Value, Error> {
         let (name, optional) = (self.name, matches!(self.default, Default::Is(Value::None)));
         if optional && given.is_none() {
             return Ok(Value::None);
         }
         match self.kind {
-            Kind::Upstream(_) => Ok(Value::None), // it is made last
+            Kind::Upstream(_) => Ok(Value::None), // it is created last
             Kind::Alignment => check::alignment(name, given).map(Value::from),
             Kind::Size => check::size(name, given, optional).map(Value::from),
             Kind::Budget => check::budget(name, given).map(Value::from),

@@ -1,4 +1,4 @@
-//! The upstream of allocators that use blocks again, such as pools and scratch buffers.
+//! The upstream of allocators that reuse blocks, such as pools and scratch buffers.
 
 use super::{Argument, Error};
 use crate::allocator::{Allocator, find};
@@ -7,10 +7,10 @@ use crate::pages::placement::{Page, Placement};
 use crate::sources::PlacedPages;
 use std::sync::Arc;
 
-/// The upstream of what `caller` makes: what is given, huge pages by a policy, or nothing for the default.
+/// The upstream of what `caller` creates: the given one, huge pages with a policy, or `None` for the default.
 ///
 /// # Errors
-/// Where both are given, and for slabs: a block that is used again would lie on the nodes of another array's slabs.
+/// If both are given, and for slabs: a reused block would lie on the nodes of another array's slabs.
 pub fn upstream_of(
     caller: &str,
     given: Option<&dyn Argument>,
@@ -34,7 +34,7 @@ pub fn upstream_of(
     };
     match find::<PlacedPages>(&found).and_then(|pages| pages.placement().policy) {
         Some(slabs @ Policy::Blocked(_)) => Err(Error::Value(format!(
-            "{caller} can't stand on numa='{slabs}': its blocks are used again for other arrays, whose slabs would lie \
+            "{caller} cannot use numa='{slabs}': its blocks are reused for other arrays, whose slabs would lie \
                  elsewhere; give single arrays pages(numa='{slabs}'), or {caller} numa='interleave:all'"
         ))),
         _ => Ok(Some(found)),

@@ -1,4 +1,4 @@
-//! Makes allocators that bring memory in.
+//! Creates allocators that obtain memory.
 
 use super::Error;
 use super::arguments::Arguments;
@@ -8,20 +8,20 @@ use std::sync::{Arc, LazyLock};
 
 type Made = Result<Arc<dyn Allocator>, Error>;
 
-/// The C library's `malloc`: it has no state, so that all are one.
+/// The C library's `malloc`; it has no state, so there is only one.
 pub(super) fn malloc(_: &Arguments<'_>) -> Made {
     static ONE: LazyLock<Arc<dyn Allocator>> = LazyLock::new(|| Arc::new(Malloc));
     Ok(ONE.clone())
 }
 
-/// The C library's `calloc`: the same.
+/// The C library's `calloc`; likewise.
 pub(super) fn calloc(_: &Arguments<'_>) -> Made {
     static ONE: LazyLock<Arc<dyn Allocator>> = LazyLock::new(|| Arc::new(Calloc));
     Ok(ONE.clone())
 }
 
 pub(super) fn aligned(arguments: &Arguments<'_>) -> Made {
-    let align = arguments.number("alignment").unwrap_or_default(); // a checked one is there
+    let align = arguments.number("alignment").unwrap_or_default(); // was checked
     Ok(Aligned::new(align).map_err(|error| Error::Value(error.to_string()))?)
 }
 
@@ -37,10 +37,10 @@ pub(super) fn jemalloc(_: &Arguments<'_>) -> Made {
 
 #[cfg(not(feature = "mimalloc"))]
 pub(super) fn mimalloc(_: &Arguments<'_>) -> Made {
-    Err(Error::Unsupported("this build of firsttouch has no mimalloc in it".into()))
+    Err(Error::Unsupported("this build of firsttouch does not include mimalloc".into()))
 }
 
 #[cfg(not(feature = "jemalloc"))]
 pub(super) fn jemalloc(_: &Arguments<'_>) -> Made {
-    Err(Error::Unsupported("this build of firsttouch has no jemalloc in it".into()))
+    Err(Error::Unsupported("this build of firsttouch does not include jemalloc".into()))
 }

@@ -1,4 +1,4 @@
-//! The factories, and what they take.
+//! The table of factories and their parameters.
 
 use super::arguments::Arguments;
 use super::parameter::{Default, Default::Is, Default::Needed, Default::Required, Kind, Parameter};
@@ -8,15 +8,15 @@ use crate::description::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// A function that makes allocators of one kind.
+/// A function that creates allocators of one kind.
 pub struct Factory {
     /// Its name in expressions.
     pub name: &'static str,
     /// Its parameters, in the order in which messages list them.
     pub parameters: &'static [Parameter],
-    /// How many of them may be given without their name.
+    /// The number of parameters that may be given without their names.
     pub positional: usize,
-    /// Makes one from checked arguments.
+    /// Creates an allocator from checked arguments.
     pub(super) make: fn(&Arguments<'_>) -> Result<Arc<dyn Allocator>, Error>,
 }
 

@@ -25,7 +25,7 @@ static HEADERS: [Header; CLAIMABLE] = [const { Header::EMPTY }; CLAIMABLE];
 
 struct Header(UnsafeCell<MaybeUninit<Segment>>);
 
-// SAFETY: a header's place is written by whoever claimed its slot, under the claims' lock.
+// SAFETY: a header is written only by the thread that claimed its slot, under the claims' lock.
 unsafe impl Sync for Header {}
 
 impl Header {
@@ -73,8 +73,8 @@ pub(crate) fn segment(
         && let Some(claim) = claims.slots(slots)
     {
         let header = HEADERS[claim.slot()].0.get().cast();
-        // SAFETY: the slots were empty, so the header is not in use, and its bounds are zero or those of a closed area.
-        // It stays for ever.
+        // SAFETY: the slots were empty, so the header is not in use, and its bounds are zero or those of a closed
+        // area. It is never unmapped.
         unsafe {
             let segment = make(header, claim, &whole, shape, capacity, owner);
             segment.records_open.set(claim.mapped);
@@ -121,7 +121,7 @@ fn open_all(segment: &Segment, units: u32) {
 }
 
 /// # Safety
-/// As for [`Segment::make`]; the claim is nobody else's.
+/// As for [`Segment::make`]; the claim is exclusively the caller's.
 unsafe fn make(
     header: *mut Segment,
     claim: Claim,
@@ -152,7 +152,7 @@ unsafe fn make(
 /// Closes a segment without live blocks: unmaps what was mapped, and nothing else.
 ///
 /// # Safety
-/// Nothing in the segment is used any more, and its heap is about to go.
+/// Nothing in the segment is in use, and its heap is about to be dropped.
 pub(crate) unsafe fn close(segment: &Segment) {
     let claim = segment.claim;
     let mut claims = claim::lock();

@@ -18,7 +18,7 @@ unsafe impl Send for Owner {}
 // SAFETY: as above.
 unsafe impl Sync for Owner {}
 
-/// What a heap holds, in bytes.
+/// The memory of a heap, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Held {
     /// Handed out.
@@ -190,7 +190,7 @@ impl Heap {
         }
     }
 
-    /// Closes all segments. If any block is live they stay for ever (law 8), without an owner.
+    /// Closes all segments. If any block is live they stay permanently (law 8), without an owner.
     ///
     /// # Safety
     /// The heap is not used any more.
@@ -208,8 +208,8 @@ impl Heap {
     }
 }
 
-/// Whether a live block of a heap begins at `address`. What a wrong address leads to is told from a block by what was
-/// asked for: nothing, for a span that was given back, and for what was never a span's beginning.
+/// Whether a live block of a heap begins at `address`. A wrong address is told from a block by its requested size,
+/// which is zero for a freed span and for an address at which no span ever began.
 pub(crate) fn lives(address: usize) -> bool {
     segment::find(address).is_some_and(|(segment, unit)| {
         address == segment.address(unit)

@@ -43,7 +43,7 @@ fn check_spans(segment: &Segment) -> (usize, usize, usize) {
     ((used as usize) << segment.unit_shift(), (dirty as usize) << segment.unit_shift(), mapped << segment.unit_shift())
 }
 
-/// Every free span stands in the list of its class and side, once, and nothing else does.
+/// Every free span is in the list of its class and side, once, and nothing else is.
 fn check_lists(segment: &Segment, free: &mut Vec<(u32, u32)>) {
     for side in [Side::Clean, Side::Dirty] {
         let lists = segment.lists[side as usize].get();
@@ -62,7 +62,7 @@ fn check_lists(segment: &Segment, free: &mut Vec<(u32, u32)>) {
             }
         }
     }
-    assert_eq!(free, &[], "free spans that no list knows");
+    assert_eq!(free, &[], "free spans that are in no list");
 }
 
 fn check(heap: &Heap) {
@@ -73,7 +73,7 @@ fn check(heap: &Heap) {
     }
 }
 
-/// The owner of the heap's segments, which nobody asks for memory.
+/// The owner of the heap's segments, which serves no requests.
 struct Owner;
 static OWNER: Owner = Owner;
 
@@ -94,7 +94,7 @@ unsafe impl Allocator for Owner {
     }
 }
 
-/// What a step is and its two numbers.
+/// The kind of a step, and two numbers.
 type Step = (u8, usize, usize);
 
 fn run(heap: Heap, steps: &[Step]) {
@@ -165,7 +165,7 @@ fn run(heap: Heap, steps: &[Step]) {
     assert_eq!((held.out, held.dirty), (0, 0));
     heap.unmap_clean();
     check(&heap);
-    // Only what is not worth a hole is still mapped.
+    // Only memory that is not worth a hole is still mapped.
     assert!(heap.held().mapped <= (steps.len() + 1) * (64 << 10), "{:?}", heap.held());
     // SAFETY: the heap is not used any more.
     unsafe { heap.close() };

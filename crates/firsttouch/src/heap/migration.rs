@@ -1,4 +1,4 @@
-//! Migration and collapse of pages that may lie in a segment, which first forgets where they were.
+//! Migrates and collapses pages that may lie in a segment, whose locality bits are cleared first.
 
 use crate::heap::locality;
 use crate::numa::policy::Orders;

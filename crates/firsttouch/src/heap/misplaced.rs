@@ -14,7 +14,7 @@ use std::ops::Range;
 /// Pages asked about at a time.
 const AT_ONCE: usize = 512;
 
-/// What the pages of some memory are.
+/// The locality of some pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// All are present and local.
@@ -52,7 +52,7 @@ pub(crate) unsafe fn give_back(local_nodes: &LocalNodes, heap: &Heap, span: Span
             Found::Local if !clean => segment.set_local(start, len),
             Found::Remote if heap.has_room(|| local_nodes.has_room(segment.local_node, span.bytes())) => {
                 let size = (len as usize) << segment.unit_shift();
-                // SAFETY: the caller's promise. Memory that is locked can't go; it stays where it is.
+                // SAFETY: the caller's promise. Locked memory cannot be discarded, and stays where it is.
                 if unsafe { os::discard(segment.address(start), size) }.is_ok() {
                     segment.empty(start, len, CLEAN);
                     gone += if clean { 0 } else { size };
@@ -92,7 +92,7 @@ fn each_unknown(
         let next = (at + 1..end).find(|&unit| kind(unit) != its).unwrap_or(end);
         match its {
             Some(true) if local_nodes.may_reach(segment.huge) => {
-                // Nobody reaches into a huge page that lies in clean units as a whole.
+                // A huge page that lies in clean units as a whole is not in use.
                 let (low, high) = (segment.huge_above(at), segment.huge_below(next));
                 if low < high {
                     visit(at, low - at, true)?;
@@ -109,7 +109,7 @@ fn each_unknown(
     Ok(())
 }
 
-/// Asks about the pages of some units, of clean ones about the first and the last, and tells what was found in runs.
+/// Queries the pages of some units, of clean ones the first and the last, and reports the result in runs.
 fn look(
     local_nodes: &LocalNodes,
     segment: &Segment,
@@ -147,10 +147,10 @@ fn look(
     Ok(())
 }
 
-/// What the pages from `first` to `end` are, of anybody's memory.
+/// The locality of the pages from `first` to `end`, of any memory.
 ///
 /// # Errors
-/// Where the system does not tell the nodes of pages.
+/// If the system does not report the nodes of pages.
 pub(crate) fn in_pages(
     local_nodes: &LocalNodes,
     local_node: u8,

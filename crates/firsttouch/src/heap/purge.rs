@@ -1,7 +1,7 @@
-//! Giving idle memory back to the system.
+//! Returning idle memory to the system.
 //!
-//! Victims are taken out of the free spans under the heap's lock, given back without it, and joined again under it; a
-//! lock of their own keeps purges apart and away from forks.
+//! Victims are taken out of the free spans under the heap's lock, purged without it, and joined again under it. A lock
+//! of its own serializes purges, and is held around forks.
 
 use crate::heap::ages::{CLEAN, FIRST_EPOCH, UNMAPPED, ticks_since};
 use crate::heap::heap::Heap;
@@ -13,15 +13,15 @@ use crate::heap::shape::Kind;
 use crate::layout::{round_down, round_up};
 use crate::os;
 
-/// Runs given back between two holds of the heap's lock.
+/// The number of runs purged between two acquisitions of the heap's lock.
 const BATCH: usize = 64;
 /// From this many bytes on memory is unmapped: it then costs no address space, and locked memory can go too. Below,
 /// holes would cost mappings, so the pages are discarded and the mapping stays.
 const UNMAP: usize = 1 << 20;
-/// Where address space runs short, clean memory is unmapped from this many bytes on.
+/// If address space is short, clean memory is unmapped from this many bytes on.
 const UNMAP_CLEAN: usize = 64 << 10;
 
-/// What is given back.
+/// What is purged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Victims {
     /// Dirty memory that has been idle for so many ticks.
@@ -102,7 +102,8 @@ impl Heap {
         segment.give(start, len, dirty);
     }
 
-    /// Gives back what is free of the huge pages that a used span shares, below it and above; bytes that were dirty.
+    /// Discards the free parts of the huge pages that a used span shares, below and above it; returns the bytes that
+    /// were dirty.
     pub(crate) fn empty_beside(&self, span: Span, below: bool, above: bool) -> usize {
         let Span { segment, start, len, .. } = span;
         let end = start + len;
@@ -160,7 +161,7 @@ impl Heap {
                             count += 1;
                             bytes += (len as usize) << segment.unit_shift();
                             given += segment.count_dirty(start, len) as usize;
-                            span = start + len; // what is behind is a free span of its own now
+                            span = start + len; // the rest behind is a free span of its own now
                         }
                     }
                     count < BATCH && bytes < budget
@@ -182,7 +183,7 @@ fn empty_part(segment: &Segment, span: u32, from: u32, to: u32) -> usize {
         let first = at + unmapped_run(segment.ages(at, to - at));
         let run = mapped_run(segment.ages(first, to - first));
         let bytes = (run as usize) << segment.unit_shift();
-        // SAFETY: the units are free and the lock is held, so nobody uses them (law 8).
+        // SAFETY: the units are free and the lock is held, so they are not in use (law 8).
         if run > 0 && unsafe { os::discard(segment.address(first), bytes) }.is_ok() {
             segment.empty(first, run, CLEAN);
         }
@@ -194,8 +195,8 @@ fn empty_part(segment: &Segment, span: u32, from: u32, to: u32) -> usize {
     ((before - dirty) as usize) << segment.unit_shift()
 }
 
-/// Gives back at least `bytes` of some heaps' free memory if there is as much, the longest idle first; bytes given back by
-/// each region.
+/// Purges at least `bytes` of the free memory of some heaps if there is as much, the longest idle first; returns the
+/// bytes purged in each region.
 pub(crate) fn purge_oldest<'a>(heaps: impl Iterator<Item = &'a Heap> + Clone, bytes: usize) -> [usize; 2] {
     let mut gone = [0; 2];
     for min_ticks in [30, 10, 5, 3, 2, 1, 0] {
@@ -209,7 +210,7 @@ pub(crate) fn purge_oldest<'a>(heaps: impl Iterator<Item = &'a Heap> + Clone, by
     gone
 }
 
-/// What both regions gave back, twice.
+/// Adds up what both regions purged.
 pub(crate) fn add(one: [usize; 2], other: [usize; 2]) -> [usize; 2] {
     [one[0] + other[0], one[1] + other[1]]
 }
@@ -251,11 +252,11 @@ fn run_of(
     }
 }
 
-/// Gives the units back to the system; what their age is then, or nothing where the system refused.
+/// Purges the units; returns their new age, or `None` if the system refused.
 fn give_back(run: &Run, victims: Victims) -> Option<u8> {
     let (address, size) = (run.segment.address(run.start), (run.len as usize) << run.segment.unit_shift());
     let may_unmap = run.segment.claim.has_slots() && !mapping_limit::keeps_mappings();
-    // SAFETY: the units are used by nobody but us: they were free, and were carved out under the lock (law 8).
+    // SAFETY: the units are not in use: they were free, and were taken out under the lock (law 8).
     unsafe {
         if victims == Victims::Clean {
             return os::unmap(address, size).is_ok().then_some(UNMAPPED);
@@ -268,12 +269,12 @@ fn give_back(run: &Run, victims: Victims) -> Option<u8> {
         if os::discard(address, size).is_ok() {
             return Some(CLEAN);
         }
-        // Locked memory can't be discarded, but it can be unmapped.
+        // Locked memory cannot be discarded, but it can be unmapped.
         (may_unmap && os::unmap(address, size).is_ok()).then_some(UNMAPPED)
     }
 }
 
-/// Makes the units free again; bytes that went.
+/// Makes the units free again; returns the bytes purged.
 fn settle(region: &mut Region, run: &Run, age: Option<u8>) -> usize {
     let segment = run.segment;
     let size = (run.len as usize) << segment.unit_shift();

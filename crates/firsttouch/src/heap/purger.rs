@@ -22,14 +22,13 @@ use std::time::Duration;
 /// Time between two ticks.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
-/// What keeps idle memory. All functions are called under the purger's lock, so they must call nothing that could wait
-/// for it: what has to be returned to an upstream is a [`DeferredTrim`].
+/// Keeps idle memory. Called under the purger's lock, so it must return work on an upstream as a [`DeferredTrim`].
 pub trait Purgeable: Sync {
-    /// A tick has passed. Returns what is to be returned to an upstream now.
+    /// Called at every tick. Returns the work on an upstream to be done now.
     fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
         None
     }
-    /// Whether ticks decay what it keeps: they stop while the purger is [paused](pause).
+    /// Whether ticks decay idle memory: they stop while the purger is [paused](pause).
     fn decays(&self) -> bool {
         true
     }
@@ -39,7 +38,7 @@ pub trait Purgeable: Sync {
     }
     /// Purges all idle memory, as far as that runs no code but this library's.
     fn trim_idle(&self) {}
-    /// What trims the rest.
+    /// Returns the work that trims the rest.
     fn deferred_trim(&self) -> Option<Arc<dyn DeferredTrim>> {
         None
     }
@@ -55,7 +54,7 @@ pub trait Purgeable: Sync {
 /// Returning idle memory to an upstream. It keeps its allocator alive; if it held the last reference, the allocator is
 /// dropped with it.
 pub trait DeferredTrim: Send + Sync {
-    /// Returns what is too old or too much, or all that is idle.
+    /// Returns memory that is too old or too much to the upstream or, with `all`, everything idle.
     fn run(&self, all: bool);
 }
 
@@ -125,7 +124,7 @@ pub unsafe fn enter(what: *const dyn Purgeable) {
     purger.entries.push(Entry { number, what: unsafe { &*what } });
 }
 
-/// Registers what never leaves.
+/// Registers a static, which is never unregistered.
 pub(crate) fn enter_static(what: &'static dyn Purgeable) {
     // SAFETY: it stays where it is.
     unsafe { enter(what) }
@@ -166,8 +165,7 @@ pub fn runs() -> bool {
     RUNS.load(Relaxed) != 0
 }
 
-/// Stops the decay of idle memory, or lets it continue: during a profile, what is recycled must not depend on the clock.
-/// Bounds on idle memory hold all the same, because requests enforce them.
+/// Pauses or resumes decay: during a profile, what is recycled must not depend on the clock. Bounds still apply.
 pub fn pause(paused: bool) {
     PAUSED.store(paused, Relaxed);
 }
@@ -191,8 +189,8 @@ pub fn trim_deferred() {
     }
 }
 
-/// Lets a tick pass for everything registered; returns whether the thread continues. `thread` says that the caller is
-/// the purger's own thread, which a fork may wait for.
+/// Runs a tick for everything registered; returns whether the thread continues. `thread` means that the caller is the
+/// purger's own thread, which a fork may wait for.
 fn tick_all(thread: bool) -> bool {
     let mut number = 0;
     loop {
@@ -214,7 +212,7 @@ fn tick_all(thread: bool) -> bool {
         if !thread || !purger.is_idle() {
             return true;
         }
-        // Whoever takes memory from now on sees that no thread runs, and starts one.
+        // From now on, requests for fresh memory see that no thread runs, and start one.
         RUNS.store(0, SeqCst);
         if purger.is_idle() {
             return false;
@@ -235,7 +233,7 @@ extern "C" fn body(_: *mut c_void) -> *mut c_void {
     null_mut()
 }
 
-/// For the model checker, whose threads do the purger's work: lets a tick pass.
+/// Runs a tick; for the model checker, whose threads do the purger's work.
 #[cfg(shuttle)]
 pub fn tick() {
     tick_all(false);
@@ -253,7 +251,7 @@ extern "C" fn before_fork() {
     fault_ahead::hold();
     loop {
         PURGER.hold();
-        // SAFETY: the lock was taken on the line above and nobody else has a reference to the value.
+        // SAFETY: the lock was acquired on the line above, and there is no other reference to the value.
         let purger = unsafe { PURGER.held() };
         // In an upstream it may wait for this very thread. It stays, like any thread of the program.
         if purger.in_upstream {

@@ -67,7 +67,7 @@ impl Region {
                         self.dirty -= dirty;
                         return Ok(Some(span));
                     }
-                    // A foreign mapping lies in the claim.
+                    // The claim contains a foreign mapping.
                     Err(Errno::EXISTS) => segment.keep_out(start, len),
                     Err(error) => {
                         segment.give(start, len, dirty);

@@ -1,8 +1,8 @@
-//! Address space for allocators with their own bookkeeping: claimed in large pieces that cost nothing, handed out once,
-//! and mapped and unmapped on demand.
+//! Address space for allocators with their own bookkeeping: claimed in large pieces that cost nothing, handed out
+//! once, and mapped and unmapped on demand.
 //!
-//! The state of a unit is its age, as in a heap. Whoever opens or closes units owns them, so that needs no lock: none of
-//! ours is held while the other allocator is in the middle of its own work.
+//! The state of a unit is its age, as in a heap. Opening and closing units needs no lock, because the units belong to
+//! the caller; so no lock of ours is held while the other allocator is in the middle of its own work.
 
 use crate::allocator::Allocator;
 use crate::heap::ages::{CLEAN, FIRST_EPOCH, UNMAPPED};
@@ -44,7 +44,7 @@ pub(crate) struct Reserve {
     opened: AtomicBool,
 }
 
-// SAFETY: claimed segments live for ever; a unit's age is used by whoever owns the unit (see the module).
+// SAFETY: claimed segments are never freed; a unit's age is used only by the owner of the unit (see the module).
 unsafe impl Sync for Reserve {}
 // SAFETY: as above.
 unsafe impl Send for Reserve {}
@@ -66,7 +66,7 @@ impl Reserve {
         }
     }
 
-    /// Hands out address space of whole units, for ever. It is not mapped before it is opened.
+    /// Hands out address space of whole units, permanently. It is not mapped before it is opened.
     pub(crate) fn take(&self, bytes: usize, align: usize, owner: *const dyn Allocator) -> Result<usize, Errno> {
         let units = u32::try_from(bytes.div_ceil(1 << self.shape.unit_shift)).map_err(|_| Errno::NO_MEMORY)?;
         let mut last = self.last.lock();

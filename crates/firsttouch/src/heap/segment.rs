@@ -115,7 +115,7 @@ pub(crate) struct Body {
     pub(crate) lists: [Cell<Lists>; 2],
 }
 
-// SAFETY: the cells and the records are used under the heap's lock; what is read without it never changes.
+// SAFETY: the cells and the records are used under the heap's lock; fields that are read without it never change.
 unsafe impl Sync for Segment {}
 // SAFETY: as above; its owner is Send and Sync as every allocator.
 unsafe impl Send for Segment {}
@@ -127,6 +127,11 @@ pub(crate) fn find(address: usize) -> Option<(&'static Segment, u32)> {
     // SAFETY: every area in the map is the first field of a segment, entered by a pointer to all of it (`area_of`). The
     // segment is open: `address` lies within its bounds.
     Some((unsafe { area.cast::<Segment>().as_ref() }, unit))
+}
+
+/// Whether the memory at `address` was advised huge. Asks no record: those of an address in no span may not be mapped.
+pub(crate) fn is_huge(address: usize) -> bool {
+    find(address).is_some_and(|(segment, _)| segment.huge)
 }
 
 impl Segment {

@@ -80,7 +80,7 @@ impl Segment {
         self.set_asked(start, asked);
     }
 
-    /// Marks the unmapped units of a used span as used for ever, and frees the rest.
+    /// Marks the unmapped units of a used span as permanently used, and frees the rest.
     pub(crate) fn keep_out(&self, start: u32, len: u32) {
         let (mut at, end) = (start, start + len);
         while at < end {

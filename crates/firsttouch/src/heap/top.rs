@@ -90,8 +90,8 @@ impl Region {
         }
     }
 
-    /// Unmaps what is mapped of the free clean units from `at` to `end`, and nothing else: a foreign mapping may lie in a
-    /// hole. Returns whether all of it was unmapped.
+    /// Unmaps the mapped parts of the free clean units from `at` to `end`, and nothing else, because a hole may
+    /// contain a foreign mapping. Returns whether all of it was unmapped.
     fn unmap_free(&mut self, segment: &'static Segment, mut at: u32, end: u32) -> bool {
         while at < end {
             let from = at + open::unmapped_run(segment.ages(at, end - at));

@@ -35,7 +35,7 @@ pub enum Mode {
     Local,
 }
 
-/// The state of a page, as far as the system tells, as a set of bits.
+/// The state of a page, as far as the system reports it, as a set of bits.
 pub mod seen {
     /// The page is mapped to memory.
     pub const PRESENT: u64 = 1;

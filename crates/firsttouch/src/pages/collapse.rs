@@ -1,13 +1,13 @@
-//! Small pages into huge ones, now.
+//! Collapses small pages into huge ones synchronously.
 
 use crate::os::{self, Errno};
 use crate::pages::receipt::Reason;
 use crate::pages::touch::GoOn;
 
-/// A page that somebody holds for a moment is tried so often.
+/// The number of attempts for a page that is pinned for a moment.
 const TRIES: usize = 3;
 
-/// Makes huge pages of the small ones in a range, whole huge pages only; bytes that are huge now, and why others are not.
+/// Collapses the whole huge pages in a range. Returns the bytes that are huge now, and why others are not.
 pub(crate) fn collapse(range: (usize, usize), go_on: GoOn<'_>) -> (usize, Option<Reason>) {
     let Some(page) = os::huge_page_size() else { return (0, Some(Reason::Unsupported)) };
     let (start, end) = (range.0.next_multiple_of(page), (range.0 + range.1) & !(page - 1));

@@ -1,6 +1,6 @@
-//! Mappings on the pages that are asked for, and on the nodes.
+//! Mappings on the requested kind of pages, and on nodes.
 
-#![allow(unsafe_code)] // Safety: a mapping is made here, and nobody knows it until it is handed out.
+#![allow(unsafe_code)] // Safety: a mapping is created here and not in use until it is returned.
 
 use crate::layout::round_up;
 use crate::numa::policy::Orders;
@@ -8,15 +8,15 @@ use crate::os::{self, Errno};
 use crate::pages::page::{Page, page_bytes};
 use crate::pages::receipt::Reason;
 
-/// A page size is taken where rounding up wastes no more than this part of the block, or one of the smallest pages.
+/// A page size is used if rounding up wastes at most this fraction of the block, or one page of the smallest size.
 const WASTE: usize = 8;
 const SMALL_WASTE: usize = 2 << 20;
 
-/// How mappings of each kind of pages are made: address and size, or why not.
+/// Creates mappings of each kind of pages; returns address and size, or the reason of a failure.
 pub(crate) trait Mapper {
     /// Base pages.
     fn base(&mut self, size: usize, align: usize) -> Result<(usize, usize), Errno>;
-    /// Pages that ask for transparent huge ones, whole and aligned to them.
+    /// Base pages advised as transparent huge pages, aligned to whole huge pages.
     fn transparent(&mut self, size: usize, align: usize) -> Result<(usize, usize), Reason>;
     /// Explicit huge pages.
     fn explicit(
@@ -28,7 +28,7 @@ pub(crate) trait Mapper {
     ) -> Result<(usize, usize), Reason>;
 }
 
-/// Memory of this process alone.
+/// Private memory of this process.
 pub(crate) struct Private;
 
 impl Mapper for Private {
@@ -51,12 +51,12 @@ impl Mapper for Private {
     }
 }
 
-/// A mapping at a multiple of `align`.
+/// Creates a mapping at a multiple of `align`.
 pub(crate) fn map_aligned(size: usize, align: usize) -> Result<(usize, usize), Errno> {
     let spare = align - os::page_size();
     let at = os::map_anywhere(size.checked_add(spare).ok_or(Errno::NO_MEMORY)?)?;
     let start = at.next_multiple_of(align);
-    // SAFETY: the edges were just mapped, and nobody knows them. Where they can't go they stay, unused.
+    // SAFETY: the edges were just mapped and are not in use. If they cannot be unmapped, they stay unused.
     unsafe {
         if start > at {
             let _ = os::unmap(at, start - at);
@@ -68,14 +68,14 @@ pub(crate) fn map_aligned(size: usize, align: usize) -> Result<(usize, usize), E
     Ok((start, size))
 }
 
-/// Whether the system would map so much now.
+/// Checks whether the system would map so many bytes now.
 pub(crate) fn probe(bytes: usize) -> Result<(), Errno> {
     let at = os::map_anywhere(bytes)?;
-    // SAFETY: it was mapped on the line above and nobody knows it.
+    // SAFETY: it was just mapped and is not in use.
     unsafe { os::unmap(at, bytes) }
 }
 
-/// One that asks for transparent huge pages, whole and aligned to them.
+/// Creates a mapping advised as transparent huge pages, aligned to whole huge pages.
 pub(crate) fn map_transparent(size: usize, align: usize) -> Result<(usize, usize), Reason> {
     let Some(page) = os::huge_page_size() else { return Err(Reason::Unsupported) };
     if size < page {
@@ -86,14 +86,14 @@ pub(crate) fn map_transparent(size: usize, align: usize) -> Result<(usize, usize
     }
     let mapping = map_aligned(round_up(size, page).ok_or(Reason::Small)?, align.max(page)).map_err(Reason::of)?;
     os::advise_huge(mapping.0, mapping.1).map_err(|error| {
-        // SAFETY: it was just mapped, and nobody knows it.
+        // SAFETY: it was just mapped and is not in use.
         let _ = unsafe { os::unmap(mapping.0, mapping.1) };
         Reason::of(error)
     })?;
     Ok(mapping)
 }
 
-/// Bytes of explicit huge pages around a block, where they suit it.
+/// The size of a block in whole explicit huge pages, if they suit it.
 pub(crate) fn whole_pages(size: usize, align: usize, page: usize) -> Result<usize, Reason> {
     if size < page {
         return Err(Reason::Small);
@@ -105,7 +105,7 @@ pub(crate) fn whole_pages(size: usize, align: usize, page: usize) -> Result<usiz
     if align > page { Err(Reason::Alignment) } else { Ok(whole) }
 }
 
-/// One of explicit huge pages.
+/// Creates a mapping of explicit huge pages.
 pub(crate) fn map_explicit(
     size: usize,
     align: usize,
@@ -123,24 +123,24 @@ pub(crate) fn settle(
     page: usize,
     orders: Option<&Orders>,
 ) -> Result<(usize, usize), Reason> {
-    // The pool's promise is the machine's, not the node's: a page that a node lacks would be a SIGBUS at its first
-    // touch. So these are bound and made real here.
+    // The kernel's pool guarantees pages of the machine, not of a node: a page that a node lacks would be a SIGBUS at
+    // its first touch. So bound pages are faulted in here.
     let real = orders.is_none_or(|orders| {
         bind((at, whole), orders, Page::Explicit(page)).is_ok() && os::populate(at, whole, true).is_ok()
     });
     if !real {
-        // SAFETY: it was just mapped, and nobody knows it.
+        // SAFETY: it was just mapped and is not in use.
         let _ = unsafe { os::unmap(at, whole) };
         return Err(Reason::Node);
     }
     Ok((at, whole))
 }
 
-/// The most slabs of one block that the kernel is told of: it keeps a record of each, 65,530 for the whole process.
+/// The most slabs of a block that are passed to the kernel, which makes each a mapping; a process may have 65,530.
 const MOST_SLABS: usize = 4096;
 
-/// Tells the kernel where the pages of a mapping are to come from. False where there are too many slabs for it: their
-/// pages come from any of the nodes.
+/// Binds the pages of a mapping to their nodes. Returns false if there are too many slabs; their pages then come from
+/// any of the nodes.
 pub(crate) fn bind((address, size): (usize, usize), orders: &Orders, page: Page) -> Result<bool, Errno> {
     let edge = match page {
         Page::Transparent => os::huge_page_size().unwrap_or(os::page_size()),

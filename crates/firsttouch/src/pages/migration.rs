@@ -1,4 +1,4 @@
-//! Pages that are there already: on which node, and onto another.
+//! Resident pages: their nodes, and migration to others.
 
 use crate::numa::policy::Orders;
 use crate::os::{self, Errno, Mode};
@@ -7,34 +7,34 @@ use crate::pages::touch::GoOn;
 
 pub use crate::numa::axis::Axis;
 
-/// Pages asked about at a time.
+/// Pages queried by one call.
 const BATCH: usize = 8192;
-/// A page that somebody holds for a moment is tried so often.
+/// The number of attempts for a page that is pinned for a moment.
 const TRIES: usize = 3;
 
-/// Bytes, by what became of them.
+/// The outcome of a migration, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Migration {
-    /// Went to their node.
+    /// Moved to their node.
     pub moved: usize,
-    /// Were there before.
+    /// On their node before.
     pub stayed: usize,
-    /// Are not real yet, or the kernel's page of zeros.
+    /// Not resident, or the shared zero page.
     pub absent: usize,
     /// Could not be moved.
     pub failed: usize,
-    /// Why the last of these could not.
+    /// Why the last of these could not be moved.
     pub why_not: Option<Reason>,
 }
 
-/// The whole pages that some bytes lie on.
+/// The whole pages that a range of bytes lies on.
 pub fn whole_pages(address: usize, size: usize) -> (usize, usize) {
     let page = os::page_size();
     let start = address & !(page - 1);
     (start, if size == 0 { 0 } else { (address + size).next_multiple_of(page) - start })
 }
 
-/// Bytes of whole pages that are not there yet; all where the kernel does not tell.
+/// Bytes of whole pages that are not resident; all bytes if the kernel does not tell.
 pub fn missing(address: usize, size: usize) -> usize {
     const PAGES: usize = 4096;
     let (page, mut there) = (os::page_size(), 0);
@@ -44,11 +44,11 @@ pub fn missing(address: usize, size: usize) -> usize {
     size.saturating_sub(there)
 }
 
-/// The node of every page in a range; an error of the kernel's as a negative number: -2 (ENOENT) and -14 (EFAULT) say
-/// that nothing of our own is there.
+/// The node of every page in a range, or the kernel's error as a negative number: -2 (ENOENT) and -14 (EFAULT) mean
+/// that no page of our own is there.
 ///
 /// # Errors
-/// Where the kernel or the container does not tell.
+/// If the kernel or the container does not permit the query.
 pub fn nodes_of(address: usize, size: usize) -> Result<Vec<i32>, Errno> {
     let page = os::page_size();
     let mut nodes = Vec::new();
@@ -64,8 +64,8 @@ pub fn nodes_of(address: usize, size: usize) -> Result<Vec<i32>, Errno> {
     Ok(nodes)
 }
 
-/// Makes the kernel see pages that it hides from itself: Linux 6.1 to 6.5 say of a page that AutoNUMA has unmapped, to
-/// see who uses it, that it is not there. Populating what is there already makes nothing real. Whether there were any.
+/// Makes hidden pages visible: Linux 6.1 to 6.5 report pages that AutoNUMA has unmapped, to find out who uses them, as
+/// absent. Populating resident pages faults nothing in. Returns whether there were any.
 fn wake_hidden(pages: &[usize], nodes: &[i32]) -> bool {
     let page = os::page_size();
     let seen = nodes.iter().filter(|&&node| node >= 0).count();
@@ -80,15 +80,15 @@ fn wake_hidden(pages: &[usize], nodes: &[i32]) -> bool {
     true
 }
 
-/// Moves the pages of a range to where `orders` say; slabs follow their axis, or the bytes where there is none.
+/// Migrates the pages of a range according to `orders`. Slabs follow their axis, or the bytes if there is none.
 ///
 /// # Errors
-/// Where the kernel or the container does not let anybody move, or `go_on` says no.
+/// If the kernel or the container does not permit migration, or `go_on` returns false.
 pub(crate) fn migrate(range: (usize, usize), orders: &Orders, go_on: GoOn<'_>) -> Result<Migration, Errno> {
     let page = os::page_size();
     let (start, size) = whole_pages(range.0, range.1);
     let targets: Vec<usize> = orders.nodes.iter().collect();
-    // A huge page goes as a whole, and page by page it would go to and fro.
+    // A huge page is moved as a whole; page by page it would move back and forth.
     let spread = orders.slabs || orders.mode == Mode::Interleave;
     let unit = if spread && has_huge_pages(start, start + size) { os::huge_page_size().unwrap_or(page) } else { page };
     let mut sum = Migration::default();
@@ -138,7 +138,7 @@ pub(crate) fn migrate(range: (usize, usize), orders: &Orders, go_on: GoOn<'_>) -
     Ok(sum)
 }
 
-/// Whether some of the mappings between two addresses stand on transparent huge pages.
+/// Whether any mapping between two addresses has transparent huge pages.
 fn has_huge_pages(start: usize, end: usize) -> bool {
     let text = os::system_file("/proc/self/smaps").unwrap_or_default();
     let mut ours = false;

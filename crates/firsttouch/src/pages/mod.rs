@@ -1,6 +1,6 @@
-//! Pages: their size, huge pages, prefault, locking, where they lie, and the receipt of what was granted.
+//! Pages: their size, huge pages, prefault, locking, placement, and receipts of what was granted.
 
-#![allow(unsafe_code)] // Safety: mappings are the caller's own until they are unmapped.
+#![allow(unsafe_code)] // Safety: mappings belong to the caller until they are unmapped.
 
 pub(crate) mod collapse;
 pub(crate) mod mapping;

@@ -1,26 +1,26 @@
-//! Page sizes, by the names that people use.
+//! Page sizes, and their names.
 
 use crate::description::Value;
 use crate::os;
 use crate::size;
 use std::fmt;
 
-/// What a block's pages are.
+/// The kind of a block's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Page {
-    /// As small as they come.
+    /// Pages of the smallest size.
     Base,
-    /// Transparent huge pages: a request that the kernel grants page by page.
+    /// Transparent huge pages, which the kernel grants page by page.
     Transparent,
-    /// Explicit huge pages of so many bytes, from the kernel's pool.
+    /// Explicit huge pages of this size in bytes, from the kernel's pool.
     Explicit(usize),
 }
 
 impl Page {
-    /// The page size that `text` spells: `thp`, or one of the machine's, like `2M` or `1G`.
+    /// Parses a page size: `thp`, or one of the machine's, like `2M` or `1G`.
     ///
     /// # Errors
-    /// A message that names the sizes there are.
+    /// A message that lists the sizes of the machine.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text == "thp" {
             return Ok(Self::Transparent);
@@ -31,7 +31,7 @@ impl Page {
             _ => {
                 let names: Vec<String> = there.iter().rev().map(|&size| Self::Explicit(size).to_string()).collect();
                 let has = if names.is_empty() { "no explicit huge pages".into() } else { names.join(" and ") };
-                Err(format!("{text:?} is no page size of this machine, which has {has}"))
+                Err(format!("{text:?} is not a page size of this machine, which has {has}"))
             }
         }
     }
@@ -56,10 +56,10 @@ impl fmt::Display for Page {
     }
 }
 
-/// Bytes from one page to the next.
+/// The size of a page in bytes.
 pub fn page_bytes(page: Page) -> usize {
     match page {
-        Page::Base | Page::Transparent => os::page_size(), // the kernel may well have given small ones
+        Page::Base | Page::Transparent => os::page_size(), // the kernel may have granted only small ones
         Page::Explicit(bytes) => bytes,
     }
 }

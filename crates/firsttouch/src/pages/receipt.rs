@@ -1,4 +1,5 @@
-//! Receipts: what was asked for a block, what was granted, and why not, where it was not. And their sums.
+//! Receipts: the requested options of a block, which of them were granted, and the reasons for the others; and their
+//! sums.
 
 use crate::os::{Mode, Nodes};
 use crate::pages::page::Page;
@@ -8,19 +9,19 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// The outcome of a placement option.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nobody asked.
+    /// Not requested.
     #[default]
     NotAsked,
-    /// It is so.
+    /// Granted.
     Granted,
-    /// A part of it is so.
+    /// Granted in part.
     Partly(Reason),
-    /// It is not so.
+    /// Not granted.
     Refused(Reason),
 }
 
 impl Outcome {
-    /// Why it is not wholly so.
+    /// Why it was not granted in full.
     pub fn reason(&self) -> Option<Reason> {
         match self {
             Self::Partly(reason) | Self::Refused(reason) => Some(*reason),
@@ -29,34 +30,34 @@ impl Outcome {
     }
 }
 
-/// The most page sizes that a request may list.
+/// The most page sizes that may be requested.
 pub const MAX_WISHES: usize = 4;
 
-/// What was granted to one block.
+/// The options granted to one block.
 #[derive(Clone, Copy, Debug)]
 pub struct Receipt {
-    /// Bytes asked for.
+    /// The requested size in bytes.
     pub asked: usize,
-    /// Bytes mapped.
+    /// The mapped size in bytes.
     pub bytes: usize,
-    /// Pages that it stands on. Transparent huge pages are granted as a request: the kernel uses them where it can.
+    /// The kind of its pages. Transparent huge pages are a request that the kernel grants where it can.
     pub page: Page,
-    /// Pages that were asked for before these, and why they were not had.
+    /// Page sizes preferred to this one, and why they were not available.
     pub refused: [Option<(Page, Reason)>; MAX_WISHES],
     /// The NUMA policy.
     pub policy: Outcome,
-    /// How nodes are chosen, and among which, where a policy was granted.
+    /// The mode of a granted policy, and its nodes.
     pub nodes: Option<(Mode, Nodes)>,
-    /// Whether its pages were made real at once.
+    /// Whether its pages were prefaulted.
     pub populate: Outcome,
-    /// By how many threads.
+    /// The number of threads that prefaulted.
     pub threads: usize,
     /// Whether it is locked into memory.
     pub lock: Outcome,
 }
 
 impl Receipt {
-    /// Nothing asked, base pages.
+    /// Creates a receipt without options, for base pages.
     pub const fn new(asked: usize) -> Self {
         Self {
             asked,
@@ -71,7 +72,7 @@ impl Receipt {
         }
     }
 
-    /// Why what was asked for is not so: one sentence for each option.
+    /// Why options were not granted, one sentence for each.
     pub fn why_not(&self) -> Vec<String> {
         let pages = self.refused.iter().flatten().map(|(page, reason)| format!("huge={page}: {reason}"));
         let others = [("numa", self.policy), ("populate", self.populate), ("lock", self.lock)];
@@ -79,7 +80,7 @@ impl Receipt {
         pages.chain(others).collect()
     }
 
-    /// Adds it to the process's sums.
+    /// Adds it to the sums of the process.
     pub fn count(&self, wished: bool) {
         self.refused.iter().flatten().for_each(|(_, reason)| count(0, Outcome::Refused(*reason), self.asked));
         if wished && self.page != Page::Base {
@@ -91,10 +92,10 @@ impl Receipt {
     }
 }
 
-/// What may be wished for, as the arguments are called.
+/// The options, named as the arguments.
 pub const STEPS: [&str; 4] = ["huge", "numa", "populate", "lock"];
 
-/// Blocks and bytes: by option, and by outcome (granted, then the reasons).
+/// Blocks and bytes by option and outcome (granted, then the reasons).
 static SUMS: [[[AtomicU64; 2]; 1 + Reason::ALL.len()]; 4] =
     [const { [const { [const { AtomicU64::new(0) }; 2] }; 1 + Reason::ALL.len()] }; 4];
 
@@ -108,20 +109,20 @@ fn count(step: usize, outcome: Outcome, bytes: usize) {
     SUMS[step][at][1].fetch_add(bytes as u64, Relaxed);
 }
 
-/// One line of the process's sums.
+/// One line of the sums of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sum {
     /// The option, see [`STEPS`].
     pub step: &'static str,
-    /// Why it was not granted; nothing where it was.
+    /// Why it was not granted; `None` if it was.
     pub why_not: Option<String>,
-    /// Blocks.
+    /// The number of blocks.
     pub blocks: u64,
-    /// Bytes asked for.
+    /// The requested bytes.
     pub bytes: u64,
 }
 
-/// What the process asked for and got so far, blocks that are gone included.
+/// The sums of the process so far, including freed blocks.
 pub fn sums() -> Vec<Sum> {
     let lines = STEPS.iter().zip(&SUMS).flat_map(|(&step, row)| {
         row.iter().enumerate().map(move |(at, [blocks, bytes])| Sum {

@@ -1,10 +1,10 @@
-//! A fixed area that serves small requests while the C library has no memory, without locks.
+//! A fixed area that serves small requests, without locks, while the C library has no memory.
 //!
-//! A bit for each granule of 64 bytes says whether it is in use. Whoever frees names the size (`Layout` does), so no
-//! header is needed, and a fork in the middle of a request leaves nothing that a child would wait for. The area is
-//! never written before it is needed, so it costs address space and no memory.
+//! A bitmap with a bit for each granule of 64 bytes records what is in use. Frees pass the size (`Layout` has it), so
+//! no header is needed, and a fork in the middle of a request leaves no lock held in the child. The area is not
+//! written before it is needed, so it costs address space but no memory.
 
-#![allow(unsafe_code)] // Safety: granules are handed out by compare-and-swap, so nobody else has them.
+#![allow(unsafe_code)] // Safety: granules are handed out by compare-and-swap, so each has one owner.
 
 use std::alloc::Layout;
 use std::cell::UnsafeCell;
@@ -12,19 +12,19 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release};
 
 const GRANULE: usize = 64;
-/// Granules that one word of the map stands for.
+/// The number of granules that one word of the bitmap covers.
 const A_WORD: usize = 64;
 const WORDS: usize = 256;
 /// 1 MiB.
 pub const SIZE: usize = WORDS * A_WORD * GRANULE;
-/// What is larger depends on data, and is asked for in a way that can fail.
+/// Larger requests depend on data, and are made in a way that can fail.
 pub const LARGEST: usize = 128 << 10;
 const PAGE: usize = 4096;
 
 #[repr(align(4096))]
 struct Area(UnsafeCell<[u8; SIZE]>);
 
-// SAFETY: all access is through blocks that the map gave to one owner.
+// SAFETY: all access is through blocks that the bitmap assigned to one owner.
 unsafe impl Sync for Area {}
 
 static AREA: Area = Area(UnsafeCell::new([0; SIZE]));
@@ -51,12 +51,12 @@ fn granules(size: usize) -> usize {
     size.div_ceil(GRANULE).max(1)
 }
 
-/// The first `count` bits, at most a word of them.
+/// The lowest `count` bits, at most a word of them.
 fn bits(count: usize) -> u64 {
     if count >= A_WORD { u64::MAX } else { (1 << count) - 1 }
 }
 
-/// Takes `count` granules, at most a word of them, from one word of the map.
+/// Takes `count` granules, at most a word of them, from one word of the bitmap.
 fn within(word: &AtomicU64, count: usize, step: usize) -> Option<usize> {
     let mut taken = word.load(Relaxed);
     loop {
@@ -87,7 +87,7 @@ fn find(count: usize, step: usize) -> Option<usize> {
     (0..=WORDS - words).find(|&first| whole(first, words)).map(|first| first * A_WORD)
 }
 
-/// A block, or null where the area is full or the request is not for it.
+/// Allocates a block; null if the area is full or the request is too large for it.
 #[cold]
 pub fn take(layout: Layout) -> *mut u8 {
     if layout.size() > LARGEST || layout.align() > PAGE {
@@ -100,7 +100,7 @@ pub fn take(layout: Layout) -> *mut u8 {
     unsafe { start().add(at * GRANULE) }
 }
 
-/// Takes a block back.
+/// Frees a block.
 ///
 /// # Safety
 /// `take` returned it for this layout, and it is not in use.

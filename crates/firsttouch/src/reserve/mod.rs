@@ -1,11 +1,11 @@
-//! Small objects of a front, where the C library has no memory.
+//! Small objects of a front while the C library has no memory.
 //!
-//! Stable Rust has no `Box` or `Arc` that can fail: where the allocator returns null the process aborts, and so would a
-//! program that handles the failure. What depends on data the core asks for with `try_reserve`. What is left is small
-//! and bounded for each call (an `Arc` around an allocator, a handler, the text of a message). The reserve serves that,
-//! and a front refuses calls at the door ([`is_ready`]) while the reserve is half used and the C library has nothing.
+//! Stable Rust has no `Box` or `Arc` that can fail: if the allocator returns null the process aborts, even a program
+//! that handles the failure. Allocations that depend on data use `try_reserve` in the core. The rest is small and
+//! bounded for each call (an `Arc` around an allocator, a handler, the text of a message). The reserve serves these,
+//! and a front refuses new calls ([`is_ready`]) while the reserve is half used and the C library has no memory.
 
-#![allow(unsafe_code)] // Safety: each block goes back to who gave it, told by its address.
+#![allow(unsafe_code)] // Safety: each block is freed by the allocator that its address tells.
 
 mod area;
 
@@ -14,10 +14,10 @@ pub use area::{LARGEST, SIZE, used};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
-/// The global allocator of a front: `System`, and the reserve where that fails.
+/// The global allocator of a front: `System`, and the reserve if that fails.
 pub struct WithReserve;
 
-// SAFETY: `System` and the reserve keep the promises, and blocks of one never reach the other.
+// SAFETY: `System` and the reserve keep the promises, and each block is freed by the one that allocated it.
 unsafe impl GlobalAlloc for WithReserve {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -50,7 +50,7 @@ unsafe impl GlobalAlloc for WithReserve {
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the block goes to who gave it.
+        // SAFETY: the block is freed by the one that allocated it.
         unsafe { if area::owns(block) { area::put(block, layout) } else { System.dealloc(block, layout) } }
     }
 
@@ -63,7 +63,7 @@ unsafe impl GlobalAlloc for WithReserve {
                 return moved;
             }
         }
-        // SAFETY: the caller's promise; the old block stays where there is no new one.
+        // SAFETY: the caller's promise; the old block stays if there is no new one.
         unsafe {
             let moved = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
             if !moved.is_null() {
@@ -75,24 +75,24 @@ unsafe impl GlobalAlloc for WithReserve {
     }
 }
 
-/// Bytes that a call may need of the reserve at the most.
+/// The most bytes that a call may need of the reserve.
 const A_CALL: usize = area::SIZE / 2;
 
-/// Whether a call can begin: there is memory, or enough of the reserve is left for what it needs.
+/// Whether a call can begin: there is memory, or the reserve has enough left for a call.
 #[inline]
 pub fn is_ready() -> bool {
     area::used() <= area::SIZE - A_CALL || has_memory()
 }
 
-/// Whether the C library has memory: objects may live in the reserve for long after it came back.
+/// Whether the C library has memory. Objects may stay in the reserve long after it has memory again.
 #[cold]
 pub fn has_memory() -> bool {
     let mut some: Vec<u8> = Vec::new();
-    // Above what the reserve would serve.
+    // More than the reserve would serve.
     some.try_reserve_exact(A_CALL).is_ok()
 }
 
-/// Requests until one fails; zero where none is to fail, negative where all do.
+/// The number of requests until one fails; zero if none is to fail, negative if all are.
 static COUNTDOWN: AtomicI64 = AtomicI64::new(0);
 static ONWARDS: AtomicI64 = AtomicI64::new(0);
 
@@ -113,8 +113,8 @@ fn count_down() -> bool {
     before == 1
 }
 
-/// From now on the `n`-th request fails, and with `onwards` all that follow; zero ends that. Whether one was still to
-/// fail.
+/// Lets the `n`-th request from now on fail and, with `onwards`, all later ones; zero ends that. Returns whether one
+/// was still to fail.
 pub fn inject(n: i64, onwards: bool) -> bool {
     ONWARDS.store(if onwards { -1 } else { 0 }, Relaxed);
     COUNTDOWN.swap(n, Relaxed) > 0

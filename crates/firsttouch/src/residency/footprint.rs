@@ -1,4 +1,4 @@
-//! Computes the pages that an array's elements lie on. An array may have gaps, and negative strides.
+//! Computes the pages that contain an array's elements. An array may have gaps and negative strides.
 
 use crate::os::{Errno, page_size};
 use std::ops::Range;

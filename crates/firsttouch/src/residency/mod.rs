@@ -1,9 +1,9 @@
-//! Residency: what is behind the pages of a range. No query touches a page or needs privileges.
+//! Residency: the states of the pages of a range. No query touches a page or needs privileges.
 //!
-//! [`footprint()`] computes the pages that an array lies on. [`query()`] determines their states from the best source
-//! that the kernel and the process offer, and names that source; what no source tells is reported as unknown, never
-//! guessed. [`summarize`] adds the states up. Other threads keep running: each state is exact for one moment, but not all
-//! for the same.
+//! [`footprint()`] computes the pages of an array. [`query()`] determines their states from the best source that the
+//! kernel and the process offer, and names that source; what no source tells is reported as unknown, never guessed.
+//! [`summarize`] adds the states up. Other threads keep running: each state is exact for one moment, but not all for
+//! the same.
 
 mod footprint;
 mod mappings;

@@ -1,29 +1,29 @@
-//! What scopes take their memory from.
+//! The memory that scopes allocate from.
 
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// A scope's place in its backing's list. It goes to another scope only once no block of this one lives.
+/// Identifies a scope in its backing. A slot is reused only once no block of its previous scope is live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(pub u32);
 
 impl Slot {
-    /// The place of blocks that were taken outside all scopes; it is always open.
+    /// The slot of blocks allocated outside all scopes, which is always open.
     pub const OUTSIDE: Self = Self(0);
 }
 
 /// Why a request was not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// What is held is too much for what lives: somebody else should serve this.
+    /// Too much is held for what is live: another allocator should serve the request.
     Fragmented,
     /// There is no memory.
     Failed(AllocError),
 }
 
 impl Refused {
-    /// As an allocator says it.
+    /// Converts to an allocator's error.
     pub(super) fn error(self) -> AllocError {
         match self {
             Self::Failed(error) => error,
@@ -41,27 +41,27 @@ impl From<AllocError> for Refused {
 /// How a scope holds a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// The block is somebody else's.
+    /// The block does not belong to the scope.
     Elsewhere,
-    /// It lies among others: it holds up more than itself.
+    /// The block shares its memory with others, which a release would keep alive.
     Shared,
-    /// It has its memory to itself, so that its scope can let go of it.
+    /// The block has memory of its own, so the scope can release it.
     Alone,
 }
 
-/// A block that lives.
+/// A live block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Survivor {
-    /// Where it begins.
+    /// Its address.
     pub address: usize,
-    /// Its bytes, as asked or a little more.
+    /// Its size in bytes, which may be a little more than requested.
     pub size: usize,
-    /// The number of the line that asked; zero where none was noted.
+    /// The number of the source line that requested it; zero if none was recorded.
     pub site: u64,
 }
 
 impl Survivor {
-    /// Adds it to a list, as far as there is memory for that: a list that ends early still says that arrays live on.
+    /// Appends it to a list if there is memory for that: even a truncated list shows that arrays are still live.
     pub(crate) fn join(self, list: &mut Vec<Self>) {
         if list.try_reserve(1).is_ok() {
             list.push(self);
@@ -69,93 +69,93 @@ impl Survivor {
     }
 }
 
-/// Somebody wrote to freed memory; found in debug mode.
+/// A write to freed memory, found in debug mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// Where the freed block began.
+    /// The address of the freed block.
     pub address: usize,
-    /// Its bytes.
+    /// Its size in bytes.
     pub size: usize,
-    /// The first byte that was hit, counted from the block's begin.
+    /// The first byte that was overwritten, as an offset into the block.
     pub offset: usize,
-    /// The number of the line that asked for the block; zero where none was noted.
+    /// The number of the source line that requested the block; zero if none was recorded.
     pub site: u64,
 }
 
 /// How a scope ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Closed {
-    /// Its blocks that live on.
+    /// The number of its blocks that are still live.
     pub survivors: usize,
-    /// Their bytes.
+    /// Their size in bytes.
     pub bytes: usize,
-    /// What debug mode found, if anything.
+    /// The damage that debug mode found, if any.
     pub damage: Option<Damage>,
 }
 
-/// Memory for scopes. Its blocks are counted; any thread may give one back, during its scope or long after.
+/// Memory for scopes. Its blocks are counted, and any thread may free one, during its scope or long after.
 ///
 /// # Safety
-/// Blocks keep the laws of an [`Allocator`](crate::Allocator)'s: no scope's end, and nothing else, makes memory with a
-/// live block on it anybody else's.
+/// Blocks keep the laws of an [`Allocator`](crate::Allocator)'s: nothing, not even the end of a scope, reuses the
+/// memory of a live block.
 pub unsafe trait Backing: Send + Sync {
-    /// A scope begins.
+    /// Begins a scope.
     fn open(&self) -> Slot;
 
-    /// A scope ends. Its blocks that live stay valid. A second time nothing happens.
+    /// Ends a scope. Its live blocks stay valid. Has no effect if the scope has ended already.
     fn close(&self, slot: Slot) -> Closed;
 
-    /// Serves a request of a scope.
+    /// Allocates a block for a scope.
     ///
     /// # Errors
-    /// Why it was not served.
+    /// Why the request was not served.
     fn allocate(&self, slot: Slot, request: Request) -> Result<Block, Refused>;
 
-    /// Takes a block back, if it is one of this backing; whether it was.
+    /// Frees the block at `address` if it belongs to this backing; returns whether it does.
     ///
     /// # Safety
-    /// A live block begins at `address`, whoever's; nothing uses it any more if it is one of this backing.
+    /// `address` is a live block of any allocator; if it belongs to this backing, it is no longer in use.
     unsafe fn deallocate(&self, address: NonNull<u8>) -> bool;
 
-    /// Bytes that may be used at `address`, if a live block of this backing begins there.
+    /// Returns the usable size of the live block at `address`, if it belongs to this backing.
     fn usable_size(&self, address: NonNull<u8>) -> Option<usize>;
 
-    /// Changes a block's size where it stands; `false` leaves it as it was.
+    /// Resizes a block in place; returns `false` if that is not possible, which leaves it unchanged.
     ///
     /// # Safety
-    /// A live block of this backing begins at `address`; where it shrinks, nothing uses what lies above.
+    /// `address` is a live block of this backing; if it shrinks, the bytes beyond `size` are no longer in use.
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool;
 
-    /// The live blocks of a scope.
+    /// Returns the live blocks of a scope.
     fn survivors(&self, slot: Slot) -> Vec<Survivor>;
 
-    /// How many they are.
+    /// Returns the number of live blocks of a scope.
     fn living(&self, slot: Slot) -> usize {
         self.survivors(slot).len()
     }
 
-    /// How a scope holds the block at `address`.
+    /// Returns how a scope holds the block at `address`.
     fn hold(&self, slot: Slot, address: NonNull<u8>) -> Hold {
         let address = address.as_ptr() as usize;
         let own = self.survivors(slot).iter().any(|block| block.address == address);
         if own { Hold::Shared } else { Hold::Elsewhere }
     }
 
-    /// Lets go of a block that is held alone: from now on it is [`Backing::upstream`]'s and counts no more, though it is
-    /// still given back here.
+    /// Releases a block that is held alone: from now on it belongs to [`Backing::upstream`] and no longer counts here,
+    /// but it is still freed through this backing.
     fn release(&self, _address: NonNull<u8>) {}
 
-    /// Whether the block at `address` was let go of.
+    /// Whether the block at `address` was released.
     fn is_released(&self, _address: NonNull<u8>) -> bool {
         false
     }
 
-    /// Where its memory comes from, if that is an allocator.
+    /// The allocator that the memory comes from, if any.
     fn upstream(&self) -> Option<Arc<dyn Allocator>> {
         None
     }
 
-    /// What debug mode found since anyone was told.
+    /// The damage that debug mode found since the last call.
     fn damage(&self) -> Option<Damage> {
         None
     }
@@ -163,28 +163,28 @@ pub unsafe trait Backing: Send + Sync {
     /// Bytes of live blocks.
     fn used(&self) -> usize;
 
-    /// Bytes held, in use or not.
+    /// Bytes held, in use or idle.
     fn capacity(&self) -> usize;
 
-    /// The most that was ever used since the last reset.
+    /// The peak of the bytes in use since the last reset.
     fn peak(&self) -> usize;
 
-    /// How many scopes are open.
+    /// The number of open scopes.
     fn depth(&self) -> usize;
 
-    /// Gives back what no live block needs.
+    /// Returns the memory that no live block needs.
     ///
     /// # Errors
-    /// The number of open scopes; nothing happens then.
+    /// The number of open scopes, if there are any. Nothing happens then.
     fn reset(&self) -> Result<(), usize>;
 
-    /// Whether all its blocks lie in firsttouch's segments.
+    /// Whether all blocks lie in firsttouch's segments.
     fn in_segments(&self) -> bool;
 
-    /// What it is.
+    /// Describes the backing.
     fn describe(&self) -> Description;
 
-    /// The expression that makes it, defaults shown; for people.
+    /// The expression that creates the backing, including defaults, for display.
     fn expression(&self) -> String {
         self.describe().to_string()
     }

@@ -1,24 +1,24 @@
-//! The levels of somebody's scratch memory: one for each mark, with what lives above it.
+//! The levels of a mark-based scratch allocator: one for each mark, with the blocks that are live above it.
 
 use super::backing::{Closed, Slot, Survivor};
 use std::collections::HashMap;
 
-/// Bytes that ended scopes may hold up beside twice what lives.
+/// Bytes that ended scopes may keep from being rewound, in addition to twice what is live.
 const SLACK: usize = 2 << 20;
 
-/// What lies between a mark and the next one.
+/// The memory between a mark and the next.
 struct Level {
-    /// Nothing where the memory was in use elsewhere when the scope began: it then shares the level below.
+    /// `None` if the memory was in use elsewhere when the scope began: the level then shares the one below.
     mark: Option<u64>,
     slot: Slot,
     open: bool,
-    /// Number of blocks that live here.
+    /// The number of live blocks.
     living: usize,
-    /// Bytes that were taken here, alive or not.
+    /// Bytes allocated in the level, live or not.
     taken: usize,
 }
 
-/// A live block: whose it is, the number of the level it lies on, its bytes.
+/// A live block: its scope, the number of its level, its size.
 struct Living {
     slot: Slot,
     level: usize,
@@ -28,19 +28,19 @@ struct Living {
 /// See the module.
 #[derive(Default)]
 pub struct Levels {
-    /// Below the first one lies what was taken outside all scopes.
+    /// Below the first level lies what was allocated outside all scopes.
     stack: Vec<Level>,
     outside: usize,
     blocks: HashMap<usize, Living>,
     last: u32,
     /// Bytes of live blocks.
     pub used: usize,
-    /// The most of them since the last reset.
+    /// The peak of `used` since the last reset.
     pub peak: usize,
 }
 
 impl Levels {
-    /// A scope begins.
+    /// Begins a scope.
     pub fn open(&mut self, mark: Option<u64>) -> Slot {
         self.last = self.last.wrapping_add(1).max(1);
         let slot = Slot(self.last);
@@ -48,7 +48,7 @@ impl Levels {
         slot
     }
 
-    /// A scope ends.
+    /// Ends a scope.
     pub fn close(&mut self, slot: Slot) -> Closed {
         let Some(level) = self.stack.iter_mut().find(|level| level.slot == slot && level.open) else {
             return Closed::default();
@@ -58,7 +58,7 @@ impl Levels {
         Closed { survivors: own().count(), bytes: own().map(|block| block.size).sum(), damage: None }
     }
 
-    /// Takes the top level off where its scope ended and nothing lives on it; its mark, to be rewound to.
+    /// Removes the top level if its scope has ended and no block on it is live. Returns its mark, to be rewound to.
     pub fn ended(&mut self) -> Option<u64> {
         loop {
             self.stack.last().filter(|level| !level.open && level.living == 0)?;
@@ -66,7 +66,7 @@ impl Levels {
             if level.mark.is_some() {
                 return level.mark;
             }
-            // It had no mark: what was taken on it lies above the mark below.
+            // It had no mark: its blocks lie above the mark below.
             match self.stack.last_mut() {
                 Some(below) => below.taken += level.taken,
                 None => self.outside += level.taken,
@@ -74,19 +74,19 @@ impl Levels {
         }
     }
 
-    /// Makes room to note a block; `false` where ended scopes hold up too much.
+    /// Reserves room to record a block; `false` if ended scopes hold too much memory.
     pub fn make_room(&mut self) -> Result<bool, ()> {
         self.blocks.try_reserve(1).map_err(|_| ())?;
         let ended = self.stack.iter().filter(|level| !level.open);
         Ok(ended.map(|level| level.taken).sum::<usize>() <= 3 * self.used + SLACK)
     }
 
-    /// Whether scopes that ended hold memory up.
+    /// Whether ended scopes keep memory from being rewound.
     pub fn holds_up(&self) -> bool {
         self.stack.iter().any(|level| !level.open && level.taken > 0)
     }
 
-    /// A block was taken, on the top level, whoever asked; `false` if one lives at that address already.
+    /// Records a new block, on the top level; `false` if a block at that address is live already.
     pub fn on_alloc(&mut self, slot: Slot, address: usize, size: usize) -> bool {
         if self.blocks.contains_key(&address) {
             return false;
@@ -102,10 +102,10 @@ impl Levels {
         true
     }
 
-    /// A block is gone; whether there was one.
+    /// Records the free of a block; returns whether it was live.
     pub fn on_free(&mut self, address: usize) -> bool {
         let Some(block) = self.blocks.remove(&address) else { return false };
-        // Levels are numbered from one, and one with a live block stays.
+        // Levels are numbered from one, and a level with a live block is not removed.
         if let Some(level) = block.level.checked_sub(1).and_then(|at| self.stack.get_mut(at)) {
             level.living -= 1;
         }
@@ -113,12 +113,12 @@ impl Levels {
         true
     }
 
-    /// The bytes of a live block.
+    /// Returns the size of a live block.
     pub fn size(&self, address: usize) -> Option<usize> {
         self.blocks.get(&address).map(|block| block.size)
     }
 
-    /// The live blocks of a scope.
+    /// Returns the live blocks of a scope.
     pub fn survivors(&self, slot: Slot) -> Vec<Survivor> {
         let own = self.blocks.iter().filter(|(_, block)| block.slot == slot);
         let mut list = Vec::new();
@@ -126,17 +126,17 @@ impl Levels {
         list
     }
 
-    /// Bytes that were taken and not rewound.
+    /// Bytes allocated and not rewound.
     pub fn taken(&self) -> usize {
         self.outside + self.stack.iter().map(|level| level.taken).sum::<usize>()
     }
 
-    /// How many scopes are open.
+    /// The number of open scopes.
     pub fn depth(&self) -> usize {
         self.stack.iter().filter(|level| level.open).count()
     }
 
-    /// The peak begins anew.
+    /// Resets the peak.
     pub fn forget_peak(&mut self) {
         self.peak = self.used;
     }

@@ -1,5 +1,5 @@
-//! A backing on scratch memory of one's own, which knows marks and no blocks: they are counted here, and nothing is
-//! rewound while a block lives above the mark.
+//! A backing on a custom scratch allocator, which knows marks but no blocks: blocks are counted here, and nothing is
+//! rewound while a block above the mark is live.
 
 use super::backing::{Backing, Closed, Refused, Slot, Survivor};
 use super::levels::Levels;
@@ -18,32 +18,34 @@ use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 /// See the module.
 pub struct MarkBacking {
     levels: Lock<Levels>,
-    /// Whether somebody is using `scratch`. No lock: it may run code that waits for others, and come back here.
+    /// Whether `scratch` is in use. Not a lock, because `scratch` may run code that waits for other threads or calls
+    /// back.
     busy: AtomicBool,
     scratch: UnsafeCell<ManuallyDrop<Box<dyn Scratch>>>,
     expression: String,
 }
 
-// SAFETY: `scratch` is used by whoever set `busy`, one at a time, and may move between threads.
+// SAFETY: `scratch` is used only by the thread that set `busy`, and may move between threads.
 unsafe impl Sync for MarkBacking {}
 // SAFETY: as above.
 unsafe impl Send for MarkBacking {}
 
-/// The right to use the scratch memory until it is dropped.
+/// The exclusive right to use `scratch`, until it is dropped.
 struct Turn<'a>(&'a MarkBacking);
 
 impl Turn<'_> {
     fn scratch(&self) -> &dyn Scratch {
-        // SAFETY: this turn is the only one, and nobody drops what is borrowed here.
+        // SAFETY: there is only one turn at a time, and nothing drops `scratch` during one.
         unsafe { &***self.0.scratch.get() }
     }
 
-    /// Rewinds what nothing lives on any more.
+    /// Rewinds levels without live blocks.
     fn settle(&self) {
         loop {
             let mark = self.0.levels.lock().ended();
             let Some(mark) = mark else { return };
-            // SAFETY: the mark is the newest, as marks are made and rewound in turns alone, and no block lives above it.
+            // SAFETY: the mark is the latest, as marks are made and rewound to only in turns, and no block above it is
+            // live.
             unsafe { self.scratch().rewind(mark) };
         }
     }
@@ -56,7 +58,7 @@ impl Drop for Turn<'_> {
 }
 
 impl MarkBacking {
-    /// A backing on `scratch`, which `expression` makes.
+    /// Creates a backing on `scratch`, which `expression` describes.
     pub fn new(scratch: Box<dyn Scratch>, expression: String) -> Arc<Self> {
         let backing = Arc::new(Self {
             levels: Lock::new(Levels::default()),
@@ -65,7 +67,7 @@ impl MarkBacking {
             expression,
         });
         let address: *const Self = Arc::as_ptr(&backing);
-        // SAFETY: it stays where it is until it is dropped, which unregisters it.
+        // SAFETY: it is not moved before it is dropped, which unregisters it.
         unsafe { purger::enter(address) };
         backing
     }
@@ -81,14 +83,15 @@ impl MarkBacking {
             return Err(Refused::Fragmented);
         }
         let address = turn.scratch().allocate(request.size(), request.align());
-        // Where ended scopes hold something up others may help; else the memory is full.
+        // If ended scopes keep memory from being rewound, another allocator may serve the request; otherwise the
+        // memory is full.
         let address = address.map_err(|error| match self.levels.lock().holds_up() {
             true => Refused::Fragmented,
             false => error.into(),
         })?;
         if !self.levels.lock().on_alloc(slot, address.as_ptr() as usize, request.size()) {
             let error = AllocError::new(request.size(), Limit::Upstream);
-            failure::explain(error, format!("{} gave an address at which an array lives", self.expression));
+            failure::explain(error, format!("{} returned an address at which an array is live", self.expression));
             return Err(error.into());
         }
         address_map::note_outside(address.as_ptr() as usize);
@@ -96,7 +99,7 @@ impl MarkBacking {
     }
 }
 
-// SAFETY: scratch memory keeps its own promises; a mark is rewound only when no block lives above it.
+// SAFETY: `scratch` keeps its own promises; a mark is rewound to only if no block above it is live.
 unsafe impl Backing for MarkBacking {
     fn open(&self) -> Slot {
         let turn = self.turn();
@@ -124,7 +127,7 @@ unsafe impl Backing for MarkBacking {
             }
         })?;
         if request.is_zeroed() {
-            // SAFETY: the block was just taken, and nobody uses it yet.
+            // SAFETY: the block was just allocated and is not in use yet.
             unsafe { block.address.write_bytes(0, request.size()) };
         }
         Ok(block)
@@ -189,7 +192,7 @@ impl Purgeable for MarkBacking {
     }
 
     unsafe fn release(&self) {
-        // SAFETY: `hold` took it.
+        // SAFETY: `hold` acquired it.
         unsafe { self.levels.release() };
     }
 }
@@ -198,8 +201,8 @@ impl Drop for MarkBacking {
     fn drop(&mut self) {
         purger::leave(std::ptr::from_ref(self));
         if self.levels.lock().used == 0 {
-            Turn(self).settle(); // the last block may have gone after the last scope
-            // SAFETY: nobody else is left to use it, and no block lives on it; else it stays for ever (law 8).
+            Turn(self).settle(); // the last block may have been freed after the last scope ended
+            // SAFETY: there are no other references, and no block is live; otherwise it is leaked (law 8).
             unsafe { ManuallyDrop::drop(self.scratch.get_mut()) };
         }
     }

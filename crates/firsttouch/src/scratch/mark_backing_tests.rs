@@ -1,12 +1,12 @@
-//! Own scratch memory that notes what it is asked.
+//! A custom scratch allocator that records its calls.
 
 use super::*;
 use std::sync::Mutex;
 
-/// A bump over one piece, which notes what it was asked.
+/// A bump allocator on one piece of memory that records its calls.
 struct Bump(Arc<Mutex<(usize, Vec<String>)>>, Box<[u64]>);
 
-// SAFETY: the pointer goes up, and down to marks alone; the piece stays where it is.
+// SAFETY: the pointer moves up, and down only to marks; the piece is not moved.
 unsafe impl Scratch for Bump {
     fn allocate(&self, size: usize, align: usize) -> Result<NonNull<u8>, AllocError> {
         let base = self.1.as_ptr() as usize;
@@ -46,9 +46,9 @@ fn rewinds_only_what_nothing_lives_on() {
     assert_eq!((backing.used(), backing.depth(), backing.survivors(inner).len()), (1100, 2, 1));
     assert_eq!(backing.close(inner).survivors, 1);
     assert_eq!(backing.close(outer).survivors, 1);
-    assert_eq!(at(), above, "a block lives on top");
+    assert_eq!(at(), above, "a block on top is live");
     assert_eq!(backing.usable_size(second.address), Some(1000));
-    // SAFETY: the blocks live, and nobody uses them.
+    // SAFETY: the blocks are live and not in use.
     unsafe {
         assert!(backing.deallocate(first.address) && !backing.deallocate(first.address));
         let third = backing.open();
@@ -71,7 +71,7 @@ fn what_ended_scopes_waste_is_bounded() {
         let turn = backing.allocate(slot, Request::bytes(300_000));
         let small = backing.allocate(slot, Request::bytes(100));
         backing.close(slot);
-        // SAFETY: the block lives, and nobody uses it.
+        // SAFETY: the block is live and not in use.
         turn.iter().for_each(|block| unsafe { assert!(backing.deallocate(block.address)) });
         kept.extend(small.ok());
         turn.is_err()

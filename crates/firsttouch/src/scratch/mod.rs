@@ -1,9 +1,10 @@
-//! Scratch memory that arrays live on: what dies in a scope is used again there, and what outlives it stays where it is.
+//! Scratch memory for arrays: memory that is freed in a scope is reused there, and arrays that outlive the scope stay
+//! valid.
 //!
-//! A [`Backing`] holds the memory and counts its blocks; a [`Scope`] is the allocator that stands before it for the time
-//! of one block of code. For Rust alone, where the borrow checker counts, see `arena`.
+//! A [`Backing`] holds the memory and counts its blocks; a [`Scope`] is the allocator that uses it during one block of
+//! code. For scratch memory in Rust alone, where the borrow checker replaces counting, see `arena`.
 
-#![allow(unsafe_code)] // Safety: blocks are counted out of band, and none is used again while it lives (law 8).
+#![allow(unsafe_code)] // Safety: blocks are counted out of band, and none is reused while it is live (law 8).
 
 mod backing;
 mod buffer;

@@ -1,11 +1,11 @@
-//! Whom a scope belongs to: one thread of one process.
+//! The owner of a scope: one thread of one process.
 
 use crate::os;
 use crate::sync::thread;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// Counts forks, so that a child is told from its parent without a system call.
+/// The number of forks, which tells a child from its parent without a system call.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 extern "C" fn nothing() {}
@@ -22,20 +22,20 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The thread that asks.
+    /// Returns the calling thread.
     pub fn current() -> Self {
         static FORKS: Once = Once::new();
         FORKS.call_once(|| os::at_fork(nothing, nothing, another_process));
         Self { thread: thread(), process: PROCESS.load(Relaxed) }
     }
 
-    /// Whether it is the thread that asks.
+    /// Whether this is the calling thread.
     #[inline]
     pub fn is_current(self) -> bool {
         self.thread == thread() && self.is_here()
     }
 
-    /// Whether it is a thread of this process.
+    /// Whether this is a thread of the current process.
     #[inline]
     pub fn is_here(self) -> bool {
         self.process == PROCESS.load(Relaxed)

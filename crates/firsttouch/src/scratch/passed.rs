@@ -1,4 +1,4 @@
-//! The blocks that scopes had from elsewhere, since they could not serve them themselves.
+//! Requests that a scope cannot serve and passes on to another allocator.
 
 use crate::allocator::{AllocError, Allocator, Block, Request};
 use crate::failure;
@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release};
 use std::sync::{Arc, OnceLock};
 
-/// Where such blocks come from, and the list of those that live. Most scopes never need it.
+/// The other allocator, and a ledger of the live blocks passed on. Most scopes never need it.
 pub struct Passed {
     to: Arc<dyn Allocator>,
     ledger: OnceLock<Arc<Ledger<()>>>,
@@ -15,38 +15,38 @@ pub struct Passed {
 }
 
 impl Passed {
-    /// Passes on to `to`.
+    /// Passes requests on to `to`.
     pub fn new(to: Arc<dyn Allocator>) -> Self {
         Self { to, ledger: OnceLock::new(), living: AtomicUsize::new(0) }
     }
 
-    /// Who serves.
+    /// The other allocator.
     pub fn to(&self) -> &Arc<dyn Allocator> {
         &self.to
     }
 
-    /// Whether any block lives.
+    /// Whether any such block is live.
     #[inline]
     pub fn any(&self) -> bool {
         self.living.load(Acquire) > 0
     }
 
-    /// A block from elsewhere.
+    /// Allocates a block from the other allocator.
     ///
     /// # Errors
-    /// The other allocator's, or that there is no memory to note the block.
+    /// Its error, or that there is no memory to record the block.
     pub fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         let block = self.to.allocate(request)?;
         self.note(block.address, request.size()).inspect_err(|&error| {
             failure::remember(error);
-            // SAFETY: the block was just taken and nobody knows it.
+            // SAFETY: the block was just allocated and is not in use.
             unsafe { self.to.deallocate(block.address) };
         })?;
         Ok(block)
     }
 
     fn note(&self, address: NonNull<u8>, size: usize) -> Result<(), AllocError> {
-        // Before the block is anybody's: a free that finds none living does not look.
+        // Counted before the block is handed out: a free skips the ledger if the count is zero.
         self.living.fetch_add(1, Release);
         let noted = self.ledger.get_or_init(Ledger::new).enter(address, size, ());
         noted.inspect_err(|_| {
@@ -59,16 +59,16 @@ impl Passed {
         self.any() && self.ledger.get().is_some_and(|ledger| ledger.get(address).is_some())
     }
 
-    /// Takes a block back, if it came from elsewhere; whether it did.
+    /// Frees the block at `address` if it was passed on; returns whether it was.
     ///
     /// # Safety
-    /// A live block begins at `address`, whoever's; nothing uses it any more if it is on the list.
+    /// `address` is a live block of any allocator; if it is in the ledger, it is no longer in use.
     pub unsafe fn deallocate(&self, address: NonNull<u8>) -> bool {
         if !self.any() || self.ledger.get().is_none_or(|ledger| ledger.leave(address).is_none()) {
             return false;
         }
         self.living.fetch_sub(1, Release);
-        // SAFETY: the list names the block as `to`'s, and nobody uses it (caller).
+        // SAFETY: the ledger lists the block as one of `to`, and it is not in use (caller).
         unsafe { self.to.deallocate(address) };
         true
     }

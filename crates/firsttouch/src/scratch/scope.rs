@@ -1,8 +1,9 @@
 //! A scope: the allocator of one block of code.
 //!
-//! It serves while it is open, in its own thread and process; else the nearest open scope around it does, and at the end
-//! whoever served before all of them. For contexts leak: a child task, a callback and a thread that was handed the
-//! context all still see it. What it gave it takes back for ever, from any thread.
+//! It serves while it is open, in its own thread and process. Otherwise the nearest open enclosing scope serves, or
+//! the allocator that was in place before all of them, because contexts leak: a child task, a callback and a thread
+//! that was handed the context still refer to the scope. Blocks that it handed out may be freed at any time, from any
+//! thread.
 
 use super::backing::{Backing, Closed, Hold, Refused, Slot};
 use super::owner::Owner;
@@ -13,7 +14,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::sync::{Arc, OnceLock};
 
-/// So many other backings may serve a scope; more pass its requests on.
+/// The most backings of other scopes that may serve a scope; requests beyond that are passed on.
 const LENDERS: usize = 3;
 
 /// See the module.
@@ -21,24 +22,24 @@ pub struct Scope {
     backing: Arc<dyn Backing>,
     slot: AtomicU32,
     open: AtomicBool,
-    /// `None`: a scope that any thread may use, for memory outside all blocks of code.
+    /// `None` for a scope that any thread may use, for memory outside all blocks of code.
     owner: Option<Owner>,
-    /// The scope around it. Its own thread alone asks.
+    /// The enclosing scope. Only the scope's own thread reads it.
     outer: Lock<Option<Arc<Self>>>,
-    /// The backings of scopes around it that ever served it: they take their blocks back, also when those scopes are
-    /// long gone.
+    /// The backings of enclosing scopes that ever served this scope. They free their blocks even after those scopes
+    /// are gone.
     lenders: [OnceLock<Arc<dyn Backing>>; LENDERS],
     passed: Passed,
 }
 
 impl Scope {
-    /// A scope of this thread, open. What it can't serve goes to `outer`, then to `before`.
+    /// Opens a scope of the calling thread. Requests that it cannot serve go to `outer`, then to `before`.
     pub fn open(backing: Arc<dyn Backing>, outer: Option<Arc<Self>>, before: Arc<dyn Allocator>) -> Arc<Self> {
         let slot = backing.open();
         Arc::new(Self::new(backing, slot, Some(Owner::current()), outer, before))
     }
 
-    /// The memory of a backing outside all scopes: for every thread, open for ever.
+    /// Makes the memory of a backing available outside all scopes: to every thread, permanently.
     pub fn outside(backing: Arc<dyn Backing>, before: Arc<dyn Allocator>) -> Arc<Self> {
         Arc::new(Self::new(backing, Slot::OUTSIDE, None, None, before))
     }
@@ -61,8 +62,8 @@ impl Scope {
         }
     }
 
-    /// Opens a closed scope again, for the same thread and with the same scopes around it. Nobody else may hold it, and
-    /// none of its blocks live.
+    /// Opens a closed scope again, for the same thread and within the same scopes. There must be no other reference to
+    /// it, and none of its blocks may be live.
     pub fn reopen(&self) {
         if !self.open.load(Relaxed) {
             self.slot.store(self.backing.open().0, Relaxed);
@@ -70,7 +71,7 @@ impl Scope {
         }
     }
 
-    /// Ends the scope, from any thread. Its live blocks stay valid. A second time nothing happens.
+    /// Ends the scope, from any thread. Its live blocks stay valid. Has no effect if the scope has ended already.
     pub fn close(&self) -> Closed {
         if self.owner.is_none() || !self.open.swap(false, Relaxed) {
             return Closed::default();
@@ -78,58 +79,58 @@ impl Scope {
         self.backing.close(self.slot())
     }
 
-    /// Whether it is open, whoever asks.
+    /// Whether it is open, regardless of the calling thread.
     pub fn is_open(&self) -> bool {
         self.open.load(Acquire)
     }
 
-    /// Whether it serves the thread that asks.
+    /// Whether it serves the calling thread.
     #[inline]
     pub fn serves(&self) -> bool {
         self.open.load(Acquire) && self.owner.is_none_or(Owner::is_current)
     }
 
-    /// Whose it is; nothing for memory outside all scopes.
+    /// Its owner; `None` for memory outside all scopes.
     pub fn owner(&self) -> Option<Owner> {
         self.owner
     }
 
-    /// What it takes its memory from.
+    /// The backing that it allocates from.
     pub fn backing(&self) -> &Arc<dyn Backing> {
         &self.backing
     }
 
-    /// The scope around it.
+    /// The enclosing scope.
     pub fn outer(&self) -> Option<Arc<Self>> {
         self.outer.lock().clone()
     }
 
-    /// Forgets that `ended` is the scope around it: the next one further out takes its place.
+    /// Replaces the enclosing scope by the next one out if that is `ended`.
     pub fn go_past(&self, ended: &Arc<Self>) {
         let mut outer = self.outer.lock();
         let gone = outer.take_if(|outer| Arc::ptr_eq(outer, ended));
         if gone.is_some() {
             *outer = ended.outer();
         }
-        drop(outer); // before what is gone: its end may be long
+        drop(outer); // before `ended` is dropped, which may take long
     }
 
-    /// The scopes around it, from inside.
+    /// The enclosing scopes, innermost first.
     fn around(&self) -> impl Iterator<Item = Arc<Self>> {
         std::iter::successors(self.outer(), |scope| scope.outer())
     }
 
-    /// Who serves where no scope does.
+    /// The allocator that serves if no scope does.
     pub fn before(&self) -> &Arc<dyn Allocator> {
         self.passed.to()
     }
 
-    /// Its place in its backing.
+    /// Its slot in its backing.
     pub fn slot(&self) -> Slot {
         Slot(self.slot.load(Relaxed))
     }
 
-    /// How many of its blocks live.
+    /// The number of its live blocks.
     pub fn living(&self) -> usize {
         self.backing.living(self.slot())
     }
@@ -139,13 +140,13 @@ impl Scope {
         std::iter::once(&self.backing).chain(self.lenders.iter().map_while(OnceLock::get))
     }
 
-    /// Whether every block that it gave and that lives lies in firsttouch's segments.
+    /// Whether all its live blocks lie in firsttouch's segments.
     #[inline]
     pub fn is_inside(&self) -> bool {
         !self.passed.any() && self.backings().all(|backing| backing.in_segments())
     }
 
-    /// Lets another backing serve it; whether there was room to note that.
+    /// Allows another backing to serve this scope; `false` if there is no room to record it.
     fn borrow_from(&self, backing: &Arc<dyn Backing>) -> bool {
         let known = |one: &Arc<dyn Backing>| std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(backing));
         self.backings().any(known) || self.lenders.iter().any(|lender| lender.set(backing.clone()).is_ok())
@@ -156,14 +157,14 @@ impl Scope {
         self.backing.hold(self.slot(), address)
     }
 
-    /// Lets go of a block that it holds alone: it counts no more, and goes back to where it came from one day.
+    /// Releases a block that it holds alone: it no longer counts, and is freed by the allocator that it came from.
     pub fn release(&self, address: NonNull<u8>) {
         if self.hold(address) == Hold::Alone {
             self.backing.release(address);
         }
     }
 
-    /// Whose the block at `address` is, if it is not this scope's or another's.
+    /// The allocator of the block at `address`, if that is neither this scope nor another.
     pub fn elsewhere(&self, address: NonNull<u8>) -> Option<Arc<dyn Allocator>> {
         if self.passed.owns(address) {
             return Some(self.passed.to().clone());
@@ -171,13 +172,13 @@ impl Scope {
         self.backings().filter(|backing| backing.is_released(address)).find_map(|backing| backing.upstream())
     }
 
-    /// Takes a block back, if this scope gave it out; whether it did.
+    /// Frees the block at `address` if this scope handed it out; returns whether it did.
     ///
     /// # Safety
-    /// A live block begins at `address`, whoever's; nothing uses it any more if it is one that this scope gave out.
+    /// `address` is a live block of any allocator; if this scope handed it out, it is no longer in use.
     #[inline]
     pub unsafe fn try_deallocate(&self, address: NonNull<u8>) -> bool {
-        // SAFETY: the caller's promise; backings and the list know their own blocks.
+        // SAFETY: the caller's promise; backings and the ledger recognize their own blocks.
         unsafe {
             self.backing.deallocate(address)
                 || self.passed.deallocate(address)
@@ -185,7 +186,7 @@ impl Scope {
         }
     }
 
-    /// Whether a live block that this scope gave begins at `address`.
+    /// Whether a live block that this scope handed out begins at `address`.
     pub fn knows(&self, address: NonNull<u8>) -> bool {
         self.passed.owns(address) || self.backing_of(address).is_some()
     }
@@ -195,7 +196,8 @@ impl Scope {
     }
 }
 
-// SAFETY: backings keep the promises, and so does whoever served before; each block goes back to who gave it.
+// SAFETY: the backings and the other allocator keep the promises, and each block is freed by the one that allocated
+// it.
 unsafe impl Allocator for Scope {
     fn describe(&self) -> Description {
         let backing = self.backing.describe();
@@ -223,13 +225,13 @@ unsafe impl Allocator for Scope {
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         // SAFETY: the caller's promise.
         let known = unsafe { self.try_deallocate(address) };
-        debug_assert!(known, "a block that came from here");
+        debug_assert!(known, "the block is not one of this scope");
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
         match self.backing_of(address) {
             Some((_, size)) => size,
-            // SAFETY: it lives (caller) and no backing has it, so it was passed on.
+            // SAFETY: it is live (caller) and not in a backing, so it was passed on.
             None => unsafe { self.passed.to().usable_size(address) },
         }
     }

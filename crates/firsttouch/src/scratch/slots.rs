@@ -1,8 +1,9 @@
-//! The scopes of a buffer: which are open, and how many blocks of each live.
+//! The scopes of a buffer: which are open, and how many live blocks each has.
 
 use super::backing::Slot;
 
-/// A slot's number has its place in the list below, and above how often that was used: an old number names nobody.
+/// A slot holds its index in the lower bits and, above, how often the index was used, so that a stale slot matches no
+/// scope.
 const PLACE_BITS: u32 = 24;
 const PLACES: usize = 1 << PLACE_BITS;
 const NONE: u32 = u32::MAX;
@@ -12,7 +13,7 @@ struct Place {
     open: bool,
     blocks: usize,
     bytes: usize,
-    /// The next vacant place.
+    /// The index of the next vacant entry.
     next: u32,
 }
 
@@ -22,12 +23,12 @@ impl Place {
     }
 }
 
-/// See the module. The first place is that of blocks outside all scopes. A place that is neither open nor has blocks
-/// is vacant, in a chain, so that a free allocates nothing (law 5).
+/// See the module. The first entry counts blocks outside all scopes. Entries that are neither open nor have live
+/// blocks are vacant and form a chain, so that a free allocates nothing (law 5).
 pub(super) struct Slots {
     places: Vec<Place>,
     vacant: u32,
-    /// How many scopes are open.
+    /// The number of open scopes.
     pub depth: usize,
     outside: Place,
 }
@@ -37,7 +38,7 @@ impl Slots {
         Self { places: Vec::new(), vacant: NONE, depth: 0, outside: Place::new() }
     }
 
-    /// A scope begins. Where there is no memory for another place its blocks count as outside.
+    /// Begins a scope. If there is no memory for another entry, its blocks count as outside.
     pub(super) fn open(&mut self) -> Slot {
         let index = self.vacant;
         if index != NONE {
@@ -54,7 +55,7 @@ impl Slots {
         Slot(index | u32::from(self.places[index as usize - 1].turn) << PLACE_BITS)
     }
 
-    /// The place that a slot's number names, as long as it is that scope's.
+    /// The index of a slot, as long as that belongs to the scope.
     pub(super) fn index(&self, slot: Slot) -> Option<u32> {
         let index = slot.0 % PLACES as u32;
         if index == 0 {
@@ -65,7 +66,7 @@ impl Slots {
         its.then_some(index)
     }
 
-    /// A scope ends; whether it was open.
+    /// Ends a scope; returns whether it was open.
     pub(super) fn close(&mut self, slot: Slot) -> bool {
         let Some(index @ 1..) = self.index(slot) else { return false };
         let place = &mut self.places[index as usize - 1];
@@ -77,7 +78,7 @@ impl Slots {
         true
     }
 
-    /// Number and bytes of a scope's live blocks.
+    /// The number of live blocks of a scope, and their bytes.
     pub(super) fn count(&self, slot: Slot) -> (usize, usize) {
         let place = self.index(slot).map(|index| self.place(index));
         place.map_or((0, 0), |place| (place.blocks, place.bytes))
@@ -92,7 +93,7 @@ impl Slots {
         if index == 0 { &mut self.outside } else { &mut self.places[index as usize - 1] }
     }
 
-    /// A block came to a place.
+    /// Counts a new block.
     #[inline]
     pub(super) fn on_alloc(&mut self, index: u32, bytes: usize) {
         let place = self.place_mut(index);
@@ -100,7 +101,7 @@ impl Slots {
         place.bytes += bytes;
     }
 
-    /// A block of a place is gone.
+    /// Counts the free of a block.
     #[inline]
     pub(super) fn on_free(&mut self, index: u32, bytes: usize) {
         let place = self.place_mut(index);
@@ -111,7 +112,7 @@ impl Slots {
         }
     }
 
-    /// A block of a place has another size.
+    /// Counts a change of a block's size.
     pub(super) fn changed(&mut self, index: u32, old: usize, new: usize) {
         let place = self.place_mut(index);
         place.bytes = place.bytes - old + new;
@@ -147,7 +148,7 @@ mod tests {
         slots.on_free(one, 100);
         assert_eq!(slots.index(first), None);
         let fourth = slots.open();
-        assert!(slots.index(fourth) == Some(one) && fourth != first, "the place is the same, the number is not");
+        assert!(slots.index(fourth) == Some(one) && fourth != first, "the index is the same, the slot is not");
         assert!(!slots.close(first) && slots.close(fourth));
         slots.on_free(two, 70);
         assert!(slots.close(second) && slots.close(third));

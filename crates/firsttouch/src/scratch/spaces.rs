@@ -1,4 +1,4 @@
-//! The spaces of a buffer in order of address, and the one that was served from last.
+//! The spaces of a buffer in order of address, and the one that served the last request.
 
 use super::backing::Damage;
 use super::space::{Owner, Space, Taken};
@@ -14,7 +14,7 @@ struct Entry {
 pub(super) struct Spaces {
     list: Vec<Entry>,
     current: usize,
-    /// Where a block was found last: most are found there again.
+    /// The space in which a block was last found, as most are found there again.
     found: usize,
 }
 
@@ -23,12 +23,12 @@ impl Spaces {
         Self { list: Vec::new(), current: 0, found: 0 }
     }
 
-    /// Makes room for one more; whether there is memory for that.
+    /// Reserves room for one more; returns whether there is memory for that.
     pub(super) fn make_room(&mut self) -> bool {
         self.list.try_reserve(1).is_ok()
     }
 
-    /// Takes a space up, and serves from it next. Room was made for it.
+    /// Inserts a space, which serves the next request. Room must have been reserved.
     pub(super) fn insert(&mut self, space: Box<Space>) {
         let (start, end) = (space.start(), space.start() + space.bytes());
         address_map::note_outside_all(start..end);
@@ -37,7 +37,7 @@ impl Spaces {
         self.current = at;
     }
 
-    /// Takes out the space that `order` is highest for, if it is anything for one.
+    /// Removes the space for which `order` is highest, if it is not `None` for all.
     pub(super) fn remove(&mut self, order: impl Fn(&Space) -> Option<usize>) -> Option<Box<Space>> {
         let ranked = self.list.iter().enumerate().filter_map(|(at, entry)| Some((order(&entry.space)?, at)));
         let (_, at) = ranked.max()?;
@@ -52,14 +52,14 @@ impl Spaces {
         self.list.len()
     }
 
-    /// The space that served last is in use.
+    /// Marks the space that served last as used.
     pub(super) fn touch(&mut self) {
         if let Some(entry) = self.list.get_mut(self.current) {
             entry.space.quiet = 0;
         }
     }
 
-    /// A tick has passed.
+    /// Counts a tick of the background purger.
     pub(super) fn age(&mut self) {
         self.list.iter_mut().for_each(|entry| entry.space.quiet = entry.space.quiet.saturating_add(1));
     }
@@ -68,12 +68,12 @@ impl Spaces {
         self.list.iter().map(|entry| &*entry.space)
     }
 
-    /// What debug mode finds in any space.
+    /// Returns the damage that debug mode finds in any space.
     pub(super) fn damage(&mut self) -> Option<Damage> {
         self.list.iter_mut().fold(None, |found, entry| found.or(entry.space.damage()))
     }
 
-    /// The space and the granule where the live block at `address` begins.
+    /// The space and the granule at which the live block at `address` begins.
     #[inline]
     pub(super) fn find(&mut self, address: usize) -> Option<(&mut Space, u32)> {
         let mut at = self.found;
@@ -86,7 +86,7 @@ impl Spaces {
         Some((&mut entry.space, block))
     }
 
-    /// Takes a block from the space that served last, or from the first that has room.
+    /// Allocates a block in the space that served last, or in the first one with room.
     #[inline]
     pub(super) fn take(&mut self, need: u32, align: usize, owner: Owner, thoroughly: bool) -> Option<Taken> {
         let taken = self.list.get_mut(self.current)?.space.take(need, align, owner, thoroughly);

@@ -1,7 +1,7 @@
-//! Handles in flight: shared memory whose owner was dropped stays until its handles have been opened.
+//! Handles in flight: shared memory whose owner was dropped is kept until its handles have been opened.
 //!
-//! It is known by its file alone, which takes a file descriptor and memory. So it stays for a minute at most, and both
-//! are bounded; the oldest goes first. The background purger looks which tickets came back.
+//! Only the memory file is kept, which costs a file descriptor and memory. Both are bounded, and nothing is kept for
+//! more than a minute; the oldest is closed first. The background purger checks which tickets were settled.
 
 use super::tickets::{Fate, PLACES, Ticket, TicketTable};
 use crate::heap::purger::{self, DeferredTrim, Purgeable};
@@ -12,24 +12,24 @@ use std::fs::File;
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
-/// How long a handle is good for after its memory was dropped.
+/// How long a handle remains valid after its memory was dropped.
 const GOOD_FOR: Duration = Duration::from_secs(60);
-/// Dropped memory takes at most this part of the file descriptors that the process may have (`RLIMIT_NOFILE`).
+/// The fraction of the process's file descriptors (`RLIMIT_NOFILE`) that dropped memory may occupy.
 const PART_OF_FILES: usize = 4;
-/// Descriptors may be unlimited, and each look goes over all that is in flight.
+/// An absolute bound, because descriptors may be unlimited and each check visits all files in flight.
 const MOST_FILES: usize = 4096;
-/// Bytes that may always be in flight; only beyond them is the system asked what there is.
+/// Bytes that may always be in flight. The available memory is only queried beyond this.
 const FREE_BYTES: usize = 64 << 20;
-/// At most this part of the machine's or the container's memory, ...
+/// Bytes in flight are bounded by this fraction of the memory of the machine or container, ...
 const PART_OF_MEMORY: usize = 16;
-/// ... and this part of what nobody uses.
+/// ... and by this fraction of what is free.
 const PART_OF_HEADROOM: usize = 4;
-/// Tickets of one mapping that are waited for.
+/// The most unsettled tickets of one mapping.
 const MOST_TICKETS: usize = 4096;
 
 /// Memory that was dropped with handles in flight.
 struct Dropped {
-    /// Nothing once it is over: the background purger closes files and frees nothing.
+    /// `None` once it is closed: the background purger closes files but frees no memory.
     file: Option<File>,
     bytes: usize,
     tickets: Vec<u64>,
@@ -37,7 +37,7 @@ struct Dropped {
 }
 
 impl Dropped {
-    /// Lets the memory go, and says why to whoever opens a handle of it later.
+    /// Closes the file and records why, for processes that open a handle of it later.
     fn release(&mut self, table: &TicketTable, fate: Fate) {
         self.tickets.iter().for_each(|&number| table.give_up(number, fate));
         self.file = None;
@@ -46,21 +46,22 @@ impl Dropped {
 
 struct State {
     table: Option<TicketTable>,
-    /// Tickets that may not be settled, and when they were issued: the oldest first.
+    /// Tickets that may be unsettled and when they were issued, oldest first.
     issued: VecDeque<(u64, Instant)>,
-    /// The oldest first.
+    /// Oldest first.
     dropped: VecDeque<Dropped>,
 }
 
 impl State {
     const EMPTY: Self = Self { table: None, issued: VecDeque::new(), dropped: VecDeque::new() };
 
-    /// In a forked child: what the parent has in flight is the parent's to keep, and so is its ticket table.
+    /// Whether this is a forked child. What the parent has in flight is the parent's to keep, and so is its ticket
+    /// table.
     fn is_parents(&self) -> bool {
         self.table.as_ref().is_some_and(|table| table.process != std::process::id())
     }
 
-    /// Closes what is not waited for any more, or exceeds a bound. Neither allocates nor frees.
+    /// Closes files that are settled or expired, or exceed a bound. Neither allocates nor frees memory.
     fn close(&mut self) {
         if self.is_parents() {
             self.dropped.iter_mut().for_each(|dropped| dropped.file = None);
@@ -92,7 +93,7 @@ impl State {
         }
     }
 
-    /// Closes what may be closed, and forgets it.
+    /// Closes files as [`State::close`] does, and drops their entries.
     fn clean(&mut self) {
         self.close();
         if self.is_parents() {
@@ -101,7 +102,7 @@ impl State {
         self.dropped.retain(|dropped| dropped.file.is_some());
     }
 
-    /// Whether a handle may yet be opened that nobody opened so far.
+    /// Whether a handle is outstanding that may still be opened.
     fn waits(&mut self) -> bool {
         let Some(table) = &self.table else { return false };
         let now = Instant::now();
@@ -114,7 +115,7 @@ fn most_files() -> usize {
     os::file_limit().map_or(MOST_FILES, |limit| (limit / PART_OF_FILES).clamp(1, MOST_FILES))
 }
 
-/// Bytes that may be in flight, where so many are.
+/// The limit on the bytes in flight, if `bytes` are now.
 fn most_bytes(bytes: usize) -> usize {
     if bytes <= FREE_BYTES {
         return FREE_BYTES;
@@ -124,7 +125,7 @@ fn most_bytes(bytes: usize) -> usize {
 
 static STATE: Lock<State> = Lock::new(State::EMPTY);
 
-/// The tickets of one mapping that may not be settled, and the process that issued them.
+/// The tickets of one mapping that may be unsettled, and the process that issued them.
 pub(super) struct Tickets(Lock<(u32, Vec<u64>)>);
 
 impl Default for Tickets {
@@ -134,7 +135,7 @@ impl Default for Tickets {
 }
 
 impl Tickets {
-    /// A new one.
+    /// Issues a new ticket.
     pub(super) fn issue(&self) -> Result<Ticket, Errno> {
         set_up();
         let mut state = STATE.lock();
@@ -145,9 +146,9 @@ impl Tickets {
         let State { table: Some(table), issued, .. } = &mut *state else { return Err(Errno::UNSUPPORTED) };
         let mut own = self.0.lock();
         if own.0 != table.process {
-            *own = (table.process, Vec::new()); // the others are a parent's
+            *own = (table.process, Vec::new()); // the old ones are the parent's
         }
-        // An array that is pickled again and again and never opened (to be hashed, say) stays cheap to pickle.
+        // An array that is pickled repeatedly but never opened (for hashing, say) must stay cheap to pickle.
         if own.1.len() >= 64 && own.1.len().is_power_of_two() {
             own.1.retain(|&number| !table.is_settled(number));
         }
@@ -167,11 +168,11 @@ impl Tickets {
         Ok(ticket)
     }
 
-    /// Keeps a file of so many bytes as long as a handle of it is in flight.
+    /// Keeps a file of `bytes` bytes while a handle of it is in flight.
     pub(super) fn keep(&self, file: File, bytes: usize) {
         let (process, tickets) = std::mem::take(&mut *self.0.lock());
         if tickets.is_empty() || process != std::process::id() {
-            return; // and the file is closed
+            return; // which closes the file
         }
         let mut state = STATE.lock();
         if state.dropped.try_reserve(1).is_err() {
@@ -188,7 +189,7 @@ impl Tickets {
     }
 }
 
-/// Closes the oldest file in flight, where somebody needs a file descriptor and none is left; whether there was one.
+/// Closes the oldest file in flight to free a file descriptor. Returns whether there was one.
 pub(super) fn release_oldest() -> bool {
     let mut state = STATE.lock();
     state.clean();
@@ -197,7 +198,7 @@ pub(super) fn release_oldest() -> bool {
     oldest.map(|mut oldest| oldest.release(table, Fate::FileLimit)).is_some()
 }
 
-/// Waits until no handle is in flight, at most so long; whether that was reached.
+/// Waits until no handle is in flight, for at most `most`. Returns whether that was reached.
 pub fn wait_until_opened(most: Duration) -> bool {
     let end = Instant::now() + most;
     loop {
@@ -236,7 +237,7 @@ impl Purgeable for Keeper {
     }
 
     unsafe fn release(&self) {
-        // SAFETY: `hold` took it.
+        // SAFETY: `hold` acquired it.
         unsafe { STATE.release() };
     }
 }
@@ -244,6 +245,6 @@ impl Purgeable for Keeper {
 fn set_up() {
     static ONCE: Once = Once::new();
     static KEEPER: Keeper = Keeper;
-    // SAFETY: a static lives for ever.
+    // SAFETY: a static is never moved or dropped.
     ONCE.call_once(|| unsafe { purger::enter(&raw const KEEPER) });
 }

@@ -1,10 +1,10 @@
-//! Memory that several processes map: a memory file, which the kernel frees when nobody maps or knows it any more, also
-//! where a process was killed.
+//! Memory that several processes map: a memory file, which the kernel frees when no process maps or holds it any more,
+//! even if a process was killed.
 //!
-//! A [`Handle`] says where it can be found: by which number which process knows it. Its name, which nobody can guess, is
-//! looked at before and after it is opened, so a number that means something else by now is noticed.
+//! A [`Handle`] names the process that holds the file and its descriptor there. The file's name, which cannot be
+//! guessed, is checked before and after opening, so a descriptor that has been reused is noticed.
 
-#![allow(unsafe_code)] // Safety: a mapping is made here and taken away when its owner is dropped, and not before.
+#![allow(unsafe_code)] // Safety: a mapping exists from its creation here until its owner is dropped.
 
 mod in_flight;
 mod tickets;
@@ -23,44 +23,44 @@ use crate::pages::receipt::Receipt;
 use crate::reason::Reason;
 use std::fs::File;
 
-/// What names of memory files begin with.
+/// The prefix of the names of memory files.
 const NAME: &str = "firsttouch:";
-/// Instead of bytes of a page.
+/// The value of [`Handle::page`] for transparent huge pages.
 const TRANSPARENT: usize = 1;
 
-/// Where shared memory can be found by another process of this host.
+/// Where another process of this host finds shared memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handle {
-    /// Its own name.
+    /// The memory's unique name.
     pub token: String,
-    /// The process that knows it.
+    /// The process that holds it.
     pub process: u32,
-    /// By which number.
+    /// Its file descriptor in that process.
     pub file: i32,
-    /// Bytes to be mapped.
+    /// The number of bytes to map.
     pub size: usize,
-    /// 0 for base pages, 1 for transparent huge ones, else bytes of an explicit one.
+    /// 0 for base pages, 1 for transparent huge pages, otherwise the size of an explicit huge page in bytes.
     pub page: usize,
-    /// Proof that it was opened is to be given here; see [`Ticket`].
+    /// Settled when the handle is opened; see [`Ticket`].
     pub ticket: Ticket,
 }
 
-/// Why shared memory can't be opened.
+/// Why shared memory cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// There is no such process any more.
+    /// The process has ended.
     Ended,
-    /// The process is there and holds it no more, for a reason.
+    /// The process no longer holds it, for the given reason.
     Dropped(Fate),
-    /// The handle does not fit the memory that it names: it was damaged, or made up.
+    /// The handle does not match the memory it names: it was corrupted or forged.
     Invalid,
-    /// It belongs to another user.
+    /// The memory belongs to another user.
     NotPermitted,
-    /// The kernel's error.
+    /// Another error of the kernel.
     Errno(Errno),
 }
 
-/// Shared memory, mapped.
+/// Mapped shared memory.
 pub struct Shared {
     file: Option<File>,
     token: String,
@@ -72,11 +72,11 @@ pub struct Shared {
     tickets: in_flight::Tickets,
 }
 
-/// Makes mappings of one new memory file.
+/// Creates mappings of one new memory file.
 struct Maker<'a> {
     name: &'a str,
     file: Option<File>,
-    /// Why there is no file at all.
+    /// Why no file could be created.
     refused: Option<Errno>,
 }
 
@@ -107,7 +107,7 @@ impl Mapper for Maker<'_> {
         let whole = round_up(size, page).ok_or(Reason::Small)?;
         let mapping = self.map(whole, align.max(page), None).map_err(Reason::of)?;
         os::advise_huge(mapping.0, mapping.1).map_err(|error| {
-            // SAFETY: it was just mapped, and nobody knows it.
+            // SAFETY: it was just mapped and is not in use.
             let _ = unsafe { os::unmap(mapping.0, mapping.1) };
             Reason::of(error)
         })?;
@@ -127,17 +127,17 @@ impl Mapper for Maker<'_> {
     }
 }
 
-/// Why new shared memory can't be had.
+/// Why new shared memory cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotMade {
-    /// There is no memory, or not as asked for.
+    /// There is no memory, or not with this placement.
     Memory(AllocError),
-    /// The system lets this process make no memory file (no number is left, its size passes a limit, ...).
+    /// The system does not create the memory file (no descriptor is left, the size exceeds a limit, ...).
     File(Errno),
 }
 
 impl Shared {
-    /// New memory of at least `size` bytes, that reads zero.
+    /// Creates shared memory of at least `size` bytes, all zero.
     ///
     /// # Errors
     /// See [`NotMade`].
@@ -160,7 +160,7 @@ impl Shared {
         Ok(Self { file, token, address: placed.address, size: placed.size, page, write: true, receipt, tickets })
     }
 
-    /// What another process shares; `write` maps it writable.
+    /// Maps memory that another process shares, writable if `write`.
     ///
     /// # Errors
     /// See [`Refused`].
@@ -177,13 +177,13 @@ impl Shared {
             bytes if bytes.is_power_of_two() && handle.size.is_multiple_of(bytes) => bytes,
             _ => return Err(Refused::Invalid),
         };
-        // Beyond the end of the file there is a signal (SIGBUS) instead of memory.
+        // Accesses beyond the end of the file raise SIGBUS.
         if handle.size == 0 || handle.size > os::file_size(&file).map_err(Refused::Errno)? {
             return Err(Refused::Invalid);
         }
         let address = os::map_file(&file, handle.size, align, write).map_err(Refused::Errno)?;
         if handle.page == TRANSPARENT {
-            let _ = os::advise_huge(address, handle.size); // the pages that are there are what they are
+            let _ = os::advise_huge(address, handle.size); // resident pages stay as they are
         }
         handle.ticket.give_back(handle.process);
         let (token, tickets) = (handle.token.clone(), in_flight::Tickets::default());
@@ -191,10 +191,11 @@ impl Shared {
         Ok(Self { file: Some(file), token, address, size, page, write, receipt: None, tickets })
     }
 
-    /// A handle that is good for one opening after this is dropped, for a while; and for any number before.
+    /// Returns a handle. Until this memory is dropped it can be opened any number of times; after that once, for a
+    /// limited time.
     ///
     /// # Errors
-    /// Where the process has no room for its proofs.
+    /// If the ticket table cannot be created.
     pub fn handle(&self) -> Result<Handle, Errno> {
         let file = self.file.as_ref().ok_or(Errno::UNSUPPORTED)?;
         let ticket = self.tickets.issue()?;
@@ -202,27 +203,27 @@ impl Shared {
         Ok(Handle { token, process, file: os::file_number(file), size: self.size, page: self.page, ticket })
     }
 
-    /// Where it begins.
+    /// The address of the mapping.
     pub fn address(&self) -> usize {
         self.address
     }
 
-    /// Bytes mapped.
+    /// The size of the mapping in bytes.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Whether it may be written here.
+    /// Whether this mapping is writable.
     pub fn is_writable(&self) -> bool {
         self.write
     }
 
-    /// Its own name.
+    /// The memory's unique name.
     pub fn token(&self) -> &str {
         &self.token
     }
 
-    /// What was asked for and granted, where this process made it.
+    /// The requested placement and what was granted, if this process created the memory.
     pub fn receipt(&self) -> Option<&(Placement, Receipt)> {
         self.receipt.as_ref()
     }
@@ -230,15 +231,15 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // SAFETY: whoever used the mapping held its owner, which goes now.
+        // SAFETY: all users of the mapping hold its owner, which is being dropped.
         let _ = unsafe { os::unmap(self.address, self.size) };
         if let Some(file) = self.file.take() {
-            self.tickets.keep(file, self.size); // until who is to have it has opened it
+            self.tickets.keep(file, self.size); // until its receiver has opened it
         }
     }
 }
 
-/// Tries again without the oldest memory in flight where `none_left` says that this process has no file descriptor.
+/// Retries without the oldest memory in flight if the error is `none_left`: the process has no free file descriptor.
 fn with_descriptor<T, E: PartialEq>(none_left: E, attempt: impl Fn() -> Result<T, E>) -> Result<T, E> {
     loop {
         match attempt() {
@@ -248,7 +249,7 @@ fn with_descriptor<T, E: PartialEq>(none_left: E, attempt: impl Fn() -> Result<T
     }
 }
 
-/// A number of this process for the memory file `name` that `process` knows by `number`.
+/// Opens the memory file `name` of `process`, which has the descriptor `number` there.
 fn find(process: u32, number: i32, name: &str, write: bool) -> Result<File, Refused> {
     let full = format!("/memfd:{name} (deleted)");
     let refused = |error| match error {
@@ -257,7 +258,7 @@ fn find(process: u32, number: i32, name: &str, write: bool) -> Result<File, Refu
         Errno::NO_ACCESS | Errno::NOT_PERMITTED => Refused::NotPermitted,
         error => Refused::Errno(error),
     };
-    // Before it is opened: opening something else may have consequences.
+    // Checked before opening, because opening another file may have side effects.
     if os::file_name(process, number).map_err(refused)? != full {
         return Err(Refused::Dropped(Fate::Unknown));
     }

@@ -1,40 +1,40 @@
-//! Tickets: how the process that opens a handle tells the sender so, and how the sender tells what became of one.
+//! Tickets: how a process that opens a handle notifies the sender, and how the sender reports what became of a handle.
 //!
-//! Each handle has a number. Whoever opens it writes the number into a small memory file of the sender's, the ticket
-//! table, at a place of the ticket's own; a sender that gives up the memory first writes its reason there.
+//! Each handle has a number. The process that opens it writes the number into a small memory file of the sender's, the
+//! ticket table, in the slot of the ticket. A sender that releases the memory first writes the reason there.
 
 use super::find;
 use crate::os::{self, Errno};
 use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Places for tickets; one that is used again forgets the ticket before.
+/// The number of slots. Reusing a slot forgets its previous ticket.
 pub(super) const PLACES: u64 = 1 << 16;
 const BYTES: usize = PLACES as usize * size_of::<u64>();
-/// What the file is called, before a random name of its own.
+/// The prefix of the file's name; a random name follows.
 const NAME: &str = "firsttouch-tickets:";
-/// A place holds a number in its lower bits, and what became of the ticket above.
+/// A slot holds the ticket number in its lower bits and the fate above.
 const FATE_SHIFT: u32 = 56;
 
-/// What became of a ticket whose memory the sender no longer holds.
+/// The fate of a ticket whose memory the sender no longer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// Nothing is known: the sender dropped the memory before it made this handle, or the table has forgotten.
+    /// Unknown: the sender dropped the memory before it made this handle, or the slot was reused.
     Unknown,
-    /// The handle was opened, here or by another process.
+    /// The handle was opened, by this or another process.
     Opened,
-    /// Nobody opened it in time.
+    /// The handle was not opened in time.
     Expired,
-    /// Released early, so that file descriptors are left for the rest of the sender.
+    /// Released early to leave file descriptors for the rest of the sender.
     FileLimit,
-    /// Released early, so that memory is left for others.
+    /// Released early to leave memory for others.
     MemoryLimit,
 }
 
 impl Fate {
     fn code(self) -> u64 {
         match self {
-            Self::Unknown | Self::Opened => 0, // an opener writes the bare number
+            Self::Unknown | Self::Opened => 0, // an opener writes the number alone
             Self::Expired => 1,
             Self::FileLimit => 2,
             Self::MemoryLimit => 3,
@@ -46,7 +46,7 @@ fn position(number: u64) -> usize {
     (number % PLACES) as usize * size_of::<u64>()
 }
 
-/// What proves that a handle was opened.
+/// Tells the sender of a handle that it was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ticket {
     /// The random name of the sender's ticket table.
@@ -62,14 +62,15 @@ impl Ticket {
         find(process, self.file, &format!("{NAME}{}", self.table), true).ok()
     }
 
-    /// Says to the process that issued it that its handle was opened. Where that can't be said, it waits in vain.
+    /// Notifies the issuing process that its handle was opened. If that fails, the sender waits until the ticket
+    /// expires.
     pub fn give_back(&self, process: u32) {
         if let Some(file) = self.find_table(process) {
             let _ = os::write_file_at(&file, &self.number.to_ne_bytes(), position(self.number));
         }
     }
 
-    /// What became of it, as its sender tells.
+    /// What became of the ticket, according to its sender.
     pub fn fate(&self, process: u32) -> Fate {
         let mut bytes = [0; size_of::<u64>()];
         let read = self.find_table(process).map(|file| os::read_file_at(&file, &mut bytes, position(self.number)));
@@ -81,9 +82,9 @@ impl Ticket {
     }
 }
 
-/// This process's ticket table, mapped.
+/// The ticket table of this process, mapped.
 pub(super) struct TicketTable {
-    /// The process that made it: a forked child has a copy, and must leave it alone.
+    /// The process that created it. A forked child has a copy, which it must not use.
     pub process: u32,
     name: String,
     file: File,
@@ -99,7 +100,7 @@ impl TicketTable {
         Ok(Self { process: std::process::id(), name, file, address, last: 0 })
     }
 
-    /// A new ticket, which nobody has opened.
+    /// Issues a new ticket.
     pub fn issue(&mut self) -> Ticket {
         self.last += 1;
         self.place(self.last).store(0, Relaxed);
@@ -108,16 +109,17 @@ impl TicketTable {
 
     fn place(&self, number: u64) -> &AtomicU64 {
         let address = self.address + position(number);
-        // SAFETY: the place lies in the mapping, which stays as long as the table; others write to it as to an atomic.
+        // SAFETY: the slot lies in the mapping, which lives as long as the table; other processes write to it
+        // atomically.
         unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(address)) }
     }
 
-    /// Whether nobody waits for the ticket any more: it was opened, or given up.
+    /// Whether the ticket was opened or given up.
     pub fn is_settled(&self, number: u64) -> bool {
         self.place(number).load(Relaxed) & ((1 << FATE_SHIFT) - 1) == number
     }
 
-    /// Writes down why the sender gave up a ticket, unless it was opened.
+    /// Records why the sender gave up a ticket, unless it was opened.
     pub fn give_up(&self, number: u64, fate: Fate) {
         let written = number | fate.code() << FATE_SHIFT;
         let _ = self.place(number).compare_exchange(0, written, Relaxed, Relaxed);

@@ -1,4 +1,4 @@
-//! Memory at any alignment up to 1 GiB, lazily zeroed when zeros are asked for, which `posix_memalign` can't.
+//! Memory at any alignment up to 1 GiB, lazily zeroed on request, which `posix_memalign` does not offer.
 
 use super::malloc::{free, memalign};
 use super::pages::Pages;
@@ -11,7 +11,7 @@ use crate::vm::address_map;
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 
-/// Blocks from this size on get pages of their own.
+/// Blocks of this size and more get their own pages.
 const PAGES_MIN: usize = 128 << 10;
 
 /// See the module. Small blocks come from the C library.
@@ -21,20 +21,20 @@ pub struct Aligned {
 }
 
 impl Aligned {
-    /// A source of blocks at multiples of `align` bytes.
+    /// Creates a source of blocks at multiples of `align` bytes.
     ///
     /// # Errors
-    /// Where `align` is not a power of two up to 1 GiB.
+    /// If `align` is not a power of two up to 1 GiB.
     pub fn new(align: usize) -> Result<Arc<Self>, LayoutError> {
         let align = checked_align(align)?;
         Ok(Arc::new_cyclic(|me: &Weak<Self>| {
-            // SAFETY: the source outlives its pages, which nobody else has.
+            // SAFETY: the source outlives its pages, which it alone holds.
             Self { align, pages: unsafe { Pages::of(me.as_ptr(), false) } }
         }))
     }
 }
 
-// SAFETY: both upstreams keep the promises, and an address knows which of them it came from (law 4).
+// SAFETY: both upstreams keep the promises, and the address tells which of them a block came from (law 4).
 unsafe impl Allocator for Aligned {
     fn describe(&self) -> Description {
         Description::of("aligned").with(self.align)
@@ -50,7 +50,7 @@ unsafe impl Allocator for Aligned {
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
-        // SAFETY: the caller's promise, and the address's own word on where it came from.
+        // SAFETY: the caller's promise; the address tells which upstream the block came from.
         unsafe {
             match address_map::find(address.as_ptr() as usize) {
                 Some(_) => self.pages.deallocate(address),

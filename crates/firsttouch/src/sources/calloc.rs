@@ -1,4 +1,4 @@
-//! The C library's `calloc`: every block reads zero, lazily where it is large, also where nobody asked for zeros.
+//! The C library's `calloc`: every block is zeroed, whether or not that was requested, and lazily if it is large.
 
 use super::usable::usable;
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
@@ -6,8 +6,8 @@ use crate::failure;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-/// See the module. The C library aligns to 16 bytes, so each block asks for its alignment more and remembers, in the
-/// word before it, where it really began.
+/// See the module. The C library aligns to 16 bytes, so each request is enlarged by its alignment, and the word before
+/// the block holds the address that `calloc` returned.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Calloc;
 
@@ -28,7 +28,7 @@ unsafe impl Allocator for Calloc {
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         request.check().inspect_err(|&error| failure::remember(error))?;
-        // SAFETY: the sum does not wrap: `check` left room for the alignment, which is at least 64.
+        // SAFETY: the sum does not overflow: `check` left room for the alignment, which is at least 64.
         unsafe {
             let raw = libc::calloc(1, request.size() + request.align());
             if raw.is_null() {

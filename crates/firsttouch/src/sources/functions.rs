@@ -1,7 +1,7 @@
-//! An allocator made of C functions: what ctypes, cffi, Numba or a library gives as addresses, called without Python.
+//! An allocator made of C functions: addresses from ctypes, cffi, Numba or a library, called without Python.
 //!
-//! The functions know nothing of alignment, so each block asks them for its alignment more. Where a block really began
-//! stands in a ledger, not in the block (law 4).
+//! The functions know nothing of alignment, so each request is enlarged by its alignment. The address that a function
+//! returned is kept in a ledger, not in the block (law 4).
 
 #![allow(unsafe_code)]
 
@@ -13,39 +13,40 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// C functions in the form of NumPy's handlers (NEP 49). `free` gets the size that was asked of the others.
+/// C functions with the signatures of NumPy's handlers (NEP 49). `free` receives the size that the block was requested
+/// with.
 #[derive(Clone, Copy, Debug)]
 pub struct FunctionsTable {
     /// `malloc(context, size)`.
     pub malloc: unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void,
     /// `free(context, pointer, size)`.
     pub free: unsafe extern "C" fn(*mut c_void, *mut c_void, usize),
-    /// `calloc(context, count, size)`; without it, memory is cleared by us.
+    /// `calloc(context, count, size)`. Without it, memory from `malloc` is cleared.
     pub calloc: Option<unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_void>,
-    /// `realloc(context, pointer, size)`; without it, blocks are moved by us.
+    /// `realloc(context, pointer, size)`. Without it, blocks are moved.
     pub realloc: Option<unsafe extern "C" fn(*mut c_void, *mut c_void, usize) -> *mut c_void>,
-    /// The first argument of each.
+    /// The first argument of each call.
     pub context: *mut c_void,
 }
 
-/// What is known of a block.
+/// What the ledger records of a block.
 #[derive(Clone, Copy)]
 struct Note {
-    /// What the function returned, as a number.
+    /// The address that the function returned.
     raw: usize,
-    /// Bytes that were asked of it.
+    /// The size requested from the function.
     given: usize,
-    /// The block's alignment, which `given` has room for.
+    /// The block's alignment, for which `given` has room.
     align: usize,
 }
 
 impl Note {
-    /// Where the block begins.
+    /// The address of the block.
     fn address(&self) -> usize {
         self.raw.next_multiple_of(self.align)
     }
 
-    /// Bytes that may be used.
+    /// The usable size of the block.
     fn usable(&self) -> usize {
         self.given - (self.address() - self.raw)
     }
@@ -57,7 +58,7 @@ pub struct Functions {
     living: Arc<Ledger<Note>>,
 }
 
-// SAFETY: whoever made it promised that any thread may call the functions with this context.
+// SAFETY: `new` requires that any thread may call the functions with this context.
 unsafe impl Send for Functions {}
 // SAFETY: as above.
 unsafe impl Sync for Functions {}
@@ -69,11 +70,11 @@ fn failed(asked: usize) -> AllocError {
 }
 
 impl Functions {
-    /// An allocator that calls `table`.
+    /// Creates an allocator that calls the functions of `table`.
     ///
     /// # Safety
-    /// The functions are what their names say, may be called from any thread with the context, do not unwind, and stay
-    /// callable as long as the allocator or any of its blocks lives.
+    /// The functions do what their names say, may be called from any thread with the context, do not unwind, and
+    /// remain callable while the allocator or any of its blocks lives.
     pub unsafe fn new(table: FunctionsTable) -> Arc<Self> {
         Arc::new(Self { table, living: Ledger::new() })
     }
@@ -82,10 +83,10 @@ impl Functions {
         self.living.get(address)
     }
 
-    /// A block of `given` bytes from the functions, and whether it reads zero.
+    /// Allocates `given` bytes with the functions. Also returns whether they read zero.
     fn raw(&self, given: usize, zeroed: bool) -> (*mut c_void, bool) {
         let FunctionsTable { malloc, calloc, context, .. } = self.table;
-        // SAFETY: whoever made this promised that the functions are what they are called.
+        // SAFETY: `new` requires that the functions do what their names say.
         unsafe {
             match calloc.filter(|_| zeroed) {
                 Some(calloc) => (calloc(context, 1, given), true),
@@ -96,18 +97,18 @@ impl Functions {
 
     fn block(note: Note, zeroed: bool) -> Block {
         let raw = note.raw as *mut u8;
-        // SAFETY: what the functions returned is not null, and what is added stays inside it.
+        // SAFETY: the function's result is not null, and the sum lies inside the block.
         let address = unsafe { NonNull::new_unchecked(raw.add(note.address() - note.raw)) };
         Block { address, size: note.usable(), zeroed }
     }
 
-    /// Resizes by the given `realloc`: it keeps the content where it stood, counted from the raw beginning, and the
-    /// block is moved from there to its alignment. Nothing where there is no `realloc`.
+    /// Resizes with the given `realloc`, which keeps the content at the same offset from the address that it returns;
+    /// the content is then moved to the alignment. `None` if there is no `realloc`.
     fn resize(&self, old: Note, request: Request) -> Option<Result<Block, AllocError>> {
         let FunctionsTable { realloc: Some(realloc), context, .. } = self.table else { return None };
         let align = request.align().max(old.align);
         let given = request.size().checked_add(align)?;
-        // The block may move, and its new address must find a place in the ledger then.
+        // The block may move, and the ledger must have room for its new address.
         if let Err(error) = self.living.make_room(request.size()) {
             failure::remember(error);
             return Some(Err(error));
@@ -115,10 +116,10 @@ impl Functions {
         let before = Self::block(old, false).address;
         let skipped = old.address() - old.raw;
         self.living.leave(before);
-        // SAFETY: the functions' promise; the block is the caller's, who uses it no more.
+        // SAFETY: the functions' promise; the caller owns the block and no longer uses it.
         let raw = unsafe { realloc(context, old.raw as *mut c_void, given) };
         if raw.is_null() {
-            while self.living.enter(before, request.size(), old).is_err() {} // its place is still there
+            while self.living.enter(before, request.size(), old).is_err() {} // its entry's room is still there
             return Some(Err(failed(request.size())));
         }
         let note = Note { raw: raw as usize, given, align };
@@ -132,8 +133,8 @@ impl Functions {
     }
 }
 
-// SAFETY: blocks lie in what the functions gave, at their alignment, and the functions keep the rest of the promises;
-// what they did not zero is zeroed here (law 2).
+// SAFETY: blocks lie in what the functions returned, at their alignment, and the functions keep the rest of the
+// promises; what they did not zero is zeroed here (law 2).
 unsafe impl Allocator for Functions {
     fn describe(&self) -> Description {
         let FunctionsTable { malloc, free, calloc, realloc, context } = self.table;
@@ -156,13 +157,13 @@ unsafe impl Allocator for Functions {
         let note = Note { raw: raw as usize, given, align };
         let block = Self::block(note, zeroed);
         if let Err(error) = self.living.enter(block.address, size, note) {
-            // SAFETY: it was just given, and nobody knows it.
+            // SAFETY: it was just allocated and is not in use.
             unsafe { (self.table.free)(self.table.context, raw, given) };
             failure::remember(error);
             return Err(error);
         }
         if zeroed && !is_zero {
-            // SAFETY: the block was just given, and has that size.
+            // SAFETY: the block was just allocated with this size.
             unsafe { block.address.write_bytes(0, size) };
         }
         Ok(block)
@@ -190,7 +191,7 @@ unsafe impl Allocator for Functions {
             return Ok(Self::block(old, false));
         }
         let block = self.allocate(request.with_zeroed(false))?;
-        // SAFETY: the old block lives (caller), the new one overlaps no living one, and both have that many bytes.
+        // SAFETY: the old block is live (caller), the new one overlaps no live block, and both have that many bytes.
         unsafe {
             block.address.copy_from_nonoverlapping(address, old.usable().min(request.size()));
             self.deallocate(address);

@@ -1,6 +1,6 @@
-//! jemalloc, with its memory from our segments: all blocks come from arenas of ours, which have extent hooks.
+//! jemalloc on memory from our segments: all blocks come from arenas that we create with extent hooks.
 //!
-//! The arena that jemalloc makes for itself as it is loaded serves only jemalloc.
+//! The arena that jemalloc creates when it is loaded serves only jemalloc itself.
 
 #![allow(unsafe_code)]
 
@@ -17,43 +17,43 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use tikv_jemalloc_sys as je;
 use tikv_jemalloc_sys::extent_hooks_t;
 
-/// jemalloc as the library's own source.
+/// jemalloc as a source.
 pub type Jemalloc = Embedded<Je>;
 
 /// See the module.
 pub struct Je;
 
-/// Address space is taken from ours in pieces of at least this size.
+/// Address space is given to jemalloc in pieces of at least this size.
 const PIECE: usize = 2 << 20;
-/// From this size on the system is asked beforehand whether it has the memory. jemalloc keeps 2 MiB of books, for ever,
-/// for each GiB of address space that it was ever given, and asks several times for what can't be opened.
+/// From this size on, the system is asked beforehand whether it has the memory. jemalloc keeps 2 MiB of metadata for
+/// each GiB of address space that it was ever given, and retries several times what cannot be committed.
 const PROBE_MIN: usize = 32 << 20;
 
-/// Arenas of ours: few, as each has books of its own.
+/// The number of our arenas. Each has its own metadata, so they are few.
 const ARENAS: u32 = 4;
-/// The number of the first; the others follow.
+/// The number of our first arena; the others follow.
 static FIRST: AtomicU32 = AtomicU32::new(0);
-/// Threads that were given an arena.
+/// The number of threads that were assigned an arena.
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
-    /// This thread's arena, after [`FIRST`]: freed memory is found again where the thread looks.
+    /// This thread's arena, counted from [`FIRST`]. Threads keep their arena, so they find their freed memory again.
     static ARENA: u32 = THREADS.fetch_add(1, Relaxed) % ARENAS;
 }
 
-/// One arena of jemalloc's own; none of ours for large blocks alone. What is idle is closed by our clock.
+/// jemalloc creates one arena itself, and none for large blocks only. Our purging clock decommits idle memory.
 #[repr(transparent)]
 pub struct Settings(*const c_char);
 // SAFETY: it points to a constant.
 unsafe impl Sync for Settings {}
 
-/// jemalloc reads it as the library is loaded.
+/// Read by jemalloc when it is loaded.
 #[unsafe(no_mangle)]
 pub static _rjem_malloc_conf: Settings = Settings(
     c"narenas:1,oversize_threshold:0,dirty_decay_ms:-1,muzzy_decay_ms:0,cache_oblivious:false,retain:true".as_ptr(),
 );
 
-/// Gives jemalloc address space; what it wants behind it is opened.
+/// Gives jemalloc address space, committed as far as it requests.
 unsafe extern "C" fn alloc(
     _: *mut extent_hooks_t,
     wanted_at: *mut c_void,
@@ -68,7 +68,7 @@ unsafe extern "C" fn alloc(
         return null_mut();
     }
     let Ok(at) = source.take(size, align.max(PIECE)) else { return null_mut() };
-    // SAFETY: jemalloc hands over two of its variables. Ours reads zero once it is opened: it was never used.
+    // SAFETY: jemalloc passes pointers to two of its variables. Our memory reads zero when it is first committed.
     unsafe {
         if *commit && source.space().open(at, size).is_err() {
             return null_mut();
@@ -78,7 +78,7 @@ unsafe extern "C" fn alloc(
     with_exposed_provenance_mut(at)
 }
 
-/// As all hooks, it answers whether it refuses. Address space stays with jemalloc for ever.
+/// Like all hooks, returns true to refuse. Address space stays with jemalloc permanently.
 unsafe extern "C" fn dalloc(_: *mut extent_hooks_t, _: *mut c_void, _: usize, _: bool, _: c_uint) -> bool {
     true
 }
@@ -95,7 +95,7 @@ unsafe extern "C" fn commit(
     source.space().open(at as usize + offset, length).is_err()
 }
 
-/// What is closed reads zero when it is opened again, as jemalloc expects (law 2).
+/// Decommitted memory reads zero when it is committed again, as jemalloc expects (law 2).
 unsafe extern "C" fn decommit(
     _: *mut extent_hooks_t,
     at: *mut c_void,
@@ -109,7 +109,7 @@ unsafe extern "C" fn decommit(
     false
 }
 
-/// Any two neighbours may be joined: all address space is given out once, whoever asked.
+/// Any two neighbors may be merged: all our address space is handed out once, to jemalloc as a whole.
 unsafe extern "C" fn merge(
     _: *mut extent_hooks_t,
     low: *mut c_void,
@@ -136,7 +136,7 @@ unsafe extern "C" fn split(
 }
 
 struct Hooks(extent_hooks_t);
-// SAFETY: it is never changed.
+// SAFETY: it is never modified.
 unsafe impl Sync for Hooks {}
 
 static HOOKS: Hooks = Hooks(extent_hooks_t {
@@ -157,7 +157,7 @@ fn control<T, U>(name: &CStr, old: Option<&mut T>, new: Option<&mut U>) -> Resul
     let size_at = if old.is_some() { &raw mut size } else { null_mut() };
     let old = old.map_or(null_mut(), |value| std::ptr::from_mut(value).cast());
     let (new, new_size) = new.map_or((null_mut(), 0), |value| (std::ptr::from_mut(value).cast(), size_of::<U>()));
-    // SAFETY: the values have the sizes that are named; jemalloc refuses what has another.
+    // SAFETY: the sizes of the values are passed; jemalloc rejects other sizes.
     let result: c_int = unsafe { je::mallctl(name.as_ptr(), old, size_at, new, new_size) };
     if result == 0 { Ok(()) } else { Err(Errno(result)) }
 }
@@ -187,7 +187,7 @@ unsafe impl Library for Je {
             if number == 0 {
                 FIRST.store(arena, Relaxed);
             }
-            // Also where the settings are somebody else's, by an environment variable or another copy of jemalloc.
+            // Set even if an environment variable or another copy of jemalloc has changed the defaults.
             for (name, mut milliseconds) in [("dirty_decay_ms", -1isize), ("muzzy_decay_ms", 0)] {
                 let name = CString::new(format!("arena.{arena}.{name}")).map_err(|_| Errno::UNSUPPORTED)?;
                 control(&name, None::<&mut u8>, Some(&mut milliseconds))?;
@@ -197,7 +197,7 @@ unsafe impl Library for Je {
     }
 
     fn grow(_: &'static Jemalloc, _: usize) -> bool {
-        true // it asks by itself
+        true // jemalloc asks for address space itself
     }
 
     fn allocate(request: Request) -> *mut u8 {
@@ -225,6 +225,6 @@ unsafe impl Library for Je {
         let (old, new) = nothing();
         let _ = control(c"thread.tcache.flush", old, new);
         let (old, new) = nothing();
-        let _ = control(c"arena.4096.purge", old, new); // all of them
+        let _ = control(c"arena.4096.purge", old, new); // 4096 stands for all arenas
     }
 }

@@ -1,4 +1,4 @@
-//! The C library's `malloc`, at our alignment.
+//! The C library's `malloc`, with our alignment.
 
 use super::small_blocks;
 use super::usable::usable;
@@ -7,11 +7,11 @@ use crate::failure;
 use crate::layout::DEFAULT_ALIGN;
 use std::ptr::{NonNull, null_mut};
 
-/// See the module. Zeroed requests are written; [`super::Calloc`] has them for nothing.
+/// See the module. Zeroed requests are cleared with `memset`; [`super::Calloc`] gets zeros from the system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Malloc;
 
-/// Aligned memory of the C library's, or the error that says that there is none.
+/// Allocates aligned memory from the C library.
 pub(super) fn memalign(request: Request) -> Result<Block, AllocError> {
     request.check().inspect_err(|&error| failure::remember(error))?;
     let small = request.size() <= small_blocks::MOST && request.align() == DEFAULT_ALIGN;
@@ -23,7 +23,7 @@ pub(super) fn memalign(request: Request) -> Result<Block, AllocError> {
         return Err(error);
     };
     if request.is_zeroed() {
-        // SAFETY: the block was just given, and has that size.
+        // SAFETY: the block was just allocated with this size.
         unsafe { address.write_bytes(0, request.size()) };
     }
     Ok(Block { address, size: request.size(), zeroed: request.is_zeroed() })
@@ -32,15 +32,15 @@ pub(super) fn memalign(request: Request) -> Result<Block, AllocError> {
 /// posix_memalign(3).
 fn fresh(size: usize, align: usize) -> Option<NonNull<u8>> {
     let mut address = null_mut();
-    // SAFETY: the alignment is a power of two of at least 64, as Request promises.
+    // SAFETY: the alignment is a power of two of at least 64, as `Request` guarantees.
     let result = unsafe { libc::posix_memalign(&mut address, align, size) };
     NonNull::new(address.cast::<u8>()).filter(|_| result == 0)
 }
 
-/// Gives a block back that came from [`memalign`].
+/// Frees a block of [`memalign`].
 ///
 /// # Safety
-/// The block lives, and nobody uses it any more.
+/// The block is live and no longer in use.
 pub(super) unsafe fn free(address: NonNull<u8>) {
     // SAFETY: the caller's promise.
     unsafe {

@@ -1,4 +1,4 @@
-//! mimalloc, with its memory from our segments: it never maps a block by itself.
+//! mimalloc on memory from our segments: it never maps memory itself.
 
 #![allow(unsafe_code)]
 
@@ -12,23 +12,23 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// mimalloc as the library's own source.
+/// mimalloc as a source.
 pub type Mimalloc = Embedded<Mi>;
 
 /// See the module.
 pub struct Mi;
 
-/// Bytes of its slices, and the largest alignment that it serves inside an arena.
+/// The size of mimalloc's slices, and the largest alignment that it serves inside an arena.
 const SLICE: usize = 64 << 10;
-/// The least that it takes as an arena.
+/// The smallest arena that it accepts.
 const ARENA_STEP: usize = 32 << 20;
-/// The most, and the first where address space costs nothing.
+/// The largest arena, and the first one where address space costs nothing.
 const ARENA_MAX: usize = 8 << 30;
 const ARENA_CLAIMED: usize = 1 << 30;
 
 type Commit = unsafe extern "C" fn(bool, *mut c_void, usize, *mut bool, *mut c_void) -> bool;
 
-// Of version 3.3; the bindings do not have them, and are pinned for their sake.
+// The options of version 3.3, which the bindings lack; the version is pinned for this reason.
 const PURGE_DELAY: c_int = 15;
 const DISALLOW_OS_ALLOC: c_int = 17;
 const DESTROY_ON_EXIT: c_int = 22;
@@ -37,7 +37,7 @@ const DISALLOW_ARENA_ALLOC: c_int = 26;
 const PAGE_COMMIT_ON_DEMAND: c_int = 40;
 const ARENA_MAX_OBJECT_SIZE: c_int = 45;
 
-const _: () = assert!(mi::_mi_option_last == 47, "mimalloc has other options: look at the numbers above");
+const _: () = assert!(mi::_mi_option_last == 47, "mimalloc's options have changed: check the numbers above");
 
 unsafe extern "C" {
     fn _mi_prim_thread_associate_default_theap(theap: *mut c_void);
@@ -55,15 +55,15 @@ unsafe extern "C" {
     ) -> bool;
 }
 
-/// Ends a thread's use of mimalloc behind the gate: it takes locks then, which a fork must not find taken. (Left alone
-/// it does so after all such values are gone.)
+/// Ends a thread's use of mimalloc behind the gate, because it acquires locks that must not be held during a fork. (By
+/// itself mimalloc would do so after all thread-local values are gone.)
 struct Leaves;
 
 impl Drop for Leaves {
     fn drop(&mut self) {
         if let Some(source) = Mi::one().get() {
-            // SAFETY: both may be called at any time; used again, mimalloc begins anew. The second makes it forget that
-            // it wanted to do so itself: it would look at what is gone.
+            // SAFETY: both may be called at any time; if the thread uses mimalloc again, it is initialized anew. The
+            // second call keeps mimalloc from ending the thread itself later, with state that is gone.
             source.apart_from_forks(|| unsafe {
                 mi::mi_thread_done();
                 _mi_prim_thread_associate_default_theap(null_mut());
@@ -76,11 +76,11 @@ thread_local! {
     static LEAVES: Leaves = const { Leaves };
 }
 
-/// Arenas that it was given.
+/// The number of arenas given to mimalloc.
 static ARENAS: AtomicUsize = AtomicUsize::new(0);
 
-/// Opens or closes a part of an arena. What is not wholly fresh is never called zero: the slices that were in use
-/// before are then marked as such (law 2).
+/// Commits or decommits a part of an arena. Memory that is not entirely fresh is never reported as zero, because
+/// slices that were in use before are then marked as such (law 2).
 unsafe extern "C" fn commit(open: bool, at: *mut c_void, size: usize, is_zero: *mut bool, _: *mut c_void) -> bool {
     let Some(source) = Mi::one().get() else { return false };
     if !open {
@@ -88,7 +88,7 @@ unsafe extern "C" fn commit(open: bool, at: *mut c_void, size: usize, is_zero: *
         return true;
     }
     let opened = source.space().open(at as usize, size);
-    // SAFETY: where mimalloc asks for the word, there is room for it.
+    // SAFETY: a non-null `is_zero` points to a variable of mimalloc's.
     if let Some(word) = unsafe { is_zero.as_mut() } {
         *word = opened == Ok(true);
     }
@@ -98,8 +98,8 @@ unsafe extern "C" fn commit(open: bool, at: *mut c_void, size: usize, is_zero: *
 /// Gives mimalloc an arena of `bytes`.
 fn add_arena(source: &'static Mimalloc, bytes: usize) -> Result<(), Errno> {
     let at = source.take(bytes, SLICE)?;
-    // SAFETY: the range is mimalloc's alone from now on, aligned to its slices, and lasts for ever; nothing is behind
-    // it before `commit` opened it, and then it reads zero.
+    // SAFETY: from now on the range belongs to mimalloc alone, permanently, and is aligned to its slices; nothing is
+    // committed before `commit` is called, and then it reads zero.
     let taken = unsafe {
         mi_manage_memory(at as *mut c_void, bytes, false, false, true, -1, false, commit, null_mut(), &mut null_mut())
     };
@@ -110,7 +110,8 @@ fn add_arena(source: &'static Mimalloc, bytes: usize) -> Result<(), Errno> {
     Err(source.space().take_refusal().unwrap_or(Errno::NO_MEMORY))
 }
 
-// SAFETY: mimalloc keeps the laws; all its blocks lie in arenas that `add_arena` gave it, as it may not ask the system.
+// SAFETY: mimalloc keeps the laws; all its blocks lie in arenas from `add_arena`, as it may not ask the system for
+// memory.
 unsafe impl Library for Mi {
     const NAME: &str = "mimalloc";
     const UNIT: usize = SLICE;
@@ -122,7 +123,8 @@ unsafe impl Library for Mi {
     }
 
     fn start(source: &'static Mimalloc) -> Result<(), Errno> {
-        // What is idle is closed by our clock, which asks for it; with a delay it notes what could be closed.
+        // Idle memory is decommitted by our clock, which calls `mi_collect`; with a delay set, mimalloc records what
+        // can be decommitted.
         let options = [
             (DISALLOW_OS_ALLOC, 1),
             (DISALLOW_ARENA_ALLOC, 0),
@@ -133,10 +135,10 @@ unsafe impl Library for Mi {
             (ARENA_MAX_OBJECT_SIZE, 2 << 20), // in KiB
         ];
         for (option, value) in options {
-            // SAFETY: the options are version 3's.
+            // SAFETY: the options are those of version 3.
             unsafe { mi::mi_option_set(option, value) };
         }
-        // The first is small, in case all of it has to be mapped at once.
+        // The first arena is small, in case all of it has to be mapped at once.
         add_arena(source, ARENA_STEP)?;
         if source.space().is_claimed() {
             add_arena(source, ARENA_CLAIMED)?;
@@ -151,7 +153,7 @@ unsafe impl Library for Mi {
         } else {
             ARENA_STEP << (arenas / 8).min(4)
         };
-        // Its books take a part of an arena.
+        // mimalloc's metadata occupies a part of the arena.
         let least = (bytes + bytes / 256 + ARENA_STEP).next_multiple_of(ARENA_STEP);
         let sizes = [usual.max(least).min(ARENA_MAX), least];
         sizes.into_iter().any(|size| add_arena(source, size).is_ok())

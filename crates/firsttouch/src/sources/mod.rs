@@ -1,6 +1,6 @@
-//! Allocators that bring memory in.
+//! Allocators that obtain memory from the system or a library.
 
-#![allow(unsafe_code)] // Safety: each source says which of the C library's or the heap's promises it rests on.
+#![allow(unsafe_code)] // Safety: each source states which promise of the C library or the heap it relies on.
 
 mod aligned;
 mod calloc;

@@ -1,4 +1,4 @@
-//! Anonymous memory: every block its own pages, fresh from the system and given back at once.
+//! Anonymous memory: every block has its own pages, fresh from the system and returned at once.
 
 #![allow(unsafe_code)]
 
@@ -14,34 +14,34 @@ use crate::stats::Stats;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::{Arc, Weak};
 
-/// A shrinking block gives its end back if that is at least this large, and an eighth of the block: what is less may grow
-/// again where it stands.
+/// A shrinking block returns its end if that is at least this large and an eighth of the block. A smaller end is kept,
+/// so that the block can grow again in place.
 pub(super) const CUT_MIN: usize = 1 << 20;
 
-/// See the module. With `huge`, blocks of at least a huge page are aligned to it and ask for it.
+/// See the module. With `huge`, blocks of at least one huge page are aligned to it and advised huge.
 pub struct Pages {
     huge: bool,
     heap: Heap,
 }
 
 impl Pages {
-    /// A source of pages.
+    /// Creates a source of pages.
     pub fn new(huge: bool) -> Arc<Self> {
-        // SAFETY: it stays where it is until it is dropped, which closes the heap.
+        // SAFETY: it is not moved before it is dropped, which closes the heap.
         Arc::new_cyclic(|me: &Weak<Self>| unsafe { Self::owned_by(me.as_ptr(), huge) }).entered()
     }
 
-    /// The pages of another source: it is the owner of their segments.
+    /// Creates the pages of another source, which owns their segments.
     ///
     /// # Safety
-    /// The owner lives in an [`Arc`], stays where it is, and outlives the pages.
+    /// The owner lives in an [`Arc`], is not moved, and outlives the pages.
     pub(super) unsafe fn of(owner: *const dyn Allocator, huge: bool) -> Arc<Self> {
         // SAFETY: the caller's promise.
         Arc::new(unsafe { Self::owned_by(owner, huge) }).entered()
     }
 
     /// # Safety
-    /// The owner stays where it is until the pages are dropped.
+    /// The owner is not moved until the pages are dropped.
     unsafe fn owned_by(owner: *const dyn Allocator, huge: bool) -> Self {
         let heap = Heap::new();
         // SAFETY: the caller's promise.
@@ -51,17 +51,17 @@ impl Pages {
 
     fn entered(self: Arc<Self>) -> Arc<Self> {
         let address = Arc::as_ptr(&self);
-        // SAFETY: the source stays where it is until it is dropped, which unregisters it.
+        // SAFETY: the source is not moved before it is dropped, which unregisters it.
         unsafe { purger::enter(address) };
         self
     }
 
-    /// Whether large blocks ask for huge pages.
+    /// Whether large blocks are advised huge.
     pub fn huge(&self) -> bool {
         self.huge
     }
 
-    /// What such a source is.
+    /// The description of such a source.
     pub(crate) fn description(huge: bool) -> Description {
         let huge = if huge { Value::from("thp") } else { Value::Flag(false) };
         Description::of("pages").named("huge", huge)
@@ -98,7 +98,7 @@ unsafe impl Allocator for Pages {
         // SAFETY: spans lie in mapped memory, never at zero.
         let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(span.address())) };
         if request.is_zeroed() && span.dirty > 0 {
-            // SAFETY: the span was just taken; it is dirty where the system once refused to take pages back.
+            // SAFETY: the span was just allocated; it is dirty if the system once refused to discard its pages.
             unsafe { address.write_bytes(0, size) };
         }
         Ok(Block { address, size: span.bytes(), zeroed: request.is_zeroed() || span.dirty == 0 })
@@ -155,7 +155,7 @@ impl Purgeable for Pages {
     }
 
     unsafe fn release(&self) {
-        // SAFETY: `hold` took them.
+        // SAFETY: `hold` acquired them.
         unsafe { self.heap.release() }
     }
 }
@@ -163,7 +163,7 @@ impl Purgeable for Pages {
 impl Drop for Pages {
     fn drop(&mut self) {
         purger::leave(std::ptr::from_ref(self));
-        // SAFETY: nobody can reach the source any more; a heap with live blocks stays open (law 8).
+        // SAFETY: there are no other references to the source; a heap with live blocks stays open (law 8).
         unsafe { self.heap.close() }
     }
 }

@@ -1,4 +1,5 @@
-//! Pages with a placement: each block a mapping of its own, on the pages and nodes asked for, real and locked on request.
+//! Pages with a placement: each block is a mapping of its own, with the requested page size, NUMA policy, prefault and
+//! lock.
 
 #![allow(unsafe_code)]
 
@@ -25,17 +26,17 @@ pub struct PlacedPages {
 }
 
 impl PlacedPages {
-    /// A source of pages that are placed so.
+    /// Creates a source of pages with this placement.
     pub fn new(placement: Placement) -> Arc<Self> {
         Arc::new(Self { placement, ledger: Ledger::new(), bytes: AtomicUsize::new(0) })
     }
 
-    /// What is asked for.
+    /// The requested placement.
     pub fn placement(&self) -> &Placement {
         &self.placement
     }
 
-    /// The live block that `address` lies in, and its receipt.
+    /// The live block that contains `address`, and its receipt.
     pub fn receipt(&self, address: usize) -> Option<(usize, Receipt)> {
         let mut found = None;
         self.ledger.each(|start, receipt| {
@@ -46,7 +47,7 @@ impl PlacedPages {
         found
     }
 
-    /// Lets pages of a block that are not there yet come from where `orders` say.
+    /// Applies `orders` to the pages of a block that are not resident yet.
     pub fn rebind(&self, address: usize, orders: &Orders) -> Result<(), Errno> {
         let Some((start, mut receipt)) = self.receipt(address) else { return Err(Errno::NOTHING_THERE) };
         mapping::bind((start, receipt.bytes), orders, receipt.page)?;
@@ -57,7 +58,7 @@ impl PlacedPages {
     }
 }
 
-// SAFETY: every block is a mapping of its own, that reads zero and stays until it is given back.
+// SAFETY: every block is a mapping of its own, which reads zero and stays until it is freed.
 unsafe impl Allocator for PlacedPages {
     fn describe(&self) -> Description {
         Description { arguments: Some(self.placement.arguments()), ..Description::of("pages") }
@@ -70,7 +71,7 @@ unsafe impl Allocator for PlacedPages {
         let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut::<u8>(placed.address)) };
         self.ledger.enter(address, request.size(), placed.receipt).inspect_err(|&error| {
             failure::remember(error);
-            // SAFETY: it was just mapped, and nobody knows it.
+            // SAFETY: it was just mapped and is not in use.
             let _ = unsafe { os::unmap(placed.address, placed.size) };
         })?;
         self.bytes.fetch_add(placed.size, Relaxed);
@@ -80,8 +81,8 @@ unsafe impl Allocator for PlacedPages {
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         let Some(receipt) = self.ledger.leave(address) else { return };
         self.bytes.fetch_sub(receipt.bytes, Relaxed);
-        // SAFETY: the block was a mapping of its own, and nothing uses it any more (the caller). Where the kernel can't
-        // unmap it (too many mappings) its content goes at least.
+        // SAFETY: the block was a mapping of its own and is no longer in use (the caller). If the kernel cannot unmap
+        // it (too many mappings), at least its content is discarded.
         unsafe {
             if os::unmap(address.as_ptr() as usize, receipt.bytes).is_err() {
                 let _ = os::discard(address.as_ptr() as usize, receipt.bytes);
@@ -101,8 +102,8 @@ unsafe impl Allocator for PlacedPages {
         receipt.asked = size;
         if cut >= CUT_MIN.max(whole / 8) {
             receipt.bytes = keep;
-            self.ledger.set(address, receipt); // first: once it is unmapped the end may be another block's
-            // SAFETY: the end is whole pages of the block's own mapping, and nothing uses it any more (the caller).
+            self.ledger.set(address, receipt); // first: once it is unmapped, the end may belong to another block
+            // SAFETY: the end is whole pages of the block's own mapping and is no longer in use (the caller).
             match unsafe { os::unmap(address.as_ptr() as usize + keep, cut) } {
                 Ok(()) => drop(self.bytes.fetch_sub(cut, Relaxed)),
                 Err(_) => receipt.bytes = whole,

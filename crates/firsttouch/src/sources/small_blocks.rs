@@ -1,21 +1,22 @@
-//! The last few small blocks that came back, kept for the next request, as the C library takes its time for aligned ones.
-//! Nobody waits for a lock here, and so nobody hangs in the child of a fork that came while a lock was held.
+//! A cache of the last few small blocks freed, because aligned allocation in the C library is slow. Nothing here waits
+//! for a lock, so the child of a fork that happened while a lock was held cannot hang.
 //!
-//! (Measured: a small array costs 120 ns with it and 180 ns without; NumPy's own, which are not aligned, 166 ns.)
+//! (Measured: a small array costs 120 ns with the cache and 180 ns without; NumPy's own, which are not aligned, 166
+//! ns.)
 
 use super::usable::usable;
 use crate::sync::lock::Lock;
 use std::ptr::{NonNull, null_mut};
 
-/// Sizes up to [`FINE`] are rounded up to multiples of this, which is the alignment too.
+/// Sizes up to [`FINE`] are rounded up to multiples of this, which is also the alignment.
 const STEP: usize = 64;
 /// Sizes above this are rounded up to multiples of it.
 const FINE: usize = 1 << 10;
 /// The largest block that is kept.
 pub(super) const MOST: usize = 16 << 10;
-/// Blocks kept of each size, as in NumPy's cache; a mebibyte in all.
+/// Blocks kept of each size, as in NumPy's cache; 1 MiB in total.
 const ROOM: usize = 7;
-/// Different sizes.
+/// The number of size classes.
 const COUNT: usize = FINE / STEP + MOST / FINE - 1;
 
 struct Kept {
@@ -23,24 +24,24 @@ struct Kept {
     count: usize,
 }
 
-// SAFETY: kept blocks are nobody's, and any thread may take them.
+// SAFETY: cached blocks are not in use, and any thread may take them.
 unsafe impl Send for Kept {}
 
 static SIZES: [Lock<Kept>; COUNT] = [const { Lock::new(Kept { blocks: [null_mut(); ROOM], count: 0 }) }; COUNT];
 
-/// Bytes of the block that serves `size`.
+/// The size of the block that serves `size` bytes.
 #[inline]
 pub(super) fn rounded(size: usize) -> usize {
     if size <= FINE { size.max(1).next_multiple_of(STEP) } else { size.next_multiple_of(FINE) }
 }
 
-/// Which of the sizes the largest is that fits into `bytes`.
+/// The largest size class that fits into `bytes`.
 #[inline]
 fn index(bytes: usize) -> usize {
     if bytes < 2 * FINE { (bytes / STEP).min(FINE / STEP) - 1 } else { FINE / STEP + bytes / FINE - 2 }
 }
 
-/// A kept block of at least `size` bytes, at most [`MOST`], at a multiple of [`STEP`].
+/// Takes a cached block of at least `size` bytes, at most [`MOST`], at a multiple of [`STEP`].
 #[inline]
 pub(super) fn take(size: usize) -> Option<NonNull<u8>> {
     let mut kept = SIZES[index(rounded(size))].try_lock()?;
@@ -48,10 +49,10 @@ pub(super) fn take(size: usize) -> Option<NonNull<u8>> {
     NonNull::new(kept.blocks[kept.count])
 }
 
-/// Keeps a block of the C library's that came back; `false` where it can't.
+/// Caches a freed block of the C library; returns `false` if it cannot.
 ///
 /// # Safety
-/// The block lives, and nobody uses it any more.
+/// The block is live and no longer in use.
 #[inline]
 pub(super) unsafe fn put(address: NonNull<u8>) -> bool {
     // SAFETY: the caller's promise.
@@ -78,7 +79,7 @@ mod tests {
         for size in 0..=MOST {
             let whole = rounded(size);
             assert!(whole >= size && whole.is_multiple_of(STEP) && whole <= MOST);
-            // Whatever the C library adds, the block serves its own size again, and nothing larger.
+            // Whatever the C library adds, the block serves its own size again and nothing larger.
             for has in [whole, whole + 8, whole + STEP - 1] {
                 assert!(index(has) >= index(whole));
             }

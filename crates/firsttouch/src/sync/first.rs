@@ -1,10 +1,10 @@
-//! A value that is made at its first use.
+//! A value that is created on first use.
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering::AcqRel, Ordering::Acquire};
 
-/// A value that is made at its first use and stays for ever. Two threads may both make one, and one of the two stays: a
-/// thread that waited for the other, as with `OnceLock`, would wait for ever in a child that was forked meanwhile.
+/// A value that is created on first use and never dropped. Two threads may both create one, of which one is kept. With
+/// `OnceLock`, one thread would wait for the other, which never returns in a child that was forked meanwhile.
 pub struct First<T>(AtomicPtr<T>);
 
 impl<T: Send + Sync + 'static> First<T> {
@@ -21,7 +21,7 @@ impl<T: Send + Sync + 'static> First<T> {
         unsafe { self.0.load(Acquire).as_ref() }
     }
 
-    /// Returns the value, made by `make` if there is none.
+    /// Returns the value, creating it by `make` if there is none.
     #[inline]
     pub fn get_or_make(&'static self, make: impl FnOnce() -> T) -> &'static T {
         self.get().unwrap_or_else(|| self.fill(make()))
@@ -33,7 +33,7 @@ impl<T: Send + Sync + 'static> First<T> {
         match self.0.compare_exchange(null_mut(), made, AcqRel, Acquire) {
             // SAFETY: as above.
             Ok(_) => unsafe { &*made },
-            // SAFETY: as above; nobody saw the one made here.
+            // SAFETY: as above; the value created here was never shared.
             Err(first) => unsafe {
                 drop(Box::from_raw(made));
                 &*first

@@ -10,22 +10,22 @@ use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Orderin
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 #[cfg(not(shuttle))]
-const WANTED: u32 = 2; // held, and somebody sleeps on it
+const WANTED: u32 = 2; // held, and a thread sleeps on it
 
-/// The word behind a lock: how it is taken and given up.
+/// The word of a lock: how it is acquired and released.
 pub trait Word {
-    /// A word that nobody holds.
-    #[allow(clippy::declare_interior_mutable_const)] // each lock is made with one of its own
+    /// A word that is not held.
+    #[allow(clippy::declare_interior_mutable_const)] // each lock has its own copy
     const FREE: Self;
-    /// Takes it, after waiting for its holder.
+    /// Acquires it, waiting for its holder.
     fn lock(&self);
-    /// Takes it, if nobody holds it; whether that was so.
+    /// Acquires it if it is not held; returns whether it did.
     fn try_lock(&self) -> bool;
-    /// Gives it up.
+    /// Releases it.
     fn unlock(&self);
 }
 
-/// A word that wakes who sleeps on it.
+/// A word that wakes the threads that sleep on it.
 pub struct Futex(AtomicU32);
 
 #[cfg(not(shuttle))]
@@ -69,8 +69,9 @@ impl Word for Futex {
     }
 }
 
-/// Under the model checker any other thread may run before a lock is taken and after it is given up. A lock that nobody
-/// gives up is found as a program that does not end. (Its own mutexes can't outlive a run, as our statics do.)
+/// Under the model checker, any other thread may run before a lock is acquired and after it is released. A lock that
+/// is never released shows as a program that does not end. (The checker's own mutexes cannot outlive a run, as our
+/// statics do.)
 #[cfg(shuttle)]
 impl Word for Futex {
     #[allow(clippy::declare_interior_mutable_const)] // as in the trait
@@ -96,7 +97,7 @@ impl Word for Futex {
     }
 }
 
-/// A value that one thread at a time may use.
+/// A value that only one thread at a time may use.
 pub struct Lock<T, W: Word = Futex> {
     word: W,
     value: UnsafeCell<T>,
@@ -111,25 +112,25 @@ unsafe impl<T: Send, W: Word + Send> Send for Lock<T, W> {}
 pub struct Guard<'a, T, W: Word = Futex>(&'a Lock<T, W>);
 
 impl<T, W: Word> Lock<T, W> {
-    /// A lock that nobody holds.
+    /// Creates a lock that is not held.
     pub const fn new(value: T) -> Self {
         Self { word: W::FREE, value: UnsafeCell::new(value) }
     }
 
-    /// The right to use the value, after waiting for its holder.
+    /// Acquires the lock, waiting for its holder.
     #[inline]
     pub fn lock(&self) -> Guard<'_, T, W> {
         self.word.lock();
         Guard(self)
     }
 
-    /// The value, if nobody else uses it now.
+    /// Acquires the lock if it is not held.
     #[inline]
     pub fn try_lock(&self) -> Option<Guard<'_, T, W>> {
-        self.word.try_lock().then(|| Guard(self)) // lazily: a guard that is dropped unlocks
+        self.word.try_lock().then(|| Guard(self)) // lazily: dropping a guard releases the lock
     }
 
-    /// Takes the lock and keeps it, until [`Lock::release`].
+    /// Acquires the lock and keeps it until [`Lock::release`].
     pub fn hold(&self) {
         self.word.lock();
     }
@@ -137,8 +138,8 @@ impl<T, W: Word> Lock<T, W> {
     /// The value, between [`Lock::hold`] and [`Lock::release`].
     ///
     /// # Safety
-    /// The lock is held by `hold`, and no other reference to the value lives.
-    #[allow(clippy::mut_from_ref)] // what a guard would do
+    /// The lock is held by `hold`, and there is no other reference to the value.
+    #[allow(clippy::mut_from_ref)] // as a guard would
     pub unsafe fn held(&self) -> &mut T {
         // SAFETY: the caller's promise.
         unsafe { &mut *self.value.get() }

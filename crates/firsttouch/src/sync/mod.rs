@@ -1,6 +1,7 @@
-//! Locks that can be held around a fork and need no allocator, values made at their first use, and numbers for threads.
+//! Locks that can be held across a fork and need no allocator, values that are created on first use, and thread
+//! numbers.
 //!
-//! Shared by the crates of this workspace; no stable interface.
+//! Shared by the crates of this workspace; not a stable interface.
 
 #![allow(unsafe_code)] // Safety: a lock's value is reached only by its holder.
 

@@ -1,8 +1,8 @@
-//! Numbers for threads.
+//! Thread numbers.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The number of this thread; no two threads of a process ever share one, and none is zero.
+/// The number of the calling thread. No two threads of a process ever have the same number, and none is zero.
 pub fn thread() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     thread_local! {

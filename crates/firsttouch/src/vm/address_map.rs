@@ -1,8 +1,8 @@
-//! From an address to its owner, without a lock: the address space in slots of 64 GiB.
+//! The map from an address to its owner, without a lock: the address space in slots of 64 GiB.
 //!
-//! Where the system lets us claim whole slots, a slot leads to its one area. A slot in which areas lie among other
-//! people's memory leads to a table of its granules, each of which is one area's alone or nobody's. A foreign address
-//! costs a load and a branch, and every lookup two loads at most, however many areas there are.
+//! If the system lets us claim whole slots, a slot leads to a single area. A slot in which areas lie among foreign
+//! memory leads to a table of its granules, each of which belongs to one area or to none. A foreign address costs a
+//! load and a branch, and a lookup at most two loads, however many areas there are.
 
 use crate::allocator::Allocator;
 use crate::os::{self, Errno};
@@ -11,18 +11,18 @@ use std::ptr::{NonNull, null_mut, with_exposed_provenance_mut, without_provenanc
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// Bytes of a slot, as a power of two.
+/// The size of a slot in bytes, as a power of two.
 pub(crate) const SLOT_SHIFT: u32 = 36;
-/// Slots: 48 bits of address.
+/// The number of slots, for addresses of 48 bits.
 pub(crate) const SLOTS: usize = 1 << (48 - SLOT_SHIFT);
-/// Bytes of a granule.
+/// The size of a granule in bytes.
 pub(crate) const GRANULE: usize = 1 << GRANULE_SHIFT;
 const GRANULE_SHIFT: u32 = 20;
-/// A mixed slot's entry: the address of its table, and this bit. Without a table no area lies in it, but blocks of
-/// ours do that lie in none.
+/// The entry of a mixed slot is the address of its table, and this bit. Without a table the slot contains no area, but
+/// blocks of ours outside all areas.
 const MIXED: usize = 1;
 
-/// The granules of a slot. Once made it stays: what a lookup reads is a table for ever.
+/// The granules of a slot. A table is never freed, so lookups may read it at any time.
 type Table = [AtomicPtr<Area>; 1 << (SLOT_SHIFT - GRANULE_SHIFT)];
 
 static MAP: [AtomicPtr<Area>; SLOTS] = [const { AtomicPtr::new(null_mut()) }; SLOTS];
@@ -37,11 +37,11 @@ fn is_mixed(entry: *mut Area) -> bool {
     entry.addr() & MIXED != 0
 }
 
-/// The table behind a mixed slot's entry.
+/// The table in a mixed slot's entry.
 #[inline]
 fn table(entry: *mut Area) -> Option<&'static Table> {
     let table: *const Table = entry.map_addr(|addr| addr & !MIXED).cast();
-    // SAFETY: the entry is a mixed slot's: nothing, or a table, which is mapped for ever.
+    // SAFETY: the entry of a mixed slot is empty or a table, which is never unmapped.
     unsafe { table.as_ref() }
 }
 
@@ -50,7 +50,7 @@ fn granule(address: usize) -> usize {
     (address & ((1 << SLOT_SHIFT) - 1)) >> GRANULE_SHIFT
 }
 
-/// The area and the unit that hold `address`, if it is ours.
+/// The area and the unit that contain `address`, if it is ours.
 #[inline]
 pub(crate) fn find(address: usize) -> Option<(NonNull<Area>, u32)> {
     let mut at = slot(address).load(Acquire);
@@ -58,20 +58,20 @@ pub(crate) fn find(address: usize) -> Option<(NonNull<Area>, u32)> {
         at = table(at)?[granule(address)].load(Acquire);
     }
     let area = NonNull::new(at)?;
-    // SAFETY: an area with its own slots is never unmapped. Any other lies in its own claim, and so does `address` then,
-    // whose granules belong to that claim alone: a block of ours lives there, which keeps the claim (law 8), or the
-    // caller asks about memory that nobody has.
+    // SAFETY: an area with its own slots is never unmapped. Any other lies in its own claim, and then so does
+    // `address`, whose granules belong to that claim alone: either a live block of ours lies there, which keeps the
+    // claim (law 8), or the caller asks about memory that is not in use.
     let unit = unsafe { area.as_ref() }.unit_of(address)?;
     Some((area, unit))
 }
 
-/// Whether no block of ours lies in the slot of `address`: then it is somebody else's.
+/// Whether no block of ours lies in the slot of `address`, so that the address is foreign.
 #[inline(always)]
 pub fn is_foreign(address: usize) -> bool {
     slot(address).load(Acquire).is_null()
 }
 
-/// Says that a block of ours that lies in no area may live at `address`, so that its slot is not taken for foreign.
+/// Records that a block of ours outside all areas may be live at `address`, so that its slot is not taken for foreign.
 #[inline]
 pub(crate) fn note_outside(address: usize) {
     let slot = slot(address);
@@ -85,14 +85,14 @@ pub(crate) fn note_outside_all(range: std::ops::Range<usize>) {
     slots_of((range.start, range.len())).for_each(|slot| note_outside(slot << SLOT_SHIFT));
 }
 
-/// Who owns the memory at an address.
+/// The owner of the memory at an address.
 #[derive(Clone, Copy)]
 pub enum Holder {
-    /// Nobody: it is not ours.
+    /// Not ours.
     Nobody,
-    /// An allocator that is gone: what lives there stays for ever.
+    /// An allocator that no longer exists; its live blocks stay permanently.
     Gone,
-    /// This one.
+    /// This allocator.
     Allocator(&'static dyn Allocator),
 }
 
@@ -114,10 +114,10 @@ pub fn owner(address: usize) -> Option<&'static dyn Allocator> {
     if let Holder::Allocator(owner) = holder(address) { Some(owner) } else { None }
 }
 
-/// The same, shared.
+/// The same, as a shared reference.
 ///
 /// # Safety
-/// A live block lies at `address`, if that is ours at all. (Every owner of address space lives in an [`Arc`].)
+/// If the memory is ours, a live block lies at `address`. (Every owner of address space lives in an [`Arc`].)
 pub unsafe fn shared_owner(address: usize) -> Option<Arc<dyn Allocator>> {
     let owner: *const dyn Allocator = owner(address)?;
     // SAFETY: the owner outlives its live block (caller), and came from an Arc, as all owners do.
@@ -131,28 +131,28 @@ fn slots_of((at, size): (usize, usize)) -> std::ops::RangeInclusive<usize> {
     (at >> SLOT_SHIFT)..=((at + size - 1) >> SLOT_SHIFT)
 }
 
-/// Whether all of some slots are empty.
+/// Whether `count` slots from `first` on are all empty.
 pub(crate) fn is_empty(first: usize, count: usize) -> bool {
     (first..first + count).all(|index| index < SLOTS && MAP[index].load(Relaxed).is_null())
 }
 
-/// Lets the slots of a range lead to one area, or to nothing. Callers are serialized by the claims' lock.
+/// Lets the slots of a range lead to an area, or to nothing. Callers are serialized by the claims' lock.
 ///
 /// # Safety
-/// No other area uses the slots. The area stays readable for ever.
+/// No other area uses the slots. The area stays readable permanently.
 pub(crate) unsafe fn set_slots(range: (usize, usize), area: *mut Area) {
     for index in slots_of(range) {
         MAP[index & (SLOTS - 1)].store(area, Release);
     }
 }
 
-/// Makes the slots of a range mixed. Where there is no memory for a table, those before it have theirs all the same.
-/// Callers are serialized by the claims' lock.
+/// Makes the slots of a range mixed. If there is no memory for a table, the slots before it keep theirs. Callers are
+/// serialized by the claims' lock.
 pub(crate) fn make_mixed(range: (usize, usize)) -> Result<(), Errno> {
     for index in slots_of(range) {
         let slot = &MAP[index & (SLOTS - 1)];
         if table(slot.load(Relaxed)).is_none() {
-            // It reads zero: no granule is anybody's.
+            // It reads zero: no granule belongs to an area.
             let made = with_exposed_provenance_mut::<Area>(os::map_anywhere(size_of::<Table>())?);
             slot.store(made.map_addr(|addr| addr | MIXED), Release);
         }
@@ -160,11 +160,11 @@ pub(crate) fn make_mixed(range: (usize, usize)) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Lets the granules of a range in mixed slots lead to one area, or to nothing. Callers are serialized by the claims'
+/// Lets the granules of a range in mixed slots lead to an area, or to nothing. Callers are serialized by the claims'
 /// lock.
 ///
 /// # Safety
-/// No other area uses the granules. The area stays readable as long as a block of ours lives in them.
+/// No other area uses the granules. The area stays readable while they contain live blocks of ours.
 pub(crate) unsafe fn set_granules((at, size): (usize, usize), area: *mut Area) {
     for address in (at..at + size).step_by(GRANULE) {
         if let Some(table) = table(slot(address).load(Relaxed)) {

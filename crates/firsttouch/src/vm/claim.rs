@@ -1,9 +1,9 @@
-//! Claiming address space.
+//! Claims of address space.
 //!
-//! A claim of whole slots maps next to nothing: empty slots of the address map are taken, and every opening asks the
-//! kernel for that very address. So there is room to grow in one piece, and it costs no address space (RLIMIT_AS,
-//! overcommit) before it is used. Where the kernel does not grant such addresses (a small address space, an emulator), a
-//! claim of just the needed size is mapped wherever there is room.
+//! A claim of whole slots maps almost nothing: it takes empty slots of the address map, and later each extent is
+//! mapped at its exact address. So a segment can grow contiguously, and unused address space costs nothing (RLIMIT_AS,
+//! overcommit). If the kernel does not grant such addresses (a small address space, an emulator), a claim of just the
+//! needed size is mapped anywhere.
 
 use crate::os::{self, Errno};
 use crate::pages::mapping::map_aligned;
@@ -12,16 +12,16 @@ use crate::vm::address_map::{self, GRANULE, SLOT_SHIFT};
 use crate::vm::area::Area;
 use std::ptr::{NonNull, null_mut};
 
-/// Slots that may be claimed: from 16 TiB to 40 TiB, below whatever Linux places by itself. (On x86-64 mappings begin at
-/// 42 TiB where the stack is unlimited, and programs with their heap lie at 85 TiB.)
+/// The slots that may be claimed: from 16 TiB to 40 TiB, below whatever Linux places by itself. (On x86-64 mappings
+/// begin at 42 TiB if the stack size is unlimited, and programs have their heap at 85 TiB.)
 const FIRST_SLOT: usize = 16 << (40 - SLOT_SHIFT);
 const LAST_SLOT: usize = 40 << (40 - SLOT_SHIFT);
-/// How many they are.
+/// Their number.
 pub(crate) const CLAIMABLE: usize = LAST_SLOT - FIRST_SLOT;
-/// Bytes of a slot.
+/// The size of a slot in bytes.
 pub(crate) const SLOT: usize = 1 << SLOT_SHIFT;
 
-/// Slots that are tried before they are given up.
+/// The number of slots that are tried before whole slots are given up.
 const TRIES: usize = 4;
 
 /// The next slot to try; zero before the first.
@@ -44,23 +44,23 @@ pub(crate) unsafe fn release() {
 /// A claimed range of address space.
 #[derive(Clone, Copy)]
 pub(crate) struct Claim {
-    /// Its first address.
+    /// The first address.
     pub base: usize,
-    /// Its bytes.
+    /// The size in bytes.
     pub size: usize,
-    /// Bytes that were mapped when it was claimed, from the first on.
+    /// The number of bytes from the start that were mapped when it was claimed.
     pub mapped: usize,
 }
 
 impl Claim {
-    /// Whether it has slots to itself, to be mapped by need. Otherwise it is whole granules among other people's memory,
-    /// all mapped: as long as they are, nobody else's memory lies in them.
+    /// Whether the claim has slots of its own, mapped on demand. Otherwise it consists of whole granules among foreign
+    /// memory, all mapped, so that no foreign memory can come to lie in them.
     #[inline]
     pub(crate) fn has_slots(&self) -> bool {
         self.mapped < self.size
     }
 
-    /// The number of its first slot among the [`CLAIMABLE`] ones.
+    /// The index of its first slot among the [`CLAIMABLE`] ones.
     pub(crate) fn slot(&self) -> usize {
         (self.base >> SLOT_SHIFT) - FIRST_SLOT
     }
@@ -70,10 +70,10 @@ impl Claim {
     }
 }
 
-/// The right to change what is claimed.
+/// The right to change claims.
 pub(crate) struct Claims(Guard<'static, usize>);
 
-/// Waits for that right.
+/// Acquires that right.
 pub(crate) fn lock() -> Claims {
     let mut next = NEXT_SLOT.lock();
     if *next == 0 {
@@ -83,8 +83,8 @@ pub(crate) fn lock() -> Claims {
 }
 
 impl Claims {
-    /// Claims adjacent slots and maps their first page, which shows whether the kernel grants such addresses. They are
-    /// taken once they are [entered](Self::enter).
+    /// Claims adjacent slots and maps their first page, which shows whether the kernel grants such addresses. The
+    /// slots are taken once they are [entered](Self::enter).
     pub(crate) fn slots(&mut self, count: usize) -> Option<Claim> {
         let page = os::page_size();
         for _ in 0..TRIES {
@@ -118,30 +118,30 @@ impl Claims {
     /// Claims and maps `size` bytes, whole granules, at a multiple of `align`.
     ///
     /// # Errors
-    /// Where the system has no room for them, or none for what the address map needs.
+    /// If the system has no room for them, or for the tables of the address map.
     pub(crate) fn granules(&mut self, size: usize, align: usize) -> Result<Claim, Errno> {
         let (base, _) = map_aligned(size, align.max(GRANULE))?;
         address_map::make_mixed((base, size)).inspect_err(|_| {
-            // SAFETY: it was just mapped, and nobody knows it.
+            // SAFETY: it was just mapped and is not in use.
             let _ = unsafe { os::unmap(base, size) };
         })?;
         Ok(Claim { base, size, mapped: size })
     }
 
-    /// Lets lookups find an area in its claim.
+    /// Enters an area, so that lookups find it in its claim.
     ///
     /// # Safety
-    /// The claim was just made. The area stays readable: for ever where it has slots to itself, otherwise as long as
-    /// a block lives in it.
+    /// The claim was just made. The area stays readable: permanently if the claim has slots of its own, otherwise
+    /// while a block in it is live.
     pub(crate) unsafe fn enter(&mut self, claim: &Claim, area: NonNull<Area>) {
-        // SAFETY: the claim is nobody else's, and the caller's promise.
+        // SAFETY: the claim is exclusively the caller's, and the caller's promise.
         unsafe { set(claim, area.as_ptr()) }
     }
 
-    /// Ends a claim: lookups no longer find its area. This comes first: nobody's memory can come to lie there before.
-    /// What is mapped in it is the caller's to unmap, before it gives up the right to change claims.
+    /// Ends a claim: lookups no longer find its area. This must come first, before foreign memory can be mapped there.
+    /// The caller unmaps what is mapped in the claim before it gives up the right to change claims.
     pub(crate) fn leave(&mut self, claim: &Claim) {
-        // SAFETY: the claim is the caller's alone, and nothing need stay readable.
+        // SAFETY: the claim is exclusively the caller's, and nothing needs to stay readable.
         unsafe { set(claim, null_mut()) }
         if claim.has_slots() {
             *self.0 = claim.base >> SLOT_SHIFT;
@@ -161,7 +161,7 @@ unsafe fn set(claim: &Claim, area: *mut Area) {
     }
 }
 
-/// Behind the last slot that may be claimed.
+/// One past the last slot that may be claimed.
 fn last_slot() -> usize {
     LAST_SLOT.min(FIRST_SLOT.saturating_add(os::claimable_slots()))
 }

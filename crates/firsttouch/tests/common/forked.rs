@@ -1,4 +1,4 @@
-//! fork(2), as a C library calls it.
+//! fork(2), as called by a C library.
 
 #![allow(unsafe_code)] // Safety: the child runs only the body it is given, and never returns into the parent's code.
 

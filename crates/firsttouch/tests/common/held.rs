@@ -1,4 +1,4 @@
-//! A live block that is given back when it goes out of scope.
+//! A live block that is freed when it goes out of scope.
 
 #![allow(unsafe_code)] // Safety: a `Held` is the only holder of its block; bytes are read after they were written.
 

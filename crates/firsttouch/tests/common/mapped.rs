@@ -1,4 +1,4 @@
-//! Somebody else's mapping.
+//! A foreign mapping.
 
 #![allow(unsafe_code)] // Safety: mappings are made where nothing is and live until the process ends.
 

@@ -1,4 +1,4 @@
-//! Pages of every kind, and what the core says of them.
+//! Pages of every kind, and what the core reports about them.
 
 #![allow(unsafe_code)] // Safety: advice changes where pages lie, never what they hold.
 

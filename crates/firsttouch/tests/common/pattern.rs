@@ -1,4 +1,4 @@
-//! Contents that say whose they are: every page of a block differs from every page of every other.
+//! Contents that identify their block: every page of a block differs from every page of every other.
 
 const PAGE: usize = 4096;
 

@@ -1,4 +1,4 @@
-//! What the kernel says about this process.
+//! What the kernel reports about this process.
 
 use firsttouch::{Allocator, Stats};
 use std::fs;

@@ -1,4 +1,4 @@
-//! Blocks overlap no other live block, up to the last byte that may be used.
+//! Blocks overlap no other live block, up to the last usable byte.
 
 use super::Make;
 use super::common::held::{Held, check_apart};

@@ -1,4 +1,4 @@
-//! C functions in the form of NumPy's handlers: the C library's own, counted.
+//! C functions with the signatures of NumPy's handlers: the C library's own, counted.
 
 #![allow(unsafe_code)] // Safety: the C library's functions, with their own arguments; sizes are checked on the way.
 

@@ -1,4 +1,4 @@
-//! Law 1: at least the size and the alignment asked for, and all of it can be written.
+//! Law 1: blocks have at least the requested size and alignment, and are writable as a whole.
 
 use super::Make;
 use super::common::held::Held;

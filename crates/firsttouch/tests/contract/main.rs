@@ -234,4 +234,5 @@ contract! {
     once
     #[cfg(feature = "mimalloc")] mimalloc: firsttouch::sources::Mimalloc::get().unwrap();
     #[cfg(feature = "jemalloc")] jemalloc: firsttouch::sources::Jemalloc::get().unwrap();
+    #[cfg(feature = "jemalloc")] guarded_jemalloc: guarded(firsttouch::sources::Jemalloc::get().unwrap());
 }

@@ -1,4 +1,4 @@
-//! What can't be had is an error that says why, and nothing is lost by asking.
+//! Failed requests return an error with the reason, and nothing is lost.
 
 use super::Make;
 use super::common::held::Held;

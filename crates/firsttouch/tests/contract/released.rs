@@ -1,4 +1,4 @@
-//! Idle memory is given back on demand, and all of it with its allocator; what lives stays (law 8).
+//! Idle memory is returned on demand, and all of it with its allocator; live blocks stay (law 8).
 
 use super::Make;
 use super::common::held::Held;

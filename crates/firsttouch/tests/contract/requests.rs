@@ -1,4 +1,4 @@
-//! Every request that can be made is served as asked or refused, whatever its size and alignment.
+//! Every possible request is served or refused, whatever its size and alignment.
 
 use super::Make;
 use super::common::held::Held;

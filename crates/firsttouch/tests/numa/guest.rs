@@ -1,4 +1,4 @@
-//! The first process of a guest: file systems, and the end.
+//! The first process of a guest: file systems, and shutdown.
 
 use std::ffi::CString;
 

@@ -1,4 +1,4 @@
-//! What residency says on several nodes, and on a kernel that may lack its best source.
+//! Residency on several nodes, and on a kernel that may lack its best source.
 
 use super::view::{Held, SIZE, numbers, source, write};
 use firsttouch::os::{huge_page_size, page_size};

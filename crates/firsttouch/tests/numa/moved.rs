@@ -1,4 +1,4 @@
-//! Pages that go to another node.
+//! Migration of pages to another node.
 
 use super::view::{Held, SIZE, all_on, nodes, numbers, policy, source, write};
 use firsttouch::heap::migration::migrate;

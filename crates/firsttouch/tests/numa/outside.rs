@@ -1,4 +1,4 @@
-//! What was decided outside, and nodes that cannot be had.
+//! Restrictions from outside, and nodes that are not available.
 
 use super::view::{Held, SIZE, all_on, in_a_thread, nodes, numbers, policy, source};
 use firsttouch::allocator::{Allocator, Limit, Request};

@@ -1,4 +1,4 @@
-//! What needs a machine of one's own: slabs on its nodes, huge pages reserved at boot, swap.
+//! Tests that need a machine of their own: slabs on its nodes, huge pages reserved at boot, swap.
 
 use super::view::{Held, nodes, numbers, policy, write};
 use firsttouch::allocator::{Allocator, Limit, Request};

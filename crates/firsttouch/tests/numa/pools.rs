@@ -1,4 +1,4 @@
-//! Pools without a place of their own: idle blocks stay on their node, and what is recycled was touched there.
+//! Pools without a placement: idle blocks stay on their node, and recycled blocks were touched there.
 
 use super::common::nodes::{self, Kept, Machine, SIZES};
 use super::outside::refuse;

@@ -1,4 +1,4 @@
-//! What tests look at: nodes, and the node of every page.
+//! Helpers: nodes, and the node of every page.
 
 use firsttouch::allocator::{Allocator, Block, Request};
 use firsttouch::numa::policy::Policy;

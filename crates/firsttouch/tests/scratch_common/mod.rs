@@ -1,4 +1,4 @@
-//! Blocks of a backing, with their content.
+//! Blocks of a backing, with their contents.
 
 #![allow(dead_code)] // each test uses its part
 #![allow(unsafe_code)] // Safety: a `Piece` is the only holder of its block; bytes are read after they were written.

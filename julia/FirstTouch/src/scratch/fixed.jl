@@ -21,8 +21,19 @@ mutable struct AllocBuffer{Storage}
     buf::Storage
     offset::UInt
 end
-AllocBuffer(bytes::Int = 1_048_576) = AllocBuffer(Vector{UInt8}(undef, bytes))
-AllocBuffer(storage) = AllocBuffer(storage, UInt(0))
+AllocBuffer(bytes::Integer = 1_048_576) =
+    AllocBuffer(Vector{UInt8}(undef, Int(bytes_option("bytes", bytes))))
+function AllocBuffer(storage)
+    storage isa AbstractArray && !isbitstype(eltype(storage)) && not_bits(eltype(storage))
+    memory_of_its_own = try
+        pointer(storage) isa Ptr && sizeof(storage) isa Integer
+    catch
+        false
+    end
+    memory_of_its_own || refuse("storage", storage, "not memory", "a number of bytes, or an Array or what else has " *
+                                "`pointer` and `sizeof`")
+    return AllocBuffer(storage, UInt(0))
+end
 
 alloc_ptr!(buffer::AllocBuffer, n::Int)::Ptr{Cvoid} = aligned_ptr!(buffer, n, 1)
 

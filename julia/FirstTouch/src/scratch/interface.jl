@@ -19,7 +19,7 @@ scope; outside of one, it is for you to know when the buffer is rewound.
 """
 @inline function alloc!(buffer, ::Type{T}, dims::Vararg{Integer,N}) where {T,N}
     isbitstype(T) || not_bits(T)
-    size = map(Int, dims)
+    size = map(ByteCalculators.extent, dims)
     return ScratchArray{T,N}(aligned_ptr!(buffer, scratch_bytes(T, size), Base.datatype_alignment(T)), size)
 end
 

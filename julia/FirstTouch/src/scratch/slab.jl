@@ -28,13 +28,23 @@ mutable struct SlabBuffer{SlabSize}
     custom_slabs::Vector{Ptr{Cvoid}}
     custom_sizes::Vector{Int}
 
-    function SlabBuffer{SlabSize}(; finalize::Bool = true) where {SlabSize}
-        slab = take_slab(SlabSize)
-        buffer = new{SlabSize}(slab, slab + SlabSize, [slab], Ptr{Cvoid}[], Int[])
+    function SlabBuffer{SlabSize}(; finalize = true) where {SlabSize}
+        flag("finalize", finalize)
+        size = slab_size(SlabSize)
+        slab = take_slab(size)
+        buffer = new{size}(slab, slab + size, [slab], Ptr{Cvoid}[], Int[])
         return finalize ? finalizer(free, buffer) : buffer
     end
 end
-SlabBuffer(; finalize::Bool = true) = SlabBuffer{DEFAULT_SLAB}(; finalize = finalize)
+SlabBuffer(; finalize = true) = SlabBuffer{DEFAULT_SLAB}(; finalize = finalize)
+
+function slab_size(size)
+    size isa Integer && 0 < size < 2^47 && return Int(size)
+    refuse("SlabSize", size, "not the size of a slab", "a number of bytes, as in SlabBuffer{65536}()")
+end
+
+# A copy, such as one in a copied structure, has slabs of its own, and nothing on them.
+Base.deepcopy_internal(::SlabBuffer{SlabSize}, ::IdDict) where {SlabSize} = SlabBuffer{SlabSize}()
 
 # Behind each slab, so that its end is not the beginning of another block: an empty array may lie there.
 const GAP = 64
@@ -59,6 +69,7 @@ align_up(pointer::Ptr, alignment::Int) = (pointer + (alignment - 1)) - UInt(poin
 # Blocks of the library are aligned to 64 bytes, more than any bits type needs.
 @noinline function add_slab!(buffer::SlabBuffer{SlabSize}, n::Int)::Ptr{Cvoid} where {SlabSize}
     n < 0 && throw(ArgumentError("cannot allocate $n bytes: the number is negative"))
+    is_void(buffer) && return alloc_ptr!(reset_buffer!(buffer), n)
     if n >= SlabSize
         block = take(C_NULL, n)
         push!(buffer.custom_slabs, block)
@@ -70,62 +81,6 @@ align_up(pointer::Ptr, alignment::Int) = (pointer + (alignment - 1)) - UInt(poin
     buffer.current = slab + n
     buffer.slab_end = slab + SlabSize
     return slab
-end
-
-struct SlabCheckpoint{SlabSize}
-    buffer::SlabBuffer{SlabSize}
-    current::Ptr{Cvoid}
-    slab_end::Ptr{Cvoid}
-    slabs::Int
-    custom_slabs::Int
-end
-
-checkpoint_save(buffer::SlabBuffer) =
-    SlabCheckpoint(buffer, buffer.current, buffer.slab_end, length(buffer.slabs), length(buffer.custom_slabs))
-
-@inline function checkpoint_restore!(checkpoint::SlabCheckpoint{SlabSize}) where {SlabSize}
-    buffer = checkpoint.buffer
-    # After a reset inside the scope, the slab of the checkpoint is gone.
-    slabs = checkpoint.slabs
-    (length(buffer.slabs) < slabs || buffer.slabs[slabs] + SlabSize != checkpoint.slab_end) && return nothing
-    grown = length(buffer.slabs) > checkpoint.slabs || length(buffer.custom_slabs) > checkpoint.custom_slabs
-    grown && shrink!(buffer, checkpoint.slabs, checkpoint.custom_slabs)
-    buffer.current = checkpoint.current
-    buffer.slab_end = checkpoint.slab_end
-    return nothing
-end
-
-function allocated_since(checkpoint::SlabCheckpoint{SlabSize}, address::Ptr) where {SlabSize}
-    buffer = checkpoint.buffer
-    within(start, bytes) = start <= address <= start + bytes
-    return checkpoint.current <= address <= checkpoint.slab_end ||
-           any(i -> within(buffer.slabs[i], SlabSize), checkpoint.slabs+1:length(buffer.slabs)) ||
-           any(i -> within(buffer.custom_slabs[i], buffer.custom_sizes[i]),
-               checkpoint.custom_slabs+1:length(buffer.custom_slabs))
-end
-
-@noinline function shrink!(buffer::SlabBuffer{SlabSize}, slabs::Int, custom_slabs::Int) where {SlabSize}
-    while length(buffer.slabs) > slabs
-        give(C_NULL, pop!(buffer.slabs), Int(SlabSize) + GAP)
-    end
-    while length(buffer.custom_slabs) > custom_slabs
-        give(C_NULL, pop!(buffer.custom_slabs), pop!(buffer.custom_sizes))
-    end
-    return
-end
-
-function reset_buffer!(buffer::SlabBuffer{SlabSize}) where {SlabSize}
-    shrink!(buffer, 1, 0)
-    buffer.current = buffer.slabs[1]
-    buffer.slab_end = buffer.current + SlabSize
-    return buffer
-end
-
-"    FirstTouch.free(buffer::SlabBuffer)\n\nFrees a buffer that has no finalizer. It must not be used any more."
-function free(buffer::SlabBuffer)
-    shrink!(buffer, 0, 0)
-    buffer.current = buffer.slab_end = C_NULL
-    return
 end
 
 const slab_key = gensym(:slab_buffer)

@@ -1,14 +1,15 @@
 """Loads and stores against alignment and page offset.
 
 Daniel Lemire, "Data alignment for speed: myth or reality?" (lemire.me, 31 May 2012), hashed arrays of integers at every
-offset: about 10 % on a Core 2, nothing that could be measured on a Core i7. The comments below that post time a loop
-over misaligned data at 38 % more on a processor of 2009 and 1 % more on one of 2011. Those loops loaded one number at a
-time. A load or store as wide as a cache line crosses a line whenever the array does not begin on one, and glibc puts a
-large array 16 bytes into its page.
+offset: about 10 % slower on a Core 2, no measurable difference on a Core i7. The comments on that post report 38 % for
+a loop over misaligned data on a processor of 2009, and 1 % on one of 2011. Those loops loaded one number at a time. A
+load or store as wide as a cache line crosses a line whenever the array does not begin at one, and glibc places a large
+array 16 bytes into its page.
 
-The page offset is another matter: a load that follows a store to the same place within another page has to wait on some
-processors ("4K aliasing"). Lemire's "Can 32-byte alignment alleviate 4K aliasing?" (5 January 2018) found 0.543 cycles
-per number for `a += s * b` where the arrays' page offsets coincide, and 0.707 with one a few bytes off, on a Haswell.
+The page offset is a separate effect: on some processors, a load that follows a store to the same offset within another
+page has to wait ("4K aliasing"). Lemire's "Can 32-byte alignment alleviate 4K aliasing?" (5 January 2018) found 0.543
+cycles per number for `a += s * b` if the arrays' page offsets coincide, and 0.707 if they differ by a few bytes, on a
+Haswell.
 
 Here NumPy does the work, on float32, in caches and in memory.
 """
@@ -32,12 +33,12 @@ from firsttouch.tools.measuring.statistics import Estimate, median
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-At = tuple[int, int, int]  # where in a page the operands and the result begin
+At = tuple[int, int, int]  # offsets within a page of the operands and the result
 
 
 @dataclass(frozen=True)
 class Question:
-    """Layouts that are compared with one of them."""
+    """Layouts, and the one that they are compared with."""
 
     title: str
     within: str
@@ -47,7 +48,7 @@ class Question:
     axis: str
 
     def of(self, operation: str) -> list[str]:
-        """The layouts that make sense: a sum has no result, and only one operand."""
+        """Return the layouts that apply to an operation: a sum has no result, and only one operand."""
         return [layout for layout in self.layouts if operation != "sum" or layout.startswith("all")]
 
 
@@ -80,21 +81,21 @@ QUESTIONS = (
     ),
 )
 LAYOUTS = {layout: at for question in QUESTIONS for layout, at in question.layouts.items()}
-BEYOND = 128 * MIB  # an array that should lie in memory, if the machine's caches allow it
+BEYOND = 128 * MIB  # an array that should exceed all caches, if they are small enough
 ARRAYS, LEAST = 4, 1 * KIB
 CERTAIN = 1.05
 Cells = dict[str, dict[str, Estimate]]  # by layout and size
 
 
 def sizes(quick: bool) -> list[int]:
-    """Bytes of an array, so that three of them lie in each cache and, in full, in none."""
+    """Return array sizes such that three arrays fit each cache and, in a full run, exceed all of them."""
     known = caches() or {"L1": 32 * KIB, "L2": 512 * KIB, "L3": 16 * MIB}
     inside = {min(known[cache] // (4 if cache == "L1" else 8), 8 * MIB) // 64 * 64 for cache in known}
     return sorted(inside if quick else {*inside, BEYOND})
 
 
 def measured(size: int, quick: bool) -> Samples:
-    """Every operation in every layout at one size."""
+    """Measure every operation in every layout at one size."""
     turns = max(3, min(15, 256 * MIB // size))
     arguments = {"nbytes": size, "layouts": LAYOUTS, "turns": turns, "usual": 1e-4 if quick else 2e-4}
     plan = Plan(2, 2) if quick or size > 32 * MIB else Plan(4, 3)
@@ -102,7 +103,7 @@ def measured(size: int, quick: bool) -> Samples:
 
 
 def drawn(question: Question, operation: str, cells: Cells) -> Picture:
-    """Bars: a group for each layout, a colour for each size."""
+    """Plot bars: a group for each layout, a colour for each size."""
     groups = [layout for layout in question.of(operation) if layout != question.base]
     series = {label: [cells[layout][label].value for layout in groups] for label in cells[question.base]}
 
@@ -114,13 +115,13 @@ def drawn(question: Question, operation: str, cells: Cells) -> Picture:
     name = f"{operation}-{question.title.replace(' ', '-')}"
     return Picture(
         name,
-        f"{operation.capitalize()} of float32 arrays, by where they begin in a {question.within} (lower is faster)",
+        f"{operation.capitalize()} of float32 arrays, by their offset in a {question.within} (lower is faster)",
         draw,
     )
 
 
 def wrapped(words: str) -> str:
-    """In lines, for the axis."""
+    """Wrap a label for the axis."""
     lines = [""]
     for word in words.split():
         lines[-1:] = [f"{lines[-1]} {word}".strip()] if len(lines[-1]) + len(word) < 12 else [lines[-1], word]
@@ -128,7 +129,7 @@ def wrapped(words: str) -> str:
 
 
 def concluded(question: Question, found: Mapping[str, Cells]) -> str:
-    """What costs most, if anything does for certain."""
+    """Return which layout costs most, if the difference is certain."""
     every = [
         (cell, operation, layout, label)
         for operation, cells in found.items()
@@ -138,27 +139,27 @@ def concluded(question: Question, found: Mapping[str, Cells]) -> str:
     ]
     sure = [entry for entry in every if entry[0].low > CERTAIN]
     if not sure:
-        return f"**{question.title.capitalize()} makes no difference here**: nothing is slower for certain by 5 %."
+        return f"**{question.title.capitalize()} makes no difference here**: no cell is certainly slower by 5 %."
     cell, operation, layout, label = max(sure, key=lambda entry: entry[0].low)
     return (
-        f"**{question.title.capitalize()} matters here**: `{operation}` takes {cell} times as long with: {layout} "
-        f"({label}); {len(sure)} of {len(every)} cells are slower for certain by 5 %."
+        f"**{question.title.capitalize()} matters here**: `{operation}` takes {cell} times as long with {layout} "
+        f"({label}); {len(sure)} of {len(every)} cells are certainly slower by 5 %."
     )
 
 
 def run(settings: Settings) -> Section:
-    """Every operation in every layout, by size."""
+    """Measure every operation in every layout, by size."""
     section = Section(
         "align",
         "Loads and stores against alignment and page offset",
-        "what does it cost if arrays do not begin at a cache line of 64 bytes, or if their offsets within a page "
+        "what does it cost if arrays do not begin at a 64-byte cache line, or if their offsets within a page "
         "coincide? Cells are times divided by those of the first row: above 1 is slower. *All at the next line* is "
-        "aligned again: it shows what two equal runs differ by.",
+        "aligned, too, and shows the difference between two equal runs.",
     )
     wanted, notes = chosen(settings, sizes(False), sizes(True), ARRAYS)
     if min(wanted, default=LEAST) < LEAST:
-        notes.append(f"Arrays of less than {name(LEAST)} are measured at that: beside a call their time is none.")
-    wanted = sorted({max(LEAST, -(-size // 64) * 64) for size in wanted})  # arrays at a line end at one
+        notes.append(f"Arrays smaller than {name(LEAST)} are measured at that size: their time vanishes beside a call.")
+    wanted = sorted({max(LEAST, -(-size // 64) * 64) for size in wanted})  # aligned arrays end at a line, too
     known, samples = caches(), dict[str, Samples]()
     for number, size in enumerate(wanted):
         label = f"{name(size)} ({level(3 * size, known)})"
@@ -191,9 +192,7 @@ def run(settings: Settings) -> Section:
 
 
 def plain_arrays(samples: Mapping[str, Samples]) -> list[str]:
-    """Where NumPy's own arrays begin."""
+    """Return where NumPy's own arrays begin."""
     found = {label: sorted(set(row.column(NUMPY, "plain").ravel().astype(int))) for label, row in samples.items()}
     words = ", ".join(f"{' or '.join(map(str, offsets))} ({label})" for label, offsets in found.items())
-    return [
-        f"Bytes into a line where NumPy's own arrays begin: {words}. Those of firsttouch's allocators begin at one."
-    ]
+    return [f"Offsets of NumPy's own arrays in a line, in bytes: {words}. Those of firsttouch's arrays are 0."]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def by_size(axes: Axes, sizes: Sequence[int]) -> None:
-    """Name the sizes below, and write plain numbers beside; both axes are logarithmic."""
+    """Label the horizontal axis with sizes and the vertical one with plain numbers; both are logarithmic."""
     axes.set_xticks(sizes, [name(size) for size in sizes])
     axes.set_xticks([], minor=True)
     plain_numbers(axes.yaxis)
@@ -23,7 +23,7 @@ def by_size(axes: Axes, sizes: Sequence[int]) -> None:
 
 
 def plain_numbers(axis: Axis) -> None:
-    """0.5, 1, 2, 5, 10 on a logarithmic axis, where the field writes powers."""
+    """Label a logarithmic axis with 0.5, 1, 2, 5, 10, where Matplotlib writes powers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     axis.set_major_locator(LogLocator(10, (1.0, 2.0, 5.0), numticks=12))
@@ -32,12 +32,12 @@ def plain_numbers(axis: Axis) -> None:
 
 
 def legend_beside(axes: Axes, title: str = "") -> None:
-    """A legend to the right of the picture, its lines long enough to tell their styles."""
+    """Add a legend to the right of the axes, with lines long enough to show their styles."""
     axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5), handlelength=3.5, title=title or None)
 
 
 def bars(axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[float]], form: str = "") -> None:
-    """A bar for each series in each group, side by side, with its figure above it."""
+    """Plot a bar for each series in each group, side by side, with its value above it."""
     many = len(series) * len(groups) > 24
     form = form or ("{:.1f}" if many else "{:.2f}")
     width = 0.8 / len(series)
@@ -54,7 +54,7 @@ def bars(axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[float]
 
 
 def matrix(warm: Mapping[tuple[int, int, int], float], cold: Mapping[tuple[int, int, int], float]) -> Draw:
-    """Draws rates by processor's and source's node (rows) and target's node (columns): `warm`, in brackets `cold`."""
+    """Plot rates by the nodes of processor and source (rows) and target (columns): `warm`, with `cold` in brackets."""
     rows = sorted({(cpu, source) for cpu, source, _ in warm})
     columns = sorted({target for _, _, target in warm})
 

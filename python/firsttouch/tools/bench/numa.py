@@ -3,12 +3,12 @@
 Mark Kittisopikul's slides on NumaAllocators.jl (JuliaCon 2022; ArrayAllocators.jl, `docs/juliacon_2022`) copy arrays of
 1 MiB between two nodes of a Xeon Gold 5220R, four copies in a row, each timed once: b0 from a0 ("Local -> Local,
 relatively slow?") took 439 us, b1 from a0 ("Local -> Remote, fastest!") 287 us, b1 from a1 376 us, b0 from a1 455 us.
-Nothing had written to the arrays on the slides. The package's manual has the same figures below four calls of `fill!`,
-which took 307 to 418 us each: as long as the copies.
+Nothing had been written to the arrays on the slides. The package's manual has the same figures below four calls of
+`fill!`, which took 307 to 418 us each: as long as the copies.
 
-Arrays that were never written have no pages yet, on any node. The first copy makes those of two arrays, the next two of
-one each, the last of none. On one node alone such a row was seen to take 753, 417, 360 and 27 us. So each copy is timed
-twice here: cold, as on the slides, and once everything is there.
+Arrays that were never written have no pages yet, on any node. The first copy faults in the pages of two arrays, the
+second and third those of one each, the last none. On a single node such a series took 753, 417, 360 and 27 us. So each
+copy is timed twice here: cold, as on the slides, and again once all pages are resident.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 TASK = "firsttouch.tools.bench.tasks.numa"
 ROW = 1 * MIB  # as on the slides
 ARRAYS = 3
-STATE = ("neither was ever written", "the target was not written", "the source was not written", "both are there")
+STATE = ("neither written before", "target not written before", "source not written before", "both resident")
 
 
 def run(settings: Settings) -> Section:
-    """Four copies in a row, then every way between the nodes."""
+    """Measure four copies in a row, then all combinations of nodes."""
     section = Section(
         "numa",
         "Copies between NUMA nodes, cold and warm",
-        "how fast is a copy by the node of the processor, of the source and of the target? *Cold*: arrays that nobody "
-        "wrote before, as benchmarks of this kind often have them. *Warm*: the same arrays once they are there. "
+        "how fast is a copy, by the nodes of the processor, the source and the target? *Cold*: arrays that were never "
+        "written, as is common in benchmarks of this kind. *Warm*: the same arrays once they are resident. "
         "Small pages (4 KiB on most machines); GB/s are bytes copied, each read once and written once.",
     )
     nodes = ft.topology().nodes
@@ -69,14 +69,14 @@ def run(settings: Settings) -> Section:
 
 
 def in_a_row(section: Section, cpu: int, near: int, far: int, plan: Plan) -> None:
-    """The slides' row on these nodes: table, picture, and what it shows."""
+    """Repeat the slides' copies on these nodes: table, picture and conclusion."""
     call = Call(TASK, "in_a_row", {"cpu": cpu, "near": near, "far": far, "nbytes": ROW})
     samples = collect([NUMPY], call, plan, 8 * ROW)
     section.raw[f"in a row {near} {far}"] = samples.replies
     where = f"all on node {near}" if near == far else f"a0 and b0 on node {near}, a1 and b1 on node {far}"
     title = f"Four copies of {name(ROW)} in a row, {where}, from node {cpu}"
     table = Table(f"**{title}**", ["copy", "before it", "first time", "page faults", "again", "page faults again"])
-    times: dict[str, list[float]] = {"first time": [], "again, once all is there": []}
+    times: dict[str, list[float]] = {"first time": [], "again, all resident": []}
     for (target, source), state in zip(COPIES, STATE, strict=True):
         key = f"{target} {source}"
         row = [f"{target} from {source}", state]
@@ -95,15 +95,15 @@ def in_a_row(section: Section, cpu: int, near: int, far: int, plan: Plan) -> Non
         axes.set_ylabel("microseconds")
 
     picture = "row" if near == far else "row-two-nodes"
-    section.pictures.append(Picture(picture, f"{title}: what takes the time is first touch", draw))
+    section.pictures.append(Picture(picture, f"{title}: most of the time is first touch", draw))
     section.notes.append(
         f"{title}: **{max(first) / min(first):.0f} times** between the slowest and the fastest the first time, "
-        f"{max(again) / min(again):.2f} times again. The first time counts pages that are made, not distance."
+        f"{max(again) / min(again):.2f} times again. The first time measures page faults, not distance."
     )
 
 
 def between(section: Section, size: int, samples: dict[tuple[int, int, int], Samples]) -> None:
-    """The matrix: table, picture, and the difference in words."""
+    """Report all combinations of nodes: table, picture, and the difference in words."""
     table = Table(
         f"**A copy of {name(size)}, GB/s**",
         ["processor's node", "source", "target", "cold", "warm", "cold time / warm", "page faults cold, warm"],
@@ -121,21 +121,21 @@ def between(section: Section, size: int, samples: dict[tuple[int, int, int], Sam
     section.tables.append(table)
     wrong = [way for way, each in samples.items() if each.column(NUMPY, "misplaced").any()]
     if not all(each.column(NUMPY, "bound").all() for each in samples.values()):
-        section.notes.append("Memory may not be bound to nodes here: the kernel chose where the pages lie.")
+        section.notes.append("Memory cannot be bound to nodes here: the kernel placed the pages.")
     elif wrong:
-        section.notes.append(f"Pages lay elsewhere than asked for (processor, source, target): {wrong}.")
+        section.notes.append(f"Pages were not on the requested nodes (processor, source, target): {wrong}.")
     dearest = max(gains)
     section.notes.append(f"A cold copy of {name(size)} takes up to {dearest:.1f} times as long as a warm one.")
     if len(warm) == 1:
         section.notes.append(
-            "**This machine has one node: there is no distance to see here.** All that differs is first touch."
+            "**This machine has one node, so there is no distance to measure.** Only first touch makes a difference."
         )
         return
     local = [rate for (cpu, source, target), rate in warm.items() if cpu == source == target]
     remote = [rate for (cpu, source, target), rate in warm.items() if not cpu == source == target]
     section.notes.append(
         f"**Distance costs up to {max(local) / min(remote):.2f} times, first touch up to {dearest:.2f} times.** "
-        f"Warm copies: {max(local):.1f} GB/s where all is on one node, down to {min(remote):.1f} where not."
+        f"Warm copies: {max(local):.1f} GB/s on one node, down to {min(remote):.1f} across nodes."
     )
     section.pictures.append(
         Picture("matrix", f"A copy of {name(size)} between nodes: GB/s warm, in brackets cold", matrix(warm, cold))
@@ -143,5 +143,5 @@ def between(section: Section, size: int, samples: dict[tuple[int, int, int], Sam
 
 
 def rate_words(rate: Estimate) -> str:
-    """GB/s with their interval."""
+    """Format GB/s with their interval."""
     return f"{rate.value:.1f} [{rate.low:.1f}, {rate.high:.1f}]"

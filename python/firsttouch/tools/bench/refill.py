@@ -1,9 +1,9 @@
 """One array filled twice: the first fill of a lazily zeroed array pays for its memory.
 
-The experiment stands in the caveats of the documentation of ArrayAllocators.jl, a Julia package by Mark Kittisopikul
+The experiment is from the caveats in the documentation of ArrayAllocators.jl, a Julia package by Mark Kittisopikul
 (mkitti.github.io/ArrayAllocators.jl, "Example Basic Usage"). With 1 MiB, an array of `calloc` took 349 us to fill and
-then 136 us; one of Julia's `zeros`, which writes the zeros at once, took 138 us and 136 us. What it did not try is an
-array that was only read before: its pages are the kernel's shared zero page then, and each write makes a copy.
+then 136 us; one of Julia's `zeros`, which writes the zeros at once, took 138 us and 136 us. It did not try an array
+that was only read before: its pages are then the kernel's shared zero page, and each write makes a copy.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 ARRAYS = 1
 FULL = tuple(mib * MIB for mib in (1, 4, 16, 64, 256, 512))
 QUICK = (MIB, 16 * MIB, 64 * MIB)
-# Every array from the kernel: else glibc would hand out again, from 1 MiB on, what another turn has written.
+# Every array comes from the kernel; otherwise glibc would, from 1 MiB on, reuse what another iteration has written.
 FRESH = Contender("fresh", {"MALLOC_MMAP_THRESHOLD_": str(128 << 10)})
 Key = tuple[str, str, int]
 Found = dict[Key, dict[str, float]]
 
 
 def run(settings: Settings) -> Section:
-    """Every state before, on every kind of pages, at every size."""
+    """Measure every initial state, on every kind of pages, at every size."""
     section = Section(
         "refill",
         "The same array filled twice",
-        "what does the first fill of a zeroed array pay, and does it help to have read the array before? "
-        "Medians over fresh arrays in fresh processes; a page fault is the kernel making a page real.",
+        "what does the first fill of a zeroed array cost, and does reading the array before help? "
+        "Medians over fresh arrays in fresh processes; in a page fault the kernel provides a page.",
     )
     wanted, section.notes = chosen(settings, FULL, QUICK, ARRAYS)
     rounds, turns = (1, 3) if settings.quick else (3, 5)
@@ -55,20 +55,18 @@ def run(settings: Settings) -> Section:
             found[kind, before, size] = one
     section.tables += [table(kind, wanted, found) for kind in KINDS]
     section.notes += [answer(found, max(wanted)), *odd(found)]
-    section.pictures.append(
-        Picture("first-fill", "How fast an array is filled for the first time", lambda axes: draw(axes, found))
-    )
+    section.pictures.append(Picture("first-fill", "Rate of the first fill of an array", lambda axes: draw(axes, found)))
     return section
 
 
 def cell(kind: str, size: int, turns: int) -> shuffled.Cell:
-    """One process for one kind and size."""
+    """Return the process for one kind and size."""
     arguments = {"nbytes": size, "allocator": KINDS[kind], "turns": turns}
     return shuffled.Cell(FRESH, Call("firsttouch.tools.bench.tasks.refill", "measure", arguments), size)
 
 
 def table(kind: str, wanted: list[int], found: Found) -> Table:
-    """Sizes and states: both fills with their faults."""
+    """Return sizes and states: both fills with their faults."""
     made = Table(f"**{kind}**", ["array", "before", "first fill", "page faults", "second fill", "page faults"])
     for size in wanted:
         for before in BEFORE:
@@ -83,7 +81,7 @@ def table(kind: str, wanted: list[int], found: Found) -> Table:
 
 
 def answer(found: Found, size: int) -> str:
-    """What the largest size shows, for each kind."""
+    """Return the conclusion at the largest size, for each kind."""
     against = {
         before: [found[kind, before, size]["first"] / found[kind, "written first", size]["first"] for kind in KINDS]
         for before in ("never touched", "read first")
@@ -92,25 +90,25 @@ def answer(found: Found, size: int) -> str:
     words = units.listed([f"{ratio} ({kind})" for ratio, kind in zip(untouched, KINDS, strict=True)])
     again = max(one["second faults"] / one["first faults"] for one in found.values() if one["first faults"])
     return (
-        f"**The first fill pays**: at {name(size)} that of an array that was never touched takes {words} as long as "
-        f"that of one that was written before. After a read alone it is {units.listed(read)}: a read maps the kernel's "
-        "shared zero page, and the write faults again, for a copy."
-        + (" No second fill faults." if again < 0.01 else "")
+        f"**The first fill pays for the memory**: at {name(size)} that of an untouched array takes {words} as long as "
+        f"that of an array written before. After a read alone it is {units.listed(read)}: a read maps the kernel's "
+        "shared zero page, and the write faults again to copy it."
+        + (" The second fill takes no faults." if again < 0.01 else "")
     )
 
 
 def odd(found: Found) -> list[str]:
-    """Where the array was not in the state that the experiment wants."""
+    """Report arrays that were not in the intended state."""
     return [
         f"{kind}, {before}, {name(size)}: {one['absent'] / one['bytes']:.0%} absent and "
-        f"{one['zero'] / one['bytes']:.0%} zero page before the first fill, which is not what was wanted."
+        f"{one['zero'] / one['bytes']:.0%} zero page before the first fill, which was not intended."
         for (kind, before, size), one in found.items()
         if one["bytes"] - one[{"never touched": "absent", "read first": "zero"}.get(before, "bytes")] > 8192
     ]
 
 
 def draw(axes: Axes, found: Found) -> None:
-    """Rates of the first fill by size; one colour a state, one line style a kind of pages."""
+    """Plot rates of the first fill by size: a colour for each state, a line style for each kind of pages."""
     wanted = sorted({size for *_, size in found})
     for before, colour in zip(BEFORE, ("tab:red", "tab:orange", "tab:green"), strict=True):
         for kind, style in zip(KINDS, ("-", "--", ":"), strict=True):

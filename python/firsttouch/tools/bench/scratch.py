@@ -1,12 +1,12 @@
 """A temporary array on the heap and in scratch memory: the comparison of Bumper.jl.
 
 The README of Bumper.jl (Mason Protter) adds one to 30 integers into a temporary and sums it, in Julia. Medians: 36.6 ns
-with the temporary on the heap, 20.8 ns in the task's default buffer, 14.7 ns in a buffer that is passed in; 9.9 ns in a
-fixed buffer of the reader's own making, there with 3 integers. There nothing keeps an array from outliving its memory.
+with the temporary on the heap, 20.8 ns in the task's default buffer, 14.7 ns in a buffer that is passed in; and 9.9 ns,
+with 3 integers, in a fixed buffer made by the caller. Nothing there keeps an array from outliving its memory.
 
-Here it is the same function in NumPy, in Numba and in Rust, at 30 integers and at more. In NumPy and Numba arrays that
-outlive their scope stay valid, in Rust the compiler keeps them from it. *Kept array* is the bound: an array that was
-made beforehand.
+Here the same function is measured in NumPy, in Numba and in Rust, with 30 integers and with more. In NumPy and Numba,
+arrays that outlive their scope stay valid; in Rust the compiler prevents that. *Kept array* is the lower bound: an
+array allocated beforehand.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ ORIGINAL = 30  # integers, as in the README
 SIZES = (8 * ORIGINAL, 4 * KIB, 64 * KIB, 1 * MIB)
 QUICK = (8 * ORIGINAL, 64 * KIB)
 ARRAYS = 16
-JULIA = {"heap": 36.6, "default buffer": 20.8, "explicit buffer": 14.7}  # ns; of another machine
+JULIA = {"heap": 36.6, "default buffer": 20.8, "explicit buffer": 14.7}  # ns; on another machine
 
 
 def run(settings: Settings) -> Section:
-    """Every way in every language."""
+    """Measure every way in every language."""
     section = Section(
         "scratch",
         "A temporary array on the heap and in scratch memory",
         "what does `y = x + 1; y.sum()` on int64 cost with `y` on the heap, in the thread's default scratch buffer, in "
-        "a buffer that is passed in, in one of fixed size, and in an array that was made beforehand? Times are those "
-        "of one turn, from before the first to after the last of many; NumPy keeps its default allocator.",
+        "a buffer that is passed in, in one of fixed size, and in an array allocated beforehand? Times are those of "
+        "one iteration, averaged over many; NumPy keeps its default allocator.",
     )
     sizes, notes = chosen(settings, SIZES, QUICK, ARRAYS)
     items = sorted({size // 8 for size in sizes})
@@ -59,11 +59,11 @@ def run(settings: Settings) -> Section:
     for language, each in samples.items():
         against_heap(section, language, each, items)
     if "Numba" not in languages:
-        section.notes.append("Numba is not installed: pip install 'firsttouch[numba]' brings it.")
+        section.notes.append("Numba is not installed: pip install 'firsttouch[numba]' installs it.")
     if "NumPy" in samples and 8 * items[0] < 1 * KIB:
         section.notes.append(
-            "Arrays under 1 KiB NumPy serves from a cache of its own, in scopes too: there a decorated function in "
-            "Python only pays for the call."
+            "NumPy serves arrays under 1 KiB from a cache of its own, even in scopes: for these, a decorated function "
+            "in Python only adds the cost of the call."
         )
     section.notes += [
         *notes,
@@ -73,18 +73,18 @@ def run(settings: Settings) -> Section:
 
 
 def nanoseconds(samples: Samples, items: int, way: str) -> Estimate:
-    """Of one turn."""
+    """Return the nanoseconds of one iteration."""
     return median(samples.column(NUMPY, f"{items} {way}") * 1e9)
 
 
 def ratio(samples: Samples, items: int, way: str) -> Estimate:
-    """A way's time divided by the heap's."""
+    """Return a way's time divided by the heap's."""
     return median(samples.column(NUMPY, f"{items} {way}") / samples.column(NUMPY, f"{items} heap"))
 
 
 def times(section: Section, samples: dict[str, Samples], items: int) -> None:
-    """The original's table and picture: nanoseconds of the smallest size."""
-    table = Table(f"**{items} int64 ({name(8 * items)}), nanoseconds a turn**", ["language", *WAYS])
+    """Add the original's table and picture: nanoseconds at the smallest size."""
+    table = Table(f"**{items} int64 ({name(8 * items)}), nanoseconds per iteration**", ["language", *WAYS])
     if items == ORIGINAL:
         row = [f"{JULIA[way]:.1f}" if way in JULIA else "" for way in WAYS]
         table.rows.append(["Julia: Bumper.jl's README, another machine", *row])
@@ -97,14 +97,14 @@ def times(section: Section, samples: dict[str, Samples], items: int) -> None:
     def draw(axes: Axes) -> None:
         bars(axes, list(samples), {way: [cell.value for cell in cells] for way, cells in found.items()}, "{:,.0f}")
         axes.set_yscale("log")
-        axes.set_ylabel("nanoseconds a turn (logarithmic)")
+        axes.set_ylabel("nanoseconds per iteration (logarithmic)")
 
-    words = f"A temporary of {items} int64, written and summed: where its memory comes from"
+    words = f"A temporary of {items} int64, written and summed, by its memory"
     section.pictures.append(Picture("times", words, draw))
 
 
 def against_heap(section: Section, language: str, samples: Samples, sizes: list[int]) -> None:
-    """A language's table and picture: ratios to the heap at every size."""
+    """Add a language's table and picture: ratios to the heap at every size."""
     others = [*WAYS[1:], "heap again"]
     table = Table(f"**{language}: time divided by the heap's**", ["temporary", "heap", *others])
     found = {items: [ratio(samples, items, way) for way in others] for items in sizes}
@@ -119,12 +119,12 @@ def against_heap(section: Section, language: str, samples: Samples, sizes: list[
         axes.axhline(1, color="black", linewidth=0.8)
         axes.set_ylabel("time / time with the temporary on the heap")
 
-    words = f"{language}: a temporary in scratch memory against the heap (below 1 is faster)"
+    words = f"{language}: a temporary in scratch memory relative to the heap (below 1 is faster)"
     section.pictures.append(Picture(f"{language.lower()}", words, draw))
 
 
 def sentence(samples: dict[str, Samples], items: int) -> str:
-    """What a buffer that is passed in gains."""
+    """Return what a buffer that is passed in gains."""
     words = [f"{ratio(each, items, 'explicit buffer')} in {language}" for language, each in samples.items()]
     julia = f" (Bumper.jl's README: {JULIA['explicit buffer'] / JULIA['heap']:.2f})" if items == ORIGINAL else ""
-    return f"**A buffer that is passed in takes, of the heap's time at {name(8 * items)}**: {', '.join(words)}{julia}."
+    return f"**Time with a passed-in buffer, relative to the heap at {name(8 * items)}**: {', '.join(words)}{julia}."

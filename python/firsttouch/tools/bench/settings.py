@@ -1,4 +1,4 @@
-"""What the user of an experiment may choose, and the sizes and page kinds that follow from it."""
+"""The choices of an experiment's user, and the sizes and page kinds that follow from them."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from firsttouch.tools.measuring.sizes import fitting, name
 
 
 def _nobody(_done: float) -> None:
-    """Progress that nobody watches."""
+    """Discard the progress."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Given to each experiment's `run`."""
+    """The argument of each experiment's `run`."""
 
     quick: bool = False
-    """A few sizes and rounds, in ten to twenty seconds."""
+    """Run with few sizes and rounds, in ten to twenty seconds."""
     sizes: tuple[int, ...] | None = None
-    """Bytes of an array; `None`: what suits the experiment and the machine."""
+    """Array sizes in bytes; `None` for those that suit the experiment and the machine."""
     allocators: tuple[str, ...] = ()
-    """More allocators to compare, as expressions that `install` takes; for the experiments that compare allocators."""
+    """Further allocators for experiments that compare allocators, as expressions that `install` accepts."""
     progress: Callable[[float], None] = _nobody
-    """Called with the part that is done, from 0 to 1."""
+    """Called with the completed fraction, from 0 to 1."""
 
 
 KINDS = {
@@ -36,35 +36,35 @@ KINDS = {
 }
 
 
-ROOM = 0.6  # the part of the free memory that an experiment may take
+ROOM = 0.6  # the fraction of the free memory that an experiment may use
 
 
 def parse(text: str) -> tuple[int, ...]:
-    """Sizes between commas, in bytes, smallest first.
+    """Parse a comma-separated list of sizes, in bytes, smallest first.
 
-    Raises :exc:`ValueError` that names the one that is none.
+    Raises :exc:`ValueError` with the invalid one.
     """
     sizes = {_firsttouch.parse_size(word.strip()) for word in text.split(",") if word.strip()}
     if not sizes:
         raise ValueError(f"--sizes {text!r}: give sizes, as in 4KiB,1MiB")
     if min(sizes) < 8:
-        raise ValueError(f"--sizes: an array of {min(sizes)} bytes holds no number; give at least 8")
+        raise ValueError(f"--sizes: an array of {min(sizes)} bytes holds no item; give at least 8")
     return tuple(sorted(sizes))
 
 
 def check(sizes: Sequence[int], experiment: str, arrays: int) -> None:
-    """Raise :exc:`ValueError` where that many arrays of a size do not fit, with what fits."""
+    """Raise :exc:`ValueError` if that many arrays of a size do not fit, with the largest size that does."""
     if not sizes or max(sizes) * arrays <= available() * ROOM:
         return
-    live = f"{arrays} such arrays live" if arrays > 1 else "one such array lives"
+    live = f"{arrays} such arrays are live at once" if arrays > 1 else "one such array is live"
     raise ValueError(
-        f"{experiment}: {name(max(sizes))} is too large: {live} at once, and {units.size(available())} are free; "
+        f"{experiment}: {name(max(sizes))} is too large: {live}, and {units.size(available())} are free; "
         f"up to {units.size(int(available() * ROOM) // arrays)} fit"
     )
 
 
 def chosen(settings: Settings, full: Sequence[int], quick: Sequence[int], arrays: int) -> tuple[list[int], list[str]]:
-    """The sizes to run, and a note about those left out for lack of memory."""
+    """Return the sizes to run, and a note about those left out for lack of memory."""
     if settings.sizes is not None:
         return list(settings.sizes), []
     return fitting(quick if settings.quick else full, arrays)

@@ -1,4 +1,4 @@
-"""Cells in fresh processes, in an order that is shuffled anew in every round, and what that order did."""
+"""Cells measured in fresh processes, in an order shuffled anew in every round, and the effect of that order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True)
 class Cell:
-    """One process to start, what it is asked, and the bytes that it can use, which it touches beforehand."""
+    """A process to start, the call to make, and the bytes that it can use, which it touches beforehand."""
 
     contender: Contender
     call: Call
@@ -27,7 +27,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Reply(Generic[Key]):
-    """What a cell answered, in which round, and after how large a part of that round."""
+    """A cell's result, with its round, and the fraction of the round that had passed before."""
 
     key: Key
     round: int
@@ -36,7 +36,7 @@ class Reply(Generic[Key]):
 
 
 def run(cells: Mapping[Key, Cell], rounds: int, progress: Callable[[float], None]) -> list[Reply[Key]]:
-    """Ask every cell once a round, each time in a process of its own."""
+    """Measure every cell once per round, each time in a new process."""
     shuffle = random.Random(0)
     replies: list[Reply[Key]] = []
     for number in range(rounds):
@@ -50,7 +50,7 @@ def run(cells: Mapping[Key, Cell], rounds: int, progress: Callable[[float], None
 
 
 def by_key(replies: Sequence[Reply[Key]]) -> dict[Key, list[dict[str, Any]]]:
-    """Every cell's answers, in the order of the rounds."""
+    """Return every cell's results, in the order of the rounds."""
     found: dict[Key, list[dict[str, Any]]] = {}
     for reply in replies:
         found.setdefault(reply.key, []).append(reply.values)
@@ -58,9 +58,9 @@ def by_key(replies: Sequence[Reply[Key]]) -> dict[Key, list[dict[str, Any]]]:
 
 
 def order_effect(replies: Sequence[Reply[Key]], figure: str) -> Estimate | None:
-    """How a figure late in a round compares with the same cell's early in one; `None` where no cell was both.
+    """Return a figure late in a round relative to the same cell's early in one; `None` if no cell was both.
 
-    1 where the order does not matter: the median over the cells, with its 95 % interval.
+    It is 1 if the order does not matter: the median over the cells, with its 95 % interval.
     """
     early: dict[Key, list[float]] = {}
     late: dict[Key, list[float]] = {}

@@ -1,13 +1,13 @@
 """Expressions with temporaries over sizes, threads and allocators.
 
-NumPy's developers have worked on this for long. "Large allocations on glibc systems need to be faulted into the
-process before each use", wrote Julian Taylor in 2017 (numpy pull request 8783), and proposed to keep freed blocks; it
-was closed in 2020 for want of figures in common cases. What was merged: temporaries are used again in place where that
-can be seen (7997, NumPy 1.13), and large arrays ask for huge pages (11957), which its author measured at 3.74 ms
-instead of 5.55 for copying float64 (`bench_io.Copy.time_memcpy_large_out_of_place`), 0.67 of the time.
+NumPy's developers have long worked on this. "Large allocations on glibc systems need to be faulted into the process
+before each use", wrote Julian Taylor in 2017 (numpy pull request 8783), and proposed to keep freed blocks; it was
+closed in 2020 for lack of figures in common cases. What was merged: temporaries are reused in place if that can be
+detected (7997, NumPy 1.13), and large arrays request huge pages (11957), which its author measured at 3.74 ms instead
+of 5.55 for copying float64 (`bench_io.Copy.time_memcpy_large_out_of_place`), 0.67 of the time.
 
-Here each expression is compared with the same operations into arrays that are already there (`out=`), in one process
-for each: what glibc does depends on what a process freed before. 1 means that allocating costs nothing.
+Here each expression is compared with the same operations into existing arrays (`out=`), in one process for each,
+because glibc's behaviour depends on what a process freed before. 1 means that allocation costs nothing.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
 
 SIZES = (64 * KIB, 256 * KIB, 1 * MIB, 8 * MIB, 64 * MIB, 256 * MIB)
 QUICK = (256 * KIB, 8 * MIB)
-WINDOWS, SECONDS = (0, 1, 1, 0, 0, 1), 0.003  # plainly (0) and into warm memory (1), in turn
-LARGE, TOGETHER = 32 * MIB, 64 * MIB  # few rounds from there on; the most of each of several threads
-ARRAYS = 8  # of a thread: operands, results and temporaries
+WINDOWS, SECONDS = (0, 1, 1, 0, 0, 1), 0.003  # plain (0) and into warm memory (1), alternating
+LARGE, TOGETHER = 32 * MIB, 64 * MIB  # few rounds from this size on; the largest size with several threads
+ARRAYS = 8  # per thread: operands, results and temporaries
 Measured = dict[int, Samples]
 
 
 def contenders(settings: Settings) -> list[Contender]:
-    """NumPy's default, the pool, tuned glibc, and whatever else is asked for."""
+    """Return NumPy's default, the pool, tuned glibc, and the requested allocators."""
     others = [Contender(expression, install=expression) for expression in settings.allocators]
     return [NUMPY, FIRSTTOUCH, TUNED_GLIBC, *others]
 
 
 def asked(settings: Settings, threads: int) -> tuple[list[int], list[str]]:
-    """The sizes for so many threads, in whole pages, and a note about those left out."""
+    """Return the sizes for this number of threads, in whole pages, and a note about those left out."""
     full = [size for size in SIZES if threads == 1 or size <= TOGETHER]
     sizes, notes = chosen(settings, full, QUICK, ARRAYS)
     sizes, more = fitting(sorted({-(-size // 4096) * 4096 for size in sizes}), ARRAYS * threads)
@@ -53,14 +53,14 @@ def asked(settings: Settings, threads: int) -> tuple[list[int], list[str]]:
 
 
 def plan(size: int, quick: bool) -> Plan:
-    """Fewer rounds where one takes seconds."""
+    """Return fewer rounds if one takes seconds."""
     if quick:
         return Plan(2, 2)
     return Plan(2, 1) if size > LARGE else Plan(2, 3)
 
 
 def same_results(samples: Samples) -> None:
-    """Where memory comes from must not change what is computed."""
+    """Check that the allocators do not change the results."""
     for expression in EXPRESSIONS:
         keys = [f"{expression} {way} result" for way in ("plain", "warm")]
         results = {float(value) for name in samples.replies for key in keys for value in samples.column(name, key).flat}
@@ -69,19 +69,19 @@ def same_results(samples: Samples) -> None:
 
 
 def run(settings: Settings) -> Section:
-    """Every expression under every allocator at every size, in one thread and in all."""
+    """Measure every expression under every allocator at every size, in one thread and in all."""
     cores = len(os.sched_getaffinity(0))
     section = Section(
         "temporaries",
         "Expressions with temporaries",
-        "what does an expression cost beyond the same operations with `out=` on memory that is already warm? Cells are "
-        "the time plainly, divided by that with `out=`, both in one process, which is a new one for each expression: 1 "
-        "means that allocating costs nothing. *Page faults* are those of one evaluation. *firsttouch* is its pool, "
-        "installed.",
+        "what does an expression cost, compared with the same operations with `out=` on warm memory? Cells are the "
+        "time of the plain expression divided by that with `out=`, both in one process, a new one for each expression: "
+        "1 means that allocation costs nothing. *Page faults* are those of one evaluation. *firsttouch* is its "
+        "installed pool.",
     )
     section.notes.append(
-        "Where a result begins in its cache line is luck with NumPy's default and glibc, and that alone can double the "
-        "time of an addition (`firsttouch bench align`): hence figures below 1, and some above it without page faults."
+        "With NumPy's default and glibc, the offset of a result in its cache line is random, which alone can double "
+        "the time of an addition (`firsttouch bench align`): hence figures below 1, and above 1 without page faults."
     )
     everyone = contenders(settings)
     threads_of = sorted({1, cores})
@@ -103,7 +103,7 @@ def run(settings: Settings) -> Section:
 
 
 def report(section: Section, title: str, everyone: list[Contender], measured: Measured) -> None:
-    """A table, a picture and a sentence for one number of threads."""
+    """Add a table, a picture and a sentence for one number of threads."""
     names = [contender.name for contender in everyone]
     table = Table(f"**{title}**", ["expression", "arrays", "out=", *names, *(f"{name}: page faults" for name in names)])
     cells: dict[str, dict[int, list[Matrix]]] = {name: {size: [] for size in measured} for name in names}
@@ -130,7 +130,7 @@ def report(section: Section, title: str, everyone: list[Contender], measured: Me
 
 
 def drawn(middles: Mapping[str, list[list[float]]], sizes: list[int]) -> Callable[[Axes], None]:
-    """Lines over the sizes: the geometric mean of the expressions, and their range."""
+    """Plot lines over the sizes: the geometric mean of the expressions, and their range."""
 
     def draw(axes: Axes) -> None:
         for who, rows in middles.items():
@@ -146,7 +146,7 @@ def drawn(middles: Mapping[str, list[list[float]]], sizes: list[int]) -> Callabl
         axes.set_xticks(sizes, [name(size) for size in sizes])
         axes.set_xticks([], minor=True)
         axes.set_xlabel("bytes of each array")
-        axes.set_ylabel("time / time with out=   (1: allocating is free)")
+        axes.set_ylabel("time / time with out=   (1: allocation is free)")
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False)
 

@@ -1,14 +1,14 @@
-"""How many bytes a second become real: by page size, by way, by threads, by the C library's settings.
+"""The rate of first touches: by page size, by method, by threads, by settings of the C library.
 
 Daniel Lemire measured it in C++ in January 2020 (github.com/lemire/Code-used-on-Daniel-Lemire-s-blog, 2020/01/14, "new
-char[s] + touch"), with 512 MB: allocating and touching a byte of each page made 3.8 GB/s real with pages of 4 KiB and
-19.6 GB/s with transparent huge pages; `new char[s]()`, which writes byte by byte, 1.6 and 2.4 GB/s; memset of memory
-that exists ran at 30 GB/s and memcpy at 12.5. (His GB are 2**30 bytes, and memcpy counts what it copies once; so do we,
-but for GB of 10**9.)
+char[s] + touch"), with 512 MB: allocating and touching one byte of each page ran at 3.8 GB/s with pages of 4 KiB and at
+19.6 GB/s with transparent huge pages; `new char[s]()`, which writes byte by byte, at 1.6 and 2.4 GB/s; memset of
+resident memory ran at 30 GB/s and memcpy at 12.5. (His GB are 2**30 bytes, and memcpy counts what it copies once; so
+does this experiment, but with GB of 10**9.)
 
-Each cell runs in a fresh process, in an order that is shuffled anew in every round; what that order did is reported.
-The rows of new memory count the allocation. `malloc` and `calloc` are glibc's; its settings come by environment
-variables, which say what `mallopt` would.
+Each cell runs in a fresh process, in an order that is shuffled anew in every round; the effect of that order is
+reported. The rows of new memory include the allocation. `malloc` and `calloc` are glibc's; it is configured by
+environment variables, which have the effect of `mallopt`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 #: Table, row, column.
 Key = tuple[str, str, str]
-#: What `pages(huge=...)` is asked for.
+#: The arguments of `pages(huge=...)`.
 KINDS: dict[str, Any] = {"4 KiB": False, "THP": "thp", "2 MiB from the pool": ["2M"]}
 #: The environment of each column. Tunables of glibc 2.35: advise huge pages, or take them from the kernel's pool.
 COLUMNS: dict[str, dict[str, str]] = {
@@ -46,7 +46,7 @@ COLUMNS: dict[str, dict[str, str]] = {
     "hugetlb=2 (pool)": {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=2"},
     "NumPy's own": {},
 }
-#: Row by what is allocated and what is done to it.
+#: The rows, with what is allocated and what is done to it.
 WAYS = {
     "calloc, touched": ("allocated", "calloc", "touched"),
     "malloc, touched": ("allocated", "malloc", "touched"),
@@ -61,7 +61,7 @@ _TASK = "firsttouch.tools.bench.tasks.touch"
 
 
 def every(size: int, processors: int, quick: bool) -> dict[Key, Cell]:
-    """All cells of a size; a quick run leaves the settings out."""
+    """Return all cells of a size; a quick run omits the settings."""
     cells: dict[Key, Cell] = {}
     for kind, huge in KINDS.items():
         for row, (populate, threads, places) in rows(processors).items():
@@ -79,7 +79,7 @@ def every(size: int, processors: int, quick: bool) -> dict[Key, Cell]:
 
 
 def rows(processors: int) -> dict[str, tuple[int, int, int]]:
-    """Ways to make placed pages real: threads that populate, threads that touch, processors to run on."""
+    """Return ways to fault in placed pages: threads that populate, threads that touch, processors to run on."""
     counts = sorted({1, *(2**power for power in range(1, 10) if 2**power < processors), processors})
     made: dict[str, tuple[int, int, int]] = {}
     for word in ("touched", "populated"):
@@ -93,22 +93,23 @@ def rows(processors: int) -> dict[str, tuple[int, int, int]]:
 
 
 Found = Mapping[Key, Mapping[str, Any]]
-#: The columns that asked for huge pages.
+#: The columns that request huge pages.
 HUGE = [column for column in (*KINDS, *COLUMNS) if "THP" in column or "pool" in column]
-#: New memory has to be cleared by the kernel and written: faster than one write of it cannot be, but for noise.
+#: New memory has to be cleared by the kernel and then written, so it cannot be faster than one write, except for
+#: noise.
 NOISE = 1.25
-#: A memset writes one stream; a memcpy reads one and writes one, and fetches what it writes.
+#: A memset writes one stream; a memcpy reads one, writes one, and fetches what it writes.
 STREAMS = 3.0
 
 
 def shown(cell: Mapping[str, Any], kind: str) -> str:
-    """A rate, with a word where the pages asked for could not be had."""
+    """Format a rate, with a remark if the requested pages were not obtained."""
     got = float(cell["huge"]) / float(cell["bytes"])
     return units.rate(cell["rate"]) + ("" if kind == "4 KiB" or got > 0.9 else f" ({units.share(got, 1)} huge)")
 
 
 def answers(size: int, found: Found) -> list[str]:
-    """The best of each kind of pages, and new memory against memory that exists."""
+    """Return the best rate of each kind of pages, and new memory compared with resident memory."""
     best: list[str] = []
     for kind in KINDS:
         cells = {
@@ -118,16 +119,16 @@ def answers(size: int, found: Found) -> list[str]:
         best.append(f"{units.rate(cells[row])} on {kind} ({row})")
     old, new = (found["settings", row, "glibc"]["rate"] for row in ("memset, memory that exists", "malloc, memset"))
     return [
-        f"**At most** {units.listed(best)} become real, {name(size)} at a time.",
+        f"**Best rates of first touch**, {name(size)} at a time: {units.listed(best)}.",
         (
-            f"A memset of new memory runs at {units.rate(new)}, of memory that exists at {units.rate(old)}, "
-            f"{units.times(old / new)} that."
+            f"A memset of new memory runs at {units.rate(new)}, of resident memory at {units.rate(old)}, "
+            f"{units.times(old / new)} as fast."
         ),
     ]
 
 
 def doubts(found: Found) -> list[str]:
-    """Huge pages that could not be had, work that was not done, and rates that cannot be."""
+    """Report huge pages that were not obtained, work that was not done, and implausible rates."""
     said: list[str] = []
     for kind in HUGE:
         cells = [cell for (_, _, column), cell in found.items() if column == kind]
@@ -144,7 +145,7 @@ def doubts(found: Found) -> list[str]:
     for (_, row, column), cell in found.items():
         if cell["missing"]:
             said.append(
-                f"**Not real**: {row}, {column}: {units.share(cell['missing'], cell['bytes'])} was never written."
+                f"**Not written**: {row}, {column}: {units.share(cell['missing'], cell['bytes'])} was never written."
             )
     return [*said, *_implausible(found)]
 
@@ -158,10 +159,10 @@ def _implausible(found: Found) -> list[str]:
             said.append(
                 f"**Implausible**, {column}: memset at {units.rate(memset)} is more than "
                 f"{STREAMS:g} times as fast as memcpy "
-                f"({units.rate(memcpy)}): something does not write."
+                f"({units.rate(memcpy)}): one of them does not do its work."
             )
         said += [
-            f"**Implausible**, {column}: {row} at {units.rate(one)} is faster than memset of memory that exists "
+            f"**Implausible**, {column}: {row} at {units.rate(one)} is faster than memset of resident memory "
             f"({units.rate(memset)}), though the kernel has to clear it first."
             for row, one in rates.items()
             if row.startswith("malloc, ") and row != "malloc, touched" and one > NOISE * memset
@@ -170,10 +171,10 @@ def _implausible(found: Found) -> list[str]:
 
 
 def order(replies: Sequence[Reply[Key]]) -> str:
-    """Whether it mattered when in a round a cell came."""
+    """Return whether the position of a cell in its round mattered."""
     effect = order_effect(replies, "rate")
     if effect is None:
-        return "What the order of the cells did cannot be said: none came both early and late."
+        return "The effect of the order of the cells is unknown: none came both early and late."
     return f"Cells late in a round ran at {effect} times the rate of the same cells early in one (median of the cells)."
 
 
@@ -181,7 +182,7 @@ COLOURS = {"4 KiB": "tab:red", "THP": "tab:green", "2 MiB from the pool": "tab:b
 
 
 def rates(axes: Axes, found: Mapping[Key, Mapping[str, Any]]) -> None:
-    """Fresh pages in the colour of their kind, the C library's memory in grey; the longest at the top."""
+    """Plot fresh pages in the colour of their kind, the C library's memory in grey; the longest bars at the top."""
     cells = [(row, column, cell) for (_, row, column), cell in found.items() if column in COLOURS]
     cells.sort(key=lambda one: float(one[2]["rate"]))
     labels = [row if column == "glibc" else f"{row} ({column}{got(column, cell)})" for row, column, cell in cells]
@@ -195,21 +196,21 @@ def rates(axes: Axes, found: Mapping[Key, Mapping[str, Any]]) -> None:
 
 
 def got(kind: str, cell: Mapping[str, Any]) -> str:
-    """A word where the pages asked for could not be had."""
-    return ", not had" if kind != "4 KiB" and cell["huge"] < 0.5 * cell["bytes"] else ""
+    """Return a remark if the requested pages were not obtained."""
+    return ", not obtained" if kind != "4 KiB" and cell["huge"] < 0.5 * cell["bytes"] else ""
 
 
-ARRAYS = 2  # memcpy has two
+ARRAYS = 2  # for memcpy
 FULL, QUICK = 512 * MIB, 128 * MIB
 
 
 def run(settings: Settings) -> Section:
-    """Every cell once a round."""
+    """Measure every cell once per round."""
     section = Section(
         "touch",
-        "Making memory real",
-        "how many bytes a second can be written for the first time, by page size, way, threads and settings of the C "
-        "library, against memory that exists? Medians over fresh processes.",
+        "First touch of memory",
+        "how many bytes per second can be written for the first time, by page size, method, threads and settings of "
+        "the C library, compared with resident memory? Medians over fresh processes.",
     )
     wanted, section.notes = chosen(settings, (FULL,), (QUICK,), ARRAYS)
     for at, size in enumerate(wanted):
@@ -220,29 +221,29 @@ def run(settings: Settings) -> Section:
         section.raw[name(size)] = {str(key): value for key, value in shuffled.by_key(replies).items()}
         section.tables += [by_pages(size, found), by_settings(size, found)]
         section.notes += [*answers(size, found), *doubts(found), order(replies)]
-        title = f"Bytes a second, {name(size)} of memory"
+        title = f"Bytes per second, {name(size)} of memory"
         section.pictures.append(Picture(f"{size >> 20}", title, partial(rates, found=found)))
     return section
 
 
 def processors() -> int:
-    """How many this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def part(settings: Settings, at: int, parts: int, done: float) -> None:
-    """Progress of one size among several."""
+    """Report the progress of one size among several."""
     settings.progress((at + done) / parts)
 
 
 def middle(values: list[dict[str, Any]]) -> dict[str, Any]:
-    """The median of each figure; reasons are the last ones."""
+    """Return the median of each figure; of the reasons, the last."""
     figures = {key: float(np.median([one[key] for one in values])) for key in values[0] if key != "why not"}
     return {**figures, "why not": values[-1]["why not"]}
 
 
 def by_pages(size: int, found: dict[Key, dict[str, Any]]) -> Table:
-    """Ways and threads by kinds of pages."""
+    """Return the table of ways and threads by kinds of pages."""
     table = Table(f"**{name(size)} of fresh pages**", ["way", *KINDS])
     for row in rows(processors()):
         table.rows.append([row, *(shown(found["pages", row, kind], kind) for kind in KINDS)])
@@ -250,7 +251,7 @@ def by_pages(size: int, found: dict[Key, dict[str, Any]]) -> Table:
 
 
 def by_settings(size: int, found: dict[Key, dict[str, Any]]) -> Table:
-    """Ways by settings of the C library, and NumPy's own."""
+    """Return the table of ways by settings of the C library, and NumPy's own memory."""
     columns = [column for column in COLUMNS if any(key[2] == column for key in found)]
     table = Table(f"**{name(size)} of the C library's memory, one thread**", ["way", *columns])
     for row in WAYS:

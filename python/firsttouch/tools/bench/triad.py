@@ -1,13 +1,13 @@
-"""`a = b + c * d` on arrays that were never written: a bandwidth test of one page.
+"""`a = b + c * d` on arrays that were never written: a bandwidth test of a single page.
 
-Georg Hager told of it in "Benchmarking fun with calloc() and zero pages" (Georg Hager's Blog, 2007): students ran the
-vector triad in C on arrays from `calloc`. Just below 200 MFlop/s was to be expected on the machine; 1.4 GFlop/s came
-out, seven times as much, until a loop wrote the same zeros into the arrays first. Pages that were only read are all the
-kernel's one zero page, which stays in the cache.
+Georg Hager described it in "Benchmarking fun with calloc() and zero pages" (Georg Hager's Blog, 2007): students ran the
+vector triad in C on arrays from `calloc`. Just below 200 MFlop/s was to be expected on the machine; they measured 1.4
+GFlop/s, seven times as much, until a loop wrote the same zeros into the arrays first. Pages that were only read are all
+the kernel's single zero page, which stays in the cache.
 
 Here the triad goes through the arrays in blocks of 128 KiB, whose product stays in the cache: b, c and d are read once
-and a is written once, as by the loop in C. NumPy's `a = b + c * d` as a whole would write and read a temporary array
-besides, which would hide part of the effect.
+and a is written once, as by the loop in C. NumPy's `a = b + c * d` as a whole would also write and read a temporary
+array, which would hide part of the effect.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from firsttouch.tools.measuring.statistics import Matrix, Verdict, geometric_mea
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ARRAYS = 5  # that are real: four written ones, and the one that the never written arrays are added into
+ARRAYS = 5  # resident ones: four written arrays, and the one that the never written arrays are added into
 FULL = tuple(mib * MIB for mib in (1, 8, 64, 256, 512))
 QUICK = (MIB, 64 * MIB, 256 * MIB)
-#: What never written arrays must gain at least for the trap to be worth a warning.
+#: The gain of never written arrays from which on the trap deserves a warning.
 BAR = 2.0
-# Every array from the kernel, also small ones.
+# Every array comes from the kernel, even small ones.
 FRESH = Contender("fresh", {"MALLOC_MMAP_THRESHOLD_": str(128 << 10)})
 Key = tuple[str, int, bool]
 Values = list[dict[str, Any]]
-#: Of b, c and d, as `inspect` tells.
-RESIDENCY = ("never written: not there before", "zero page after", "written: real")
+#: Of b, c and d, according to `inspect`.
+RESIDENCY = ("never written: absent before", "zero page after", "written: resident")
 
 
 def run(settings: Settings) -> Section:
-    """Both states on every kind of pages at every size."""
+    """Measure both states on every kind of pages at every size."""
     section = Section(
         "triad",
         "a = b + c * d on arrays that were never written",
-        "how wrong is a bandwidth test that forgot to write its arrays? Two operations an item; the best of "
-        "several runs in one process, where both states take turns, after one that makes a real; medians over "
+        "how wrong is a bandwidth test that does not write its arrays first? Two operations per item; the best of "
+        "several runs in one process, alternating both states, after one that faults in a; medians over "
         "fresh processes.",
     )
     wanted, section.notes = chosen(settings, FULL, QUICK, ARRAYS)
@@ -72,31 +72,31 @@ def run(settings: Settings) -> Section:
 
 
 def cell(kind: str, size: int, seconds: float) -> shuffled.Cell:
-    """One process for one kind and size."""
+    """Return the process for one kind and size."""
     arguments = {"nbytes": size, "allocator": KINDS[kind], "seconds": seconds}
     return shuffled.Cell(FRESH, Call("firsttouch.tools.bench.tasks.triad", "measure", arguments), ARRAYS * size)
 
 
 def flops(size: int, seconds: float) -> float:
-    """Operations a second."""
+    """Return operations per second."""
     return 2 * (size // 8) / seconds
 
 
 def middle(values: Values, figure: str) -> float:
-    """The median over the processes."""
+    """Return the median over the processes."""
     return float(np.median([one[figure] for one in values]))
 
 
 def ratio(kind: str, size: int, found: dict[Key, Values]) -> Matrix:
-    """How much faster the never written arrays are, round by round."""
+    """Return how much faster never written arrays are, round by round."""
     written, never = (np.array([one["best"] for one in found[kind, size, state]]) for state in (True, False))
     return np.asarray(written / never, np.float64)[:, None]
 
 
 def rates(wanted: list[int], found: dict[Key, Values]) -> Table:
-    """The FLOP rates, and what stands behind b, c and d before and after."""
+    """Return the FLOP rates, and the residency of b, c and d before and after."""
     columns = ["each array", "pages", "never written", "written", "ratio", *RESIDENCY]
-    table = Table("**MFlop/s**, and what is behind b, c and d", columns)
+    table = Table("**MFlop/s**, and the residency of b, c and d", columns)
     for size in wanted:
         for kind in KINDS:
             never, written = found[kind, size, False], found[kind, size, True]
@@ -113,54 +113,54 @@ def rates(wanted: list[int], found: dict[Key, Values]) -> Table:
 
 
 def whole(residency: dict[str, float]) -> float:
-    """All bytes whose state is known."""
+    """Return all bytes whose state is known."""
     return residency["absent"] + residency["zero_page"] + residency["real"]
 
 
 def verdict(kind: str, beyond: list[int], found: dict[Key, Values]) -> Verdict:
-    """Whether forgetting to write doubles the rate on these pages."""
+    """Return whether unwritten arrays double the rate on these pages."""
     gain = geometric_mean([ratio(kind, size, found) for size in beyond])
     outcome = "passed" if gain.low >= BAR else "failed, see the explanation" if gain.high < BAR else "not shown"
     places = units.listed([name(size) for size in beyond])
-    return Verdict(f"{kind}, {places}: never written at least {BAR:g} times the rate of written", str(gain), outcome)
+    return Verdict(f"{kind}, {places}: never written arrays {BAR:g} times as fast as written ones", str(gain), outcome)
 
 
 def trap(size: int, found: dict[Key, Values]) -> str:
-    """The sentence that names it."""
+    """Return the conclusion."""
     kind = "4 KiB pages"
     never, written = (flops(size, middle(found[kind, size, state], "best")) / 1e6 for state in (False, True))
     return (
         f"**The zero-page trap**: with arrays of {name(size)} on {kind} the triad seems to run at {never:,.0f} "
-        f"MFlop/s; on arrays that were written once it runs at {written:,.0f}. A warm-up changes nothing: b, c and d "
-        "stay the kernel's one zero page, in the cache. Write arrays before you measure, or ask "
+        f"MFlop/s; on arrays that were written once it runs at {written:,.0f}. A warm-up does not help: b, c and d "
+        "remain the kernel's single zero page, in the cache. Write arrays before you measure, or call "
         "`firsttouch.is_backed(b)`."
     )
 
 
 def same(found: dict[Key, Values]) -> str:
-    """That the two computed the same."""
+    """Return whether both states computed the same."""
     bits = sum(one["bits"] for values in found.values() for one in values)
     if bits:
-        return f"**Not comparable**: {bits:,.0f} items are not the zeros that they should be."
-    return "All arrays of all processes were compared bit by bit afterwards: all zeros, never written or written."
+        return f"**Not comparable**: {bits:,.0f} items are not zero."
+    return "Afterwards all arrays of all processes were checked bit by bit: all zeros, written or never written."
 
 
 def explained(size: int, found: dict[Key, Values]) -> str:
-    """How large the pages are that reads were given, by the faults it took to map them."""
+    """Return the size of the pages that reads were given, from the number of faults."""
     parts: list[str] = []
     for kind in KINDS:
         mapped = 4 * size / max(1.0, middle(found[kind, size, False], "faults"))
         huge = mapped > 64 << 10
         parts.append(f"{kind}: one fault for {mapped / 1024:,.0f} KiB" + (", the huge zero page" if huge else ""))
     return (
-        f"What the zero page is, by the faults of the never written arrays of {name(size)}: {'; '.join(parts)}. "
-        "The small one stays in the first-level cache; a huge one has to come from a cache further out, so there the "
-        "trap is smaller. Writing a costs the same whatever b, c and d are, and bounds the ratio."
+        f"The size of the zero page, from the faults of never written arrays of {name(size)}: {'; '.join(parts)}. "
+        "A small one stays in the first-level cache; a huge one comes from a cache further out, so its effect is "
+        "smaller. Writing a costs the same in both states, and bounds the ratio."
     )
 
 
 def draw(axes: Axes, wanted: list[int], found: dict[Key, Values]) -> None:
-    """FLOP rates by size: never written in red, written in green, a line style for each kind of pages."""
+    """Plot FLOP rates by size: never written in red, written in green, a line style for each kind of pages."""
     for (state, written), colour in zip(STATES.items(), ("tab:red", "tab:green"), strict=True):
         for kind, style in zip(KINDS, ("-", "--", ":"), strict=True):
             speeds = [flops(size, middle(found[kind, size, written], "best")) / 1e6 for size in wanted]

@@ -1,13 +1,13 @@
-"""Creating zeros, and what is left of the speed of lazy ones when they are used.
+"""Creating zeros, and what remains of the speed of lazy ones when they are used.
 
 Mark Kittisopikul's "Faster zeros with calloc" (discourse.julialang.org, topic 69860) compared Julia's `zeros`, which
 writes the zeros at once, with `calloc`, which NumPy's `zeros` uses, on 1,024 x 1,024 doubles (8 MiB): 1.652 ms against
 12.4 us on Windows, 133 times faster, and 474.5 us against 24.3 us under the Windows Subsystem for Linux, 20 times.
-What is left of that when the array is summed and written is the question here.
+This experiment measures what remains of that when the array is summed and written.
 
-Each life of an array is timed in phases: create, sum, write (all items, or every fifth). *Fresh*: no array is freed
-before the next is made, so each is on memory that is new to the process, as the arrays of a program are that keeps
-them. *Recycled*: each is freed before the next, which the C library and pools serve from memory that is there.
+The life of an array is timed in phases: create, sum, write (every item, or every fifth). *Fresh*: no array is freed
+before the next is created, so each is on memory that is new to the process, as in a program that keeps its arrays.
+*Recycled*: each is freed before the next, which the C library and pools serve from resident memory.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ COLOURS = {"create": "tab:red", "sum": "tab:blue", "write": "tab:orange", "total
 
 
 def remains(axes: Axes, wanted: list[int], found: Found) -> None:
-    """The lazy way's gain over the eager one: creation alone, and with the use of the memory."""
+    """Plot the lazy way's gain over the eager one: creation alone, and with the use of the memory."""
     shown = {
         ("fresh 1", "create"): ("creation alone", "tab:red", "-"),
         ("fresh 1", "total"): ("created, summed, written", "tab:green", "-"),
@@ -58,12 +58,12 @@ def remains(axes: Axes, wanted: list[int], found: Found) -> None:
 
 
 def ways(found: Found) -> list[str]:
-    """In the order of the tables, the first at the top."""
+    """Return the ways in the order of the tables, the first at the top."""
     return [maker for maker in MAKERS if any(maker == one for one, _ in found)]
 
 
 def phases(axes: Axes, size: int, which: str, found: Found) -> None:
-    """A bar for each way, cut into its phases."""
+    """Plot a bar for each way, divided into its phases."""
     names = ways(found)
     left = np.zeros(len(names))
     for phase in ("create", "sum", "write"):
@@ -77,7 +77,7 @@ def phases(axes: Axes, size: int, which: str, found: Found) -> None:
 
 
 def histograms(axes: Axes, size: int, found: Found) -> None:
-    """A row for each way: how often creation alone, and all three phases, took how long."""
+    """Plot the distributions of the times of creation alone and of all three phases, a row for each way."""
     names = ways(found)
     samples = {
         (maker, phase): np.array(found[maker, size]["fresh 1"][phase]["samples"]) * 1e3
@@ -95,7 +95,7 @@ def histograms(axes: Axes, size: int, found: Found) -> None:
             axes.stairs(top, edges, baseline=row + 0.45, fill=True, color=COLOURS[phase], label=label)
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
-    axes.set(xscale="log", xlabel="milliseconds; the height is the share of the arrays")
+    axes.set(xscale="log", xlabel="milliseconds; height: share of the arrays")
     plain_numbers(axes.xaxis)
     axes.grid(axis="x", alpha=0.3)
     legend_beside(axes)
@@ -106,18 +106,18 @@ FULL = (4 * KIB, 64 * KIB, MIB, 8 * MIB, 64 * MIB, 512 * MIB)
 QUICK = (4 * KIB, 8 * MIB, 64 * MIB)
 ORIGINAL = 8 * MIB
 LAZY, EAGER = "np.zeros", "np.empty + fill(0)"
-#: From this ratio on creation looks quicker; glibc's calloc maps what is larger than its highest threshold.
+#: From this ratio on creation looks faster; above its highest threshold, glibc's calloc maps every array.
 LOOKS, MAPPED = 1.1, 32 * MIB
-#: By way and size: by "fresh 1" (all items written), "fresh 5", "recycled 1" and "recycled 5": by phase.
+#: By way and size: by "fresh 1" (every item written), "fresh 5", "recycled 1" and "recycled 5": by phase.
 
 
 def run(settings: Settings) -> Section:
-    """Every way at every size."""
+    """Measure every way at every size."""
     section = Section(
         "zeros",
         "Creating zeros, summing and writing them",
-        "creation looks a hundred times faster where zeros are lazy; what remains of it when the memory is used? "
-        "Medians over many arrays; *1/5*: every fifth item is written instead of all.",
+        "creating lazy zeros looks a hundred times faster; what remains of that when the memory is used? "
+        "Medians over many arrays; *1/5*: only every fifth item is written.",
     )
     wanted, section.notes = chosen(settings, FULL, QUICK, ARRAYS)
     cells = {(maker, size): cell(maker, size, settings.quick) for maker in MAKERS for size in wanted}
@@ -135,14 +135,14 @@ def run(settings: Settings) -> Section:
 
 
 def cell(maker: str, size: int, quick: bool) -> shuffled.Cell:
-    """One process for one way and size."""
+    """Return the process for one way and size."""
     arguments = {"maker": maker, "nbytes": size, "seconds": 0.03 if quick else 0.2, "most": 50 if quick else 1000}
     call = Call("firsttouch.tools.bench.tasks.zeros", "measure", arguments)
     return shuffled.Cell(NUMPY, call, max(KEPT, ARRAYS * size))
 
 
 def medians(regime: str, size: int, found: Found) -> Table:
-    """The median of each phase, for each way."""
+    """Return the median of each phase, for each way."""
     table = Table(f"**{name(size)}, {regime} memory, medians**", ["way", *PHASES, "write 1/5", "total 1/5"])
     for maker in MAKERS:
         every, fifth = (found[maker, size][f"{regime} {step}"] for step in (1, 5))
@@ -152,7 +152,7 @@ def medians(regime: str, size: int, found: Found) -> Table:
 
 
 def spread(regime: str, size: int, found: Found) -> Table:
-    """Ways and phases at one size: how the times of the lives are spread."""
+    """Return how the times are distributed, for each way and phase at one size."""
     columns = ["way", "phase", "minimum", "median", "mean", "deviation", "maximum"]
     table = Table(f"**{name(size)}, {regime} memory, all items written**", columns)
     for maker in MAKERS:
@@ -165,28 +165,28 @@ def spread(regime: str, size: int, found: Found) -> Table:
 
 
 def gain(size: int, which: str, phase: str, found: Found) -> float:
-    """How much faster the lazy way is than the eager one."""
+    """Return how many times as fast the lazy way is."""
     eager, lazy = (float(found[maker, size][which][phase]["median"]) for maker in (EAGER, LAZY))
     return eager / lazy
 
 
 def answer(size: int, found: Found) -> str:
-    """The question's answer at the original's size."""
+    """Return the conclusion at the original's size."""
     created, used, fifth = (
         gain(size, which, phase, found)
         for which, phase in (("fresh 1", "create"), ("fresh 1", "total"), ("fresh 5", "total"))
     )
     both = f"with {LAZY} as with {EAGER} ({name(size)}, fresh memory)"
-    rest = f"Created, summed and written it is {used:.2f} times as fast, and {fifth:.2f} times where a fifth is"
+    rest = f"Creating, summing and writing is {used:.2f} times as fast, and {fifth:.2f} times if a fifth is"
     if created < LOOKS:
         slow = f"creation is {units.times(created)} as fast {both}"
-        return f"**Nothing is gained by being lazy here**: {slow}. {rest} written."
+        return f"**Lazy zeros gain nothing here**: {slow}. {rest} written."
     moved = ": the time is spent at the first touch instead" if used < created else ""
     return f"**Creation looks {units.times(created)} as fast** {both}. {rest} written{moved}."
 
 
 def over_sizes(wanted: list[int], found: Found) -> str:
-    """The same over all sizes, from the least to the most."""
+    """Return the same over all sizes, from the smallest gain to the largest."""
     words: list[str] = []
     for phase in ("create", "total"):
         gains = sorted(gain(size, "fresh 1", phase, found) for size in wanted)
@@ -195,23 +195,23 @@ def over_sizes(wanted: list[int], found: Found) -> str:
 
 
 def recycled(size: int, found: Found) -> str:
-    """What changes where memory comes back from the C library."""
+    """Return what changes if memory is recycled by the C library."""
     created, used = (gain(size, "recycled 1", phase, found) for phase in ("create", "total"))
     figures = f"creation is {units.times(created)} as fast at {name(size)} and all three together {used:.2f} times"
     if size >= MAPPED:
         return (
-            f"Where each array is freed before the next, {figures}: above 32 MiB glibc takes every array from the "
+            f"If each array is freed before the next, {figures}: above 32 MiB glibc takes every array from the "
             "kernel, and nothing is recycled."
         )
     return (
-        f"Where each array is freed before the next, {figures}: zeros on memory that was used have to be written, and "
-        "nothing is left to be lazy about. Above 32 MiB glibc takes every array from the kernel, and nothing is "
+        f"If each array is freed before the next, {figures}: recycled memory has to be written with zeros, and "
+        "laziness gains nothing. Above 32 MiB glibc takes every array from the kernel, and nothing is "
         "recycled."
     )
 
 
 def quickest(size: int, found: Found) -> str:
-    """Who needs least for all three together; np.empty holds no zeros, and does not count."""
+    """Return the fastest way for all three phases; np.empty holds no zeros, and is excluded."""
     words: list[str] = []
     for regime in REGIMES:
         totals = {
@@ -221,12 +221,12 @@ def quickest(size: int, found: Found) -> str:
         }
         best = min(totals, key=lambda maker: float(totals[maker]))
         words.append(f"{best} on {regime} memory ({units.seconds(totals[best])})")
-    return f"Quickest way to zeros that are used, {name(size)}: {' and '.join(words)}."
+    return f"Fastest way to create and use zeros, {name(size)}: {' and '.join(words)}."
 
 
 def drawn(wanted: list[int], size: int, found: Found) -> list[Picture]:
-    """What remains over the sizes; where the time goes, and how it is spread, at one of them."""
-    title = "np.zeros against np.empty with fill(0): how many times as fast"
+    """Return the pictures: the gain over the sizes; and at one size, the phases and the distributions."""
+    title = "np.zeros compared with np.empty and fill(0): times as fast"
     made = [Picture("remains", title, partial(remains, wanted=wanted, found=found))]
     for regime in REGIMES:
         title = f"Where the time goes: {name(size)}, {regime} memory, medians"

@@ -30,7 +30,7 @@ measured on this machine. Child processes are not included.
 
 
 def main(words: Sequence[str]) -> int:
-    """Run it, read what was recorded, say what it means; the program's exit status is ours."""
+    """Run the program, read the trace and print the advice. Returns the program's exit status."""
     given, found = program.parse(_parser(), words, ("--json", "--lines"))
     showing.needs_rich("advise", given.json)
     files.check_json("advise", given.json)
@@ -45,7 +45,7 @@ def main(words: Sequence[str]) -> int:
         if os.path.exists(file):
             _say(given, found, file, found_prices)
         elif found.can_start:
-            speak.line("no advice: nothing was recorded in the process that was started")
+            speak.line("no advice: nothing was recorded in the started process")
     return starting.passed_on(status)
 
 
@@ -66,7 +66,7 @@ def _say(given: Any, found: Program, file: str, found_prices: Any) -> None:
         speak.line(f"no advice: the record of the run: {error}")
         return
     if not advised.summary.facts["complete"]:
-        speak.line("no advice: the program was killed, or ended by os._exit, and the record of the run lacks its end")
+        speak.line("no advice: the program was killed, or ended by os._exit, and the record of the run is truncated")
         return
     program = shlex.join(found.words)
     if given.json is not None:
@@ -89,4 +89,4 @@ def _say(given: Any, found: Program, file: str, found_prices: Any) -> None:
         for line in gaining
     ]
     if rows:
-        showing.table(("line", "arrays", "bytes", "would spare", "of the time"), rows, sys.stderr)
+        showing.table(("line", "arrays", "bytes", "would save", "of the time"), rows, sys.stderr)

@@ -35,7 +35,7 @@ under three minutes.
 
 _EXAMPLES = """\
 for example:
-  firsttouch bench                                  which experiments there are
+  firsttouch bench                                  list the experiments
   firsttouch bench zeros
   firsttouch bench zeros triad --quick --plot out.png
   firsttouch bench zeros --sizes 64KiB,1MiB,"2 GiB"
@@ -45,7 +45,7 @@ for example:
 
 
 def main(words: Sequence[str]) -> int:
-    """List the experiments, or run what is named."""
+    """List the experiments, or run those that were named."""
     parser = _parser()
     given = parser.parse(words)
     names = _names(given)
@@ -62,7 +62,7 @@ def main(words: Sequence[str]) -> int:
     for name in names:
         try:
             sections.append(_run(name, settings, out))
-        except RuntimeError as error:  # of a worker: the other experiments may well do
+        except RuntimeError as error:  # in a worker: the other experiments may still succeed
             speak.write(sys.__stderr__, f"firsttouch: bench: {name} failed: {error}\n")
             continue
         except KeyboardInterrupt:
@@ -92,7 +92,7 @@ def _parser() -> Parser:
 
 
 def _names(given: argparse.Namespace) -> list[str]:
-    """The experiments that are meant, each once; none where they are to be listed."""
+    """Return the named experiments, each once; empty if they are to be listed."""
     from firsttouch.tools.bench import NAMES
 
     names = given.names or (["all"] if given.quick or given.sizes else [])
@@ -112,7 +112,7 @@ def _listing() -> str:
 
 
 def _settings(given: argparse.Namespace, names: Sequence[str]) -> Settings:
-    """What the experiments are told; a size that one of them cannot have stops here, before anything runs."""
+    """Build the settings. A size that does not fit an experiment is rejected before anything runs."""
     from firsttouch.tools.bench import settings
     from firsttouch.tools.bench.settings import Settings
 
@@ -129,7 +129,7 @@ def _settings(given: argparse.Namespace, names: Sequence[str]) -> Settings:
 
 
 def _run(name: str, settings: Settings, out: output.Output) -> Section:
-    """One experiment, with a bar on standard error while somebody watches."""
+    """Run one experiment, with a progress bar on standard error if that is a terminal."""
     from firsttouch.tools.measuring.report import conduct
 
     module = importlib.import_module(f"firsttouch.tools.bench.{name}")
@@ -139,10 +139,10 @@ def _run(name: str, settings: Settings, out: output.Output) -> Section:
 
 
 def show(section: Section, quiet: bool) -> None:
-    """The tables, then what they say."""
+    """Print the tables, then the conclusions."""
     from rich.console import Console
 
-    width = None if os.isatty(1) else 120  # a file has no width of its own
+    width = None if os.isatty(1) else 120  # a file has no width
     out = Console(highlight=False, markup=False, width=width)
     out.print(f"{section.name}: {console.plain(section.title)}", style="bold")
     if not quiet:
@@ -155,13 +155,13 @@ def show(section: Section, quiet: bool) -> None:
 
 
 def sentences(section: Section) -> list[str]:
-    """The outcome of each bar, then the answers."""
+    """Return the verdicts, then the notes, as sentences."""
     judged = [f"{verdict.bar}: {verdict.outcome} ({verdict.figure})" for verdict in section.verdicts]
     return [console.plain(text) for text in (*section.notes, *judged)]
 
 
 def save(sections: Sequence[Section], cautions: Sequence[str], out: Output) -> None:
-    """Say what makes the figures worth less, and write the files that were asked for."""
+    """Print what makes the figures less reliable, and write the requested files."""
     from firsttouch.tools.measuring.machine import describe
 
     if out.prints:
@@ -174,7 +174,7 @@ def save(sections: Sequence[Section], cautions: Sequence[str], out: Output) -> N
 
 
 def page(sections: Sequence[Section], cautions: Sequence[str]) -> Page:
-    """Everything on one page."""
+    """Return all sections as one page."""
     from firsttouch.tools.measuring.machine import describe
     from firsttouch.tools.measuring.page import Page
     from firsttouch.tools.measuring.report import Table

@@ -55,7 +55,7 @@ _WITH_VALUE = ("--runs", "--warmup", "--prepare", "--budget", "--timeout", "--al
 
 
 def main(words: Sequence[str]) -> int:
-    """Check everything that can be checked, compare, and show what was found."""
+    """Check everything that can be checked beforehand, compare, and show the outcome."""
     if not hasattr(os, "posix_spawnp"):
         raise BadUsageError("compare: cannot measure what a program used on this system; Linux is needed")
     parser = _parser()
@@ -88,7 +88,7 @@ def _parser() -> Parser:
         "-p",
         "--prepare",
         metavar="COMMAND",
-        help="shell command to run before every run (not timed); if SIGKILL ends compare, its children may go on",
+        help="shell command to run before every run (not timed); its children may survive a SIGKILL of compare",
     )
     add("--timeout", metavar="TIME", help="stop a run that takes longer")
     add("-i", "--ignore-output", action="store_true", help="do not compare the output of the runs")
@@ -105,10 +105,10 @@ def _parser() -> Parser:
 
 
 def _command(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The whole command, and what of it is the interpreter: none behind --."""
+    """Return the whole command, and its part that is the interpreter, which is empty after --."""
     if words[:1] == ["--"]:
         if words[1:] and shutil.which(words[1]) is None:
-            raise BadUsageError(f"compare: no command {words[1]}; a Python script goes without --")
+            raise BadUsageError(f"compare: no command {words[1]}; omit -- for a Python script")
         return list(words[1:]), []
     _, found = program.split(words, (), "compare")
     if found is None:
@@ -123,7 +123,7 @@ def _command(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _options(given: argparse.Namespace) -> dict[str, Any]:
-    """Numbers and times, as they were meant."""
+    """Return numbers and durations, parsed."""
     if given.runs is not None and given.budget is not None:
         raise BadUsageError("compare: --runs and --budget exclude each other")
     return {
@@ -185,7 +185,7 @@ def _compare(
 
 @dataclass(frozen=True)
 class Asked:
-    """The words of the command line, the program and its interpreter among them, and which libraries are absent."""
+    """The arguments, the command that they stand for, and the libraries that are not installed."""
 
     words: Sequence[str]
     program: Sequence[str]
@@ -194,7 +194,7 @@ class Asked:
 
 
 class Teller:
-    """Says on standard error what is planned and how far it is."""
+    """Reports the plan and the progress on standard error."""
 
     def __init__(self, out: Output) -> None:
         self._bar = Bar("the first run", out.quiet)
@@ -211,35 +211,35 @@ class Teller:
         self.close()
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the progress bar."""
         self._bar.__exit__(None, None, None)
 
     def waiting(self) -> None:
-        """Standard input is a pipe that gives nothing."""
-        speak.line("compare: waiting for the end of standard input, which every run will get; < /dev/null gives none")
+        """Report that standard input is a pipe without data."""
+        speak.line("compare: waiting for the end of standard input, which every run reads; use < /dev/null for none")
 
     def planned(self, one_run: float, plan: Schedule, contenders: Sequence[Contender]) -> None:
-        """Say how often, and about how long."""
+        """Report the number of runs, and about how long they take."""
         self._plan = plan
         names = ", ".join(contender.name for contender in contenders[2:])
-        self._bar.say(f"One run takes {units.seconds(one_run)}; in turn the default, twice, and {names}.")
-        early = "" if plan.fixed else ", fewer if the figures settle before"
-        fewest = f" That is more than the {units.seconds(plan.budget)} allowed, but fewer runs allow no advice."
+        self._bar.say(f"One run takes {units.seconds(one_run)}; to be compared: the default, twice, and {names}.")
+        early = "" if plan.fixed else ", fewer if the figures converge earlier"
+        fewest = f" That is more than the {units.seconds(plan.budget)} allowed, but fewer would allow no conclusion."
         over = fewest if plan.over else ""
         self._bar.say(f"{units.count(plan.rounds, 'run')} of each, about {units.seconds(plan.expected)}{early}.{over}")
 
     def done(self, part: float) -> None:
-        """So much of it is done."""
+        """Set the completed fraction."""
         self._part = part
         self._bar.done(part, "comparing")
 
     def interrupted(self) -> str:
-        """Half a table would mislead."""
+        """Return the message for an interruption; a partial table would mislead."""
         return f"interrupted at {self._part:.0%}; no results were written"
 
 
 def failure(error: FailedError | DifferentError, stdin: str) -> None:
-    """Why no comparison was made, after what the program itself had said."""
+    """Report why no comparison was made, after what the program itself had printed."""
     said = getattr(error, "said", "")
     if said:
         speak.write(sys.__stderr__, said.rstrip("\n") + "\n")
@@ -250,7 +250,7 @@ def failure(error: FailedError | DifferentError, stdin: str) -> None:
 
 
 def show(outcome: Outcome, out: Output, asked: Asked) -> None:
-    """Print, write and draw whatever was asked for."""
+    """Print, write and draw the outcome, as requested."""
     from rich.console import Console
 
     from firsttouch.tools.compare import candidates, report
@@ -267,7 +267,7 @@ def show(outcome: Outcome, out: Output, asked: Asked) -> None:
     program, python = asked.program, asked.python
     hows = {row.contender.name: candidates.how(row.contender, program, python) for row in outcome.rows[2:]}
     if out.prints:
-        if isinstance(sys.stdout, TextIOWrapper):  # a terminal that knows ASCII alone
+        if isinstance(sys.stdout, TextIOWrapper):  # for a terminal that supports only ASCII
             sys.stdout.reconfigure(errors="replace")
         console = Console(highlight=False, markup=False, width=None if os.isatty(1) else 120)
         if not out.quiet:

@@ -1,4 +1,4 @@
-"""Programs that are not Python's: which they are, whether they can be served, and what the library is told."""
+"""Programs not written in Python: how to recognize them, whether they can be served, and the library's settings."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 _ELF = b"\x7fELF"
 #: The type of the program header that names the dynamic loader.
 _INTERPRETER = 3
-#: Bytes of a program that are looked at; few programs are larger.
+#: The number of bytes of a program that are examined; few programs are larger.
 _LOOKED_AT = 64 << 20
 
 
 def find(word: str) -> str | None:
-    """Return the file of a program that is not Python's; None where `word` is a script for Python, or nothing."""
+    """Return the file of a program that is not Python's; None if `word` is a Python script, or nothing."""
     path = word if os.path.dirname(word) or os.path.exists(word) else shutil.which(word)
     if path is None or path.endswith(".py") or not os.path.isfile(path):
         return None
@@ -46,7 +46,7 @@ def _start(path: str) -> bytes:
 
 
 def check(path: str, of: str = "run") -> None:
-    """Refuse a program that the library cannot reach, and say why."""
+    """Reject a program that the library cannot serve, with the reason."""
     why = preload.missing() or _obstacle(path)
     if why:
         raise BadUsageError(f"{of}: cannot serve {path}: {why}")
@@ -55,11 +55,11 @@ def check(path: str, of: str = "run") -> None:
 def _obstacle(path: str) -> str | None:
     mode = os.stat(path).st_mode
     if mode & (stat.S_ISUID | stat.S_ISGID) and os.geteuid() != 0:
-        return "it is set-uid, and the dynamic loader preloads nothing for such programs"
+        return "it is set-uid, and the dynamic loader ignores LD_PRELOAD for such programs"
     try:
         with open(path, "rb") as file:
             content = file.read(_LOOKED_AT)
-        return _obstacle_in(content) if content.startswith(_ELF) else None  # a script's interpreter is not looked at
+        return _obstacle_in(content) if content.startswith(_ELF) else None  # a script's interpreter is not examined
     except (OSError, IndexError, KeyError) as error:
         return speak.reason(error)
 
@@ -68,19 +68,19 @@ def _obstacle_in(content: bytes) -> str | None:
     with open(preload.FILE, "rb") as file:
         ours = file.read(20)
     if content[4:6] != ours[4:6] or content[18:20] != ours[18:20]:
-        return "it is for another machine, or has addresses of another size, than this firsttouch"
+        return "it is built for another architecture than this firsttouch"
     loader = _loader(content)
     if loader is None:
         return "it is linked statically, so its malloc cannot be replaced"
     if b"ld-musl" in loader:
         return "it is linked against musl; the library needs glibc"
     if b"\0libasan.so." in content:
-        return "it is built with AddressSanitizer, which has to see every block"
+        return "it is built with AddressSanitizer, which must see every block"
     return None
 
 
 def _loader(content: bytes) -> bytes | None:
-    """Read the name of the dynamic loader; the file has addresses of 64 bits, as we have."""
+    """Return the name of the dynamic loader. Assumes a 64-bit file."""
 
     def number(at: int, size: int) -> int:
         return int.from_bytes(content[at : at + size], sys.byteorder)
@@ -94,16 +94,16 @@ def _loader(content: bytes) -> bytes | None:
 
 
 def environment(settings: Mapping[str, Any], outer: Mapping[str, str]) -> dict[str, str]:
-    """Put the library, and its settings, before whatever is preloaded already."""
+    """Return the environment with the library before anything else that is preloaded, and with its settings."""
     file = str(preload.FILE)
     if set(file) & set(" :"):
-        raise BadUsageError(f"run: the dynamic loader cannot preload {file}: a space or a colon is in its name")
+        raise BadUsageError(f"run: the dynamic loader cannot preload {file}: its name contains a space or a colon")
     others = [other for other in re.split("[ :]+", outer.get("LD_PRELOAD", "")) if other not in ("", file)]
     return {**outer, "LD_PRELOAD": ":".join([file, *others]), preload.VARIABLE: told(settings)}
 
 
 def told(settings: Mapping[str, Any]) -> str:
-    """Write the settings as the library reads them; the name of a file comes last, as it may hold anything."""
+    """Format the settings for the library. The name of a file comes last, because it may contain anything."""
     words = [f"{name}={settings[name]}" for name in ("threshold", "max_idle") if settings.get(name) is not None]
     if "decay" in settings:
         words.append(f"decay={'never' if settings['decay'] is None else settings['decay']}")

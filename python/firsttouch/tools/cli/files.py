@@ -7,21 +7,21 @@ from firsttouch.tools.cli.parser import BadUsageError
 
 
 def absolute(name: str, command: str = "run", option: str = "--json") -> str:
-    """Name the file independently of the working directory; - stays standard output."""
+    """Return the absolute name of the file; - stays standard output."""
     if not name:
         raise BadUsageError(f"{command}: {option} needs a file name, not ''")
-    if name.endswith(".py"):  # a forgotten file name must not cost the user a program
+    if name.endswith(".py"):  # with a forgotten file name, the program would be overwritten
         raise BadUsageError(f"{command}: {option} takes a file to write, but {name} is a program")
     return name if name == "-" else os.path.abspath(name)
 
 
 def one_per_process(name: str) -> bool:
-    """Whether each process gets a file of its own."""
+    """Return whether each process gets a file of its own."""
     return "p" in rank.fields(name)
 
 
 def obstacle(path: str) -> str | None:
-    """Why nothing could be written to this file, given by its full name; None if nothing speaks against it."""
+    """Return why this file, given by its absolute name, cannot be written; None if it probably can."""
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         return f"no such directory: {folder}"
@@ -35,7 +35,7 @@ def obstacle(path: str) -> str | None:
 
 
 def _refused(folder: str) -> str | None:
-    """What the system says to a new file there: permissions do not tell of file systems like /proc."""
+    """Return the system's error for a new file there: permissions do not cover file systems like /proc."""
     import tempfile
 
     try:
@@ -46,18 +46,18 @@ def _refused(folder: str) -> str | None:
 
 
 def refuse(command: str, name: str, path: str) -> None:
-    """Refuse a file that could not be written, before anything runs."""
+    """Reject a file that could not be written, before anything runs."""
     why = obstacle(path)
     if why:
         raise BadUsageError(f"{command}: cannot write {name}: {why}")
 
 
-#: How every trace begins (crates/firsttouch/src/trace/format.rs).
+#: The first bytes of a trace (crates/firsttouch-trace/src/format.rs).
 MAGIC = b"\x89FTRC\r\n\x1a"
 
 
 def checked(command: str, name: str) -> str:
-    """The full name of a file that can be written, whatever directory the program goes to."""
+    """Return the absolute name of a writable file, which stays valid if the program changes its directory."""
     path = absolute(name, command, "-o")
     if path == "-":
         path = os.path.abspath(name)
@@ -66,22 +66,22 @@ def checked(command: str, name: str) -> str:
 
 
 def check_json(command: str, name: str | None) -> None:
-    """The same for --json, whose - is standard output."""
+    """Check the file of --json, whose - is standard output."""
     if name is not None and (path := absolute(name, command)) != "-":
         refuse(command, name, path)
 
 
 def is_trace(name: str) -> bool:
-    """Whether this is a trace to be read, and no program: by its name, or by how it begins."""
+    """Return whether this is a trace and not a program: by its name, or by its first bytes."""
     return name.endswith(".ft") or _begins_as_one(name)
 
 
 def refuse_trace(command: str, name: str) -> None:
-    """Refuse a trace where a program is expected: python would call it a script in a wrong encoding."""
+    """Reject a trace where a program is expected; python would report a wrong encoding."""
     if _begins_as_one(name):
         raise BadUsageError(
-            f"{command}: {name} is a trace, not a program: firsttouch trace --summary {name} sums it up,"
-            f" firsttouch replay {name} plays it"
+            f"{command}: {name} is a trace, not a program: firsttouch trace --summary {name} summarizes it,"
+            f" firsttouch replay {name} replays it"
         )
 
 
@@ -96,7 +96,7 @@ def _begins_as_one(name: str) -> bool:
 
 
 def check_trace(command: str, name: str) -> None:
-    """Refuse what can't be read as a file at all."""
+    """Reject what cannot be read as a file."""
     if os.path.isdir(name):
         raise BadUsageError(f"{command}: {name} is a directory, not a trace")
     if not name:

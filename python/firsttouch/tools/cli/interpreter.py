@@ -1,4 +1,4 @@
-"""The interpreter to start: this one, with the options its caller gave it, and with firsttouch_start.pth."""
+"""The interpreter to start: this one, with the options it was given and with firsttouch_start.pth."""
 
 from __future__ import annotations
 
@@ -12,28 +12,27 @@ from firsttouch.tools.cli.parser import BadUsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Options of python's whose value may be the word behind them.
+#: Options of python's whose value may be the next word.
 _WITH_VALUE = "WX"
 
 
 def command(of: str = "run") -> list[str]:
-    """Say how to start this same interpreter again; `of` is the command that asks."""
+    """Return the command that starts this interpreter again; `of` is the calling command."""
     if not sys.executable:
         raise BadUsageError(f"{of}: Python does not know its own program file (sys.executable is empty)")
     return [sys.executable, *options(sys.orig_argv)]
 
 
 def options(words: Sequence[str]) -> list[str]:
-    """Take python's own options from its command line; what follows them is not kept.
+    """Return python's own options from its command line.
 
-    They end before -m, -c or the first word that is no option. Letters may be joined,
-    as in `-Im firsttouch`.
+    They end before -m, -c or the first word that is not an option. Letters may be joined, as in `-Im firsttouch`.
     """
     kept: list[str] = []
     rest = list(words[1:])
     while rest and rest[0].startswith("-") and rest[0] not in ("-", "--"):
         word = rest.pop(0)
-        if word.startswith("--"):  # --check-hash-based-pycs is the only one, and takes a word
+        if word.startswith("--"):  # --check-hash-based-pycs is the only one, and takes a value
             kept += [word, *rest[:1]]
             del rest[:1]
             continue
@@ -49,7 +48,7 @@ def options(words: Sequence[str]) -> list[str]:
 
 
 def _before_program(letters: str) -> tuple[str, bool]:
-    """Cut a group of letters at the m or c that names the program, if one does."""
+    """Cut a group of letters at the m or c that introduces the program, if there is one."""
     for at, letter in enumerate(letters):
         if letter in _WITH_VALUE:
             return letters, False
@@ -59,7 +58,7 @@ def _before_program(letters: str) -> tuple[str, bool]:
 
 
 def _holds_value(letters: str) -> bool:
-    """Whether the first W or X of the group has its value in the same word."""
+    """Return whether the first W or X of the group has its value in the same word."""
     first = min(letters.index(letter) for letter in _WITH_VALUE if letter in letters)
     return first < len(letters) - 1
 
@@ -69,12 +68,12 @@ _PROBE = f"import sys; sys.exit({_LINE!r} not in sys.modules)"
 
 
 def check(interpreter: Sequence[str], of: str = "run") -> None:
-    """Refuse, with what to do, where the program would start without us; `of` is the command that asks."""
+    """Reject an interpreter that would start the program without firsttouch; `of` is the calling command."""
     if sys.flags.no_site:
-        raise BadUsageError(f"{of}: python -S skips the file that starts firsttouch; leave -S out")
+        raise BadUsageError(f"{of}: python -S skips the file that starts firsttouch; omit -S")
     if sys.flags.ignore_environment:
         option = "-I" if sys.flags.isolated else "-E"
-        raise BadUsageError(f"{of}: python {option} ignores the variable that starts firsttouch; leave {option} out")
+        raise BadUsageError(f"{of}: python {option} ignores the variable that starts firsttouch; omit {option}")
     if not any(_stands_in(folder) for folder in _site_folders()) and not _runs(interpreter):
         raise BadUsageError(
             f"{of}: no firsttouch_start.pth in this Python's site-packages, so programs would start without"
@@ -103,7 +102,7 @@ def _text(file: str) -> str:
 
 
 def _runs(interpreter: Sequence[str]) -> bool:
-    """Ask an interpreter: a sitecustomize may have added folders that only it knows."""
+    """Ask an interpreter, because a sitecustomize may have added folders that only it knows."""
     import subprocess
 
     environment = {**os.environ, "FIRSTTOUCH_RUN": "{}"}

@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BadUsageError as error:
         speak.line(str(error))
         return 2
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except BrokenPipeError:  # the reader of the output has seen enough
         _silence()
         return 1
     except OSError as error:
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _silence() -> None:
-    """Send what is still buffered nowhere; python would try it again at its end, and complain."""
+    """Discard buffered output; python would try to write it again at exit, and complain."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,4 +1,4 @@
-"""What all measuring commands share: --json, --html, --plot and -q, checked before anything is measured."""
+"""Options shared by all measuring commands: --json, --html, --plot and -q, checked before anything is measured."""
 
 import argparse
 import importlib.util
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from firsttouch.tools.measuring.picture import Picture
 
-#: Those that take a word behind them, for `program.split`.
+#: The options with a value, for `program.split`.
 WITH_VALUE = ("--json", "--html", "--plot")
 
 
 @dataclass(frozen=True)
 class Output:
-    """Where the outcome goes: full names of files, `json` may be - for standard output."""
+    """Where the outcome goes: absolute names of files; `json` may be - for standard output."""
 
     command: str
     json: str | None = None
@@ -34,11 +34,11 @@ class Output:
 
     @property
     def prints(self) -> bool:
-        """Whether words and tables go to standard output; JSON there has it for itself."""
+        """Whether text and tables go to standard output, which JSON may have for itself."""
         return self.json != "-"
 
     def save_json(self, found: Callable[[], Any]) -> None:
-        """Write what `found` gives, where JSON was asked for."""
+        """Write the result of `found` if JSON was requested."""
         if self.json is None:
             return
         content = json.dumps(found(), indent=1, allow_nan=False) + "\n"
@@ -48,12 +48,12 @@ class Output:
             self._write(self.json, lambda path: path.write_text(content, encoding="utf-8"))
 
     def save_html(self, page: Callable[[], str]) -> None:
-        """Write the page, where one was asked for."""
+        """Write the page if it was requested."""
         if self.html is not None:
             self._write(self.html, lambda path: path.write_text(page(), encoding="utf-8"))
 
     def save_plot(self, pictures: "Sequence[Picture]") -> None:
-        """Draw the pictures into one file, where one was asked for."""
+        """Draw the pictures into one file if that was requested."""
         if self.plot is not None and pictures:
             from firsttouch.tools.measuring.picture import save
 
@@ -62,12 +62,12 @@ class Output:
     def _write(self, name: str, do: Callable[[Path], object]) -> None:
         try:
             do(Path(name))
-        except OSError as error:  # what was there at the start may be gone, or the disk full
+        except OSError as error:  # the folder may be gone since the check, or the disk full
             raise BadUsageError(f"{self.command}: cannot write {name}: {speak.reason(error)}") from None
 
 
 def add(parser: Parser, html: bool = True) -> None:
-    """The options themselves; `html=False` for a command without a page."""
+    """Add the options; with `html=False` for a command without a page."""
     option = parser.add_argument
     option("--json", metavar="FILE", help="also write all figures as JSON; - for standard output, instead of text")
     if html:
@@ -77,7 +77,7 @@ def add(parser: Parser, html: bool = True) -> None:
 
 
 def checked(command: str, given: argparse.Namespace) -> Output:
-    """The options' values; a file that could not be written, or a library that is missing, stops here."""
+    """Return the options' values; reject files that cannot be written, and missing libraries."""
     pages = getattr(given, "html", None)
     need(command, "numpy", "rich", *(["matplotlib"] if given.plot or pages else []))
     named = {"--json": given.json, "--html": pages, "--plot": given.plot}
@@ -91,7 +91,7 @@ def checked(command: str, given: argparse.Namespace) -> Output:
 
 
 def need(command: str, *modules: str) -> None:
-    """Say in one line which of these libraries is not there, and what brings it."""
+    """Report in one line which of these libraries is missing, and how to install it."""
     for module in modules:
         if importlib.util.find_spec(module) is None:
             brings = module if module == "numpy" else '"firsttouch[measure]"'
@@ -108,7 +108,7 @@ def _file(command: str, option: str, name: str) -> str:
 
 
 def _check_ending(command: str, name: str) -> None:
-    """Pictures are of the kind that their name's ending says."""
+    """Check the extension, which selects the format."""
     from matplotlib.backend_bases import FigureCanvasBase
 
     known = FigureCanvasBase.get_supported_filetypes()

@@ -8,7 +8,7 @@ from firsttouch._firsttouch import did_you_mean
 
 
 class BadUsageError(Exception):
-    """What the user asked for cannot be done; the message is the one line to print."""
+    """A request that cannot be fulfilled; the message is the one line to print."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -26,15 +26,15 @@ class Parser(argparse.ArgumentParser):
         self.command = command
 
     def error(self, message: str) -> NoReturn:
-        """Leave with a line that names the command."""
+        """Exit with a line that names the command."""
         raise BadUsageError(f"{self.command}: {message}")
 
     def unknown(self, word: str) -> bool:
-        """Whether a word looks like an option and is none of ours."""
+        """Return whether a word looks like an option but is not one of the command's."""
         return word.startswith("-") and word.partition("=")[0] not in self._option_string_actions
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
-        """Parse all the words; one that is left over is a mistake with a suggestion."""
+        """Parse all words; an unexpected one is an error with a suggestion."""
         found, left = self.parse_known_args(list(words))
         if left:
             word = left[0].partition("=")[0]

@@ -1,4 +1,4 @@
-"""Where the options of firsttouch end and the program begins, and what kind of program it is."""
+"""Separates the options of firsttouch from the program, and classifies the program."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OF_PYTHON = set("bBdEiIOPRsSuvWxX")
 
 
 class Program:
-    """The words that python gets, from -m, -c or the script's name on; or another program's, and its file."""
+    """The arguments for python from -m, -c or the script on; or another program's, and its file."""
 
     def __init__(self, words: tuple[str, ...], executable: str | None = None) -> None:
         self.words = words
@@ -40,7 +40,7 @@ class Program:
 
     @property
     def can_start(self) -> bool:
-        """False where python will certainly turn it down; True where it may still do so."""
+        """False if python will certainly reject it; True if it may still do so."""
         first = self.words[0]
         if first.startswith("-"):
             return True
@@ -50,7 +50,7 @@ class Program:
 
 
 def split(words: Sequence[str], with_value: Sequence[str], of: str = "run") -> tuple[list[str], Program | None]:
-    """Cut where the program begins; the options in `with_value` take the word behind them."""
+    """Split where the program begins; options in `with_value` take the next word."""
     at = own(words, with_value)
     if at < len(words) and words[at] == "--":
         return list(words[:at]), _program(words[at + 1 :], of)
@@ -58,7 +58,7 @@ def split(words: Sequence[str], with_value: Sequence[str], of: str = "run") -> t
 
 
 def own(words: Sequence[str], with_value: Sequence[str]) -> int:
-    """How many words are our own options; then comes the program, -- or nothing."""
+    """Return how many words are options of firsttouch; the program, -- or nothing follows."""
     at = 0
     while at < len(words):
         word = words[at]
@@ -71,25 +71,25 @@ def own(words: Sequence[str], with_value: Sequence[str]) -> int:
 def _program(words: Sequence[str], of: str) -> Program | None:
     if list(words) in (["-m"], ["-c"]):
         what = {"-m": "the name of a module", "-c": "the code to run"}[words[0]]
-        raise BadUsageError(f"{of}: {words[0]} needs {what} behind it")
+        raise BadUsageError(f"{of}: {words[0]} needs {what}")
     if words and of == "run" and (other := executable.find(words[0])):
         return Program(tuple(words), other)
     if words:
         _refuse_command(words[0], of)
-        if of != "trace":  # whose --summary takes one
+        if of != "trace":  # its --summary takes a trace
             files.refuse_trace(of, words[0])
     return Program(tuple(words)) if words else None
 
 
 def _refuse_command(word: str, of: str) -> None:
-    """Catch the name of a command where a script's is expected; python would find no such file."""
+    """Catch the name of a command where a script is expected; python would find no such file."""
     if word.startswith("-") or os.path.dirname(word) or os.path.exists(word):
         return
     found = shutil.which(word)
     if found is None:
         return
     if re.fullmatch(r"python[0-9.]*", word):
-        raise BadUsageError(f"{of}: omit {word}: firsttouch starts it, as in firsttouch {of} script.py")
+        raise BadUsageError(f"{of}: omit {word}, which firsttouch starts itself, as in firsttouch {of} script.py")
     if _is_binary(found):
         ways = {"compare": " (firsttouch compare -- takes any command)"}
         way = ways.get(of, f" (firsttouch run {word} serves it)")
@@ -98,7 +98,7 @@ def _refuse_command(word: str, of: str) -> None:
 
 
 def _is_binary(path: str) -> bool:
-    """Whether it is machine code; what can't be read may be anything."""
+    """Return whether it is machine code; a file that cannot be read may be anything."""
     try:
         with open(path, "rb") as file:
             return file.read(4) == b"\x7fELF"
@@ -107,16 +107,16 @@ def _is_binary(path: str) -> bool:
 
 
 def hint(word: str, of: str = "run") -> str:
-    """Say where an option of python's own belongs, if it is one."""
+    """Return where an option of python's own belongs, if it is one."""
     if not word.startswith("--") and set(word[1:2]) & _OF_PYTHON:
         return f"{word} is an option of python: put it first, as in python {word} -m firsttouch {of} ..."
     return ""
 
 
 def _is_archive(path: str) -> bool:
-    import zipfile  # takes as long as all the rest of the start, and is seldom needed
+    import zipfile  # as slow as all other imports together, and seldom needed
 
-    # Only a regular file is looked into: reading a pipe would empty it.
+    # Only regular files are examined: reading a pipe would empty it.
     return stat.S_ISREG(os.stat(path).st_mode) and zipfile.is_zipfile(path)
 
 
@@ -124,7 +124,7 @@ _UNITS = {f"{letter}{rest}" for letter in "KMGT" for rest in ("", "B", "I", "IB"
 
 
 def parse(parser: Parser, words: Sequence[str], with_value: Sequence[str]) -> tuple[argparse.Namespace, Program]:
-    """Parse the options of firsttouch, and cut off the program behind them, which must be there."""
+    """Parse the options of firsttouch, and split off the program, which is required."""
     command = parser.command
     own, found = split(words, with_value, command)
     for word in own:
@@ -141,7 +141,7 @@ def parse(parser: Parser, words: Sequence[str], with_value: Sequence[str]) -> tu
 
 
 def lines(text: str) -> int:
-    """How many lines of a table to show."""
+    """Parse the number of lines of a table."""
     found = int(text)
     if found < 1:
         raise argparse.ArgumentTypeError(f"{found} lines: expected 1 or more")

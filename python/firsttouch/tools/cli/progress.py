@@ -1,4 +1,4 @@
-"""How far a measurement is: a bar on standard error, while somebody watches there."""
+"""Shows the progress of a measurement as a bar on standard error, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from firsttouch.tools.measuring.console import say
 
 
 class Bar:
-    """Draws nothing where standard error is no terminal, or where it is to be quiet."""
+    """Draws nothing if standard error is not a terminal, or with --quiet."""
 
     def __init__(self, what: str, quiet: bool = False) -> None:
         from rich.console import Console
@@ -25,7 +25,7 @@ class Bar:
             TextColumn("left"),
             console=self.console,
             transient=True,
-            refresh_per_second=2,  # drawing takes time from what is measured
+            refresh_per_second=2,  # drawing disturbs what is measured
             disable=quiet or not self.console.is_terminal,
         )
         self._task = self._progress.add_task(what, total=None)
@@ -40,9 +40,9 @@ class Bar:
         self._progress.stop()
 
     def say(self, text: str) -> None:
-        """A line above the bar."""
+        """Print a line above the bar."""
         say(text, self.console)
 
     def done(self, part: float, what: str | None = None) -> None:
-        """So much is done, from 0 to 1; `what` names what follows, where that is something else."""
+        """Set the completed fraction, from 0 to 1; `what` names the next step if it is a different one."""
         self._progress.update(self._task, total=1.0, completed=part, description=what)

@@ -20,19 +20,18 @@ _EXAMPLES = """\
 for example:
   firsttouch replay trace.ft                    NumPy's own memory and the pool
   firsttouch replay trace.ft --allocator 'pool(pages(huge="thp"))' --allocator mimalloc
-  firsttouch replay trace.ft --touch none       what the requests alone cost
+  firsttouch replay trace.ft --touch none       the cost of the requests alone
 
---touch all writes every byte (first: a byte in each page). Of a large array that was to read
-zero, only as many pages are written as the traced program had there in the end: np.zeros that
-stayed sparse stays sparse.
-Times are those of the allocator's functions and of the writing, events one after the other.
+--touch all writes every byte (first: one byte in each page). Of a large zeroed array, only as many
+pages are written as were resident when the traced program freed it: a sparse np.zeros stays sparse.
+Times are those of the allocator's functions and of the writes, one event after the other.
 """
 
 _DEFAULT = ("numpy_default()", "pool()")
 
 
 def main(words: Sequence[str]) -> int:
-    """Read the trace as a whole first, then play it against each."""
+    """Read the whole trace first, then replay it against each allocator."""
     parser = _parser()
     given = parser.parse(words)
     if given.trace is None:
@@ -101,13 +100,13 @@ def _play(given: Any, allocator: str) -> dict[str, Any]:
 def _show(facts: dict[str, Any], found: Sequence[dict[str, Any]]) -> None:
     about = facts["facts"]
     held = int(about.get("peak_held") or 0)
-    traced = f"; the traced run held {units.size(held)} more at its peak than at its start" if held else ""
+    traced = f"; the traced run grew by up to {units.size(held)}" if held else ""
     print(
         f"{facts['events']:,} events of {units.count(facts['threads'], 'thread')}, {facts['allocations']:,} arrays,"
         f" at most {units.size(facts['peak_in_use'])} at once, on {about.get('allocator', 'unknown memory')}{traced}"
     )
     if facts["lost"]:
-        print(f"{facts['lost']:,} events were lost while it was recorded: figures are too high or too low")
+        print(f"{facts['lost']:,} events were lost during recording: the figures are inaccurate")
     if not facts["complete"]:
         print("the trace is truncated: replayed up to its last complete event")
     rows = [

@@ -21,8 +21,8 @@ and faulted in again for every temporary array. The program runs as under `pytho
 report follows on standard error. Processes that it starts with multiprocessing,
 concurrent.futures or joblib use pooled memory as well.
 
-Of any other program the large blocks of malloc come from a pool, with LD_PRELOAD (Linux with
-glibc), and those of the programs that it starts.
+The large blocks of any other program's malloc, and of the programs that it starts, come from a
+pool by means of LD_PRELOAD (Linux with glibc).
 """
 
 _EXAMPLES = """\
@@ -33,7 +33,7 @@ for example:
   firsttouch run --allocator 'limited(pool(), "4 GiB")' script.py
   firsttouch run --json report-%p.json script.py      a file for each process it starts
   firsttouch run ./simulation input.txt     a program in C, C++, Fortran, ...
-  firsttouch run --all script.py            not only NumPy's arrays, but all large blocks
+  firsttouch run --all script.py            all large blocks, not only NumPy's arrays
   mpirun -n 4 firsttouch run --json rank-%r.json script.py
   python -X dev -W error -m firsttouch run script.py  python's own options go before
 
@@ -42,7 +42,7 @@ options of firsttouch come before the program; everything after it is passed to 
 
 
 def main(words: Sequence[str]) -> int:
-    """Check everything that can be checked, then exec; returns only with an error."""
+    """Check everything that can be checked, then exec. Returns only with an error."""
     given, found = program.parse(_parser(), words, _WITH_VALUE)
     settings = _settings(given)
     if found.executable is not None:
@@ -69,7 +69,7 @@ def _parser() -> Parser:
         "--json",
         metavar="FILE",
         help="also write the report as JSON; %%r stands for the MPI or Slurm rank, %%p for the process"
-        " (each process that ends of itself then writes its own), - for standard output",
+        " (then each process that exits normally writes its own), - for standard output",
     )
     add("-q", "--quiet", action="store_true", help="print no report on standard error")
     add(
@@ -88,17 +88,17 @@ def _parser() -> Parser:
         metavar="SECONDS",
         help="return idle memory to the system after about this time (default: 1), or never",
     )
-    add("--all", action="store_true", help="of a Python program, serve not only NumPy's arrays, but all large blocks")
+    add("--all", action="store_true", help="serve all large blocks of a Python program, not only NumPy's arrays")
     add(
         "--threshold",
         metavar="SIZE",
-        help="of other programs, or with --all: serve blocks of this size and more (default: 128 KiB)",
+        help="for other programs, or with --all: minimum size of blocks to serve (default: 128 KiB)",
     )
     return parser
 
 
 def _settings(given: Any) -> dict[str, Any]:
-    """Turn the options into what travels; those that were not given stay out."""
+    """Return the settings to pass on; options that were not given are left out."""
     settings: dict[str, Any] = {}
     if given.quiet:
         settings["quiet"] = True
@@ -116,7 +116,7 @@ def _settings(given: Any) -> dict[str, Any]:
 
 
 def _of_library(given: Any) -> dict[str, Any]:
-    """What only the preloaded library is told."""
+    """Return the settings of the preloaded library alone."""
     return {} if given.threshold is None else {"threshold": _size("--threshold", given.threshold)}
 
 

@@ -1,4 +1,4 @@
-"""The option --allocator: an expression that is parsed, and tried, before the program starts."""
+"""The option --allocator: an expression that is parsed and tried before the program starts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-#: Options of the process's own pool, which an expression has for itself.
+#: Options of the default pool, which an expression contains itself.
 _OF_POOL = ("max_idle", "decay")
 
 
 def checked(given: Any, of: str = "run") -> str:
-    """The expression, if it makes an allocator that can serve a whole process; `of` is the command that asks."""
+    """Return the expression if it makes an allocator that can serve a process; `of` is the calling command."""
     for name in _OF_POOL:
         if getattr(given, name) is not None:
             option = f"--{name.replace('_', '-')}"
@@ -27,11 +27,11 @@ def checked(given: Any, of: str = "run") -> str:
 
         allocator = resolve.parse(text)
         if _firsttouch.BACKEND:
-            _firsttouch.install(allocator)  # into this process, which ends here
+            _firsttouch.install(allocator)  # in this process, which is about to end
     except (ValueError, TypeError, MemoryError, _firsttouch.UnsupportedError) as error:
         raise BadUsageError(f"{of}: --allocator: {error}") from None
     except ImportError:
-        pass  # no NumPy here, which the program may never need
+        pass  # NumPy is not installed, and the program may not need it
     return text
 
 
@@ -40,7 +40,7 @@ def _written(name: str) -> str:
 
 
 def without_rivals(inherited: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What an outer run was told, less what the inner one's options for the same thing replace."""
+    """Return the settings of an outer run, without those that the inner run's options replace."""
     rivals: set[str] = set()
     if "allocator" in settings:
         rivals.update(_OF_POOL)
@@ -53,7 +53,7 @@ _TRIAL = "import sys, firsttouch; firsttouch.install(sys.argv[1])"
 
 
 def tried_elsewhere(command: str, expression: str) -> str:
-    """The same for a command that goes on afterwards: another process tries it."""
+    """As `checked`, in another process, for a command that continues afterwards."""
     import subprocess
 
     from firsttouch.tools.measuring.starter import helper

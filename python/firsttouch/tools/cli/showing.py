@@ -1,4 +1,4 @@
-"""Tables of traces on a terminal, and the same as JSON."""
+"""Prints the tables of traces, or writes them as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def needs_rich(command: str, json_file: str | None) -> None:
-    """Refuse before the program runs where its table could not be shown."""
+    """Reject, before the program runs, a table that could not be printed."""
     try:
         import rich.table  # noqa: F401
     except ImportError:
@@ -29,14 +29,14 @@ def save_json(name: str, content: Mapping[str, Any]) -> None:
     """Write to a file, or to standard output for -."""
     text = json.dumps(content, indent=2) + "\n"
     if name == "-":
-        print(text, end="")  # which does nothing where standard output is closed
+        print(text, end="")  # does nothing if standard output is closed
         return
     with open(name, "w", encoding="utf-8") as file:
         file.write(text)
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], stream: TextIO | None) -> None:
-    """Words to the left, figures to the right; as wide as it needs to be where nobody looks at it."""
+    """Print a table, words to the left and figures to the right; as wide as needed if not on a terminal."""
     if stream is None:  # closed
         return
     from rich.console import Console
@@ -49,7 +49,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], stream: TextIO 
 
 
 def place(line: Any) -> str:
-    """File and line, the file as seen from here where it lies below."""
+    """Return file and line, the file relative to the current directory if it lies below."""
     if not line.file:
         return str(line.place)
     near = os.path.relpath(line.file) if os.path.isabs(line.file) else line.file
@@ -57,7 +57,7 @@ def place(line: Any) -> str:
 
 
 def summary(found: Summary, most: int, stream: TextIO | None) -> None:
-    """Where large arrays came from."""
+    """Print where large arrays were allocated."""
     if stream is None:
         return
     facts = found.facts["facts"]
@@ -83,10 +83,10 @@ def summary(found: Summary, most: int, stream: TextIO | None) -> None:
             stream.write(f"{units.count(more, 'more line')}; --lines {len(found.lines)} shows them all\n")
         stream.write(
             f"in all {units.share(found.seconds, wall)} of the time in the kernel for arrays of 64 KiB or more"
-            " (estimated from their page faults)\n"
+            " (estimated from page faults)\n"
         )
     else:
         known = "" if found.facts["complete"] else "as far as was recorded, "
         stream.write(f"{known}no array had 64 KiB or more\n")
     if not found.facts["complete"]:
-        stream.write("the trace is truncated: this is what was recorded\n")
+        stream.write("the trace is truncated: only what was recorded is shown\n")

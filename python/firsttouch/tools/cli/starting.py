@@ -1,4 +1,4 @@
-"""Start the program: its options in the environment, in this very process or in a child of it."""
+"""Starts the program, with its options in the environment, in this process or in a child."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def environment(settings: dict[str, Any], found: program.Program) -> dict[str, str]:
-    """Put the settings where the start hook of this very process will find them."""
+    """Put the settings where the start-up hook of this very process will find them."""
     environment = dict(os.environ)
     outer = environment.pop(VARIABLE, "")
-    if found.can_start:  # else python says so itself, and there is nothing to report
+    if found.can_start:  # otherwise python reports the error, and there is nothing to add
         settings = serving.without_rivals(_inherited(outer), settings) | settings
         settings |= {"pid": os.getpid(), "runpy": found.through_runpy}
         environment[VARIABLE] = options.text(settings)
@@ -27,10 +27,10 @@ def environment(settings: dict[str, Any], found: program.Program) -> dict[str, s
 
 
 def _inherited(outer: str) -> dict[str, Any]:
-    """Take over what an outer `firsttouch run` was told.
+    """Return the settings inherited from an outer `firsttouch run`.
 
-    Everything, where it became this very process; for a process further down, the name of a
-    report file that each process has for itself.
+    All of them if that became this very process; in a descendant only the name of a report file with one file per
+    process.
     """
     try:
         settings = options.parsed(outer or "{}")
@@ -44,20 +44,21 @@ def _inherited(outer: str) -> dict[str, Any]:
 
 def become(command: list[str], environment: Mapping[str, str]) -> NoReturn:
     """Replace this process by the program."""
-    if os.name == "nt":  # exec there starts another process and does not wait for it
+    if os.name == "nt":  # there exec starts another process and does not wait for it
         import subprocess
 
         raise SystemExit(subprocess.call(command, env=environment))
     try:
         os.execve(command[0], command, environment)
     except (OSError, ValueError) as error:
-        raise BadUsageError(f"run: could not start {command[0]}: {error}") from None
+        raise BadUsageError(f"run: cannot start {command[0]}: {error}") from None
 
 
 def run_and_wait(command: list[str], settings: dict[str, Any], found: program.Program) -> int:
-    """Let a child be the program, and wait for it; its status, as :func:`os.waitstatus_to_exitcode` has it.
+    """Run the program in a child, and wait for it. Returns its status as :func:`os.waitstatus_to_exitcode` does.
 
-    Ctrl-C reaches the program, as it would without us; whoever waits stays. What is to end us is passed on to it.
+    Ctrl-C reaches the program, as it would without this process, which keeps waiting. Other signals that would end this
+    process are passed on to the program.
     """
     import signal
 
@@ -78,7 +79,7 @@ def run_and_wait(command: list[str], settings: dict[str, Any], found: program.Pr
 
 
 def passed_on(status: int) -> int:
-    """Our own exit status for a program's; one that a signal ended is passed on as that signal."""
+    """Return our exit status for a program's; if a signal ended the program, end this process by the same signal."""
     if status < 0:
         import signal
 

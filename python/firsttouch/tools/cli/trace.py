@@ -26,11 +26,11 @@ for example:
   firsttouch trace -o heat.ft -m package.heat
   firsttouch trace -o 'heat-%p.ft' script.py    a file for each process it starts, forked ones included
   firsttouch trace --allocator 'pool()' script.py
-  firsttouch trace --summary script.py          where large arrays come from, by line; the trace is not kept
+  firsttouch trace --summary script.py          large arrays by source line; the trace is not kept
   firsttouch trace --summary -o heat.ft script.py
-  firsttouch trace --summary heat.ft            of a trace that there is
+  firsttouch trace --summary heat.ft            of an existing trace
 
-Without %p only the process that was started is recorded; its children run as they would.
+Without %p only the started process is recorded, and its children run unrecorded.
 Arrays created under firsttouch.use(), in scratch scopes or by the constructors of firsttouch have
 handlers of their own and are not recorded.
 """
@@ -39,7 +39,7 @@ _DEFAULT = "trace.ft"
 
 
 def main(words: Sequence[str]) -> int:
-    """Check what can be checked, then record, or read what was recorded."""
+    """Check what can be checked, then record a trace or summarize one."""
     given, found = program.parse(_parser(), words, ("-o", "--output", "--allocator", "--json", "--lines"))
     if given.json is not None and not given.summary:
         raise BadUsageError("trace: --json requires --summary; the trace itself is for firsttouch replay")
@@ -59,18 +59,23 @@ def main(words: Sequence[str]) -> int:
         if rank.fields(file):
             raise BadUsageError("trace: --summary takes a single process: omit %p and %r")
         return starting.passed_on(_both(given, found, file))
-    given.quiet = True  # of a file that is not kept nothing is said
+    given.quiet = True  # say nothing about a file that is not kept
     with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder:
         status = _both(given, found, os.path.join(folder, _DEFAULT))
-    return starting.passed_on(status)  # a signal's is the end of us
+    return starting.passed_on(status)  # ends this process by the same signal
 
 
 def _parser() -> Parser:
     parser = Parser("trace", _DESCRIPTION, _USAGE, _EXAMPLES)
     add = parser.add_argument
-    add("-o", "--output", metavar="FILE", help=f"the trace; %%p stands for the process, %%r for the rank ({_DEFAULT})")
+    add(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help=f"file for the trace; %%p stands for the process, %%r for the rank (default: {_DEFAULT})",
+    )
     add("--allocator", metavar="EXPRESSION", help="allocator to run the program on (default: NumPy's own)")
-    add("--summary", action="store_true", help="summarize where large arrays come from, by source line")
+    add("--summary", action="store_true", help="summarize large arrays by source line")
     add("--lines", type=program.lines, default=20, metavar="N", help="lines that --summary shows (default: 20)")
     add("--json", metavar="FILE", help="the summary as JSON, - for standard output")
     add("-q", "--quiet", action="store_true", help="print nothing about the trace on standard error")

@@ -12,11 +12,11 @@ from firsttouch.tools import preload
 from firsttouch.tools.measuring.contenders import FOREIGN, HUGE_GLIBC, TUNED_GLIBC, Contender, preloaded
 
 DEFAULT = Contender("the default")
-AGAIN = Contender("the same again")  # the A in A/A: what two equal contenders differ by
+AGAIN = Contender("the same again")  # for A/A: the difference between two equal contenders
 POOL = Contender("pool()", install=True)
 PRELOADED = Contender("preloaded pool", {"LD_PRELOAD": str(preload.FILE)}, install=True)
 
-#: Beside the pool, where everything is wanted.
+#: Included by --all, in addition to the pool.
 _MORE = ('pool(pages(huge="thp"))', "mimalloc()", "jemalloc()")
 _MALLOCS = ("malloc", "hoard")
 
@@ -24,9 +24,9 @@ _MALLOCS = ("malloc", "hoard")
 def chosen(
     everything: bool, expressions: Sequence[str], any_program: bool = False
 ) -> tuple[list[Contender], list[str]]:
-    """The contenders, the default and its double first, and the names of the libraries that are not installed.
+    """Return the contenders, the default and its double first, and the names of libraries that are not installed.
 
-    `any_program` is whether it may be in any language: then malloc itself is what differs.
+    With `any_program`, the program may be in any language, and contenders differ in malloc itself.
     """
     peers, absent = preloaded() if everything else ([], [])
     named = [*(_MORE if everything else ()), *expressions]
@@ -41,17 +41,17 @@ def chosen(
 
 
 def served(contender: Contender) -> bool:
-    """Whether firsttouch is to be inside."""
+    """Return whether firsttouch serves this contender."""
     return contender.install is not False
 
 
 def environment(contender: Contender, report: str | None = None) -> dict[str, str]:
-    """Everything the program sees: the caller's variables, less what would decide for a contender.
+    """Return the program's environment: the caller's variables, without those that would configure a contender.
 
     `report` names a file, with %p in it, that each process of a served program writes.
     """
     kept = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
-    kept.setdefault("PYTHONHASHSEED", "0")  # the order of a set must not differ between runs
+    kept.setdefault("PYTHONHASHSEED", "0")  # the order of sets must not differ between runs
     found = {**kept, **contender.environment}
     files = [*([found["LD_PRELOAD"]] if "LD_PRELOAD" in found else []), *_of_callers()]
     if files:
@@ -69,13 +69,13 @@ def environment(contender: Contender, report: str | None = None) -> dict[str, st
 
 
 def _of_callers() -> list[str]:
-    """What the caller preloads that is no malloc."""
+    """Return the caller's preloaded libraries that are not mallocs."""
     files = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
     return [file for file in files if not any(word in Path(file).name for word in _MALLOCS)]
 
 
 def left_out() -> list[str]:
-    """The caller's own settings that no contender gets."""
+    """Return the caller's settings that no contender gets."""
     names = {name for name in os.environ if name.startswith(FOREIGN)}
     if "LD_PRELOAD" in names and _of_callers() == os.environ["LD_PRELOAD"].replace(":", " ").split():
         names.remove("LD_PRELOAD")
@@ -83,7 +83,7 @@ def left_out() -> list[str]:
 
 
 def how(contender: Contender, program: Sequence[str], python: Sequence[str]) -> str:
-    """What to type for a run under this contender alone; `python` is empty where the program is any command."""
+    """Return the command line of a run under this contender; `python` is empty if the program is any command."""
     words = shlex.join(program)
     if contender == PRELOADED:
         return f"firsttouch run {'--all ' if python else ''}{words}"

@@ -19,7 +19,7 @@ from firsttouch.tools.measuring.statistics import Estimate
 
 @dataclass
 class Row:
-    """A contender with its counted runs, one a round; or why it has none."""
+    """A contender with its counted runs, one per round, or the reason why it has none."""
 
     contender: Contender
     runs: list[Run] = field(default_factory=list[Run])
@@ -29,7 +29,7 @@ class Row:
 
 @dataclass
 class Outcome:
-    """Everything that was found."""
+    """The result of a comparison."""
 
     rows: list[Row]
     rounds: int
@@ -39,33 +39,33 @@ class Outcome:
 
     @property
     def default(self) -> Row:
-        """NumPy's own, which the others are compared with."""
+        """NumPy's own memory, with which the others are compared."""
         return self.rows[0]
 
     @property
     def others(self) -> list[Row]:
-        """Those that can be compared: neither the default nor its double, and all their runs ended well."""
+        """Contenders that can be compared: not the default or its double, and all their runs succeeded."""
         return [row for row in self.rows[2:] if row.failure is None]
 
     @property
     def noise(self) -> Estimate:
-        """The default against itself."""
+        """The default compared with itself."""
         return speedup(self.rows[0].runs, self.rows[1].runs)
 
 
 class Watcher(Protocol):
-    """Who is told how it goes."""
+    """Receives progress reports."""
 
     def planned(self, one_run: float, plan: schedule.Schedule, contenders: Sequence[Contender]) -> None:
-        """The first run is over, and this is what follows."""
+        """Called after the first run, with what follows."""
 
     def done(self, part: float) -> None:
-        """So much of it is done, from 0 to 1."""
+        """Called with the completed fraction, from 0 to 1."""
 
 
 @dataclass(frozen=True)
 class Wish:
-    """How much the user wants of it: counted rounds or seconds, and uncounted runs of each before."""
+    """The requested effort: counted rounds or seconds, and uncounted runs of each contender before."""
 
     runs: int | None = None
     budget: float | None = None
@@ -73,7 +73,7 @@ class Wish:
 
 
 def compare(trial: Trial, contenders: Sequence[Contender], wish: Wish, watcher: Watcher) -> Outcome:
-    """Run everything; raises what `Trial.run` raises for the default, and :exc:`DifferentError` for anyone."""
+    """Run everything. Raises what `Trial.run` raises for the default, and :exc:`DifferentError` for any contender."""
     started, begin, watch = datetime.now().astimezone(), time.monotonic(), Watch()
     rows = [Row(contender) for contender in contenders]
     first = trial.first(rows[0].contender)
@@ -83,7 +83,7 @@ def compare(trial: Trial, contenders: Sequence[Contender], wish: Wish, watcher: 
     done = 1
     watcher.done(done / total)
     for turn in range(wish.warmup):
-        for row in rows[1:] if turn == 0 else rows:  # in their order: the default's double tells what is random
+        for row in rows[1:] if turn == 0 else rows:  # in order: the default's double shows whether output is random
             _turn(trial, row, check=turn == 0)
             done += 1
             watcher.done(done / total)
@@ -104,7 +104,7 @@ def compare(trial: Trial, contenders: Sequence[Contender], wish: Wish, watcher: 
 
 
 def _turn(trial: Trial, row: Row, check: bool = False) -> Run | None:
-    """One run; a contender that fails drops out, but without the default no comparison was made."""
+    """Run once. A contender that fails is excluded; if the default fails, no comparison is possible."""
     if row.failure is not None:
         return None
     try:
@@ -121,5 +121,5 @@ def _turn(trial: Trial, row: Row, check: bool = False) -> Run | None:
 
 
 def _speedups(rows: Sequence[Row]) -> list[Estimate]:
-    """Of everyone that is still there."""
+    """Return the speed-ups of the remaining contenders."""
     return [speedup(rows[0].runs, row.runs) for row in rows[1:] if row.failure is None]

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _COLUMNS = ("allocator", "wall time", "speed-up (95 %)", "system time", "page faults", "peak memory")
-#: Memory beyond the default's that is worth a word: as a part of it, and in bytes.
+#: Memory beyond the default's that is worth reporting: as a fraction of it, and in bytes.
 _MORE, _MUCH = 1.25, 32 << 20
 
 
 def judged(outcome: Outcome) -> verdict.Verdict:
-    """What the figures allow to say."""
+    """Return what the figures allow to conclude."""
     runs = {row.contender.name: row.runs for row in outcome.others}
     standings = [
         verdict.Standing(row.contender.name, speedup(outcome.default.runs, row.runs), candidates.served(row.contender))
@@ -37,7 +37,7 @@ def judged(outcome: Outcome) -> verdict.Verdict:
 
 
 def table(outcome: Outcome) -> Table:
-    """A row for each contender."""
+    """Return the table, with a row for each contender."""
     title = f"Medians of {units.count(outcome.rounds, 'interleaved run')}"
     return Table(title, _COLUMNS, [_cells(row, outcome) for row in outcome.rows])
 
@@ -65,24 +65,24 @@ def _cells(row: Row, outcome: Outcome) -> Sequence[str]:
 
 
 def notes(outcome: Outcome, absent: Sequence[str], importing: float | None) -> list[str]:
-    """What has to be known beside the table."""
+    """Return notes that explain the table."""
     said = [f"{row.contender.name}: {words}" for row in outcome.rows for words in (row.failure, row.remark) if words]
     if absent:
-        said.append(f"not installed here, and so left out: {', '.join(absent)}")
+        said.append(f"left out, because not installed:  {', '.join(absent)}")
     if left := candidates.left_out():
-        said.append(f"set in your environment, and given to no contender: {', '.join(left)}")
+        said.append(f"set in your environment, but not passed to any contender:  {', '.join(left)}")
     said += [words for row in outcome.others if (words := _memory(row, outcome.default))]
     major = sum(run.major_faults for row in outcome.rows for run in row.runs)
     if major:
-        said.append(f"{units.count(major, 'fault')} in all waited for the disk (major faults)")
+        said.append(f"{units.count(major, 'fault')} in total waited for the disk (major faults)")
     if importing is not None:
         said.append(f"the figures of firsttouch include its own import, {units.seconds(importing)} a process")
-    spread = "\u00b1 is half of what lies between the quartiles"
+    spread = "\u00b1 is half of the interquartile range"
     if outcome.rounds >= verdict.FEWEST:
-        said.append(f"{spread}; the interval is a bootstrap of the rounds' ratios, widened where they are few")
+        said.append(f"{spread}; the interval is a bootstrap over the ratios of the rounds, widened if there are few")
     elif outcome.rounds > 1:
         said.append(f"{spread}; fewer than {verdict.FEWEST} rounds allow no interval")
-    said.append("peak memory is that of the largest process; times and faults are those of all that were waited for")
+    said.append("peak memory is that of the largest process; times and faults include child processes")
     return said + outcome.cautions
 
 
@@ -94,7 +94,7 @@ def _memory(row: Row, default: Row) -> str | None:
 
 
 def data(outcome: Outcome) -> dict[str, Any]:
-    """All of it in plain types, each single run included."""
+    """Return everything in plain types, including each single run."""
     return {
         "started": outcome.started,
         "seconds": outcome.seconds,
@@ -124,7 +124,7 @@ _TIMES = 3
 
 
 def import_seconds() -> float | None:
-    """How long `import firsttouch` takes in a process that has NumPy; `None` where that fails."""
+    """Return the time of `import firsttouch` in a process that has imported NumPy; `None` if that fails."""
     took: list[float] = []
     for _ in range(_TIMES):
         probe = subprocess.run(
@@ -136,12 +136,12 @@ def import_seconds() -> float | None:
     return median(took)
 
 
-# Okabe and Ito's, which people with any vision tell apart, on light and on dark.
+# Okabe and Ito's colours, which are distinguishable with any colour vision, on light and dark backgrounds.
 _DEFAULT, _OURS, _PEER = "#999999", "#0072b2", "#d55e00"
 
 
 def picture(outcome: Outcome) -> Picture:
-    """Wall time of every single run, from zero."""
+    """Plot the wall time of every single run, from zero."""
     rows = [row for row in outcome.rows if row.runs]
 
     def draw(axes: Axes) -> None:
@@ -157,7 +157,7 @@ def picture(outcome: Outcome) -> Picture:
         for side in ("top", "right", "left"):
             axes.spines[side].set_visible(False)
 
-    return Picture("runs", "Every run: a dot each, later ones below earlier ones", draw, height=0.9 + 0.5 * len(rows))
+    return Picture("runs", "Wall time of every run, later runs below earlier ones", draw, height=0.9 + 0.5 * len(rows))
 
 
 def _strip(axes: Axes, row: Row, at: int, scale: float) -> None:

@@ -1,4 +1,4 @@
-"""Runs of the program: child processes, what they read, what they used, and statistics over many of them."""
+"""Runs of the program: child processes, their standard streams and resource usage, and statistics of many runs."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ import numpy as np
 from firsttouch.tools.measuring.starter import ending_with_us
 from firsttouch.tools.measuring.statistics import Estimate, Matrix, around_median, median
 
-#: Seconds; the starter gives what it ends one of them.
+#: Seconds; those that the starter allows a process to end.
 _PATIENCE = 5.0
 
 
 class CannotStartError(Exception):
-    """The command itself could not be started; the text says why."""
+    """The command itself could not be started; the message says why."""
 
 
 class NeverEndedError(Exception):
-    """The run was ended because its time was up."""
+    """The run exceeded its timeout and was ended."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What one run used, by the kernel's count: seconds, faults, bytes.
+    """The resources used by one run, as counted by the kernel: seconds, faults, bytes.
 
     Times and faults are those of the process and of all its descendants that were waited for; the peak is that of the
     largest single one of them.
@@ -46,11 +46,11 @@ class Run:
     major_faults: int
     peak_bytes: int
     status: int
-    """The exit status; a signal's number, negative, where that ended it."""
+    """The exit status, or the negative number of the signal that ended the process."""
 
     @property
     def ended(self) -> str:
-        """How it ended, in words that follow its name."""
+        """How it ended, as words that follow its name."""
         if self.status >= 0:
             return f"ended with status {self.status}"
         try:
@@ -61,7 +61,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Files:
-    """Where a run's standard streams lead."""
+    """The files of a run's standard streams."""
 
     stdin: str
     stdout: str
@@ -69,10 +69,10 @@ class Files:
 
 
 def once(command: Sequence[str], environment: Mapping[str, str], files: Files, timeout: float | None = None) -> Run:
-    """Run the command in a session of its own, in this directory.
+    """Run the command in a session of its own, in the current directory.
 
-    Raises :exc:`CannotStartError`, and :exc:`NeverEndedError` after `timeout` seconds. Whatever else is raised
-    meanwhile, such as Ctrl-C, the command and what it started in its process group are ended first.
+    Raises :exc:`CannotStartError`, and :exc:`NeverEndedError` after `timeout` seconds. If any other exception is raised
+    meanwhile, such as by Ctrl-C, the command and its process group are ended first.
     """
     order = {"command": list(command), "environment": dict(environment), **vars(files)}
     with subprocess.Popen(
@@ -90,7 +90,7 @@ def once(command: Sequence[str], environment: Mapping[str, str], files: Files, t
         except BaseException:
             _end(starter)
             raise
-    if not answer:  # somebody ended the starter, which had no time to end the others
+    if not answer:  # the starter was killed before it could end the group
         _end_group(starter)
     found = json.loads(answer or '{"error": "the process that starts it was killed"}')
     if "error" in found:
@@ -99,7 +99,7 @@ def once(command: Sequence[str], environment: Mapping[str, str], files: Files, t
 
 
 def _end(starter: subprocess.Popen[str]) -> None:
-    """Have the starter end its group."""
+    """Let the starter end its group."""
     starter.terminate()
     try:
         starter.wait(_PATIENCE)
@@ -116,13 +116,13 @@ _PATIENCE = 2.0
 
 
 def source(folder: Path, waiting: Callable[[], None]) -> str:
-    """A file with what stands on our standard input, read once; the null device where that is a terminal.
+    """Copy our standard input to a file, read once; return the null device if it is a terminal.
 
-    `waiting` is called when nothing has come for two seconds: whoever feeds a pipe may never mean to.
+    `waiting` is called if nothing has arrived for two seconds, because a pipe may never be written to.
     """
     try:
         kind = os.fstat(0).st_mode
-    except OSError:  # it was closed
+    except OSError:  # it is closed
         return os.devnull
     if os.isatty(0):
         return os.devnull
@@ -137,15 +137,15 @@ def source(folder: Path, waiting: Callable[[], None]) -> str:
 
 
 def column(runs: Sequence[Run], name: str) -> Matrix:
-    """One figure of each run."""
+    """Return one figure of each run."""
     return np.array([getattr(run, name) for run in runs], float)
 
 
 def speedup(default: Sequence[Run], other: Sequence[Run]) -> Estimate:
-    """How many times as fast `other` is: the median of the rounds' ratios, with its 95 % bootstrap interval.
+    """Return how many times as fast `other` is: the median of the rounds' ratios, with its 95 % bootstrap interval.
 
-    Of few rounds the bootstrap's is too narrow (of seven, it missed the truth in 14 of 100 cases), so it is widened to
-    that of the order statistics.
+    For few rounds the bootstrap interval is too narrow (with seven, it missed the true value in 14 of 100 cases), so it
+    is widened to that of the order statistics.
     """
     ratios = column(default, "wall") / column(other, "wall")
     found, (low, high) = median(ratios[:, np.newaxis]), around_median(ratios)
@@ -153,6 +153,6 @@ def speedup(default: Sequence[Run], other: Sequence[Run]) -> Estimate:
 
 
 def quartiles(runs: Sequence[Run], name: str) -> tuple[float, float, float]:
-    """Lower quartile, median and upper quartile of a figure."""
+    """Return the lower quartile, the median and the upper quartile of a figure."""
     low, middle, high = np.percentile(column(runs, name), [25, 50, 75])
     return float(low), float(middle), float(high)

@@ -10,17 +10,18 @@ from firsttouch.tools.measuring.statistics import Estimate
 
 DEFAULT_BUDGET = 60.0
 FEWEST, MOST = 5, 100
-#: From this many rounds on they may end early: every interval is then at most this wide, as a part of its figure.
+#: From this many rounds on, the comparison may stop early, once every interval is at most this wide, as a fraction of
+#: its figure.
 SETTLED_FROM, SETTLED = 10, 0.02
 _LOOK = 5
-#: Seconds that a run takes beside the program: the process that starts it, and looking at its output.
+#: Seconds per run in addition to the program: for the process that starts it, and for comparing its output.
 BESIDE = 0.03
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "": 1.0}
 
 
 def seconds(text: str) -> float:
-    """A time as people write it: `90`, `90s`, `5m`, `1.5h`, `1h30m`; :exc:`ValueError` for anything else."""
+    """Parse a duration such as `90`, `90s`, `5m`, `1.5h` or `1h30m`; raises :exc:`ValueError` for anything else."""
     parts = re.findall(r"(\d+(?:\.\d*)?|\.\d+)\s*(ms|min|[smh]?)\s*", text.strip().lower())
     whole = "".join(f"{number}{unit}" for number, unit in parts)
     total = sum(float(number) * _UNITS[unit] for number, unit in parts)
@@ -31,7 +32,7 @@ def seconds(text: str) -> float:
 
 @dataclass(frozen=True)
 class Schedule:
-    """So many rounds, and about how many seconds they will take; `fixed` rounds do not end early."""
+    """The number of rounds, and about how many seconds they take; `fixed` rounds do not stop early."""
 
     rounds: int
     expected: float
@@ -40,14 +41,14 @@ class Schedule:
 
     @property
     def over(self) -> bool:
-        """Whether even the fewest rounds take longer than was allowed."""
+        """Whether even the fewest rounds exceed the budget."""
         return not self.fixed and self.expected > 1.2 * self.budget
 
 
 def plan(one_run: float, contenders: int, warmups: int, runs: int | None, budget: float | None) -> Schedule:
-    """Rounds in which each contender runs once; the time counts from after the first run.
+    """Plan rounds in which each contender runs once; the budget counts from after the first run.
 
-    `one_run` is what the first took, in seconds; `warmups` are the uncounted runs of each contender.
+    `one_run` is the duration of the first run in seconds; `warmups` are the uncounted runs of each contender.
     """
     turn = contenders * (one_run + BESIDE)
     before = warmups * turn - one_run
@@ -58,9 +59,9 @@ def plan(one_run: float, contenders: int, warmups: int, runs: int | None, budget
 
 
 def enough(schedule: Schedule, done: int, spent: float, speedups: Callable[[], Iterable[Estimate]]) -> bool:
-    """Whether another round is not needed, or not affordable any more; asked after each.
+    """Return, after a round, whether another round is not needed or not affordable.
 
-    `speedups` takes a while to tell, and is not asked every time.
+    `speedups` is slow, and not called every time.
     """
     if schedule.fixed or done < FEWEST:
         return done >= schedule.rounds

@@ -1,4 +1,4 @@
-"""One run of one contender, with all that is checked: its exit status, its output, and whether firsttouch served it."""
+"""One run of one contender, with all checks: its exit status, its output, and whether firsttouch served it."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ from firsttouch.tools.measuring.starter import ending_with_us
 
 @dataclass(frozen=True)
 class Service:
-    """Why a contender can't take part, or what is to be said beside its figures."""
+    """Why a contender cannot take part, or a remark on its figures."""
 
     failure: str | None = None
     remark: str | None = None
 
 
 def told(folder: Path) -> Service:
-    """Read every process's report in the folder."""
+    """Read the reports of all processes in the folder."""
     reports = [found for file in sorted(folder.glob("*.json")) if (found := _read(file)) is not None]
     pools = [report["pool"] for report in reports if report.get("pooled")]
     if pools:
         served = sum(pool["allocations"] for pool in pools if pool)
-        counted = all(report.get("allocator") is None for report in reports)  # others may keep no count
-        return Service(remark=None if served or not counted else "it was asked for no large block")
+        counted = all(report.get("allocator") is None for report in reports)  # other allocators may not count requests
+        return Service(remark=None if served or not counted else "it received no request for a large block")
     if not reports:
         return Service(remark="no process reported that it was served: it may not be Python, or may end with os._exit")
     reasons = [report["not_pooled_because"] for report in reports if report.get("numpy")]
     if reasons:
-        return Service(failure=f"not served: {reasons[0] or 'NumPy came in unseen'}")
+        return Service(failure=f"not served: {reasons[0] or 'the start-up hook did not see the import of NumPy'}")
     return Service(remark="NumPy was never imported, so nothing was served")
 
 
 def _read(file: Path) -> dict[str, Any] | None:
     try:
         found = json.loads(file.read_text("utf-8"))
-    except (OSError, ValueError):  # a process that was ended while it wrote
+    except (OSError, ValueError):  # of a process that was ended while it wrote the report
         return None
     return found if isinstance(found, dict) else None
 
@@ -56,20 +56,20 @@ _SHOWN = 60
 
 @dataclass(frozen=True)
 class Difference:
-    """The first line that differs, counted from 1; `None` where one of the two had ended."""
+    """The first line that differs, counted from 1; `None` for an output that had ended."""
 
     line: int
     reference: bytes | None
     other: bytes | None
 
     def words(self, in_reference: str, in_other: str) -> str:
-        """Both lines, with where they stand, from shortly before the place where they part."""
+        """Quote both lines, from shortly before the first difference, and say where they are from."""
         first, second = _shown(self.reference, self.other)
         return f"line {self.line} is {first} {in_reference} and {second} {in_other}"
 
 
 def difference(reference: Path, other: Path) -> Difference | None:
-    """The first difference between two files, or `None`."""
+    """Return the first difference between two files, or `None`."""
     if filecmp.cmp(reference, other, shallow=False):
         return None
     with reference.open("rb") as first, other.open("rb") as second:
@@ -78,7 +78,7 @@ def difference(reference: Path, other: Path) -> Difference | None:
             if ours != theirs:
                 return Difference(line, ours or None, theirs or None)
             if not ours:
-                return None  # the file changed between the two looks
+                return None  # the file changed while it was compared
     return None
 
 
@@ -87,7 +87,7 @@ def _shown(first: bytes | None, second: bytes | None) -> tuple[str, str]:
         return _cut(first, 0), _cut(second, 0)
     apart = next((at for at, (one, two) in enumerate(zip(first, second, strict=False)) if one != two), None)
     if apart is None and first.strip(b"\n") == second.strip(b"\n"):
-        ends = [" with a line's end" if line.endswith(b"\n") else " without one" for line in (first, second)]
+        ends = [" with a line break" if line.endswith(b"\n") else " without one" for line in (first, second)]
         return _cut(first, 0) + ends[0], _cut(second, 0) + ends[1]
     begin = max(0, (min(len(first), len(second)) if apart is None else apart) - _SHOWN // 2)
     return _cut(first, begin), _cut(second, begin)
@@ -105,7 +105,7 @@ _TAIL_LINES, _TAIL_BYTES = 15, 8192
 
 
 class FailedError(Exception):
-    """A run that did not end well: one sentence, and in `said` the end of what it wrote on standard error."""
+    """A run that failed: one sentence, and in `said` the end of its standard error."""
 
     def __init__(self, sentence: str, said: str = "") -> None:
         super().__init__(sentence)
@@ -113,20 +113,20 @@ class FailedError(Exception):
 
 
 class PrepareError(FailedError):
-    """What --prepare names did not end well."""
+    """The command of --prepare failed."""
 
 
 class DifferentError(Exception):
-    """Two runs wrote different things; the text is one sentence for the user."""
+    """Two runs produced different output; the message is one sentence for the user."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """The program, and what each run of it is given."""
+    """The program, and the inputs of each run."""
 
     command: Sequence[str]
     folder: Path
-    """For files that nobody needs afterwards."""
+    """For temporary files."""
     stdin: str = os.devnull
     timeout: float | None = None
     prepare: str | None = None
@@ -137,20 +137,20 @@ class Trial:
         return self.folder / "first"
 
     def first(self, default: Contender) -> Run:
-        """The run that the others' output is compared with."""
+        """Do the run whose output the others are compared with."""
         run = self._once(default)
         if not self.ignore_output:
             (self.folder / "out").replace(self._reference)
         return run
 
     def run(self, contender: Contender, check: bool = False) -> tuple[Run, Service | None]:
-        """One more run; `check` also finds out whether firsttouch is inside where it should be.
+        """Do another run; with `check`, also find out whether firsttouch served it.
 
         Raises :exc:`FailedError` and :exc:`DifferentError`.
         """
         reports = self.folder / "reports"
         asked = check and candidates.served(contender)
-        shutil.rmtree(reports, ignore_errors=True)  # of a contender that failed
+        shutil.rmtree(reports, ignore_errors=True)  # left over from a contender that failed
         if asked:
             reports.mkdir()
         run = self._once(contender, f"{reports}/%p.json" if asked else None)
@@ -173,7 +173,7 @@ class Trial:
         return run
 
     def _prepare(self, words: str) -> None:
-        # On the terminal's own session, where sudo still knows the user.
+        # In the terminal's own session, in which sudo may still hold the user's credentials.
         command = ending_with_us(["/bin/sh", "-c", words])
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
@@ -193,16 +193,16 @@ class Trial:
             self._once(candidates.DEFAULT)
             again = difference(self._reference, out)
             if again is None:
-                raise DifferentError(f"the output is not the same: {words}; --ignore-output compares all the same")
+                raise DifferentError(f"the output differs: {words}; use --ignore-output to compare nevertheless")
             found = again
         words = found.words("in the first run", "in another, both under the default")
         raise DifferentError(
-            f"the program does not print the same twice: {words}; where it prints times or random numbers,"
-            " --ignore-output compares all the same"
+            f"the program's output differs between runs: {words}; if it prints times or random numbers,"
+            " use --ignore-output"
         )
 
     def _said(self) -> str:
-        """The end of what the last run wrote on standard error; nothing where it was ended before it began."""
+        """Return the end of the last run's standard error; empty if the run never began."""
         if not (self.folder / "err").exists():
             return ""
         with (self.folder / "err").open("rb") as file:

@@ -1,7 +1,7 @@
 """The conclusion that the measurements support, in a sentence or two; it may be "no difference".
 
-A contender is called faster, or slower, only where the whole 95 % interval of its speed-up lies further from 1 than the
-noise, which the default shows against itself, and than two per cent.
+A contender is called faster, or slower, only if the whole 95 % interval of its speed-up is further from 1 than the
+noise, which the default compared with itself shows, and than two per cent.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from firsttouch.tools.measuring import cautions
 from firsttouch.tools.measuring.statistics import Estimate
 
 LEAST = 0.02
-#: Below this many rounds an interval is too good to be true.
+#: With fewer rounds than this, intervals are unreliable.
 FEWEST = 5
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A contender beside the default; `ours` where firsttouch is inside."""
+    """A contender compared with the default; `ours` if firsttouch serves it."""
 
     name: str
     speedup: Estimate
@@ -29,7 +29,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The sentences, and who is faster and slower for certain, the fastest and slowest first."""
+    """The sentences, and the contenders that are certainly faster or slower, the most extreme first."""
 
     sentences: tuple[str, ...]
     faster: tuple[str, ...] = ()
@@ -37,20 +37,20 @@ class Verdict:
 
 
 def margin(noise: Estimate) -> float:
-    """What a speed-up has to differ from 1 by."""
+    """Return by how much a speed-up must differ from 1."""
     return max(LEAST, cautions.noise(noise))
 
 
 def judge(noise: Estimate, standings: Sequence[Standing], rounds: int, lead: Callable[[str, str], Estimate]) -> Verdict:
-    """Sentences for people, from the default's figure against itself and everyone's against the default.
+    """Return the conclusion, from the default compared with itself and every contender compared with the default.
 
-    `lead` says how many times as fast the first of two contenders is as the second.
+    `lead` returns how many times as fast the first of two contenders is as the second.
     """
     if rounds < FEWEST:
         runs = units.count(rounds, "run")
-        return Verdict((f"No advice: {runs} of each cannot be told from chance; take {FEWEST} or more.",))
+        return Verdict((f"No conclusion: {runs} of each cannot be distinguished from chance; use {FEWEST} or more.",))
     if not standings:
-        return Verdict(("No advice: no contender's runs all ended well.",))
+        return Verdict(("No conclusion: every contender had a failed run.",))
     bar = 1 + margin(noise)
     ordered = sorted(standings, key=lambda one: -one.speedup.value)
     faster = [one for one in ordered if one.speedup.low > bar]
@@ -70,7 +70,7 @@ def _none(noise: Estimate, slower: bool) -> str:
         return f"No difference: nothing here is faster than the default by more than {100 * size:.0f} %."
     return (
         f"No difference beyond the noise, which is {100 * size:.0f} % here: nothing is faster than the default by"
-        " more. More runs, as with --budget 5m, tell finer differences."
+        " more. More runs, as with --budget 5m, reveal smaller differences."
     )
 
 

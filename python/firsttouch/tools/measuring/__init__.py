@@ -1,1 +1,1 @@
-"""The harness under all experiments: contenders, workers, interleaved rounds, statistics, reports."""
+"""The harness of all experiments: contenders, workers, interleaved rounds, statistics, reports."""

@@ -11,23 +11,23 @@ from firsttouch.tools.measuring import machine
 from firsttouch.tools.measuring.machine import cgroup_file, chosen, fields, read
 from firsttouch.tools.measuring.statistics import Estimate
 
-#: A processor's share that others may take, or a host may steal, before it is worth a word.
+#: The share of a processor that other programs or the host may take before it is reported.
 LOAD, STOLEN = 0.25, 0.02
-#: What two equal contenders may differ by.
+#: The difference between two equal contenders that is tolerated.
 SPREAD = 0.05
-#: Part of a control group's memory limit.
+#: A fraction of a control group's memory limit.
 FULL = 0.9
 
 
 def standing(root: Path = Path("/")) -> list[str]:
-    """What is so before anything is measured, and stays so."""
+    """Return the conditions that hold before and during the measurement."""
     said: list[str] = []
     governors = [name for name in machine.governors(root / "sys/devices/system/cpu") if name != "performance"]
     if governors:
         said.append(f"the governor {', '.join(governors)} changes the processor's frequency during a measurement")
     thp = chosen(read(root / "sys/kernel/mm/transparent_hugepage/enabled"))
     if thp in ("always", "never"):
-        what = {"always": "every program gets them unasked", "never": "no program gets them, asked or not"}[thp]
+        what = {"always": "every program gets them without advice", "never": "no program gets them"}[thp]
         said.append(f"transparent huge pages are on {thp!r}: {what}; figures of machines on 'madvise' will differ")
     if machine.autonuma(root) == "on" and len(list((root / "sys/devices/system/node").glob("node[0-9]*"))) > 1:
         said.append("AutoNUMA moves pages between nodes during a measurement")
@@ -45,7 +45,7 @@ _CGROUP = ("memory.max", "memory.limit_in_bytes"), ("memory.current", "memory.us
 
 
 class Watch:
-    """Notes the state of the machine now; `finish` says what went on since."""
+    """Records the state of the machine now; `finish` reports what happened since."""
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._root = root
@@ -63,13 +63,13 @@ class Watch:
         return {"stolen": stolen, "total": sum(map(int, times[:8])), "swapped": swapped, "throttled": throttled}
 
     def finish(self) -> list[str]:
-        """One sentence for each thing that disturbed."""
+        """Return one sentence for each disturbance."""
         spent = {name: value - self._before[name] for name, value in self._counters().items()}
         processors = os.cpu_count() or 1
         said: list[str] = []
         if self._load > LOAD * processors:
             busy = f"the load average was {self._load:.1f} at the start, on {processors} processors"
-            said.append(f"others were at work: {busy}")
+            said.append(f"other programs were running: {busy}")
         if spent["stolen"] > STOLEN * max(1, spent["total"]):
             share = 100 * spent["stolen"] / spent["total"]
             said.append(f"the host took {share:.0f} % of the processors' time for others (steal)")
@@ -81,11 +81,11 @@ class Watch:
 
 
 def noise(ratio: Estimate) -> float:
-    """What two equal contenders differ by: their ratio's distance from 1, or half its interval if that is more."""
+    """Return how far two equal contenders are apart: their ratio's distance from 1, or half its interval if larger."""
     return max(ratio.value - 1, 1 / ratio.value - 1, math.sqrt(ratio.high / ratio.low) - 1)
 
 
 def of_equals(ratio: Estimate) -> list[str]:
-    """What a contender against itself tells."""
+    """Return what a contender compared with itself shows."""
     apart = noise(ratio)
     return [f"the machine is noisy: two equal contenders may seem {100 * apart:.0f} % apart"] if apart > SPREAD else []

@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from firsttouch.tools.measuring.report import Table
 
 
-#: Blanks between two columns, and the lines of some boxes.
+#: The width of the gap between two columns, with the lines of some boxes.
 _BESIDE = 3
 
 
 def plain(text: str) -> str:
-    """Markdown's emphasis and code taken off, for a terminal."""
+    """Strip Markdown's emphasis and code marks, for a terminal."""
     return text.replace("**", "").replace("`", "")
 
 
 def _is_words(cell: str) -> bool:
-    """Whether more than half of it is letters: a figure has fewer, its unit included."""
+    """Return whether more than half of the cell is letters, unlike a figure with its unit."""
     return 2 * sum(character.isalpha() for character in cell) > len(cell)
 
 
@@ -31,9 +31,9 @@ def _widest(rows: Sequence[Sequence[str]], at: int) -> int:
 
 
 def headings(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str] | None:
-    """The columns' headings for a table of this width, between words in several lines where there is no room for one.
+    """Return the columns' headings for a table of this width, wrapped between words if necessary.
 
-    None where even so some cell would have to be broken.
+    None if some cell would have to be broken even so.
     """
     widest = [_widest(rows, at) for at in range(len(columns))]
     room = width - _BESIDE * len(columns)
@@ -48,7 +48,7 @@ def headings(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) 
 
 
 def say(text: str, console: Console, head: str = "", style: str | None = None) -> None:
-    """Print a sentence behind ``head``, on a terminal in lines that end between words and stand below its beginning."""
+    """Print a sentence after ``head``; on a terminal wrapped between words, with a hanging indent."""
     if console.is_terminal:
         room = max(console.width, len(head) + 20)
         text = textwrap.fill(
@@ -60,7 +60,7 @@ def say(text: str, console: Console, head: str = "", style: str | None = None) -
 
 
 def stacked(columns: Sequence[str], rows: Sequence[Sequence[str]], console: Console) -> None:
-    """Print each row's cells below each other, for a terminal that is too narrow for columns."""
+    """Print the cells of each row below each other, for a terminal that is too narrow for columns."""
     side = max(map(len, columns[1:]), default=0)
     for row in rows:
         console.print(f"\n{row[0]}", soft_wrap=True)

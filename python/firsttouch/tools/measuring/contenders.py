@@ -6,14 +6,14 @@ import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-# Raised so far that glibc neither maps nor trims anything an experiment asks for.
+# Raised so far that glibc neither maps nor trims anything that an experiment requests.
 TUNED = {
     "MALLOC_TRIM_THRESHOLD_": str(4 << 30),
     "MALLOC_MMAP_THRESHOLD_": str(4 << 30),
     "MALLOC_TOP_PAD_": str(64 << 20),
 }
 
-# The same in another spelling, and its heap on huge pages.
+# The same as tunables, and with its heap on huge pages.
 TUNED_HUGE = {
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=4294967296"
     ":glibc.malloc.trim_threshold=4294967296:glibc.malloc.top_pad=67108864"
@@ -26,24 +26,24 @@ LIBRARIES = {
     "tbbmalloc": "libtbbmalloc_proxy.so.2",
 }
 
-# Settings of the caller's that would change a contender behind our back.
+# Settings of the caller's that would change a contender unnoticed.
 FOREIGN = ("MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD", "FIRSTTOUCH", "MIMALLOC_", "TCMALLOC_", "TBB_")
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A name, the environment it starts with, and what it installs: `True` is firsttouch's default."""
+    """A name, its environment, and what it installs: `True` stands for firsttouch's default."""
 
     name: str
     environment: dict[str, str] = field(default_factory=dict[str, str])
     install: bool | str = False
 
     def under(self, environment: dict[str, str]) -> Contender:
-        """The same contender with more variables set."""
+        """Return the same contender with more variables set."""
         return replace(self, environment={**self.environment, **environment})
 
     def full_environment(self) -> dict[str, str]:
-        """Everything the process sees; BLAS keeps to one thread so that runs can be repeated."""
+        """Return the environment of the process; BLAS uses one thread, so that runs are repeatable."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
         fixed = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         return {**kept, **fixed, **self.environment}
@@ -53,18 +53,18 @@ NUMPY = Contender("NumPy")
 TUNED_GLIBC = Contender("tuned glibc", TUNED)
 HUGE_GLIBC = Contender("tuned glibc, huge pages", TUNED_HUGE)
 FIRSTTOUCH = Contender("firsttouch", install=True)
-AGAIN = Contender("firsttouch again", install=True)  # the A in A/A: what two equal runs differ by
+AGAIN = Contender("firsttouch again", install=True)  # for A/A: the difference between two equal runs
 
 
 def library(name: str) -> Path | None:
-    """The file of a preloadable malloc, where Debian and its relatives put it."""
+    """Return the file of a preloadable malloc, as installed by Debian and its derivatives."""
     folders = [Path("/usr/local/lib"), Path("/usr/lib64"), Path("/usr/lib"), Path("/lib")]
     folders[:0] = sorted(Path("/usr/lib").glob("*-linux-gnu*"))
     return next((folder / name for folder in folders if (folder / name).exists()), None)
 
 
 def preloaded() -> tuple[list[Contender], list[str]]:
-    """The peers found on this machine, and the names of those that are absent."""
+    """Return the preloadable mallocs found on this machine, and the names of those that are absent."""
     found: list[Contender] = []
     absent: list[str] = []
     for name, file in LIBRARIES.items():
@@ -77,10 +77,10 @@ def preloaded() -> tuple[list[Contender], list[str]]:
 
 
 def peers() -> list[Contender]:
-    """What a user would reach for instead of firsttouch."""
+    """Return what users may use instead of firsttouch."""
     return [TUNED_GLIBC, *preloaded()[0]]
 
 
 def everyone() -> list[Contender]:
-    """NumPy's default, ours twice, and every peer."""
+    """Return NumPy's default, firsttouch twice, and every peer."""
     return [NUMPY, FIRSTTOUCH, AGAIN, *peers()]

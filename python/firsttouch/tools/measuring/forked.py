@@ -1,4 +1,4 @@
-"""Runs a function in a forked child, so that it leaves no trace in this process's heap."""
+"""Runs a function in a forked child, so that it has no effect on this process's heap."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from firsttouch.tools.measuring.starter import end_with
 
 
 def forked(function: Callable[[], dict[str, float]]) -> dict[str, float]:
-    """Call it in a child, which ends. Raises :exc:`RuntimeError` with the child's traceback, or what ended it."""
+    """Call it in a child process. Raises :exc:`RuntimeError` with the child's traceback, or with its wait status."""
     read, write = os.pipe()
     parent = os.getpid()
     child = os.fork()
@@ -19,7 +19,7 @@ def forked(function: Callable[[], dict[str, float]]) -> dict[str, float]:
         try:
             end_with(parent)
             message = {"value": function()}
-        except BaseException:  # nothing of the parent's may run on here
+        except BaseException:  # none of the parent's code may continue here
             message = {"error": traceback.format_exc()}  # type: ignore[dict-item]
         with os.fdopen(write, "w") as pipe:
             json.dump(message, pipe)

@@ -19,7 +19,7 @@ MISSING = "not readable"
 
 
 def read(path: str | Path | None, missing: str = MISSING) -> str:
-    """What stands in the file, without the white space around it."""
+    """Return the content of the file without surrounding white space."""
     try:
         return missing if path is None else Path(path).read_text().strip()
     except (OSError, UnicodeDecodeError):
@@ -27,7 +27,7 @@ def read(path: str | Path | None, missing: str = MISSING) -> str:
 
 
 def fields(path: str | Path, separator: str | None = None) -> dict[str, int]:
-    """Lines of a name and a number; other lines, and a file that can't be read, give nothing."""
+    """Return the lines that consist of a name and a number; empty if the file cannot be read."""
     found: dict[str, int] = {}
     for line in read(path, "").splitlines():
         words = line.replace(":", " ").split(separator)
@@ -37,7 +37,7 @@ def fields(path: str | Path, separator: str | None = None) -> dict[str, int]:
 
 
 def chosen(text: str) -> str:
-    """The word in brackets among the kernel's alternatives, as in `always [madvise] never`."""
+    """Return the word in brackets among the kernel's alternatives, as in `always [madvise] never`."""
     return text.partition("[")[2].partition("]")[0] or text
 
 
@@ -45,7 +45,7 @@ CPU = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 def caches(folder: Path = CPU) -> dict[str, int]:
-    """Bytes of the data caches that the first processor uses, by name (`L1`, `L2`, ...); empty where nobody says."""
+    """Return the sizes of the first processor's data caches, by name (`L1`, `L2`, ...); empty if unknown."""
     found: dict[str, int] = {}
     for index in sorted(folder.glob("index*")):
         try:
@@ -58,7 +58,7 @@ def caches(folder: Path = CPU) -> dict[str, int]:
 
 
 def level(nbytes: int, known: dict[str, int]) -> str:
-    """The smallest cache that holds so much, or `memory`."""
+    """Return the smallest cache that holds so many bytes, or `memory`."""
     return next((name for name, size in known.items() if nbytes <= size), "memory")
 
 
@@ -67,7 +67,7 @@ _THP = Path("/sys/kernel/mm/transparent_hugepage")
 
 
 def mitigations(folder: Path = _CPU / "vulnerabilities") -> str:
-    """Which of the processor's weaknesses the kernel works around; entering it costs more then."""
+    """Return the processor vulnerabilities that the kernel mitigates, which makes system calls slower."""
     found: dict[str, list[str]] = {"mitigated": [], "vulnerable": [], "unknown": []}
     unaffected = 0
     for file in sorted(folder.glob("*")):
@@ -90,7 +90,7 @@ def mitigations(folder: Path = _CPU / "vulnerabilities") -> str:
 
 
 def sizes_of_thp(folder: Path = _THP) -> str:
-    """The sizes of multi-size huge pages (mTHP) that are on, with how."""
+    """Return the sizes of multi-size huge pages (mTHP) that are enabled, with their modes."""
     found: list[tuple[int, str]] = []
     for file in folder.glob("hugepages-*kB/enabled"):
         kib = int(re.sub(r"\D", "", file.parent.name))
@@ -102,7 +102,7 @@ def sizes_of_thp(folder: Path = _THP) -> str:
 
 
 def init_on_alloc(root: Path = Path("/")) -> str:
-    """Whether the kernel zeroes pages when it takes them, besides when it hands them out."""
+    """Return whether the kernel zeroes pages on allocation, in addition to when it maps them."""
     told = re.findall(r"\binit_on_alloc=(\w+)", read(root / "proc/cmdline"))
     if told:
         return f"{told[-1]} (command line)"
@@ -116,18 +116,18 @@ def init_on_alloc(root: Path = Path("/")) -> str:
 
 
 def autonuma(root: Path = Path("/")) -> str:
-    """Whether the kernel moves pages to the node that uses them."""
+    """Return whether the kernel moves pages to the node that uses them."""
     text = read(root / "proc/sys/kernel/numa_balancing", "not in this kernel")
     return {"0": "off", "1": "on"}.get(text, text)
 
 
 def governors(folder: Path = _CPU) -> list[str]:
-    """Who chooses the frequency, each once; none where that is not for this kernel to say."""
+    """Return the frequency governors, each once; empty if this kernel does not report any."""
     return sorted({read(file) for file in folder.glob("cpu[0-9]*/cpufreq/scaling_governor")})
 
 
 def frequency(folder: Path = _CPU) -> str:
-    """The governor, and whether the processor may go beyond its nominal frequency."""
+    """Return the governor, and whether the processor may exceed its nominal frequency."""
     turbo = MISSING
     for file, on in ((folder / "intel_pstate/no_turbo", "0"), (folder / "cpufreq/boost", "1")):
         if (text := read(file)) != MISSING:
@@ -136,14 +136,14 @@ def frequency(folder: Path = _CPU) -> str:
 
 
 def malloc_settings() -> str:
-    """Variables of this process's environment that change a malloc's ways, or preload one."""
+    """Return the variables of this process's environment that configure or preload a malloc."""
     known = ("MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD", "MIMALLOC_", "TCMALLOC_", "TBB_MALLOC", "PYTHONMALLOC")
     found = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith(known)]
     return " ".join(found) or "none"
 
 
 def meminfo(key: str) -> int:
-    """A field of /proc/meminfo in bytes."""
+    """Return a field of /proc/meminfo in bytes."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith(key + ":"):
             return int(line.split()[1]) << 10
@@ -151,7 +151,7 @@ def meminfo(key: str) -> int:
 
 
 def cgroup_file(v2: str, v1: str) -> Path | None:
-    """A file of this process's memory control group, or of the nearest group above that can be seen."""
+    """Return a file of this process's memory control group, or of the nearest visible group above."""
     for line in read("/proc/self/cgroup", "").splitlines():
         number, controllers, path = line.split(":", 2)
         if number == "0":
@@ -160,7 +160,7 @@ def cgroup_file(v2: str, v1: str) -> Path | None:
             root, name = Path("/sys/fs/cgroup/memory"), v1
         else:
             continue
-        if not name:  # there is no such file in this version
+        if not name:  # this version has no such file
             continue
         folder = root / path.lstrip("/")
         while True:
@@ -173,13 +173,13 @@ def cgroup_file(v2: str, v1: str) -> Path | None:
 
 
 def cgroup_current() -> int | None:
-    """What the kernel charges to this process's control group now; None where it can't be read."""
+    """Return the bytes charged to this process's control group now; None if unknown."""
     file = cgroup_file("memory.current", "memory.usage_in_bytes")
     return None if file is None else int(file.read_text())
 
 
 def available() -> int:
-    """What this process may still use: the machine's free memory, or less where the control group says so."""
+    """Return the bytes that this process may still use: the machine's free memory, or what the control group allows."""
     bound = cgroup_file("memory.max", "memory.limit_in_bytes")
     used = cgroup_file("memory.current", "memory.usage_in_bytes")
     free = meminfo("MemAvailable")
@@ -189,7 +189,7 @@ def available() -> int:
 
 
 def cpu() -> str:
-    """The processor's name, with what a hypervisor leaves of it."""
+    """Return the processor's name, family and model, as far as a hypervisor reveals them."""
     facts: dict[str, str] = {}
     for line in read("/proc/cpuinfo").splitlines():
         key, _, value = line.partition(":")
@@ -201,7 +201,7 @@ def cpu() -> str:
 
 
 def peers() -> str:
-    """Each preloadable malloc with the file it is, or that it is absent."""
+    """Return each preloadable malloc with its file, or that it is absent."""
     words: list[str] = []
     for name, file in LIBRARIES.items():
         path = library(file)
@@ -210,7 +210,7 @@ def peers() -> str:
 
 
 def processors() -> str:
-    """How many processors the control group grants."""
+    """Return the number of processors that the control group grants."""
     quota, _, period = read(cgroup_file("cpu.max", ""), "max").partition(" ")
     return f"{int(quota) / int(period):g}" if quota.isdigit() and period.isdigit() else "none"
 
@@ -221,7 +221,7 @@ def gil() -> str:
 
 
 def describe() -> dict[str, str]:
-    """What a reader needs to judge the figures."""
+    """Return the facts that a reader needs to judge the figures."""
     thp = Path("/sys/kernel/mm/transparent_hugepage")
     nodes = len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) or 1
     limit = read(cgroup_file("memory.max", "memory.limit_in_bytes"))

@@ -12,13 +12,13 @@ from firsttouch.tools.measuring.picture import Picture, svg
 from firsttouch.tools.measuring.report import Table
 
 _TEMPLATE = Path(__file__).with_name("page.html")
-#: Inches of a picture where there is room, and on a telephone.
+#: The width of a picture in inches, on a wide screen and on a phone.
 _ROOMY, _NARROW = 9.6, 4.6
 
 
 @dataclass(frozen=True)
 class Page:
-    """What stands on it, from the top; texts are plain and are escaped here."""
+    """The content of the page, from the top; texts are plain and are escaped here."""
 
     title: str
     when: str
@@ -27,11 +27,11 @@ class Page:
     pictures: Sequence[Picture] = ()
     notes: Sequence[str] = ()
     repeat: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What a command does, and the command."""
+    """Descriptions of commands, and the commands."""
     machine: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def html(self) -> str:
-        """The whole file; pictures are drawn by matplotlib."""
+        """Return the whole file; matplotlib draws the pictures."""
         parts = ['<div class="lead">', *(f"<p>{escape(sentence)}</p>" for sentence in self.lead), "</div>"]
         parts += [_table(table) for table in self.tables]
         parts += [_picture(picture) for picture in self.pictures]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Picture:
-    """One pair of axes: a name for files, a title for people, and who draws."""
+    """One pair of axes: a name for files, a title, and the function that draws."""
 
     name: str
     title: str
@@ -24,10 +24,10 @@ class Picture:
 
 
 def save(pictures: Sequence[Picture], path: Path) -> None:
-    """Draw all pictures below each other into one file; its ending says the format, as matplotlib knows it.
+    """Draw all pictures below each other into one file; its extension selects matplotlib's format.
 
-    Raises :exc:`ImportError` without matplotlib, :exc:`ValueError` for an unknown ending, :exc:`OSError` where the file
-    cannot be written.
+    Raises :exc:`ImportError` without matplotlib, :exc:`ValueError` for an unknown extension, and :exc:`OSError` if the
+    file cannot be written.
     """
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -40,24 +40,24 @@ def save(pictures: Sequence[Picture], path: Path) -> None:
     for axes, picture in zip(grid[:, 0], pictures, strict=True):
         axes.set_title(picture.title)
         picture.draw(axes)
-    # An SVG says when it was drawn and has random names, unless told otherwise: the same figures make the same file.
+    # By default an SVG contains the date and random names; without them, the same figures produce the same file.
     drawn: dict[str, Any] = {"metadata": {"Date": None}} if path.suffix.lower() in (".svg", ".svgz") else {}
     with rc_context({"svg.hashsalt": path.stem}):
         figure.savefig(path, **drawn)
 
 
-#: Stands for the page's own colour of text while matplotlib draws.
+#: Stands for the page's text colour while matplotlib draws.
 _INK = "#010203"
 
 
 def svg(picture: Picture, width: float) -> str:
-    """One picture, so many inches wide, as an `svg` element for a page: no background, text in the page's colour."""
+    """Return one picture as an `svg` element, `width` inches wide: no background, text in the page's colour."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
     inked = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color", "grid.color")
-    seed = f"{picture.name} {width}"  # of the names inside: two pictures on one page must not share any
+    seed = f"{picture.name} {width}"  # of the names inside, which must differ between the pictures of one page
     settings: dict[Any, Any] = dict.fromkeys(inked, _INK)
     settings |= {"svg.fonttype": "none", "svg.hashsalt": seed, "legend.framealpha": 0.0}
     with rc_context(settings):

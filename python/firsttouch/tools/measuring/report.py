@@ -20,12 +20,12 @@ HEAD = """# Benchmarks
 
 Written by `python -m benchmarks --write BENCHMARKS.md`; no number is typed in by hand.
 
-Contenders are whole processes, asked in interleaved rounds and shuffled order, one running at a time; each
-touches beforehand the memory it can use. A figure is the median of per-round ratios over several processes,
-in brackets its 95 % bootstrap interval. *firsttouch again* is a second, equal process: its column shows what
-two equal runs differ by. A bar is *passed* where the intervals allow no other reading: the geometric mean's
-upper bound at or under the bar, no single case's lower bound above 1.05; *failed* likewise; *not shown* in
-between. The best peer is chosen on one half of the rounds and compared on the other.
+Contenders are whole processes, measured in interleaved rounds in shuffled order, one running at a time; each
+touches the memory that it can use beforehand. A figure is the median of per-round ratios over several processes,
+with its 95 % bootstrap interval in brackets. *firsttouch again* is a second, equal process: its column shows the
+difference between two equal runs. A bar is *passed* if the intervals allow no other reading: the geometric mean's
+upper bound is at or below the bar, and no single case's lower bound is above 1.05; *failed* likewise; otherwise
+*not shown*. The best peer is chosen on one half of the rounds and compared on the other.
 """
 
 
@@ -38,7 +38,7 @@ class Table:
     rows: list[Sequence[str]] = field(default_factory=list[Sequence[str]])
 
     def markdown(self) -> str:
-        """The table as markdown; a pipe inside a cell is escaped."""
+        """Return the table as Markdown; pipes in cells are escaped."""
         lines = [self.columns, ["---"] * len(self.columns), *self.rows]
         body = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
         return f"{self.title}\n\n{body}\n" if self.title else body + "\n"
@@ -46,7 +46,7 @@ class Table:
 
 @dataclass
 class Section:
-    """What an experiment found."""
+    """The findings of an experiment."""
 
     name: str
     title: str
@@ -56,21 +56,21 @@ class Section:
     notes: list[str] = field(default_factory=list[str])
     raw: dict[str, Any] = field(default_factory=dict[str, Any])
     pictures: list[Picture] = field(default_factory=list[Picture])
-    how: str = ""  # when, how long, quick or in full: filled in by the command
+    how: str = ""  # when, how long, quick or in full; set by `conduct`
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it but the pictures, in plain types, for JSON."""
+        """Return everything except the pictures in plain types, for JSON."""
         found = {key: getattr(self, key) for key in ("name", "title", "asked", "notes", "how", "raw")}
         found["tables"] = [asdict(table) for table in self.tables]
         found["verdicts"] = [asdict(verdict) for verdict in self.verdicts]
         return found
 
     def files(self) -> dict[str, Picture]:
-        """The pictures by the files that they are written to, from where BENCHMARKS.md lies."""
+        """Return the pictures by the names of their files, relative to BENCHMARKS.md."""
         return {f"{PICTURES}/{self.name}-{picture.name}.svg": picture for picture in self.pictures}
 
     def markdown(self) -> str:
-        """The section between two markers, so that one experiment can be written again alone."""
+        """Return the section between two markers, so that a single experiment can be rewritten later."""
         parts = [f"<!-- {self.name} -->", f"## {self.title}", "", f"Asked: {self.asked}", ""]
         if self.verdicts:
             rows: list[Sequence[str]] = [(v.bar, v.figure, f"**{v.outcome}**") for v in self.verdicts]
@@ -83,13 +83,13 @@ class Section:
 
 
 def machine_markdown(machine: Mapping[str, str]) -> str:
-    """The machine as a table."""
+    """Return the machine as a table."""
     rows: list[Sequence[str]] = [(key, value) for key, value in machine.items()]
     return "## The machine\n\n" + Table("", ("what", "value"), rows).markdown()
 
 
 def kept_sections(path: Path, machine: str) -> dict[str, str]:
-    """The sections already in the file, if they come from this very machine and software."""
+    """Return the sections already in the file, if they come from the same machine and software."""
     if not path.exists():
         return {}
     text = path.read_text()
@@ -100,7 +100,7 @@ def kept_sections(path: Path, machine: str) -> dict[str, str]:
 
 
 def write(path: Path, machine: Mapping[str, str], sections: Sequence[Section], order: Sequence[str]) -> None:
-    """Write the file, and pictures beside it; sections of experiments not run now stay where they are."""
+    """Write the file and its pictures; sections of experiments that were not run are kept."""
     described = machine_markdown(machine)
     texts = kept_sections(path, described)
     texts.update({section.name: section.markdown() for section in sections})
@@ -112,12 +112,12 @@ def write(path: Path, machine: Mapping[str, str], sections: Sequence[Section], o
 
 
 def conduct(run: Callable[[], Section], quick: bool) -> Section:
-    """What `run` gives, its `how` filled in."""
+    """Return the section that `run` returns, with its `how` filled in."""
     busy = os.getloadavg()[0]
     start = time.monotonic()
     section = run()
     took = time.monotonic() - start
-    kind = "A quick run that shows only that the experiment works" if quick else "Measured in full"
+    kind = "A quick run, which only shows that the experiment works" if quick else "Measured in full"
     section.how = f"{kind}, {datetime.date.today().isoformat()}, in {took:.0f} s; "
     section.how += f"the load average was {busy:.2f} at the start."
     return section

@@ -1,4 +1,4 @@
-"""Rounds that are interleaved between contenders: only one worker runs, the others wait on their pipe."""
+"""Rounds interleaved between contenders: only one worker runs at a time, the others wait on their pipes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TOUCH = "firsttouch._internal.process_memory", "touch"
 
 @contextmanager
 def _ctrl_c_waits() -> Iterator[None]:
-    """In the main thread, Ctrl-C comes at the end of the block."""
+    """Defer Ctrl-C to the end of the block, in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -50,7 +50,7 @@ def _ctrl_c_waits() -> Iterator[None]:
 
 
 class Worker:
-    """One contender's process."""
+    """The process of one contender."""
 
     def __init__(self, contender: Contender) -> None:
         command = helper("-m", "firsttouch.tools.measuring.worker")
@@ -60,14 +60,14 @@ class Worker:
         self._preload = contender.environment.get("LD_PRELOAD", "")
         self._hello: dict[str, Any] = {}
         try:
-            with _ctrl_c_waits():  # or it may be there, and nobody know of it
+            with _ctrl_c_waits():  # an interrupt must not leave a started worker behind
                 self._process = subprocess.Popen(
                     ending_with_us(command),
                     env=contender.full_environment(),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     text=True,
-                    process_group=0,  # Ctrl-C reaches the command alone, which then ends its workers
+                    process_group=0,  # Ctrl-C reaches only the command, which then ends its workers
                 )
         except KeyboardInterrupt as interrupt:
             self.__exit__(KeyboardInterrupt, interrupt, None)
@@ -88,7 +88,7 @@ class Worker:
             self._process.stdout.close()
 
     def hello(self) -> dict[str, Any]:
-        """What the worker says once it is ready; workers can be started together and greeted one by one."""
+        """Return the worker's first message, once it is ready; several workers can start at the same time."""
         if not self._hello:
             self._hello = self._read()
             stem = self._preload.rsplit("/", 1)[-1].split(".so")[0]
@@ -103,7 +103,7 @@ class Worker:
             "module": call.module,
             "function": call.function,
             "arguments": call.arguments,
-            "path": sys.path,  # the function may lie where only this process looks
+            "path": sys.path,  # the function may be importable only in this process
         }
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(message) + "\n")
@@ -124,42 +124,42 @@ class Worker:
 
 @dataclass(frozen=True)
 class Plan:
-    """Generations of fresh processes, each asked for some rounds: layouts differ between processes, too."""
+    """Generations of fresh processes, each asked for some rounds, because layouts differ between processes."""
 
     generations: int = 4
     rounds: int = 4
 
     @staticmethod
     def whole_programs(quick: bool) -> Plan:
-        """A process answers once and ends."""
+        """Return a plan in which a process answers once and ends."""
         return Plan(2 if quick else 15, 1)
 
     @staticmethod
     def steady(quick: bool) -> Plan:
-        """Living processes, asked again and again."""
+        """Return a plan in which processes are asked repeatedly."""
         return Plan(2, 2) if quick else Plan()
 
 
 class Samples:
-    """Every reply: by contender, generation and round."""
+    """All replies, by contender, generation and round."""
 
     def __init__(self) -> None:
         self.replies: dict[str, list[list[dict[str, float]]]] = {}
 
     def add(self, name: str, generation: int, reply: dict[str, float]) -> None:
-        """Note one reply."""
+        """Record one reply."""
         rows = self.replies.setdefault(name, [])
         if len(rows) <= generation:
             rows.append([])
         rows[generation].append(reply)
 
     def column(self, contender: Contender | str, key: str) -> Matrix:
-        """One figure of a contender's replies, generations by rounds."""
+        """Return one figure of a contender's replies, generations by rounds."""
         name = contender if isinstance(contender, str) else contender.name
         return np.array([[reply[key] for reply in row] for row in self.replies[name]], float)
 
     def ratio(self, of: Contender | str, to: Contender | str, key: str) -> Matrix:
-        """Per-round ratios of a figure between two contenders."""
+        """Return per-round ratios of a figure between two contenders."""
         return self.column(of, key) / self.column(to, key)
 
 
@@ -168,7 +168,8 @@ def collect(
 ) -> Samples:
     """Ask every contender in every round, in an order that is shuffled anew each time.
 
-    `footprint` is what a worker can use: each touches it beforehand. `alone` keeps only one process alive.
+    `footprint` is the number of bytes that a worker can use: each touches as many beforehand. With `alone`, only one
+    process exists at a time.
     """
     samples = Samples()
     shuffle = random.Random(0)

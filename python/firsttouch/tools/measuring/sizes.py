@@ -14,12 +14,12 @@ QUICK = (256 * KIB, 8 * MIB)
 
 
 def name(nbytes: int) -> str:
-    """Format a size exactly: sizes are keys, and no two may look alike."""
+    """Format a size exactly, because sizes are keys and must be distinguishable."""
     return units.size(nbytes, 6)
 
 
 def fitting(sizes: Sequence[int], arrays: int) -> tuple[list[int], list[str]]:
-    """The sizes at which that many arrays fit into most of the free memory, and a note about the others."""
+    """Return the sizes at which that many arrays fit into most of the free memory, and a note about the others."""
     room = int(available() * 0.6)
     kept = [size for size in sizes if size * arrays <= room]
     left_out = [name(size) for size in sizes if size * arrays > room]

@@ -1,12 +1,14 @@
-"""Starts one command, waits for it, and says what it used; run by its path, as it may not import anything of ours.
+"""Starts one command, waits for it, and reports its resource usage.
 
-With a command on its own command line it becomes that at once, and ends with whoever started it.
+It is run by its path, because it may not import the package.
 
-It stands between because Linux lets a new program's peak memory begin at that of the process which started it: from a
-process with NumPy, rich and matplotlib every program would seem to need their memory. This one has some 10 MiB.
+With a command on its own command line, it becomes that command at once, and ends with the process that started it.
 
-Nothing of the command's process group outlives it, however either of them ends: it leads the group, ends all of it at
-its own end, and is told when whoever started it has gone.
+It is needed because on Linux the peak memory of a new program starts at that of the process that started it: started
+from a process with NumPy, rich and matplotlib, every program would seem to need their memory. This one has some 10 MiB.
+
+Nothing in the command's process group outlives it, however either ends: it leads the group, ends the group with itself,
+and is notified when the process that started it ends.
 """
 
 from __future__ import annotations
@@ -20,19 +22,19 @@ import sys
 import time
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes memory
+if TYPE_CHECKING:  # importing typing would take memory
     from collections.abc import Sequence
     from typing import Any, NoReturn
 
 _PR_SET_PDEATHSIG = 1
 _GRACE = 1.0
-_prctl = getattr(ctypes.CDLL(None), "prctl", None)  # looked up now, as what was forked should do little
+_prctl = getattr(ctypes.CDLL(None), "prctl", None)  # looked up now, because a forked child should do little
 
 
 def end_with(parent: int, number: int = signal.SIGKILL) -> None:
-    """Have the kernel send this process a signal when the thread that started it ends, which is one of `parent`'s.
+    """Let the kernel send this process a signal when the thread that started it, one of `parent`'s, ends.
 
-    Where that has happened already, the signal comes at once.
+    If it has ended already, the signal is sent at once.
     """
     if _prctl is not None:
         _prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
@@ -41,7 +43,7 @@ def end_with(parent: int, number: int = signal.SIGKILL) -> None:
 
 
 def ending_with_us(command: Sequence[str]) -> list[str]:
-    """The command line of the same command, as a process that ends when this thread does."""
+    """Return the command line that runs the same command in a process that ends when this thread does."""
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
 
 
@@ -60,10 +62,10 @@ def helper(*words: str) -> list[str]:
 
 
 def main() -> None:
-    """Read the order from standard input, and answer on standard output: JSON both."""
+    """Read the request from standard input, and write the result to standard output, both as JSON."""
     if command := sys.argv[2:]:
         end_with(int(sys.argv[1]))
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores them, and the command would inherit that
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and the command would inherit that
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         os.execvp(command[0], command)
     signal.signal(signal.SIGTERM, _asked_to_end)
@@ -74,8 +76,8 @@ def main() -> None:
 
 
 def _run(order: dict[str, Any]) -> dict[str, Any]:
-    """Run the command; what it used, or why it could not be started."""
-    said, saying = os.pipe()  # both ends close when the command begins
+    """Run the command; return the resources it used, or why it could not be started."""
+    said, saying = os.pipe()  # both ends are closed when the command begins
     starter = os.getpid()
     child = os.fork()
     if child == 0:
@@ -101,12 +103,12 @@ def _run(order: dict[str, Any]) -> dict[str, Any]:
 
 
 def _become(order: dict[str, Any], starter: int, saying: int) -> NoReturn:
-    """In the child: say what was used until here, which is not the command's, and become it; or say why not."""
+    """In the child: report the usage so far, which is not the command's, then become it or report the error."""
     line = "\n"
     try:
         end_with(starter)
         for number in (signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
-            # The first has a handler here; Python ignores the others, and the command would inherit that.
+            # The first has a handler here; Python ignores the others, which the command would inherit.
             signal.signal(number, signal.SIG_DFL)
         new = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         for at, (stream, flags) in enumerate((("stdin", os.O_RDONLY), ("stdout", new), ("stderr", new))):
@@ -126,7 +128,7 @@ def _become(order: dict[str, Any], starter: int, saying: int) -> NoReturn:
 
 
 def _asked_to_end(_number: int, _frame: object) -> NoReturn:
-    """Ask the whole group to end, and see to it."""
+    """Ask the whole group to end, and then end it by force."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.killpg(0, signal.SIGTERM)
     until = time.monotonic() + _GRACE
@@ -136,7 +138,7 @@ def _asked_to_end(_number: int, _frame: object) -> NoReturn:
 
 
 def _others() -> bool:
-    """Whether the group has a process beside this one that has not ended."""
+    """Return whether the group has another process that has not ended."""
     me, group = os.getpid(), os.getpgrp()
     try:
         names = os.listdir("/proc")
@@ -155,7 +157,7 @@ def _others() -> bool:
 
 
 def _end_group() -> NoReturn:
-    """End what is left of the group, this process included."""
+    """End the rest of the group, this process included."""
     os.killpg(0, signal.SIGKILL)
     os._exit(1)  # never reached
 

@@ -1,4 +1,4 @@
-"""Medians of per-round ratios, bootstrap confidence intervals, and the rule that decides a target."""
+"""Medians of per-round ratios, bootstrap confidence intervals, and the rule for verdicts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 Matrix = npt.NDArray[np.float64]  # generations of processes by rounds
 
 RESAMPLES = 2000
-SINGLE = 1.05  # what no single size may exceed for certain
+SINGLE = 1.05  # no single size may certainly exceed this
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Estimate:
 
 
 def resampled_medians(ratios: Matrix, random: np.random.Generator) -> Matrix:
-    """Medians of ratios drawn again with replacement: first processes, then rounds within each."""
+    """Return medians of ratios drawn with replacement: first processes, then rounds within each."""
     generations, rounds = ratios.shape
     rows = random.integers(generations, size=(RESAMPLES, generations, 1))
     columns = random.integers(rounds, size=(RESAMPLES, generations, rounds))
@@ -37,21 +37,21 @@ def resampled_medians(ratios: Matrix, random: np.random.Generator) -> Matrix:
 
 
 def interval(value: float, resampled: Matrix) -> Estimate:
-    """The middle 95 % of what resampling gave."""
+    """Return the middle 95 % of the resampled values."""
     low, high = np.percentile(resampled, [2.5, 97.5])
     return Estimate(value, float(low), float(high))
 
 
 def median(ratios: Matrix) -> Estimate:
-    """The median with its interval."""
+    """Return the median with its interval."""
     return interval(float(np.median(ratios)), resampled_medians(ratios, np.random.default_rng(0)))
 
 
 def around_median(figures: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """A 95 % interval of independent figures' median that supposes nothing of how they are spread.
+    """Return a distribution-free 95 % interval for the median of independent figures.
 
-    Between order statistics, interpolated as by Hettmansperger and Sheather (Statistics & Probability Letters 4, 1986);
-    of five figures or fewer it is all of them, which of five covers 93.75 %.
+    Between order statistics, interpolated as by Hettmansperger and Sheather (Statistics & Probability Letters 4, 1986).
+    For five figures or fewer it is their whole range, which with five covers 93.75 %.
     """
     ordered = np.sort(figures)
     count, wanted = len(ordered), 0.95
@@ -72,7 +72,7 @@ def around_median(figures: npt.NDArray[np.float64]) -> tuple[float, float]:
 
 
 def geometric_mean(cells: Sequence[Matrix]) -> Estimate:
-    """The geometric mean of the cells' medians, with the interval that resampling each cell gives."""
+    """Return the geometric mean of the cells' medians, with the interval from resampling each cell."""
     random = np.random.default_rng(0)
     logs = [np.log(resampled_medians(cell, random)) for cell in cells]
     value = float(np.exp(np.mean([np.log(np.median(cell)) for cell in cells])))
@@ -80,7 +80,7 @@ def geometric_mean(cells: Sequence[Matrix]) -> Estimate:
 
 
 def halves(shape: tuple[int, ...]) -> npt.NDArray[np.bool_]:
-    """True for one half of the rounds: whole processes where there are several, else every other round."""
+    """Return a mask of one half of the rounds: whole processes if there are several, otherwise every other round."""
     generations, rounds = shape
     first = np.zeros((generations, rounds), bool)
     if generations > 1:
@@ -91,7 +91,7 @@ def halves(shape: tuple[int, ...]) -> npt.NDArray[np.bool_]:
 
 
 def against_best(ours: Matrix, peers: Mapping[str, Matrix]) -> tuple[Matrix, tuple[str, str]]:
-    """Per-round ratios to the best peer, chosen on the other half of the rounds: luck is not picked."""
+    """Return per-round ratios to the best peer, chosen on the other half of the rounds to avoid picking luck."""
     ratios = np.empty_like(ours)
     chosen: list[str] = []
     first = halves(ours.shape)
@@ -105,7 +105,7 @@ def against_best(ours: Matrix, peers: Mapping[str, Matrix]) -> tuple[Matrix, tup
 
 @dataclass(frozen=True)
 class Verdict:
-    """A bar, the figure that was got, and what the interval allows us to say."""
+    """A target, the measured figure, and the conclusion that its interval allows."""
 
     bar: str
     figure: str
@@ -113,7 +113,7 @@ class Verdict:
 
 
 def judge(bar: str, limit: float, cells: Mapping[str, Matrix]) -> Verdict:
-    """Passed where the intervals allow no other reading, failed likewise; not shown in between."""
+    """Return passed or failed if the intervals allow no other reading, otherwise not shown."""
     mean = geometric_mean(list(cells.values()))
     single = max(SINGLE, limit)
     estimates = {name: median(cell) for name, cell in cells.items()}
@@ -126,12 +126,12 @@ def judge(bar: str, limit: float, cells: Mapping[str, Matrix]) -> Verdict:
         outcome = "not shown"
     figure = f"geometric mean {mean}"
     if above:
-        figure += f"; for certain above {single:g}: " + ", ".join(above)
+        figure += f"; certainly above {single:g}: " + ", ".join(above)
     return Verdict(bar, figure, outcome)
 
 
 def losses(ours: str, cells: Mapping[tuple[str, str], Matrix]) -> list[str]:
-    """A sentence for each peer that beats us beyond the noise; the keys are (peer, where)."""
+    """Return a sentence for each peer that beats us beyond the noise; the keys are (peer, where)."""
     beaten: dict[str, list[str]] = {}
     for (peer, where), ratios in cells.items():
         estimate = median(ratios)

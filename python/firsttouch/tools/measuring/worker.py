@@ -1,4 +1,4 @@
-"""A contender's process: answers each JSON line on standard input with one on standard output."""
+"""A contender's process: replies to each JSON line on standard input with one on standard output."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ def answer(line: str) -> Reply:
 
 
 def say(pipe: TextIO, message: dict[str, object]) -> None:
-    """One line out, at once."""
+    """Write one line, unbuffered."""
     pipe.write(json.dumps(message) + "\n")
     pipe.flush()
 
 
 def libraries() -> list[str]:
-    """The shared libraries loaded here, so that a preload that did not happen is seen."""
+    """Return the shared libraries loaded here, so that a failed preload is noticed."""
     paths = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if ".so" in line}
     return sorted(paths)
 
 
 def serve(install: bool, expression: str | None = None) -> None:
-    """Say that we are ready, then answer until standard input ends."""
+    """Report that the worker is ready, then reply until standard input ends."""
     pipe = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever an experiment prints must not reach the pipe
-    warnings.filterwarnings("error", "read without memory behind it")  # such a figure would mean nothing
+    os.dup2(2, 1)  # output of an experiment must not reach the pipe
+    warnings.filterwarnings("error", "read without memory behind it")  # such a figure would be meaningless
     install_ns = 0
     if install:
         import firsttouch
@@ -61,5 +61,5 @@ def serve(install: bool, expression: str | None = None) -> None:
 if __name__ == "__main__":
     try:
         serve("--install" in sys.argv[1:], sys.argv[2] if len(sys.argv) > 2 else None)
-    except BrokenPipeError:  # whoever asked has gone, by Ctrl-C; at its end Python would try the pipe once more
+    except BrokenPipeError:  # the other end was closed by Ctrl-C; at exit Python would try the pipe once more
         os._exit(1)

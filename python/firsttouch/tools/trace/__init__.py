@@ -1,1 +1,1 @@
-"""Traces: played again, summed up by line, and what they say about a pool."""
+"""Traces: replaying them, summarizing them by source line, and estimating what a pool would save."""

@@ -1,9 +1,8 @@
-"""What a pool would gain for a program, told from one plain run of it: an estimate, in seconds and in words.
+"""What a pool would save a program, estimated from one unmodified run, in seconds and in words.
 
-Pages of large arrays that the kernel had to make real were counted one by one. Avoidable are those of arrays for
-which a pool would have had memory ready: freed by the program not long before, and not yet given back. What it would
-still take fresh comes on huge pages, where the system has them. Each page has the price that this machine was measured
-to ask for it.
+The pages of large arrays that the kernel had to fault in were counted one by one. Avoidable are those of arrays for
+which a pool would have had memory ready, freed by the program shortly before and not yet given back. What it would
+still take fresh comes on huge pages, if the system has them. Each page costs what was measured on this machine.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from firsttouch.tools.trace.lines import Line, Summary
 
 #: Shares of the time below which there is nothing, and little, to gain.
 _NOTHING, _LITTLE = 0.01, 0.05
-#: Processor time of child processes, as a part of the time, from which on they are worth a word.
+#: Processor time of child processes, as a fraction of the run time, from which on it is worth mentioning.
 _CHILDREN = 0.1
 
 
 @dataclass(frozen=True)
 class Advice:
-    """Seconds of ``wall`` that a pool would spare, and the lines where, those that gain most first."""
+    """The part of ``wall`` seconds that a pool would save, and the lines concerned, largest saving first."""
 
     seconds: float
     wall: float
@@ -31,21 +30,21 @@ class Advice:
 
     @property
     def share(self) -> float:
-        """The part of the time that would be spared."""
+        """The fraction of the time that would be saved."""
         return min(1.0, self.seconds / self.wall) if self.wall > 0 else 0.0
 
     @property
     def children(self) -> float:
-        """Seconds of processor time of child processes, whose arrays nobody counted."""
+        """Seconds of processor time of child processes, whose arrays were not counted."""
         return float(self.summary.facts["facts"].get("children") or 0)
 
     def words(self, program: str) -> str:
-        """A sentence, and where child processes did much of the work another."""
+        """Return the conclusion, with a sentence on child processes if they did much of the work."""
         if self.children <= _CHILDREN * self.wall:
             return self._judgement(program)
         return (
             f"{self._judgement(program)}; its child processes, which took {self.children:.2g} s of processor time, were"
-            " not looked at: firsttouch compare measures all of them"
+            " not examined: firsttouch compare measures them all"
         )
 
     def _judgement(self, program: str) -> str:
@@ -54,11 +53,11 @@ class Advice:
         part = f"about {units.share(self.share, 1)} of the time"
         if self.share < _NOTHING:
             why = f"the kernel's work for arrays took {units.share(self.summary.seconds, self.wall)} of the time"
-            kept = "" if self.summary.seconds < _NOTHING * self.wall else ", and next to none of it is avoidable"
+            kept = "" if self.summary.seconds < _NOTHING * self.wall else ", almost none of it avoidable"
             return f"nothing to gain from pooled memory: {why}{kept} (estimated)"
         if self.share < _LITTLE:
             return f"little to gain from pooled memory: {part} (estimated)"
-        return f"pooled memory would spare {part} (estimated): firsttouch run {program}"
+        return f"pooled memory would save {part} (estimated): firsttouch run {program}"
 
     def as_dict(self) -> dict[str, Any]:
         """For programs."""
@@ -66,6 +65,6 @@ class Advice:
 
 
 def advise(summary: Summary) -> Advice:
-    """Judge a trace of NumPy's own memory."""
+    """Estimate from a trace of NumPy's own memory."""
     lines = sorted(summary.lines, key=lambda line: -line.avoidable)
     return Advice(min(summary.avoidable, summary.wall), summary.wall, lines, summary)

@@ -9,16 +9,16 @@ from typing import Any
 from firsttouch import _firsttouch
 from firsttouch.tools.trace.prices import Prices
 
-#: From here on NumPy asks for huge pages (numpy/_core/src/multiarray/alloc.c), and from here on our pool does.
+#: Sizes from which NumPy (numpy/_core/src/multiarray/alloc.c) and our pool request huge pages.
 _NUMPYS_HUGE, _OUR_HUGE = 4 << 20, 2 << 20
 _NEVER = 2**64 - 1
-#: Seconds of kernel time from which its count by ticks can be relied on.
+#: Kernel time is counted in ticks; from this many seconds on it is reliable.
 _TICKS = 0.25
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line, with its blocks of 64 KiB or more; seconds are estimates."""
+    """A source line, with its blocks of 64 KiB or more; seconds are estimates."""
 
     file: str
     line: int
@@ -37,7 +37,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Summary:
-    """A whole trace: ``facts`` as its file has them, and its lines, those that cost most first."""
+    """A whole trace: ``facts`` as in its file, and its lines, most expensive first."""
 
     facts: Mapping[str, Any]
     lines: list[Line]
@@ -47,7 +47,7 @@ class Summary:
 
     @property
     def wall(self) -> float:
-        """Seconds that the program ran; those of the trace where the program was killed."""
+        """The seconds that the program ran; those of the trace if the program was killed."""
         return float(self.facts["facts"].get("wall") or self.facts["seconds"])
 
     @property
@@ -57,7 +57,7 @@ class Summary:
 
     @property
     def avoidable(self) -> float:
-        """Estimated seconds that a pool would have spared."""
+        """The estimated seconds that a pool would have saved."""
         return sum(line.avoidable for line in self.lines)
 
     def as_dict(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Summary:
 def summarize(file: str, prices: Prices, incomplete: bool = False) -> Summary:
     """Read a trace.
 
-    Raises :exc:`ValueError` where it is none, or not whole, and :exc:`OSError` where it can't be read.
+    Raises :exc:`ValueError` if the file is not a trace, or is incomplete, and :exc:`OSError` if it cannot be read.
     """
     facts = _firsttouch.trace_survey(file, incomplete)
     found, small_blocks, small_bytes = _firsttouch.trace_summary(file, incomplete, _huge_from(facts["facts"]))
@@ -103,12 +103,12 @@ def summarize(file: str, prices: Prices, incomplete: bool = False) -> Summary:
 
 
 def _price(each: Mapping[str, Any], prices: Prices) -> float:
-    """Seconds in the kernel for a line's arrays."""
+    """Return the kernel seconds that a line's arrays cost."""
     return prices.of(each["faults_small"], each["faults_huge"], each["faults_mapped"])
 
 
 def _under_a_pool(each: Mapping[str, Any], prices: Prices) -> float:
-    """Seconds that a line's arrays would still cost: a pool's fresh memory is on huge pages, and it clears zeros."""
+    """Return the kernel seconds that a line's arrays would still cost: fresh memory on huge pages, and clearing."""
     small = each["faults_small"] - each["avoidable_small"]
     huge = each["faults_huge"] - each["avoidable_huge"]
     if prices.huge_page and each["bytes"] >= _OUR_HUGE * each["count"]:
@@ -118,7 +118,7 @@ def _under_a_pool(each: Mapping[str, Any], prices: Prices) -> float:
 
 
 def _huge_from(facts: Mapping[str, str]) -> int:
-    """Bytes from which a block was on huge pages, as far as the run's settings tell."""
+    """Return the block size from which huge pages were used, according to the run's settings."""
     if facts.get("thp") not in ("always", "madvise"):
         return _NEVER
     if facts["thp"] == "always":
@@ -127,10 +127,10 @@ def _huge_from(facts: Mapping[str, str]) -> int:
 
 
 def _bound(facts: Mapping[str, Any], found: list[dict[str, Any]], prices: Prices) -> float:
-    """Faults never cost more than all the time that the program spent in the kernel.
+    """Bound the cost of faults by all the time that the program spent in the kernel.
 
-    That is counted in ticks: of a short run it says nothing, and the time of the whole run is the bound; where it was
-    killed, that of the trace.
+    That is counted in ticks, which says nothing of a short run; then the bound is the duration of the run or, if it was
+    killed, of the trace.
     """
     kernel, wall = (float(facts["facts"].get(name) or 0) for name in ("kernel", "wall"))
     most = kernel if kernel >= _TICKS else wall or float(facts["seconds"])

@@ -21,32 +21,32 @@ def _status(name: str) -> int | None:
 
 
 class _Start:
-    """What there is before the first event."""
+    """The state before the first event."""
 
     resident: int | None = None
     faults = 0
     kernel = 0.0
 
     def ready(self) -> None:
-        """The most that was resident counts from here on."""
+        """Reset the peak of the resident memory."""
         try:
             Path("/proc/self/clear_refs").write_text("5")
             self.resident = _status("VmRSS")
         except OSError:
-            self.resident = None  # a kernel that does not let us
+            self.resident = None  # the kernel does not allow that
         usage = resource.getrusage(resource.RUSAGE_SELF)
         self.faults, self.kernel = usage.ru_minflt, usage.ru_stime
 
 
 def play(request: dict[str, Any]) -> dict[str, Any]:
-    """Play; raises what the reading of the trace raises."""
+    """Replay. Raises what reading the trace raises."""
     parsed = resolve.parse(request["allocator"])
     alone = None
     if parsed != firsttouch.numpy_default():
         try:
             firsttouch.install(parsed)
         except TypeError:
-            alone = parsed  # it can't serve a process: as `use` would have it
+            alone = parsed  # it cannot serve a whole process; the events use it directly
     start = _Start()
     rest = (request["touch"], request["threads"], request["incomplete"], start.ready)
     found: dict[str, Any] = _firsttouch.trace_replay(request["trace"], alone, *rest)
@@ -67,7 +67,7 @@ def play(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Answer on standard output."""
+    """Write the result to standard output."""
     try:
         answer = play(json.loads(sys.argv[1]))
     except (ValueError, TypeError, MemoryError, OSError, firsttouch.UnsupportedError) as error:

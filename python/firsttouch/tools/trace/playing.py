@@ -13,7 +13,7 @@ from firsttouch.tools.measuring.starter import ending_with_us, helper
 
 @dataclass(frozen=True)
 class How:
-    """What is written to blocks, in how many threads, and whether a trace may lack its end."""
+    """What is written to blocks, in how many threads, and whether a trace may be truncated."""
 
     touch: str = "all"
     threads: bool = True
@@ -21,20 +21,20 @@ class How:
 
 
 class PlayError(Exception):
-    """A replay could not be done; why."""
+    """A replay failed; the message says why."""
 
 
 def play(trace: str, allocator: str, how: How) -> dict[str, Any]:
-    """Play once; what came of it.
+    """Replay once; return the figures.
 
-    ``peak_held`` is what became resident, in bytes; ``allocator_peak_held`` what the allocator says of itself;
-    ``fragmentation`` the peak held over the peak in use.
+    ``peak_held`` is the growth of resident memory in bytes; ``allocator_peak_held`` is the allocator's own figure;
+    ``fragmentation`` is the peak held divided by the peak in use.
     """
     request = {"trace": os.path.abspath(trace), "allocator": allocator, **asdict(how)}
     words = helper("-m", "firsttouch.tools.trace.player", json.dumps(request))
     environment = {name: text for name, text in os.environ.items() if name != "FIRSTTOUCH_RUN"}
     words = ending_with_us(words)
-    # In a group of its own Ctrl-C reaches the command alone, which then ends it.
+    # In a group of its own, so that Ctrl-C reaches only the command, which then ends it.
     done = subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True, check=False, process_group=0)
     try:
         answer: dict[str, Any] = json.loads(done.stdout)

@@ -1,7 +1,7 @@
 """The cost of page faults on this machine, measured in a few milliseconds.
 
-A page's price is what it adds to a fill: mapping, fault and unmapping of fresh memory, less the same fill of memory
-that is there. It contains what the kernel's zeroing does for the caches, as a program would see it.
+The cost of a page is what it adds to a fill: mapping, faulting in and unmapping fresh memory, minus the same fill of
+resident memory. It includes the effect of the kernel's zeroing on the caches, as a program would see it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MAPPINGS = 20
 
 @dataclass(frozen=True)
 class Prices:
-    """Seconds for a base page, a huge page, memory mapped and unmapped, and a byte that a pool clears."""
+    """Seconds for a base page, a huge page, mapping and unmapping, and a byte that a pool clears."""
 
     small: float
     huge: float
@@ -30,12 +30,12 @@ class Prices:
     huge_page: int
 
     def of(self, small: float, huge: float, mapped: float) -> float:
-        """Seconds that so many faults and mappings take."""
+        """Return the seconds that these faults and mappings take."""
         return small * self.small + huge * self.huge + mapped * self.mapped
 
 
 def calibrate(huge_page: int) -> Prices:
-    """Measure; huge pages that can't be had cost as much as their base pages."""
+    """Measure; if huge pages are not available, they cost as much as their base pages."""
     page = mmap.PAGESIZE
     small, warm = _per_byte(_SMALL, getattr(mmap, "MADV_NOHUGEPAGE", None), page)
     huge = small
@@ -45,7 +45,7 @@ def calibrate(huge_page: int) -> Prices:
 
 
 def _mapping() -> float:
-    """Seconds that a mapping takes of which nothing is touched; in the quickest round, as below."""
+    """Return the seconds of a mapping of which nothing is touched; the fastest round, as below."""
     best = float("inf")
     for _ in range(_ROUNDS):
         begin = time.perf_counter()
@@ -56,19 +56,19 @@ def _mapping() -> float:
 
 
 def _per_byte(size: int, advice: int | None, align: int) -> tuple[float, float]:
-    """Seconds that a byte of fresh memory costs more than a warm one, and those of a warm one."""
+    """Return the extra seconds for a byte of fresh memory, and the seconds for a byte of warm memory."""
     rounds = [_round(size, advice, align) for _ in range(_ROUNDS)]
-    # The quickest round: others wait for a host that gives memory for the first time, or for other programs.
+    # The fastest round: others wait for a hypervisor that backs memory for the first time, or for other programs.
     whole, warm = min(whole for whole, _ in rounds), min(warm for _, warm in rounds)
     return max(0.0, whole - warm) / size, warm / size
 
 
 def _round(size: int, advice: int | None, align: int) -> tuple[float, float]:
-    """Seconds to map, fill and unmap, and to fill again."""
+    """Return the seconds to map, fill and unmap, and to fill again."""
     begin = time.perf_counter()
     memory = mmap.mmap(-1, size + align, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if advice is not None:
-        with contextlib.suppress(OSError):  # a kernel without huge pages: small ones are measured
+        with contextlib.suppress(OSError):  # without huge pages, small ones are measured
             memory.madvise(advice)
     whole = np.frombuffer(memory, np.uint8)
     start = -whole.ctypes.data % align
@@ -84,7 +84,7 @@ def _round(size: int, advice: int | None, align: int) -> tuple[float, float]:
 
 
 def huge_page_size() -> int:
-    """Bytes of a transparent huge page where the kernel gives them; else 0."""
+    """Return the size of a transparent huge page, or 0 if the kernel has none."""
     try:
         with open("/sys/kernel/mm/transparent_hugepage/enabled", encoding="ascii") as text:
             if "[never]" in text.read():

@@ -1,15 +1,15 @@
-//! Bytes that nobody should write, in the gaps that alignment leaves beside a block.
+//! Canaries: known bytes in the gaps that alignment leaves next to a block, which a program should never write.
 
 use super::room::Room;
 use std::ops::Range;
 use std::ptr::with_exposed_provenance_mut;
 
-/// Canaries repeat at this distance, so that they can be written and compared in one go.
+/// Canaries repeat with this period, so that they can be written and compared in one call.
 const PERIOD: usize = 256;
-/// Bytes written or compared at a time: a page, as gaps are no larger where pages are 4 KiB.
+/// Bytes written or compared at a time: a page, because no gap is larger where pages are 4 KiB.
 const PIECE: usize = 4096;
 
-/// The canaries from any place in the period on.
+/// The canaries for any offset into the period.
 static CANARIES: [u8; PIECE + PERIOD] = {
     let mut bytes = [0; PIECE + PERIOD];
     let mut at = 0;
@@ -20,22 +20,22 @@ static CANARIES: [u8; PIECE + PERIOD] = {
     bytes
 };
 
-/// Differs from its neighbours and is rarely what a program writes; never zero, so that a search for a text's lost end
-/// goes on to the guard.
+/// Differs from its neighbors and is rarely what a program writes; never zero, so that a search for a missing
+/// terminator runs into the guard.
 const fn canary(address: usize) -> u8 {
     (address as u8).wrapping_mul(0x3B) ^ 0xC5 | 1
 }
 
-/// A gap in pieces, each with the canaries that belong there.
+/// Splits a gap into pieces, each with its canaries.
 fn pieces(gap: Range<usize>) -> impl Iterator<Item = (usize, &'static [u8])> {
     let end = gap.end;
     gap.step_by(PIECE).map(move |at| (at, &CANARIES[at % PERIOD..][..PIECE.min(end - at)]))
 }
 
-/// Puts canaries beside the block.
+/// Writes canaries next to the block.
 ///
 /// # Safety
-/// The room is accessible, and only its block is anybody's.
+/// The room is accessible, and only its block is in use.
 pub(super) unsafe fn put(room: &Room) {
     for (at, canaries) in room.gaps().into_iter().flat_map(pieces) {
         // SAFETY: the caller's promise: the gaps lie on the block's pages, beside it.
@@ -43,19 +43,19 @@ pub(super) unsafe fn put(room: &Room) {
     }
 }
 
-/// Whether anything was written into a gap.
+/// Whether a gap is unmodified.
 ///
 /// # Safety
 /// As for [`put`], which was called.
 unsafe fn is_whole(gap: Range<usize>) -> bool {
-    // SAFETY: as for `put`; the C library compares, as whoever else writes there does what is looked for here.
+    // SAFETY: as for `put`. Compared by the C library, because other threads that write there are the bug to be found.
     pieces(gap).all(|(at, canaries)| unsafe {
         let there = with_exposed_provenance_mut::<u8>(at);
         libc::memcmp(there.cast(), canaries.as_ptr().cast(), canaries.len()) == 0
     })
 }
 
-/// A byte beside the block that was written, if any was: the nearest behind it, or else before it.
+/// Returns the address of a modified byte next to the block: the nearest behind it, otherwise one before it.
 ///
 /// # Safety
 /// As for [`put`], which was called.

@@ -1,19 +1,19 @@
-//! Freed blocks that stay inaccessible for a while, oldest first, and damage that was found. Free allocates nothing: the
-//! list has room for every block that lives.
+//! The queue of freed blocks that stay inaccessible, oldest first, and the damage found. A free allocates nothing,
+//! because the queue has room for every live block.
 
 use super::Overrun;
 use super::room::Room;
 use crate::allocator::{AllocError, Limit};
 use std::collections::VecDeque;
 
-/// Damage that is remembered until somebody asks; what is found beyond that is only counted.
+/// The most overruns that are kept until they are queried; further ones are only counted.
 const FOUND_MAX: usize = 256;
 
 pub(super) struct Kept {
     queue: VecDeque<Room>,
-    /// Bytes of the blocks in the queue, with their guards.
+    /// Bytes of the blocks in the queue, guards included.
     pub bytes: usize,
-    /// Rooms that did not go back to the upstream yet.
+    /// The number of rooms that were not returned to the upstream yet.
     rooms: usize,
     found: Vec<Overrun>,
     /// How often damage was found.
@@ -25,7 +25,7 @@ impl Kept {
         Self { queue: VecDeque::new(), bytes: 0, rooms: 0, found: Vec::with_capacity(FOUND_MAX), damaged: 0 }
     }
 
-    /// Makes room for one block more.
+    /// Reserves room for another block.
     pub(super) fn admit(&mut self, asked: usize) -> Result<(), AllocError> {
         let more = self.rooms + 1 - self.queue.len();
         self.queue.try_reserve(more).map_err(|_| AllocError::new(asked, Limit::Upstream))?;
@@ -33,7 +33,7 @@ impl Kept {
         Ok(())
     }
 
-    /// A block went back to the upstream.
+    /// A block was returned to the upstream.
     pub(super) fn gone(&mut self) {
         self.rooms -= 1;
     }
@@ -48,7 +48,7 @@ impl Kept {
         self.queue.iter().for_each(each);
     }
 
-    /// The oldest block, while more than `keep` bytes are kept.
+    /// Removes and returns the oldest block, if more than `keep` bytes are kept.
     pub(super) fn pop(&mut self, keep: usize) -> Option<Room> {
         let room = if self.bytes > keep { self.queue.pop_front() } else { None }?;
         self.bytes -= room.pages().len();
@@ -62,7 +62,7 @@ impl Kept {
         }
     }
 
-    /// What was found since this was last asked.
+    /// Returns what was found since the last call.
     pub(super) fn take_found(&mut self) -> Vec<Overrun> {
         std::mem::replace(&mut self.found, Vec::with_capacity(FOUND_MAX))
     }

@@ -1,8 +1,8 @@
 //! Blocks next to inaccessible guard pages: a read or write past the end stops at once, with SIGSEGV.
 //!
-//! A block ends as close to its guard as its alignment allows, or begins right behind it. The rest of its first and last
-//! page holds canaries, which are checked when the block is freed and by [`Guarded::check`]. Freed blocks may be kept
-//! inaccessible for a while. A guard never splits a huge page.
+//! A block ends as close to its guard as its alignment allows, or begins right behind it. The rest of its first and
+//! last page holds canaries, which are checked when the block is freed and by [`Guarded::check`]. Freed blocks may be
+//! kept inaccessible for a while. A guard never splits a huge page.
 
 #![allow(unsafe_code)] // Safety: a block and its guard lie on pages of their own, which belong to no other block.
 
@@ -42,7 +42,8 @@ pub enum Side {
 pub struct GuardedOptions {
     /// Where the guard lies.
     pub side: Side,
-    /// Bytes of freed blocks that are kept inaccessible; the oldest is released first. [`Allocator::trim`] releases all.
+    /// Bytes of freed blocks that are kept inaccessible; the oldest is released first. [`Allocator::trim`] releases
+    /// all.
     pub keep: usize,
 }
 
@@ -83,7 +84,7 @@ impl Guarded {
             allocated: AtomicU64::new(0),
         });
         let address = Arc::as_ptr(&guarded);
-        // SAFETY: it stays where it is until it is dropped, which unregisters it.
+        // SAFETY: it is not moved before it is dropped, which unregisters it.
         unsafe { purger::enter(address) };
         guarded
     }
@@ -109,7 +110,7 @@ impl Guarded {
     }
 }
 
-// SAFETY: a block's pages are the upstream's block, so they are nobody else's, and stay so until the block is freed.
+// SAFETY: a block's pages are a block of the upstream, so they are exclusively its own until it is freed.
 unsafe impl Allocator for Guarded {
     fn describe(&self) -> Description {
         let side = if self.options.side == Side::After { "after" } else { "before" };
@@ -168,12 +169,13 @@ unsafe impl Allocator for Guarded {
     }
 
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        // SAFETY: the caller's promise; what the block's end leaves or takes are canaries, on its own pages.
+        // SAFETY: the caller's promise; the canaries that are added or overwritten at the block's end lie on its own
+        // pages.
         unsafe {
             let Some(room) = self.ledger.get(address) else { return self.upstream.resize_in_place(address, size) };
             let Some(resized) = room.resized(size) else { return false };
             self.inspect(&room);
-            canary::put(&resized); // first: both rooms' gaps hold canaries then
+            canary::put(&resized); // first: afterwards the gaps of both rooms hold canaries
             self.ledger.set(address, resized);
             self.in_use.fetch_add(size.wrapping_sub(room.asked), Relaxed);
             true
@@ -188,7 +190,7 @@ unsafe impl Allocator for Guarded {
     fn stats(&self) -> Stats {
         let stats = self.upstream.stats();
         if stats.allocations == 0 {
-            return stats; // it does not count
+            return stats; // without a ledger entry it is not counted
         }
         let kept = self.kept.lock().bytes.min(stats.active);
         Stats {
@@ -224,14 +226,14 @@ unsafe impl Allocator for Guarded {
 }
 
 impl Purgeable for Guarded {
-    fn trim_idle(&self) {} // what is kept is never written, so a fork copies nothing
+    fn trim_idle(&self) {} // kept blocks are never written, so a fork copies none of them
 
     fn hold(&self) {
         self.kept.hold();
     }
 
     unsafe fn release(&self) {
-        // SAFETY: `hold` took it.
+        // SAFETY: `hold` acquired it.
         unsafe { self.kept.release() }
     }
 }

@@ -1,4 +1,4 @@
-//! Which block lies next to an address: for whoever has to say what a memory fault was.
+//! Finds the block next to an address, to explain a memory fault.
 
 use super::Guarded;
 use super::room::Room;
@@ -6,11 +6,11 @@ use super::room::Room;
 /// A block, and whether it was freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Near {
-    /// Where it begins.
+    /// Its address.
     pub address: usize,
-    /// Bytes that were asked for.
+    /// The requested size in bytes.
     pub asked: usize,
-    /// Whether it was freed and is kept.
+    /// Whether it was freed and is kept inaccessible.
     pub freed: bool,
 }
 
@@ -20,8 +20,9 @@ fn distance(address: usize, room: &Room) -> usize {
 }
 
 impl Guarded {
-    /// The block nearest to `address`, unless it is farther away than its guard reaches. Two blocks may share a guard's
-    /// neighbourhood; the nearer one is the likelier. Allocates nothing: the handler of a memory fault may ask.
+    /// Returns the block nearest to `address`, unless `address` is out of reach of its guard. If two blocks border on
+    /// the same guard, the nearer one is the more likely. Allocates nothing, so that the handler of a memory fault may
+    /// call it.
     pub fn near(&self, address: usize) -> Option<Near> {
         let mut nearest: Option<(usize, Near)> = None;
         let mut look = |room: &Room, freed| {

@@ -1,4 +1,4 @@
-//! Where a block, its guard and its canaries lie in what the upstream gives: arithmetic alone.
+//! The layout of a block, its guard and its canaries within a block of the upstream.
 
 use super::Side;
 use crate::allocator::Request;
@@ -6,30 +6,30 @@ use crate::layout::{round_down, round_up};
 use crate::os;
 use std::ops::Range;
 
-/// What to ask the upstream for, and where the parts lie in it, from its beginning.
+/// The size to request from the upstream, and the offsets of the parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     pub total: usize,
     pub align: usize,
-    /// Where the inaccessible pages begin, and their bytes.
+    /// The offset and size of the inaccessible pages.
     guard: usize,
     guard_size: usize,
-    /// Where the pages of the block begin and end, and the block itself.
+    /// The bounds of the block's pages, and of the block itself.
     first: usize,
     end: usize,
     start: usize,
 }
 
 impl Plan {
-    /// The guard takes a unit of its own: a page, or a huge page where the block may lie on huge pages. Nothing where
-    /// the sum would pass every address space.
+    /// The guard occupies a unit of its own: a page, or a huge page if the block may lie on huge pages. `None` if the
+    /// total size overflows.
     pub(super) fn new(side: Side, request: Request, unit: usize) -> Option<Self> {
         let (size, align) = (request.size(), request.align());
         let least = align.max(unit);
         match side {
             Side::After => {
                 let end = round_up(size, unit)?;
-                // Aligned, as the end and the unit are; no larger than the block's pages.
+                // Aligned, because the end and the unit are. No larger than the block's pages.
                 let start = end - round_up(size, align.min(unit))?;
                 let total = end.checked_add(unit)?;
                 Some(Self { total, align: least, guard: end, guard_size: unit, first: 0, end, start })
@@ -42,7 +42,7 @@ impl Plan {
         }
     }
 
-    /// Bytes before the guard that only an alignment needs.
+    /// Bytes before the guard that are only there for alignment.
     pub(super) fn lead(&self) -> usize {
         if self.guard < self.first { self.guard } else { 0 }
     }
@@ -60,10 +60,10 @@ impl Plan {
     }
 }
 
-/// A block in its place.
+/// A block and its guard at their addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Room {
-    /// What the upstream gave.
+    /// The address of the upstream's block.
     pub base: usize,
     pub guard: usize,
     pub guard_size: usize,
@@ -74,19 +74,20 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// The pages of the block and its guard, which lie side by side.
+    /// The pages of the block and its guard, which are adjacent.
     pub(super) fn pages(&self) -> Range<usize> {
         self.first.min(self.guard)..self.end.max(self.guard + self.guard_size)
     }
 
-    /// What lies unused on the block's first page and on its last: here the canaries sit.
+    /// The unused bytes on the block's first and last page, which hold the canaries.
     pub(super) fn gaps(&self) -> [Range<usize>; 2] {
         let page = os::page_size();
         let (start, stop) = (self.address, self.address + self.asked);
         [round_down(start, page).max(self.first)..start, stop..round_up(stop, page).unwrap_or(stop).min(self.end)]
     }
 
-    /// The same block with `size` bytes, if its end is as near to the guard or to its pages' end as it would be anew.
+    /// The same block with `size` bytes; `None` if a new block would end nearer to the guard or to the end of its
+    /// pages.
     pub(super) fn resized(&self, size: usize) -> Option<Self> {
         let stop = self.address.checked_add(size).filter(|&stop| stop <= self.end)?;
         let before = self.guard < self.first;

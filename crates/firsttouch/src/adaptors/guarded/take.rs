@@ -1,27 +1,22 @@
-//! Taking rooms from the upstream and giving them back.
+//! Allocating rooms from the upstream and freeing them.
 
 use super::canary;
 use super::room::{Plan, Room};
 use super::{Guarded, Overrun};
 use crate::allocator::{AllocError, Limit, Request};
-use crate::heap::heap;
-use crate::heap::shape::{Kind, huge_page};
+use crate::heap::shape::huge_page;
+use crate::heap::{heap, segment};
 use crate::os;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 
 pub(super) fn pointer(address: usize) -> NonNull<u8> {
-    // SAFETY: only addresses that an upstream gave come here.
+    // SAFETY: only addresses of the upstream's blocks are passed.
     unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(address)) }
-}
-
-/// Whether the memory at `address` was advised huge.
-fn lies_on_huge_pages(address: usize) -> bool {
-    heap::span_at(address).is_some_and(|(kind, _)| kind == Kind::Huge)
 }
 
 impl Guarded {
     /// # Safety
-    /// The block lives, or lived until now.
+    /// The block is live, or was until now.
     pub(super) unsafe fn inspect(&self, room: &Room) {
         // SAFETY: the caller's promise: its pages are accessible.
         if let Some(at) = unsafe { canary::damage(room) } {
@@ -29,20 +24,20 @@ impl Guarded {
         }
     }
 
-    /// A room from the upstream, its guard inaccessible, and whether the block's pages read zero.
+    /// Allocates a room whose guard is inaccessible. Also returns whether the block's pages read zero.
     pub(super) fn take(&self, request: Request) -> Result<(Room, bool), AllocError> {
         let (page, huge) = (os::page_size(), huge_page());
         let too_large = || AllocError::new(request.size(), Limit::Size);
         let small = request.size().checked_add(page).ok_or_else(too_large)? < huge;
         let plan = Plan::new(self.options.side, request, if small { page } else { huge }).ok_or_else(too_large)?;
         let mut taken = self.ask(plan, request)?;
-        if small && lies_on_huge_pages(taken.0.base) {
-            // SAFETY: it was just taken and nobody knows it.
+        if small && segment::is_huge(taken.0.base) {
+            // SAFETY: it was just allocated and is not in use.
             unsafe { self.upstream.deallocate(pointer(taken.0.base)) };
             taken = self.ask(Plan::new(self.options.side, request, huge).ok_or_else(too_large)?, request)?;
         }
         let room = taken.0;
-        // SAFETY: the guard's pages were just taken with the block, for nobody's use.
+        // SAFETY: the guard's pages were just allocated with the block, and are never in use.
         unsafe {
             os::protect(room.guard, room.guard_size, false).map_err(|error| {
                 self.upstream.deallocate(pointer(room.base));
@@ -54,7 +49,7 @@ impl Guarded {
     }
 
     fn ask(&self, plan: Plan, request: Request) -> Result<(Room, bool), AllocError> {
-        // What only an alignment needs is not made zero.
+        // Bytes that are only there for alignment need not be zeroed.
         let zeroed = request.is_zeroed() && plan.lead() == 0;
         let too_large = |_| AllocError::new(request.size(), Limit::Size);
         let padded = Request::bytes(plan.total).with_zeroed(zeroed).aligned(plan.align).map_err(too_large)?;
@@ -63,10 +58,11 @@ impl Guarded {
         Ok((plan.at(block.address.as_ptr() as usize, request.size()), block.zeroed))
     }
 
-    /// Lets the upstream have a room again. Where the system does not make it accessible, it is kept for another try.
+    /// Returns a room to the upstream. If the system refuses to make it accessible again, it is kept for another
+    /// attempt.
     ///
     /// # Safety
-    /// Nobody uses the block any more, and it is not listed.
+    /// The block is no longer in use, and is not listed.
     pub(super) unsafe fn give_back(&self, room: Room) -> bool {
         let pages = room.pages();
         // SAFETY: the caller's promise.
@@ -81,13 +77,13 @@ impl Guarded {
         true
     }
 
-    /// Lets the oldest freed blocks go while more than `keep` bytes are kept; bytes that went.
+    /// Releases the oldest freed blocks while more than `keep` bytes are kept; returns the bytes released.
     pub(super) fn let_go(&self, keep: usize) -> usize {
         let mut gone = 0;
         loop {
             let oldest = self.kept.lock().pop(keep);
             let Some(room) = oldest else { return gone };
-            // SAFETY: it was freed, and left both lists.
+            // SAFETY: it was freed, and is in neither list.
             if !unsafe { self.give_back(room) } {
                 return gone;
             }

@@ -1,8 +1,8 @@
-//! A pool in a program that knows nothing of pools: what is different there.
+//! A pool in a program that was not written for pools.
 //!
-//! A block of 1 GiB of which a program touches a page in every 2 MiB would be wholly there on huge pages. So fresh memory
-//! is on base pages, and only when a large block comes back is it known how it was used. As many bytes as came back with
-//! nearly every page touched are served from huge pages from then on.
+//! If a program touches one page in every 2 MiB of a 1 GiB block, huge pages would make all of it resident. So fresh
+//! memory is on base pages, and only when a large block is freed is it known how densely it was used. From then on, as
+//! many bytes are served from huge pages as were freed with nearly every page touched.
 
 use super::{HUGE_MIN, Options, Pool};
 use crate::allocator::{Allocator, Request};
@@ -15,18 +15,18 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Places of a block that are looked at, and pages at each.
+/// The number of places in a block that are sampled, and of pages at each.
 const PLACES: usize = 8;
 const PAGES: usize = 32;
 
 #[derive(Default)]
 pub(super) struct Guest {
-    /// Bytes of large blocks on base pages that came back and had been used densely.
+    /// Bytes of large blocks on base pages that had been used densely when they were freed.
     dense: AtomicUsize,
 }
 
 impl Guest {
-    /// A block comes back: remembers whether it was used densely.
+    /// Records whether a block that is being freed was used densely.
     pub(super) fn look_at(&self, kind: Kind, span: Span, asked: usize) {
         if kind == Kind::Small && asked >= HUGE_MIN && is_dense(span.address(), asked) {
             self.dense.fetch_add(asked, Relaxed);
@@ -40,7 +40,7 @@ impl Guest {
     }
 }
 
-/// Whether nearly all pages that are looked at in a block are there.
+/// Whether nearly all sampled pages of a block are resident.
 fn is_dense(address: usize, size: usize) -> bool {
     let page = os::page_size();
     let step = (size - PAGES * page) / (PLACES - 1);
@@ -52,30 +52,30 @@ fn is_dense(address: usize, size: usize) -> bool {
 }
 
 impl Pool {
-    /// A pool for a program that knows nothing of it.
+    /// Creates a pool for a program that was not written for pools.
     pub fn guest(options: Options) -> Arc<Self> {
         Self::make(options, Some(Guest::default()))
     }
 
-    /// Bytes that are idle.
+    /// Idle bytes.
     pub fn idle(&self) -> usize {
         self.heaps.held().dirty + self.cached()
     }
 
-    /// Does the background purger's work, if that is due.
+    /// Does the background purger's work, if a tick is due.
     pub fn tick(&self) {
         self.tick_if_due();
     }
 
-    /// Whether a living block begins at `address`, which may be any.
+    /// Whether a live block begins at `address`, which may be any address.
     pub fn is_block(&self, address: NonNull<u8>) -> bool {
         heap::lives(address.as_ptr() as usize)
     }
 
-    /// The block at `address` with room for at least `size` bytes, moved where it can't grow; nothing of it is lost
-    /// where there is no memory.
+    /// Resizes the block at `address` to at least `size` bytes, moving it if it cannot grow in place; `None`, and the
+    /// block is unchanged, if there is no memory.
     ///
-    /// A block that moves gets room to grow: two blocks that grow in turns would otherwise move at every step.
+    /// A block that moves gets room to grow; otherwise two blocks that grow in turn would move at every step.
     ///
     /// # Safety
     /// As for [`Allocator::reallocate`].

@@ -10,7 +10,7 @@ use crate::numa::local_nodes::{LocalNodes, Place};
 pub(super) struct Heaps {
     first: Heap,
     others: Box<[Heap]>,
-    /// Nothing where all memory is equally near.
+    /// `None` if all memory is equally near.
     pub local_nodes: Option<&'static LocalNodes>,
 }
 
@@ -32,7 +32,7 @@ impl Heaps {
         if local_node == 0 { &self.first } else { &self.others[usize::from(local_node) - 1] }
     }
 
-    /// The heap that a span is of.
+    /// The heap that a span belongs to.
     #[inline]
     pub(super) fn of(&self, span: Span) -> &Heap {
         self.at(span.segment.local_node)
@@ -58,7 +58,7 @@ impl Heaps {
         self.all().for_each(|heap| unsafe { heap.set_owner(owner) });
     }
 
-    /// The epoch of all.
+    /// The epoch of all heaps.
     #[inline]
     pub(super) fn epoch(&self) -> u8 {
         self.first.epoch()
@@ -72,7 +72,7 @@ impl Heaps {
         self.all().map(Heap::held).reduce(|a, b| a + b).unwrap_or_default()
     }
 
-    /// Bytes handed out on huge pages.
+    /// Bytes in use on huge pages.
     pub(super) fn huge_out(&self) -> usize {
         self.all().map(|heap| heap.regions()[Kind::Huge as usize].out).sum()
     }
@@ -99,7 +99,7 @@ impl Heaps {
         self.all().for_each(Heap::lower_tops);
     }
 
-    /// One after the other, as everybody else holds the locks of one at a time.
+    /// Locks one after the other; all other code holds the locks of one heap at a time.
     pub(super) fn hold(&self) {
         self.all().for_each(Heap::hold);
     }

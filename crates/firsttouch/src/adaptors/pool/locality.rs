@@ -10,11 +10,11 @@ use crate::os;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl Pool {
-    /// Discards the misplaced pages of a span, unless placement is decided elsewhere. Returns the span, and whether its
+    /// Discards the misplaced pages of a span, unless placement is decided elsewhere. Returns the span and whether its
     /// ages are valid; `told` says whether they were before.
     ///
     /// # Safety
-    /// The span is the caller's and nobody uses it yet.
+    /// The span belongs to the caller and is not in use yet.
     #[cold]
     pub(super) unsafe fn make_local(
         &self,
@@ -68,7 +68,7 @@ impl Pool {
             let (start, len) = (span.start + span.len, segment.span_len(span.start) - span.len);
             if !segment.is_known_local(start, len) {
                 let added = Span { segment, start, len, dirty };
-                // SAFETY: the addition was just taken, and is the block's whose holder this is.
+                // SAFETY: the addition was just allocated to the block that the caller is resizing.
                 unsafe { self.make_local(local_nodes, added, Request::bytes(1), true) };
             }
         }

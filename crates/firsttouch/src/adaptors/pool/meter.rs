@@ -1,5 +1,5 @@
-//! What is in use, and the most that ever was. Each shard reports once its changes add up to a mebibyte, so that
-//! processors do not fight over one counter; peaks are right to that.
+//! Bytes in use, and their peak. Each shard reports when its changes add up to 1 MiB, so that processors do not
+//! contend for one counter; peaks are accurate to that.
 
 use super::shard::Counts;
 use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering::Relaxed};
@@ -20,7 +20,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// Notes that a block of `asked` bytes in a span of `bytes` came (or, negative, went).
+    /// Records that a block of `asked` bytes in a span of `bytes` was allocated or (if negative) freed.
     #[inline]
     pub(super) fn note(&self, counts: &mut Counts, asked: isize, bytes: isize) {
         counts.in_use += asked;

@@ -1,9 +1,10 @@
-//! The pool: keeps freed blocks, reuses the warmest first, splits and joins them, and returns idle memory to the system.
+//! The pool: keeps freed blocks, reuses the warmest first, splits and joins them, and returns idle memory to the
+//! system.
 //!
-//! A free puts the span on its processor's shard, nothing more; the shard's oldest goes to the heap, where it is joined
-//! with its neighbours. A request looks at its processor's shard, then in the heap, then takes what the other
-//! processors keep, and only then takes fresh memory. What is held stays near the most that was ever in use. On machines
-//! with several nodes there is a heap for each, and what is idle there serves nobody else.
+//! A free only puts the span on its processor's shard; the oldest span of the shard moves to the heap, where it is
+//! joined with its neighbors. A request tries its processor's shard, then the heap, then the shards of the other
+//! processors, and only then takes fresh memory. The memory held stays close to the peak of what was in use. On
+//! machines with several nodes there is a heap for each, and memory that is idle there serves no other node.
 
 #![allow(unsafe_code)] // Safety: blocks are handed out whole and once, by the heap's spans.
 
@@ -44,26 +45,26 @@ use std::time::Duration;
 
 /// Requests below this go to the pool's small upstream.
 pub const SMALL_LIMIT: usize = 16 << 10;
-/// Requests from this size on come from memory that is advised huge.
+/// Requests of this size and more come from memory that is advised huge.
 pub const HUGE_MIN: usize = 1 << 20;
-/// The same of zeroed ones, which start later, where NumPy's do too: they may be sparse.
+/// The same for zeroed requests, which may be sparse. NumPy's threshold is the same.
 pub const HUGE_MIN_ZEROED: usize = 4 << 20;
-/// Freed spans up to this size are remembered by their processor; larger ones outgrow its cache, and join their
-/// neighbours at once: kept apart they cost room (a sixth more for random sizes up to 16 MiB).
+/// Freed spans up to this size are remembered by their processor. Larger ones exceed its cache and are joined with
+/// their neighbors at once; kept apart they would take more memory (a sixth for random sizes up to 16 MiB).
 const SHARD_MAX: usize = 512 << 10;
-/// A block of base pages grows in place up to this; then it moves to huge pages.
+/// A block on base pages grows in place up to this size; beyond that it moves to huge pages.
 const GROW_SMALL_MAX: usize = 8 << 20;
-/// A shrinking block gives its end back if it is at least this large.
+/// A shrinking block returns its end if that is at least this large.
 const CUT_MIN: usize = 64 << 10;
 
-/// How a pool keeps memory.
+/// The options of a pool.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// Bytes that may be kept idle; by default a quarter of what the machine or the container has.
+    /// The most bytes that may be idle; by default a quarter of the memory of the machine or container.
     pub max_idle: Option<usize>,
-    /// How long memory stays idle before it is given back; never where there is none.
+    /// How long memory may stay idle before it is returned; `None` for ever.
     pub decay: Option<Duration>,
-    /// Whether large blocks ask for huge pages.
+    /// Whether large blocks are advised huge.
     pub huge: bool,
     /// Whether large fresh blocks are populated ahead of their use.
     pub fault_ahead: bool,
@@ -82,17 +83,17 @@ impl Options {
         if self.fault_ahead { pool.named("fault_ahead", true) } else { pool }
     }
 
-    /// Whether nothing is said about what may stay idle: then a pool keeps near the most that was ever active.
+    /// Whether both options have their defaults: the pool then decides what it keeps, in proportion to the peak.
     fn is_automatic(&self) -> bool {
         let Self { max_idle, decay, .. } = Self::default();
         (self.max_idle, self.decay) == (max_idle, decay)
     }
 }
 
-#[repr(align(128))] // two cache lines: neighbours are fetched together
+#[repr(align(128))] // two cache lines, which the prefetcher loads together
 struct Padded(Lock<Shard>);
 
-/// Whether an allocator is a pool, on whatever memory.
+/// Whether an allocator is a pool, over any memory.
 pub fn is_pool(allocator: &dyn Allocator) -> bool {
     let kind: &dyn Any = allocator;
     kind.is::<Pool>() || kind.is::<upstream_pool::UpstreamPool>()
@@ -108,23 +109,23 @@ pub struct Pool {
     meter: Meter,
     clock: purging::Clock,
     retention: Retention,
-    /// Idle bytes that the last search for victims could not give back.
+    /// Idle bytes that the last purge could not return.
     stuck: AtomicUsize,
-    /// Bytes of memory that the machine or the container has, and fresh bytes taken since it was asked what is left.
+    /// The memory of the machine or container, and the fresh bytes taken since the available memory was last queried.
     total: usize,
     unasked: AtomicUsize,
-    /// Bytes of address space that may lie idle; all where the process has no bound on it.
+    /// Bytes of address space that may be idle; `usize::MAX` if the process has no bound on it.
     idle_space: AtomicUsize,
-    /// Of these, what the last search could not give back.
+    /// Bytes of these that the last purge could not return.
     stuck_space: AtomicUsize,
-    /// Whether the system once refused to tell the nodes of pages.
+    /// Whether the system once failed to report the nodes of pages.
     untold: AtomicBool,
-    /// What is different in a program that knows nothing of pools.
+    /// Only in a program that was not written for pools.
     guest: Option<Guest>,
 }
 
 impl Pool {
-    /// A pool of its own.
+    /// Creates a pool.
     pub fn new(options: Options) -> Arc<Self> {
         Self::make(options, None)
     }
@@ -154,7 +155,7 @@ impl Pool {
             guest,
         });
         let address = Arc::as_ptr(&pool);
-        // SAFETY: the pool stays where it is until it is dropped, which closes the heaps and unregisters it.
+        // SAFETY: the pool is not moved before it is dropped, which closes the heaps and unregisters it.
         unsafe {
             pool.heaps.set_owner(address);
             purger::enter(address);
@@ -163,8 +164,9 @@ impl Pool {
     }
 }
 
-// SAFETY: spans are whole pages, so blocks are aligned and never overlap; they stay until given back (law 8); zeroed
-// requests are made zero below (law 2); a free takes a shard's lock and perhaps the heap's, and calls nobody (law 5).
+// SAFETY: spans are whole pages, so blocks are aligned and never overlap; they stay until they are freed (law 8);
+// zeroed requests are cleared below (law 2); a free acquires a shard's lock and perhaps the heap's, and calls no
+// foreign code (law 5).
 unsafe impl Allocator for Pool {
     fn describe(&self) -> Description {
         self.options.describe(Pages::description(self.options.huge))
@@ -177,7 +179,7 @@ unsafe impl Allocator for Pool {
         })?;
         let kind = self.kind(request.size(), request.is_zeroed());
         let recent = self.take_recent(kind, request);
-        let mut told = recent.is_none(); // whether its ages, and so its dirty bytes, are true
+        let mut told = recent.is_none(); // whether its ages, and so its dirty bytes, are valid
         let mut span = match recent {
             Some(span) => span,
             None => self.take_from_heap(kind, request).or_else(|refused| self.retry(kind, request, refused))?,
@@ -185,14 +187,14 @@ unsafe impl Allocator for Pool {
         if let Some(local_nodes) = self.heaps.local_nodes
             && !span.segment.is_known_local(span.start, span.len)
         {
-            // SAFETY: the span was just taken and is nobody else's.
+            // SAFETY: the span was just allocated and is not in use.
             (span, told) = unsafe { self.make_local(local_nodes, span, request, told) };
         }
         if request.is_zeroed() {
-            // SAFETY: the span was just taken and is nobody else's.
+            // SAFETY: the span was just allocated and is not in use.
             unsafe {
                 if !told || span.dirty == span.bytes() {
-                    let kind = span.kind(); // not always the one that was wanted
+                    let kind = span.kind(); // may differ from the preferred kind
                     let page = if kind == Kind::Huge { huge_page() } else { os::page_size() };
                     let again = zero::recycled(span, request.size(), page);
                     if again > 0 {
@@ -290,7 +292,7 @@ impl Drop for Pool {
     fn drop(&mut self) {
         purger::leave(std::ptr::from_ref(self));
         self.flush(|_| true);
-        // SAFETY: nobody can reach the pool any more; a heap with live blocks stays open (law 8).
+        // SAFETY: there are no other references to the pool; a heap with live blocks stays open (law 8).
         unsafe { self.heaps.close() };
     }
 }

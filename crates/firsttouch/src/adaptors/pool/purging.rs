@@ -1,4 +1,4 @@
-//! A pool's idle memory: how much is held, when it is purged, and what happens around a fork.
+//! The idle memory of a pool: how much is held, when it is purged, and what happens around a fork.
 
 use super::retention::SLACK;
 use super::{Lock, Padded, Pool, Shard, os};
@@ -14,18 +14,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Less idle memory than this is not worth asking how much the machine has left.
+/// With less idle memory than this, the memory available on the machine is not queried.
 const ASK_MIN: usize = 16 << 20;
-/// The part of a bound on address space that may lie idle. A program that runs plainly in five sixths of its bound
-/// then finds room for whatever it asks of others, and for this library itself (16 MiB with all that is bundled).
+/// The fraction of a bound on address space that may be idle. A program that without a pool needs five sixths of its
+/// bound then still has room for what other code requests, and for this library (16 MiB with all bundled allocators).
 const IDLE_SPACE: usize = 16;
-/// Epochs until idle memory has decayed, where the time is not shorter than so many ticks.
+/// Epochs until idle memory has decayed, if the time is at least that many ticks.
 const DECAY_EPOCHS: u32 = 10;
 
-/// Turns ticks into epochs so that memory decays in time.
+/// Converts ticks of the background purger to epochs, of which `decay` spans a fixed number.
 pub(super) struct Clock {
     ticks_per_epoch: u32,
-    /// Epochs after which idle memory goes, if it does.
+    /// Epochs after which idle memory is purged; `None` for never.
     pub decay_epochs: Option<u8>,
     ticks: AtomicU32,
     /// Without a background purger: milliseconds from `start` to the last tick.
@@ -41,7 +41,7 @@ impl Clock {
         Self { ticks_per_epoch, decay_epochs, ticks: AtomicU32::new(0), last: AtomicU32::new(0), start: Instant::now() }
     }
 
-    /// Whether a tick has passed since this last said so.
+    /// Whether a tick has passed since the last call that returned `true`.
     pub(super) fn is_due(&self) -> bool {
         let now = self.start.elapsed().as_millis() as u32;
         let last = self.last.load(Relaxed);
@@ -49,12 +49,12 @@ impl Clock {
             && self.last.compare_exchange(last, now, Relaxed, Relaxed).is_ok()
     }
 
-    /// Time since the pool was made.
+    /// The time since the pool was created.
     pub(super) fn now(&self) -> Duration {
         self.start.elapsed()
     }
 
-    /// Whether this tick begins an epoch.
+    /// Counts a tick; returns whether it begins an epoch.
     pub(super) fn tick(&self) -> bool {
         (self.ticks.fetch_add(1, Relaxed) + 1).is_multiple_of(self.ticks_per_epoch)
     }
@@ -65,14 +65,14 @@ impl Pool {
         self.shards.iter().map(|Padded(shard)| shard)
     }
 
-    /// Gives what the shards remember to the heaps, where `old` says so of its epoch.
+    /// Moves the spans that the shards remember to the heaps if `old` returns `true` for their epoch.
     pub(super) fn flush(&self, old: impl Fn(u8) -> bool) {
         for shard in self.shards() {
             self.flush_shard(shard, &old);
         }
     }
 
-    /// Gives everything that the shards of one local node remember to its heap; returns the number of spans.
+    /// Moves all spans that the shards of one local node remember to its heap; returns their number.
     pub(super) fn flush_node(&self, local_node: u8) -> usize {
         let its = |at: usize| self.heaps.local_nodes.is_none_or(|local_nodes| local_nodes.of_shard(at) == local_node);
         let shards = self.shards().enumerate().filter(|(at, _)| its(*at));
@@ -93,8 +93,8 @@ impl Pool {
         self.shards().map(|shard| shard.lock().bytes()).sum()
     }
 
-    /// `fresh` bytes of memory were taken: gives idle memory back for them where more is held than the most ever active
-    /// explains, or the machine runs short.
+    /// Called when `fresh` bytes of memory were taken: purges idle memory if more is held than the peak justifies, or
+    /// the machine runs short of memory.
     pub(super) fn make_room(&self, kind: Kind, fresh: usize) {
         self.look_at_bound();
         let held = self.heaps.held();
@@ -109,7 +109,7 @@ impl Pool {
         let excess = beyond.max(shortage);
         if excess > 0 && idle > self.stuck.load(Relaxed) + SLACK / 8 {
             self.flush(|_| true);
-            // Some more at a time, as looking for victims costs.
+            // Purges somewhat more at a time, because searching for victims is expensive.
             let wanted = excess + allowed / 32;
             let gone = self.heaps.purge_oldest(wanted);
             if shortage == 0 {
@@ -120,8 +120,8 @@ impl Pool {
         }
     }
 
-    /// Bytes by which idle memory exceeds what the machine, the container or a bound from outside leave, where that may be
-    /// little: the kernel's OOM killer does not wait for the background purger.
+    /// Bytes by which idle memory exceeds what the machine, the container or an outer bound have left, if that may be
+    /// little. The kernel's OOM killer does not wait for the background purger.
     fn shortage(&self, fresh: usize, held: usize, idle: usize) -> usize {
         let unasked = self.unasked.fetch_add(fresh, Relaxed) + fresh;
         if unasked < ASK_MIN {
@@ -136,13 +136,13 @@ impl Pool {
         idle.saturating_sub(left).max(by_bound)
     }
 
-    /// Looks whether the process has a bound on its address space.
+    /// Queries whether the process has a bound on its address space.
     fn look_at_bound(&self) {
         self.idle_space.store(os::address_space_limit().map_or(usize::MAX, |limit| limit / IDLE_SPACE), Relaxed);
     }
 
-    /// Gives address space back at once where more than `may` bytes of it lie idle: others, who never ask us for it,
-    /// would run out. Only then a free makes system calls.
+    /// Returns address space at once if more than `may` bytes of it are idle, because other code, which never asks us
+    /// for memory, would run out. Only then does a free make system calls.
     #[cold]
     pub(super) fn vacate(&self, may: usize) {
         let beyond = |may: usize| {
@@ -150,7 +150,8 @@ impl Pool {
             (held.mapped.saturating_sub(held.out) + self.cached()).saturating_sub(may)
         };
         if beyond(may.saturating_add(self.stuck_space.load(Relaxed))) > 0 {
-            // Half of it at a time, as looking for victims costs; what could not go now is not looked for at every free.
+            // Half of it at a time, because searching for victims is expensive. What could not be purged is not
+            // searched for at every free.
             self.flush(|_| true);
             self.purged(self.heaps.purge_oldest(beyond(may / 2)));
             if beyond(may / 2) > 0 {
@@ -168,7 +169,7 @@ impl Pool {
         }
     }
 
-    /// A tick has passed: what is too old or too much goes.
+    /// Ends an epoch: purges what is too old or too much.
     fn age(&self) {
         self.look_at_bound();
         if self.clock.tick() {
@@ -181,7 +182,7 @@ impl Pool {
                 self.flush(|_| true);
             }
             let epochs = if self.options.is_automatic() { self.retention.patient(asked) } else { asked };
-            // Later, as the rest of such a page stays without a huge page.
+            // Later, because the rest of a split huge page stays on base pages.
             let parts = epochs.max(asked.saturating_add(asked / 2));
             let gone = purge::add(self.heaps.purge(epochs), self.heaps.purge_parts(parts));
             self.retention.decayed(gone, self.clock.now());
@@ -197,7 +198,7 @@ impl Pool {
         }
     }
 
-    /// Counts what the regions gave back; the sum.
+    /// Counts what the regions returned, and returns the sum.
     pub(super) fn purged(&self, gone: [usize; 2]) -> usize {
         let sum = gone[0] + gone[1];
         self.meter.purged.fetch_add(sum as u64, Relaxed);
@@ -241,7 +242,7 @@ impl Pool {
     }
 }
 
-/// Bytes that may be kept idle now: never more than the machine, the container or a bound from outside leave.
+/// Bytes that may be idle now: at most what the machine, the container or an outer bound have left.
 pub(super) fn idle_limit(max_idle: usize, idle: usize) -> usize {
     if idle < ASK_MIN { max_idle } else { max_idle.min(bound::headroom()) }
 }
@@ -249,7 +250,7 @@ pub(super) fn idle_limit(max_idle: usize, idle: usize) -> usize {
 impl Purgeable for Pool {
     fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
         self.age();
-        None // the memory is its own
+        None // not limited by an upstream
     }
 
     fn is_idle(&self) -> bool {
@@ -262,13 +263,13 @@ impl Purgeable for Pool {
     }
 
     fn hold(&self) {
-        // A heap's locks are never taken under a shard's, nor the other way; the purge's comes first of all.
+        // A heap's locks and a shard's are never held together. The purge lock comes first.
         self.heaps.hold();
         self.shards().for_each(Lock::hold);
     }
 
     unsafe fn release(&self) {
-        // SAFETY: `hold` took them all.
+        // SAFETY: `hold` acquired them all.
         unsafe {
             self.shards().for_each(|shard| shard.release());
             self.heaps.release();

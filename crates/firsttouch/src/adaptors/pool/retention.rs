@@ -1,57 +1,57 @@
-//! How much idle memory a pool that chooses itself keeps, and how long: both are learned.
+//! How much idle memory a pool with default options keeps, and for how long. Both are learned.
 //!
-//! Memory that was given back and is faulted in again soon after was given back in vain: that is regret, and raises what
-//! may be held by as much. Memory that decays was kept in vain: that is rent, and lowers it again. A program whose turns
-//! are alike comes to rest where nothing is given back that it needs, and one that has changed pays no longer than rent
-//! takes to outweigh regret, as in ski rental.
+//! Memory that was purged and is faulted in again soon afterwards was purged in vain. That is regret, and raises the
+//! bound on what is held by as many bytes. Memory that decays was kept in vain. That is rent, and lowers the bound
+//! again. A program whose iterations are alike reaches a state in which nothing that it needs is purged. A program
+//! that has changed pays only until rent outweighs regret, as in the ski rental problem.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Bytes that may be held beyond a tenth more than the most that was ever active, before anything is learned.
+/// Bytes that may be held beyond 1.1 times the peak before anything is learned.
 pub(super) const SLACK: usize = 2 << 20;
-/// At most this part of the most that was ever active is held beyond that, however much was regretted.
+/// The learned raise of the bound is at most this fraction of the peak.
 const EXTRA_MAX: usize = 4;
-/// Epochs after which idle memory goes once decay was regretted: before two seconds are over, and not below a pause of
-/// 1.6 seconds.
+/// The epochs after which idle memory decays once decay was regretted: less than two seconds, but enough to bridge a
+/// pause of 1.6 seconds.
 const PATIENT_EPOCHS: u8 = 18;
-/// Time that one entry of the record covers, and how many entries there are. Regret ends after eight seconds, so that a
-/// decay of ten would have kept whatever is regretted.
+/// The time covered by one entry of the history, and the number of entries. Regret is possible for eight seconds, so a
+/// decay time of ten seconds would have kept whatever is regretted.
 const SLOT: Duration = Duration::from_millis(500);
 const SLOTS: u64 = 16;
-/// The entries in which memory has decayed that greater patience would have kept.
+/// The number of latest entries whose decay the longer decay time would have prevented.
 const NEAR: u64 = 2;
 
-/// What was learned. Regions are 0, base pages, and 1, huge pages.
+/// What a pool has learned. Region 0 has base pages, region 1 huge pages.
 #[derive(Default)]
 pub struct Retention {
     for_room: GivenBack,
     by_decay: GivenBack,
     /// Bytes that may be held beyond the bound.
     extra: AtomicUsize,
-    /// Bytes by which regret of decay exceeds what greater patience has cost since.
+    /// Bytes by which regret of decay exceeds what the longer decay time has cost since.
     patience: AtomicUsize,
-    /// Bytes given back and faulted in again while they were remembered.
+    /// Bytes purged and faulted in again while the history covered them.
     pub(super) refaulted: AtomicU64,
 }
 
 impl Retention {
-    /// Bytes that may be held where `active` is the most that ever was.
+    /// Bytes that may be held if the peak of the active bytes is `active`.
     pub fn allowed(&self, active: usize) -> usize {
         active + active / 10 + SLACK + self.extra.load(Relaxed).min(active / EXTRA_MAX)
     }
 
-    /// The epochs after which idle memory goes, where those asked for are `epochs`.
+    /// The epochs after which idle memory decays, if the default is `epochs`.
     pub fn patient(&self, epochs: u8) -> u8 {
         if self.patience.load(Relaxed) > 0 { epochs.max(PATIENT_EPOCHS) } else { epochs }
     }
 
-    /// Bytes of each region go so that others can come.
+    /// Bytes of each region were purged to make room for fresh memory.
     pub fn given_back_for_room(&self, bytes: [usize; 2], now: Duration) {
         self.for_room.put(bytes, slot(now));
     }
 
-    /// Bytes of each region go because they have been idle for long.
+    /// Bytes of each region were purged because they had been idle for long.
     pub fn decayed(&self, bytes: [usize; 2], now: Duration) {
         self.by_decay.put(bytes, slot(now));
         let rent = bytes[0] + bytes[1];
@@ -59,7 +59,7 @@ impl Retention {
         lower(&self.patience, rent);
     }
 
-    /// Fresh memory of a region is taken, and `active` is the most that ever was in use.
+    /// Fresh memory of a region was taken; the peak of the active bytes is `active`.
     pub fn taken(&self, region: usize, fresh: usize, active: usize, now: Duration) {
         let now = slot(now);
         let regret = self.for_room.take(region, fresh, now, SLOTS);
@@ -82,10 +82,10 @@ fn lower(value: &AtomicUsize, by: usize) {
 }
 
 fn slot(time: Duration) -> u64 {
-    1 + (time.as_millis() / SLOT.as_millis()) as u64 // an entry of slot 0 was never written
+    1 + (time.as_millis() / SLOT.as_millis()) as u64 // from 1, because 0 marks an entry that was never written
 }
 
-/// What went lately, by region and time: in each entry the number of its slot and, in the lower bits, bytes.
+/// What was purged lately, by region and time. An entry holds the number of its slot and, in the lower bits, bytes.
 #[derive(Default)]
 struct GivenBack([[AtomicU64; SLOTS as usize]; 2]);
 
@@ -102,7 +102,7 @@ impl GivenBack {
         }
     }
 
-    /// Forgets up to `bytes` of what went in the last `reach` slots, the latest first; how much there was.
+    /// Removes up to `bytes` of what was purged in the last `reach` slots, latest first; returns how much there was.
     fn take(&self, region: usize, bytes: usize, slot: u64, reach: u64) -> usize {
         let mut taken = 0;
         for slot in (slot.saturating_sub(reach - 1)..=slot).rev() {
@@ -140,7 +140,7 @@ mod tests {
         retention.taken(1, 50 * MIB, 400 * MIB, at(20));
         assert_eq!(retention.allowed(400 * MIB), before + 30 * MIB);
         assert_eq!(retention.refaulted.load(Relaxed), 30 << 20);
-        retention.taken(1, 50 * MIB, 400 * MIB, at(20)); // what was regretted once is not again
+        retention.taken(1, 50 * MIB, 400 * MIB, at(20)); // regretted once already
         retention.decayed([10 * MIB, 10 * MIB], at(2000));
         assert_eq!(retention.allowed(400 * MIB), before + 10 * MIB);
     }
@@ -161,7 +161,7 @@ mod tests {
         retention.decayed([0, 64 * MIB], at(1100));
         retention.taken(1, 64 * MIB, 64 * MIB, at(1500));
         assert_eq!(retention.patient(10), PATIENT_EPOCHS);
-        retention.decayed([0, 64 * MIB], at(3300)); // in vain: it was not used again
+        retention.decayed([0, 64 * MIB], at(3300)); // kept in vain: it was not used again
         assert_eq!(retention.patient(10), 10);
     }
 

@@ -1,12 +1,13 @@
-//! What was freed last on each processor, newest last: warm in that processor's cache, and handed back as it is.
+//! The spans freed last on each processor, newest last: warm in that processor's cache, and handed out again
+//! unchanged.
 
 use crate::heap::region::Span;
 use crate::heap::shape::Kind;
 
-/// Spans that a shard remembers.
+/// The number of spans that a shard remembers.
 const ROOM: usize = 8;
 
-/// A freed span that was not joined with its neighbours yet.
+/// A freed span that has not been joined with its neighbors yet.
 #[derive(Clone, Copy)]
 pub(super) struct Recent {
     pub kind: Kind,
@@ -15,7 +16,7 @@ pub(super) struct Recent {
     pub epoch: u8,
 }
 
-/// What a shard's processor did, in bytes or numbers; the sum over the shards is the pool's.
+/// The counts of one processor, in bytes or numbers; the pool's counts are the sums over the shards.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Counts {
     pub allocations: u64,
@@ -23,7 +24,7 @@ pub(super) struct Counts {
     pub allocated_bytes: u64,
     pub recycled_bytes: u64,
     pub blocks: isize,
-    /// Changes of what is in use and active that the meter was not told yet.
+    /// Changes of the bytes in use and active that were not reported to the meter yet.
     pub in_use: isize,
     pub active: isize,
 }
@@ -48,7 +49,7 @@ impl Shard {
         Self { recent: [None; ROOM], count: 0, counts: ZERO }
     }
 
-    /// The warmest span of `kind` that holds `bytes` and wastes no more than a sixteenth.
+    /// Takes the warmest span of `kind` that holds `bytes` and wastes at most a sixteenth.
     #[inline]
     pub(super) fn take(&mut self, kind: Kind, bytes: usize) -> Option<Span> {
         for at in (0..self.count).rev() {
@@ -62,7 +63,7 @@ impl Shard {
         None
     }
 
-    /// Remembers a freed span; returns the oldest where there is no room.
+    /// Remembers a freed span; removes and returns the oldest if there is no room.
     #[inline]
     pub(super) fn put(&mut self, recent: Recent) -> Option<Recent> {
         let oldest = if self.count == ROOM { self.remove(0) } else { None };
@@ -71,7 +72,7 @@ impl Shard {
         oldest
     }
 
-    /// Forgets and returns the oldest span, if `old` says so.
+    /// Removes and returns the oldest span if `old` returns `true` for its epoch.
     pub(super) fn pop_oldest(&mut self, old: impl Fn(u8) -> bool) -> Option<Recent> {
         if self.count > 0 && self.recent[0].is_some_and(|recent| old(recent.epoch)) { self.remove(0) } else { None }
     }
@@ -83,7 +84,7 @@ impl Shard {
         gone
     }
 
-    /// Bytes remembered.
+    /// Bytes of the remembered spans.
     pub(super) fn bytes(&self) -> usize {
         self.recent[..self.count].iter().flatten().map(|recent| recent.span.bytes()).sum()
     }

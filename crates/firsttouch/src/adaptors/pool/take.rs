@@ -1,4 +1,4 @@
-//! Where a request finds its span: with its processor, in the heap, with other processors, or fresh.
+//! Where a request finds its span: on its processor's shard, in the heap, on other shards, or in fresh memory.
 
 use super::shard::{Recent, Shard};
 use super::zero::RENEW_MIN;
@@ -30,7 +30,7 @@ impl Pool {
         if huge { Kind::Huge } else { Kind::Small }
     }
 
-    /// Where this thread runs.
+    /// The local node and the shard of the calling thread.
     #[inline]
     pub(super) fn here(&self) -> Place {
         self.heaps.here(self.shards.len(), processor)
@@ -51,7 +51,7 @@ impl Pool {
         let span = shard.take(kind, request.size())?;
         if span.address() & (request.align() - 1) != 0 {
             let epoch = self.heaps.epoch();
-            let _ = shard.put(Recent { kind, span, epoch }); // there is room: it was just taken out
+            let _ = shard.put(Recent { kind, span, epoch }); // there is room: a span was just removed
             return None;
         }
         shard.counts.recycled += 1;
@@ -69,7 +69,7 @@ impl Pool {
         self.meter.note(&mut shard.counts, asked as isize, span.bytes() as isize);
     }
 
-    /// A span from the local heap: free and dirty, then what other processors keep, then fresh.
+    /// Takes a span from the local heap: dirty, then from the other processors' shards, then fresh.
     #[cold]
     pub(super) fn take_from_heap(&self, kind: Kind, request: Request) -> Result<Span, Errno> {
         let (size, align) = (request.size(), request.align());
@@ -91,7 +91,7 @@ impl Pool {
         Ok(span)
     }
 
-    /// A span from what is free in the other region of the local heap.
+    /// Takes a free span from the other region of the local heap.
     fn take_from_other(&self, kind: Kind, request: Request) -> Option<Span> {
         let other = match kind {
             Kind::Huge => Kind::Small,
@@ -104,7 +104,7 @@ impl Pool {
         Some(span)
     }
 
-    /// A span came from a heap, for `size` bytes.
+    /// Records that a span was taken from a heap for `size` bytes.
     fn taken(&self, span: Span, size: usize) {
         let mut shard = self.shard(self.here()).lock();
         let fresh = span.bytes() - span.dirty;
@@ -125,7 +125,8 @@ impl Pool {
         }
     }
 
-    /// A span of whole huge pages for a large zeroed request; what is dirty is given back first, as often as that helps.
+    /// Takes a span of whole huge pages for a large zeroed request; dirty memory is purged first, as often as that
+    /// helps.
     fn take_renewed(&self, heap: &Heap, request: Request) -> Result<Span, Errno> {
         let page = huge_page();
         let whole = round_up(request.size(), page).ok_or(Errno::NO_MEMORY)?;
@@ -146,8 +147,8 @@ impl Pool {
         counter.fetch_add(bytes as u64, Relaxed);
     }
 
-    /// After everything kept was given back, once more; then from the other region: at the limit on mappings memory does
-    /// not go from one to the other.
+    /// Tries again after trimming the pool; then in the other region, because at the limit on mappings memory cannot
+    /// move from one region to the other.
     #[cold]
     pub(super) fn retry(&self, kind: Kind, request: Request, refused: Errno) -> Result<Span, AllocError> {
         if refused == Errno::NO_MEMORY {

@@ -1,22 +1,24 @@
-//! Making recycled memory zero, the cheapest way that keeps what is sparse sparse.
+//! Clears recycled memory in the cheapest way that keeps sparse memory sparse.
 
 use crate::heap::ages::CLEAN;
 use crate::heap::region::Span;
 use crate::layout::{round_down, round_up};
 use crate::os;
 
-/// Below this a plain memset always wins.
+/// Below this size, `memset` is always faster.
 const LOOK_MIN: usize = 256 << 10;
-/// From here on blocks are whole huge pages, and dirty ones are given back instead of cleared: the kernel zeroes what is
-/// used, and only that.
+/// Blocks of this size and more lie on whole huge pages. Dirty ones are discarded instead of cleared: the kernel then
+/// zeroes what is used, and only that.
 pub(super) const RENEW_MIN: usize = 32 << 20;
-/// Pages looked at to guess whether a block was used: asking costs, and arrays are mostly used evenly or from the front.
+/// Pages sampled to guess whether a block was used: queries are expensive, and most arrays are used evenly or from the
+/// front.
 const LOOK_PAGES: usize = 64;
 
-/// Makes the first `size` bytes of a span zero, all of which may be dirty; bytes that the kernel has to make real again.
+/// Clears the first `size` bytes of a span, all of which may be dirty. Returns the bytes that the kernel has to fault
+/// in again.
 ///
 /// # Safety
-/// The span is the caller's and nobody uses it yet.
+/// The span belongs to the caller and is not in use yet.
 pub(super) unsafe fn recycled(span: Span, size: usize, page: usize) -> usize {
     let address = span.address();
     // SAFETY: the caller's promise.
@@ -31,10 +33,10 @@ pub(super) unsafe fn recycled(span: Span, size: usize, page: usize) -> usize {
     }
 }
 
-/// Gives back the whole pages in the first `size` bytes of a span, if most were never touched; their bounds.
+/// Discards the whole pages in the first `size` bytes of a span, if most were never touched; returns their bounds.
 ///
 /// # Safety
-/// The span is the caller's and nobody uses it yet.
+/// The span belongs to the caller and is not in use yet.
 pub(super) unsafe fn renew(span: Span, size: usize, page: usize) -> Option<(usize, usize)> {
     let address = span.address();
     if size < LOOK_MIN || !middle_is_absent(address, size) {
@@ -50,10 +52,10 @@ pub(super) unsafe fn renew(span: Span, size: usize, page: usize) -> Option<(usiz
     Some((from, to))
 }
 
-/// Makes the dirty units among the first `size` bytes zero; the ages of the span must be true.
+/// Clears the dirty units among the first `size` bytes. The ages of the span must be valid.
 ///
 /// # Safety
-/// The span is the caller's and nobody uses it yet.
+/// The span belongs to the caller and is not in use yet.
 pub(super) unsafe fn dirty_units(span: Span, size: usize) {
     let unit = span.segment.unit();
     let end = span.address() + size;
@@ -65,7 +67,7 @@ pub(super) unsafe fn dirty_units(span: Span, size: usize) {
     });
 }
 
-/// Whether the pages in the middle are not there. Only a hint: both ways of zeroing are right whatever it says.
+/// Whether the pages in the middle are absent. Only a hint: both ways of clearing are correct in any case.
 fn middle_is_absent(address: usize, size: usize) -> bool {
     let page = os::page_size();
     let middle = round_down(address + size / 2, page);
@@ -74,7 +76,7 @@ fn middle_is_absent(address: usize, size: usize) -> bool {
 }
 
 /// # Safety
-/// The range may be written.
+/// The range is writable.
 unsafe fn fill(address: usize, size: usize) {
     // SAFETY: the caller's promise.
     unsafe { std::ptr::with_exposed_provenance_mut::<u8>(address).write_bytes(0, size) }

@@ -1,4 +1,4 @@
-//! Sizes, bytes and times.
+//! Sizes, bytes and durations.
 
 use super::wrong_type;
 use crate::description::Value;
@@ -13,10 +13,10 @@ const SIZE_OR_NONE: &str = "a number of bytes, text like \"4 GiB\", or None";
 const BYTE: &str = "a byte, 0 to 255, or None to leave memory as it is";
 const SECONDS: &str = "seconds, 0 or more, or None for never";
 
-/// Bytes, as a number or as text. `optional` says that `None` would do as well; it is not accepted here.
+/// Checks a size, a number or text. `optional` adds `None` to the message; it is not accepted here.
 ///
 /// # Errors
-/// Where it is no size.
+/// If it is not a size.
 pub fn size(name: &str, given: &Given, optional: bool) -> Result<usize, Error> {
     let wanted = if optional { SIZE_OR_NONE } else { SIZE };
     match given {
@@ -33,10 +33,10 @@ pub fn size(name: &str, given: &Given, optional: bool) -> Result<usize, Error> {
     }
 }
 
-/// Bytes, more than none.
+/// Checks a size of at least one byte.
 ///
 /// # Errors
-/// Where it is no size, or 0.
+/// If it is not a size, or 0.
 pub fn budget(name: &str, given: &Given) -> Result<usize, Error> {
     match size(name, given, false)? {
         0 => Err(Error::Value(format!("{name}=0 would serve no array: give at least 1 byte"))),
@@ -44,10 +44,10 @@ pub fn budget(name: &str, given: &Given) -> Result<usize, Error> {
     }
 }
 
-/// Bytes that are a power of two.
+/// Checks an alignment, a power of two.
 ///
 /// # Errors
-/// Where it is no size, or no power of two up to 1 GiB.
+/// If it is not a size, or not a power of two up to 1 GiB.
 pub fn alignment(name: &str, given: &Given) -> Result<usize, Error> {
     match size(name, given, false)? {
         0 => Err(Error::Value(format!("{name}=0: give a power of two from 1 byte to 1 GiB"))),
@@ -55,10 +55,10 @@ pub fn alignment(name: &str, given: &Given) -> Result<usize, Error> {
     }
 }
 
-/// A byte to fill memory with, or `None`.
+/// Checks a byte to fill memory with, or `None`.
 ///
 /// # Errors
-/// Where it is neither.
+/// If it is neither.
 pub fn byte(name: &str, given: &Given) -> Result<Option<u8>, Error> {
     match given {
         Given::Value(Value::None) => Ok(None),
@@ -69,10 +69,10 @@ pub fn byte(name: &str, given: &Given) -> Result<Option<u8>, Error> {
     }
 }
 
-/// Seconds as a number with a fraction, or `None`.
+/// Checks seconds, a number that may have a fraction, or `None`.
 ///
 /// # Errors
-/// Where it is neither, or no time.
+/// If it is neither, or not a valid duration.
 pub fn seconds(name: &str, given: &Given) -> Result<Value, Error> {
     let seconds = match given {
         Given::Value(Value::None) => return Ok(Value::None),
@@ -86,10 +86,10 @@ pub fn seconds(name: &str, given: &Given) -> Result<Value, Error> {
     }
 }
 
-/// The address of a C function or of what it is handed.
+/// Checks the address of a C function or of its context.
 ///
 /// # Errors
-/// Where it is none.
+/// If it is not an address.
 pub fn address(name: &str, given: &Given) -> Result<usize, Error> {
     match given {
         Given::Value(Value::Integer(number)) => usize::try_from(*number).map_err(|_| no_address(name, given)),
@@ -98,13 +98,13 @@ pub fn address(name: &str, given: &Given) -> Result<usize, Error> {
     }
 }
 
-/// The address of a C function; none lies at 0.
+/// Checks the address of a C function, which is not 0.
 ///
 /// # Errors
-/// Where it is none.
+/// If it is not one.
 pub fn function(name: &str, given: &Given) -> Result<usize, Error> {
     match address(name, given)? {
-        0 => Err(Error::Value(format!("{name}=0 is no function's address"))),
+        0 => Err(Error::Value(format!("{name}=0 is not the address of a function"))),
         address => Ok(address),
     }
 }

@@ -1,4 +1,4 @@
-//! Page sizes, threads that populate, and NUMA policies.
+//! Page sizes, prefaulting threads, and NUMA policies.
 
 use super::wrong_type;
 use crate::description::Value;
@@ -9,13 +9,13 @@ use crate::pages::placement::Page;
 
 /// The most page sizes that may be given.
 const SIZES: usize = 4;
-/// The most threads that may populate.
+/// The most threads that may prefault.
 const THREADS: i128 = 1024;
 
-/// `False`, a page size of this machine, or several of them, which `False` ends.
+/// Checks `False`, a page size of this machine, or several of them, of which `False` is the last.
 ///
 /// # Errors
-/// Where it is neither.
+/// If it is neither.
 pub fn page_sizes(name: &str, given: &Given) -> Result<Value, Error> {
     let wrong = |why: &str| {
         Error::Value(format!(
@@ -48,10 +48,10 @@ pub fn page_sizes(name: &str, given: &Given) -> Result<Value, Error> {
     }
 }
 
-/// `False`, `True`, or a number of threads.
+/// Checks `False`, `True`, or a number of threads.
 ///
 /// # Errors
-/// Where it is neither.
+/// If it is neither.
 pub fn threads(name: &str, given: &Given) -> Result<Value, Error> {
     let wanted = "False, True, or a number of threads from 1 to 1024";
     match given {
@@ -62,10 +62,10 @@ pub fn threads(name: &str, given: &Given) -> Result<Value, Error> {
     }
 }
 
-/// A node's number, or a policy as text, of this machine.
+/// Checks a node number, or a policy as text, of this machine.
 ///
 /// # Errors
-/// Where it is neither, or the machine has no such node.
+/// If it is neither, or the machine has no such node.
 pub fn policy(name: &str, given: &Given) -> Result<Policy, Error> {
     let text = match given {
         Given::Value(Value::Text(text)) => text.to_string(),

@@ -1,13 +1,13 @@
-//! Flags and words.
+//! Flags and keywords.
 
 use super::wrong_type;
 use crate::description::Value;
 use crate::factory::{Error, Given};
 
-/// `True` or `False`, and nothing that is merely taken for it.
+/// Checks `True` or `False`; no other value is accepted in their place.
 ///
 /// # Errors
-/// Where it is neither.
+/// If it is neither.
 pub fn flag(name: &str, given: &Given) -> Result<bool, Error> {
     match given {
         Given::Value(Value::Flag(flag)) => Ok(*flag),
@@ -15,10 +15,10 @@ pub fn flag(name: &str, given: &Given) -> Result<bool, Error> {
     }
 }
 
-/// One of a few words.
+/// Checks one of a few keywords.
 ///
 /// # Errors
-/// Where it is none of them.
+/// If it is none of them.
 pub fn one_of(name: &str, given: &Given, words: &[&'static str]) -> Result<&'static str, Error> {
     let text = match given {
         Given::Value(Value::Text(text)) => Some(text.as_ref()),

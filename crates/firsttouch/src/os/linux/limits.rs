@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 static NO_FILES: AtomicBool = AtomicBool::new(false);
 static RECLAIMABLE: AtomicUsize = AtomicUsize::new(0);
 
-/// Opens no file from now on. In a program that is not ours even a descriptor of a moment can take the number that the
-/// program expects. What does not change is read now; the rest is what system calls without files tell.
+/// Stops opening files. In a foreign program, even a short-lived descriptor may take the number that the program
+/// expects. Constant figures are read now; the others are then limited to system calls without files.
 pub fn stop_reading_files() {
     RECLAIMABLE.store(meminfo("MemAvailable").unwrap_or(0).saturating_sub(machine().1), Relaxed);
     let _ = (memory_total(), huge_page_size(), super::process::processors());

@@ -146,7 +146,7 @@ pub fn page_size() -> usize {
 pub fn processors() -> usize {
     static COUNT: AtomicUsize = AtomicUsize::new(0); // the C library reads a file for each answer
     if COUNT.load(Relaxed) == 0 {
-        // SAFETY: asks for a number.
+        // SAFETY: returns a number.
         COUNT.store(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }.max(1) as usize, Relaxed);
     }
     COUNT.load(Relaxed)

@@ -1,4 +1,4 @@
-//! What is available: of the machine, of its memory cgroup, on the nodes.
+//! Available memory: of the machine, of its memory cgroup, on the nodes.
 
 use super::nodes::with_memory;
 use crate::error::{AllocError, Limit};
@@ -9,20 +9,20 @@ use crate::os;
 use crate::pages::page::Page;
 use crate::pages::receipt::Receipt;
 
-/// Looking at what is available pays from so many bytes on.
+/// The size from which on a query of the available memory is worth its cost.
 pub(super) const LOOK: usize = 4 << 20;
 
-/// The error where fewer than `size` bytes are available, before the kernel has to kill somebody.
+/// Fails if fewer than `size` bytes are available, before the kernel has to kill a process.
 pub(super) fn enough(size: usize, orders: Option<&Orders>, receipt: &Receipt, what: &str) -> Result<(), AllocError> {
     if matches!(receipt.page, Page::Explicit(_)) || size < LOOK {
-        return Ok(()); // reserved already, or not worth the look
+        return Ok(()); // reserved already, or not worth a query
     }
     let machine = os::headroom();
-    // A look at one node is worth it only where there are others.
+    // Querying single nodes is worth it only if there are others.
     let bound = orders.filter(|orders| orders.mode == os::Mode::Bind && orders.nodes != with_memory());
     let nodes = bound.map_or(usize::MAX, |orders| Topology::read().available_on(&orders.nodes));
     let available = machine.min(nodes);
-    let tables = size / 256; // about
+    let tables = size / 256; // an estimate
     if size + tables <= available {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use crate::pages::receipt::{Outcome, Reason, Receipt};
 /// Locks a mapping.
 ///
 /// # Errors
-/// Where the limit does not allow it.
+/// If the limit does not allow it.
 pub(super) fn lock((address, size): (usize, usize), receipt: &mut Receipt) -> Result<(), AllocError> {
     if os::lock(address, size).is_ok() {
         receipt.lock = Outcome::Granted;

@@ -1,4 +1,4 @@
-//! Which pages: the first size of those asked for that can be had.
+//! Selects the first of the requested page sizes that is available.
 
 use super::{Page, Placement, strict_error};
 use crate::error::AllocError;
@@ -10,7 +10,7 @@ use crate::pages::mapping::Mapper;
 use crate::pages::receipt::Receipt;
 
 impl Placement {
-    /// A mapping on the first page size that can be had.
+    /// Creates a mapping on the first page size that is available.
     pub(super) fn map_pages(
         &self,
         mapper: &mut dyn Mapper,

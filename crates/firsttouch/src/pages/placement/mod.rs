@@ -1,6 +1,6 @@
-//! Placement: page size, NUMA policy, prefault and lock of one mapping, each granted or on its receipt.
+//! Placement: the page size, NUMA policy, prefault and lock of one mapping, each with its outcome in a receipt.
 
-#![allow(unsafe_code)] // Safety: a mapping is made here, and nobody knows it until it is handed out.
+#![allow(unsafe_code)] // Safety: a mapping is created here and not in use until it is returned.
 
 mod available;
 mod locked;
@@ -18,31 +18,31 @@ pub use crate::pages::page::{Page, page_bytes};
 use crate::pages::receipt::Receipt;
 use std::fmt;
 
-/// Whether pages are made real at once.
+/// Whether pages are prefaulted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Populate {
-    /// When they are first touched.
+    /// Pages are faulted in on first touch.
     No,
-    /// At once, by as many threads as suit.
+    /// Prefault, with a suitable number of threads.
     Best,
-    /// At once, by so many threads.
+    /// Prefault, with this number of threads.
     Threads(usize),
 }
 
-/// What is asked for; see the module.
+/// The requested placement; see the module.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
-    /// Page sizes in the order of preference; base pages where none can be had.
+    /// Page sizes in the order of preference; base pages if none is available.
     pub pages: Vec<Page>,
     /// Prefault.
     pub populate: Populate,
-    /// Whether it stays in memory (mlock).
+    /// Whether the memory is locked (mlock).
     pub lock: bool,
-    /// Which nodes.
+    /// The NUMA policy.
     pub policy: Option<Policy>,
-    /// Whether what is not granted is an error.
+    /// Whether it is an error if an option is not granted.
     pub strict: bool,
-    /// Whether a prefault shows how far it is.
+    /// Whether a prefault shows its progress.
     pub progress: bool,
 }
 
@@ -53,7 +53,7 @@ impl Default for Placement {
 }
 
 impl Placement {
-    /// What is asked for, as arguments of `pages`.
+    /// The placement as arguments of `pages`.
     pub fn arguments(&self) -> Vec<Argument> {
         let huge = match self.pages.as_slice() {
             [] => Value::Flag(false),
@@ -87,7 +87,7 @@ impl fmt::Display for Placement {
 pub struct Placed {
     /// The first byte of the block.
     pub address: usize,
-    /// Bytes mapped from there.
+    /// The size of the mapping from there in bytes.
     pub size: usize,
     /// What was granted.
     pub receipt: Receipt,
@@ -100,16 +100,16 @@ fn strict_error(asked: usize, what: &str) -> AllocError {
 }
 
 impl Placement {
-    /// A mapping of at least `size` bytes at a multiple of `align`.
+    /// Creates a mapping of at least `size` bytes at a multiple of `align`.
     ///
     /// # Errors
-    /// Where there is no memory; where the pages are to be real at once and there are fewer; where locking is refused;
-    /// with `strict`, where anything else that was asked for is not granted.
+    /// If there is no memory; if the pages are to be prefaulted and there are too few; if locking is refused; with
+    /// `strict`, if any other option is not granted.
     pub fn map(&self, size: usize, align: usize) -> Result<Placed, AllocError> {
         self.map_by(&mut Private, size, align)
     }
 
-    /// The same with mappings that `mapper` makes.
+    /// The same with mappings created by `mapper`.
     pub(crate) fn map_by(&self, mapper: &mut dyn Mapper, size: usize, align: usize) -> Result<Placed, AllocError> {
         let mut receipt = Receipt::new(size);
         let placed = self.place(mapper, size, align, &mut receipt);
@@ -129,13 +129,13 @@ impl Placement {
         self.strictly_on_nodes(receipt)?;
         let mapping = self.map_pages(mapper, size, align, orders.as_ref(), receipt)?;
         self.finish(mapping, orders, receipt).inspect_err(|_| {
-            // SAFETY: the mapping was made above, and nobody knows it.
+            // SAFETY: the mapping was created above and is not in use.
             let _ = unsafe { os::unmap(mapping.0, mapping.1) };
         })?;
         Ok(mapping)
     }
 
-    /// Policy, prefault and lock of a mapping.
+    /// Applies policy, prefault and lock to a mapping.
     fn finish(&self, map: (usize, usize), orders: Option<Orders>, receipt: &mut Receipt) -> Result<(), AllocError> {
         let orders = orders.as_ref();
         let lazily = orders.is_none_or(|orders| nodes::bound(map, orders, receipt));
@@ -152,7 +152,7 @@ impl Placement {
         if self.lock { locked::lock(map, receipt) } else { Ok(()) }
     }
 
-    /// An error where a policy was not granted and has to be.
+    /// Fails if a policy was not granted but is required.
     fn strictly_on_nodes(&self, receipt: &Receipt) -> Result<(), AllocError> {
         match receipt.policy.reason() {
             Some(reason) if self.strict => Err(strict_error(receipt.asked, &format!("numa: {reason}"))),

@@ -1,4 +1,4 @@
-//! Which nodes: what to tell the kernel, within what was decided outside, and what it made of it.
+//! Nodes: the instructions for the kernel, within the outer restrictions, and their outcome.
 
 use super::Placement;
 use crate::numa::axis;
@@ -12,7 +12,7 @@ use crate::pages::touch;
 use crate::sync::first::First;
 
 impl Placement {
-    /// What to tell the kernel of nodes.
+    /// The instructions for the kernel.
     pub(super) fn orders(&self, receipt: &mut Receipt) -> Option<Orders> {
         let policy = self.policy?;
         let mut orders = match policy.within(&Outer::now(with_memory())) {
@@ -24,7 +24,7 @@ impl Placement {
         };
         orders.axis = axis::expected(receipt.asked).filter(|_| orders.slabs);
         receipt.policy = match policy {
-            // A page is on one node as a whole, and in C order slabs along axis 0 are slabs of bytes.
+            // A page lies on one node as a whole, and in C order slabs along axis 0 are slabs of bytes.
             Policy::Blocked(number) if number != 0 && orders.axis.is_none() && receipt.asked > page_size() => {
                 Outcome::Partly(Reason::Axis)
             }
@@ -35,8 +35,8 @@ impl Placement {
     }
 }
 
-/// Tells the kernel where pages are to come from. False where that are too many slabs for it: then pages have to be
-/// moved there once they are real.
+/// Binds a mapping to its nodes. Returns false if there are too many slabs; pages then have to be migrated once they
+/// are resident.
 pub(super) fn bound(mapping: (usize, usize), orders: &Orders, receipt: &mut Receipt) -> bool {
     receipt.nodes = Some((orders.mode, orders.nodes));
     mapping::bind(mapping, orders, receipt.page).unwrap_or_else(|error| {
@@ -45,10 +45,10 @@ pub(super) fn bound(mapping: (usize, usize), orders: &Orders, receipt: &mut Rece
     })
 }
 
-/// Moves pages that are real to their slabs.
+/// Migrates resident pages to their slabs.
 pub(super) fn moved((address, _): (usize, usize), orders: &Orders, receipt: &mut Receipt) {
     if let Some(reason) = receipt.populate.reason() {
-        receipt.policy = Outcome::Partly(reason); // what is not real yet will come from anywhere
+        receipt.policy = Outcome::Partly(reason); // pages not resident yet will come from any node
     }
     match touch::around(None, |go_on| migration::migrate((address, receipt.asked), orders, go_on)) {
         Ok(sum) if sum.failed == 0 => {}
@@ -57,16 +57,16 @@ pub(super) fn moved((address, _): (usize, usize), orders: &Orders, receipt: &mut
     }
 }
 
-/// Nodes with memory, as they were when first asked for: a look costs more than a small block.
+/// The nodes with memory, as of the first call, because a query costs more than a small block.
 pub(super) fn with_memory() -> Nodes {
     static NODES: First<Nodes> = First::new();
     *NODES.get_or_make(|| Topology::read().with_memory())
 }
 
-/// Processors on the nodes that one order names, where these are not all.
+/// The processors on the nodes of a policy, if these are not all nodes.
 pub(super) fn near(orders: &Orders) -> Option<Processors> {
     if orders.mode == Mode::Local {
-        return None; // this thread's node is meant
+        return None; // stands for this thread's node
     }
     let may = thread_processors().ok()?;
     let found = Topology::read().processors_of(&orders.nodes).and(&may);

@@ -1,6 +1,6 @@
-//! Prefault: a mapping's pages made real at once.
+//! Prefault: faults in all pages of a mapping.
 
-#![allow(unsafe_code)] // Safety: the mapping is new, and stays until it is handed out.
+#![allow(unsafe_code)] // Safety: the mapping is new, and stays until it is returned.
 
 use super::available::{self, LOOK};
 use super::{Placement, Populate, nodes};
@@ -13,7 +13,7 @@ use crate::pages::receipt::{Outcome, Reason, Receipt};
 use crate::pages::touch::{self, Job, Pattern, Way};
 
 impl Placement {
-    /// Makes pages real, from threads near the nodes that they come from.
+    /// Faults in pages, by threads near the nodes that they come from.
     pub(super) fn make_real(
         &self,
         (address, size): (usize, usize),
@@ -30,7 +30,7 @@ impl Placement {
             processors: orders.filter(|_| size >= LOOK).and_then(nodes::near),
             pattern: Pattern::Dynamic,
         };
-        // SAFETY: the range was just mapped, and nobody unmaps it before this returns.
+        // SAFETY: the range was just mapped, and is not unmapped before this returns.
         match touch::around(self.progress.then_some(size), |go_on| unsafe { touch::make_real(job, go_on) }) {
             Ok(done) => (receipt.populate, receipt.threads) = (Outcome::Granted, done.threads),
             Err(Errno::INTERRUPTED) => receipt.populate = Outcome::Partly(Reason::Interrupted),

@@ -1,4 +1,4 @@
-//! The threads that touch: how many, where, and until when.
+//! The threads that touch: their number, their processors, and when they stop.
 
 #![allow(unsafe_code)] // Safety: as in the module above.
 
@@ -10,20 +10,20 @@ use std::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Below this many bytes a thread more costs what it gains.
+/// With fewer bytes per thread, another thread costs as much as it gains.
 const PER_THREAD: usize = 16 << 20;
-/// Time between two questions whether to go on.
+/// The interval between calls of `go_on`.
 const ASK: Duration = Duration::from_millis(20);
 const STACK: usize = 128 << 10;
 
-/// Threads that suit `size` bytes on these processors.
+/// The number of threads that suits the size and the processors.
 fn crew(job: &Job) -> usize {
     let here = os::thread_processors().map_or(1, |set| set.len());
     let most = job.processors.map_or(here, |set| set.len()).max(1);
     job.threads.unwrap_or_else(|| most.min(job.size / PER_THREAD)).clamp(1, 1024).min((job.size / job.step).max(1))
 }
 
-/// Tells who waits that a helper has ended, however it did.
+/// Notifies the waiting thread when a helper has ended, even by a panic.
 struct Ending<'a>(&'a AtomicUsize, thread::Thread);
 
 impl Drop for Ending<'_> {
@@ -33,17 +33,17 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// Makes the pages of a range real. Threads that can't be had are done without.
+/// Faults in the pages of a range. Continues with fewer threads if some cannot be started.
 ///
 /// # Errors
-/// [`Errno::INTERRUPTED`] where `go_on` says no, or what the kernel says where it has no memory.
+/// [`Errno::INTERRUPTED`] if `go_on` returns false, or the kernel's error if it has no memory.
 ///
 /// # Safety
-/// The range is mapped for as long as this runs, and can be written unless the way is [`Way::Read`].
+/// The range is mapped while this runs, and is writable unless the way is [`Way::Read`].
 pub unsafe fn make_real(job: Job, go_on: GoOn<'_>) -> Result<Done, Errno> {
     let threads = crew(&job);
     let (pieces, running) = (Pieces::new(job, threads), AtomicUsize::new(0));
-    // This thread works too, unless it is to be done elsewhere.
+    // The calling thread works, too, unless other processors were requested.
     let away = job.processors.filter(|set| os::thread_processors().is_ok_and(|here| !here.without(set).is_empty()));
     let first = usize::from(away.is_none());
     let mut stopped = false;
@@ -55,7 +55,7 @@ pub unsafe fn make_real(job: Job, go_on: GoOn<'_>) -> Result<Done, Errno> {
         }
         !stopped
     };
-    // The standard library aborts where it cannot allocate the handle of a thread, not even of the calling one.
+    // The standard library aborts if it cannot allocate a thread's handle, even the calling thread's.
     if threads == first || !reserve::has_memory() {
         (0..threads.max(1)).for_each(|worker| pieces.work(worker, &mut ask));
         let by_kernel = pieces.outcome();
@@ -73,7 +73,7 @@ pub unsafe fn make_real(job: Job, go_on: GoOn<'_>) -> Result<Done, Errno> {
             let body = move || {
                 let _ending = ending;
                 if let Some(set) = away {
-                    let _ = os::run_on_processors(set); // elsewhere it is as good
+                    let _ = os::run_on_processors(set); // elsewhere it works as well
                 }
                 pieces.work(worker, || true);
             };

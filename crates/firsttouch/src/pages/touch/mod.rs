@@ -1,8 +1,9 @@
-//! First touch: making pages real before use, by the kernel's populate or by a write to each, from several threads.
+//! First touch: faults in pages before use, by the kernel's populate or by a write to each, in several threads.
 //!
-//! Mapping takes the address space's lock for writing, faults for reading: so one thread maps, and many may touch.
+//! Mapping acquires the address space's lock for writing, page faults for reading: so one thread maps, and many may
+//! touch.
 
-#![allow(unsafe_code)] // Safety: touching changes no byte; who calls promises that the range is mapped.
+#![allow(unsafe_code)] // Safety: touching changes no byte; callers guarantee that the range is mapped.
 
 mod crew;
 mod pieces;
@@ -11,65 +12,65 @@ use crate::os::Processors;
 pub use crew::make_real;
 use std::sync::OnceLock;
 
-/// How a page is made real.
+/// How a page is faulted in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// As by a write, which changes nothing.
+    /// By a write, which changes nothing.
     Write,
-    /// As by a read; memory never written may stay the kernel's page of zeros.
+    /// By a read; memory that was never written may stay the shared zero page.
     Read,
 }
 
-/// Which thread touches what.
+/// How pages are assigned to threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// Each takes the next piece that nobody has.
+    /// Each thread takes the next free piece.
     Dynamic,
-    /// Each has one slab, as the threads of a static loop have.
+    /// Each thread has one slab, as in a loop with a static schedule.
     Static,
 }
 
 /// What to touch, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
-    /// The first byte, at the beginning of a page.
+    /// The first byte, at a page boundary.
     pub address: usize,
-    /// Bytes, whole pages.
+    /// The size in bytes, whole pages.
     pub size: usize,
-    /// Bytes from one touch to the next: the page's.
+    /// The distance between touches in bytes: the page size.
     pub step: usize,
-    /// How.
+    /// How pages are faulted in.
     pub way: Way,
-    /// Threads; none: what suits the size and the processors.
+    /// The number of threads; `None` for what suits the size and the processors.
     pub threads: Option<usize>,
-    /// Processors to run on; none: where the calling thread may.
+    /// The processors to run on; `None` for those of the calling thread.
     pub processors: Option<Processors>,
-    /// Which thread touches what.
+    /// How pages are assigned to threads.
     pub pattern: Pattern,
 }
 
-/// What was done.
+/// The result of a prefault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// Threads that worked.
+    /// The number of threads that worked.
     pub threads: usize,
-    /// Whether the kernel's populate did it; otherwise touches.
+    /// Whether the kernel's populate did it, rather than touches.
     pub by_kernel: bool,
 }
 
-/// Asked again and again, with the bytes done so far: whether to go on.
+/// Called repeatedly with the bytes done so far; returns whether to continue.
 pub type GoOn<'a> = &'a mut dyn FnMut(usize) -> bool;
-/// Runs work that takes long, letting others run meanwhile. Where there is a number of bytes, it shows how many are done.
+/// Runs long work without blocking other threads of a front. If a number of bytes is given, it shows the progress.
 pub type Around = fn(Option<usize>, &mut dyn FnMut(GoOn<'_>));
 
 static AROUND: OnceLock<Around> = OnceLock::new();
 
-/// Says how work that takes long is run: a front lets its interpreter go on meanwhile and asks it for signals.
+/// Sets how long work is run: a front releases its interpreter meanwhile and checks for signals.
 pub fn set_around(around: Around) {
     let _ = AROUND.set(around);
 }
 
-/// Runs `work` that way, and shows how much of `shown` bytes is done.
+/// Runs `work` in that way, and shows its progress as a part of `shown` bytes.
 pub fn around<T>(shown: Option<usize>, mut work: impl FnMut(GoOn<'_>) -> T) -> T {
     let mut result = None;
     if let Some(around) = AROUND.get() {

@@ -1,4 +1,4 @@
-//! Pieces of a range: who takes which, and how its pages are made real.
+//! The pieces of a range: which thread takes which, and how their pages are faulted in.
 
 #![allow(unsafe_code)] // Safety: as in the module above.
 
@@ -7,10 +7,10 @@ use crate::os::{self, Errno};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed};
 
-/// Bytes that a thread takes at a time, and between two looks at whether to go on.
+/// Bytes that a thread takes at a time, and between two calls of `go_on`.
 const PIECE: usize = 16 << 20;
 
-/// What the threads share.
+/// The state shared by the threads.
 pub(super) struct Pieces {
     job: Job,
     threads: usize,
@@ -23,7 +23,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// None is taken yet.
+    /// Creates the pieces, none of which is taken.
     pub(super) fn new(job: Job, threads: usize) -> Self {
         let step = job.step.max(1);
         Self {
@@ -38,17 +38,17 @@ impl Pieces {
         }
     }
 
-    /// Bytes that are done.
+    /// The bytes that are done.
     pub(super) fn done(&self) -> usize {
         self.done.load(Relaxed)
     }
 
-    /// Everybody ends after the piece in hand.
+    /// Lets every thread stop after its current piece.
     pub(super) fn stop(&self) {
         self.stop.store(true, Relaxed);
     }
 
-    /// Whether the kernel's populate did it all, or what it said.
+    /// Whether the kernel's populate did everything, or its error.
     pub(super) fn outcome(&self) -> Result<bool, Errno> {
         match self.error.load(Relaxed) {
             0 => Ok(!self.touches.load(Relaxed)),
@@ -56,7 +56,7 @@ impl Pieces {
         }
     }
 
-    /// The range that a worker takes next; `mine` is what it has of its slab.
+    /// The next range of a worker; `mine` is the rest of its slab.
     fn take(&self, worker: usize, mine: &mut Option<(usize, usize)>) -> Option<(usize, usize)> {
         let Job { size, step, pattern, .. } = self.job;
         if pattern == Pattern::Dynamic {
@@ -72,7 +72,7 @@ impl Pieces {
         (len > 0).then_some((from, len))
     }
 
-    /// What one worker does; `between` two pieces it asks whether to go on.
+    /// Runs one worker, which calls `between` between two pieces to find out whether to continue.
     pub(super) fn work(&self, worker: usize, mut between: impl FnMut() -> bool) {
         let mut mine = None;
         while !self.stop.load(Relaxed) {
@@ -93,7 +93,7 @@ impl Pieces {
             match os::populate(address, len, self.job.way == Way::Write) {
                 Ok(()) => return Ok(()),
                 Err(Errno::INTERRUPTED | Errno::AGAIN) if !self.stop.load(Relaxed) => {}
-                // Kernels before 5.14 don't know the advice. Others refuse memory that the touch would fault on.
+                // Kernels before 5.14 do not know the advice. Others refuse memory that the touch would fault on.
                 Err(Errno::INVALID | Errno::NO_CALL | Errno::UNSUPPORTED)
                     if os::populate(address, 0, self.job.way == Way::Write).is_err() =>
                 {
@@ -103,12 +103,12 @@ impl Pieces {
             }
         }
         for at in (address..address + len).step_by(self.job.step) {
-            // SAFETY: the range is mapped (the caller of `make_real`); adding nothing changes nothing, also where others
-            // write meanwhile, and reading one byte does no harm.
+            // SAFETY: the range is mapped (the caller of `make_real`); adding zero changes nothing, even if other
+            // threads write meanwhile, and reading a byte is harmless.
             unsafe {
                 let byte = AtomicU8::from_ptr(std::ptr::with_exposed_provenance_mut(at));
                 match self.job.way {
-                    // A compiler that knew the zero would write nothing at all.
+                    // If the compiler knew that it is zero, it would write nothing.
                     Way::Write => byte.fetch_add(black_box(0), Relaxed),
                     Way::Read => byte.load(Relaxed),
                 };

@@ -1,5 +1,5 @@
-//! Large blocks: each has memory of its own, straight from the upstream, so that one that outlives its scope costs no
-//! more than any other. They are counted, limited and listed like the rest.
+//! Large blocks: each is a block of the upstream, so one that outlives its scope keeps no other memory alive. They are
+//! counted, limited and listed like the rest.
 
 use super::super::backing::{Refused, Slot};
 use super::super::space::{FREED, GRANULE};
@@ -10,25 +10,25 @@ use crate::allocator::{AllocError, Block, Limit, Request};
 use crate::sync::brief_lock::Guard;
 use std::ptr::NonNull;
 
-/// What is noted of a living large block.
+/// What is recorded of a live large block.
 #[derive(Clone, Copy)]
 pub(super) struct Large {
-    /// Bytes that may be used; they count as used and held.
+    /// The usable size, which counts as used and held.
     pub usable: usize,
-    /// Its scope's place.
+    /// The index of its scope.
     pub place: u32,
     pub site: u64,
-    /// Whether its scope let go of it: it counts no more.
+    /// Whether its scope released it, so that it no longer counts.
     pub released: bool,
 }
 
-/// Bytes that a block of `size` counts for before it is there.
+/// The bytes that are charged for a block of `size` before it is allocated.
 fn counted(size: usize) -> usize {
     size.next_multiple_of(GRANULE)
 }
 
 impl Buffer {
-    /// Takes a large block.
+    /// Allocates a large block.
     pub(super) fn take_large(&self, from: &Chunks, slot: Slot, request: Request, site: u64) -> Result<Block, Refused> {
         let Chunks { upstream, sizes, large: list, .. } = from;
         let size = counted(request.size());
@@ -41,10 +41,10 @@ impl Buffer {
             upstream.allocate(request)
         });
         let listed = block.and_then(|block| {
-            let block = Block { size: block.size.min(size), ..block }; // what is beyond was not charged
+            let block = Block { size: block.size.min(size), ..block }; // bytes beyond that were not charged
             let note = Large { usable: block.size, place, site, released: false };
             list.enter(block.address, request.size(), note).inspect_err(|_| {
-                // SAFETY: the block was just taken, and nobody knows it.
+                // SAFETY: the block was just allocated and is not in use.
                 unsafe { upstream.deallocate(block.address) };
             })?;
             Ok(block)
@@ -60,13 +60,13 @@ impl Buffer {
                 let mut state = self.state.lock();
                 state.held -= size;
                 state.on_free(place, size);
-                state.peak = peak.max(state.used); // it never lived
+                state.peak = peak.max(state.used); // it was never live
             }
         }
         Ok(listed.map_err(|error| AllocError { asked: request.size(), ..error })?)
     }
 
-    /// Makes `more` bytes count as held, unless that passes the limit; idle chunks go first. The state is still locked.
+    /// Charges `more` bytes unless that exceeds the limit; idle chunks are returned first. The state stays locked.
     pub(super) fn charge(&self, sizes: &Sizes, more: usize, asked: usize) -> Result<Guard<'_, State>, Refused> {
         for tried in [false, true] {
             let mut state = self.state.lock();
@@ -81,34 +81,34 @@ impl Buffer {
             drop(state);
             self.give_back_all();
         }
-        unreachable!("the second try answers")
+        unreachable!("the second attempt returns")
     }
 
-    /// What is noted of the living large block at `address`.
+    /// Returns what is recorded of the live large block at `address`.
     pub(super) fn large_at(&self, address: NonNull<u8>) -> Option<Large> {
         let Source::Chunks(Chunks { large, .. }) = &self.source else { return None };
         large.get(address)
     }
 
-    /// Takes a large block back, if it is one of this buffer; whether it was.
+    /// Frees a large block if it belongs to this buffer; returns whether it does.
     ///
     /// # Safety
     /// As for `Backing::deallocate`.
     pub(super) unsafe fn give_large(&self, address: NonNull<u8>) -> bool {
         let Source::Chunks(Chunks { upstream, large, options, .. }) = &self.source else { return false };
         let Some(noted) = large.leave(address) else { return false };
-        // SAFETY: it is the upstream's, it left the list, and nobody uses it any more (caller).
+        // SAFETY: it belongs to the upstream, is no longer listed, and is not in use (caller).
         unsafe {
             if options.debug {
                 address.write_bytes(FREED, noted.usable);
             }
             upstream.deallocate(address);
         }
-        self.off_the_books(noted); // last: until then the upstream has no room for another
+        self.off_the_books(noted); // last: until the block is freed, the upstream has no room for another
         true
     }
 
-    /// A large block counts no more.
+    /// Stops counting a large block.
     fn off_the_books(&self, large: Large) {
         if !large.released {
             let mut state = self.state.lock();
@@ -117,7 +117,7 @@ impl Buffer {
         }
     }
 
-    /// Lets go of a large block: it counts no more.
+    /// Releases a large block, so that it no longer counts.
     pub(super) fn release_large(&self, address: NonNull<u8>) {
         let Source::Chunks(Chunks { large, .. }) = &self.source else { return };
         if let Some(noted) = large.get(address) {
@@ -126,7 +126,7 @@ impl Buffer {
         }
     }
 
-    /// Changes the size of a large block where it stands, if the upstream can and the limit allows.
+    /// Resizes a large block in place, if the upstream can and the limit allows it.
     ///
     /// # Safety
     /// As for `Backing::resize_in_place`.
@@ -138,10 +138,10 @@ impl Buffer {
         if more > 0 && self.charge(sizes, more, size).is_err() {
             return false;
         }
-        // SAFETY: it is the upstream's; the rest is the caller's promise.
+        // SAFETY: it belongs to the upstream; the rest is the caller's promise.
         let (done, usable) = unsafe {
             let done = upstream.resize_in_place(address, size);
-            // What is there beyond what was charged is not used: the limit would not know of it.
+            // Bytes beyond what was charged are not used, because they do not count towards the limit.
             let usable = || upstream.usable_size(address).min(old.usable + more).max(size);
             (done, if done { usable() } else { old.usable })
         };

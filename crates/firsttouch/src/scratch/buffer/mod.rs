@@ -1,7 +1,7 @@
-//! A buffer that scopes take their memory from: it grows by chunks, or stands on storage of a fixed size.
+//! A buffer that scopes allocate from: it grows by chunks, or uses storage of a fixed size.
 //!
-//! Blocks are bumped, freed blocks are used again, and living ones stay where they are: the buffer works around them,
-//! whatever becomes of their scopes. One lock guards it all; the upstream is never called under it.
+//! Blocks are bump-allocated, freed blocks are reused, and live blocks stay in place: the buffer reuses the gaps
+//! between them, whatever becomes of their scopes. One lock guards everything; the upstream is never called under it.
 
 mod grow;
 mod large;
@@ -32,19 +32,19 @@ struct Chunks {
     large: Arc<Ledger<Large>>,
 }
 
-/// Storage that is all there.
+/// Storage of a fixed size.
 struct Storage {
-    /// Whether children that are forked share it, and which process made the buffer.
+    /// Whether forked children share it, and which process created the buffer.
     shared: bool,
     process: u32,
     size: usize,
     debug: bool,
     site: Option<fn() -> u64>,
-    /// What keeps it there.
+    /// Keeps the storage alive.
     keep: Option<Box<dyn Any + Send + Sync>>,
 }
 
-/// Where memory comes from.
+/// Where the memory comes from.
 enum Source {
     Chunks(Chunks),
     Storage(Storage),
@@ -58,21 +58,21 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// A buffer that grows by chunks from `upstream`.
+    /// Creates a buffer that grows by chunks from `upstream`.
     ///
     /// # Errors
-    /// Where the options contradict each other.
+    /// If the options contradict each other.
     pub fn growing(upstream: Arc<dyn Allocator>, options: Options) -> Result<Arc<Self>, BadOptions> {
         let sizes = options.sizes()?;
         Ok(Self::enter(State::new(), Source::Chunks(Chunks { upstream, options, sizes, large: Ledger::new() })))
     }
 
-    /// A buffer on `size` bytes of storage that `keep` keeps where it is. Where it is `shared` with processes that this
-    /// one forks, the buffer is closed in them. `site` is called for every block, and its answer noted. Where there is
-    /// no memory to write down what is where, the buffer has no room.
+    /// Creates a buffer in `size` bytes of storage that `keep` keeps alive. If the storage is `shared` with forked
+    /// children, the buffer is closed in them. `site` is called for every block, and its result is recorded. If there
+    /// is no memory for the records, the buffer has no room.
     ///
     /// # Safety
-    /// The storage is readable and writable and nobody else's until `keep` is dropped.
+    /// Until `keep` is dropped, the storage is readable and writable, and used only by this buffer.
     pub unsafe fn fixed(
         storage: NonNull<u8>,
         size: usize,
@@ -95,7 +95,7 @@ impl Buffer {
     fn enter(state: State, source: Source) -> Arc<Self> {
         let buffer = Arc::new_cyclic(|me| Self { me: me.clone(), state: BriefLock::new(state), source });
         let address: *const Self = Arc::as_ptr(&buffer);
-        // SAFETY: the buffer stays where it is until it is dropped, which unregisters it.
+        // SAFETY: the buffer is not moved before it is dropped, which unregisters it.
         unsafe { purger::enter(address) };
         buffer
     }
@@ -109,14 +109,14 @@ impl Buffer {
         }
     }
 
-    /// Why the storage can't serve a request.
+    /// Why the storage cannot serve a request.
     fn full(&self, state: &State, request: Request) -> Refused {
         let gap = state.spaces.iter().map(Space::gap).max().unwrap_or(0);
         let (capacity, used, blocks) = (state.held, state.used, state.blocks.min(u32::MAX as usize) as u32);
         AllocError::new(request.size(), Limit::Full { capacity, used, gap, blocks }).into()
     }
 
-    /// Serves a request that no space had room for at once, or says why not.
+    /// Serves a request for which no space had room at first.
     #[cold]
     fn serve(&self, asked: BlockRequest) -> Result<Taken, Refused> {
         let mut state = self.state.lock();
@@ -132,11 +132,12 @@ impl Buffer {
         }
     }
 
-    /// The same in full: the upstream may serve what is too much here.
+    /// Continues with requests that are too large here, or that the upstream may serve instead.
     #[cold]
     fn serve_otherwise(&self, asked: BlockRequest) -> Result<Taken, Refused> {
         match (self.serve(asked), &self.source) {
-            // Where no chunk can be had a block may be; outside all scopes there is nobody else who could serve it.
+            // If no chunk can be allocated, a single block may still fit. Outside all scopes there is no other
+            // allocator to turn to.
             (Err(refused), Source::Chunks(from)) if refused != Refused::Fragmented || asked.slot == Slot::OUTSIDE => {
                 let block = self.take_large(from, asked.slot, asked.request, asked.site)?;
                 let dirty = if block.zeroed { 0 } else { block.size };

@@ -1,26 +1,26 @@
-//! How a buffer is made, and which wishes contradict each other.
+//! The options of a buffer, and which of them contradict each other.
 
 use super::super::space::GRANULE;
 use crate::layout::round_up;
 use std::fmt;
 
-/// The largest chunk that can be asked for.
+/// The largest chunk size allowed.
 const MOST: usize = 1 << 37;
-/// Chunks double under demand, up to this many times the size asked for.
+/// Chunks double on demand, up to this many times the requested size.
 const GROWTH: usize = 16;
-/// Blocks of more than this part of a chunk have memory of their own.
+/// Blocks of more than this fraction of a chunk have memory of their own.
 const LARGE: usize = 8;
 
-/// How a buffer that grows takes memory.
+/// The options of a growing buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Bytes of a chunk. Under demand they double, up to sixteen times that.
+    /// The size of a chunk in bytes. On demand chunks double, up to sixteen times this size.
     pub chunk_size: usize,
-    /// Bytes that may be held; as many as there are where there is none.
+    /// The most bytes that may be held; `None` for no limit.
     pub limit: Option<usize>,
-    /// Whether freed memory is filled with a pattern, and checked.
+    /// Whether freed memory is filled with a pattern and checked.
     pub debug: bool,
-    /// Is called for every block, and its answer noted.
+    /// Called for every block; its result is recorded.
     pub site: Option<fn() -> u64>,
 }
 
@@ -30,16 +30,16 @@ impl Default for Options {
     }
 }
 
-/// Why there is no such buffer.
+/// The error returned for invalid [`Options`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadOptions {
-    /// A chunk of that many bytes is nothing, or more than any machine has.
+    /// The chunk size is zero, or larger than the memory of any machine.
     ChunkSize(usize),
-    /// The limit does not allow a single chunk.
+    /// The limit is smaller than a chunk.
     Limit {
         /// The limit in bytes.
         limit: usize,
-        /// Bytes of a chunk.
+        /// The chunk size in bytes.
         chunk_size: usize,
     },
 }
@@ -47,7 +47,9 @@ pub enum BadOptions {
 impl fmt::Display for BadOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::ChunkSize(given) => write!(f, "a chunk has from 1 to {MOST} bytes (128 GiB), not {given}"),
+            Self::ChunkSize(given) => {
+                write!(f, "invalid chunk size {given}: it must be from 1 to {MOST} bytes (128 GiB)")
+            }
             Self::Limit { limit, chunk_size } => write!(
                 f,
                 "a limit of {limit} bytes is less than one chunk of {chunk_size}: raise the limit or choose smaller \
@@ -59,16 +61,16 @@ impl fmt::Display for BadOptions {
 
 impl std::error::Error for BadOptions {}
 
-/// Sizes that follow from the options.
+/// Sizes derived from the options.
 #[derive(Clone, Copy)]
 pub(super) struct Sizes {
-    /// Bytes of the first chunk.
+    /// The size of the first chunk.
     pub chunk: usize,
-    /// Bytes of the largest chunk.
+    /// The size of the largest chunk.
     pub most: usize,
-    /// Blocks or alignments above this have memory of their own.
+    /// Blocks with a larger size or alignment have memory of their own.
     pub bumped: usize,
-    /// Bytes that may be held.
+    /// The most bytes that may be held.
     pub limit: usize,
 }
 

@@ -1,8 +1,8 @@
-//! Giving chunks back, what happens around a fork, and the end.
+//! Returning chunks to the upstream, locking around a fork, and the end of a buffer.
 //!
-//! Chunks that empty are kept for the next turn, or a loop at the edge of a chunk would take and give one back in every
-//! turn. What was unused for a second is returned, by the background purger or, without one, at the end of the last
-//! scope.
+//! Empty chunks are kept for the next iteration; otherwise a loop at the edge of a chunk would allocate and free one
+//! in every iteration. Chunks that were unused for a second are returned, by the background purger or, without one, at
+//! the end of the last scope.
 
 use super::super::space::Space;
 use super::options::Sizes;
@@ -12,13 +12,13 @@ use crate::heap::purger::{self, DeferredTrim, Purgeable};
 use crate::sync::brief_lock::Guard;
 use std::sync::Arc;
 
-/// Ticks of the background purger that a chunk stays unused before it goes.
+/// Ticks of the background purger that a chunk may stay unused.
 const PATIENCE: u8 = 10;
-/// The chunk that stays has at most this many times the first's size.
+/// The chunk that is kept has at most this many times the size of the first.
 const KEPT: usize = 4;
 
 impl State {
-    /// Whether more is held than what lives and what is open explain. While nothing does, one chunk.
+    /// Whether more is held than live blocks and open scopes account for. If there are none, one chunk is allowed.
     fn is_excessive(&self, sizes: &Sizes) -> bool {
         if self.slots.depth == 0 && self.bumped == 0 {
             return self.spaces.count() > 1 || self.chunks > KEPT * sizes.chunk;
@@ -31,8 +31,8 @@ impl State {
         self.is_excessive(sizes) && self.spaces.iter().any(|space| space.blocks == 0 && space.quiet >= patience)
     }
 
-    /// Takes out an empty chunk that is too much and stayed unused for so many ticks: the largest goes first, but the
-    /// largest that may stay goes last.
+    /// Removes and returns an empty chunk that exceeds the bound and was unused for `patience` ticks. The largest is
+    /// removed first, except that the largest one that may be kept is removed last.
     fn remove_excess(&mut self, sizes: &Sizes, patience: u8) -> Option<Box<Space>> {
         if !self.is_excessive(sizes) {
             return None;
@@ -44,7 +44,7 @@ impl State {
 }
 
 impl Buffer {
-    /// After a scope ended: sees to it that somebody gives back what is too much.
+    /// After the end of a scope, makes sure that excess chunks will be returned.
     pub(super) fn see_to_excess(&self, state: Guard<'_, State>) {
         let Source::Chunks(Chunks { sizes, .. }) = &self.source else { return };
         let too_much = state.slots.depth == 0 && state.is_excessive(sizes);
@@ -69,7 +69,7 @@ impl Buffer {
         }
     }
 
-    /// Gives every chunk back that no block lies on.
+    /// Returns every chunk without live blocks.
     pub(super) fn give_back_all(&self) {
         let Source::Chunks(_) = &self.source else { return };
         loop {
@@ -118,10 +118,10 @@ impl Purgeable for Buffer {
         if let Source::Storage(Storage { shared: true, process, .. }) = self.source
             && process != std::process::id()
         {
-            // SAFETY: `hold` took the lock, and nobody else runs who could have a reference.
+            // SAFETY: `hold` acquired the lock, and no other thread that could have a reference runs.
             unsafe { self.state.held().closed = true };
         }
-        // SAFETY: `hold` took it.
+        // SAFETY: `hold` acquired it.
         unsafe { self.state.release() }
     }
 }

@@ -1,4 +1,4 @@
-//! What a buffer does for its scopes.
+//! The [`Backing`] of scopes that a buffer implements.
 
 use super::super::backing::{Backing, Closed, Damage, Hold, Refused, Slot, Survivor};
 use super::super::space::granules;
@@ -10,7 +10,7 @@ use crate::failure;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// A refusal, kept as the last failure.
+/// Remembers a refusal as the last failure.
 #[cold]
 fn remembered(refused: Refused) -> Refused {
     if let Refused::Failed(error) = refused {
@@ -19,8 +19,8 @@ fn remembered(refused: Refused) -> Refused {
     refused
 }
 
-// SAFETY: a space hands a granule out only while no live block lies on it, and large blocks are the upstream's; closing
-// and resetting give back only what no block lies on (law 8); zeroed requests are made zero below (law 2).
+// SAFETY: a space hands out a granule only while no live block lies on it, and large blocks are the upstream's;
+// closing and resetting return only memory without live blocks (law 8); zeroed requests are cleared below (law 2).
 unsafe impl Backing for Buffer {
     fn open(&self) -> Slot {
         let mut state = self.state.lock();
@@ -53,7 +53,7 @@ unsafe impl Backing for Buffer {
         let Some(need) = granules(request.size()) else {
             return Err(remembered(AllocError::new(request.size(), Limit::Size).into()));
         };
-        // Field by field: a copy of the whole request would wait for the caller's stores.
+        // Passed field by field, because a copy of the whole request would wait for the caller's stores.
         let taken = self.state.lock().take(slot, need, request.align(), site);
         let taken = match taken {
             Some(taken) => taken,
@@ -61,7 +61,7 @@ unsafe impl Backing for Buffer {
         };
         let dirty = taken.dirty.min(request.size());
         if request.is_zeroed() && dirty > 0 {
-            // SAFETY: the block was just taken, and nobody uses it yet.
+            // SAFETY: the block was just allocated and is not in use yet.
             unsafe { taken.address.write_bytes(0, dirty) };
         }
         Ok(Block { address: taken.address, size: taken.size, zeroed: request.is_zeroed() || dirty == 0 })
@@ -97,7 +97,7 @@ unsafe impl Backing for Buffer {
         };
         let mut state = self.state.lock();
         if state.closed {
-            // The parent's books stay as they are; what is there may be used.
+            // The parent's records are not changed; the bytes that the block has may be used.
             return state.spaces.find(address.as_ptr() as usize).is_some_and(|(space, at)| size <= space.block(at).0);
         }
         let need = granules(size).filter(|_| size <= most);

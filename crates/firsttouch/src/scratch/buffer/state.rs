@@ -6,12 +6,12 @@ use super::super::space::{Owner, Taken};
 use super::super::spaces::Spaces;
 use crate::allocator::Request;
 
-/// A request that a scope makes.
+/// A request of a scope.
 #[derive(Clone, Copy)]
 pub(super) struct BlockRequest {
     pub slot: Slot,
     pub request: Request,
-    /// Granules.
+    /// The size in granules.
     pub need: u32,
     pub site: u64,
 }
@@ -28,9 +28,9 @@ pub(super) struct State {
     /// Bytes held, and of those in spaces.
     pub held: usize,
     pub chunks: usize,
-    /// Whether this is a forked child, and the storage its parent's.
+    /// Whether this is a forked child and the storage belongs to its parent.
     pub closed: bool,
-    /// What debug mode found and nobody was told yet.
+    /// The damage that debug mode found and that was not reported yet.
     pub damage: Option<Damage>,
 }
 
@@ -50,19 +50,19 @@ impl State {
         }
     }
 
-    /// The place that a scope's blocks are counted at.
+    /// The index that the blocks of a scope are counted at.
     #[inline]
     pub(super) fn place(&self, slot: Slot) -> u32 {
         if slot == Slot::OUTSIDE { 0 } else { self.slots.index(slot).unwrap_or(0) }
     }
 
-    /// Takes a block from a space, if there is room.
+    /// Allocates a block in a space, if there is room.
     #[inline]
     pub(super) fn take(&mut self, slot: Slot, need: u32, align: usize, site: u64) -> Option<Taken> {
         self.take_one(slot, need, align, site, false)
     }
 
-    /// The same for a request as a whole. `thoroughly`: every hole is looked at.
+    /// As [`take`](Self::take), for the whole request. With `thoroughly`, every hole is tried.
     pub(super) fn serve(&mut self, asked: BlockRequest, thoroughly: bool) -> Option<Taken> {
         self.take_one(asked.slot, asked.need, asked.request.align(), asked.site, thoroughly)
     }
@@ -79,7 +79,7 @@ impl State {
         Some(taken)
     }
 
-    /// Takes the block at `address` back, if one begins there.
+    /// Frees the block at `address`, if one begins there.
     #[inline]
     pub(super) fn give(&mut self, address: usize) -> bool {
         let Some((space, at)) = self.spaces.find(address) else { return false };
@@ -89,12 +89,12 @@ impl State {
         true
     }
 
-    /// What debug mode found, or finds now.
+    /// Returns the damage found in debug mode, checking all spaces if there is none so far.
     pub(super) fn find_damage(&mut self) -> Option<Damage> {
         if self.closed { None } else { self.damage.take().or(self.spaces.damage()) }
     }
 
-    /// A block came to a scope's place.
+    /// Counts a new block of a scope.
     #[inline]
     pub(super) fn on_alloc(&mut self, place: u32, size: usize) {
         self.slots.on_alloc(place, size);
@@ -103,7 +103,7 @@ impl State {
         self.peak = self.peak.max(self.used);
     }
 
-    /// A block of a scope's place is gone.
+    /// Counts the free of a block of a scope.
     #[inline]
     pub(super) fn on_free(&mut self, place: u32, size: usize) {
         self.slots.on_free(place, size);
@@ -111,14 +111,14 @@ impl State {
         self.used -= size;
     }
 
-    /// A block of a scope's place has another size.
+    /// Counts a change of the size of a scope's block.
     pub(super) fn changed(&mut self, place: u32, old: usize, new: usize) {
         self.slots.changed(place, old, new);
         self.used = self.used - old + new;
         self.peak = self.peak.max(self.used);
     }
 
-    /// Changes the size of the block at `address`, if it lies in a space and can stay; nothing where it does not.
+    /// Resizes the block at `address` in place, if possible; `None` if it does not lie in a space.
     pub(super) fn resize(&mut self, address: usize, need: Option<u32>) -> Option<bool> {
         let (space, at) = self.spaces.find(address)?;
         let (old, owner) = space.block(at);
@@ -131,7 +131,7 @@ impl State {
         Some(true)
     }
 
-    /// Adds the live blocks of a scope that lie in spaces.
+    /// Appends the live blocks of a scope that lie in spaces.
     pub(super) fn survivors(&self, slot: Slot, list: &mut Vec<Survivor>) {
         let Some(place) = self.slots.index(slot) else { return };
         let (blocks, _) = self.slots.count(slot);

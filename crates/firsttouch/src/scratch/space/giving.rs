@@ -1,10 +1,10 @@
-//! Giving blocks back to a space, whole or in part, and lengthening them by what is free behind them.
+//! Freeing blocks in a space, and resizing them in place.
 
 use super::Space;
 use super::record::{GRANULE, Owner};
 
 impl Space {
-    /// Takes the block at granule `at` back; its bytes and whose it was.
+    /// Frees the block at granule `at`; returns its bytes and owner.
     #[inline]
     pub(in crate::scratch) fn give(&mut self, at: u32) -> (usize, Owner) {
         let record = self.records.get(at);
@@ -17,7 +17,7 @@ impl Space {
         (record.len as usize * GRANULE, record.owner())
     }
 
-    /// Joins granules that no block lies on any more with the holes around them, or with what is above the top.
+    /// Joins freed granules with the neighboring holes, or with the free memory above the top.
     fn vacate(&mut self, start: u32, len: u32, hole_below: bool) {
         let (mut start, mut end) = (start, start + len);
         if hole_below {
@@ -35,7 +35,7 @@ impl Space {
         self.records.change(end).set_hole_below(true);
     }
 
-    /// Changes the size of the block at granule `at`, if it can stay.
+    /// Resizes the block at granule `at` in place, if possible.
     pub(in crate::scratch) fn resize(&mut self, at: u32, need: u32) -> bool {
         let len = self.records.get(at).len;
         let end = at + len;

@@ -1,35 +1,36 @@
-//! Debug mode: freed memory holds a pattern, and what was freed where is known, so that a write to it is found and named.
+//! Debug mode: freed memory holds a pattern, and the blocks freed are recorded, so that a write to one is detected and
+//! attributed.
 //!
-//! Below the highest granule ever used, whatever no live block lies on holds the pattern.
+//! Below the highest granule ever used, all granules without a live block hold the pattern.
 
 use super::Space;
 use super::record::GRANULE;
 use crate::scratch::backing::Damage;
 use std::ops::Range;
 
-/// What freed memory holds.
+/// The pattern in freed memory.
 pub(in crate::scratch) const FREED: u8 = 0xDB;
 
-/// A block that was freed; its first granule has the entry.
+/// A freed block; the entry is that of its first granule.
 #[derive(Clone, Copy, Default)]
 struct Freed {
     site: u64,
-    /// Granules; zero where none began.
+    /// Its length in granules; zero if no freed block begins here.
     len: u32,
 }
 
-/// What was freed last, for every granule below the highest ever used.
+/// The blocks freed last, for every granule below the highest ever used.
 pub(super) struct History(Vec<Freed>);
 
 impl History {
-    /// Room for `granules`, or nothing where there is no memory for that.
+    /// Reserves entries for `granules`; `None` if there is no memory for them.
     pub(super) fn new(granules: u32) -> Option<Self> {
         let mut entries = Vec::new();
         entries.try_reserve_exact(granules as usize).ok()?;
         Some(Self(entries))
     }
 
-    /// The last freed block on granule `at`: its first granule and length.
+    /// The block freed last on granule `at`: its first granule and its entry.
     fn covering(&self, at: u32) -> Option<(u32, Freed)> {
         let covers = |&begin: &u32| self.0[begin as usize].len > at - begin;
         (0..=at).rev().find(covers).map(|begin| (begin, self.0[begin as usize]))
@@ -39,31 +40,31 @@ impl History {
 impl Space {
     fn content(&mut self, part: &Range<u32>) -> &mut [u8] {
         let len = (part.end - part.start) as usize * GRANULE;
-        // SAFETY: the granules are the space's, were written before, and no live block lies on them.
+        // SAFETY: the granules belong to the space, were written before, and hold no live block.
         unsafe { std::slice::from_raw_parts_mut(self.address(part.start).as_ptr(), len) }
     }
 
-    /// Debug mode: nobody uses these granules any more, which `site` asked for.
+    /// Debug mode: records that a block requested by `site` was freed on these granules, and fills them.
     pub(super) fn wipe(&mut self, part: Range<u32>, site: u64) {
         let Some(history) = &mut self.history else { return };
         history.0[part.start as usize] = Freed { site, len: part.end - part.start };
         self.content(&part).fill(FREED);
     }
 
-    /// Debug mode: a block is to lie on these granules. Those below that were never used before are wiped.
+    /// Debug mode: prepares these granules for a block, and fills those below that were never used before.
     pub(super) fn unwipe(&mut self, part: Range<u32>) {
         let high = self.high;
         let Some(history) = &mut self.history else { return };
-        history.0.resize(high.max(part.end) as usize, Freed::default()); // there is room: nothing is allocated
+        history.0.resize(high.max(part.end) as usize, Freed::default()); // allocates nothing: capacity was reserved
         if part.start > high {
             history.0[high as usize] = Freed { site: 0, len: part.start - high };
-            // SAFETY: the granules are the space's, and no block ever lay on them.
+            // SAFETY: the granules belong to the space, and no block ever lay on them.
             unsafe { self.address(high).write_bytes(FREED, (part.start - high) as usize * GRANULE) };
         }
         self.check(part.start.min(high)..part.end.min(high));
         let beyond = part.end < high && !self.records.begins(part.end);
         let Some(history) = &mut self.history else { return };
-        // What was freed and reaches beyond is still known there.
+        // A freed block that extends beyond the range stays recorded there.
         if beyond
             && history.0[part.end as usize].len == 0
             && let Some((begin, freed)) = history.covering(part.end)
@@ -73,7 +74,7 @@ impl Space {
         history.0[part.start as usize..part.end as usize].fill(Freed::default());
     }
 
-    /// Debug mode: looks for a write to free granules; the first one found is kept, and the pattern restored.
+    /// Debug mode: checks free granules for writes. The first one found is recorded, and the pattern is restored.
     fn check(&mut self, part: Range<u32>) {
         let damaged = self.content(&part).chunks(GRANULE).position(|granule| granule != [FREED; GRANULE]);
         let Some(damaged) = damaged else { return };
@@ -91,7 +92,7 @@ impl Space {
         self.content(&part).fill(FREED);
     }
 
-    /// Debug mode: looks for a write to any free granule; what was found, now or since this was last asked.
+    /// Debug mode: checks all free granules for writes. Returns what was found, now or since the last call.
     pub(in crate::scratch) fn damage(&mut self) -> Option<Damage> {
         self.history.as_ref()?;
         let mut at = 0;

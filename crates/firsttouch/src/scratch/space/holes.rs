@@ -1,10 +1,10 @@
-//! The holes of a space by size: the last freed first, best fit among the first few.
+//! The holes of a space by size class: last freed first, with the best fit among the first few.
 
 use super::Space;
 use super::record::{NONE, Record};
 use crate::heap::class;
 
-/// How many holes of a class are looked at for a better fit.
+/// How many holes of a class are compared for the best fit.
 const LOOK: usize = 8;
 
 /// The lists.
@@ -26,7 +26,7 @@ impl Holes {
         self.heads[class]
     }
 
-    /// The first class from `class` on that has a hole.
+    /// The first nonempty class from `class` on.
     fn filled_from(&self, class: usize) -> Option<usize> {
         let (mut word, mut mask) = (class / 64, u64::MAX << (class % 64));
         while word < self.filled.len() {
@@ -41,7 +41,7 @@ impl Holes {
 }
 
 impl Space {
-    /// Makes the granules a hole, first in its list. Both neighbours are blocks, and the upper one is told by the caller.
+    /// Lists the granules as a hole, first in its class. Both neighbors are blocks; the caller updates the upper one.
     pub(super) fn list(&mut self, start: u32, len: u32) {
         let class = class::of(len);
         let next = self.holes.heads[class];
@@ -57,7 +57,7 @@ impl Space {
         self.holes.count += 1;
     }
 
-    /// Takes the hole at `start` off its list; its length.
+    /// Removes the hole at `start` from its list; returns its length.
     pub(super) fn unlist(&mut self, start: u32) -> u32 {
         let Record { len, next, prev, .. } = self.records.get(start);
         let class = class::of(len);
@@ -76,8 +76,8 @@ impl Space {
         len
     }
 
-    /// A hole with room for `need` granules at a multiple of `align` bytes: the best of the first few in the first list
-    /// that has one, or where `thoroughly`, any.
+    /// Finds a hole with room for `need` granules at a multiple of `align` bytes: the best of the first few in the
+    /// first class that has one or, with `thoroughly`, any.
     #[inline]
     pub(super) fn find(&self, need: u32, align: usize, thoroughly: bool) -> Option<u32> {
         if self.holes.count == 0 { None } else { self.find_one(need, align, thoroughly) }
@@ -91,7 +91,7 @@ impl Space {
             if best.is_some() {
                 return best;
             }
-            class = filled + 1; // too short, or not where it should begin
+            class = filled + 1; // too short, or misaligned
         }
         None
     }
@@ -118,7 +118,7 @@ impl Space {
     /// The length of the longest hole.
     pub(super) fn longest(&self) -> u32 {
         let mut longest = 0;
-        // Only the last list that has any can have it.
+        // It can only be in the last nonempty class.
         let last = (0..self.holes.filled.len()).rev().find(|&word| self.holes.filled[word] != 0);
         let Some(word) = last else { return 0 };
         let class = word * 64 + 63 - self.holes.filled[word].leading_zeros() as usize;

@@ -1,4 +1,4 @@
-//! What holds of a space's records after every step of random programs.
+//! Invariants of a space's records, checked after every step of random programs.
 
 use super::record::{GRANULE, NONE, Owner};
 use super::{Space, granules};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::ptr::NonNull;
 
 impl Space {
-    /// Walks over everything and compares what is written down in several places.
+    /// Walks the records and checks that they agree with each other and with the lists.
     fn check_records(&self) {
         let (mut at, mut hole_below, mut blocks, mut holes) = (0, false, 0, Vec::new());
         while at < self.top {
@@ -33,7 +33,7 @@ impl Space {
             while at != NONE {
                 let record = self.records.get(at);
                 assert_eq!((class::of(record.len), record.prev), (class, before));
-                let place = holes.iter().position(|&hole| hole == at).expect("a hole that is listed");
+                let place = holes.iter().position(|&hole| hole == at).expect("a listed hole");
                 holes.swap_remove(place);
                 (before, at) = (at, record.next);
             }
@@ -49,7 +49,7 @@ proptest! {
     fn records_agree(steps in prop::collection::vec((0u8..8, any::<usize>(), 0usize..3000, 6u32..11), 1..300), debug: bool) {
         let mut storage = vec![0_u64; 4000];
         let address = NonNull::new(storage.as_mut_ptr().cast()).unwrap();
-        // SAFETY: the storage outlives the space, and nobody else uses it.
+        // SAFETY: the storage outlives the space and is not used otherwise.
         let mut space = unsafe { Space::new(address, 32_000, true, debug) }.unwrap();
         let mut blocks: Vec<usize> = Vec::new();
         for (what, which, size, align) in steps {

@@ -1,5 +1,6 @@
-//! A stretch of memory that blocks are bumped in: a freed block on top lowers the top, others are holes that are joined
-//! with their neighbours and used again. What is written down lies apart (law 4); the caller holds the buffer's lock.
+//! A range of memory with bump allocation: freeing the topmost block lowers the top; other freed blocks become holes,
+//! which are joined with their neighbors and reused. Records are kept out of band (law 4); the caller holds the
+//! buffer's lock.
 
 mod giving;
 mod history;
@@ -23,53 +24,53 @@ pub(super) use record::{GRANULE, Owner};
 pub(super) struct Space {
     base: NonNull<u8>,
     granules: u32,
-    /// Granules below are blocks or holes.
+    /// All granules below are blocks or holes.
     top: u32,
-    /// Granules below were used before.
+    /// All granules below were used before.
     high: u32,
     /// Whether memory that was never used reads zero.
     zero: bool,
     /// Number of live blocks.
     pub blocks: u32,
-    /// Ticks of the background purger since it was known to be used.
+    /// Ticks of the background purger since it was last known to be in use.
     pub quiet: u8,
     records: Records,
     holes: Holes,
-    /// In debug mode; and what it found first.
+    /// Only in debug mode; and the first damage found.
     history: Option<History>,
     damage: Option<Damage>,
 }
 
-// SAFETY: a space is the only one that hands its memory out, from whatever thread.
+// SAFETY: only the space hands out its memory, from whatever thread.
 unsafe impl Send for Space {}
 
-/// A block that was just taken.
+/// A block that was just allocated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
     pub address: NonNull<u8>,
     pub size: usize,
-    /// Bytes from the begin on that may not read zero.
+    /// The number of bytes from the start that may not read zero.
     pub dirty: usize,
 }
 
-/// Granules for `size` bytes, at least one.
+/// The number of granules for `size` bytes, at least one.
 #[inline]
 pub(super) fn granules(size: usize) -> Option<u32> {
     u32::try_from(round_up(size.max(1), GRANULE)? / GRANULE).ok()
 }
 
 impl Space {
-    /// The whole granules of some memory, or nothing where there is no memory to write down what happens there.
+    /// Creates a space on the whole granules of some memory; `None` if there is no memory for the records.
     ///
     /// # Safety
-    /// The memory is readable and writable, and nobody else's, as long as the space or one of its blocks lives; where
+    /// While the space or one of its blocks is live, the memory is readable, writable, and not used otherwise; if
     /// `zero`, it reads zero.
     pub(super) unsafe fn new(address: NonNull<u8>, size: usize, zero: bool, debug: bool) -> Option<Self> {
         let skip = address.as_ptr().align_offset(GRANULE).min(size);
         let granules = u32::try_from((size - skip) / GRANULE).unwrap_or(u32::MAX - 1);
         let records = Records::new(granules)?;
         let history = if debug { Some(History::new(granules)?) } else { None };
-        // SAFETY: not more than the size is skipped.
+        // SAFETY: no more than `size` bytes are skipped.
         let base = unsafe { address.add(skip) };
         let holes = Holes::new();
         Some(Self { base, granules, top: 0, high: 0, zero, blocks: 0, quiet: 0, records, holes, history, damage: None })
@@ -87,7 +88,7 @@ impl Space {
         self.granules as usize * GRANULE
     }
 
-    /// Bytes of the largest gap.
+    /// The size of the largest gap in bytes.
     pub(super) fn gap(&self) -> usize {
         self.longest().max(self.granules - self.top) as usize * GRANULE
     }
@@ -98,7 +99,7 @@ impl Space {
         unsafe { self.base.add(at as usize * GRANULE) }
     }
 
-    /// Granules from `at` to the next multiple of `align` bytes.
+    /// The number of granules from `at` to the next multiple of `align` bytes.
     #[inline]
     fn padding(&self, at: u32, align: usize) -> u32 {
         if align <= GRANULE {
@@ -108,7 +109,7 @@ impl Space {
         ((address.wrapping_neg() & (align - 1)) / GRANULE).min(u32::MAX as usize) as u32
     }
 
-    /// The granule where the live block at `address` begins, if one does.
+    /// The granule at which the live block at `address` begins, if there is one.
     #[inline]
     pub(super) fn find_block(&self, address: usize) -> Option<u32> {
         let offset = address.wrapping_sub(self.start());
@@ -117,14 +118,14 @@ impl Space {
         is.then_some(at as u32)
     }
 
-    /// Bytes of the block at granule `at`, and whose it is.
+    /// The size in bytes and the owner of the block at granule `at`.
     #[inline]
     pub(super) fn block(&self, at: u32) -> (usize, Owner) {
         let record = self.records.get(at);
         (record.len as usize * GRANULE, record.owner())
     }
 
-    /// Calls `each` with address, bytes and owner of every live block, while it answers `true`.
+    /// Calls `each` with the address, size and owner of every live block, as long as it returns `true`.
     pub(super) fn walk(&self, mut each: impl FnMut(usize, usize, Owner) -> bool) {
         let mut at = 0;
         while at < self.top {

@@ -1,31 +1,32 @@
-//! What is written down of a block or a hole, apart from its memory (law 4): one record for each granule, of which only
-//! those at the ends are in use. Nothing is ever read that was not written before.
+//! The out-of-band records of blocks and holes (law 4): one for each granule, of which only the first and last of a
+//! block or hole are in use. No record is read before it was written.
 
 use std::mem::MaybeUninit;
 
-/// Bytes of a granule; blocks are whole granules.
+/// The granularity of blocks in bytes.
 pub(in crate::scratch) const GRANULE: usize = 64;
-/// Ends a list of holes.
+/// Marks the end of a list of holes.
 pub(super) const NONE: u32 = u32::MAX;
-/// A block's tag: its scope in the lower bits; whether a hole lies below it.
+/// In a block's tag, which holds its scope in the lower bits: a hole lies below the block.
 const HOLE_BELOW: u32 = 1 << 31;
 const OWNER: u32 = HOLE_BELOW - 1;
 
-/// Whose a block is.
+/// Who requested a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::scratch) struct Owner {
-    /// The scope's place in its list, less than `1 << 31`.
+    /// The index of the scope, less than `1 << 31`.
     pub slot: u32,
-    /// The number of the line that asked.
+    /// The number of the requesting source line.
     pub site: u64,
 }
 
-/// The first record of a block has all fields; that of a hole `len`, `next` and `prev`; the last record of a hole `len`.
+/// The first record of a block uses all fields; that of a hole `len`, `next` and `prev`; the last record of a hole
+/// `len`.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Record {
     pub len: u32,
     pub tag: u32,
-    /// Of a hole: its neighbours in the list. Of a block: the site's halves.
+    /// Of a hole: its neighbors in the list. Of a block: the two halves of the site.
     pub next: u32,
     pub prev: u32,
 }
@@ -49,20 +50,20 @@ impl Record {
     }
 }
 
-/// The records of a space, and a bit for each granule that says whether a live block begins there.
+/// The records of a space, and a bit for each granule that tells whether a live block begins there.
 pub(super) struct Records {
     records: Vec<MaybeUninit<Record>>,
     begins: Vec<u64>,
 }
 
 impl Records {
-    /// Room for `granules`, or nothing where there is no memory for that.
+    /// Reserves records for `granules`; `None` if there is no memory for them.
     pub(super) fn new(granules: u32) -> Option<Self> {
         let (count, words) = (granules as usize, (granules as usize).div_ceil(64));
         let (mut records, mut begins) = (Vec::<MaybeUninit<Record>>::new(), Vec::new());
         records.try_reserve_exact(count).ok()?;
         begins.try_reserve_exact(words).ok()?;
-        // SAFETY: there is room for them, and they need not be written. (They are not even touched: most never are.)
+        // SAFETY: there is capacity for them, and they may be uninitialized. (Most are never touched.)
         unsafe { records.set_len(count) };
         begins.resize(words, 0);
         Some(Self { records, begins })
@@ -70,7 +71,8 @@ impl Records {
 
     #[inline]
     pub(super) fn get(&self, at: u32) -> Record {
-        // SAFETY: only the ends of blocks and holes are looked at, and each was written when it became one.
+        // SAFETY: only the records at the ends of blocks and holes are read, and they were written when the block or
+        // hole was created.
         unsafe { self.records[at as usize].assume_init() }
     }
 
@@ -85,7 +87,7 @@ impl Records {
         self.records[at as usize].write(record);
     }
 
-    /// Whether a live block begins there.
+    /// Whether a live block begins at granule `at`.
     #[inline]
     pub(super) fn begins(&self, at: u32) -> bool {
         self.begins[at as usize / 64] >> (at % 64) & 1 != 0

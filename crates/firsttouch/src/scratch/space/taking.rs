@@ -1,10 +1,10 @@
-//! Taking blocks out of a space: from a hole, or from the top.
+//! Allocating blocks in a space: in a hole, or at the top.
 
 use super::record::{GRANULE, Owner, Record};
 use super::{Space, Taken};
 
 impl Space {
-    /// Takes a block out of a hole or from the top. `thoroughly`: every hole is looked at.
+    /// Allocates a block in a hole or at the top. With `thoroughly`, every hole is tried.
     #[inline]
     pub(in crate::scratch) fn take(
         &mut self,

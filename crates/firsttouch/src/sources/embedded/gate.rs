@@ -1,30 +1,30 @@
-//! The gate that every call into another's allocator passes: what is out is counted there, and a fork waits until
-//! nobody is behind it. One lock for each processor, so threads seldom meet.
+//! The gate around every call into an embedded allocator: it counts the bytes in use, and a fork waits until no thread
+//! is inside. There is one lock for each processor, so threads seldom contend.
 
 use crate::os;
 use crate::sync::lock::{Guard, Lock};
 use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 
-/// Bytes that a processor may have counted before it tells.
+/// Bytes by which a processor's count may differ from what it last reported.
 const STEP: isize = 64 << 10;
 
-/// What one processor counted.
+/// The counts of one processor.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Counts {
-    /// Bytes given minus bytes taken back, since this was told last.
+    /// Bytes allocated minus bytes freed since the last report.
     untold: isize,
     pub allocations: u64,
     pub allocated_bytes: u64,
 }
 
-#[repr(align(128))] // two cache lines: neighbours are fetched together
+#[repr(align(128))] // two cache lines, which the prefetcher loads together
 struct Padded(Lock<Counts>);
 
 pub(super) struct Gate {
     shards: Box<[Padded]>,
-    /// Bytes that are out.
+    /// Bytes in use.
     active: AtomicIsize,
-    /// The most of it since [`Gate::next_peak`].
+    /// The peak since [`Gate::next_peak`] was last called.
     peak: AtomicIsize,
 }
 
@@ -34,12 +34,12 @@ impl Gate {
         Self { shards, active: AtomicIsize::new(0), peak: AtomicIsize::new(0) }
     }
 
-    /// Passes; whoever holds the guard is behind the gate.
+    /// Enters the gate; the thread is inside until it drops the guard.
     pub(super) fn enter(&self) -> Guard<'_, Counts> {
         self.shards[os::current_processor() % self.shards.len()].0.lock()
     }
 
-    /// Counts that `change` bytes more are out.
+    /// Adds `change` to the bytes in use.
     pub(super) fn note(&self, counts: &mut Counts, change: isize) {
         counts.untold += change;
         if counts.untold.abs() >= STEP {
@@ -55,7 +55,7 @@ impl Gate {
         }
     }
 
-    /// Bytes that are out, and what all processors counted.
+    /// Bytes in use, and the sum of all processors' counts.
     pub(super) fn sum(&self) -> (usize, Counts) {
         let mut sum = Counts::default();
         for Padded(shard) in &self.shards {
@@ -67,13 +67,13 @@ impl Gate {
         (self.active.load(Relaxed).max(0) as usize, sum)
     }
 
-    /// The most that was out at once since the last call.
+    /// The peak of the bytes in use since the last call.
     pub(super) fn next_peak(&self) -> usize {
         let active = self.active.load(Relaxed);
         self.peak.swap(active, Relaxed).max(active).max(0) as usize
     }
 
-    /// Waits until nobody is behind the gate, and lets nobody pass.
+    /// Waits until no thread is inside, and keeps others from entering.
     pub(super) fn hold(&self) {
         self.shards.iter().for_each(|shard| shard.0.hold());
     }

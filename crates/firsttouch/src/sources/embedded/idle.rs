@@ -1,7 +1,7 @@
-//! Idle memory of an embedded allocator is given back: what was not needed for a while is closed, all at once.
+//! Returns idle memory of an embedded allocator: what was not needed for a while is decommitted, all at once.
 //!
-//! The allocators' own clocks would also close what is about to be used again: a program's temporaries. So theirs are
-//! off, and what counts is the most that was out at once in a whole window.
+//! The allocators' own purging clocks would also decommit memory that is about to be reused, such as a program's
+//! temporaries. They are turned off, and the peak of the bytes in use over a whole window decides.
 
 use super::{Embedded, Library};
 use crate::allocator::Allocator;
@@ -12,24 +12,24 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Ticks of the background purger in a window.
 const WINDOW: u32 = 5;
-/// Bytes that may be idle in a window in which memory was asked for, beside a quarter of what was needed.
+/// Bytes that may be idle after a window with requests, in addition to a quarter of what was needed.
 const SLACK: usize = 4 << 20;
-/// The most windows that pass between two purges that did not help for long.
+/// The most windows between two purges whose memory was soon needed again.
 const PATIENCE: u32 = 16;
 
-/// The part of a bound on address space that may lie idle, as for a pool.
+/// The fraction of a bound on address space that may be idle.
 const IDLE_SPACE: usize = 8;
-/// Frees of less than this do not look at the bound.
+/// Frees smaller than this do not check the bound.
 const LOOK_MIN: usize = 64 << 10;
 
 #[derive(Default)]
 pub(super) struct Idle {
-    /// The bound on the process's address space; zero where there is none.
+    /// The bound on the process's address space; zero if there is none.
     bound: AtomicUsize,
     ticks: AtomicU32,
-    /// Requests served when the last window ended.
+    /// Requests served at the end of the last window.
     served: AtomicU64,
-    /// Windows to wait before the next purge, and how many after that.
+    /// Windows to wait before the next purge, and after that one.
     wait: AtomicU32,
     next_wait: AtomicU32,
 }
@@ -41,8 +41,8 @@ impl Idle {
 }
 
 impl<L: Library> Embedded<L> {
-    /// Gives address space back at once where much of a bounded one lies idle: others, who never ask us for it, would
-    /// run out. Only then a free of `size` bytes makes system calls.
+    /// Gives address space back at once if much of a bounded one is idle, because other code, which never asks us for
+    /// memory, would run out. Only then does a free of `size` bytes make system calls.
     pub(super) fn vacate(&self, size: usize) {
         let bound = self.idle.bound.load(Relaxed);
         if bound > 0 && size >= LOOK_MIN && self.stats().idle > bound / IDLE_SPACE {
@@ -50,7 +50,7 @@ impl<L: Library> Embedded<L> {
         }
     }
 
-    /// A window has ended.
+    /// Ends a window: purges what was idle during it.
     fn look(&self) {
         let (active, counts) = self.gate.sum();
         let needed = self.gate.next_peak() + self.books.load(Relaxed);
@@ -63,7 +63,7 @@ impl<L: Library> Embedded<L> {
                 self.purge();
             }
         } else if open > needed + needed / 4 + SLACK {
-            // What came back after a purge was not idle: the next one waits twice as long.
+            // If memory was needed again after a purge, it was not idle: the next purge waits twice as long.
             let wait = self.idle.wait.load(Relaxed);
             if wait > 0 {
                 self.idle.wait.store(wait - 1, Relaxed);
@@ -83,7 +83,7 @@ impl<L: Library> Purgeable for Embedded<L> {
         if (self.idle.ticks.fetch_add(1, Relaxed) + 1).is_multiple_of(WINDOW) {
             self.look();
         }
-        None // the memory is its own
+        None // not limited by an upstream
     }
 
     fn is_idle(&self) -> bool {
@@ -103,7 +103,7 @@ impl<L: Library> Purgeable for Embedded<L> {
     }
 
     unsafe fn release(&self) {
-        // SAFETY: `hold` took them all.
+        // SAFETY: `hold` acquired them all.
         unsafe {
             self.space.release();
             self.pages.release();

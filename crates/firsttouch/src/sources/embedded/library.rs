@@ -1,4 +1,4 @@
-//! What is asked of an allocator that is to be embedded.
+//! The interface of an allocator that can be embedded.
 
 use super::Embedded;
 use crate::allocator::Request;
@@ -6,44 +6,44 @@ use crate::os::Errno;
 use crate::sync::first::First;
 use std::sync::Arc;
 
-/// The allocator that is embedded. Its functions may be called from any thread.
+/// An allocator to embed. Its functions may be called from any thread.
 ///
 /// # Safety
-/// An implementation keeps the laws of [`Allocator`], on memory of the space that it was started with.
+/// Implementations keep the laws of [`Allocator`], on the memory of the space that they were started with.
 pub unsafe trait Library: Sized + Send + Sync + 'static {
-    /// The function that makes it.
+    /// The name of the function that creates it.
     const NAME: &'static str;
-    /// Bytes that are opened and closed together.
+    /// The granularity of committing and decommitting memory, in bytes.
     const UNIT: usize;
-    /// The largest alignment that it serves on its memory.
+    /// The largest alignment that it serves.
     const MAX_ALIGN: usize;
 
-    /// The one of the process.
+    /// The process's only instance.
     fn one() -> &'static First<Arc<Embedded<Self>>>;
-    /// Prepares it: from now on all its memory comes from `source`.
+    /// Initializes it; from now on all its memory comes from `source`.
     ///
     /// # Errors
-    /// Where there is no memory for its books.
+    /// If there is no memory for its metadata.
     fn start(source: &'static Embedded<Self>) -> Result<(), Errno>;
-    /// Gives it room for `bytes` more; whether there was any.
+    /// Gives it address space for `bytes` more; returns whether there was any.
     fn grow(source: &'static Embedded<Self>, bytes: usize) -> bool;
-    /// A block, or null.
+    /// Allocates a block; null on failure.
     fn allocate(request: Request) -> *mut u8;
-    /// Takes a block back.
+    /// Frees a block.
     ///
     /// # Safety
     /// As for [`Allocator::deallocate`].
     unsafe fn free(block: *mut u8);
-    /// Bytes that may be used.
+    /// Returns the usable size of a block.
     ///
     /// # Safety
     /// As for [`Allocator::usable_size`].
     unsafe fn usable(block: *mut u8) -> usize;
-    /// Changes a block's size where it stands; whether that could be.
+    /// Resizes a block in place; returns whether that was possible.
     ///
     /// # Safety
     /// As for [`Allocator::resize_in_place`].
     unsafe fn resize(block: *mut u8, size: usize) -> bool;
-    /// Closes all memory that it does not use.
+    /// Decommits all memory that it does not use.
     fn purge();
 }

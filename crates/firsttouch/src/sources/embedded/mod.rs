@@ -1,7 +1,7 @@
-//! Another's allocator inside this library, one for the process, on memory of ours: it keeps the books, and all that it
-//! ever hands out lies in segments that belong to us.
+//! A bundled third-party allocator, one instance for the process, on memory of ours: it does its own bookkeeping, and
+//! all its blocks lie in segments that belong to us.
 //!
-//! What it can't serve, the largest requests and alignments, gets pages of its own beside it.
+//! Requests that it cannot serve, the largest sizes and alignments, get their own pages.
 
 mod gate;
 mod idle;
@@ -23,29 +23,29 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// Requests from this size on get pages of their own.
+/// Requests of this size and more get their own pages.
 const OWN_PAGES: usize = 1 << 30;
-/// A block that shrinks below half of its size moves if it is at least this large.
+/// A block of at least this size that shrinks below half of its size moves.
 const MOVE_MIN: usize = 64 << 10;
 
 /// See the module.
 pub struct Embedded<L: Library> {
-    /// The memory of the other allocator.
+    /// The memory of the embedded allocator.
     space: Reserve,
-    /// Pages of their own; all of these are of the kind that asks for huge pages, which tells them apart.
+    /// Blocks with their own pages. All are of the huge kind, which tells them apart.
     pages: Heap,
     gate: Gate,
-    /// Held while memory is closed or the allocator grows; taken before all others.
+    /// Held while memory is decommitted or the allocator grows; acquired before all other locks.
     purging: Lock<()>,
     started: AtomicBool,
-    /// Bytes of its memory that it can't close with nothing in use: its books, and what it keeps for threads. They count
+    /// Bytes that it cannot decommit with nothing in use: its metadata, and what it caches for threads. They count
     /// neither as idle nor as mapped.
     books: AtomicUsize,
     idle: idle::Idle,
     library: PhantomData<L>,
 }
 
-/// The one of the process stays; another that was made at the same time goes.
+/// The process's instance is never dropped; only one that lost the race to become it is.
 impl<L: Library> Drop for Embedded<L> {
     fn drop(&mut self) {
         purger::leave(std::ptr::from_ref(self));
@@ -53,10 +53,10 @@ impl<L: Library> Drop for Embedded<L> {
 }
 
 impl<L: Library> Embedded<L> {
-    /// The one of the process.
+    /// Returns the process's instance.
     ///
     /// # Errors
-    /// Where there is no memory for its books.
+    /// If there is no memory for its metadata.
     pub fn get() -> Result<Arc<Self>, AllocError> {
         let one = L::one().get_or_make(Self::new);
         if !one.started.load(Relaxed) {
@@ -82,7 +82,7 @@ impl<L: Library> Embedded<L> {
             library: PhantomData,
         });
         let address = Arc::as_ptr(&one);
-        // SAFETY: it leaves where it ends.
+        // SAFETY: it is removed when it is dropped.
         unsafe {
             one.pages.set_owner(address);
             purger::enter(address);
@@ -90,17 +90,17 @@ impl<L: Library> Embedded<L> {
         one
     }
 
-    /// Address space for the other allocator, for ever.
+    /// Takes address space for the embedded allocator, permanently.
     pub(super) fn take(&'static self, bytes: usize, align: usize) -> Result<usize, Errno> {
         self.space.take(bytes, align, std::ptr::from_ref(self))
     }
 
-    /// The memory of the other allocator.
+    /// The memory of the embedded allocator.
     pub(super) fn space(&self) -> &Reserve {
         &self.space
     }
 
-    /// Does something that no fork may happen within.
+    /// Runs `f` while no fork can happen.
     #[cfg(feature = "mimalloc")]
     pub(super) fn apart_from_forks(&self, body: impl FnOnce()) {
         let _behind = self.gate.enter();
@@ -115,7 +115,7 @@ impl<L: Library> Embedded<L> {
     fn serve(&self, request: Request) -> Option<Block> {
         let mut counts = self.gate.enter();
         let address = NonNull::new(L::allocate(request))?;
-        // SAFETY: the block was just given.
+        // SAFETY: the block was just allocated.
         let size = unsafe { L::usable(address.as_ptr()) };
         counts.allocations += 1;
         counts.allocated_bytes += request.size() as u64;
@@ -123,7 +123,7 @@ impl<L: Library> Embedded<L> {
         Some(Block { address, size, zeroed: request.is_zeroed() })
     }
 
-    /// A second try, with more room, or with what was idle.
+    /// Tries again with more address space, or after purging.
     #[cold]
     fn serve_again(&self, request: Request) -> Option<Block> {
         if self.space.take_refusal().is_none() {
@@ -136,7 +136,7 @@ impl<L: Library> Embedded<L> {
         self.serve(request)
     }
 
-    /// Closes what is not in use; bytes given back.
+    /// Decommits what is not in use. Returns the number of bytes.
     fn purge(&self) -> usize {
         let _one_at_a_time = self.purging.lock();
         let before = self.space.closed();
@@ -146,8 +146,8 @@ impl<L: Library> Embedded<L> {
     }
 }
 
-// SAFETY: the other allocator keeps the promises (see `Library`), on memory of ours; spans of its own are whole pages,
-// fresh ones read zero, and an address knows which of the two it is (law 4).
+// SAFETY: the embedded allocator keeps the promises (see `Library`), on memory of ours; separate spans are whole
+// pages, fresh ones read zero, and an address tells which of the two it is (law 4).
 unsafe impl<L: Library> Allocator for Embedded<L> {
     fn describe(&self) -> Description {
         Description::of(L::NAME)
@@ -176,7 +176,7 @@ unsafe impl<L: Library> Allocator for Embedded<L> {
             return;
         }
         let mut counts = self.gate.enter();
-        // SAFETY: the caller's promise; the block is not one of the pages, so it is the other allocator's.
+        // SAFETY: the caller's promise; the block has no pages of its own, so it is the embedded allocator's.
         let size = unsafe {
             let size = L::usable(address.as_ptr());
             L::free(address.as_ptr());

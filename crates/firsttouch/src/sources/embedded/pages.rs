@@ -1,4 +1,4 @@
-//! Pages of their own, for blocks that the embedded allocator can't serve.
+//! Blocks with their own pages, which the embedded allocator cannot serve.
 
 use super::{Embedded, Library};
 use crate::allocator::{AllocError, Allocator, Block, Request};
@@ -8,7 +8,7 @@ use crate::layout::round_up;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 
 impl<L: Library> Embedded<L> {
-    /// Pages of their own, fresh from the system.
+    /// Serves a request with its own pages, fresh from the system.
     pub(super) fn serve_pages(&self, request: Request) -> Result<Block, AllocError> {
         let page = huge_page();
         let whole = round_up(request.size(), page).unwrap_or(request.size());
@@ -22,14 +22,14 @@ impl<L: Library> Embedded<L> {
         // SAFETY: spans lie in mapped memory, never at zero.
         let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(span.address())) };
         if request.is_zeroed() && span.dirty > 0 {
-            // SAFETY: the span was just taken; it is dirty where the system once refused to take pages back.
+            // SAFETY: the span was just allocated; it is dirty if the system once refused to discard its pages.
             unsafe { address.write_bytes(0, request.size()) };
         }
         Ok(Block { address, size: span.bytes(), zeroed: request.is_zeroed() || span.dirty == 0 })
     }
 
-    /// Whether the block has pages of its own.
+    /// Whether the block has its own pages.
     pub(super) fn has_pages(address: NonNull<u8>) -> bool {
-        segment::find(address.as_ptr() as usize).is_some_and(|(segment, _)| segment.huge)
+        segment::is_huge(address.as_ptr() as usize)
     }
 }

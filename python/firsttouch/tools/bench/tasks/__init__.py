@@ -1,1 +1,1 @@
-"""What runs in the measured processes: each function measures one thing in the process it finds itself in."""
+"""The functions that run in the measured processes; each measures one thing in its own process."""

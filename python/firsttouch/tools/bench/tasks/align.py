@@ -1,4 +1,4 @@
-"""Copies, additions and sums of float32 arrays that begin where they are told to."""
+"""Copies, additions and sums of float32 arrays at given offsets."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _shuffle = random.Random(0)
 
 
 def arrays(nbytes: int, at: Sequence[int]) -> list[Array]:
-    """Arrays of that size whose addresses are `at` bytes into a page, beside each other in one block of memory."""
+    """Return arrays of this size that begin `at` bytes into a page, next to each other in one block."""
     room = -(-(nbytes + PAGE) // PAGE) * PAGE
-    if nbytes not in _blocks:  # the same pages for all layouts, so that only the address differs
+    if nbytes not in _blocks:  # the same pages for all layouts, so that only the addresses differ
         _blocks[nbytes] = ft.pages(huge="thp", populate=True).zeros(len(at) * room, np.uint8)
         _blocks[nbytes].fill(1)
     starts = [number * room + offset for number, offset in enumerate(at)]
@@ -35,7 +35,7 @@ def arrays(nbytes: int, at: Sequence[int]) -> list[Array]:
 
 
 def seconds(function: Callable[[], Any], loops: range) -> float:
-    """Of one call."""
+    """Return the seconds of one call."""
     start = time.perf_counter()
     for _ in loops:
         function()
@@ -43,9 +43,9 @@ def seconds(function: Callable[[], Any], loops: range) -> float:
 
 
 def measure(nbytes: int, layouts: Mapping[str, Sequence[int]], turns: int, usual: float) -> dict[str, float]:
-    """Median seconds of each operation in each layout, in shuffled turns that take about `usual` seconds each.
+    """Return the median seconds of each operation in each layout, in shuffled runs of about `usual` seconds each.
 
-    What the call alone takes, measured on one item, is taken off.
+    The time of the call itself, measured on one item, is subtracted.
     """
     reply: dict[str, float] = {"plain": np.empty(nbytes, np.uint8).ctypes.data % 64}
     for operation, function in OPERATIONS.items():

@@ -1,4 +1,4 @@
-"""Page faults of this process, and who it is."""
+"""The page faults and the number of this process."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import resource
 
 
 def faults() -> int:
-    """Those so far for which nothing had to be read from a disk."""
+    """Return the minor faults so far, which read nothing from a disk."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 
 def thread_faults() -> int:
-    """Those of the calling thread."""
+    """Return those of the calling thread."""
     return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
 
 
 def identity() -> dict[str, float]:
-    """The process's number, by which two of them are told apart."""
+    """Return the process's number, which tells processes apart."""
     return {"pid": os.getpid()}

@@ -1,4 +1,4 @@
-"""Copies between NUMA nodes: of arrays that were never touched, and of the same once they are there."""
+"""Copies between NUMA nodes: of arrays that were never touched, and of the same arrays once they are resident."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WARM = 5
 
 @cache
 def memory(node: int) -> tuple[Any, bool]:
-    """An allocator of small pages on that node, and whether it may bind them; else plain pages."""
+    """Return an allocator of small pages on a node, and whether it is bound; unbound pages if that is not permitted."""
     try:
         allocator = ft.numa(node, strict=True)
         allocator.empty(1 << 16)
@@ -30,13 +30,13 @@ def memory(node: int) -> tuple[Any, bool]:
 
 
 def fresh(node: int, nbytes: int) -> Bytes:
-    """An array on that node of which no page is there yet."""
+    """Return an array on a node without any resident page."""
     array: Bytes = memory(node)[0].empty(nbytes, np.uint8)
     return array
 
 
 def timed(target: Bytes, source: Bytes) -> tuple[float, int]:
-    """Seconds and page faults of one copy."""
+    """Return the seconds and page faults of one copy."""
     before, start = thread_faults(), time.perf_counter()
     np.copyto(target, source)
     took = time.perf_counter() - start
@@ -44,12 +44,12 @@ def timed(target: Bytes, source: Bytes) -> tuple[float, int]:
 
 
 def misplaced(array: Bytes, node: int) -> int:
-    """Pages of the array that are not on its node."""
+    """Return the number of the array's pages that are not on its node."""
     return sum(found != node for found in _firsttouch.nodes_of_range(array.ctypes.data, array.nbytes))
 
 
 def in_a_row(cpu: int, near: int, far: int, nbytes: int) -> dict[str, float]:
-    """The slides' four copies, each array as new as it was there; then the same four again."""
+    """Time the slides' four copies, each array as new as on the slides; then the same four again."""
     reply: dict[str, float] = {}
     with ft.run_on(cpu):
         arrays = {f"{letter}{at}": fresh(node, nbytes) for at, node in enumerate((near, far)) for letter in "ab"}
@@ -64,7 +64,7 @@ def in_a_row(cpu: int, near: int, far: int, nbytes: int) -> dict[str, float]:
 
 
 def between(cpu: int, source: int, target: int, nbytes: int) -> dict[str, float]:
-    """One copy of arrays that nobody wrote, and the median of some once both are there."""
+    """Time one copy of arrays that were never written, and several once both are resident (the median)."""
     with ft.run_on(cpu):
         a, b = fresh(source, nbytes), fresh(target, nbytes)
         cold, cold_faults = timed(b, a)

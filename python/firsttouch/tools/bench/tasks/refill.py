@@ -1,4 +1,4 @@
-"""One array, filled twice, after it was left alone, read or written."""
+"""One array filled twice, after it was left alone, read or written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import firsttouch as ft
 from firsttouch.tools.bench.tasks.faults import faults
 
-#: Before the first fill.
+#: The states before the first fill.
 BEFORE: dict[str, Callable[[Any], object]] = {
     "never touched": id,
     "read first": lambda array: array.sum(),
@@ -21,7 +21,7 @@ BEFORE: dict[str, Callable[[Any], object]] = {
 
 
 def fill(array: Any, value: float) -> tuple[float, int]:
-    """Seconds and page faults of one fill."""
+    """Return the seconds and page faults of one fill."""
     before, start = faults(), time.perf_counter()
     array.fill(value)
     took = time.perf_counter() - start
@@ -29,7 +29,7 @@ def fill(array: Any, value: float) -> tuple[float, int]:
 
 
 def turn(nbytes: int, before: str, allocator: str) -> tuple[float, ...]:
-    """The figures of `NAMES` for one fresh array."""
+    """Return the figures of `NAMES` for one fresh array."""
     array = ft.zeros(nbytes // 8, allocator=allocator)
     BEFORE[before](array)
     found = ft.inspect(array)
@@ -46,7 +46,7 @@ NAMES = ("first", "first faults", "second", "second faults", "zero", "absent", "
 
 
 def measure(nbytes: int, allocator: str, turns: int) -> dict[str, dict[str, float]]:
-    """Medians for each state before, the states in turn; `zero` and `absent` are bytes before the first fill."""
+    """Return medians for each initial state, alternating them; `zero` and `absent` are bytes before the first fill."""
     rows: dict[str, list[tuple[float, ...]]] = {before: [] for before in BEFORE}
     shuffle = random.Random(nbytes)
     for _ in range(turns):

@@ -15,18 +15,18 @@ from firsttouch import _firsttouch
 
 WAYS = ("heap", "default buffer", "explicit buffer", "fixed buffer", "kept array")
 Integers = npt.NDArray[np.int64]
-Turns = Callable[[int], int]  # does it so many times, and gives the sum of one
+Turns = Callable[[int], int]  # runs that many iterations, and returns the sum of one
 _shuffle = random.Random(0)
 
 
 def plain(x: Integers) -> int:
-    """As people write it."""
+    """Compute it as people write it."""
     y = x + 1
     return int(y.sum())
 
 
 def in_numpy(items: int) -> dict[str, Turns]:
-    """A function as it is, and decorated; calls come from a loop in Python."""
+    """Return a plain function, and decorated ones; the loop is in Python."""
     x, kept = np.arange(items), np.empty(items, np.int64)
 
     def into_kept(x: Integers) -> int:
@@ -54,14 +54,14 @@ def in_numpy(items: int) -> dict[str, Turns]:
 
 
 def in_numba(items: int) -> dict[str, Turns]:
-    """Loops in compiled code; the default buffer is that of the thread in a `ThreadBuffers`."""
+    """Return loops in compiled code; the default buffer is the thread's in a `ThreadBuffers`."""
     from firsttouch.tools.bench.tasks import scratch_numba
 
     return scratch_numba.ways(items)
 
 
 def in_rust(items: int) -> dict[str, Turns]:
-    """The native module's own loop over the arena; the default buffer is a thread's."""
+    """Return the native module's own loops over the arena; the default buffer is thread-local."""
     return {way: lambda count, way=way: _firsttouch.scratch_turns(way, items, count)[1] for way in WAYS}  # type: ignore[misc]
 
 
@@ -69,16 +69,16 @@ LANGUAGES: dict[str, Callable[[int], dict[str, Turns]]] = {"NumPy": in_numpy, "N
 
 
 def seconds(turns: Turns, count: int) -> float:
-    """Of one turn."""
+    """Return the seconds of one iteration."""
     start = time.perf_counter()
     turns(count)
     return (time.perf_counter() - start) / count
 
 
 def measure(language: str, sizes: Sequence[int], runs: int, usual: float) -> dict[str, float]:
-    """Median seconds of a turn for each number of items and way, by short runs in shuffled order.
+    """Return median seconds of an iteration for each number of items and way, from short runs in shuffled order.
 
-    *heap again* is the heap once more: what two equal ways differ by.
+    *heap again* repeats the heap, to show the difference between two equal ways.
     """
     reply: dict[str, float] = {}
     for items in sizes:

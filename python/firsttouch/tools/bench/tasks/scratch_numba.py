@@ -1,4 +1,4 @@
-"""`y = x + 1; y.sum()` in code that Numba compiles, with `y` on the heap, in scratch memory, and in a kept array."""
+"""`y = x + 1; y.sum()` in code compiled by Numba, with `y` on the heap, in scratch memory, and in a kept array."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def njit(function: Function) -> Function:
-    """Numba's compiler, with a type."""
+    """Compile with Numba; a typed wrapper."""
     compiled: Function = numba.njit(function)
     return compiled
 
 
 @njit
 def scratch_loop(buf: Any, x: Any) -> Any:
-    """In a buffer that was passed in."""
+    """Use a buffer that is passed in."""
     mark = buf.mark()
     y = buf.empty(x.size, np.int64)
     for i in range(x.size):
@@ -34,13 +34,13 @@ def scratch_loop(buf: Any, x: Any) -> Any:
 
 @njit
 def local_loop(buffers: Any, x: Any) -> Any:
-    """In the buffer of the thread that runs, found anew each time."""
+    """Use the calling thread's buffer, looked up each time."""
     return scratch_loop(buffers.local(), x)
 
 
 @njit
 def slice_loop(kept: Any, x: Any) -> Any:
-    """In a part of an array that is kept."""
+    """Use a part of a kept array."""
     y = kept[: x.size]
     for i in range(x.size):
         y[i] = x[i] + 1
@@ -49,7 +49,7 @@ def slice_loop(kept: Any, x: Any) -> Any:
 
 @njit
 def empty_loop(_: Any, x: Any) -> Any:
-    """In an array of its own."""
+    """Use a new array."""
     y = np.empty(x.size, np.int64)
     for i in range(x.size):
         y[i] = x[i] + 1
@@ -57,7 +57,7 @@ def empty_loop(_: Any, x: Any) -> Any:
 
 
 def repeated(step: Any) -> Any:
-    """A loop in compiled code, as calling such code from Python costs more than all this."""
+    """Return a loop in compiled code, because calling compiled code from Python costs more than all of this."""
 
     @njit
     def loop(source: Any, x: Any, turns: int) -> Any:
@@ -73,7 +73,7 @@ _loops: dict[str, Any] = {}
 
 
 def ways(items: int) -> dict[str, Callable[[int], int]]:
-    """Each way as a function of the number of turns that gives the sum of one; compiled once."""
+    """Return each way as a function of the number of iterations that returns the sum of one; compiled once."""
     if not _loops:
         steps = {"heap": empty_loop, "default": local_loop, "buffer": scratch_loop, "kept": slice_loop}
         _loops.update({name: repeated(step) for name, step in steps.items()})

@@ -18,12 +18,12 @@ from firsttouch.tools.bench.tasks.faults import thread_faults
 from firsttouch.tools.measuring.forked import forked
 
 Array = np.ndarray[Any, np.dtype[Any]]
-ROW = 256  # items of a row, where rows are broadcast
+ROW = 256  # items per row, if rows are broadcast
 
 
 @dataclass(frozen=True)
 class Expression:
-    """As people write it, and with `out=`: the same operations in the same order, into two kept arrays."""
+    """An expression as people write it, and with `out=`: the same operations in order, into two kept arrays."""
 
     dtype: str
     plain: Callable[[Array, Array], Any]
@@ -38,7 +38,7 @@ def add(a: Array, b: Array, t: Array, _u: Array) -> Array:
 
 
 def long(a: Array, b: Array, t: Array, u: Array) -> Array:
-    """Five operations, two of them at once in memory."""
+    """Compute five operations, with two live temporaries at once."""
     np.multiply(a, b, out=t)
     np.add(t, a, out=t)
     np.add(b, 1.0, out=u)
@@ -48,14 +48,14 @@ def long(a: Array, b: Array, t: Array, u: Array) -> Array:
 
 
 def distance(a: Array, b: Array, t: Array, _u: Array) -> Any:
-    """Two operations and a reduction."""
+    """Compute two operations and a reduction."""
     np.subtract(a, b, out=t)
     np.square(t, out=t)
     return t.sum()
 
 
 def standardized(a: Array, b: Array, t: Array, _u: Array) -> Array:
-    """Two rows against a matrix."""
+    """Combine a matrix with two rows."""
     np.subtract(a, b[0], out=t)
     np.divide(t, b[1], out=t)
     return t
@@ -71,7 +71,7 @@ EXPRESSIONS = {
 
 
 def operands(nbytes: int, expression: Expression) -> list[Array]:
-    """a, b, and two results that are there already."""
+    """Return a, b, and two results that are already resident."""
     count = nbytes // np.dtype(expression.dtype).itemsize
     arrays = [np.full(count, value, expression.dtype) for value in (1.5, 2.5, 0.0, 0.0)]
     return [array.reshape(-1, ROW) for array in arrays] if expression.rows else arrays
@@ -79,16 +79,16 @@ def operands(nbytes: int, expression: Expression) -> list[Array]:
 
 @dataclass
 class Spent:
-    """By one way of evaluating, in one thread."""
+    """The time spent by one way of evaluation, in one thread."""
 
     seconds: list[float] = field(default_factory=list[float])
-    """Of an evaluation, in each window."""
+    """Seconds per evaluation, in each window."""
     turns: int = 0
     faults: int = 0
     result: float = 0.0
 
     def run(self, evaluate: Callable[[], Any], seconds: float) -> None:
-        """A window: evaluate at least once, and until the time is over; each result is dropped at once."""
+        """Run a window: evaluate at least once, and until the time is over; each result is freed at once."""
         before, turns = thread_faults(), 0
         start = now = time.perf_counter()
         while not turns or now - start < seconds:
@@ -101,7 +101,7 @@ class Spent:
 
 
 def one_thread(name: str, nbytes: int, windows: Sequence[int], seconds: float, together: Barrier) -> list[Spent]:
-    """Windows of both ways in turn; all threads begin each window together."""
+    """Run windows of both ways alternately; all threads begin each window together."""
     expression = EXPRESSIONS[name]
     a, b, t, u = operands(nbytes, expression)
     ways = (partial(expression.plain, a, b), partial(expression.warm, a, b, t, u))
@@ -115,7 +115,7 @@ def one_thread(name: str, nbytes: int, windows: Sequence[int], seconds: float, t
 
 
 def one(name: str, nbytes: int, threads: int, windows: Sequence[int], seconds: float) -> dict[str, float]:
-    """Seconds and page faults of an evaluation, plainly and into warm memory, and the results."""
+    """Return the seconds and page faults of an evaluation, plain and into warm memory, and the results."""
     work = partial(one_thread, name, nbytes, windows, seconds, Barrier(threads))
     if threads == 1:
         done = [work()]
@@ -131,7 +131,7 @@ def one(name: str, nbytes: int, threads: int, windows: Sequence[int], seconds: f
 
 
 def measure(nbytes: int, threads: int, windows: Sequence[int], seconds: float) -> dict[str, float]:
-    """Every expression in a fork of its own: glibc moves its thresholds by what a process freed before."""
+    """Measure every expression in a fork of its own, because glibc adapts its thresholds to earlier frees."""
     reply: dict[str, float] = {}
     for name in EXPRESSIONS:
         reply |= forked(partial(one, name, nbytes, threads, windows, seconds))

@@ -1,4 +1,4 @@
-"""One way to make memory real, or to write what is real, with what it got."""
+"""Ways to write memory for the first time, or again, and the pages that were obtained."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BLOCK = 8192  # items
 
 
 def loop(array: Array, kind: Any) -> None:
-    """Store after store of one item: a source that runs backwards keeps NumPy from its wide copies."""
+    """Store one item at a time: a source with a negative stride keeps NumPy from its wide copies."""
     whole = array.view(kind)
     source = np.ones(min(BLOCK, whole.size), kind)[::-1]
     rest = whole.size % source.size
@@ -30,7 +30,7 @@ def loop(array: Array, kind: Any) -> None:
 
 
 def touched(array: Array, threads: int = 1) -> None:
-    """One byte of each page, from some threads with a part each."""
+    """Write one byte of each page, divided among threads."""
     cuts = [array.size * number // threads // PAGE * PAGE for number in range(threads)] + [array.size]
 
     def part(number: int) -> None:
@@ -40,12 +40,12 @@ def touched(array: Array, threads: int = 1) -> None:
     for thread in others:
         thread.start()
     part(0)
-    array[-1] = 1  # an array that begins within a page ends in one more
+    array[-1] = 1  # an array that begins within a page extends to one more
     for thread in others:
         thread.join()
 
 
-#: What is done to new memory; all of it counts, the allocation too.
+#: What is done to new memory; the allocation is part of the time.
 NEW: dict[str, Callable[[Array], object]] = {
     "touched": touched,
     "byte by byte": lambda array: loop(array, np.uint8),
@@ -55,7 +55,7 @@ NEW: dict[str, Callable[[Array], object]] = {
 
 
 def result(array: Array, seconds: float, fallbacks: int) -> dict[str, Any]:
-    """The rate, and what is behind the array: a way that left pages out did not do the work."""
+    """Return the rate, and the residency of the array: a way that left out pages did not do the work."""
     found, receipt = ft.inspect(array), ft.receipt(array)
     return {
         "rate": array.size / seconds,
@@ -68,7 +68,7 @@ def result(array: Array, seconds: float, fallbacks: int) -> dict[str, Any]:
 
 
 def fallen_back() -> int:
-    """Huge page faults of the whole machine that got small pages instead."""
+    """Return the machine's count of huge page faults that were served with small pages."""
     try:
         lines = Path("/proc/vmstat").read_text().splitlines()
     except OSError:
@@ -77,7 +77,7 @@ def fallen_back() -> int:
 
 
 def placed(nbytes: int, huge: Any, populate: int, threads: int, processors: int) -> dict[str, Any]:
-    """Pages of one kind, populated by that many threads, or touched by them; on so many processors."""
+    """Measure pages of one kind, populated or touched by some threads, on some processors."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:processors])
     allocator = ft.pages(huge=tuple(huge) if isinstance(huge, list) else huge, populate=populate or False)
     fallbacks, start = fallen_back(), time.perf_counter()
@@ -88,7 +88,7 @@ def placed(nbytes: int, huge: Any, populate: int, threads: int, processors: int)
 
 
 def allocated(nbytes: int, maker: str, way: str) -> dict[str, Any]:
-    """Memory of the C library's or NumPy's, made real in one way."""
+    """Measure memory of the C library or NumPy, written for the first time in one way."""
     make = MAKERS[maker]
     fallbacks, start = fallen_back(), time.perf_counter()
     array = make(nbytes)
@@ -97,7 +97,7 @@ def allocated(nbytes: int, maker: str, way: str) -> dict[str, Any]:
 
 
 def existing(nbytes: int, maker: str, way: str) -> dict[str, Any]:
-    """The C library's memset and memcpy where all memory is there already."""
+    """Measure the C library's memset and memcpy on memory that is already resident."""
     make, fallbacks = MAKERS[maker], fallen_back()
     target, source = make(nbytes), make(nbytes)
     target.fill(1)

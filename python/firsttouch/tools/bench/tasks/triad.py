@@ -1,4 +1,4 @@
-"""`a = b + c * d`, block by block, with what stands behind the arrays before and after."""
+"""`a = b + c * d`, block by block, with the residency of the arrays before and after."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import firsttouch as ft
 from firsttouch.tools.bench.tasks.faults import faults
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
-#: Items of a block: its product stays in the processor's own cache, and Python's part is a few per cent.
+#: Items per block: its product stays in the processor's own cache, and Python's overhead is a few per cent.
 BLOCK = 16384
 
 
 def triad(a: Array, b: Array, c: Array, d: Array, product: Array) -> None:
-    """Read b, c and d once, write a once, as the loop in C would; two operations an item."""
+    """Read b, c and d once and write a once, as a loop in C would; two operations per item."""
     for start in range(0, a.size, BLOCK):
         part = slice(start, start + BLOCK)
         here = product[: a[part].size]
@@ -30,7 +30,7 @@ STATES = {"never written": False, "written": True}
 
 
 def residency(arrays: list[Array]) -> dict[str, float]:
-    """Bytes behind b, c and d, the arrays that are only read: not there, zero page, small and huge pages."""
+    """Return the bytes of b, c and d, which are only read: absent, zero page, small and huge pages."""
     found = [ft.inspect(array) for array in arrays[1:]]
     return {
         state: float(sum(getattr(one, state) or 0 for one in found))
@@ -39,7 +39,7 @@ def residency(arrays: list[Array]) -> dict[str, float]:
 
 
 class Arrays:
-    """Four arrays in one state, and what their runs took."""
+    """Four arrays in one state, and the times of their runs."""
 
     def __init__(self, nbytes: int, allocator: str, written: bool) -> None:
         self.arrays: list[Array] = [ft.zeros(nbytes // 8, allocator=allocator) for _ in range(4)]
@@ -59,16 +59,16 @@ class Arrays:
         self.faults += faults() - faulted
 
     def found(self) -> dict[str, Any]:
-        """Seconds of the first run and of the best after it, the residency, and the items that are not +0.0."""
+        """Return the seconds of the first and of the best later run, the residency, and the items that are not +0.0."""
         bits = sum(int(np.count_nonzero(array.view(np.uint64))) for array in self.arrays)
         found = {"first": self.times[0], "best": min(self.times[1:]), "bits": bits, "faults": self.faults}
         return found | {"before": self.before, "after": residency(self.arrays)}
 
 
 def measure(nbytes: int, allocator: str, seconds: float) -> dict[str, Any]:
-    """What `Arrays.found` says of both states, whose runs take turns: a noise meets both.
+    """Return `Arrays.found` for both states, whose runs alternate so that disturbances affect both.
 
-    `faults` with the bytes that they mapped say how large the pages are, the zero page included.
+    `faults`, with the bytes that they mapped, show how large the pages are, including the zero page.
     """
     states = {state: Arrays(nbytes, allocator, written) for state, written in STATES.items()}
     product = np.zeros(BLOCK)

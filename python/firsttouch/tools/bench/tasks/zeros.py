@@ -1,4 +1,4 @@
-"""An array's life in phases: create, sum, write; on memory that is new, and on memory that was freed just before."""
+"""An array's life in phases: create, sum, write; on new memory, and on memory that was just freed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def eager(items: int) -> Array:
-    """What `zeros` would be without help from the C library or the kernel."""
+    """Create zeros as `zeros` would without support by the C library or the kernel."""
     array = np.empty(items)
     array.fill(0.0)
     return array
@@ -22,7 +22,7 @@ def eager(items: int) -> Array:
 
 CALLOC, MALLOC, ALIGNED, PAGES, POOL = ft.calloc(), ft.malloc(), ft.aligned(64), ft.pages(), ft.pool()
 
-#: Each way to an array of zeros; `np.empty` and `np.ones` for comparison.
+#: The ways to create an array of zeros; `np.empty` and `np.ones` for comparison.
 MAKERS: dict[str, Callable[[int], Array]] = {
     "np.zeros": np.zeros,
     "np.ones": np.ones,
@@ -35,13 +35,13 @@ MAKERS: dict[str, Callable[[int], Array]] = {
     "pool().zeros": lambda items: ft.zeros(items, allocator=POOL),
 }
 PHASES = ("create", "sum", "write", "total")
-STEPS = (1, 5)  # of the write: all items, and every fifth
-KEPT = 256 << 20  # bytes of arrays that live together, so that each is on new memory
-SAMPLES = 200  # that go back, for histograms
+STEPS = (1, 5)  # of the write: every item, and every fifth
+KEPT = 256 << 20  # bytes of arrays that are live together, so that each is on new memory
+SAMPLES = 200  # returned for histograms
 
 
 def life(make: Callable[[int], Array], items: int, step: int) -> tuple[tuple[float, ...], Array]:
-    """Seconds of each phase, and the array, which still lives."""
+    """Return the seconds of each phase, and the array, which is still live."""
     clock = time.perf_counter
     start = clock()
     array = make(items)
@@ -54,10 +54,10 @@ def life(make: Callable[[int], Array], items: int, step: int) -> tuple[tuple[flo
 
 
 def measure(maker: str, nbytes: int, seconds: float, most: int) -> dict[str, Any]:
-    """Life after life in one process: `fresh`, where none is freed before the next; then `recycled`, where each is."""
+    """Measure life after life in one process: `fresh`, freeing none before the next; then `recycled`, freeing each."""
     make, items = MAKERS[maker], nbytes // 8
     rows: dict[str, list[tuple[float, ...]]] = {f"{regime} {step}": [] for regime in REGIMES for step in STEPS}
-    with np.errstate(all="ignore"):  # what np.empty finds may be no number
+    with np.errstate(all="ignore"):  # np.empty may contain NaN
         kept: list[Array] = []
         for _ in range(max(1, min(most, KEPT // nbytes // len(STEPS)))):
             for step in STEPS:
@@ -67,7 +67,7 @@ def measure(maker: str, nbytes: int, seconds: float, most: int) -> dict[str, Any
         del array
         kept.clear()
         for step in STEPS:
-            life(make, items, step)  # takes what the others left
+            life(make, items, step)  # reuses what the others left
             end = time.perf_counter() + seconds
             recycled = rows[f"recycled {step}"]
             while not recycled or (len(recycled) < most and time.perf_counter() < end):
@@ -79,7 +79,7 @@ REGIMES = ("fresh", "recycled")
 
 
 def summary(rows: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, Any]:
-    """By phase: the figures that a reader compares, and some of the samples."""
+    """Return, for each phase, the figures to compare, and some of the samples."""
     found: dict[str, Any] = {}
     for phase, column in zip(PHASES, rows.T, strict=True):
         found[phase] = {

@@ -13,7 +13,7 @@ from firsttouch.tools.cli import files
 from firsttouch.tools.cli.info import cgroup, hugepages, kernel, libc, limits, machine, numa, pages
 from firsttouch.tools.cli.parser import BadUsageError, Parser
 
-#: In the order of the text. Each has look(root), rows(found) and meaning(found).
+#: In the order of the output. Each has look(root), rows(found) and meaning(found).
 TOPICS: dict[str, ModuleType] = {
     "machine": machine,
     "pages": pages,
@@ -36,12 +36,12 @@ _EXAMPLES = """\
 for example:
   firsttouch info
   firsttouch info --json -
-  MALLOC_TRIM_THRESHOLD_=65536 firsttouch info      what would a program see that is started so?
+  MALLOC_TRIM_THRESHOLD_=65536 firsttouch info      what a program started like this would see
 """
 
 
 def main(words: Sequence[str]) -> int:
-    """Look, and say or write what was found."""
+    """Collect the figures, and print or write them."""
     parser = Parser("info", _DESCRIPTION, "firsttouch info [options]", _EXAMPLES)
     parser.add_argument("--json", metavar="FILE", help="write JSON instead; - for standard output")
     parser.add_argument("-q", "--quiet", action="store_true", help="print only the conclusions")
@@ -56,7 +56,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def look(root: Path = Path("/")) -> dict[str, Any]:
-    """Gather every topic; what this machine does not tell is None."""
+    """Collect the figures of every topic; None stands for what this machine does not report."""
     found: dict[str, Any] = {name.replace(" ", "_"): topic.look(root) for name, topic in TOPICS.items()}
     found["meaning"] = _unseen(root)
     for name, topic in TOPICS.items():
@@ -65,9 +65,9 @@ def look(root: Path = Path("/")) -> dict[str, Any]:
 
 
 def _unseen(root: Path) -> list[str]:
-    """Say where the kernel tells nothing: what is not known must not read as if all were well."""
+    """Report missing kernel files: what is unknown must not read as if there were no problem."""
     return [
-        f"/{folder} is not there or closed to this process: {lacks} is not known"
+        f"/{folder} is missing or not readable: {lacks} is not known"
         for folder, lacks in (("proc", "much of the memory, the limits and the kernel's settings"), ("sys", _OF_SYS))
         if sys.platform == "linux" and not _readable(root / folder)
     ]
@@ -81,7 +81,7 @@ def _readable(folder: Path) -> bool:
 
 
 def text(found: dict[str, Any], quiet: bool = False) -> str:
-    """Write a block for each topic, then what it means."""
+    """Format a block for each topic, then the conclusions."""
     blocks = []
     for name, topic in TOPICS.items():
         rows = topic.rows(found[name.replace(" ", "_")])
@@ -92,7 +92,7 @@ def text(found: dict[str, Any], quiet: bool = False) -> str:
 
 
 def _fold(head: str, value: str) -> str:
-    """Break a long value into lines that stand below its beginning."""
+    """Wrap a long value into lines that are indented to its beginning."""
     return textwrap.fill(value, 100, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)
 
 

@@ -1,4 +1,4 @@
-"""What the control group leaves of the machine's memory: version 1, version 2, or both."""
+"""The memory limits of the control group: version 1, version 2, or both."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from _firsttouch_start import units
 from firsttouch.tools.cli.info import kernel_files
 
-#: Version 1 says "no limit" with the largest multiple of a page that fits.
+#: Version 1 represents "no limit" by the largest multiple of a page that fits.
 _NO_LIMIT = 1 << 62
 
 _FILES = {
@@ -20,7 +20,7 @@ _FILES = {
 
 
 def look(root: Path) -> dict[str, Any]:
-    """Find the tightest bound on the way from this process's group up to the root."""
+    """Find the tightest limit on the way from this process's group up to the root."""
     for version in (2, 1):
         mount = _mount(root, version)
         group = _group(root, version)
@@ -42,7 +42,7 @@ def look(root: Path) -> dict[str, Any]:
 
 
 def _mount(root: Path, version: int) -> Path | None:
-    """Find where the hierarchy that counts memory is mounted."""
+    """Return the mount point of the hierarchy that counts memory."""
     for line in (kernel_files.read(root / "proc/self/mountinfo") or "").splitlines():
         before, _, after = line.partition(" - ")
         words = after.split()
@@ -62,7 +62,7 @@ def _group(root: Path, version: int) -> str | None:
 
 
 def _upwards(mount: Path, group: str) -> list[Path]:
-    """List the group's folder and those above it; in a container only the mount may be there."""
+    """List the group's folder and those above it; in a container only the mount point may exist."""
     folder = mount / group.lstrip("/")
     above = [folder, *folder.parents]
     return [place for place in above if place.is_dir() and place.is_relative_to(mount)]
@@ -78,9 +78,9 @@ def _least(values: Any) -> int | None:
 
 
 def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """Show the topic as labels and values."""
+    """Return the topic as pairs of a label and a value."""
     if found["version"] is None:
-        return [("memory", "no group that counts it")]
+        return [("memory", "not counted by a control group")]
     shown = {
         name: "none" if found[f"{name}_bytes"] is None else units.size(found[f"{name}_bytes"])
         for name in ("limit", "soft_limit", "used")
@@ -93,14 +93,14 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def meaning(found: dict[str, Any]) -> list[str]:
-    """Say what stands out."""
+    """Return the conclusions."""
     said = []
     if found["limit_bytes"] is not None:
         left = max(0, found["limit_bytes"] - (found["used_bytes"] or 0))
         said.append(
-            f"the control group ends at {units.size(found['limit_bytes'])} ({units.size(left)} left): beyond"
-            " that the kernel kills; the pool keeps less when little is left"
+            f"the control group is limited to {units.size(found['limit_bytes'])} ({units.size(left)} left):"
+            " beyond that the kernel kills processes; the pool keeps less idle memory when little is left"
         )
     if found["soft_limit_bytes"] is not None:
-        said.append(f"above {units.size(found['soft_limit_bytes'])} the control group is slowed down")
+        said.append(f"above {units.size(found['soft_limit_bytes'])} the kernel throttles the control group")
     return said

@@ -17,10 +17,10 @@ _NODES = "sys/devices/system/node"
 
 
 def look(root: Path) -> dict[str, Any]:
-    """Read each pool, by page size in KiB.
+    """Read the pools, by page size in KiB.
 
-    Pages in it, free ones, those among them that somebody has a claim on, those beyond the pool's size, how many may
-    be added on demand; and what each node has, where there are several.
+    For each: the pages in it, free ones, those of them that are reserved, those beyond the pool's size, how many may be
+    added on demand; and the counts of each node, if there are several.
     """
     pools: dict[str, Any] = {}
     for folder in sorted((root / "sys/kernel/mm/hugepages").glob("hugepages-*kB")):
@@ -47,7 +47,7 @@ def _by_node(root: Path, name: str) -> dict[str, dict[str, int | None]] | None:
 
 
 def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """Show the topic as labels and values."""
+    """Return the topic as pairs of a label and a value."""
     shown = []
     for kilobytes, pool in sorted(found.items(), key=lambda item: int(item[0])):
         pages, free, claimed, surplus, more = (kernel_files.known(pool[name]) for name in _COUNTS)
@@ -63,8 +63,10 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     if found and not any(pool["pages"] for pool in found.values()):
         folder = "/sys/devices/system/node/nodeN" if _several(found) else "/sys/kernel/mm"
         smallest = min(found, key=int)
-        shown.append(("to get some", f"echo COUNT > {folder}/hugepages/hugepages-{smallest}kB/nr_hugepages, as root"))
-    return shown or [("none", "the kernel shows no pools")]
+        shown.append(
+            ("to reserve some", f"echo COUNT > {folder}/hugepages/hugepages-{smallest}kB/nr_hugepages, as root")
+        )
+    return shown or [("none", "the kernel reports no pools")]
 
 
 def _several(found: dict[str, Any]) -> bool:
@@ -72,10 +74,10 @@ def _several(found: dict[str, Any]) -> bool:
 
 
 def meaning(found: dict[str, Any]) -> list[str]:
-    """Say what stands out."""
+    """Return the conclusions."""
     idle = [(int(size), pool["free"]) for size, pool in found.items() if pool["free"]]
     return [
-        f"{units.size(size * 1024 * free)} lie reserved in huge pages of {units.size(size * 1024)}:"
+        f"{units.size(size * 1024 * free)} are reserved as huge pages of {units.size(size * 1024)}:"
         " no other program can use that memory"
         for size, free in idle
     ]

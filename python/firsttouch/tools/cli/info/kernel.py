@@ -1,4 +1,4 @@
-"""What this kernel can do for memory: asked where asking is harmless, else by its version."""
+"""The kernel's memory features: tested where that is harmless, otherwise derived from the version."""
 
 import platform
 import re
@@ -7,7 +7,7 @@ from typing import Any
 
 from firsttouch.tools.cli.info import kernel_files
 
-#: Advice, by its number in the kernel's interface: an own page is mapped and advised.
+#: Kinds of advice, by their number in the kernel's interface; each is tested on a page mapped for it.
 _ADVICE = {
     "MADV_FREE": 8,
     "MADV_HUGEPAGE": 14,
@@ -17,7 +17,7 @@ _ADVICE = {
     "MADV_GUARD_INSTALL": 102,
 }
 
-#: The first version that has it.
+#: The first kernel version with the feature.
 _SINCE = {
     "MAP_FIXED_NOREPLACE": (4, 17),
     "MPOL_PREFERRED_MANY": (5, 15),
@@ -28,7 +28,7 @@ _SINCE = {
 
 
 def look(root: Path) -> dict[str, Any]:
-    """Find features; the version is this machine's even where the files are not."""
+    """Find the features. The version is always that of the running kernel, even under another `root`."""
     release = kernel_files.read(root / "proc/sys/kernel/osrelease") or platform.release()
     version = _version(release)
     return {
@@ -46,7 +46,7 @@ def _version(release: str) -> tuple[int, int] | None:
 
 
 def _advise(number: int) -> bool | None:
-    """Whether the kernel takes this advice on a fresh mapping; None where none can be had."""
+    """Return whether the kernel accepts this advice on a fresh mapping; None if there is no mapping."""
     try:
         import mmap
 
@@ -56,7 +56,7 @@ def _advise(number: int) -> bool | None:
             except OSError as error:
                 import errno
 
-                # EINVAL means unknown; anything else, that the kernel knows it and could not comply.
+                # EINVAL means that the kernel does not know the advice; any other error, that it could not comply.
                 return error.errno not in (errno.EINVAL, errno.ENOSYS)
             return True
     except (ImportError, AttributeError, OSError, ValueError):
@@ -72,7 +72,7 @@ def _opens(path: Path) -> bool:
 
 
 def _init_on_alloc(root: Path, release: str) -> bool | None:
-    """Whether the kernel clears every page it allocates, whoever asks."""
+    """Return whether the kernel clears every page that it allocates for itself or for others."""
     for word in (kernel_files.read(root / "proc/cmdline") or "").split():
         name, _, value = word.partition("=")
         if name == "init_on_alloc":
@@ -91,7 +91,7 @@ def _packed(path: Path) -> str | None:
 
 
 def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """Show the topic as labels and values."""
+    """Return the topic as pairs of a label and a value."""
     features = found["features"]
     missing = [name for name, there in features.items() if there is False]
     unknown = [name for name, there in features.items() if there is None]
@@ -110,13 +110,10 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def meaning(found: dict[str, Any]) -> list[str]:
-    """Say what stands out."""
+    """Return the conclusions."""
     said = []
     if found["init_on_alloc"]:
-        said.append(
-            "init_on_alloc is on: the kernel clears every page once more, so memory that is kept and used"
-            " again saves even more here"
-        )
+        said.append("init_on_alloc is on: the kernel clears every page twice, so reusing memory saves even more here")
     if found["features"]["MADV_POPULATE_WRITE"] is False:
-        said.append("the kernel cannot populate memory on request (from 5.14): it is touched page by page")
+        said.append("the kernel cannot populate memory on request (it can since 5.14): pages are touched one by one")
     return said

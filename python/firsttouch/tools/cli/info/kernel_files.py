@@ -1,10 +1,10 @@
-"""Reading the kernel's small files, any of which may be missing or closed to us."""
+"""Reads the kernel's small files, any of which may be missing or unreadable."""
 
 from pathlib import Path
 
 
 def read(path: Path) -> str | None:
-    """The text of a file without the white space around it; None where there is none to be had."""
+    """Return the text of a file without surrounding white space; None if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -12,13 +12,13 @@ def read(path: Path) -> str | None:
 
 
 def number(path: Path) -> int | None:
-    """The number in a file; None for a missing file or another content."""
+    """Return the number in a file; None if the file is missing or contains something else."""
     text = read(path)
     return int(text) if text is not None and text.lstrip("-").isdecimal() else None
 
 
 def chosen(path: Path) -> str | None:
-    """The word in brackets, as in "always [madvise] never"; a single word stands for itself."""
+    """Return the word in brackets, as in "always [madvise] never", or the only word."""
     text = read(path)
     if text is None:
         return None
@@ -29,11 +29,11 @@ def chosen(path: Path) -> str | None:
 
 
 def fields(path: Path, separator: str = ":") -> dict[str, str]:
-    """The lines of a file that read "name: value"; empty where there is no file."""
+    """Return the "name: value" lines of a file; empty if it cannot be read."""
     pairs = (line.partition(separator) for line in (read(path) or "").splitlines())
     return {name.strip(): value.strip() for name, found, value in pairs if found}
 
 
 def known(value: object) -> str:
-    """A value in words, "unknown" for None."""
+    """Format a value; None is "unknown"."""
     return "unknown" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""The malloc under NumPy: which one is loaded, and what its environment tells it."""
+"""The malloc under NumPy: which one is loaded, and its settings in the environment."""
 
 import os
 import platform
@@ -11,7 +11,7 @@ _PEERS = ("tcmalloc", "jemalloc", "mimalloc", "tbbmalloc")
 
 
 def look(root: Path) -> dict[str, Any]:
-    """Find the C library, a malloc that stands before its own, and the variables that steer it."""
+    """Find the C library, other mallocs that replace its own, and the variables that configure them."""
     name, version = platform.libc_ver()
     return {
         "libc": f"{name} {version}".strip() or None,
@@ -22,13 +22,13 @@ def look(root: Path) -> dict[str, Any]:
 
 
 def _steers(name: str) -> bool:
-    """Whether glibc, jemalloc, mimalloc or tcmalloc read this variable."""
+    """Return whether glibc, jemalloc, mimalloc or tcmalloc reads this variable."""
     starts = ("MALLOC_", "MIMALLOC_", "TCMALLOC_", "TBB_MALLOC_")
     return name.startswith(starts) or name in ("LD_PRELOAD", "PYTHONMALLOC")
 
 
 def _preloaded(root: Path) -> dict[str, str]:
-    """Map each other malloc that is mapped into this process to its file."""
+    """Map the name of each other malloc in this process to its file."""
     found = {}
     for line in (kernel_files.read(root / "proc/self/maps") or "").splitlines():
         words = line.split(maxsplit=5)
@@ -40,13 +40,13 @@ def _preloaded(root: Path) -> dict[str, str]:
 
 
 def _tunables(text: str) -> dict[str, str]:
-    """Take glibc's settings apart; the last of two counts, as for glibc."""
+    """Parse glibc's tunables; the last setting of a name applies, as in glibc."""
     pairs = (pair.partition("=") for pair in text.split(":") if pair.startswith("glibc."))
     return {name: value for name, _, value in pairs}
 
 
 def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """Show the topic as labels and values."""
+    """Return the topic as pairs of a label and a value."""
     preloaded = ", ".join(f"{name} ({path})" for name, path in found["preloaded"].items())
     settings = found["tunables"] | found["variables"]
     return [
@@ -57,33 +57,33 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def meaning(found: dict[str, Any]) -> list[str]:
-    """Say what stands out."""
+    """Return the conclusions."""
     settings = found["tunables"] | found["variables"]
     said = []
     if found["preloaded"]:
         said.append(
-            f"{' and '.join(found['preloaded'])} serves malloc; under firsttouch it keeps the small arrays"
-            " and all that is not NumPy's"
+            f"{' and '.join(found['preloaded'])} replaces malloc; under firsttouch it still serves small arrays"
+            " and everything other than NumPy's arrays"
         )
     elif trim := _trim(settings):
         said.append(
-            f"{trim} is set: glibc then no longer learns from what a program frees, and returns and"
-            " faults in the same memory again and again (for `a+b` on 0.25 to 3.5 MiB that cost 12 to 16"
-            " times `out=` where it was 65536, as Dask sets it); arrays on the pool are not affected"
+            f"{trim} is set: glibc then no longer adapts its thresholds to the program, and returns and"
+            " faults in the same memory repeatedly (`a+b` on arrays of 0.25 to 3.5 MiB took 12 to 16"
+            " times as long as with `out=` at 65536, Dask's setting); arrays in the pool are not affected"
         )
     if settings.get("glibc.malloc.hugetlb", "0") != "0":
-        said.append("glibc.malloc.hugetlb is set: malloc asks for huge pages itself")
+        said.append("glibc.malloc.hugetlb is set: malloc itself requests huge pages")
     if settings.get("MALLOC_PERTURB_", "0") != "0" or settings.get("glibc.malloc.perturb", "0") != "0":
-        said.append("malloc overwrites memory on allocation and free (perturb): that costs time")
+        said.append("malloc overwrites memory on allocation and free (perturb), which takes time")
     return said
 
 
 def _trim(settings: dict[str, str]) -> str | None:
-    """Name the setting that holds the trim threshold low."""
+    """Return the setting that keeps the trim threshold low."""
     for name in ("MALLOC_TRIM_THRESHOLD_", "glibc.malloc.trim_threshold"):
         text = settings.get(name, "")
         try:
-            low = int(text, 0) < 1 << 25  # glibc itself goes up to twice 32 MiB
+            low = int(text, 0) < 1 << 25  # glibc itself raises it to at most twice 32 MiB
         except ValueError:
             continue
         if low:

@@ -1,4 +1,4 @@
-"""The bounds that this process inherited: rlimits, overcommit, the number of mappings."""
+"""The limits that this process inherited: rlimits, overcommit, the number of mappings."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ _MODES = {0: "0 (heuristic)", 1: "1 (always)", 2: "2 (strict)"}
 
 
 def look(root: Path) -> dict[str, Any]:
-    """Read the soft limits in bytes, None where there is none, and the kernel's own bounds."""
+    """Read the soft limits in bytes, None for no limit, and the kernel's own limits."""
     found: dict[str, Any] = {name: _limit(constant) for name, constant in _LIMITS.items()}
     found["overcommit"] = kernel_files.number(root / "proc/sys/vm/overcommit_memory")
     found["overcommit_ratio"] = kernel_files.number(root / "proc/sys/vm/overcommit_ratio")
@@ -30,7 +30,7 @@ def _limit(constant: str) -> int | None:
 
 
 def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """Show the topic as labels and values."""
+    """Return the topic as pairs of a label and a value."""
     shown = {name: "none" if found[name] is None else units.size(found[name]) for name in _LIMITS}
     mode = found["overcommit"]
     return [
@@ -43,12 +43,12 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def meaning(found: dict[str, Any]) -> list[str]:
-    """Say what stands out."""
+    """Return the conclusions."""
     said = []
     for name, command in (("address_space", "ulimit -v"), ("data", "ulimit -d")):
         if found[name] is not None:
             limit = units.size(found[name])
-            said.append(f"{command} is {limit}: memory that is only reserved counts, too; larger arrays fail")
+            said.append(f"{command} is {limit}: reserved but unused memory counts, too; larger arrays fail")
     if found["overcommit"] == 2:
-        said.append("overcommit is strict: every mapped byte counts, touched or not, so sparse arrays cost")
+        said.append("overcommit is strict: every mapped byte counts, touched or not, so sparse arrays count in full")
     return said

@@ -1,4 +1,4 @@
-"""The machine in one look: system, processors, memory."""
+"""A summary of the machine: system, processors, memory."""
 
 import os
 import platform
@@ -34,7 +34,7 @@ def _kilobytes(text: str | None) -> int | None:
 
 
 def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """Show the topic as labels and values."""
+    """Return the topic as pairs of a label and a value."""
     sizes = {name: found[f"{name}_bytes"] for name in ("memory", "available", "swap")}
     said = {name: "unknown" if size is None else units.size(size) for name, size in sizes.items()}
     swap = "no" if sizes["swap"] == 0 else said["swap"]
@@ -47,7 +47,7 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def meaning(found: dict[str, Any]) -> list[str]:
-    """Say what stands out."""
+    """Return the conclusions."""
     if not found["system"].startswith("Linux"):
-        return ["there is no pool for this system yet: NumPy keeps its own memory"]
+        return ["this system is not supported yet: NumPy keeps its own memory"]
     return []

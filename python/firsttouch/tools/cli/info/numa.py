@@ -1,4 +1,4 @@
-"""NUMA nodes, automatic balancing, and the memory policy and cpuset that were inherited."""
+"""NUMA nodes, automatic balancing, and the inherited memory policy and cpuset."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ from firsttouch.tools.cli.info import kernel_files
 
 
 def look(root: Path) -> dict[str, Any]:
-    """Read the nodes, and where this process may take memory from."""
+    """Read the nodes, and those from which this process may take memory."""
     status = kernel_files.fields(root / "proc/self/status")
     balancing = kernel_files.number(root / "proc/sys/kernel/numa_balancing")
     return {
@@ -22,7 +22,7 @@ def look(root: Path) -> dict[str, Any]:
 
 
 def _distances(root: Path) -> dict[str, list[int]] | None:
-    """Read each node's distance to every node, in their order; 10 is its own memory."""
+    """Read each node's distances to all nodes, in their order; 10 is the node's own memory."""
     found = {}
     for folder in (root / "sys/devices/system/node").glob("node*"):
         words = (kernel_files.read(folder / "distance") or "").split()
@@ -32,7 +32,7 @@ def _distances(root: Path) -> dict[str, list[int]] | None:
 
 
 def _policies(root: Path) -> list[str] | None:
-    """List the policies that this process's mappings stand under; an inherited one is on all."""
+    """List the memory policies of this process's mappings; an inherited policy applies to all."""
     lines = (kernel_files.read(root / "proc/self/numa_maps") or "").splitlines()
     return sorted({words[1] for line in lines if len(words := line.split()) > 1}) or None
 
@@ -42,7 +42,7 @@ def _several(nodes: str | None) -> bool:
 
 
 def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """Show the topic as labels and values."""
+    """Return the topic as pairs of a label and a value."""
     balancing = {None: "not in this kernel", False: "off", True: "on"}[found["balancing"]]
     policies = found["policies"]
     return [
@@ -67,18 +67,18 @@ def _table(distances: dict[str, list[int]] | None) -> list[tuple[str, str]]:
 
 
 def meaning(found: dict[str, Any]) -> list[str]:
-    """Say what stands out."""
+    """Return the conclusions."""
     said = []
     others = [policy for policy in found["policies"] or [] if not policy.startswith(("default", "local"))]
     if others:
         said.append(
-            f"a memory policy was inherited ({', '.join(others)}): it decides the nodes of arrays, as"
-            " numactl or the job starter asked"
+            f"a memory policy was inherited ({', '.join(others)}): it decides on which nodes arrays lie,"
+            " as set by numactl or the job launcher"
         )
     if _several(found["with_memory"]):
-        said.append("several NUMA nodes: memory lies on the node of the thread that touches it first")
+        said.append("several NUMA nodes: memory is placed on the node of the thread that touches it first")
         if found["balancing"]:
-            said.append("AutoNUMA is on: the kernel unmaps pages from time to time to see who uses them")
+            said.append("AutoNUMA is on: the kernel unmaps pages from time to time to find out which node uses them")
         if found["memory_allowed"] and found["memory_allowed"] != found["with_memory"]:
-            said.append(f"a cpuset leaves only the memory of node {found['memory_allowed']}")
+            said.append(f"a cpuset allows only the memory of node {found['memory_allowed']}")
     return said

@@ -1,4 +1,4 @@
-"""Page sizes and transparent huge pages, mTHP among them."""
+"""Page sizes and transparent huge pages, including mTHP."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ _FOLDER = "sys/kernel/mm/transparent_hugepage"
 
 
 def look(root: Path) -> dict[str, Any]:
-    """Read what the kernel says of its pages."""
+    """Read the kernel's page sizes and settings."""
     folder = root / _FOLDER
     return {
         "page_bytes": os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else None,
@@ -27,7 +27,7 @@ def look(root: Path) -> dict[str, Any]:
 
 
 def _mthp(folder: Path) -> dict[str, str] | None:
-    """Map each size in KiB that the kernel can use below or at a huge page to its mode."""
+    """Map each supported size of multi-size huge pages, in KiB, to its mode."""
     sizes = {}
     for entry in folder.glob("hugepages-*kB"):
         kilobytes = entry.name.removeprefix("hugepages-").removesuffix("kB")
@@ -38,7 +38,7 @@ def _mthp(folder: Path) -> dict[str, str] | None:
 
 
 def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """Show the topic as labels and values."""
+    """Return the topic as pairs of a label and a value."""
     huge = found["huge_page_bytes"]
     return [
         ("page", units.size(found["page_bytes"]) if found["page_bytes"] else "unknown"),
@@ -50,7 +50,7 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _mthp_text(sizes: dict[str, str] | None) -> str:
     if sizes is None:
-        return "none (Linux has it from 6.8)"
+        return "none (needs Linux 6.8)"
     modes: dict[str, list[str]] = {}
     for kilobytes, mode in sizes.items():
         modes.setdefault(mode, []).append(kilobytes)
@@ -58,20 +58,20 @@ def _mthp_text(sizes: dict[str, str] | None) -> str:
 
 
 def meaning(found: dict[str, Any]) -> list[str]:
-    """Say what stands out."""
+    """Return the conclusions."""
     mode, said = found["thp"], []
     if mode is None and found["shown"]:
-        said.append("the kernel shows no transparent huge pages: large arrays are made of small pages")
+        said.append("the kernel reports no transparent huge pages: large arrays use small pages")
     elif mode == "never":
         said.append(
-            "transparent huge pages are off (never): first touch takes a fault for every small page;"
+            "transparent huge pages are off (never): every small page of a new array takes a page fault;"
             " `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled` as root turns them on"
         )
     elif mode == "always":
         said.append(
-            "THP is `always`: NumPy's arrays get huge pages anyway, and memory that is touched in a few"
-            " places only may be backed in full"
+            "THP is `always`: NumPy's arrays get huge pages anyway, and sparsely touched memory"
+            " may become resident in full"
         )
     if mode in ("madvise", "always") and found["defrag"] == "never":
-        said.append("THP defrag is `never`: on a fragmented machine huge pages are not to be had at once")
+        said.append("THP defrag is `never`: on a fragmented machine huge pages are not available immediately")
     return said

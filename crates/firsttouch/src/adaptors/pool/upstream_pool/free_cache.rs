@@ -1,19 +1,20 @@
-//! The free cache of a pool over an upstream: idle blocks, kept whole, listed by local node and size, and by age, newest
-//! first.
+//! The free cache of a pool over an upstream: idle blocks, kept whole, listed by local node and size, and by age,
+//! newest first.
 //!
-//! Every block has a slot from the moment it is taken from the upstream, so putting it here allocates nothing.
+//! Every block is assigned a slot when it is allocated from the upstream, so putting it into the cache allocates
+//! nothing.
 
 use crate::layout::DEFAULT_ALIGN;
 use std::ops::{Index, IndexMut};
 
 const NONE: u32 = u32::MAX;
-/// Lists for each doubling of the size.
+/// Lists per power of two of the size.
 const STEPS: u32 = 8;
 const LISTS: usize = ((usize::BITS - DEFAULT_ALIGN.ilog2()) * STEPS) as usize + 1;
-/// Blocks looked at in each list: not all fit that could, as sizes and alignments differ.
+/// Blocks tried in each list. Not all of them fit, because their sizes and alignments differ.
 const LOOK: usize = 16;
 
-/// The two lists that a slot stands in.
+/// The two lists that a slot is in.
 #[derive(Clone, Copy)]
 enum Chain {
     OfSize,
@@ -50,26 +51,26 @@ impl IndexMut<Chain> for Slot {
 #[derive(Clone, Copy)]
 pub(super) struct Idle {
     pub address: usize,
-    /// Bytes that may be used.
+    /// The usable size.
     pub size: usize,
     /// When it was freed.
     pub epoch: u32,
-    /// The slot set aside for it.
+    /// The slot assigned to it.
     pub slot: u32,
-    /// Whom it serves, on machines with several nodes, and when all of it was seen there.
+    /// The local node that it serves, on machines with several nodes, and when all of it was last seen there.
     pub local_node: u8,
     pub seen: u32,
 }
 
 pub(super) struct FreeCache {
     slots: Vec<Slot>,
-    /// Slots of nobody, in a chain.
+    /// The chain of vacant slots.
     vacant: u32,
     of_size: Vec<[u32; LISTS]>,
     newest: u32,
     oldest: u32,
     order: u64,
-    /// Bytes that may be used of all blocks here.
+    /// The usable bytes of all blocks in the cache.
     pub bytes: usize,
 }
 
@@ -86,7 +87,7 @@ impl FreeCache {
         Self { slots: Vec::new(), vacant: NONE, of_size, newest: NONE, oldest: NONE, order: 0, bytes: 0 }
     }
 
-    /// The first of the list that a block stands in.
+    /// The head of the list that a block is in.
     fn list(&mut self, idle: Idle) -> &mut u32 {
         &mut self.of_size[usize::from(idle.local_node)][list_of(idle.size)]
     }
@@ -95,7 +96,7 @@ impl FreeCache {
         &mut self.slots[slot as usize]
     }
 
-    /// Sets a slot aside for a block more; nothing where there is no memory for it.
+    /// Assigns a slot to another block; `None` if there is no memory for it.
     pub(super) fn admit(&mut self) -> Option<u32> {
         if self.vacant != NONE {
             let slot = self.vacant;
@@ -113,7 +114,7 @@ impl FreeCache {
         Some(slot)
     }
 
-    /// The slot's block is gone for good.
+    /// Vacates the slot of a block that was returned to the upstream.
     pub(super) fn dismiss(&mut self, slot: u32) {
         let vacant = self.vacant;
         self.slot(slot)[Chain::OfAge].older = vacant;
@@ -137,12 +138,13 @@ impl FreeCache {
         self.bytes += idle.size;
     }
 
-    /// When the block was freed that has been here longest.
+    /// When the block that has been here longest was freed.
     pub(super) fn oldest(&self) -> Option<u32> {
         (self.oldest != NONE).then(|| self.slots[self.oldest as usize].idle.epoch)
     }
 
-    /// The block of `local_node` freed last among those that hold `size` bytes at `align` and waste at most an eighth.
+    /// Takes the block of `local_node` freed last among those that hold `size` bytes at `align` and waste at most an
+    /// eighth.
     pub(super) fn take(&mut self, local_node: u8, size: usize, align: usize) -> Option<Idle> {
         let most = size + size / 8;
         let fits = |slot: &&Slot| (size..=most).contains(&slot.idle.size) && slot.idle.address.is_multiple_of(align);
@@ -154,7 +156,7 @@ impl FreeCache {
         Some(idle)
     }
 
-    /// The block that lies here longest, if `old` says so of its epoch.
+    /// Takes the block that has been here longest if `old` returns `true` for its epoch.
     pub(super) fn take_oldest(&mut self, old: impl Fn(u32) -> bool) -> Option<Idle> {
         let idle = self.slots.get(self.oldest as usize).map(|slot| slot.idle).filter(|idle| old(idle.epoch))?;
         self.remove(idle);
@@ -200,7 +202,7 @@ mod tests {
         assert!(lists.is_sorted() && lists[lists.len() - 1] < LISTS);
     }
 
-    /// Against a list that is searched from end to end.
+    /// Compared with a list that is searched exhaustively.
     #[test]
     fn it_agrees_with_a_plain_list() {
         let mut free_cache = FreeCache::new(3);
@@ -213,7 +215,7 @@ mod tests {
                 0..=6 => {
                     let slot = free_cache.admit().unwrap();
                     let idle = Idle { address: (step + 1) * 64, size, epoch: step as u32, slot, local_node, seen: 0 };
-                    assert!(slots.insert(slot, idle.address).is_none(), "a slot is one block's");
+                    assert!(slots.insert(slot, idle.address).is_none(), "two blocks have the same slot");
                     free_cache.put(idle);
                     plain.push(idle);
                     None

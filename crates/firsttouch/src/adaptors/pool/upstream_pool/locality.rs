@@ -14,14 +14,15 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Whether an option says where an allocator's memory lies: a pool over it does not ask which node is local.
+/// Whether an option decides the placement of an allocator's memory. A pool over it does not check which node is
+/// local.
 pub(super) fn is_placed(allocator: &dyn Allocator) -> bool {
     let any: &dyn Any = allocator;
     let policy = any.downcast_ref::<PlacedPages>().and_then(|pages| pages.placement().policy);
     policy.is_some_and(|policy| policy != Policy::Local) || allocator.upstream().is_some_and(|on| is_placed(&**on))
 }
 
-/// Whether an allocator's blocks stand on pages of their own, the first and the last included.
+/// Whether an allocator's blocks do not share pages, not even their first and last.
 pub(super) fn has_own_pages(allocator: &dyn Allocator) -> bool {
     let any: &dyn Any = allocator;
     any.is::<Pages>()
@@ -31,7 +32,7 @@ pub(super) fn has_own_pages(allocator: &dyn Allocator) -> bool {
 }
 
 impl UpstreamPool {
-    /// The pages that go back with a block. Where blocks may share them with others, those are its whole ones.
+    /// The pages that are freed with a block: only the whole ones if blocks may share pages.
     fn pages_of(&self, idle: &Idle) -> Range<usize> {
         let (page, start, end) = (os::page_size(), idle.address, idle.address + idle.size);
         if self.own_pages {
@@ -41,14 +42,14 @@ impl UpstreamPool {
         first..(end - end % page).max(first)
     }
 
-    /// The local node of this thread.
+    /// The local node of the calling thread.
     pub(super) fn local_node(&self) -> u8 {
         self.local_nodes.map_or(0, |local_nodes| local_nodes.look_here().local_node)
     }
 
     /// Whether an idle block may serve its local node: its pages are there, or placement is decided elsewhere.
     pub(super) fn is_local(&self, local_nodes: &LocalNodes, idle: &mut Idle) -> bool {
-        // A fork copies pages, and a move leaves none where it was.
+        // A fork copies pages, and a migration leaves none in place.
         let now = self.forks.load(Relaxed).wrapping_add(locality::moves()).max(1);
         let epoch = self.epoch.load(Relaxed).wrapping_add(1);
         let takes_any = || self.untold.load(Relaxed) || self.elsewhere.load(Relaxed) == epoch;

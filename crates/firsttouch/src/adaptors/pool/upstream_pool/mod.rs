@@ -1,7 +1,7 @@
-//! A pool over any upstream: keeps freed blocks whole and hands the warmest back that fits.
+//! A pool over any upstream: keeps freed blocks whole and hands out the warmest that fits.
 //!
-//! A free puts the block in the free cache, nothing more. The background purger, or the next request that takes fresh
-//! memory, returns to the upstream what is old or too much; trimming and running out of memory return it all.
+//! A free only puts the block into the free cache. The background purger, or the next request that takes fresh memory,
+//! returns blocks that are too old or too many to the upstream; trimming and running out of memory return all.
 
 mod free_cache;
 mod locality;
@@ -24,10 +24,10 @@ use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
-/// Bytes that may be held beyond a tenth more than the most that was ever active.
+/// Bytes that may be held beyond 1.1 times the peak.
 const SLACK: usize = 2 << 20;
 
-/// What is noted of a live block.
+/// What the ledger records of a live block.
 #[derive(Clone, Copy)]
 struct Living {
     asked: usize,
@@ -46,22 +46,23 @@ pub(super) struct UpstreamPool {
     state: Lock<State>,
     ledger: Arc<Ledger<Living>>,
     clock: Clock,
-    /// Rises with the background purger's ticks.
+    /// Incremented at every tick of the background purger.
     epoch: AtomicU32,
-    /// Nothing where blocks are as good as each other: all memory is equally near, or the upstream's has a place.
+    /// `None` if the location of blocks does not matter: all memory is equally near, or the upstream decides the
+    /// placement.
     local_nodes: Option<&'static LocalNodes>,
     /// Whether a block's first and last page are its own, too.
     own_pages: bool,
-    /// One more than there were forks.
+    /// The number of forks plus one.
     forks: AtomicU32,
-    /// One more than the epoch in which blocks were last seen to come from elsewhere, and rightly so.
+    /// One more than the epoch in which blocks were last found to be placed by another policy.
     elsewhere: AtomicU32,
-    /// Whether the system once refused to tell the nodes of pages.
+    /// Whether the system once failed to report the nodes of pages.
     untold: AtomicBool,
 }
 
 impl Pool {
-    /// A pool over `upstream`. (For pages use [`Pool::new`], which splits and joins them.)
+    /// Creates a pool over `upstream`. (For pages use [`Pool::new`], which splits and joins them.)
     pub fn over(upstream: Arc<dyn Allocator>, options: Options) -> Arc<dyn Allocator> {
         let local_nodes = LocalNodes::of_the_machine().filter(|_| !locality::is_placed(&*upstream));
         let own_pages = locality::has_own_pages(&*upstream);
@@ -81,14 +82,14 @@ impl Pool {
             untold: AtomicBool::new(false),
         });
         let address = Arc::as_ptr(&pool);
-        // SAFETY: the pool stays where it is until it is dropped, which unregisters it.
+        // SAFETY: the pool is not moved before it is dropped, which unregisters it.
         unsafe { purger::enter(address) };
         pool
     }
 }
 
 impl UpstreamPool {
-    /// A block from the free cache.
+    /// Takes a block from the free cache.
     fn recycle(&self, request: Request) -> Option<Idle> {
         let local_node = self.local_node();
         let take = || self.state.lock().free_cache.take(local_node, request.size(), request.align());
@@ -104,7 +105,8 @@ impl UpstreamPool {
         Some(idle)
     }
 
-    /// A block from the upstream, and whether it reads zero; where it has none, once more after all that is idle went back.
+    /// Allocates a block from the upstream; if that fails, once more after all idle blocks were returned. Also returns
+    /// whether the block reads zero.
     fn fresh(&self, request: Request) -> Result<(Idle, bool), AllocError> {
         let slot = self.state.lock().free_cache.admit().ok_or(AllocError::new(request.size(), Limit::Upstream))?;
         let again = |_| {
@@ -130,7 +132,7 @@ impl UpstreamPool {
         Ok((idle, block.zeroed))
     }
 
-    /// Puts a freed block in the free cache.
+    /// Puts a freed block into the free cache.
     fn put(&self, address: NonNull<u8>, Living { asked, usable, slot, local_node, seen }: Living) {
         let epoch = self.epoch.load(Relaxed);
         let mut state = self.state.lock();
@@ -139,8 +141,7 @@ impl UpstreamPool {
         state.free_cache.put(Idle { address: address.as_ptr() as usize, size: usable, epoch, slot, local_node, seen });
     }
 
-    /// Gives idle blocks back while what is held passes what the most ever active explains, unless the options say what
-    /// may be idle.
+    /// Returns idle blocks while more is held than the peak justifies, unless the options say what may be idle.
     fn make_room(&self) {
         if !self.options.is_automatic() {
             return;
@@ -159,14 +160,15 @@ impl UpstreamPool {
     }
 
     fn give_back(&self, idle: Idle) {
-        // SAFETY: it was freed, and left the free cache.
+        // SAFETY: it was freed, and was removed from the free cache.
         unsafe { self.upstream.deallocate(pointer(idle.address)) };
         let mut state = self.state.lock();
         state.counts.purged_bytes += idle.size as u64;
         state.free_cache.dismiss(idle.slot);
     }
 
-    /// Gives back, oldest first, while `more` says so of a block's epoch and of what lies here; bytes that went.
+    /// Returns blocks, oldest first, while `more` returns `true` for their epoch and the idle bytes; returns the bytes
+    /// that were returned.
     fn give_back_while(&self, more: impl Fn(u32, usize) -> bool) -> usize {
         let mut gone = 0;
         loop {
@@ -182,11 +184,11 @@ impl UpstreamPool {
 }
 
 fn pointer(address: usize) -> NonNull<u8> {
-    // SAFETY: only addresses that an upstream gave come here.
+    // SAFETY: only addresses of the upstream's blocks are passed.
     unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(address)) }
 }
 
-// SAFETY: blocks are the upstream's, handed out whole, and to one at a time: they leave the free cache first.
+// SAFETY: blocks of the upstream are handed out whole and once: they are removed from the free cache first.
 unsafe impl Allocator for UpstreamPool {
     fn describe(&self) -> Description {
         self.options.describe(self.upstream.describe())
@@ -216,7 +218,7 @@ unsafe impl Allocator for UpstreamPool {
             return Err(refused(error));
         }
         if request.is_zeroed() && !zero {
-            // SAFETY: the block was just taken, and nobody uses it yet.
+            // SAFETY: the block was just allocated and is not in use yet.
             unsafe { address.write_bytes(0, request.size()) };
         }
         if recycled.is_none() {

@@ -1,4 +1,4 @@
-//! When the idle blocks of a pool over an upstream go back to it, and what happens around a fork.
+//! When a pool over an upstream returns its idle blocks, and what happens around a fork.
 
 use super::super::purging::idle_limit;
 use super::UpstreamPool;
@@ -18,7 +18,7 @@ impl UpstreamPool {
 }
 
 impl UpstreamPool {
-    /// A tick has passed; whether anything is to go back.
+    /// Counts a tick; returns whether any block is to be returned.
     fn advance(&self) -> bool {
         let step = u32::from(self.clock.tick());
         self.epoch.fetch_add(step, Relaxed);
@@ -29,7 +29,7 @@ impl UpstreamPool {
         oldest.is_some_and(|epoch| self.is_old(epoch)) || bytes > idle_limit(self.max_idle, bytes)
     }
 
-    /// Whether what was freed in `epoch` has decayed.
+    /// Whether a block freed in `epoch` has decayed.
     fn is_old(&self, epoch: u32) -> bool {
         let age = self.epoch.load(Relaxed).wrapping_sub(epoch);
         self.clock.decay_epochs.is_some_and(|epochs| age >= epochs.into())
@@ -69,12 +69,12 @@ impl Purgeable for UpstreamPool {
     }
 
     fn hold(&self) {
-        self.forks.fetch_add(1, Relaxed); // whoever writes first copies pages to its own node
+        self.forks.fetch_add(1, Relaxed); // after a fork, the process that writes first copies pages to its own node
         self.state.hold();
     }
 
     unsafe fn release(&self) {
-        // SAFETY: `hold` took it.
+        // SAFETY: `hold` acquired it.
         unsafe { self.state.release() }
     }
 }

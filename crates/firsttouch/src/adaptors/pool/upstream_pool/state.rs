@@ -13,7 +13,7 @@ impl State {
         Self { free_cache: FreeCache::new(local_nodes), counts: Stats::default() }
     }
 
-    /// A block was handed out.
+    /// Counts an allocation.
     pub(super) fn on_alloc(&mut self, asked: usize, usable: usize) {
         self.counts.blocks += 1;
         self.counts.allocations += 1;
@@ -21,7 +21,7 @@ impl State {
         self.changed((0, 0), (asked, usable));
     }
 
-    /// What is asked for and what may be used of a live block, before and after.
+    /// Counts a change of the requested and usable sizes of a live block.
     pub(super) fn changed(&mut self, old: (usize, usize), new: (usize, usize)) {
         let counts = &mut self.counts;
         counts.in_use = counts.in_use + new.0 - old.0;

@@ -1,0 +1,43 @@
+//! Values that are made at their first use, without a wait.
+
+use crate::python::errors::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyString;
+
+/// A value that is made at its first use. Two threads may both make one, and one of the two stays.
+///
+/// `PyOnceLock`'s own way lets the interpreter go while a value is being made. A child that another thread forks at that
+/// moment would wait for ever for the thread that makes it.
+pub trait Once<T> {
+    /// Returns the value, made by `make` if there is none.
+    fn get_or_make(&self, py: Python<'_>, make: impl FnOnce() -> PyResult<T>) -> PyResult<&T>;
+}
+
+impl<T> Once<T> for PyOnceLock<T> {
+    #[inline]
+    fn get_or_make(&self, py: Python<'_>, make: impl FnOnce() -> PyResult<T>) -> PyResult<&T> {
+        if let Some(value) = self.get(py) {
+            return Ok(value);
+        }
+        let _ = self.set(py, make()?); // or another thread's stays
+        self.get(py).ok_or_else(|| PyRuntimeError::new_err("a value that was just made is not there"))
+    }
+}
+
+/// A string that is looked up often.
+pub struct Interned {
+    text: &'static str,
+    made: PyOnceLock<Py<PyString>>,
+}
+
+impl Interned {
+    pub const fn new(text: &'static str) -> Self {
+        Self { text, made: PyOnceLock::new() }
+    }
+
+    #[inline]
+    pub fn get<'py>(&'py self, py: Python<'py>) -> PyResult<&'py Bound<'py, PyString>> {
+        Ok(self.made.get_or_make(py, || Ok(PyString::intern(py, self.text).unbind()))?.bind(py))
+    }
+}

@@ -1,0 +1,67 @@
+# What an option does not take is an error that names the option and what was given.
+complaint(f) = try f(); "no error" catch error; error isa ArgumentError ? error.msg : sprint(showerror, error) end
+
+options(f, name, values...) = [name => (value, () -> f(; (Symbol(name) => value,)...)) for value in values]
+const WRONG = vcat(
+    options(pool, "decay", -5, NaN, "3", true, 1e300, 1im, missing),
+    options(pool, "max_idle", -1, typemax(UInt), 1.5, Inf, "lots", false, :big, big(2)^70, "9999999999 TiB", "-1"),
+    options(pages, "huge", true, 2.5, ()),
+    options(pages, "numa", -1, 1.5, true, [0, 1], highest_numa_node() + 1),
+    options(pages, "populate", -3, 2.5, "yes", 10^6, 10^12, nothing),
+    options(pages, "lock", "yes", 2, nothing), options(pages, "strict", :on),
+    options(guarded, "side", "left", 1, nothing), options(guarded, "keep", -1, 1.5, nothing, "x"),
+    options(filled, "on_allocate", -1, 256, 1.5, "a", 10^12), options(filled, "on_free", -7, true),
+    options(SlabBuffer, "finalize", 1, nothing),
+    options((; options...) -> touch!([1]; options...), "threads", -1, 1.5, true, 10^6, nothing),
+    options((; options...) -> touch!([1]; options...), "write", 1, nothing))
+
+@testset "$name = $(repr(value))" for (name, (value, call)) in WRONG
+    text = complaint(call)
+    @test startswith(text, "$name=") && occursin(repr(value), text)
+end
+
+@testset "without a name" begin
+    @test occursin("budget=-4 is negative", complaint(() -> limited(pool(), -4)))
+    @test occursin("budget=0", complaint(() -> limited(pool(), 0)))
+    @test occursin("allocator=MallocAllocator()", complaint(() -> limited(malloc, 5)))
+    @test occursin("ft\"malloc()\"", complaint(() -> pool("pages()")))
+    for call in (pool, tracked, filled, guarded, stats, trim)
+        @test occursin("not an allocator", complaint(() -> call(5)))
+    end
+    for node in (-1, highest_numa_node() + 1, 1.5, "0", nothing, true, big(2)^70)
+        @test occursin("node=", complaint(() -> numa(node)))
+    end
+    for node in (-1, 1.5, nothing, true)
+        @test occursin("node=", complaint(() -> migrate!([1], node)))
+    end
+    for size in (0, -5, 1.5, :x, typemax(Int))
+        @test occursin("SlabSize=", complaint(() -> SlabBuffer{size}()))
+    end
+    for storage in (1.5, nothing, 1:3, pool())
+        @test occursin("storage=", complaint(() -> AllocBuffer(storage)))
+    end
+    @test occursin("bytes=-1", complaint(() -> AllocBuffer(-1)))
+    @test occursin("String", complaint(() -> AllocBuffer(["a"])))
+    @test occursin("larger than all memory", complaint(() -> MemAlign(big(2)^70)))
+    @test occursin("huge=true", complaint(() -> pages(huge = ("2M", true))))
+    @test length(complaint(() -> pages(numa = zeros(10^6)))) < 500
+end
+
+@testset "a call that was forgotten" begin
+    for maker in (pool, pages, limited, tracked, guarded, filled, numa, MemAlign, MallocAllocator)
+        @test occursin("(...)", complaint(() -> Vector{Int}(maker, 3)))
+        @test occursin("(...)", complaint(() -> Array{Int}(maker, (3, 2))))
+    end
+end
+
+@testset "what is taken" begin
+    @test occursin("decay=None", repr(pool(decay = Inf)))
+    @test occursin("decay=1.5", repr(pool(decay = 3 // 2)))
+    @test repr(pages(huge = false)) == repr(pages()) == repr(pages(populate = 0))
+    @test occursin("('1G', '2M')", repr(pages(huge = ("1G", "2M"))))
+    @test occursin("bind:0", repr(pages(numa = 0))) && occursin("local", repr(pages(numa = :local)))
+    @test occursin("1000000000", repr(limited(pool(), 1e9)))
+    @test stats(numa(0)) isa FirstTouch.Stats && tracked(numa(0)) isa Allocator
+    @test sizeof(AllocBuffer(Int32(100)).buf) == 100
+    @test SlabBuffer{0x1000}() isa SlabBuffer{4096}
+end

@@ -1,0 +1,47 @@
+# What the REPL shows, on a terminal of 80 columns.
+on_terminal(value) = sprint(show, MIME("text/plain"), value; context = :displaysize => (24, 80))
+fits(text) = all(line -> length(line) <= 80, split(text, '\n'))
+
+A = fill!(Vector{Float64}(pages(huge = "thp", populate = true, numa = 0), 10^6), 1)
+p = pool()
+B = Vector{Int}(p, 1000)
+slab, fixed = SlabBuffer(), AllocBuffer(Vector{Int}(p, 1000))
+deep = limited(tracked(pool(pages(huge = "thp", populate = true, numa = 0), max_idle = "1 GiB")), "4 GiB")
+for value in (inspect(A), receipt(A), FirstTouch.Migration(1, 2, 3, 4), stats(p), stats(), p, deep, malloc, calloc,
+              MemAlign(2^16), numa(0), FirstTouch.Windows.WinMemAlign(), slab, fixed, CheckedBuffer(), default_buffer(),
+              FirstTouch.checkpoint_save(slab), FirstTouch.checkpoint_save(fixed), (stats(p), inspect(A), trim(p)),
+              MallocAllocator{FirstTouch.WideningByteCalculator}())
+    @test fits(on_terminal(value)) && !occursin("Ptr", on_terminal(value))
+end
+
+@test on_terminal(MemAlign(64)) == "PosixMemAlign(64)"
+@test startswith(on_terminal(stats(p)), "2 blocks, 15.6 KiB in use\n  in use ")
+@test repr(stats(tracked(pool()))) == "Stats(0 blocks, 0 B in use)"
+@test occursin('\n', on_terminal(deep))
+@test repr(eval(Meta.parse(on_terminal(deep)))) == repr(deep)
+
+@test repr(slab) == "SlabBuffer{1048576}(0 B in use, 1 slab)"
+FirstTouch.alloc!(slab, UInt8, 2^20 - 1)
+FirstTouch.alloc!(slab, UInt8, 1024)
+FirstTouch.alloc!(slab, UInt8, 2^21)
+@test repr(slab) == "SlabBuffer{1048576}(3.0 MiB in use, 2 slabs, 1 block)"
+FirstTouch.free(slab)
+@test repr(slab) == "SlabBuffer{1048576}(no slab)"
+FirstTouch.alloc!(fixed, Int, 10)
+@test repr(fixed) == "AllocBuffer{Array}(80 B of 7.8 KiB in use)"
+
+# An array of a scope that has ended is shown, too.
+kept = Ref{Any}()
+@no_escape CheckedBuffer() begin
+    kept[] = @alloc(Int, 3)
+    kept[] .= 1
+    @test endswith(on_terminal(kept[]), "\n 1\n 1\n 1")
+    nothing
+end
+@test on_terminal(kept[]) == repr(kept[]) == "3-element CheckedArray{Int64} after the end of its @no_escape"
+
+p = pool()
+finalize(p)
+@test repr(p) == "Allocator(finalized)"
+@test_throws ArgumentError Vector{Int}(p, 3)
+@test_throws ArgumentError stats(p)
