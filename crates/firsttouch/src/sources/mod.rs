@@ -3,6 +3,7 @@
 #![allow(unsafe_code)] // Safety: each source says which of the C library's or the heap's promises it rests on.
 
 mod aligned;
+mod at_load;
 mod calloc;
 #[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
 mod embedded;
