@@ -8,10 +8,10 @@ from typing_extensions import disjoint_base
 from firsttouch.buffers.kinds import OwnScratch
 
 __all__ = [
-    "BACKEND",
-    "FACTORIES",
     "Allocator",
+    "BACKEND",
     "Buffer",
+    "FACTORIES",
     "FixedBuffer",
     "Mark",
     "NumbaBuffers",
@@ -51,6 +51,7 @@ __all__ = [
     "is_tracked",
     "last_failure",
     "leave",
+    "leave_preloaded_report",
     "level",
     "living",
     "make",
@@ -82,6 +83,7 @@ __all__ = [
     "set_small_limit",
     "shared_arrived",
     "shared_wait_until_opened",
+    "shares_preloaded_pool",
     "shrink_slots",
     "size_argument",
     "slab_axis",
@@ -770,6 +772,8 @@ class ProfileRegion:
 def own(candidate: object) -> Allocator: ...
 def numpy_default() -> Allocator: ...
 def default_pool() -> Allocator: ...
+def shares_preloaded_pool() -> bool: ...
+def leave_preloaded_report() -> None: ...
 def install(allocator: Allocator | None = None) -> None: ...
 def uninstall() -> None: ...
 def is_installed() -> bool: ...

@@ -144,10 +144,43 @@ print(a.sum(), len(data))
 """
     done = run("--all", "-c", code)
     assert (done.returncode, done.stdout) == (0, "600000.0 2000000\n")
-    arrays, blocks = done.stderr.split("firsttouch, process ")[1:]
-    assert re.search(r"large arrays   \d+", arrays)
-    assert re.search(r"large blocks   \d+", blocks)
+    (report,) = done.stderr.split("firsttouch, process ")[1:]
+    assert re.search(r"large blocks   1\d\d, \d+(\.\d)? % on recycled memory", report), "of both kinds, and once"
+    without = run("--all", "-c", "data = [bytearray(2_000_000) for _ in range(5)]").stderr
+    assert "NumPy was never imported" in without
+    assert re.search(r"large blocks   [5-9],", without), "then the library reports"
     assert run("--all", "-q", "-c", "print(1)").stderr == ""
+
+
+def test_arrays_and_other_blocks_share_a_pool() -> None:
+    code = """
+import numpy as np, firsttouch as ft
+a = np.ones(24 << 17)
+del a
+before = ft.stats()
+data = bytearray(20 << 20)
+after = ft.stats()
+print(before.idle >> 20, after.recycled_bytes - before.recycled_bytes >> 20, after.in_use - before.in_use >> 20)
+del data
+b, small = ft.zeros(3 << 20, "u1"), ft.ones(100, "u1")
+b.resize(5 << 20, refcheck=False)
+print(b.sum(), small.sum(), ft.trim() >> 20, ft.stats().idle)
+with ft.use("tracked()") as tracked:
+    c = np.ones(1 << 20)
+print(ft.stats("tracked()") is not None, c.sum())
+ft.uninstall()
+d = np.ones(1 << 20)
+ft.install()
+del c, d
+print(ft.get_allocator())
+"""
+    done = run("--all", "--max-idle", "1 GiB", "--decay", "never", "-q", "-c", code)
+    assert done.returncode == 0, done.stderr
+    shared, made, *_ = done.stdout.splitlines()
+    idle, recycled, used = map(int, shared.split())
+    assert idle >= 24 and recycled >= 20 and used == 20, done.stdout
+    assert made.split()[:2] == ["0", "100"], done.stdout
+    assert int(made.split()[2]) >= 20 and int(made.split()[3]) < 5 << 20, done.stdout
 
 
 def test_scripts_of_python_are_python_s(tmp_path: Path) -> None:

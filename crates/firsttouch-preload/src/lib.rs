@@ -19,6 +19,7 @@ mod next;
 mod report;
 mod settings;
 mod start;
+mod table;
 mod text;
 mod wrong;
 

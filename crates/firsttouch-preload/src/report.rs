@@ -79,6 +79,11 @@ pub fn leave_to_parent() {
     }
 }
 
+/// Leaves the report to another library of this process, which reports on the same pool.
+pub extern "C" fn leave() {
+    REPORT.store(std::ptr::null_mut(), Relaxed);
+}
+
 /// Writes the report, if one was asked for.
 pub fn write() {
     // SAFETY: null, or what `begin` made.

@@ -3,12 +3,15 @@
 use firsttouch::allocator::Allocator;
 use firsttouch::owners::{self, Keeper, keeps_list};
 use firsttouch::scratch::Scope;
+use firsttouch::sources::PreloadedPool;
 use std::any::Any;
 use std::sync::Arc;
 
-/// Whether an allocator's blocks can be told from others by their address.
+/// Whether an allocator's blocks can be told from others by their address; those of the preloaded library are the C
+/// library's for everybody, which tells them.
 pub fn can_tell(allocator: &dyn Allocator) -> bool {
-    allocator.in_segments() || keeps_list(allocator)
+    let any: &dyn Any = allocator;
+    allocator.in_segments() || keeps_list(allocator) || any.is::<PreloadedPool>()
 }
 
 /// Requests below this many bytes go on to NumPy where `allocator` is installed: `usual`, unless it wants them all.

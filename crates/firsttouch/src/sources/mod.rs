@@ -15,6 +15,7 @@ mod malloc;
 mod mimalloc;
 mod pages;
 mod pages_placed;
+mod preloaded;
 mod small_blocks;
 mod usable;
 
@@ -28,3 +29,4 @@ pub use malloc::Malloc;
 pub use mimalloc::Mimalloc;
 pub use pages::Pages;
 pub use pages_placed::PlacedPages;
+pub use preloaded::{PreloadedPool, Table};
