@@ -35,7 +35,7 @@ ROOMS = {
     ),
     "firsttouch-preload": (
         "text", "settings", "next", "forking", "wrong", "idle", "large", "report", "forks", "entry", "aligned",
-        "table", "start", "lib",
+        "table", "exit", "start", "lib",
     ),
 }  # fmt: skip
 

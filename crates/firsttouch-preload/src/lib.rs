@@ -11,6 +11,7 @@
 
 mod aligned;
 mod entry;
+mod exit;
 mod forking;
 mod forks;
 mod idle;
