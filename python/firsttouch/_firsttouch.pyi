@@ -8,10 +8,10 @@ from typing_extensions import disjoint_base
 from firsttouch.buffers.kinds import OwnScratch
 
 __all__ = [
-    "Allocator",
     "BACKEND",
-    "Buffer",
     "FACTORIES",
+    "Allocator",
+    "Buffer",
     "FixedBuffer",
     "Mark",
     "NumbaBuffers",
