@@ -4,7 +4,7 @@ import atexit
 import os
 import sys
 
-from _firsttouch_start import measures, rank, speak
+from _firsttouch_start import measures, rank, speak, state
 from _firsttouch_start.listen import listener
 
 TYPE_CHECKING = False
@@ -73,6 +73,8 @@ def _report(process: int) -> None:
     from _firsttouch_start import report
 
     found = report.collect(main)
+    if state.shared:
+        state.native.leave_preloaded_report()
     if on_screen:
         speak.write(sys.__stderr__, report.text(found))
     if own_file:

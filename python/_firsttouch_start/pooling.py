@@ -42,10 +42,12 @@ def _install() -> None:
         return
     module.register()
     options = settings.load()
-    chosen = {name: options[name] for name in ("max_idle", "decay") if name in options}
+    state.shared = module.shares_preloaded_pool()  # its settings came by another way
+    chosen = {name: options[name] for name in ("max_idle", "decay") if name in options and not state.shared}
     if "allocator" in options:
         from firsttouch._internal import resolve
 
+        state.shared = False
         state.allocator = resolve.parse(options["allocator"])
     elif chosen:
         state.allocator = module.make("pool", **chosen)

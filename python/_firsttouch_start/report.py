@@ -106,7 +106,8 @@ def text(found: "dict[str, Any]") -> str:
     faults = found["faults"]["minor"]
     others = units.share(found["estimates"]["faults_not_of_numpy"], faults)
     known = pool is not None and faults and _counted(found)
-    whose = f", about {others} of them not for NumPy's arrays" if known else ""
+    served = "large blocks" if state.shared else "NumPy's arrays"
+    whose = f", about {others} of them not for {served}" if known else ""
     rows.append(("page faults", f"{faults:,}{whose}"))
     if found["last_failure"]:
         rows.append(("last failure", " ".join(found["last_failure"]["text"].split())))
@@ -119,17 +120,18 @@ def _arrays(pool: "dict[str, int]", avoided: int, by_default: bool) -> list[tupl
     served = pool["allocations"]
     if not served and not by_default:
         return [("large arrays", "none, or not counted by this allocator")]
+    what = "block" if state.shared else "array"
     if not served:
-        return [("large arrays", f"none of {units.size(pool['small_limit'])} or more")]
+        return [(f"large {what}s", f"none of {units.size(pool['small_limit'])} or more")]
     if not _knows_touched(pool) and not by_default:
         return [("large arrays", f"{served:,}; this allocator does not tell which memory was fresh")]
     recycled = units.share(pool["recycled"], served)
     touched, avoidance = units.size(pool["first_touched_bytes"]), units.size(avoided)
     used, held = units.size(pool["peak_in_use"]), units.size(pool["peak_held"])
     rows = [
-        ("large arrays", f"{served:,}, {recycled} on recycled memory"),
+        (f"large {what}s", f"{served:,}, {recycled} on recycled memory"),
         ("first touched", f"{touched}, about {avoidance} avoided"),
-        ("array memory", f"at most {used} used, {held} held"),
+        (f"{what} memory", f"at most {used} used, {held} held"),
     ]
     if pool["populated_ahead_bytes"]:
         rows.append(("fault-ahead", f"{units.size(pool['populated_ahead_bytes'])} made real ahead of use"))

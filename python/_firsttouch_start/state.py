@@ -10,3 +10,5 @@ reason: str | None = None
 allocator: "Any" = None
 #: The native module, once it is loaded.
 native: "Any" = None
+#: Whether that pool is the preloaded library's, which serves all large blocks from it.
+shared = False

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from firsttouch.tools.bench import NAMES
+from firsttouch.tools import preload
+from firsttouch.tools.bench import NAMES, in_cpp
 from firsttouch.tools.bench.settings import Settings
 from firsttouch.tools.measuring.picture import save
 from firsttouch.tools.measuring.report import Section
@@ -54,6 +55,25 @@ def test_the_triad_says_what_stood_behind_its_arrays() -> None:
     assert any("zero-page trap" in note for note in found.notes)
     assert any("bit by bit" in note for note in found.notes)
     assert len(found.verdicts) == 3
+
+
+@pytest.mark.parametrize("name", ["touch", "triad"])
+def test_the_classic_experiments_also_run_in_cpp(name: str) -> None:
+    if in_cpp.compiler() is None:
+        pytest.skip("needs a C++ compiler")
+    table = section(name).tables[-1]
+    assert "in C++" in table.title
+    assert [row[0].split(",")[0] for row in table.rows] == ["new[]", "new[]", "malloc", "malloc", "calloc", "calloc"]
+    assert table.columns[1:3] == ["plainly", "tuned glibc, huge pages"]
+    assert ("preloaded pool" in table.columns) == (preload.missing() is None)
+
+
+@pytest.mark.parametrize("found", [None, "false"])
+def test_without_a_compiler_they_are_said_to_be_skipped(found: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_cpp, "compiler", lambda: found)
+    tables, notes, raw = in_cpp.section_parts("touch", MIB, 1, ("first", "again"), str, "bytes")
+    assert (tables, raw) == ([], {})
+    assert notes == ["The program in C++ is skipped: no compiler makes one ($CXX, c++, g++, clang++)."]
 
 
 def test_a_second_fill_never_faults() -> None:

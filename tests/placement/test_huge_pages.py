@@ -71,7 +71,7 @@ def test_the_first_that_can_be_had() -> None:
     assert [receipt and receipt.huge for receipt in receipts] == ["2M", "thp"]
     assert receipts[1] is not None
     assert receipts[1].why_not[1] == "huge='2M': the kernel's pool has too few (/sys/kernel/mm/hugepages: nr_hugepages)"
-    with pytest.raises(MemoryError, match="as strict=True requires: huge='2M': the kernel's pool has too few"):
+    with pytest.raises(MemoryError, match="as a strict placement requires: huge='2M': the kernel's pool has too few"):
         ft.pages("2M", strict=True).zeros(6 * MIB, np.uint8)
     assert first.sum() + second.sum() == 12 * MIB
 
@@ -110,5 +110,5 @@ def test_without_any_the_receipt_says_so() -> None:
     assert receipt is not None
     assert (receipt.huge, len(receipt.why_not)) == (None, 1)
     assert receipt.why_not[0].startswith("huge='1G': the kernel's pool has too few")
-    with pytest.raises(MemoryError, match="as strict=True requires: huge='1G': the kernel's pool has too few"):
+    with pytest.raises(MemoryError, match="as a strict placement requires: huge='1G': the kernel's pool has too few"):
         ft.pages("1G", strict=True).zeros(GIB, np.uint8)

@@ -105,5 +105,5 @@ def test_a_container_that_refuses_mbind() -> None:
     """
     printed = run(REFUSED + program).splitlines()
     assert printed[0].startswith("None ('numa: the system does not permit it (EPERM")
-    assert "as strict=True requires: numa: the system does not permit it" in printed[1]
+    assert "as a strict placement requires: numa: the system does not permit it" in printed[1]
     assert "memory policy stays as it was: the system does not permit it" in printed[2]

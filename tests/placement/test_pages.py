@@ -109,7 +109,7 @@ def test_strict_raises_instead_of_falling_back() -> None:
     with open("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages") as file:
         if int(file.read()):
             pytest.skip("this machine has free huge pages")
-    with pytest.raises(MemoryError, match=r"as strict=True requires: huge='2M': the kernel's pool has too few"):
+    with pytest.raises(MemoryError, match=r"as a strict placement requires: huge='2M': the kernel's pool has too few"):
         ft.pages("2M", strict=True).zeros(4 * MIB, np.uint8)
     failure = ft.last_failure()
     assert failure is not None
@@ -121,9 +121,9 @@ def test_strict_raises_instead_of_falling_back() -> None:
 def test_more_than_there_is_is_an_error_before_the_kernel_kills() -> None:
     total = int(Path("/proc/meminfo").read_text().split()[1]) * 1024
     asked = int(total * 0.99) & ~4095
-    with pytest.raises(MemoryError, match=r"resident at once \(populate=\), with about \d+ .*, and \d+ are available"):
+    with pytest.raises(MemoryError, match=r"resident at once \(populate\), with about \d+ .*, and \d+ are available"):
         ft.pages(populate=True).zeros(asked, np.uint8)
-    with pytest.raises(MemoryError, match=r"resident at once \(lock=True\), with about \d+ .*, and \d+ are available"):
+    with pytest.raises(MemoryError, match=r"resident at once \(lock\), with about \d+ .*, and \d+ are available"):
         ft.pages(lock=True).zeros(asked, np.uint8)
 
 

@@ -6,9 +6,11 @@ use crate::options::{self, Versioned};
 use firsttouch::allocator::Allocator;
 use firsttouch::description::Value;
 use firsttouch::factory::{self, Argument, Error, Given};
+use firsttouch::pages::placement::Page;
 use firsttouch::sources::{Functions, FunctionsTable};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
+use std::time::Duration;
 
 type Made = Result<Arc<dyn Allocator>, Status>;
 
@@ -70,8 +72,11 @@ struct PoolOptions {
 unsafe impl Versioned for PoolOptions {
     const NAME: &'static str = "firsttouch_pool_options";
     const INITIALIZER: &'static str = "FIRSTTOUCH_POOL_OPTIONS";
-    const LEAST: usize = size_of::<Self>();
+    const LEAST: usize = 32;
 }
+
+/// Threads that may make pages real; the table of factories has the same.
+const MAX_THREADS: c_int = 1024;
 
 /// What stands in `max_idle` for the default, and in `decay` for the default where negative.
 const UNSET: usize = usize::MAX;
@@ -90,6 +95,10 @@ unsafe extern "C" fn firsttouch_pool(given: *const PoolOptions, out: *mut *mut H
             if given.decay == f64::INFINITY {
                 values.push(("decay", Value::None));
             } else if given.decay >= 0.0 || given.decay.is_nan() {
+                if Duration::try_from_secs_f64(given.decay).is_err() {
+                    let wanted = "seconds, INFINITY for never, or a negative number for the default";
+                    return Err(fail(Status::Invalid, format_args!("decay is {}: give {wanted}", given.decay)));
+                }
                 values.push(("decay", Value::Float(given.decay)));
             }
             make("pool", (!given.upstream.is_null()).then_some(given.upstream), &values)
@@ -113,7 +122,7 @@ struct PagesOptions {
 unsafe impl Versioned for PagesOptions {
     const NAME: &'static str = "firsttouch_pages_options";
     const INITIALIZER: &'static str = "FIRSTTOUCH_PAGES_OPTIONS";
-    const LEAST: usize = size_of::<Self>();
+    const LEAST: usize = 32;
 }
 
 #[unsafe(no_mangle)]
@@ -126,11 +135,19 @@ unsafe extern "C" fn firsttouch_pages(given: *const PagesOptions, out: *mut *mut
             let given = options::read(given, default)?;
             let mut values = vec![("lock", Value::Flag(given.lock)), ("strict", Value::Flag(given.strict))];
             if !given.huge.is_null() {
-                let sizes = text("huge", given.huge)?.split(',').map(|size| Value::from(size.trim().to_owned()));
-                values.push(("huge", Value::Several(sizes.collect())));
+                let sizes = text("huge", given.huge)?.split(',').map(|size| {
+                    let wanted = "\"thp\", sizes like \"1G,2M\" in order of preference, or NULL for base pages";
+                    let wrong = |why| fail(Status::Invalid, format_args!("huge: {why}: give {wanted}"));
+                    Page::parse(size.trim()).map(|page| page.value()).map_err(wrong)
+                });
+                values.push(("huge", Value::Several(sizes.collect::<Result<_, _>>()?)));
             }
             if !given.numa.is_null() {
                 values.push(("numa", Value::from(text("numa", given.numa)?.to_owned())));
+            }
+            if given.populate > MAX_THREADS {
+                let wanted = "a number up to 1024, or a negative one for as many threads as suit";
+                return Err(fail(Status::Invalid, format_args!("populate is {}: give {wanted}", given.populate)));
             }
             let threads = usize::try_from(given.populate).map_or(Value::Flag(true), Value::from);
             values.push(("populate", if given.populate == 0 { Value::Flag(false) } else { threads }));
@@ -170,10 +187,19 @@ unsafe extern "C" fn firsttouch_filled(
     on_free: c_int,
     out: *mut *mut Handle,
 ) -> Status {
-    let byte = |value: c_int| if value < 0 { Value::None } else { Value::Integer(value.into()) };
-    let values = [("on_allocate", byte(on_allocate)), ("on_free", byte(on_free))];
+    let byte = |name: &'static str, value: c_int| match value {
+        ..0 => Ok((name, Value::None)),
+        0..=255 => Ok((name, Value::Integer(value.into()))),
+        _ => {
+            Err(fail(Status::Invalid, format_args!("{name} is {value}: give 0 to 255, or -1 to leave memory as it is")))
+        }
+    };
     // SAFETY: null or a living handle, and a place for the new one (header).
-    unsafe { hand_out(out, || make("filled", Some(upstream), &values)) }
+    unsafe {
+        hand_out(out, || {
+            make("filled", Some(upstream), &[byte("on_allocate", on_allocate)?, byte("on_free", on_free)?])
+        })
+    }
 }
 
 /// `firsttouch_functions`: NumPy's handlers have the same.
@@ -192,7 +218,7 @@ struct GivenFunctions {
 unsafe impl Versioned for GivenFunctions {
     const NAME: &'static str = "firsttouch_functions";
     const INITIALIZER: &'static str = "FIRSTTOUCH_INIT(firsttouch_functions)";
-    const LEAST: usize = size_of::<Self>();
+    const LEAST: usize = 48;
 }
 
 #[unsafe(no_mangle)]

@@ -12,11 +12,12 @@ pub unsafe trait Versioned: Copy {
     const NAME: &'static str;
     /// What callers initialize it with.
     const INITIALIZER: &'static str;
-    /// Bytes of the first version of it.
+    /// Its bytes in the release that introduced it. It never changes; further fields begin behind it, not in its padding.
     const LEAST: usize;
 }
 
 fn checked<T: Versioned>(size: usize) -> Result<usize, Status> {
+    const { assert!(T::LEAST <= size_of::<T>()) };
     if size < T::LEAST {
         let (name, initializer) = (T::NAME, T::INITIALIZER);
         return Err(fail(

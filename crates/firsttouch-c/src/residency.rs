@@ -27,7 +27,7 @@ struct Summary {
 unsafe impl Versioned for Summary {
     const NAME: &'static str = "firsttouch_residency";
     const INITIALIZER: &'static str = "FIRSTTOUCH_INIT(firsttouch_residency)";
-    const LEAST: usize = size_of::<Self>();
+    const LEAST: usize = 80;
 }
 
 /// `FIRSTTOUCH_UNKNOWN`.

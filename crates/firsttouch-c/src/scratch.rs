@@ -29,7 +29,7 @@ struct ScratchOptions {
 unsafe impl Versioned for ScratchOptions {
     const NAME: &'static str = "firsttouch_scratch_options";
     const INITIALIZER: &'static str = "FIRSTTOUCH_SCRATCH_OPTIONS";
-    const LEAST: usize = size_of::<Self>();
+    const LEAST: usize = 40;
 }
 
 fn hand_out(out: *mut *mut Scratch, make: impl FnOnce() -> Result<Scratch, Status>) -> Status {

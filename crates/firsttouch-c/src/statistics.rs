@@ -26,13 +26,14 @@ struct Stats {
     first_touched_huge_bytes: u64,
     purged_bytes: u64,
     failures: u64,
+    refaulted_bytes: u64,
 }
 
 // SAFETY: numbers, the size first.
 unsafe impl Versioned for Stats {
     const NAME: &'static str = "firsttouch_stats";
     const INITIALIZER: &'static str = "FIRSTTOUCH_INIT(firsttouch_stats)";
-    const LEAST: usize = size_of::<Self>();
+    const LEAST: usize = 144;
 }
 
 #[unsafe(no_mangle)]
@@ -60,6 +61,7 @@ unsafe extern "C" fn firsttouch_get_stats(handle: *const Handle, out: *mut Stats
                 first_touched_huge_bytes: stats.first_touched_huge_bytes,
                 purged_bytes: stats.purged_bytes,
                 failures: stats.failures,
+                refaulted_bytes: stats.refaulted_bytes,
             };
             options::write(out, &stats).err().unwrap_or(Status::Ok)
         }

@@ -7,12 +7,17 @@
 use crate::{forking, idle, large, report};
 use firsttouch::os::at_fork;
 
-/// Registers the handlers around those that `make_pool` registers. Handlers are called in the reverse order before a
-/// fork, so the first are called while the locks are held, and the last while they are free.
-pub fn watch(make_pool: impl FnOnce()) {
-    extern "C" fn nothing() {}
+// Handlers are called in the reverse order before a fork: the first are called while the locks are held, the last while
+// they are free.
+
+/// Registers what is called while the locks are held; the core's own handlers come after.
+pub extern "C" fn watch_inside() {
     at_fork(begin, end, end);
-    make_pool();
+}
+
+/// Registers what is called while they are free.
+pub fn watch_outside() {
+    extern "C" fn nothing() {}
     at_fork(nothing, drain, begin_anew);
 }
 

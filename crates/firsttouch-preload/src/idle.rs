@@ -41,6 +41,13 @@ pub fn before_allocation() {
     }
 }
 
+/// Allows a thread from the next allocation on: the program has one of ours anyway, or would have.
+pub fn allow_thread() {
+    if !NEVER.load(Relaxed) {
+        MAY_RUN.store(true, Relaxed);
+    }
+}
+
 /// After a free: without a thread, does its work. All goes then: what is left of a sparse block would be cleared at once
 /// for the next zeroed request.
 pub fn after_free(pool: &Pool) {

@@ -11,6 +11,7 @@
 
 mod aligned;
 mod entry;
+mod exit;
 mod forking;
 mod forks;
 mod idle;
@@ -19,6 +20,7 @@ mod next;
 mod report;
 mod settings;
 mod start;
+mod table;
 mod text;
 mod wrong;
 

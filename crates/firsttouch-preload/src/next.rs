@@ -1,10 +1,11 @@
 //! The allocation functions behind ours: the C library's or, in a program that replaced those too, the next ones.
 
+use firsttouch::os;
 use libc::{c_char, c_int, c_void, size_t};
 use std::alloc::{GlobalAlloc, Layout};
 use std::mem::transmute;
-use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use std::ptr::{null_mut, with_exposed_provenance_mut};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
 unsafe extern "C" {
     fn __libc_malloc(size: size_t) -> *mut c_void;
@@ -117,6 +118,30 @@ pub fn out_of_memory() -> *mut c_void {
     null_mut()
 }
 
+/// Memory for this library's own code where the C library's may be in the middle of a call: its top, and its end.
+static APART: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
+/// Takes memory for this library's own code from elsewhere from now on, and frees none; whether there is some. Only for a
+/// process with one thread that is about to end.
+pub fn allocate_apart() -> bool {
+    const ROOM: usize = 16 << 20;
+    let Ok(start) = os::map_anywhere(ROOM) else { return false };
+    APART[1].store(start + ROOM, Relaxed);
+    APART[0].store(start, Relaxed);
+    true
+}
+
+#[cold]
+fn apart(layout: Layout) -> *mut u8 {
+    let start = APART[0].load(Relaxed).next_multiple_of(layout.align());
+    let end = start + layout.size();
+    if end > APART[1].load(Relaxed) {
+        return null_mut();
+    }
+    APART[0].store(end, Relaxed);
+    with_exposed_provenance_mut(start)
+}
+
 /// The C library's own allocator, for Rust.
 pub struct CLibrary;
 
@@ -124,6 +149,9 @@ pub struct CLibrary;
 unsafe impl GlobalAlloc for CLibrary {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         const ALIGN: usize = 16;
+        if APART[0].load(Relaxed) != 0 {
+            return apart(layout);
+        }
         // SAFETY: memalign takes any power of two.
         let address = unsafe {
             match layout.align() <= ALIGN {
@@ -135,7 +163,9 @@ unsafe impl GlobalAlloc for CLibrary {
     }
 
     unsafe fn dealloc(&self, address: *mut u8, _: Layout) {
-        // SAFETY: it came from `alloc`.
-        unsafe { __libc_free(address.cast()) }
+        if APART[0].load(Relaxed) == 0 {
+            // SAFETY: it came from `alloc`.
+            unsafe { __libc_free(address.cast()) }
+        }
     }
 }

@@ -5,8 +5,8 @@ mod json;
 mod words;
 
 use crate::settings::Reporting;
-use crate::text;
-use figures::{Figures, Start};
+use crate::{next, text};
+use figures::{Figures, Spent, Start};
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering::Relaxed};
 
@@ -79,16 +79,56 @@ pub fn leave_to_parent() {
     }
 }
 
-/// Writes the report, if one was asked for.
-pub fn write() {
+/// Leaves the report to another library of this process, which reports on the same pool.
+pub extern "C" fn leave() {
+    REPORT.store(std::ptr::null_mut(), Relaxed);
+}
+
+/// The report that this process has still to write.
+fn take_due() -> Option<&'static Report> {
     // SAFETY: null, or what `begin` made.
-    let Some(report) = (unsafe { REPORT.load(Relaxed).as_ref() }) else { return };
-    let process = std::process::id();
-    if report.process != process {
-        return;
+    let report = unsafe { REPORT.load(Relaxed).as_ref() }?;
+    if report.process != std::process::id() {
+        return None;
     }
+    REPORT.store(std::ptr::null_mut(), Relaxed);
+    Some(report)
+}
+
+/// Writes the report at the end, if one was asked for.
+pub fn write() {
+    if let Some(report) = take_due() {
+        compose(report, Spent::since(&report.start), true);
+    }
+}
+
+/// The same for `_exit`, which runs nothing of the program's any more and may come from a signal handler that interrupted
+/// whoever held a lock: a copy of the process does it, and is not waited for much longer than it takes.
+pub fn write_beside() {
+    const PAUSE: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+    let Some(report) = take_due() else { return };
+    let spent = Spent::since(&report.start);
+    // SAFETY: like fork(2), but no handler is called, and no signal tells of the copy's end. It only writes the report.
+    unsafe {
+        let copy = libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0);
+        if copy == 0 {
+            if next::allocate_apart() {
+                compose(report, spent, false);
+            }
+            libc::syscall(libc::SYS_exit_group, 0);
+        }
+        let ended = |options| libc::waitpid(copy as libc::pid_t, std::ptr::null_mut(), options | libc::__WALL) != 0;
+        if copy > 0 && !(0..1000).any(|_| ended(libc::WNOHANG) || libc::nanosleep(&PAUSE, std::ptr::null_mut()) > 0) {
+            libc::kill(copy as libc::pid_t, libc::SIGKILL);
+            ended(0);
+        }
+    }
+}
+
+fn compose(report: &Report, spent: Spent, flush: bool) {
+    let process = report.process;
     let main = report.reporting.process == Some(process);
-    let Some(figures) = Figures::since(&report.start) else { return };
+    let Some(figures) = Figures::new(spent, &report.start) else { return };
     let screen = SCREEN.load(Relaxed);
     if main && screen >= 0 {
         text::write(screen, words::report(process, &figures, report.threshold).as_bytes());
@@ -98,8 +138,10 @@ pub fn write() {
     let output = OUTPUT.load(Relaxed);
     if name == "-" {
         if main && output >= 0 {
-            // SAFETY: flushes all streams; what the program printed comes first.
-            unsafe { libc::fflush(std::ptr::null_mut()) };
+            if flush {
+                // SAFETY: flushes all streams; what the program printed comes first.
+                unsafe { libc::fflush(std::ptr::null_mut()) };
+            }
             text::write(output, content.as_bytes());
         }
     } else if let Err(error) = std::fs::write(name.replace("%p", &process.to_string()), content) {

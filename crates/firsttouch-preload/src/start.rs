@@ -5,6 +5,11 @@ use crate::{forks, idle, large, next, report};
 use firsttouch::adaptors::Pool;
 use std::ffi::{CStr, c_char, c_int};
 
+/// The core's constructor, which registers its fork handlers, is 98: those of [`forks`] surround them.
+#[used]
+#[unsafe(link_section = ".init_array.00097")]
+static BEFORE_THE_CORE: extern "C" fn() = forks::watch_inside;
+
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEGIN: unsafe extern "C" fn(c_int, *const *const c_char, *const *const c_char) = begin;
@@ -30,7 +35,8 @@ unsafe extern "C" fn begin(count: c_int, words: *const *const c_char, environmen
     let settings = unsafe { Settings::read(environment) };
     firsttouch::os::stop_reading_files();
     idle::begin(settings.thread);
-    forks::watch(|| large::set_pool(Pool::guest(settings.pool)));
+    large::set_pool(Pool::guest(settings.pool));
+    forks::watch_outside();
     // SAFETY: as above.
     unsafe { report::begin(settings.reporting, settings.threshold, count, words) };
     large::serve_from(settings.threshold);

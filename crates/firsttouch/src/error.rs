@@ -178,7 +178,7 @@ impl fmt::Display for AllocError {
             Limit::Available { available } => {
                 write!(f, "they have to be resident at once, and {available} are available")
             }
-            Limit::Placement => write!(f, "strict=True, and the system did not grant what was requested"),
+            Limit::Placement => write!(f, "the placement is strict, and the system did not grant what was requested"),
             Limit::Unsupported => write!(f, "firsttouch has no backend for this platform"),
             Limit::Upstream => write!(f, "the upstream allocator has no memory"),
             Limit::Errno(code) => write!(f, "the kernel refused with errno {code}"),

@@ -12,8 +12,8 @@ use crate::sync::lock::Lock;
 use crate::vm::address_map::{self, Holder};
 use std::any::Any;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
-use std::sync::{Arc, Once};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 /// The ground of memory outside segments.
 const OUTSIDE: usize = 0;
@@ -194,8 +194,8 @@ impl Place {
 
 /// Registers a keeper, until it is no longer referenced and [`sweep`] is called.
 pub fn enter(keeper: Keeper) {
-    static FORKS: Once = Once::new();
-    FORKS.call_once(|| purger::enter_static(&Forks));
+    static ENTERED: AtomicBool = AtomicBool::new(false);
+    purger::enter_once(&Forks, &ENTERED);
     let (ground, height) = keeper.ground();
     let place = place(ground);
     let mut entries = place.entries.lock();

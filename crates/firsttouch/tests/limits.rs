@@ -17,6 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const MIB: usize = 1 << 20;
+/// Address space of this program before it allocates: its code, jemalloc's first memory, the stacks of its threads.
+const BASE: usize = 76 * MIB;
 
 fn pool(huge: bool) -> Arc<Pool> {
     Pool::new(Options { decay: Some(Duration::from_millis(200)), max_idle: None, huge, ..Options::default() })
@@ -58,7 +60,7 @@ fn under_its_own_peak(name: &str, limit_before: bool) {
             // SAFETY: setrlimit is a plain system call, and what it takes lives in the closure.
             unsafe {
                 command.pre_exec(move || {
-                    set(libc::RLIMIT_AS, limit(64 * MIB));
+                    set(libc::RLIMIT_AS, limit(BASE));
                     Ok(())
                 });
             }
@@ -73,7 +75,7 @@ fn under_its_own_peak(name: &str, limit_before: bool) {
             }
             program(&*pool);
             drop(pool);
-            set(libc::RLIMIT_AS, if limit_before { limit(64 * MIB) } else { 1 << 46 });
+            set(libc::RLIMIT_AS, if limit_before { limit(BASE) } else { 1 << 46 });
         }
     });
 }

@@ -118,6 +118,7 @@ static void check_constructors(void) {
     firsttouch_release(pool);
     options.decay = NAN;
     CHECK(firsttouch_pool(&options, &pool) == FIRSTTOUCH_INVALID);
+    SAYS("give seconds, INFINITY for never, or a negative number for the default");
     options.struct_size = 0;
     CHECK(firsttouch_pool(&options, &pool) == FIRSTTOUCH_INVALID);
     SAYS("initialize the structure with FIRSTTOUCH_POOL_OPTIONS");
@@ -139,6 +140,7 @@ static void check_constructors(void) {
     firsttouch_release(outer); /* its blocks stay valid */
     memset(late, 1, 100);
     CHECK(firsttouch_filled(pool, 256, 0, &outer) == FIRSTTOUCH_INVALID);
+    SAYS("on_allocate is 256: give 0 to 255, or -1 to leave memory as it is");
     CHECK(firsttouch_filled(pool, 0xAB, -1, &outer) == FIRSTTOUCH_OK);
     unsigned char *filled = firsttouch_malloc(outer, 100000);
     CHECK(filled[0] == 0xAB && filled[99999] == 0xAB);
@@ -240,6 +242,11 @@ static void check_pages(void) {
     options.numa = NULL;
     options.huge = "7K";
     CHECK(firsttouch_pages(&options, &pages) == FIRSTTOUCH_INVALID);
+    SAYS("give \"thp\", sizes like \"1G,2M\" in order of preference, or NULL for base pages");
+    options.populate = 1025;
+    options.huge = NULL;
+    CHECK(firsttouch_pages(&options, &pages) == FIRSTTOUCH_INVALID);
+    SAYS("populate is 1025: give a number up to 1024");
 
     CHECK(firsttouch_parse("pages()", &pages) == FIRSTTOUCH_OK);
     block = firsttouch_malloc(pages, size);
@@ -269,6 +276,10 @@ static void check_pages(void) {
     CHECK(firsttouch_touch(&size, SIZE_MAX, true, 0) == FIRSTTOUCH_INVALID);
     SAYS("beyond the end of the address space");
     CHECK(firsttouch_collapse((void *)(UINTPTR_MAX - 10), 5, &huge) == FIRSTTOUCH_INVALID);
+    firsttouch_residency nowhere = FIRSTTOUCH_INIT(firsttouch_residency);
+    CHECK(firsttouch_inspect((void *)((uintptr_t)1 << 62), size, &nowhere) == FIRSTTOUCH_INVALID);
+    SAYS("where no program of this system has memory");
+    CHECK(firsttouch_touch((void *)((uintptr_t)1 << 62), size, true, 1) == FIRSTTOUCH_INVALID);
     CHECK(firsttouch_migrate(&size, SIZE_MAX / 2, "0", &migration) == FIRSTTOUCH_INVALID);
 
     firsttouch_node node = FIRSTTOUCH_INIT(firsttouch_node);

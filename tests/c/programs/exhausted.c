@@ -41,6 +41,10 @@ int main(void) {
             block ? worked++ : refused++;
             firsttouch_free(ready[n], block);
         }
+        firsttouch_allocator *jemalloc = NULL; /* its first use */
+        if (firsttouch_parse("jemalloc()", &jemalloc) != FIRSTTOUCH_OK && strstr(firsttouch_last_error(), "MEMLOCK"))
+            return puts(firsttouch_last_error()), 6;
+        firsttouch_release(jemalloc);
         (void)firsttouch_scratch_alloc(scratch, 16, 100000);
         firsttouch_residency residency = FIRSTTOUCH_INIT(firsttouch_residency);
         (void)firsttouch_inspect(hoard, sizeof hoard, &residency);

@@ -2,6 +2,8 @@
 
 use crate::large;
 use firsttouch::{Allocator, Stats};
+use std::fs::File;
+use std::io::Read;
 use std::time::Instant;
 
 /// Processor seconds and faults.
@@ -45,20 +47,39 @@ impl Start {
     }
 }
 
-/// All that a report says.
-pub struct Figures {
+/// What the process used since its start.
+pub struct Spent {
     pub wall: f64,
     pub usage: Usage,
     pub children: f64,
     /// Resident bytes now and at the peak.
     pub resident: Option<(usize, usize)>,
+}
+
+impl Spent {
+    /// Takes no lock and no memory: it is also called by `_exit` in a signal handler.
+    pub fn since(start: &Start) -> Self {
+        let (now, children) = (Usage::of(libc::RUSAGE_SELF), Usage::of(libc::RUSAGE_CHILDREN));
+        let usage = Usage {
+            user: now.user - start.usage.user,
+            kernel: now.kernel - start.usage.kernel,
+            minor_faults: now.minor_faults.saturating_sub(start.usage.minor_faults),
+            major_faults: now.major_faults.saturating_sub(start.usage.major_faults),
+        };
+        let children = children.user + children.kernel;
+        Self { wall: start.at.elapsed().as_secs_f64(), usage, children, resident: resident() }
+    }
+}
+
+/// All that a report says.
+pub struct Figures {
+    pub spent: Spent,
     pub pool: Stats,
 }
 
 impl Figures {
-    /// What was used since the start; nothing where there is no pool.
-    pub fn since(start: &Start) -> Option<Self> {
-        let (now, children) = (Usage::of(libc::RUSAGE_SELF), Usage::of(libc::RUSAGE_CHILDREN));
+    /// Adds what the pool did since the start; nothing where there is no pool.
+    pub fn new(spent: Spent, start: &Start) -> Option<Self> {
         let mut pool = large::pool()?.stats();
         let before = &start.pool;
         for (now, before) in [
@@ -73,19 +94,14 @@ impl Figures {
         ] {
             *now -= before;
         }
-        let usage = Usage {
-            user: now.user - start.usage.user,
-            kernel: now.kernel - start.usage.kernel,
-            minor_faults: now.minor_faults.saturating_sub(start.usage.minor_faults),
-            major_faults: now.major_faults.saturating_sub(start.usage.major_faults),
-        };
-        let children = children.user + children.kernel;
-        Some(Self { wall: start.at.elapsed().as_secs_f64(), usage, children, resident: resident(), pool })
+        Some(Self { spent, pool })
     }
 }
 
 fn resident() -> Option<(usize, usize)> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let mut room = [0; 4096];
+    let count = File::open("/proc/self/status").ok()?.read(&mut room).ok()?;
+    let status = std::str::from_utf8(&room[..count]).ok()?;
     let value = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
         Some(line.split_ascii_whitespace().next()?.parse::<usize>().ok()? << 10)

@@ -1,11 +1,11 @@
 //! The report as JSON, with the names that the reports of Python programs have.
 
-use super::figures::Figures;
+use super::figures::{Figures, Spent};
 use super::words;
 use std::fmt::Write;
 
 pub fn report(process: u32, main: bool, command: &[String], figures: &Figures, threshold: usize) -> String {
-    let Figures { wall, usage, children, resident, pool } = figures;
+    let Figures { spent: Spent { wall, usage, children, resident }, pool } = figures;
     let list = |texts: &[String]| texts.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(", ");
     let resident = match resident {
         Some((now, peak)) => format!("{{\"now\": {now}, \"peak\": {peak}}}"),

@@ -19,7 +19,7 @@ pub fn report(process: u32, figures: &Figures, threshold: usize) -> String {
         let (used, held) = (size(pool.peak_in_use as u64), size(pool.peak_held as u64));
         lines.push(("block memory", format!("at most {used} used, {held} held")));
     }
-    if let Some((now, peak)) = figures.resident {
+    if let Some((now, peak)) = figures.spent.resident {
         lines.push(("resident", format!("at most {}, {} at the end", size(peak as u64), size(now as u64))));
     }
     lines.push(("page faults", faults(figures)));
@@ -41,23 +41,23 @@ pub fn remarks(figures: &Figures, threshold: usize) -> Vec<String> {
     } else if figures.pool.recycled_bytes < WORTH_MENTIONING {
         said.push("nothing gained: the program allocates hardly any large block after it has freed one".to_owned());
     }
-    if figures.children > figures.usage.user + figures.usage.kernel {
-        let used = seconds(figures.children);
+    if figures.spent.children > figures.spent.usage.user + figures.spent.usage.kernel {
+        let used = seconds(figures.spent.children);
         said.push(format!("child processes used {used}; --json with %p in the file name reports on each"));
     }
     said
 }
 
 fn time(figures: &Figures) -> String {
-    let used = figures.usage.user + figures.usage.kernel;
-    let kernel = figures.usage.kernel;
-    let (wall, all, in_kernel) = (seconds(figures.wall), seconds(used), seconds(kernel));
+    let used = figures.spent.usage.user + figures.spent.usage.kernel;
+    let kernel = figures.spent.usage.kernel;
+    let (wall, all, in_kernel) = (seconds(figures.spent.wall), seconds(used), seconds(kernel));
     format!("{wall}; {all} of processor time, {in_kernel} of it in the kernel ({})", share(kernel, used))
 }
 
 fn faults(figures: &Figures) -> String {
     let spared = figures.pool.recycled_bytes / os::page_size() as u64;
-    let taken = count(figures.usage.minor_faults);
+    let taken = count(figures.spent.usage.minor_faults);
     if spared == 0 { taken } else { format!("{taken}; as many as {} spared", count(spared)) }
 }
 

@@ -3,6 +3,7 @@
 use crate::allocators::allocator::PyAllocator;
 use firsttouch::adaptors::{Options, Pool, SMALL_LIMIT};
 use firsttouch::allocator::Allocator;
+use firsttouch::sources::PreloadedPool;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -10,10 +11,13 @@ use std::sync::{Arc, OnceLock};
 /// Requests below this many bytes stay with NumPy.
 static SMALL: AtomicUsize = AtomicUsize::new(SMALL_LIMIT);
 
-/// The process's own pool, made on first use and kept.
+/// The process's own pool, made on first use and kept: that of the preloaded library, where there is one.
 pub fn process_pool() -> &'static Arc<dyn Allocator> {
     static POOL: OnceLock<Arc<dyn Allocator>> = OnceLock::new();
-    POOL.get_or_init(|| Pool::new(Options::default()))
+    POOL.get_or_init(|| match PreloadedPool::find() {
+        Some(pool) => Arc::new(pool),
+        None => Pool::new(Options::default()),
+    })
 }
 
 /// Requests below this many bytes stay with NumPy.
@@ -31,6 +35,22 @@ fn default_pool() -> PyAllocator {
     PyAllocator::ours(process_pool().clone())
 }
 
+/// Whether the process's own pool is the preloaded library's.
+#[pyfunction]
+fn shares_preloaded_pool() -> bool {
+    PreloadedPool::find().is_some()
+}
+
+/// Lets Python report for the preloaded library as well.
+#[pyfunction]
+fn leave_preloaded_report() {
+    if let Some(pool) = PreloadedPool::find() {
+        pool.leave_report();
+    }
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(default_pool, module)?)
+    module.add_function(wrap_pyfunction!(default_pool, module)?)?;
+    module.add_function(wrap_pyfunction!(shares_preloaded_pool, module)?)?;
+    module.add_function(wrap_pyfunction!(leave_preloaded_report, module)?)
 }

@@ -3,12 +3,15 @@
 use firsttouch::allocator::Allocator;
 use firsttouch::owners::{self, Keeper, keeps_list};
 use firsttouch::scratch::Scope;
+use firsttouch::sources::PreloadedPool;
 use std::any::Any;
 use std::sync::Arc;
 
-/// Whether an allocator's blocks can be distinguished from others by their address.
+/// Whether an allocator's blocks can be distinguished from others by their address. Those of the preloaded library are the
+/// C library's for everybody, and it can.
 pub fn can_tell(allocator: &dyn Allocator) -> bool {
-    allocator.in_segments() || keeps_list(allocator)
+    let any: &dyn Any = allocator;
+    allocator.in_segments() || keeps_list(allocator) || any.is::<PreloadedPool>()
 }
 
 /// The size below which requests are forwarded to NumPy while `allocator` is installed: `usual`, unless it serves all.

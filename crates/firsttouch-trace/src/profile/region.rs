@@ -5,7 +5,8 @@ use firsttouch::adaptors::is_pool;
 use firsttouch::allocator::Allocator;
 use firsttouch::heap::purger::{self, Purgeable};
 use firsttouch::sync::thread;
-use std::sync::{Arc, Once};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Returns the pool in a stack of adaptors; the topmost, if pools stand on each other.
 pub(super) fn pool_of(allocator: &Arc<dyn Allocator>) -> Option<&Arc<dyn Allocator>> {
@@ -81,8 +82,6 @@ impl Purgeable for ForkGuard {
 
 /// Registers the fork guard, once.
 fn guard_forks() {
-    static ONCE: Once = Once::new();
-    static GUARD: ForkGuard = ForkGuard;
-    // SAFETY: a static lives as long as the process.
-    ONCE.call_once(|| unsafe { purger::enter(&raw const GUARD) });
+    static ENTERED: AtomicBool = AtomicBool::new(false);
+    purger::enter_once(&ForkGuard, &ENTERED);
 }

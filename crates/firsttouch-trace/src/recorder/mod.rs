@@ -23,9 +23,9 @@ use producer::{Producer, now};
 use ring::{CAPACITY, Record, Ring, record};
 use std::ffi::c_void;
 use std::fs::File;
+use std::hint::black_box;
 use std::io::{Error, ErrorKind};
 use std::ptr::null_mut;
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use writer::Writer;
@@ -215,8 +215,7 @@ fn drain(flush: bool) {
 /// # Errors
 /// [`ErrorKind::AlreadyExists`] if a trace is being recorded already, [`ErrorKind::OutOfMemory`] if there is no memory.
 pub fn start(file: File, metadata: &Metadata) -> Result<(), Error> {
-    static FORK_HANDLERS: Once = Once::new();
-    FORK_HANDLERS.call_once(|| os::at_fork(before_fork, after_fork_in_parent, after_fork_in_child));
+    black_box(&AT_LOAD);
     let mut state = STATE.lock();
     let mut writer = WRITER.lock();
     if is_recording() || writer.is_some() {
@@ -248,6 +247,15 @@ pub fn stop(metadata: &Metadata) -> Option<Result<(Totals, u64), Error>> {
         (writer, state.producer.lost())
     };
     Some(writer.finish(lost, metadata))
+}
+
+/// Registered by the loader, as the handlers of the purger are, and after those: before a fork it comes first.
+#[used]
+#[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array.00099"))]
+static AT_LOAD: extern "C" fn() = watch_forks;
+
+extern "C" fn watch_forks() {
+    os::at_fork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 extern "C" fn before_fork() {

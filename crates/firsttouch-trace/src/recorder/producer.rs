@@ -1,8 +1,8 @@
 //! The allocating threads' side of the ring: numbers threads and sites, and packs events into records.
 
 use super::ring::{CAPACITY, Record, Ring, record};
+use firsttouch::sync::first::First;
 use std::cell::Cell;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ const MAX_RECORDS: usize = 4;
 const WAKE_INTERVAL: usize = CAPACITY / 8;
 
 /// When the first trace of the process was started, and when this one was, in microseconds after that.
-static CLOCK: OnceLock<Instant> = OnceLock::new();
+static CLOCK: First<Instant> = First::new();
 static STARTED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
@@ -21,7 +21,7 @@ thread_local! {
 }
 
 fn clock() -> u64 {
-    CLOCK.get_or_init(Instant::now).elapsed().as_micros() as u64
+    CLOCK.get_or_make(Instant::now).elapsed().as_micros() as u64
 }
 
 /// Returns the microseconds since the start of the trace.

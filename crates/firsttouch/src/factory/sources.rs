@@ -4,20 +4,21 @@ use super::Error;
 use super::arguments::Arguments;
 use crate::allocator::Allocator;
 use crate::sources::{Aligned, Calloc, Malloc};
-use std::sync::{Arc, LazyLock};
+use crate::sync::first::First;
+use std::sync::Arc;
 
 type Made = Result<Arc<dyn Allocator>, Error>;
 
 /// The C library's `malloc`; it has no state, so there is only one.
 pub(super) fn malloc(_: &Arguments<'_>) -> Made {
-    static ONE: LazyLock<Arc<dyn Allocator>> = LazyLock::new(|| Arc::new(Malloc));
-    Ok(ONE.clone())
+    static ONE: First<Arc<dyn Allocator>> = First::new();
+    Ok(ONE.get_or_make(|| Arc::new(Malloc)).clone())
 }
 
 /// The C library's `calloc`; likewise.
 pub(super) fn calloc(_: &Arguments<'_>) -> Made {
-    static ONE: LazyLock<Arc<dyn Allocator>> = LazyLock::new(|| Arc::new(Calloc));
-    Ok(ONE.clone())
+    static ONE: First<Arc<dyn Allocator>> = First::new();
+    Ok(ONE.get_or_make(|| Arc::new(Calloc)).clone())
 }
 
 pub(super) fn aligned(arguments: &Arguments<'_>) -> Made {

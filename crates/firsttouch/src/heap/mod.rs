@@ -18,6 +18,7 @@ pub mod migration;
 pub(crate) mod misplaced;
 pub(crate) mod open;
 pub(crate) mod purge;
+pub mod purgeable;
 pub mod purger;
 pub(crate) mod records;
 pub(crate) mod region;

@@ -8,6 +8,7 @@
 //! returned to one is therefore a [`DeferredTrim`]: it runs with no lock held, never inside a fork, on an object that is
 //! kept alive by its own reference. A fork does not wait for a thread that runs one.
 
+pub use super::purgeable::{DeferredTrim, Purgeable};
 use crate::failure;
 use crate::fault_ahead;
 use crate::os;
@@ -15,48 +16,14 @@ use crate::sync::lock::Lock;
 use crate::vm::claim;
 use std::ffi::c_void;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Once};
+use std::sync::Arc;
+use std::sync::atomic::{
+    AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst,
+};
 use std::time::Duration;
 
 /// Time between two ticks.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
-
-/// Keeps idle memory. Called under the purger's lock, so it must return work on an upstream as a [`DeferredTrim`].
-pub trait Purgeable: Sync {
-    /// Called at every tick. Returns the work on an upstream to be done now.
-    fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
-        None
-    }
-    /// Whether ticks decay idle memory: they stop while the purger is [paused](pause).
-    fn decays(&self) -> bool {
-        true
-    }
-    /// Whether it keeps nothing.
-    fn is_idle(&self) -> bool {
-        true
-    }
-    /// Purges all idle memory, as far as that runs no code but this library's.
-    fn trim_idle(&self) {}
-    /// Returns the work that trims the rest.
-    fn deferred_trim(&self) -> Option<Arc<dyn DeferredTrim>> {
-        None
-    }
-    /// Takes all locks.
-    fn hold(&self);
-    /// Ends `hold`.
-    ///
-    /// # Safety
-    /// The locks are held by `hold`.
-    unsafe fn release(&self);
-}
-
-/// Returning idle memory to an upstream. It keeps its allocator alive; if it held the last reference, the allocator is
-/// dropped with it.
-pub trait DeferredTrim: Send + Sync {
-    /// Returns memory that is too old or too much to the upstream or, with `all`, everything idle.
-    fn run(&self, all: bool);
-}
 
 struct Entry {
     /// Rises from entry to entry, so that a round continues where it was if entries change meanwhile.
@@ -74,6 +41,11 @@ struct Purger {
 }
 
 impl Purger {
+    fn enter(&mut self, what: &'static dyn Purgeable) {
+        self.last += 1;
+        self.entries.push(Entry { number: self.last, what });
+    }
+
     /// The next deferred trim behind entry `number`, which moves on.
     fn next(
         &self,
@@ -109,25 +81,43 @@ static STOP: AtomicU32 = AtomicU32::new(0);
 static PAUSED: AtomicBool = AtomicBool::new(false);
 /// The thread's number at the kernel.
 static TASK: AtomicU32 = AtomicU32::new(0);
+/// The forks between the first process and this one.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// Registers the fork handlers at the first call, which is the library's constructor (`sources/at_load.rs`).
+pub(crate) fn watch_forks() {
+    static WATCHED: AtomicBool = AtomicBool::new(false);
+    if !WATCHED.swap(true, Relaxed) {
+        os::at_fork(before_fork, after_fork, after_fork_in_child);
+    }
+}
 
 /// Registers `what`.
 ///
 /// # Safety
 /// It lives until [`leave`].
 pub unsafe fn enter(what: *const dyn Purgeable) {
-    static FORKS: Once = Once::new();
-    FORKS.call_once(|| os::at_fork(before_fork, after_fork, after_fork_in_child));
-    let mut purger = PURGER.lock();
-    purger.last += 1;
-    let number = purger.last;
+    watch_forks(); // where another constructor came first
     // SAFETY: the caller's promise.
-    purger.entries.push(Entry { number, what: unsafe { &*what } });
+    PURGER.lock().enter(unsafe { &*what });
 }
 
-/// Registers a static, which is never unregistered.
-pub(crate) fn enter_static(what: &'static dyn Purgeable) {
-    // SAFETY: it stays where it is.
-    unsafe { enter(what) }
+/// Registers what never leaves at the first call; `entered` says whether that was. No fork comes between, as it takes the
+/// lock.
+#[inline]
+pub fn enter_once(what: &'static dyn Purgeable, entered: &AtomicBool) {
+    if !entered.load(Acquire) {
+        let mut purger = PURGER.lock();
+        if !entered.swap(true, Release) {
+            purger.enter(what);
+        }
+    }
+}
+
+/// The number of forks between the first process and this one: it tells a child from its parent without a system call.
+#[inline]
+pub fn forks() -> u32 {
+    FORKS.load(Relaxed)
 }
 
 /// Removes `what` from the register.
@@ -290,6 +280,7 @@ extern "C" fn after_fork() {
 }
 
 extern "C" fn after_fork_in_child() {
+    FORKS.fetch_add(1, Relaxed);
     // SAFETY: `before_fork` took the lock, and the child has no other thread.
     let purger = unsafe { PURGER.held() };
     if std::mem::take(&mut purger.in_upstream) {

@@ -1,18 +1,7 @@
 //! The owner of a scope: one thread of one process.
 
-use crate::os;
+use crate::heap::purger::forks;
 use crate::sync::thread;
-use std::sync::Once;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-
-/// The number of forks, which tells a child from its parent without a system call.
-static PROCESS: AtomicU32 = AtomicU32::new(0);
-
-extern "C" fn nothing() {}
-
-extern "C" fn another_process() {
-    PROCESS.fetch_add(1, Relaxed);
-}
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,9 +13,7 @@ pub struct Owner {
 impl Owner {
     /// Returns the calling thread.
     pub fn current() -> Self {
-        static FORKS: Once = Once::new();
-        FORKS.call_once(|| os::at_fork(nothing, nothing, another_process));
-        Self { thread: thread(), process: PROCESS.load(Relaxed) }
+        Self { thread: thread(), process: forks() }
     }
 
     /// Whether this is the calling thread.
@@ -38,7 +25,7 @@ impl Owner {
     /// Whether this is a thread of the current process.
     #[inline]
     pub fn is_here(self) -> bool {
-        self.process == PROCESS.load(Relaxed)
+        self.process == forks()
     }
 }
 

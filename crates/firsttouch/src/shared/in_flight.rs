@@ -9,7 +9,8 @@ use crate::os::{self, Errno};
 use crate::sync::lock::Lock;
 use std::collections::VecDeque;
 use std::fs::File;
-use std::sync::{Arc, Once};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// How long a handle remains valid after its memory was dropped.
@@ -243,8 +244,6 @@ impl Purgeable for Keeper {
 }
 
 fn set_up() {
-    static ONCE: Once = Once::new();
-    static KEEPER: Keeper = Keeper;
-    // SAFETY: a static is never moved or dropped.
-    ONCE.call_once(|| unsafe { purger::enter(&raw const KEEPER) });
+    static ENTERED: AtomicBool = AtomicBool::new(false);
+    purger::enter_once(&Keeper, &ENTERED);
 }

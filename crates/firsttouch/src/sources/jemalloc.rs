@@ -135,6 +135,12 @@ unsafe extern "C" fn split(
     false
 }
 
+/// Does what jemalloc's own constructor does, if that was not called yet.
+pub(super) fn load() {
+    // SAFETY: a question that allocates nothing, and any first call does the constructor's work.
+    unsafe { je::nallocx(1, 0) };
+}
+
 struct Hooks(extent_hooks_t);
 // SAFETY: it is never modified.
 unsafe impl Sync for Hooks {}
@@ -159,7 +165,11 @@ fn control<T, U>(name: &CStr, old: Option<&mut T>, new: Option<&mut U>) -> Resul
     let (new, new_size) = new.map_or((null_mut(), 0), |value| (std::ptr::from_mut(value).cast(), size_of::<U>()));
     // SAFETY: the sizes of the values are passed; jemalloc rejects other sizes.
     let result: c_int = unsafe { je::mallctl(name.as_ptr(), old, size_at, new, new_size) };
-    if result == 0 { Ok(()) } else { Err(Errno(result)) }
+    match Errno(result) {
+        Errno(0) => Ok(()),
+        Errno::AGAIN => Err(Errno::NO_MEMORY), // which jemalloc means by it
+        other => Err(other),
+    }
 }
 
 fn flags(request: Request) -> c_int {

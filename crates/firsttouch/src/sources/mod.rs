@@ -3,6 +3,7 @@
 #![allow(unsafe_code)] // Safety: each source states which promise of the C library or the heap it relies on.
 
 mod aligned;
+mod at_load;
 mod calloc;
 #[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
 mod embedded;
@@ -14,6 +15,7 @@ mod malloc;
 mod mimalloc;
 mod pages;
 mod pages_placed;
+mod preloaded;
 mod small_blocks;
 mod usable;
 
@@ -27,3 +29,4 @@ pub use malloc::Malloc;
 pub use mimalloc::Mimalloc;
 pub use pages::Pages;
 pub use pages_placed::PlacedPages;
+pub use preloaded::{PreloadedPool, Table};

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from _firsttouch_start import units
-from firsttouch.tools.bench import shuffled
+from firsttouch.tools.bench import in_cpp, shuffled
 from firsttouch.tools.bench.drawing import plain_numbers
 from firsttouch.tools.bench.settings import Settings, chosen
 from firsttouch.tools.bench.shuffled import Cell, Reply, order_effect
@@ -223,6 +223,18 @@ def run(settings: Settings) -> Section:
         section.notes += [*answers(size, found), *doubts(found), order(replies)]
         title = f"Bytes per second, {name(size)} of memory"
         section.pictures.append(Picture(f"{size >> 20}", title, partial(rates, found=found)))
+    size = max(wanted)
+    tables, notes, raw = in_cpp.section_parts(
+        "touch",
+        size,
+        2 if settings.quick else 5,
+        ("the first time", "again after a free"),
+        lambda seconds: units.rate(size / seconds),
+        "allocated and touched",
+    )
+    section.tables += tables
+    section.notes += notes
+    section.raw |= raw
     return section
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from _firsttouch_start import units
-from firsttouch.tools.bench import shuffled
+from firsttouch.tools.bench import in_cpp, shuffled
 from firsttouch.tools.bench.drawing import by_size, legend_beside
 from firsttouch.tools.bench.settings import KINDS, Settings, chosen
 from firsttouch.tools.bench.tasks.triad import STATES
@@ -66,6 +66,18 @@ def run(settings: Settings) -> Section:
     beyond = [size for size in wanted if 4 * size > cache] or [max(wanted)]
     section.verdicts += [verdict(kind, beyond, found) for kind in KINDS]
     section.notes += [trap(max(wanted), found), same(found), explained(max(wanted), found)]
+    size = max(wanted)
+    tables, notes, raw = in_cpp.section_parts(
+        "triad",
+        size,
+        2 if settings.quick else 5,
+        ("never written", "written"),
+        lambda seconds: f"{flops(size, seconds) / 1e6:,.0f}",
+        "MFlop/s",
+    )
+    section.tables += tables
+    section.notes += notes
+    section.raw |= raw
     title = "a = b + c * d in doubles: the same zeros, the same result"
     section.pictures.append(Picture("rates", title, lambda axes: draw(axes, wanted, found)))
     return section

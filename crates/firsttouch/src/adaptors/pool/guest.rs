@@ -67,6 +67,13 @@ impl Pool {
         self.tick_if_due();
     }
 
+    /// A block of `size` bytes is asked for that will be used densely, as arrays are.
+    pub fn expect_dense(&self, size: usize) {
+        if let Some(guest) = self.guest.as_ref().filter(|_| size >= HUGE_MIN) {
+            guest.dense.fetch_max(self.heaps.huge_out() + size, Relaxed);
+        }
+    }
+
     /// Whether a live block begins at `address`, which may be any address.
     pub fn is_block(&self, address: NonNull<u8>) -> bool {
         heap::lives(address.as_ptr() as usize)

@@ -20,7 +20,7 @@ pub(super) fn lock((address, size): (usize, usize), receipt: &mut Receipt) -> Re
     failure::explain(
         failed,
         format!(
-            "{size} bytes could not be locked into memory (lock=True): RLIMIT_MEMLOCK allows this process {limit} \
+            "{size} bytes could not be locked into memory: RLIMIT_MEMLOCK allows this process {limit} \
              bytes, other locked memory included (ulimit -l, or LimitMEMLOCK= of its service)"
         ),
     );

@@ -95,7 +95,7 @@ pub struct Placed {
 
 fn strict_error(asked: usize, what: &str) -> AllocError {
     let error = AllocError::new(asked, Limit::Placement);
-    failure::explain(error, format!("cannot allocate {asked} bytes as strict=True requires: {what}"));
+    failure::explain(error, format!("cannot allocate {asked} bytes as a strict placement requires: {what}"));
     error
 }
 
@@ -143,7 +143,7 @@ impl Placement {
         if self.populate != Populate::No || !lazily {
             self.make_real(map, orders, receipt)?;
         } else if self.lock {
-            available::enough(map.1, orders, receipt, "lock=True")?;
+            available::enough(map.1, orders, receipt, "lock")?;
         }
         if let Some(orders) = orders.filter(|_| !lazily) {
             nodes::moved(map, orders, receipt);

@@ -20,7 +20,7 @@ impl Placement {
         orders: Option<&Orders>,
         receipt: &mut Receipt,
     ) -> Result<(), AllocError> {
-        available::enough(size, orders, receipt, "populate=")?;
+        available::enough(size, orders, receipt, "populate")?;
         let job = Job {
             address,
             size,

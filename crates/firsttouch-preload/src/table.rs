@@ -1,0 +1,41 @@
+//! What other copies of the core in this process use of the pool: see `sources/preloaded.rs` there.
+
+use crate::large;
+use crate::{forking, idle, report};
+use firsttouch::sources::Table;
+use firsttouch::{Allocator, Stats};
+use std::ptr::{NonNull, null, null_mut};
+
+static TABLE: Table = Table { allocate, resize_in_place, trim, stats, leave_report: report::leave };
+
+/// The table; null where this library stands aside.
+#[unsafe(no_mangle)]
+pub extern "C" fn firsttouch_preload_table_v1() -> *const Table {
+    if large::pool().is_some() { &raw const TABLE } else { null() }
+}
+
+/// Who asks by the table is no stranger to pools: it fills what it gets, which may be on huge pages at once, and has a
+/// background purger.
+extern "C" fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
+    idle::allow_thread();
+    if let Some(pool) = large::pool() {
+        pool.expect_dense(size);
+    }
+    large::allocate(size, align, zeroed).map_or(null_mut(), |address| address.cast())
+}
+
+unsafe extern "C" fn resize_in_place(block: *mut u8, size: usize) -> bool {
+    let Some((pool, block)) = large::pool().zip(NonNull::new(block)) else { return false };
+    // SAFETY: the caller's promise; whether the block is the pool's is asked first.
+    !forking::is_forking() && pool.is_block(block) && unsafe { pool.resize_in_place(block, size) }
+}
+
+extern "C" fn trim() -> usize {
+    if forking::is_forking() { 0 } else { large::trim() }
+}
+
+unsafe extern "C" fn stats(to: *mut Stats, size: usize) {
+    let stats = large::pool().map(Allocator::stats).unwrap_or_default();
+    // SAFETY: the caller has room for `size` bytes.
+    unsafe { to.cast::<u8>().copy_from_nonoverlapping((&raw const stats).cast(), size.min(size_of::<Stats>())) };
+}

@@ -1,0 +1,38 @@
+/* Ends by _exit: at once, in a signal handler that interrupts malloc, or only in children. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void leave(int number) { _exit(number == SIGALRM ? 4 : 5); }
+
+static void use(size_t size) {
+    char *volatile block = malloc(size);
+    block[0] = 1;
+    free(block);
+}
+
+int main(int count, char **words) {
+    const char *how = count > 1 ? words[1] : "";
+    printf("not flushed");
+    for (int n = 0; n < 3; n++) use(300000);
+    if (strcmp(how, "signal") == 0) {
+        struct itimerval soon = {{0, 0}, {0, 2000}};
+        signal(SIGALRM, leave);
+        setitimer(ITIMER_REAL, &soon, NULL);
+        for (size_t size = 1;; size = size % 400000 + 7919) use(size);
+    }
+    if (strcmp(how, "children") == 0) {
+        pid_t child = vfork();
+        if (child == 0) _exit(0);
+        waitpid(child, NULL, 0);
+        child = fork();
+        if (child == 0) _Exit(0);
+        waitpid(child, NULL, 0);
+        return 6;
+    }
+    _exit(3);
+}
