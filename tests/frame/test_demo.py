@@ -103,7 +103,7 @@ def test_equal_output_is_shown_with_a_table(
     assert compare.main(["--rounds", "2"]) == 0
     said = capsys.readouterr().out
     assert "\nsame\n" in said
-    assert "Medians of 2 runs of each" in said
+    assert "Medians of 2 alternating runs of each" in said
     assert "\npython " in said
     assert "\nfirsttouch run " in said
 

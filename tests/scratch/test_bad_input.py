@@ -74,9 +74,9 @@ def test_a_reset_with_scopes_open() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: ft.ScratchBuffer(0), ValueError, r"chunk.*not 0"),
+        (lambda: ft.ScratchBuffer(0), ValueError, "invalid chunk size 0:"),
         (lambda: ft.ScratchBuffer(-1), ValueError, "chunk_size.*-1"),
-        (lambda: ft.ScratchBuffer(1 << 62), ValueError, r"chunk.*not 4611686018427387904"),
+        (lambda: ft.ScratchBuffer(1 << 62), ValueError, "invalid chunk size 4611686018427387904:"),
         (lambda: ft.ScratchBuffer(1 << 70), (ValueError, OverflowError), "chunk_size"),
         (lambda: ft.ScratchBuffer("many"), ValueError, "many"),
         (lambda: ft.ScratchBuffer(1.5), TypeError, "chunk_size.*float"),

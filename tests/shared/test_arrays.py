@@ -174,7 +174,7 @@ def test_huge_pages_are_granted_or_on_the_receipt() -> None:
     arrived[5] = 9
     assert a[5] == 9
     if receipt.huge is None:
-        with pytest.raises(MemoryError, match="strict=True"):
+        with pytest.raises(MemoryError, match="as a strict placement requires"):
             ft.shared(8 * MIB, np.uint8, huge="2M", strict=True)
 
 

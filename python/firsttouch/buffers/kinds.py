@@ -18,7 +18,7 @@ class OwnScratch(Protocol):
     Notes
     -----
     Scopes on it are nested strictly, and one thread at a time calls it, not always the same. Memory is rewound only
-    where no array lives on it.
+    where no live array lies on it.
 
     Examples
     --------
