@@ -133,12 +133,18 @@ struct Place {
 static KEEPERS: [Place; PLACES] =
     [const { Place { count: AtomicUsize::new(0), entries: Lock::new(Vec::new()) } }; PLACES];
 
+#[inline]
 fn place(ground: usize) -> &'static Place {
     let hash = (ground as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     &KEEPERS[(hash >> 58) as usize % PLACES]
 }
 
 impl Place {
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.count.load(Acquire) == 0
+    }
+
     /// The entry at a position; `None` behind the last.
     fn at(&self, position: usize) -> Option<Option<Entry>> {
         self.entries.lock().get(position).cloned()
@@ -162,7 +168,7 @@ impl Place {
         address: NonNull<u8>,
         mut best: Option<(Keeper, usize)>,
     ) -> Option<(Keeper, usize)> {
-        if self.count.load(Acquire) == 0 {
+        if self.is_empty() {
             return best;
         }
         let mut from = 0;
@@ -226,16 +232,29 @@ pub fn sweep() {
 pub fn find(address: NonNull<u8>) -> Owner {
     let holder = address_map::holder(address.as_ptr() as usize);
     // Keepers on memory of unknown origin may stand on a segment, too.
+    let ground = if let Holder::Allocator(owner) = holder { thin(owner) } else { OUTSIDE };
+    if place(OUTSIDE).is_empty() && place(ground).is_empty() {
+        return without_keepers(holder);
+    }
+    find_keeper(address, ground).map_or_else(|| without_keepers(holder), Owner::Keeper)
+}
+
+/// The keeper of the live block at `address`, on `ground` or on memory of unknown origin.
+#[inline(never)]
+fn find_keeper(address: NonNull<u8>, ground: usize) -> Option<Keeper> {
     let mut kept = place(OUTSIDE).highest(OUTSIDE, address, None);
-    if let Holder::Allocator(owner) = holder {
-        let ground = thin(owner);
+    if ground != OUTSIDE {
         kept = place(ground).highest(ground, address, kept);
     }
-    match (kept.map(|(keeper, _)| keeper), holder) {
-        (Some(keeper), _) => Owner::Keeper(keeper),
-        (None, Holder::Allocator(owner)) => Owner::Segment(owner),
-        (None, Holder::Gone) => Owner::Gone,
-        (None, Holder::Nobody) => Owner::Nobody,
+    kept.map(|(keeper, _)| keeper)
+}
+
+#[inline]
+fn without_keepers(holder: Holder) -> Owner {
+    match holder {
+        Holder::Allocator(owner) => Owner::Segment(owner),
+        Holder::Gone => Owner::Gone,
+        Holder::Nobody => Owner::Nobody,
     }
 }
 
