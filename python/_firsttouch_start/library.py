@@ -45,7 +45,7 @@ def _is_own(module: "Any") -> bool:
 
 def _folders() -> list[str]:
     file = getattr(os, "__file__", None)
-    if file is None:  # an extension module in an archive or in the executable
+    if file is None:  # the standard library is in an archive or in the executable
         return sys.path
     library = os.path.dirname(file)
     return [library, os.path.join(library, "lib-dynload")]

@@ -67,17 +67,17 @@ impl Block {
 
     /// What comes next; `real` tells whether the page at an address exists.
     pub(super) fn turn(&mut self, real: &dyn Fn(usize) -> bool) -> Turn {
-        let Some(mut window) = self.window.or_else(|| self.begin(real)) else {
-            return if self.granules() < LEAST { Turn::Done } else { Turn::Wait };
-        };
-        let (from, marker) = (window.from, window.marker());
-        let is_real = |at: usize| real(self.first_page(from, at));
-        if window.left <= marker && is_real(marker) {
+        if self.granules() < LEAST {
+            return Turn::Done;
+        }
+        let Some(mut window) = self.window.or_else(|| self.begin(real)) else { return Turn::Wait };
+        let marker = window.marker();
+        if window.left <= marker && real(self.first_page(window.from, marker)) {
             if window.end == self.granules() {
                 return Turn::Done;
             }
             let size = (2 * (window.end - window.start)).min(LAST_WINDOW / self.granule);
-            window = self.window(from, window.end, size);
+            window = self.window(window.from, window.end, size);
         }
         self.fill(window, real)
     }
@@ -104,9 +104,6 @@ impl Block {
     /// The first window, once a program walks in from either end.
     fn begin(&self, real: &dyn Fn(usize) -> bool) -> Option<Window> {
         let arrived = |from| (0..IN_A_ROW).all(|at| real(self.first_page(from, at)));
-        if self.granules() < LEAST {
-            return None;
-        }
         let from = [From::Start, From::End].into_iter().find(|&from| arrived(from))?;
         Some(self.window(from, IN_A_ROW, FIRST_WINDOW / self.granule))
     }

@@ -190,7 +190,7 @@ unsafe impl Allocator for Guarded {
     fn stats(&self) -> Stats {
         let stats = self.upstream.stats();
         if stats.allocations == 0 {
-            return stats; // without a ledger entry it is not counted
+            return stats; // the upstream does not count
         }
         let kept = self.kept.lock().bytes.min(stats.active);
         Stats {

@@ -250,7 +250,7 @@ pub(super) fn idle_limit(max_idle: usize, idle: usize) -> usize {
 impl Purgeable for Pool {
     fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
         self.age();
-        None // not limited by an upstream
+        None // its memory comes from no upstream
     }
 
     fn is_idle(&self) -> bool {
