@@ -15,7 +15,7 @@ import numpy as np
 
 from firsttouch.tools import preload
 from firsttouch.tools.measuring.contenders import TUNED_HUGE, Contender
-from firsttouch.tools.measuring.report import Table
+from firsttouch.tools.measuring.report import Section, Table
 from firsttouch.tools.measuring.sizes import name
 
 #: How the programs allocate.
@@ -83,3 +83,19 @@ def section_parts(
     missing = preload.missing()
     notes = [] if missing is None else [f"The preloaded pool is left out of the programs in C++: {missing}."]
     return [table], notes, {f"in C++, {maker}, {column}": pairs for (maker, column), pairs in found.items()}
+
+
+def add_to(
+    section: Section,
+    program: str,
+    size: int,
+    rounds: int,
+    states: tuple[str, str],
+    shown: Callable[[float], str],
+    unit: str,
+) -> None:
+    """Add the parts of a program in C++ to the section of its experiment."""
+    tables, notes, raw = section_parts(program, size, rounds, states, shown, unit)
+    section.tables += tables
+    section.notes += notes
+    section.raw |= raw

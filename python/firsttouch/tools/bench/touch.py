@@ -224,7 +224,8 @@ def run(settings: Settings) -> Section:
         title = f"Bytes per second, {name(size)} of memory"
         section.pictures.append(Picture(f"{size >> 20}", title, partial(rates, found=found)))
     size = max(wanted)
-    tables, notes, raw = in_cpp.section_parts(
+    in_cpp.add_to(
+        section,
         "touch",
         size,
         2 if settings.quick else 5,
@@ -232,9 +233,6 @@ def run(settings: Settings) -> Section:
         lambda seconds: units.rate(size / seconds),
         "allocated and touched",
     )
-    section.tables += tables
-    section.notes += notes
-    section.raw |= raw
     return section
 
 

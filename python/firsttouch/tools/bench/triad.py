@@ -67,7 +67,8 @@ def run(settings: Settings) -> Section:
     section.verdicts += [verdict(kind, beyond, found) for kind in KINDS]
     section.notes += [trap(max(wanted), found), same(found), explained(max(wanted), found)]
     size = max(wanted)
-    tables, notes, raw = in_cpp.section_parts(
+    in_cpp.add_to(
+        section,
         "triad",
         size,
         2 if settings.quick else 5,
@@ -75,9 +76,6 @@ def run(settings: Settings) -> Section:
         lambda seconds: f"{flops(size, seconds) / 1e6:,.0f}",
         "MFlop/s",
     )
-    section.tables += tables
-    section.notes += notes
-    section.raw |= raw
     title = "a = b + c * d in doubles: the same zeros, the same result"
     section.pictures.append(Picture("rates", title, lambda axes: draw(axes, wanted, found)))
     return section
