@@ -1,0 +1,61 @@
+"""How Sphinx builds the documentation: `make docs`."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parent))
+
+import native_docstrings
+import pictures
+
+import firsttouch
+
+project = "firsttouch"
+author = "the firsttouch developers"
+version = release = firsttouch.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinxcontrib.programoutput",
+]
+exclude_patterns = ["_build", "gallery/programs"]
+templates_path = ["_templates"]
+nitpicky = False
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+suppress_warnings = ["myst.header"]
+
+autosummary_generate = True
+autodoc_typehints = "none"  # numpydoc's sections have them
+numpydoc_show_class_members = False
+copybutton_prompt_text = r"\$ |>>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = "firsttouch"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_theme_options: dict[str, Any] = {
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher"],
+    "header_links_before_dropdown": 7,
+    "show_prev_next": False,
+    "navigation_with_keys": False,
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+
+
+def setup(app: Any) -> None:
+    """Sphinx calls this."""
+    pictures.draw(Path(__file__).parent / "pictures")
+    app.connect("autodoc-process-docstring", native_docstrings.add, priority=1)
