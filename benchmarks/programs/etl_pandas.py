@@ -1,5 +1,7 @@
 """Daily files of sales, each of a different length: parsed, cleaned, joined, aggregated, and collected."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 
@@ -31,7 +33,7 @@ def transform(day: pd.DataFrame, products: pd.DataFrame) -> pd.DataFrame:
     return day[day["rank"] > 0.05].sort_values(["shop", "minute"])
 
 
-def run() -> float:
+def run(days: int = DAYS) -> float:
     """Process all days, and aggregate them."""
     random = np.random.default_rng(5)
     products = pd.DataFrame(
@@ -42,7 +44,7 @@ def run() -> float:
         }
     )
     summaries: list[pd.DataFrame] = []
-    for number in range(DAYS):
+    for number in range(days):
         day = transform(extract(random), products)
         hourly = day.pivot_table(values="revenue", index="hour", columns="category", aggfunc="sum", fill_value=0.0)
         summaries.append(hourly.stack().rename("revenue").reset_index().assign(day=number))
@@ -53,4 +55,4 @@ def run() -> float:
 
 
 if __name__ == "__main__":
-    print(run())
+    print(run(*map(int, sys.argv[1:])))

@@ -1,5 +1,7 @@
 """Flow past a cylinder by the lattice Boltzmann method: nine distributions on a grid of 600 by 240."""
 
+import sys
+
 import numpy as np
 import numpy.typing as npt
 
@@ -20,15 +22,15 @@ def equilibrium(density: Array, velocity: Array) -> Array:
     return np.asarray(density * WEIGHTS[:, None, None] * (1.0 + along + 0.5 * along**2 - square))
 
 
-def run() -> float:
-    """Sixty steps."""
+def run(steps: int = STEPS) -> float:
+    """Return the mean speed after some steps."""
     x, y = np.indices((WIDTH, HEIGHT))
     obstacle = (x - WIDTH / 4) ** 2 + (y - HEIGHT / 2) ** 2 < RADIUS**2
     inflow = np.zeros((2, WIDTH, HEIGHT))
     inflow[0] = SPEED * (1.0 + 1e-4 * np.sin(y / HEIGHT * 2.0 * np.pi))
     incoming = equilibrium(np.ones((WIDTH, HEIGHT)), inflow)
     current, velocity = incoming, inflow
-    for _ in range(STEPS):
+    for _ in range(steps):
         density = sum(current[i] for i in range(9))
         velocity = np.einsum("id,ixy->dxy", VELOCITIES, current) / density
         velocity[:, 0, :] = inflow[:, 0, :]
@@ -41,4 +43,4 @@ def run() -> float:
 
 
 if __name__ == "__main__":
-    print(run())
+    print(run(*map(int, sys.argv[1:])))
