@@ -26,7 +26,7 @@ fn default_pool() -> &'static Arc<Pool> {
 /// # Safety
 /// Null, or a handle that lives for `'a`.
 pub unsafe fn behind<'a>(handle: *const Handle) -> &'a dyn Allocator {
-    // SAFETY: the caller's promise.
+    // SAFETY: null or a live handle, as the header demands of C programs for every function that takes one.
     match unsafe { handle.as_ref() } {
         Some(handle) => &*handle.allocator,
         None => &**default_pool(),
@@ -38,7 +38,7 @@ pub unsafe fn behind<'a>(handle: *const Handle) -> &'a dyn Allocator {
 /// # Safety
 /// As for [`behind`].
 pub unsafe fn shared(handle: *const Handle) -> Arc<dyn Allocator> {
-    // SAFETY: the caller's promise.
+    // SAFETY: null or a live handle, as the header demands of C programs for every function that takes one.
     match unsafe { handle.as_ref() } {
         Some(handle) => handle.allocator.clone(),
         None => default_pool().clone(),
@@ -64,7 +64,7 @@ pub unsafe fn hand_out(out: *mut *mut Handle, make: impl FnOnce() -> Result<Arc<
     };
     match protect(Err(Status::Internal), made) {
         Ok(handle) => {
-            // SAFETY: the caller's promise.
+            // SAFETY: `out` is null or writable, as the header demands of C programs (constructors, scratch).
             unsafe { out.write(handle) };
             Status::Ok
         }
@@ -123,7 +123,7 @@ pub unsafe fn text<'a>(name: &str, given: *const c_char) -> Result<&'a str, Stat
     if given.is_null() {
         return Err(fail(Status::Invalid, format_args!("{name} is NULL")));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: null or a string that ends with a zero, as the header demands of C programs.
     let text = unsafe { CStr::from_ptr(given) };
     text.to_str().map_err(|_| fail(Status::Invalid, format_args!("{name} is not UTF-8")))
 }

@@ -66,9 +66,11 @@ struct PoolOptions {
     upstream: *const Handle,
     max_idle: usize,
     decay: f64,
+    fault_ahead: bool,
 }
 
-// SAFETY: as its definition says; all bytes are valid for numbers and pointers.
+// SAFETY: as its definition says; all bytes are valid for numbers and pointers, and the header says that a `bool` is 0
+// or 1.
 unsafe impl Versioned for PoolOptions {
     const NAME: &'static str = "firsttouch_pool_options";
     const INITIALIZER: &'static str = "FIRSTTOUCH_POOL_OPTIONS";
@@ -83,7 +85,8 @@ const UNSET: usize = usize::MAX;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn firsttouch_pool(given: *const PoolOptions, out: *mut *mut Handle) -> Status {
-    let default = PoolOptions { struct_size: 0, upstream: std::ptr::null(), max_idle: UNSET, decay: -1.0 };
+    let default =
+        PoolOptions { struct_size: 0, upstream: std::ptr::null(), max_idle: UNSET, decay: -1.0, fault_ahead: false };
     // SAFETY: options or null, and a place for the handle (header).
     unsafe {
         hand_out(out, || {
@@ -100,6 +103,9 @@ unsafe extern "C" fn firsttouch_pool(given: *const PoolOptions, out: *mut *mut H
                     return Err(fail(Status::Invalid, format_args!("decay is {}: give {wanted}", given.decay)));
                 }
                 values.push(("decay", Value::Float(given.decay)));
+            }
+            if given.fault_ahead {
+                values.push(("fault_ahead", Value::from(true)));
             }
             make("pool", (!given.upstream.is_null()).then_some(given.upstream), &values)
         })
@@ -118,7 +124,7 @@ struct PagesOptions {
     strict: bool,
 }
 
-// SAFETY: as for `PoolOptions`; the header says that a `bool` is 0 or 1.
+// SAFETY: as for `PoolOptions`.
 unsafe impl Versioned for PagesOptions {
     const NAME: &'static str = "firsttouch_pages_options";
     const INITIALIZER: &'static str = "FIRSTTOUCH_PAGES_OPTIONS";

@@ -35,7 +35,8 @@ fn checked<T: Versioned>(size: usize) -> Result<usize, Status> {
 pub unsafe fn read<T: Versioned>(from: *const T, default: T) -> Result<T, Status> {
     let mut options = default;
     if !from.is_null() {
-        // SAFETY: the caller's promise; `size` is at most that of either structure.
+        // SAFETY: null or a structure that begins with its size, as the header demands of C programs; `size` is at most
+        // that of either structure.
         unsafe {
             let size = checked::<T>(from.cast::<usize>().read())?;
             std::ptr::copy_nonoverlapping(from.cast::<u8>(), (&raw mut options).cast::<u8>(), size);
@@ -53,7 +54,8 @@ pub unsafe fn write<T: Versioned>(to: *mut T, value: &T) -> Result<(), Status> {
         return Err(fail(Status::Invalid, format_args!("the address of the {} is NULL", T::NAME)));
     }
     const WORD: usize = size_of::<usize>();
-    // SAFETY: the caller's promise; `size` is at most that of either structure.
+    // SAFETY: a structure that begins with its size, as the header demands of C programs; `size` is at most that of
+    // either structure.
     unsafe {
         let size = checked::<T>(to.cast::<usize>().read())?;
         let from = (&raw const *value).cast::<u8>();

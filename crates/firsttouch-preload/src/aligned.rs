@@ -35,7 +35,7 @@ pub unsafe extern "C" fn posix_memalign(result: *mut *mut c_void, align: usize, 
     if address.is_null() {
         return libc::ENOMEM;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `result` may be written, as posix_memalign(3) demands of the program.
     unsafe { *result = address };
     0
 }

@@ -30,7 +30,7 @@ pub extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
 /// As stated there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free(address: *mut c_void) {
-    // SAFETY: the caller's promise.
+    // SAFETY: null or a live block, as free(3) demands of the program.
     unsafe { if is_foreign(address as usize) { next::free(address) } else { large::free(address) } }
 }
 
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn free(address: *mut c_void) {
 /// As stated there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn realloc(address: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: the caller's promise.
+    // SAFETY: null or a live block, as realloc(3) demands of the program.
     unsafe {
         if !is_foreign(address as usize) {
             return large::reallocate(address, size);
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn realloc(address: *mut c_void, size: usize) -> *mut c_vo
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn reallocarray(address: *mut c_void, count: usize, size: usize) -> *mut c_void {
     match count.checked_mul(size) {
-        // SAFETY: the caller's promise.
+        // SAFETY: null or a live block, as reallocarray(3) demands of the program.
         Some(bytes) => unsafe { realloc(address, bytes) },
         None => out_of_memory(),
     }
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn reallocarray(address: *mut c_void, count: usize, size: 
 /// As stated there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn malloc_usable_size(address: *mut c_void) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: null or a live block, as malloc_usable_size(3) demands of the program.
     unsafe {
         match is_foreign(address as usize) {
             true => next::usable_size(address),
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn malloc_usable_size(address: *mut c_void) -> usize {
 /// As stated there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free_sized(address: *mut c_void, _size: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: null or a live block, as free_sized(3) demands of the program.
     unsafe { free(address) }
 }
 
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn free_sized(address: *mut c_void, _size: usize) {
 /// As stated there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free_aligned_sized(address: *mut c_void, _align: usize, _size: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: null or a live block, as free_aligned_sized(3) demands of the program.
     unsafe { free(address) }
 }
 

@@ -73,7 +73,8 @@ fn block(address: *mut c_void, doing: wrong::Doing) -> Option<(&'static Pool, No
 #[cold]
 #[inline(never)]
 pub unsafe extern "C" fn free(address: *mut c_void) {
-    // SAFETY: the caller's promise; the block is the pool's, and of any other address the C library is told.
+    // SAFETY: a live block, as free(3) demands of the program (`entry.rs`); the block is the pool's, and of any other
+    // address the C library is told.
     unsafe {
         match block(address, wrong::Doing::Free) {
             None => next::free(address),
@@ -87,7 +88,7 @@ pub unsafe extern "C" fn free(address: *mut c_void) {
 /// The block is the pool's, and used no more.
 pub unsafe fn give(pool: &'static Pool, block: NonNull<u8>) {
     keeping_errno(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: a block of the pool's that nobody uses (`free` above, and the list of blocks freed during forks).
         unsafe { pool.deallocate(block) };
         idle::after_free(pool);
     });
@@ -96,7 +97,7 @@ pub unsafe fn give(pool: &'static Pool, block: NonNull<u8>) {
 /// # Safety
 /// As for malloc_usable_size(3).
 pub unsafe fn usable_size(address: *mut c_void) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: a live block, as malloc_usable_size(3) demands of the program (`entry.rs`).
     unsafe {
         match block(address, wrong::Doing::Measure) {
             None => next::usable_size(address),
@@ -112,7 +113,7 @@ pub unsafe fn usable_size(address: *mut c_void) -> usize {
 #[cold]
 #[inline(never)]
 pub unsafe fn reallocate(address: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: the caller's promise; what is copied lies within both blocks.
+    // SAFETY: a live block, as realloc(3) demands of the program (`entry.rs`); what is copied lies within both blocks.
     unsafe {
         let Some((pool, block)) = block(address, wrong::Doing::Reallocate) else {
             return if is_large(size) { take_over(address, size) } else { next::realloc(address, size) };
@@ -152,7 +153,8 @@ pub unsafe fn reallocate(address: *mut c_void, size: usize) -> *mut c_void {
 #[cold]
 #[inline(never)]
 pub unsafe fn take_over(address: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: the caller's promise; what is copied lies within both blocks.
+    // SAFETY: a live block of the C library's, as realloc(3) demands of the program (`entry.rs`); what is copied lies
+    // within both blocks.
     unsafe {
         let old = next::usable_size(address);
         let fresh = if old == 0 { None } else { allocate(size, 1, false) };

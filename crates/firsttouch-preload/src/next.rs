@@ -40,7 +40,7 @@ pub fn calloc(count: usize, size: usize) -> *mut c_void {
 #[inline(always)]
 pub unsafe fn realloc(address: *mut c_void, size: usize) -> *mut c_void {
     type Function = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
-    // SAFETY: as for `malloc`; the rest is the caller's promise.
+    // SAFETY: as for `malloc`; a live block of the C library's, as realloc(3) demands (`entry.rs`, `large.rs`).
     unsafe { transmute::<*mut c_void, Function>(REALLOC.load(Relaxed))(address, size) }
 }
 
@@ -53,7 +53,7 @@ pub fn memalign(align: usize, size: usize) -> *mut c_void {
 /// As for free(3).
 #[inline(always)]
 pub unsafe fn free(address: *mut c_void) {
-    // SAFETY: as for `malloc`; the rest is the caller's promise.
+    // SAFETY: as for `malloc`; a live block of the C library's, as free(3) demands (`entry.rs`, `large.rs`).
     unsafe { transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void)>(FREE.load(Relaxed))(address) }
 }
 
@@ -68,7 +68,8 @@ pub unsafe fn usable_size(address: *mut c_void) -> usize {
     if function.is_null() || address.is_null() {
         return 0;
     }
-    // SAFETY: the function of that name; the rest is the caller's promise.
+    // SAFETY: the function of that name; a live block of the C library's, as malloc_usable_size(3) demands (`entry.rs`,
+    // `large.rs`).
     unsafe { transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void) -> usize>(function)(address) }
 }
 

@@ -39,7 +39,7 @@ pub unsafe fn begin(reporting: Reporting, threshold: usize, count: c_int, words:
         return;
     }
     let words = (0..count.max(0) as usize).map(|at| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `words` are as many C strings as `count` says (`start.rs`, which has them from the loader).
         unsafe { CStr::from_ptr(*words.add(at)) }.to_string_lossy().into_owned()
     });
     if main && !reporting.quiet {

@@ -47,7 +47,7 @@ impl Settings {
             thread: Thread::After(64 << 20),
             reporting: Reporting::default(),
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: `environment` is a list of C strings that ends with null (`start.rs`, which has it from the loader).
         unsafe {
             while !environment.is_null() && !(*environment).is_null() {
                 let entry = CStr::from_ptr(*environment).to_bytes();

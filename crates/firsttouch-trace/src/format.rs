@@ -25,7 +25,7 @@
 //! | [`LIVE`] | block, resident pages |
 //!
 //! Block numbers are implicit in allocations: a block takes the most recently freed number, or else the next unused one,
-//! which keeps numbers small. [`BlockIds`] implements that rule for both sides.
+//! which keeps numbers small. `BlockIds` implements that rule for both sides.
 
 use std::fmt;
 

@@ -1,4 +1,6 @@
-//! Allocation traces and profiles: the half of the core that the tools are built on.
+#![doc = include_str!("../README.md")]
+//!
+//! # Modules
 //!
 //! * [`recorder`] writes a trace of every request of the process, in the compact [`format`](mod@format) of an [`Encoder`].
 //! * [`Reader`] decodes a trace [event](event::Event) by event.

@@ -137,7 +137,8 @@ pub unsafe trait Allocator: Any + Send + Sync {
     /// # Safety
     /// `address` is a live block of this allocator. If it shrinks, the bytes beyond the new size are not used any more.
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        // SAFETY: the caller's promise is the same (law 4: an address knows its owner).
+        // SAFETY: a live block of this allocator is what `usable_size` requires, too (law 4: an address knows its
+        // owner).
         size <= unsafe { self.usable_size(address) }
     }
 

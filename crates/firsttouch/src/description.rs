@@ -185,7 +185,8 @@ pub fn quoted(text: &str, most: usize) -> String {
                 break;
             }
             _ if c == quote || c == '\\' => out.extend(['\\', c]),
-            _ if c.is_control() => out.extend(c.escape_default()),
+            '\n' | '\r' | '\t' => out.extend(c.escape_default()),
+            _ if c.is_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))), // none is above 0x9f
             _ => out.push(c),
         }
     }

@@ -46,9 +46,9 @@ pub(crate) fn hold() {
 /// Ends [`hold`].
 ///
 /// # Safety
-/// Safety: passes its caller's promise on.
-#[allow(unsafe_code)] // Safety: passes its caller's promise on.
+/// [`hold`] was called, as the fork handlers do.
+#[allow(unsafe_code)] // Safety: releases what `hold` acquired.
 pub(crate) unsafe fn release() {
-    // SAFETY: the caller's promise.
+    // SAFETY: `hold` acquired it, as the fork handlers (`purger`) do before they call this.
     unsafe { LAST.release() }
 }

@@ -1,4 +1,6 @@
-//! The memory behind arrays.
+#![doc = include_str!("../README.md")]
+//!
+//! # Layers
 //!
 //! The layers, from the bottom: [`error`], [`description`], [`expression`], [`layout`] and [`size`] are the
 //! vocabulary; [`os`] is the only place that names a system call; [`allocator`] is the interface that all allocators
@@ -6,6 +8,12 @@
 //! [`sources`] obtain memory; an [`arena`] is scratch memory for Rust; [`scratch`] memory is reused when its scope
 //! ends; [`adaptors`] wrap another allocator; [`owners`] find the allocator of any block; a [`factory`] creates
 //! allocators from expressions. No layer imports one above it, and nothing here depends on Python.
+
+#[cfg(not(unix))]
+compile_error!(
+    "firsttouch cannot be built for this platform: it needs a POSIX C library; Linux is supported, and on macOS \
+    the Python package can be imported but leaves all memory to NumPy"
+);
 
 pub mod adaptors;
 pub mod allocator;

@@ -80,6 +80,28 @@ fn what_is_made_serves() {
 }
 
 #[test]
+fn a_budget_that_is_found() {
+    for text in
+        ["limited(auto)", "limited('auto')", "limited(budget=auto)", "ft.limited(pool, auto)", "limited(None, 'auto')"]
+    {
+        assert!(made(text).expression().contains("), 'auto', at_most="), "{text}");
+    }
+    let small = made("limited(malloc, auto, at_most=10)");
+    assert_eq!(small.expression(), "limited(malloc(), 'auto', at_most=10)");
+    assert!(small.allocate(Request::bytes(11)).is_err());
+    assert!(made("limited(auto)").allocate(Request::bytes(1 << 46)).is_err());
+    for (text, said) in [
+        ("limited(pool, 5, at_most=3)", "at_most= bounds the budget \"auto\""),
+        ("pool(auto)", "no allocator 'auto'"),
+        ("pool(max_idle=auto)", "is not a size"),
+        ("auto", "no allocator 'auto'"),
+    ] {
+        let message = error(text).to_string();
+        assert!(message.contains(said), "{text}: {message}");
+    }
+}
+
+#[test]
 fn one_c_library() {
     for text in ["malloc", "calloc"] {
         assert!(Arc::ptr_eq(&made(text), &made(text)), "{text}");

@@ -69,7 +69,7 @@ fn storm(pool: &dyn Allocator, seconds: f64) {
             .map(|seed| (seed + 1, to.remove(0), from.remove(0)))
             .map(|(seed, to, from)| threads.spawn(move || work(pool, seed, &to, &from, end)))
             .collect();
-        threads.spawn(|| {
+        let other = threads.spawn(|| {
             while !done.load(Relaxed) {
                 pool.trim();
                 pool.stats();
@@ -78,6 +78,7 @@ fn storm(pool: &dyn Allocator, seconds: f64) {
         });
         let results: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
         done.store(true, Relaxed);
+        other.join().unwrap();
         results.into_iter().for_each(|result| result.unwrap());
     });
     pool.trim();
@@ -153,5 +154,5 @@ fn pools_come_and_go() {
             });
         }
     });
-    assert!(count.load(Relaxed) > 50);
+    assert!(count.load(Relaxed) > if cfg!(tsan) { 4 } else { 50 });
 }

@@ -2,7 +2,9 @@
 using BinaryBuilder
 
 name = "firsttouch"
-version = v"0.1.0"
+version = let project = joinpath(@__DIR__, "..", "Project.toml")
+    VersionNumber(match(r"^version = \"(.*)\"$"m, read(project, String))[1])
+end
 # The checkout that this file is in.
 sources = [DirectorySource(normpath(@__DIR__, "..", "..", ".."); target = "firsttouch")]
 

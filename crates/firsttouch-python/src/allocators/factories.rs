@@ -7,6 +7,7 @@ use crate::allocators::arguments::{PyArgument, given, raised};
 use crate::python::call_sites;
 use crate::python::global_allocator::ensure_memory;
 use crate::python::values::IntoPython;
+use firsttouch::adaptors::CallSites;
 use firsttouch::factory::{self, Argument, check};
 use firsttouch::sources::{Functions, FunctionsTable, PlacedPages};
 use pyo3::prelude::*;
@@ -65,8 +66,8 @@ fn recycled_upstream(
 fn function<T: Copy>(name: &str, address: &Bound<'_, PyAny>) -> PyResult<T> {
     const { assert!(size_of::<T>() == size_of::<usize>()) };
     let address = check::function(name, &given(address)?).map_err(raised)?;
-    // SAFETY: a function pointer is an address; the caller promises, as with ctypes, that it is one of a function of
-    // this type.
+    // SAFETY: a function pointer is an address; that a function of this type is there is what
+    // `from_functions` demands of the program, as ctypes does.
     Ok(unsafe { std::mem::transmute_copy::<usize, T>(&address) })
 }
 
@@ -98,7 +99,7 @@ fn numpy_default() -> PyAllocator {
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    factory::set_call_site(call_sites::site);
+    factory::set_call_sites(CallSites { site: call_sites::site, place: call_sites::file_and_line });
     let names: Vec<&str> = factory::TABLE.iter().map(|factory| factory.name).collect();
     module.add("FACTORIES", names.into_python(module.py())?)?;
     module.add_function(wrap_pyfunction!(make, module)?)?;

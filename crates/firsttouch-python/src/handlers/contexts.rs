@@ -104,7 +104,7 @@ unsafe fn made_by(address: NonNull<u8>) -> Option<PyAllocator> {
     let made = match owners::find(address) {
         Owner::Keeper(Keeper::Allocator(owner)) => owner,
         Owner::Keeper(Keeper::Backing(owner)) => Scope::outside(owner, process_allocator()),
-        // SAFETY: the caller's promise.
+        // SAFETY: a live block begins there (`get_allocator`, with an array's own data).
         Owner::Segment(_) => unsafe { address_map::shared_owner(address.as_ptr() as usize) }?,
         Owner::Gone | Owner::Nobody => return None,
     };

@@ -98,7 +98,8 @@ unsafe fn move_out(
     free: impl FnOnce(),
 ) -> *mut c_void {
     let Ok(block) = handler.allocator().allocate(Request::bytes(size)) else { return null_mut() };
-    // SAFETY: the caller's promise; the new block overlaps no living one, and the old one goes after the copy.
+    // SAFETY: the block is live, has that size, and `free` takes it back (`realloc` above, for NumPy); the new block
+    // overlaps no living one, and the old one goes after the copy.
     unsafe { block.address.copy_from_nonoverlapping(address, old.min(size)) };
     free();
     block.address.as_ptr().cast()

@@ -106,7 +106,8 @@ impl Handler {
     /// # Safety
     /// They have those types, and take and give the same blocks as the ones before.
     pub unsafe fn swap_functions(&self, functions: [*mut c_void; 4]) {
-        // SAFETY: aligned pointers, each stored at once; by the caller's promise any mix of them works.
+        // SAFETY: aligned pointers, each stored at once; any mix of the old and the new ones takes the same blocks
+        // (`entry_points.rs`) any mix of them works.
         unsafe {
             let RawAllocator { malloc, calloc, realloc, free, .. } = &mut (*self.raw.get()).allocator;
             let places: [*mut *mut c_void; 4] = [
@@ -185,6 +186,6 @@ impl Drop for Handler {
 /// `ctx` is a living [`Handler`].
 #[inline(always)]
 pub unsafe fn handler<'a>(ctx: *mut c_void) -> &'a Handler {
-    // SAFETY: the caller's promise.
+    // SAFETY: `ctx` is a living `Handler`: NumPy passes what its functions were given with.
     unsafe { &*ctx.cast::<Handler>() }
 }

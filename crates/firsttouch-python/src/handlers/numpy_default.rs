@@ -70,7 +70,8 @@ fn behind_recorder(raw: *const RawHandler) -> Option<*const RawHandler> {
 /// The handler lives for ever, has all its functions, and frees each block through the handler that made it (law 4).
 pub unsafe fn put_in_capsule(py: Python<'_>, raw: *const RawHandler) -> PyResult<()> {
     let capsule = NumPy::get(py)?.default_capsule(py);
-    // SAFETY: the capsule is NumPy's; what its pointer leads to is the caller's promise.
+    // SAFETY: the capsule is NumPy's; what its pointer leads to is a handler that lives for ever and finds each block's
+    // maker (`front.rs`, `recorder_handler.rs`).
     match unsafe { ffi::PyCapsule_SetPointer(capsule.as_ptr(), raw.cast_mut().cast()) } {
         0 => Ok(()),
         _ => Err(PyErr::fetch(py)),

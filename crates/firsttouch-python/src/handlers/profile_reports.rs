@@ -27,7 +27,7 @@ pub fn allocate(handler: &Handler, request: Request) -> *mut c_void {
 /// # Safety
 /// `address` is a live block of `owner`.
 pub unsafe fn reallocate(handler: &Handler, owner: &dyn Allocator, address: NonNull<u8>, size: usize) -> *mut c_void {
-    // SAFETY: the caller's promise.
+    // SAFETY: `address` is a live block of `owner` (`deallocate.rs` and `c_library.rs`, for NumPy).
     resize_reported(handler, address, size, || unsafe { resize(owner, address, size) })
 }
 
@@ -73,7 +73,7 @@ pub fn give(handler: &Handler, request: Request) -> *mut c_void {
 /// `address` is a live block of `owner`.
 unsafe fn resize(owner: &dyn Allocator, address: NonNull<u8>, size: usize) -> *mut c_void {
     guarded(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `address` is a live block of `owner` (`reallocate` above).
         let moved = unsafe { owner.reallocate(address, Request::bytes(size)) };
         moved.map_or(null_mut(), |block| block.address.as_ptr().cast())
     })

@@ -30,7 +30,8 @@ pub extern "C" fn thread() -> usize {
 /// # Safety
 /// Compiled code has the cursor from `enter` or from a list of them, and its call lasts.
 unsafe fn mine<'a>(cursor: *mut Cursor) -> Result<&'a mut Cursor, Failure> {
-    // SAFETY: the caller's promise; the owner is a plain word that only a thread itself sets to its own number.
+    // SAFETY: the cursor is from `enter` or a list of them, and its call lasts (compiled code, by `attempt`); the owner
+    // is a plain word that only a thread itself sets to its own number.
     match unsafe { (&raw const (*cursor).owner).read_volatile() } {
         // SAFETY: no other thread uses it while this one is its owner.
         owner if owner == thread() => Ok(unsafe { &mut *cursor }),
@@ -43,7 +44,7 @@ unsafe fn mine<'a>(cursor: *mut Cursor) -> Result<&'a mut Cursor, Failure> {
 /// # Safety
 /// As for `mine`.
 unsafe fn attempt<T>(cursor: *mut Cursor, run: impl FnOnce(&mut Cursor) -> Result<T, Failure>) -> Result<T, i32> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the cursor is from `enter` or a list of them, and its call lasts (compiled code).
     let cursor = unsafe { mine(cursor) }.map_err(failure::put)?;
     run(cursor).map_err(|error| {
         if cursor.caller != thread() {

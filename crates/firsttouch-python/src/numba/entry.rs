@@ -129,9 +129,9 @@ pub unsafe fn with<T, R>(object: *mut ffi::PyObject, run: impl FnOnce(&Bound<'_,
 where
     T: pyo3::PyClass<Frozen = pyo3::pyclass::boolean_struct::True> + Sync,
 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the thread is attached and the object is live (compiled code, within its call).
     let py = unsafe { Python::assume_attached() };
-    // SAFETY: the caller's promise.
+    // SAFETY: the thread is attached and the object is live (compiled code, within its call).
     let object = unsafe { Bound::from_borrowed_ptr(py, object) };
     let done = object.cast::<T>().map_err(PyErr::from).and_then(run);
     done.map_err(|error| error.restore(py)).ok()

@@ -89,7 +89,8 @@ pub fn handler_in(capsule: &Bound<'_, PyAny>) -> PyResult<*mut RawHandler> {
 /// # Safety
 /// `F` is a function pointer, and one or null lies there.
 unsafe fn load<F>(place: *const Option<F>) -> Option<F> {
-    // SAFETY: the caller's promise; an aligned word that is only read, and lies in memory as an atomic pointer does.
+    // SAFETY: a function pointer of type `F` or null lies there (`load_allocator` below); an aligned word that is only
+    // read, and lies in memory as an atomic pointer does.
     unsafe { transmute_copy(&AtomicPtr::<c_void>::from_ptr(place.cast_mut().cast()).load(Acquire)) }
 }
 
@@ -99,7 +100,8 @@ impl RawHandler {
     /// # Safety
     /// The handler lives, and any mix of functions that it has had works.
     pub unsafe fn load_allocator(handler: *const Self) -> RawAllocator {
-        // SAFETY: the caller's promise.
+        // SAFETY: the handler lives, and any mix of its functions works (`handler.rs`, `entry_points.rs`,
+        // `numpy_default.rs`).
         unsafe {
             let raw = &raw const (*handler).allocator;
             RawAllocator {

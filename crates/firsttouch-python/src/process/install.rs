@@ -57,16 +57,9 @@ fn set_small_limit(py: Python<'_>, nbytes: usize) {
     front::change_small(py, nbytes);
 }
 
-/// Limits the slots of the address space that segments may claim; for tests.
-#[pyfunction]
-fn shrink_slots(count: usize) {
-    firsttouch::os::shrink_slots(count);
-}
-
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(install, module)?)?;
     module.add_function(wrap_pyfunction!(uninstall, module)?)?;
     module.add_function(wrap_pyfunction!(is_installed, module)?)?;
-    module.add_function(wrap_pyfunction!(set_small_limit, module)?)?;
-    module.add_function(wrap_pyfunction!(shrink_slots, module)?)
+    module.add_function(wrap_pyfunction!(set_small_limit, module)?)
 }

@@ -123,3 +123,9 @@ pub fn place(py: Python<'_>, site: u64) -> PyResult<Option<(String, i32)>> {
     let Some((code, number)) = found else { return Ok(None) };
     Ok(Some((code.bind(py).getattr(Name("co_filename"))?.extract()?, number)))
 }
+
+/// The same as text, for messages of the core, in any thread.
+pub fn file_and_line(site: u64) -> Option<String> {
+    let found = Python::try_attach(|py| place(py, site).ok().flatten()).flatten();
+    found.map(|(file, line)| format!("{file}:{line}"))
+}

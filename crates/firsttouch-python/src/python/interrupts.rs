@@ -14,32 +14,49 @@ use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
+use std::thread::{self, ThreadId};
 
 /// Makes a bar for so many bytes: called with the bytes done so far.
 static BAR: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-static RAISED: Mutex<Vec<PyErr>> = Mutex::new(Vec::new());
+/// What signals' handlers and bars raised during prefaults that nobody has raised yet, and in which thread.
+static RAISED: Mutex<Vec<(ThreadId, PyErr)>> = Mutex::new(Vec::new());
 static ANY: AtomicBool = AtomicBool::new(false);
 
-/// What a signal's handler raised during a prefault, once.
-pub fn raised() -> Option<PyErr> {
+/// Takes what was raised in this thread, or in any, once.
+///
+/// `ANY` is only a short way past the lock: whoever it misleads takes nothing, and the thread that added an exception
+/// reads at least its own store. The lock is held by threads that are attached to the interpreter, and for a few
+/// instructions: neither Python code nor a fork meets it.
+fn take(in_any: bool) -> Option<PyErr> {
     if !ANY.load(Relaxed) {
         return None;
     }
     let mut waiting = RAISED.lock().unwrap_or_else(PoisonError::into_inner);
-    let error = waiting.pop();
+    let here = thread::current().id();
+    let at = waiting.iter().position(|(thread, _)| in_any || *thread == here)?;
+    let (_, error) = waiting.remove(at);
     ANY.store(!waiting.is_empty(), Relaxed);
-    error
+    Some(error)
 }
 
-/// Called by the interpreter in its main thread, with the GIL: raises what nobody has raised yet.
+/// What was raised in this thread during a prefault, once. (Not what was raised in others: their own constructors take
+/// it, or the interpreter.)
+pub fn raised() -> Option<PyErr> {
+    take(false)
+}
+
+/// Called by the interpreter in its main thread: raises what nobody has raised yet.
 extern "C" fn raise(_: *mut c_void) -> c_int {
-    let raised = raised().and_then(|error| Python::try_attach(|py| error.restore(py)));
+    let raised = raised().or_else(|| take(true));
+    let raised = raised.and_then(|error| Python::try_attach(|py| error.restore(py)));
     if raised.is_some() { -1 } else { 0 }
 }
 
 fn raise_later(error: PyErr) {
-    RAISED.lock().unwrap_or_else(PoisonError::into_inner).push(error);
+    let mut waiting = RAISED.lock().unwrap_or_else(PoisonError::into_inner);
+    waiting.push((thread::current().id(), error));
     ANY.store(true, Relaxed);
+    drop(waiting);
     // SAFETY: may be called from any thread. Where the queue is full the exception is raised with the next one.
     unsafe { ffi::Py_AddPendingCall(Some(raise), null_mut()) };
 }

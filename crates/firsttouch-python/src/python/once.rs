@@ -1,6 +1,9 @@
 //! Values that are made at their first use, without a wait.
 
+#![allow(unsafe_code)] // Safety: the interpreter's own functions, as their documentation says.
+
 use crate::python::errors::PyRuntimeError;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
@@ -38,6 +41,19 @@ impl Interned {
 
     #[inline]
     pub fn get<'py>(&'py self, py: Python<'py>) -> PyResult<&'py Bound<'py, PyString>> {
-        Ok(self.made.get_or_make(py, || Ok(PyString::intern(py, self.text).unbind()))?.bind(py))
+        Ok(self.made.get_or_make(py, || interned(py, self.text))?.bind(py))
+    }
+}
+
+/// Like `PyString::intern`, which panics where memory is out.
+#[cold]
+fn interned(py: Python<'_>, text: &str) -> PyResult<Py<PyString>> {
+    // SAFETY: the text has that many bytes; the interpreter is attached, and the reference is new or null, with an error set.
+    unsafe {
+        let mut made = ffi::PyUnicode_FromStringAndSize(text.as_ptr().cast(), text.len() as ffi::Py_ssize_t);
+        if !made.is_null() {
+            ffi::PyUnicode_InternInPlace(&mut made);
+        }
+        Ok(Bound::from_owned_ptr_or_err(py, made)?.cast_into_unchecked().unbind())
     }
 }

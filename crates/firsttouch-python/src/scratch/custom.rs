@@ -61,7 +61,7 @@ unsafe impl Scratch for Telling {
     }
 
     unsafe fn rewind(&self, mark: u64) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the mark is of this memory and what was allocated since is not used (`MarkBacking`).
         unsafe { self.scratch.rewind(mark) }
     }
 }
@@ -258,7 +258,8 @@ fn own_buffer(object: &Bound<'_, PyAny>) -> PyResult<Py<PyBuffer>> {
 #[pyfunction]
 fn scratch_from_table(py: Python<'_>, address: &Bound<'_, PyAny>) -> PyResult<Py<PyBuffer>> {
     let address = check::address("address", &given(address)?).map_err(raised)?;
-    // SAFETY: that a table stands there and keeps its promises is the caller's word, as with any address of C's.
+    // SAFETY: that a table stands there, as `Scratch` requires, is what this function demands of the program, as ctypes
+    // does.
     #[allow(unsafe_code)]
     let table = unsafe { TableScratch::from_address(address) }.map_err(|bad| PyValueError::new_err(bad.to_string()))?;
     let expression = format!("scratch_from_table({address:#x})");

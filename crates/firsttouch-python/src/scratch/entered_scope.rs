@@ -39,7 +39,10 @@ fn new(this: &PyBuffer, before: Bound<'_, PyAny>) -> PyResult<ScopeParts> {
         (None, None) => process_allocator(),
     };
     let scope = Scope::open(this.backing().clone(), outer, elsewhere);
-    let capsule = capsules::of_scope(py, &scope, &before)?.unbind();
+    let made = capsules::of_scope(py, &scope, &before).inspect_err(|_| {
+        scope.close(); // nobody else can
+    });
+    let capsule = made?.unbind();
     Ok(ScopeParts { scope, capsule, before: before.unbind(), object: None })
 }
 
@@ -51,10 +54,10 @@ pub fn enter(buffer: &Bound<'_, PyBuffer>, own: bool) -> PyResult<EnteredScope> 
         buffer.get().take_turn(py)?;
     }
     let entered = parts(buffer, numpy).and_then(|parts| {
-        raise_scope_error().inspect_err(|_| {
+        let serving = raise_scope_error().and_then(|()| numpy.set_current(parts.capsule.bind(py)));
+        serving.inspect_err(|_| {
             parts.scope.close();
         })?;
-        numpy.set_current(parts.capsule.bind(py))?;
         Ok(EnteredScope { parts, buffer: buffer.clone().unbind(), own })
     });
     if own && entered.is_err() {

@@ -155,9 +155,17 @@ impl Scratch {
         }
         self.options.check_block()?;
         let mut entered = self.enter(py)?;
-        let object = entered.object(py)?;
-        self.entered.lock(py).push(entered);
-        Ok(object)
+        match entered.object(py) {
+            Ok(object) => {
+                self.entered.lock(py).push(entered);
+                Ok(object)
+            }
+            Err(error) => {
+                let stepped = entered.step_back(py); // no `with` block is there to leave it
+                entered.close(py);
+                stepped.and(Err(error))
+            }
+        }
     }
 
     fn __exit__(

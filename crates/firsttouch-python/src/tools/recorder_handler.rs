@@ -62,7 +62,8 @@ pub fn stand(py: Python<'_>) -> PyResult<()> {
 /// `ctx` is the recorder's.
 #[inline(always)]
 unsafe fn next<'a>(ctx: *mut c_void) -> &'a RawAllocator {
-    // SAFETY: the caller's promise; handlers behind the front are never dropped.
+    // SAFETY: `ctx` is the recorder's: NumPy passes what the functions below were given with; handlers behind the front
+    // are never dropped.
     unsafe { &(*(*ctx.cast::<RecorderHandler>()).next.load(Acquire)).allocator }
 }
 

@@ -50,12 +50,12 @@ unsafe impl Target for ReplayTarget {
     }
 
     unsafe fn resize(&self, address: *mut u8, size: usize) -> *mut u8 {
-        // SAFETY: as above, and the caller's promise.
+        // SAFETY: as above, and a live block of these functions (the player of a trace, which keeps its blocks).
         unsafe { (self.functions.realloc)(self.functions.ctx, address.cast(), size).cast() }
     }
 
     unsafe fn free(&self, address: *mut u8, size: usize) {
-        // SAFETY: as above, and the caller's promise.
+        // SAFETY: as above, and a live block of these functions (the player of a trace, which keeps its blocks).
         unsafe { (self.functions.free)(self.functions.ctx, address.cast(), size) }
     }
 }

@@ -1,4 +1,4 @@
-//! The trace recorder of the process. An event takes a short lock and 16 bytes in a [ring]; a thread of its own writes
+//! The trace recorder of the process. An event takes a short lock and 16 bytes in a ring; a thread of its own writes
 //! the file.
 //!
 //! `free` never waits for the disk: when the ring is nearly full, requests for memory wait instead, and when it is full

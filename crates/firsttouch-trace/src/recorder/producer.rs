@@ -81,7 +81,7 @@ impl Producer {
             add(detail);
         }
         add(event);
-        // SAFETY: the caller's promise.
+        // SAFETY: the ring is open, and all its producers hold this state's lock (`recorder/mod.rs`).
         match unsafe { ring.push(&records[..count]) } {
             Some(head) => {
                 self.thread = thread;
@@ -111,7 +111,8 @@ impl Producer {
         if name.is_empty() || ring.len() + name.len() > CAPACITY {
             return 0;
         }
-        // SAFETY: the caller's promise. There is room for every record, so no site is left half pushed.
+        // SAFETY: the ring is open, and all its producers hold this state's lock (`recorder/mod.rs`). There is room for
+        // every record, so no site is left half pushed.
         let push = |record| unsafe { ring.push(&[record]) }.is_some();
         let head = record::pack(line.into(), record::SITE, name.len() as u64);
         if !push(head) || !record::pack_name(name).all(push) {

@@ -128,7 +128,7 @@ impl Writer {
     /// # Safety
     /// As for [`Ring::drain`].
     pub(super) unsafe fn drain(&mut self, ring: &Ring, now: u64) {
-        // SAFETY: the caller's promise.
+        // SAFETY: one thread drains the ring, while it is open (the writer, or `recorder/mod.rs` once that ended).
         unsafe { ring.drain(|record| self.on_record(record)) };
         self.micros = self.micros.max(now);
     }

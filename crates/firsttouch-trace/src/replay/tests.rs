@@ -53,7 +53,7 @@ unsafe impl Target for RecordingTarget {
 
     unsafe fn resize(&self, address: *mut u8, size: usize) -> *mut u8 {
         self.record('r', size);
-        // SAFETY: the caller's promise.
+        // SAFETY: the block is live (the player).
         unsafe { self.give_back(address) };
         let block = Box::into_raw(vec![0u8; size].into_boxed_slice()).cast::<u8>();
         self.live.lock().unwrap().insert(block as usize, size);
@@ -62,7 +62,7 @@ unsafe impl Target for RecordingTarget {
 
     unsafe fn free(&self, address: *mut u8, size: usize) {
         self.record('f', size);
-        // SAFETY: the caller's promise.
+        // SAFETY: the block is live (the player).
         assert_eq!(unsafe { self.give_back(address) }, size);
     }
 }

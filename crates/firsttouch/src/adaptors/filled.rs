@@ -35,7 +35,8 @@ impl Filled {
 /// The block is live and has these bytes, and they are not in use.
 unsafe fn fill(address: NonNull<u8>, from: usize, to: usize, pattern: Option<u8>) {
     if let Some(byte) = pattern.filter(|_| from < to) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the block is live and nobody uses these bytes: the functions of `Filled` below call it before and
+        // after use.
         unsafe { address.add(from).write_bytes(byte, to - from) }
     }
 }
@@ -61,7 +62,8 @@ unsafe impl Allocator for Filled {
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
-        // SAFETY: the caller's promise: the block is no longer in use.
+        // SAFETY: `Allocator::deallocate` is called with a live block of this allocator that nobody uses any more, by
+        // handlers, adaptors, buffers and fronts: the block is no longer in use.
         unsafe {
             if let Some(usable) = self.ledger.leave(address) {
                 fill(address, 0, usable, self.on_free);
@@ -71,12 +73,14 @@ unsafe impl Allocator for Filled {
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        // SAFETY: the caller's promise.
+        // SAFETY: `Allocator::usable_size` is called with a live block of this allocator, by handlers, adaptors,
+        // buffers and fronts.
         self.ledger.get(address).unwrap_or_else(|| unsafe { self.upstream.usable_size(address) })
     }
 
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        // SAFETY: the caller's promise; bytes beyond the smaller of both sizes are not in use.
+        // SAFETY: `Allocator::resize_in_place` is called with a live block whose lost end nobody uses, by handlers,
+        // adaptors, buffers and fronts; bytes beyond the smaller of both sizes are not in use.
         unsafe {
             let Some(usable) = self.ledger.get(address) else { return self.upstream.resize_in_place(address, size) };
             if self.on_free.is_some() && size < usable {
@@ -92,7 +96,8 @@ unsafe impl Allocator for Filled {
     }
 
     unsafe fn reallocate(&self, address: NonNull<u8>, request: Request) -> Result<Block, AllocError> {
-        // SAFETY: the caller's promise; bytes beyond the smaller of both sizes are not in use.
+        // SAFETY: `Allocator::reallocate` is called with a live block that is used at its new address alone, by
+        // handlers, adaptors, buffers and fronts; bytes beyond the smaller of both sizes are not in use.
         unsafe {
             let Some(usable) = self.ledger.get(address) else { return self.upstream.reallocate(address, request) };
             if self.on_free.is_none() {

@@ -37,7 +37,7 @@ pub(super) unsafe fn reallocate<T: Copy + Send>(
     (old, new): (T, T),
 ) -> (Result<Block, AllocError>, bool) {
     ledger.leave(address);
-    // SAFETY: the caller's promise.
+    // SAFETY: as for `Allocator::reallocate`, a live block (`filled`, `limited` and `tracked`, which pass theirs on).
     match unsafe { upstream.reallocate(address, request) } {
         Ok(block) => (Ok(block), ledger.enter(block.address, request.size(), new).is_ok()),
         Err(error) => (Err(error), ledger.enter(address, request.size(), old).is_ok()),

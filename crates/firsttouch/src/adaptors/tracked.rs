@@ -7,7 +7,7 @@ use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request
 use crate::heap::ledger::Ledger;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 #[derive(Clone, Copy)]
 struct Noted {
@@ -70,13 +70,15 @@ impl Tracked {
         })
     }
 
-    /// The counts so far. Each is exact, but others may change while one is read.
+    /// The counts so far. Each is exact, but others may change while one is read. They agree all the same: what lives was
+    /// allocated, and is at most the peak, because the totals are raised first and read last.
     pub fn tally(&self) -> Tally {
+        let (live_blocks, live_bytes) = (self.blocks.load(Acquire), self.bytes.load(Acquire));
         let sizes = self.sizes.each_ref().map(|count| count.load(Relaxed));
         Tally {
-            live_blocks: self.blocks.load(Relaxed),
-            live_bytes: self.bytes.load(Relaxed),
-            peak_bytes: self.peak.load(Relaxed),
+            live_blocks,
+            live_bytes,
+            peak_bytes: self.peak.load(Relaxed).max(live_bytes),
             allocations: sizes.iter().sum(),
             allocated_bytes: self.allocated.load(Relaxed),
             sizes,
@@ -98,12 +100,12 @@ impl Tracked {
     }
 
     fn grew(&self, more: usize) {
-        let now = self.bytes.fetch_add(more, Relaxed) + more;
+        self.allocated.fetch_add(more as u64, Relaxed);
+        let now = self.bytes.fetch_add(more, Release) + more;
         // Usually this is no peak, and a load is cheaper than a write.
         if now > self.peak.load(Relaxed) {
             self.peak.fetch_max(now, Relaxed);
         }
-        self.allocated.fetch_add(more as u64, Relaxed);
     }
 
     fn changed(&self, old: usize, new: usize) {
@@ -129,8 +131,8 @@ unsafe impl Allocator for Tracked {
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         let note = Noted { asked: request.size(), site: self.site.map_or(0, |site| site()) };
         let block = list::allocate(&*self.upstream, &self.ledger, request, note)?;
-        self.blocks.fetch_add(1, Relaxed);
         self.sizes[request.size().max(1).ilog2() as usize].fetch_add(1, Relaxed);
+        self.blocks.fetch_add(1, Release);
         self.grew(request.size());
         Ok(block)
     }
@@ -139,17 +141,20 @@ unsafe impl Allocator for Tracked {
         if let Some(Noted { asked, .. }) = self.ledger.leave(address) {
             self.on_free(asked);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: `Allocator::deallocate` is called with a live block of this allocator that nobody uses any more, by
+        // handlers, adaptors, buffers and fronts.
         unsafe { self.upstream.deallocate(address) }
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        // SAFETY: the caller's promise.
+        // SAFETY: `Allocator::usable_size` is called with a live block of this allocator, by handlers, adaptors,
+        // buffers and fronts.
         unsafe { self.upstream.usable_size(address) }
     }
 
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: `Allocator::resize_in_place` is called with a live block whose lost end nobody uses, by handlers,
+        // adaptors, buffers and fronts.
         let done = unsafe { self.upstream.resize_in_place(address, size) };
         if done && let Some(note) = self.ledger.get(address) {
             self.ledger.set(address, Noted { asked: size, ..note });
@@ -159,7 +164,8 @@ unsafe impl Allocator for Tracked {
     }
 
     unsafe fn reallocate(&self, address: NonNull<u8>, request: Request) -> Result<Block, AllocError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: `Allocator::reallocate` is called with a live block that is used at its new address alone, by
+        // handlers, adaptors, buffers and fronts.
         unsafe {
             let Some(note) = self.ledger.get(address) else { return self.upstream.reallocate(address, request) };
             let notes = (note, Noted { asked: request.size(), ..note });

@@ -165,7 +165,9 @@ impl<'a> Arena<'a> {
     /// mark valid; what was allocated since is not used afterwards.
     pub unsafe fn rewind_to(&self, top: NonNull<u8>, depth: u64) {
         let to = Position { top, depth: Depth::from_word(depth) };
-        // SAFETY: the caller's promise. Before the first allocation there is no earlier state to rewind to.
+        // SAFETY: the words were read from this arena's head, nothing older was rewound to since, and what came later
+        // is unused (the C interface's inline rewind). Before the first allocation there is no earlier state to rewind
+        // to.
         unsafe {
             if self.bump.rewind(to) && to.depth == Depth::NONE {
                 self.bump.consolidate();
@@ -242,7 +244,8 @@ unsafe impl Scratch for Arena<'_> {
         if let Ok(index) = usize::try_from(mark)
             && index < numbered.len()
         {
-            // SAFETY: no scope is open, as it would borrow the arena; the rest is the caller's promise.
+            // SAFETY: no scope is open, as it would borrow the arena; the mark is of this arena and what was allocated
+            // since is not used (the implementors of `Scratch`'s callers).
             let result = unsafe { self.rewind_shared(&numbered[index]) };
             debug_assert_eq!(result, Ok(()), "marks are rewound to in their order");
             numbered.truncate(index);

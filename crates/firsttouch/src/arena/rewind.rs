@@ -39,7 +39,7 @@ impl Bump<'_> {
     #[cold]
     #[inline(never)]
     pub(super) unsafe fn unwind(&self, to: Position) {
-        // SAFETY: the caller's promise.
+        // SAFETY: as for `rewind`, what was allocated since the mark is not used (`Scope::drop`).
         unsafe { self.rewind(to) };
     }
 

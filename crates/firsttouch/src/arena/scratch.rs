@@ -105,7 +105,7 @@ unsafe impl Scratch for TableScratch {
     }
 
     unsafe fn rewind(&self, mark: u64) {
-        // SAFETY: as above, and the caller's promise.
+        // SAFETY: as above, and the mark is of this memory and what was allocated since is not used (`MarkBacking`).
         unsafe { (self.0.rewind)(self.0.context, mark) }
     }
 }

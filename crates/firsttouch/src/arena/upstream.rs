@@ -66,7 +66,8 @@ impl Upstream<'_> {
     /// The block was allocated here with this size and alignment, is live, and is not used afterwards.
     #[inline]
     pub(super) unsafe fn deallocate(&self, address: NonNull<u8>, size: usize, align: usize) {
-        // SAFETY: the caller's promise; the layout is valid, as it was checked on allocation.
+        // SAFETY: the block was allocated here with this layout, and nobody uses it (`Chunks`); the layout is valid, as
+        // it was checked on allocation.
         unsafe {
             match self {
                 Self::System => System.dealloc(address.as_ptr(), Layout::from_size_align_unchecked(size, align)),

@@ -18,7 +18,8 @@ pub(super) fn number_len(rest: &str) -> usize {
 
 /// Parses a number: decimal, `0x`, `0o` or `0b`, with single underscores between digits.
 pub(super) fn number(text: &str) -> Result<Value, String> {
-    let shown = if text.len() > SHOWN { format!("{}...", &text[..SHOWN]) } else { text.to_owned() };
+    let cut = text.char_indices().nth(SHOWN);
+    let shown = cut.map_or_else(|| text.to_owned(), |(end, _)| format!("{}...", &text[..end]));
     let not_one = || format!("{shown} is not a number");
     if !text.is_ascii() || text.starts_with('_') || text.ends_with('_') || text.contains("__") {
         return Err(not_one());

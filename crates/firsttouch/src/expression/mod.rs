@@ -58,6 +58,21 @@ mod tests {
     }
 
     #[test]
+    fn control_characters_are_shown_as_they_are_parsed() {
+        let text = "\0\x01\t\n\r\x1b\x7f\u{9f} '\\";
+        let made = call("f", vec![Text(text.into())], vec![]);
+        assert_eq!(parse(&made.to_string()).unwrap(), made, "{made}");
+    }
+
+    #[test]
+    fn long_words_of_any_letters_are_no_numbers() {
+        for count in 0..80 {
+            let word = format!("1{}{}", "2".repeat(count), "\u{e9}".repeat(80));
+            assert!(parse(&format!("f({word})")).is_err());
+        }
+    }
+
+    #[test]
     fn text_and_its_escapes() {
         for (text, expected) in [
             (r"'4 GiB'", "4 GiB"),

@@ -160,6 +160,7 @@ impl<'a> Parser<'a> {
             Token::Name("None") => Value::None,
             Token::Name("True") => Value::Flag(true),
             Token::Name("False") => Value::Flag(false),
+            Token::Name("auto") => "auto".into(),
             Token::Name(_) => return Ok(Value::Allocator(self.allocator()?)),
             Token::Mark("(") => return self.parenthesized(),
             Token::Mark(sign @ ("+" | "-")) => return self.signed(*sign == "-"),
@@ -206,5 +207,5 @@ impl<'a> Parser<'a> {
 }
 
 fn is_constant(word: &str) -> bool {
-    matches!(word, "None" | "True" | "False")
+    matches!(word, "None" | "True" | "False" | "auto")
 }

@@ -2,7 +2,9 @@
 
 use super::arguments::Arguments;
 use super::{Error, upstream_of};
-use crate::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Side, Tracked};
+use crate::adaptors::{
+    AUTO, Budget, CallSites, Filled, Guarded, GuardedOptions, Limited, Options, Pool, Side, Tracked,
+};
 use crate::allocator::Allocator;
 use crate::description::Value;
 use crate::numa::policy::Policy;
@@ -13,12 +15,12 @@ use std::time::Duration;
 
 type Made = Result<Arc<dyn Allocator>, Error>;
 
-/// Returns the source line that makes a request.
-static CALL_SITE: OnceLock<fn() -> u64> = OnceLock::new();
+/// How the front finds the source line that makes a request.
+static CALL_SITES: OnceLock<CallSites> = OnceLock::new();
 
-/// Registers the function that returns the source line of a request, for `tracked(lines=True)`. The first one is kept.
-pub fn set_call_site(site: fn() -> u64) {
-    let _ = CALL_SITE.set(site);
+/// Registers how source lines are found, for `tracked(lines=True)` and the messages of `limited`. The first is kept.
+pub fn set_call_sites(call_sites: CallSites) {
+    let _ = CALL_SITES.set(call_sites);
 }
 
 pub(super) fn pool(arguments: &Arguments<'_>) -> Made {
@@ -48,7 +50,7 @@ pub(super) fn pool(arguments: &Arguments<'_>) -> Made {
 }
 
 pub(super) fn tracked(arguments: &Arguments<'_>) -> Made {
-    let site = CALL_SITE.get().copied().filter(|_| arguments.is_set("lines"));
+    let site = CALL_SITES.get().filter(|_| arguments.is_set("lines")).map(|sites| sites.site);
     if site.is_none() && arguments.is_set("lines") {
         return Err(Error::Value("lines=True: source lines are not available here; give False".into()));
     }
@@ -56,8 +58,17 @@ pub(super) fn tracked(arguments: &Arguments<'_>) -> Made {
 }
 
 pub(super) fn limited(arguments: &Arguments<'_>) -> Made {
-    let budget = arguments.number("budget").unwrap_or_default(); // was checked
-    Ok(Limited::new(arguments.upstream()?, budget))
+    let at_most = arguments.number("at_most");
+    let is_auto = arguments.text("budget") == Some(AUTO);
+    if at_most.is_some() && !is_auto {
+        return Err(Error::Value("at_most= bounds the budget \"auto\": give it with \"auto\", or leave it out".into()));
+    }
+    let upstream = arguments.upstream()?; // before the budget is read, as it may take memory
+    let budget = match arguments.number("budget") {
+        Some(bytes) => Budget::from(bytes),
+        None => Budget::found(at_most),
+    };
+    Ok(Limited::with_call_sites(upstream, budget, CALL_SITES.get().copied()))
 }
 
 pub(super) fn guarded(arguments: &Arguments<'_>) -> Made {

@@ -1,7 +1,8 @@
 //! Binds the arguments of a call to parameters.
 
-use super::parameter::Default;
-use super::{Argument, Call, Error, Factory};
+use super::parameter::{Default, Kind};
+use super::{Argument, Call, Error, Factory, Given};
+use crate::adaptors::AUTO;
 use crate::expression::did_you_mean;
 
 impl Factory {
@@ -22,6 +23,7 @@ impl Factory {
                 return Err(self.refuse(&format!("multiple values for argument '{name}'")));
             }
         }
+        self.move_budget(&mut slots)?;
         for (parameter, slot) in self.parameters.iter().zip(&slots) {
             match parameter.default {
                 Default::Required if slot.is_none() => {
@@ -36,6 +38,18 @@ impl Factory {
             }
         }
         Ok(slots)
+    }
+
+    /// `limited("auto")` gives a budget in the place of the upstream.
+    fn move_budget(&self, slots: &mut [Option<&dyn Argument>]) -> Result<(), Error> {
+        let Some(budget) = self.parameters.iter().position(|parameter| parameter.kind == Kind::Budget) else {
+            return Ok(());
+        };
+        let given = |slot: Option<&dyn Argument>| slot.map(Argument::given).transpose();
+        if given(slots[0])? == Some(Given::Value(AUTO.into())) && given(slots[budget])?.is_none_or(|it| it.is_none()) {
+            slots.swap(0, budget);
+        }
+        Ok(())
     }
 
     fn position(&self, name: &str) -> Result<usize, Error> {

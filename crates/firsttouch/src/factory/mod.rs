@@ -25,7 +25,7 @@ use crate::description::Value;
 use crate::expression::{self, did_you_mean};
 use std::sync::Arc;
 
-pub use adaptors::set_call_site;
+pub use adaptors::set_call_sites;
 pub use argument::{Argument, Given};
 pub use error::Error;
 pub use pages::placement;

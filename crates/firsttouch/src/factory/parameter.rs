@@ -34,7 +34,7 @@ pub enum Kind {
     Alignment,
     /// A size in bytes, as a number or as text.
     Size,
-    /// The same, at least one byte.
+    /// The same, at least one byte, or `auto`.
     Budget,
     /// A byte, or `None`.
     Byte,
@@ -63,7 +63,7 @@ impl Parameter {
             Kind::Upstream(_) => Ok(Value::None), // it is created last
             Kind::Alignment => check::alignment(name, given).map(Value::from),
             Kind::Size => check::size(name, given, optional).map(Value::from),
-            Kind::Budget => check::budget(name, given).map(Value::from),
+            Kind::Budget => check::budget(name, given),
             Kind::Byte => check::byte(name, given).map(|byte| byte.map(usize::from).into()),
             Kind::Flag => check::flag(name, given).map(Value::from),
             Kind::Seconds => check::seconds(name, given),

@@ -22,7 +22,7 @@ pub struct Factory {
 
 const NONE: Default = Is(Value::None);
 const NO: Default = Is(Value::Flag(false));
-const BUDGET: &str = "a budget in bytes behind its upstream, as in limited(pool(), \"4 GiB\")";
+const BUDGET: &str = "a budget in bytes behind its upstream, as in limited(pool(), \"4 GiB\"), or \"auto\"";
 
 const fn takes(name: &'static str, kind: Kind, default: Default) -> Parameter {
     Parameter { name, kind, default }
@@ -64,7 +64,11 @@ pub static TABLE: &[Factory] = &[
     Factory { name: "jemalloc", parameters: &[], positional: 0, make: sources::jemalloc },
     Factory {
         name: "limited",
-        parameters: &[upstream("pool()"), takes("budget", Kind::Budget, Needed(BUDGET))],
+        parameters: &[
+            upstream("pool()"),
+            takes("budget", Kind::Budget, Needed(BUDGET)),
+            takes("at_most", Kind::Size, NONE),
+        ],
         positional: 2,
         make: adaptors::limited,
     },

@@ -150,7 +150,7 @@ pub(crate) fn hold() {
 /// # Safety
 /// The lock is held by `hold`.
 pub(crate) unsafe fn release() {
-    // SAFETY: the caller's promise.
+    // SAFETY: `hold` acquired it, as the fork handlers (`purger`) do before they call this.
     unsafe { THREAD.release() }
 }
 

@@ -8,9 +8,9 @@
 //!
 //! | file | |
 //! |---|---|
-//! | [`block`] | the progress of one block: what to look at, what to populate |
-//! | [`spare`] | whether there is a processor and memory for it |
-//! | [`helper`] | the list of blocks, and the thread |
+//! | `block` | the progress of one block: what to look at, what to populate |
+//! | `spare` | whether there is a processor and memory for it |
+//! | `helper` | the list of blocks, and the thread |
 
 #![allow(unsafe_code)] // Safety: pages are populated while their block is on the list, which its owner ends before a free.
 

@@ -145,7 +145,7 @@ unsafe fn make(
         growable: Cell::new(claim.has_slots()),
         lists: [Cell::new(Lists::EMPTY), Cell::new(Lists::EMPTY)],
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: as for `Segment::make`, and the claim is the caller's alone (`segment` above).
     unsafe { Segment::make(header, owner, (at + plan.units, shape.unit_shift, capacity as u32), body) }
 }
 
@@ -157,9 +157,9 @@ pub(crate) unsafe fn close(segment: &Segment) {
     let claim = segment.claim;
     let mut claims = claim::lock();
     claims.leave(&claim);
-    // SAFETY: the caller's promise; units with an age, records and ages were mapped by us, and a segment among foreign
-    // memory was mapped in one piece with its header. No lookup reads that header: it would ask for an address in the
-    // claim, where only our blocks lie, and none is live.
+    // SAFETY: nothing in the segment is in use (`Heap::close`); units with an age, records and ages were mapped by us,
+    // and a segment among foreign memory was mapped in one piece with its header. No lookup reads that header: it would
+    // ask for an address in the claim, where only our blocks lie, and none is live.
     unsafe {
         if !claim.has_slots() {
             let _ = os::unmap(claim.base, claim.size);

@@ -183,7 +183,7 @@ impl Heap {
     /// # Safety
     /// The locks are held by `hold`.
     pub(crate) unsafe fn release(&self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `hold` acquired it, as the fork handlers (`purger`) do before they call this.
         unsafe {
             self.regions.release();
             self.purging.release();
@@ -202,7 +202,7 @@ impl Heap {
                 segment.area.orphan();
                 continue;
             }
-            // SAFETY: no block in it is live, and the caller promises that none will be.
+            // SAFETY: no block in it is live, and none will be: the heap is not used any more (drops of its owners).
             unsafe { build::close(segment) };
         }
     }

@@ -52,7 +52,8 @@ pub(crate) unsafe fn give_back(local_nodes: &LocalNodes, heap: &Heap, span: Span
             Found::Local if !clean => segment.set_local(start, len),
             Found::Remote if heap.has_room(|| local_nodes.has_room(segment.local_node, span.bytes())) => {
                 let size = (len as usize) << segment.unit_shift();
-                // SAFETY: the caller's promise. Locked memory cannot be discarded, and stays where it is.
+                // SAFETY: the span is the caller's and nobody uses it yet (the pool's `locality.rs`). Locked memory
+                // cannot be discarded, and stays where it is.
                 if unsafe { os::discard(segment.address(start), size) }.is_ok() {
                     segment.empty(start, len, CLEAN);
                     gone += if clean { 0 } else { size };

@@ -98,7 +98,7 @@ pub(crate) fn watch_forks() {
 /// It lives until [`leave`].
 pub unsafe fn enter(what: *const dyn Purgeable) {
     watch_forks(); // where another constructor came first
-    // SAFETY: the caller's promise.
+    // SAFETY: it lives until `leave`, which the drop of each caller calls (ledgers, pools, buffers).
     PURGER.lock().enter(unsafe { &*what });
 }
 
@@ -168,7 +168,7 @@ pub fn resume() {
     }
 }
 
-/// Returns all that is idle to upstreams that may run foreign code, which [`before_fork`] cannot do: to be called before
+/// Returns all that is idle to upstreams that may run foreign code, which `before_fork` cannot do: to be called before
 /// a fork, without any lock held.
 pub fn trim_deferred() {
     let mut number = 0;

@@ -215,7 +215,7 @@ impl Reserve {
     /// # Safety
     /// The lock is held by `hold`.
     pub(crate) unsafe fn release(&self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `hold` acquired it, as the fork handlers (`purger`) do before they call this.
         unsafe { self.last.release() }
     }
 }

@@ -145,7 +145,7 @@ impl Segment {
         bounds: (usize, u32, u32),
         body: Body,
     ) -> &'static Self {
-        // SAFETY: the caller's promise; lookups read only the area.
+        // SAFETY: `at` is the place of a header that nothing else uses (`heap/build.rs`); lookups read only the area.
         unsafe {
             (&raw mut (*at).body).write(body);
             Area::make(&raw mut (*at).area, owner, bounds);
@@ -158,7 +158,8 @@ impl Segment {
     /// # Safety
     /// `at` points to a segment's header.
     pub(crate) unsafe fn area_of(at: *mut Self) -> NonNull<Area> {
-        // SAFETY: the caller's promise. The area is the first field, and the pointer stays valid for the whole header.
+        // SAFETY: `at` points to a segment's header (`heap/build.rs`). The area is the first field, and the pointer
+        // stays valid for the whole header.
         unsafe { NonNull::new_unchecked(at).cast() }
     }
 

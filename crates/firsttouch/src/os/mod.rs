@@ -46,6 +46,6 @@ pub use inject::{
 };
 #[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
 pub use linux::*;
-pub use types::{Errno, Fault, MappingText, Mode, PageRegion, SharedPart, seen};
+pub use types::{Bound, Errno, Fault, MappingText, MemoryBound, Mode, PageRegion, SharedPart, seen};
 #[cfg(not(all(target_os = "linux", not(firsttouch_no_backend))))]
 pub use unsupported::*;

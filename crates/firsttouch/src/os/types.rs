@@ -22,6 +22,30 @@ pub struct SharedPart {
     pub bytes: Range<u64>,
 }
 
+/// What bounds the memory of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// The memory of the machine.
+    Machine,
+    /// The limit of a memory cgroup: of the process's own or of an ancestor.
+    Group,
+    /// `RLIMIT_AS`.
+    AddressSpace,
+    /// `RLIMIT_DATA`.
+    Data,
+}
+
+/// A bound, and what is in use of it, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryBound {
+    /// What it is.
+    pub whose: Bound,
+    /// The bytes that it allows.
+    pub limit: usize,
+    /// The bytes in use.
+    pub used: usize,
+}
+
 /// The mode of a NUMA memory policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {

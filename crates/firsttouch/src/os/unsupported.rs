@@ -1,7 +1,7 @@
 //! A platform that is not supported yet: every call fails, and callers fall back to other allocators.
 
 use super::bits::{Nodes, Processors};
-use super::types::{Errno, Fault, MappingText, Mode, PageRegion, SharedPart};
+use super::types::{Errno, Fault, MappingText, MemoryBound, Mode, PageRegion, SharedPart};
 use crate::error::Limit;
 use std::ffi::{CStr, c_void};
 use std::fs::File;
@@ -165,9 +165,9 @@ pub fn resident() -> usize {
     0
 }
 
-/// Not known.
-pub fn headroom() -> usize {
-    usize::MAX
+/// None are known.
+pub fn memory_bounds() -> [Option<MemoryBound>; 4] {
+    [None; 4]
 }
 
 /// Not known.
@@ -234,6 +234,9 @@ pub fn transparent_huge_pages() -> bool {
 }
 
 /// Not known.
+pub use self::{lock_limit as only_node, memory_total as headroom};
+
+/// Not known.
 pub fn lock_limit() -> Option<usize> {
     None
 }
@@ -260,11 +263,6 @@ impl PageTable {
 
 /// Not known.
 pub fn locks_memory() -> Option<bool> {
-    None
-}
-
-/// Not known.
-pub fn only_node() -> Option<usize> {
     None
 }
 

@@ -22,7 +22,8 @@ unsafe impl GlobalAlloc for WithReserve {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !is_injected() {
-            // SAFETY: the caller's promise.
+            // SAFETY: `GlobalAlloc::alloc` is called with a layout that is not empty (Rust's collections, in the
+            // fronts).
             let block = unsafe { System.alloc(layout) };
             if !block.is_null() {
                 return block;
@@ -34,7 +35,7 @@ unsafe impl GlobalAlloc for WithReserve {
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if !is_injected() {
-            // SAFETY: the caller's promise.
+            // SAFETY: `GlobalAlloc::alloc_zeroed` is called with a layout that is not empty (Rust's collections).
             let block = unsafe { System.alloc_zeroed(layout) };
             if !block.is_null() {
                 return block;
@@ -57,13 +58,14 @@ unsafe impl GlobalAlloc for WithReserve {
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if !area::owns(block) && !is_injected() {
-            // SAFETY: the caller's promise.
+            // SAFETY: `GlobalAlloc::realloc` is called with a live block and its own layout (Rust's collections).
             let moved = unsafe { System.realloc(block, layout, size) };
             if !moved.is_null() {
                 return moved;
             }
         }
-        // SAFETY: the caller's promise; the old block stays if there is no new one.
+        // SAFETY: `GlobalAlloc::realloc` is called with a live block and its own layout (Rust's collections); the old
+        // block stays if there is no new one.
         unsafe {
             let moved = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
             if !moved.is_null() {

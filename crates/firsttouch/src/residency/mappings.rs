@@ -24,28 +24,46 @@ pub struct Mapping {
 
 /// Returns the mappings that overlap `range`, in order.
 pub fn mappings(text: MappingText, range: &Range<usize>) -> Result<Vec<Mapping>, Errno> {
-    let mut found: Vec<Mapping> = Vec::new();
-    let mut inside = false;
-    let mut no_memory = false;
-    mapping_lines(text, &mut |line| {
+    let mut wanted = Wanted { range, found: Vec::new(), inside: false, no_memory: false };
+    mapping_lines(text, &mut |line| wanted.take(line))?;
+    if wanted.no_memory { Err(Errno::NO_MEMORY) } else { Ok(wanted.found) }
+}
+
+/// The same of a text that was read before.
+pub fn mappings_in<'text>(lines: impl Iterator<Item = &'text str>, range: &Range<usize>) -> Vec<Mapping> {
+    let mut wanted = Wanted { range, found: Vec::new(), inside: false, no_memory: false };
+    let _ = lines.map(|line| wanted.take(line)).find(ControlFlow::is_break);
+    wanted.found
+}
+
+struct Wanted<'range> {
+    range: &'range Range<usize>,
+    found: Vec<Mapping>,
+    inside: bool,
+    no_memory: bool,
+}
+
+impl Wanted<'_> {
+    fn take(&mut self, line: &str) -> ControlFlow<()> {
         if let Some(header) = parse_header(line) {
-            if header.range.start >= range.end {
+            if header.range.start >= self.range.end {
                 return ControlFlow::Break(());
             }
-            inside = header.range.end > range.start;
-            if inside {
-                if found.try_reserve(1).is_err() {
-                    no_memory = true;
+            self.inside = header.range.end > self.range.start;
+            if self.inside {
+                if self.found.try_reserve(1).is_err() {
+                    self.no_memory = true;
                     return ControlFlow::Break(());
                 }
-                found.push(header);
+                self.found.push(header);
             }
-        } else if inside && let Some(mapping) = found.last_mut() {
+        } else if self.inside
+            && let Some(mapping) = self.found.last_mut()
+        {
             parse_field(mapping, line);
         }
         ControlFlow::Continue(())
-    })?;
-    if no_memory { Err(Errno::NO_MEMORY) } else { Ok(found) }
+    }
 }
 
 /// Parses a line like `7f0000000000-7f0000001000 rw-p 00000000 00:00 0    /a/file`.
@@ -75,10 +93,11 @@ fn path(line: &str) -> String {
 /// Parses a line like `AnonHugePages:    4096 kB`.
 fn parse_field(mapping: &mut Mapping, line: &str) {
     let Some((name, value)) = line.split_once(':') else { return };
-    let kib = || value.split_ascii_whitespace().next().and_then(|number| number.parse::<usize>().ok()).unwrap_or(0);
+    let number = || value.split_ascii_whitespace().next().and_then(|number| number.parse::<usize>().ok()).unwrap_or(0);
+    let bytes = || number().saturating_mul(1 << 10);
     match name {
-        "AnonHugePages" | "ShmemPmdMapped" | "FilePmdMapped" => mapping.huge += kib() << 10,
-        "KernelPageSize" => mapping.page = kib() << 10,
+        "AnonHugePages" | "ShmemPmdMapped" | "FilePmdMapped" => mapping.huge = mapping.huge.saturating_add(bytes()),
+        "KernelPageSize" => mapping.page = bytes(),
         "VmFlags" => mapping.locked = value.split_ascii_whitespace().any(|flag| flag == "lo"),
         _ => {}
     }

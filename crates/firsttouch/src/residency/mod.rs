@@ -14,6 +14,7 @@ mod runs;
 mod sources;
 
 pub use footprint::footprint;
+pub use mappings::{Mapping, mappings_in};
 pub use nodes::visit_nodes;
 pub use query::{Figure, Residency, ResidencySummary, query, summarize};
 pub use runs::{PageRun, PageRuns, PageState, StateSource};

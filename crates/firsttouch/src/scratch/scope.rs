@@ -178,7 +178,8 @@ impl Scope {
     /// `address` is a live block of any allocator; if this scope handed it out, it is no longer in use.
     #[inline]
     pub unsafe fn try_deallocate(&self, address: NonNull<u8>) -> bool {
-        // SAFETY: the caller's promise; backings and the ledger recognize their own blocks.
+        // SAFETY: a live block of any allocator, unused if it is this scope's (handlers, and `deallocate` below);
+        // backings and the ledger recognize their own blocks.
         unsafe {
             self.backing.deallocate(address)
                 || self.passed.deallocate(address)
@@ -223,7 +224,8 @@ unsafe impl Allocator for Scope {
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `Allocator::deallocate` is called with a live block of this allocator that nobody uses any more, by
+        // handlers, adaptors, buffers and fronts.
         let known = unsafe { self.try_deallocate(address) };
         debug_assert!(known, "the block is not one of this scope");
     }

@@ -44,12 +44,14 @@ unsafe impl Allocator for Calloc {
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `Allocator::deallocate` is called with a live block of this allocator that nobody uses any more, by
+        // handlers, adaptors, buffers and fronts.
         unsafe { libc::free(beginning(address)) }
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        // SAFETY: the caller's promise; the block ends where the C library's does.
+        // SAFETY: `Allocator::usable_size` is called with a live block of this allocator, by handlers, adaptors,
+        // buffers and fronts; the block ends where the C library's does.
         unsafe {
             let raw = beginning(address);
             usable(raw) - (address.as_ptr() as usize - raw as usize)

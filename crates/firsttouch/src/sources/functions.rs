@@ -171,7 +171,8 @@ unsafe impl Allocator for Functions {
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         if let Some(note) = self.living.leave(address) {
-            // SAFETY: the caller's promise, and the functions'.
+            // SAFETY: `Allocator::deallocate` is called with a live block of this allocator that nobody uses any more,
+            // by handlers, adaptors, buffers and fronts, and the functions'.
             unsafe { (self.table.free)(self.table.context, note.raw as *mut c_void, note.given) };
         }
     }

@@ -216,17 +216,17 @@ unsafe impl Library for Je {
     }
 
     unsafe fn free(block: *mut u8) {
-        // SAFETY: the caller's promise.
+        // SAFETY: a live block of jemalloc that nobody uses (`Embedded::deallocate`).
         unsafe { je::dallocx(block.cast(), 0) }
     }
 
     unsafe fn usable(block: *mut u8) -> usize {
-        // SAFETY: the caller's promise.
+        // SAFETY: a live block of jemalloc (`Embedded::usable_size`).
         unsafe { je::sallocx(block.cast(), 0) }
     }
 
     unsafe fn resize(block: *mut u8, size: usize) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: a live block of jemalloc (`Embedded::resize_in_place`).
         unsafe { je::xallocx(block.cast(), size, 0, je::MALLOCX_ALIGN(DEFAULT_ALIGN)) >= size }
     }
 

@@ -42,7 +42,7 @@ fn fresh(size: usize, align: usize) -> Option<NonNull<u8>> {
 /// # Safety
 /// The block is live and no longer in use.
 pub(super) unsafe fn free(address: NonNull<u8>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: a live block of the C library that nobody uses (`Malloc`, `Aligned`).
     unsafe {
         if !small_blocks::put(address) {
             libc::free(address.as_ptr().cast());
@@ -61,12 +61,14 @@ unsafe impl Allocator for Malloc {
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `Allocator::deallocate` is called with a live block of this allocator that nobody uses any more, by
+        // handlers, adaptors, buffers and fronts.
         unsafe { free(address) }
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        // SAFETY: the caller's promise.
+        // SAFETY: `Allocator::usable_size` is called with a live block of this allocator, by handlers, adaptors,
+        // buffers and fronts.
         unsafe { usable(address.as_ptr().cast()) }
     }
 

@@ -170,12 +170,12 @@ unsafe impl Library for Mi {
     }
 
     unsafe fn free(block: *mut u8) {
-        // SAFETY: the caller's promise.
+        // SAFETY: a live block of mimalloc that nobody uses (`Embedded::deallocate`).
         unsafe { mi::mi_free(block.cast()) }
     }
 
     unsafe fn usable(block: *mut u8) -> usize {
-        // SAFETY: the caller's promise.
+        // SAFETY: a live block of mimalloc (`Embedded::usable_size`).
         unsafe { mi::mi_usable_size(block.cast()) }
     }
 

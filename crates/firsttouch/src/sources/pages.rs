@@ -36,7 +36,7 @@ impl Pages {
     /// # Safety
     /// The owner lives in an [`Arc`], is not moved, and outlives the pages.
     pub(super) unsafe fn of(owner: *const dyn Allocator, huge: bool) -> Arc<Self> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the owner lives in an `Arc` and outlives the pages (`Aligned`).
         Arc::new(unsafe { Self::owned_by(owner, huge) }).entered()
     }
 
@@ -44,7 +44,7 @@ impl Pages {
     /// The owner is not moved until the pages are dropped.
     unsafe fn owned_by(owner: *const dyn Allocator, huge: bool) -> Self {
         let heap = Heap::new();
-        // SAFETY: the caller's promise.
+        // SAFETY: the owner is not moved until the pages are dropped (`of` above and `new`).
         unsafe { heap.set_owner(owner) };
         Self { huge, heap }
     }

@@ -68,17 +68,20 @@ unsafe impl Allocator for PreloadedPool {
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `Allocator::deallocate` is called with a live block of this allocator that nobody uses any more, by
+        // handlers, adaptors, buffers and fronts.
         unsafe { Malloc.deallocate(address) }
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        // SAFETY: the caller's promise.
+        // SAFETY: `Allocator::usable_size` is called with a live block of this allocator, by handlers, adaptors,
+        // buffers and fronts.
         unsafe { Malloc.usable_size(address) }
     }
 
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: `Allocator::resize_in_place` is called with a live block whose lost end nobody uses, by handlers,
+        // adaptors, buffers and fronts.
         unsafe { (self.0.resize_in_place)(address.as_ptr(), size) || Malloc.resize_in_place(address, size) }
     }
 

@@ -55,7 +55,7 @@ pub(super) fn take(size: usize) -> Option<NonNull<u8>> {
 /// The block is live and no longer in use.
 #[inline]
 pub(super) unsafe fn put(address: NonNull<u8>) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: the block is live and nobody uses it (`malloc.rs`, for freed blocks of the C library).
     let size = unsafe { usable(address.as_ptr().cast()) };
     if !(STEP..MOST + FINE).contains(&size) || !(address.as_ptr() as usize).is_multiple_of(STEP) {
         return false;

@@ -141,7 +141,7 @@ impl<T, W: Word> Lock<T, W> {
     /// The lock is held by `hold`, and there is no other reference to the value.
     #[allow(clippy::mut_from_ref)] // as a guard would
     pub unsafe fn held(&self) -> &mut T {
-        // SAFETY: the caller's promise.
+        // SAFETY: `hold` acquired the lock, and there is no other reference (forks, `Pool::gather`).
         unsafe { &mut *self.value.get() }
     }
 

@@ -32,8 +32,8 @@ impl Area {
         owner: *const dyn Allocator,
         (base, unit_shift, capacity): (usize, u32, u32),
     ) {
-        // SAFETY: the caller's promise; the fields that lookups may read concurrently are atomic and written
-        // atomically.
+        // SAFETY: the bounds at `at` are valid and contain no unit (`Segment::make`); the fields that
+        // lookups may read concurrently are atomic and written atomically.
         unsafe {
             (&raw mut (*at).owner).write(owner);
             (&raw mut (*at).orphaned).write(AtomicBool::new(false));

@@ -13,9 +13,11 @@ use crate::vm::area::Area;
 use std::ptr::{NonNull, null_mut};
 
 /// The slots that may be claimed: from 16 TiB to 40 TiB, below whatever Linux places by itself. (On x86-64 mappings
-/// begin at 42 TiB if the stack size is unlimited, and programs have their heap at 85 TiB.)
-const FIRST_SLOT: usize = 16 << (40 - SLOT_SHIFT);
-const LAST_SLOT: usize = 40 << (40 - SLOT_SHIFT);
+/// begin at 42 TiB if the stack size is unlimited, and programs have their heap at 85 TiB.) ThreadSanitizer has its shadow
+/// there, and leaves programs the first 2 TiB.
+const CLAIMABLE_TIB: (usize, usize) = if cfg!(tsan) { (1, 2) } else { (16, 40) };
+const FIRST_SLOT: usize = CLAIMABLE_TIB.0 << (40 - SLOT_SHIFT);
+const LAST_SLOT: usize = CLAIMABLE_TIB.1 << (40 - SLOT_SHIFT);
 /// Their number.
 pub(crate) const CLAIMABLE: usize = LAST_SLOT - FIRST_SLOT;
 /// The size of a slot in bytes.
@@ -37,7 +39,7 @@ pub(crate) fn hold() {
 /// # Safety
 /// The lock is held by `hold`.
 pub(crate) unsafe fn release() {
-    // SAFETY: the caller's promise.
+    // SAFETY: `hold` acquired it, as the fork handlers (`purger`) do before they call this.
     unsafe { NEXT_SLOT.release() }
 }
 
@@ -134,7 +136,8 @@ impl Claims {
     /// The claim was just made. The area stays readable: permanently if the claim has slots of its own, otherwise
     /// while a block in it is live.
     pub(crate) unsafe fn enter(&mut self, claim: &Claim, area: NonNull<Area>) {
-        // SAFETY: the claim is exclusively the caller's, and the caller's promise.
+        // SAFETY: the claim is exclusively the caller's, and the area stays readable while a lookup may find it
+        // (`heap/build.rs`).
         unsafe { set(claim, area.as_ptr()) }
     }
 
@@ -152,7 +155,7 @@ impl Claims {
 /// # Safety
 /// As for [`Claims::enter`].
 unsafe fn set(claim: &Claim, area: *mut Area) {
-    // SAFETY: the caller's promise.
+    // SAFETY: as for `Claims::enter`, the area stays readable (`enter` and `leave`).
     unsafe {
         match claim.has_slots() {
             true => address_map::set_slots(claim.range(), area),

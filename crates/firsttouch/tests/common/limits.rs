@@ -2,8 +2,13 @@
 
 #![allow(unsafe_code)] // Safety: each call passes plain values that live on the stack.
 
+#[cfg(target_env = "gnu")]
+type Resource = libc::__rlimit_resource_t;
+#[cfg(not(target_env = "gnu"))]
+type Resource = libc::c_int;
+
 /// Sets the soft limit of a resource, to the hard limit at most.
-pub fn set(which: libc::__rlimit_resource_t, bytes: usize) {
+pub fn set(which: Resource, bytes: usize) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel reads and writes one rlimit.
     unsafe {

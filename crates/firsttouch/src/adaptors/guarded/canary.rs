@@ -38,7 +38,8 @@ fn pieces(gap: Range<usize>) -> impl Iterator<Item = (usize, &'static [u8])> {
 /// The room is accessible, and only its block is in use.
 pub(super) unsafe fn put(room: &Room) {
     for (at, canaries) in room.gaps().into_iter().flat_map(pieces) {
-        // SAFETY: the caller's promise: the gaps lie on the block's pages, beside it.
+        // SAFETY: the room is accessible and only its block is in use (`Guarded::allocate` and `resize_in_place`): the
+        // gaps lie on the block's pages, beside it.
         unsafe { with_exposed_provenance_mut::<u8>(at).copy_from_nonoverlapping(canaries.as_ptr(), canaries.len()) };
     }
 }
@@ -61,7 +62,7 @@ unsafe fn is_whole(gap: Range<usize>) -> bool {
 /// As for [`put`], which was called.
 pub(super) unsafe fn damage(room: &Room) -> Option<usize> {
     let [mut before, mut behind] = room.gaps();
-    // SAFETY: the caller's promise.
+    // SAFETY: `put` was called for the room (`guarded/mod.rs` and `take.rs`, for listed blocks).
     if unsafe { is_whole(before.clone()) && is_whole(behind.clone()) } {
         return None;
     }

@@ -147,7 +147,8 @@ unsafe impl Allocator for Guarded {
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
-        // SAFETY: the caller's promise; a block that is not listed was the upstream's own.
+        // SAFETY: `Allocator::deallocate` is called with a live block of this allocator that nobody uses any more, by
+        // handlers, adaptors, buffers and fronts; a block that is not listed was the upstream's own.
         unsafe {
             let Some(room) = self.ledger.leave(address) else { return self.upstream.deallocate(address) };
             self.inspect(&room);
@@ -164,12 +165,14 @@ unsafe impl Allocator for Guarded {
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        // SAFETY: the caller's promise.
+        // SAFETY: `Allocator::usable_size` is called with a live block of this allocator, by handlers, adaptors,
+        // buffers and fronts.
         self.ledger.get(address).map_or_else(|| unsafe { self.upstream.usable_size(address) }, |room| room.asked)
     }
 
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        // SAFETY: the caller's promise; the canaries that are added or overwritten at the block's end lie on its own
+        // SAFETY: `Allocator::resize_in_place` is called with a live block whose lost end nobody uses, by handlers,
+        // adaptors, buffers and fronts; the canaries that are added or overwritten at the block's end lie on its own
         // pages.
         unsafe {
             let Some(room) = self.ledger.get(address) else { return self.upstream.resize_in_place(address, size) };

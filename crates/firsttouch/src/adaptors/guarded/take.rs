@@ -18,7 +18,7 @@ impl Guarded {
     /// # Safety
     /// The block is live, or was until now.
     pub(super) unsafe fn inspect(&self, room: &Room) {
-        // SAFETY: the caller's promise: its pages are accessible.
+        // SAFETY: the block is live or was until now (`guarded/mod.rs`, which lists it): its pages are accessible.
         if let Some(at) = unsafe { canary::damage(room) } {
             self.kept.lock().found(Overrun { address: room.address, asked: room.asked, at });
         }
@@ -65,7 +65,7 @@ impl Guarded {
     /// The block is no longer in use, and is not listed.
     pub(super) unsafe fn give_back(&self, room: Room) -> bool {
         let pages = room.pages();
-        // SAFETY: the caller's promise.
+        // SAFETY: nobody uses the block, and it is not listed (`Guarded::deallocate` and the kept blocks).
         unsafe {
             if os::protect(pages.start, pages.len(), true).is_err() {
                 self.kept.lock().push(room);

@@ -87,7 +87,8 @@ impl Pool {
     /// # Safety
     /// As for [`Allocator::reallocate`].
     pub unsafe fn grow(&self, address: NonNull<u8>, size: usize) -> Option<NonNull<u8>> {
-        // SAFETY: the caller's promise; the copy fits into both blocks, which do not overlap.
+        // SAFETY: as for `Allocator::reallocate`, a live block of this pool (`large.rs` of the preloaded library); the
+        // copy fits into both blocks, which do not overlap.
         unsafe {
             if self.resize_in_place(address, size) {
                 return Some(address);

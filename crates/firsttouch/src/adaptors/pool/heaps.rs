@@ -54,7 +54,7 @@ impl Heaps {
     /// # Safety
     /// As for [`Heap::set_owner`].
     pub(super) unsafe fn set_owner(&self, owner: *const dyn Allocator) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the owner stays where it is and outlives the heaps (`Pool::new`).
         self.all().for_each(|heap| unsafe { heap.set_owner(owner) });
     }
 
@@ -107,14 +107,14 @@ impl Heaps {
     /// # Safety
     /// As for [`Heap::release`].
     pub(super) unsafe fn release(&self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `hold` acquired it, as the fork handlers (`purger`) do before they call this.
         self.all().for_each(|heap| unsafe { heap.release() });
     }
 
     /// # Safety
     /// As for [`Heap::close`].
     pub(super) unsafe fn close(&self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: no heap is used any more (`Pool::drop`).
         self.all().for_each(|heap| unsafe { heap.close() });
     }
 }

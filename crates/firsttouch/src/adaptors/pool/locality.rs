@@ -39,7 +39,7 @@ impl Pool {
             segment.make_dirty(span.start, span.len, heap.epoch());
         }
         let before = segment.dirty_bytes(span.start, span.len);
-        // SAFETY: the caller's promise.
+        // SAFETY: the span is the caller's and nobody uses it yet (`Pool::allocate`).
         unsafe {
             if request.is_zeroed() && before == span.bytes() {
                 let page = if segment.huge { huge_page() } else { os::page_size() };

@@ -207,29 +207,36 @@ impl Pool {
 
     pub(super) fn gather(&self) -> Stats {
         let mut stats = Stats::default();
-        let (mut blocks, mut cached) = (0isize, 0);
+        let mut blocks = 0isize;
+        let whole = |n: &std::sync::atomic::AtomicIsize| n.load(Relaxed).max(0) as usize;
+        // All shards at once: a block that one processor allocates and another frees would be counted twice, or never.
+        self.shards().for_each(Lock::hold);
         for shard in self.shards() {
-            let mut shard = shard.lock();
-            self.meter.report(&mut shard.counts);
-            let counts = shard.counts;
-            cached += shard.bytes();
+            // SAFETY: the line above holds the lock, and no other reference is made before its release below.
+            let counts = unsafe { &mut shard.held().counts };
+            self.meter.report(counts);
             blocks += counts.blocks;
             stats.allocations += counts.allocations;
             stats.recycled += counts.recycled;
             stats.allocated_bytes += counts.allocated_bytes;
             stats.recycled_bytes += counts.recycled_bytes;
         }
-        let held = self.heaps.held();
-        let whole = |n: &std::sync::atomic::AtomicIsize| n.load(Relaxed).max(0) as usize;
+        stats.in_use = whole(&self.meter.in_use);
+        stats.active = whole(&self.meter.active);
+        stats.peak_in_use = whole(&self.meter.peak_in_use);
+        stats.peak_active = whole(&self.meter.peak_active);
+        // SAFETY: held above; nothing in between can panic.
+        self.shards().for_each(|shard| unsafe { shard.release() });
+        // The heaps are asked a moment later, as no lock of theirs is taken under a shard's. What they say is made to agree.
+        let heaps = self.heaps.held();
+        let idle = (heaps.out + heaps.dirty).saturating_sub(stats.active);
+        let held = stats.active + idle;
+        self.meter.peak_held.fetch_max(held as isize, Relaxed);
         Stats {
-            in_use: whole(&self.meter.in_use),
-            active: held.out.saturating_sub(cached),
-            idle: held.dirty + cached,
-            mapped: held.mapped,
-            retained: held.mapped.saturating_sub(held.out + held.dirty),
-            peak_in_use: whole(&self.meter.peak_in_use),
-            peak_active: whole(&self.meter.peak_active),
-            peak_held: whole(&self.meter.peak_held).max(held.out + held.dirty),
+            idle,
+            mapped: heaps.mapped.max(held),
+            retained: heaps.mapped.saturating_sub(held),
+            peak_held: whole(&self.meter.peak_held),
             blocks: blocks.max(0) as usize,
             first_touched_small_bytes: self.meter.first_touched_small.load(Relaxed),
             first_touched_huge_bytes: self.meter.first_touched_huge.load(Relaxed),

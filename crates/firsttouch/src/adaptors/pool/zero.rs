@@ -21,7 +21,7 @@ const LOOK_PAGES: usize = 64;
 /// The span belongs to the caller and is not in use yet.
 pub(super) unsafe fn recycled(span: Span, size: usize, page: usize) -> usize {
     let address = span.address();
-    // SAFETY: the caller's promise.
+    // SAFETY: the span is the caller's and nobody uses it yet (`Pool::allocate`).
     unsafe {
         if let Some((from, to)) = renew(span, size, page) {
             fill(address, from - address);
@@ -43,7 +43,7 @@ pub(super) unsafe fn renew(span: Span, size: usize, page: usize) -> Option<(usiz
         return None;
     }
     let (from, to) = (round_up(address, page)?, round_down(address + size, page));
-    // SAFETY: the caller's promise.
+    // SAFETY: the span is the caller's and nobody uses it yet (`make_local` and `recycled`).
     if from >= to || unsafe { os::discard(from, to - from) }.is_err() {
         return None;
     }
@@ -78,6 +78,6 @@ fn middle_is_absent(address: usize, size: usize) -> bool {
 /// # Safety
 /// The range is writable.
 unsafe fn fill(address: usize, size: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the range is writable: a part of the span that `recycled` was given.
     unsafe { std::ptr::with_exposed_provenance_mut::<u8>(address).write_bytes(0, size) }
 }

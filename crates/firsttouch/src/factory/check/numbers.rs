@@ -1,6 +1,7 @@
 //! Sizes, bytes and durations.
 
 use super::wrong_type;
+use crate::adaptors::AUTO;
 use crate::description::Value;
 use crate::factory::{Error, Given};
 use crate::layout::{MAX_SIZE, checked_align};
@@ -33,14 +34,17 @@ pub fn size(name: &str, given: &Given, optional: bool) -> Result<usize, Error> {
     }
 }
 
-/// Checks a size of at least one byte.
+/// Checks a size of at least one byte, or `auto`.
 ///
 /// # Errors
-/// If it is not a size, or 0.
-pub fn budget(name: &str, given: &Given) -> Result<usize, Error> {
+/// If it is neither.
+pub fn budget(name: &str, given: &Given) -> Result<Value, Error> {
+    if *given == Given::Value(AUTO.into()) {
+        return Ok(AUTO.into());
+    }
     match size(name, given, false)? {
         0 => Err(Error::Value(format!("{name}=0 would serve no array: give at least 1 byte"))),
-        bytes => Ok(bytes),
+        bytes => Ok(bytes.into()),
     }
 }
 

@@ -1,15 +1,16 @@
 //! The limits of the machine, the container and the process. Nothing here uses the global allocator, so that the background
 //! purger may call it.
 
+use super::cgroups::cgroup;
+use super::kernel_files::{self, read, read_number};
+use super::kernel_texts::{kib, number};
 use super::process::page_size;
 use crate::error::Limit;
 use crate::os::inject::{Call, injected};
-use crate::os::types::Errno;
-use std::ffi::CStr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use crate::os::types::{Bound, Errno, MemoryBound};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Whether no file may be opened any more, and the memory that was available but not free when that began.
-static NO_FILES: AtomicBool = AtomicBool::new(false);
+/// The memory that was available but not free when files ceased to be read.
 static RECLAIMABLE: AtomicUsize = AtomicUsize::new(0);
 
 /// Stops opening files. In a foreign program, even a short-lived descriptor may take the number that the program
@@ -17,41 +18,13 @@ static RECLAIMABLE: AtomicUsize = AtomicUsize::new(0);
 pub fn stop_reading_files() {
     RECLAIMABLE.store(meminfo("MemAvailable").unwrap_or(0).saturating_sub(machine().1), Relaxed);
     let _ = (memory_total(), huge_page_size(), super::process::processors());
-    NO_FILES.store(true, Relaxed);
-}
-
-/// Reads a small file of the kernel.
-fn read<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a str> {
-    if NO_FILES.load(Relaxed) {
-        return None;
-    }
-    // SAFETY: the path is a C string and the kernel writes at most the length of the buffer.
-    let length = unsafe {
-        let file = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
-        if file < 0 {
-            return None;
-        }
-        let length = libc::read(file, buffer.as_mut_ptr().cast(), buffer.len());
-        libc::close(file);
-        length
-    };
-    std::str::from_utf8(&buffer[..usize::try_from(length).ok()?]).ok()
-}
-
-fn number(text: &str) -> Option<usize> {
-    text.split_ascii_whitespace().next()?.parse().ok()
-}
-
-fn read_number(path: &CStr) -> Option<usize> {
-    number(read(path, &mut [0; 64])?)
+    kernel_files::stop();
 }
 
 /// Returns a value of /proc/meminfo in bytes.
 fn meminfo(name: &str) -> Option<usize> {
     let mut buffer = [0; 4096];
-    let text = read(c"/proc/meminfo", &mut buffer)?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-    number(line).map(|kib| kib << 10)
+    kib(read(c"/proc/meminfo", &mut buffer)?, name)
 }
 
 /// Returns the size of a transparent huge page in bytes, or `None` if the kernel has none.
@@ -74,7 +47,13 @@ pub fn file_limit() -> Option<usize> {
     rlimit(libc::RLIMIT_NOFILE)
 }
 
-fn rlimit(which: libc::__rlimit_resource_t) -> Option<usize> {
+/// The type of the names of limits, which is not the same in every C library.
+#[cfg(target_env = "gnu")]
+type Resource = libc::__rlimit_resource_t;
+#[cfg(not(target_env = "gnu"))]
+type Resource = libc::c_int;
+
+fn rlimit(which: Resource) -> Option<usize> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel writes one rlimit.
     let result = unsafe { libc::getrlimit(which, &mut limit) };
@@ -121,7 +100,7 @@ pub fn why_refused(size: usize, error: Errno) -> Limit {
 /// Returns whether the process has almost as many mappings as it may have.
 pub fn mappings_are_short() -> bool {
     const NEAR: usize = 16;
-    if NO_FILES.load(Relaxed) {
+    if kernel_files::stopped() {
         return address_space_limit().is_none(); // of the usual reasons that is the other
     }
     let Some(limit) = read_number(c"/proc/sys/vm/max_map_count") else { return false };
@@ -170,7 +149,7 @@ pub fn memory_total() -> usize {
     static TOTAL: AtomicUsize = AtomicUsize::new(0);
     if TOTAL.load(Relaxed) == 0 {
         let total = meminfo("MemTotal").unwrap_or_else(|| machine().0);
-        TOTAL.store(cgroup().map_or(total, |(limit, _)| total.min(limit)), Relaxed);
+        TOTAL.store(cgroup().map_or(total, |group| total.min(group.limit)), Relaxed);
     }
     TOTAL.load(Relaxed)
 }
@@ -186,70 +165,27 @@ pub fn resident() -> usize {
 /// Returns the available memory in bytes: the smaller of MemAvailable and what the memory cgroup has left.
 pub fn headroom() -> usize {
     let free = meminfo("MemAvailable").unwrap_or_else(|| machine().1.saturating_add(RECLAIMABLE.load(Relaxed)));
-    cgroup().map_or(free, |(limit, used)| free.min(limit.saturating_sub(used)))
+    cgroup().map_or(free, |group| free.min(group.limit.saturating_sub(group.used)))
 }
 
-/// Returns the tightest limit of the memory cgroups, and its use, in bytes. Inside a container its own cgroup is mounted at
-/// the root; outside, /proc/self/cgroup names it.
-fn cgroup() -> Option<(usize, usize)> {
-    let mut buffer = [0; 4096];
-    let groups = read(c"/proc/self/cgroup", &mut buffer)?;
-    let mut least: Option<(usize, usize)> = None;
-    for line in groups.lines() {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(group)) = (fields.next(), fields.next()) else { continue };
-        let roots: &[&str] = if controllers.is_empty() {
-            &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
-        } else if controllers.split(',').any(|name| name == "memory") {
-            &["/sys/fs/cgroup/memory"]
-        } else {
-            continue;
-        };
-        for root in roots {
-            let mut group = group;
-            loop {
-                if let Some((limit, used)) = group_bounds(root, group) {
-                    let left = limit.saturating_sub(used);
-                    if least.is_none_or(|(limit, used)| left < limit.saturating_sub(used)) {
-                        least = Some((limit, used));
-                    }
-                }
-                match group.rfind('/') {
-                    Some(end) => group = &group[..end],
-                    None => break,
-                }
-            }
-        }
-    }
-    least
-}
-
-fn group_bounds(root: &str, group: &str) -> Option<(usize, usize)> {
-    let group = group.trim_end_matches('/');
-    let first = |names: [&str; 2]| names.iter().find_map(|name| read_joined(&[root, group, "/", name]));
-    let limit = first(["memory.max", "memory.limit_in_bytes"]).filter(|&limit| limit < usize::MAX >> 2)?;
-    let used = first(["memory.current", "memory.usage_in_bytes"])?;
-    let cache = inactive_file(root, group).unwrap_or(0); // reclaimed before the group runs out of memory
-    Some((limit, used.saturating_sub(cache)))
-}
-
-fn inactive_file(root: &str, group: &str) -> Option<usize> {
-    let mut path = [0; 4096];
-    let mut buffer = [0; 8192];
-    let text = read(join(&mut path, &[root, group, "/memory.stat"])?, &mut buffer)?;
-    let value = |name: &str| text.lines().find_map(|line| number(line.strip_prefix(name)?));
-    value("total_inactive_file ").or_else(|| value("inactive_file "))
-}
-
-fn read_joined(parts: &[&str]) -> Option<usize> {
-    read_number(join(&mut [0; 4096], parts)?)
-}
-
-fn join<'a>(path: &'a mut [u8; 4096], parts: &[&str]) -> Option<&'a CStr> {
-    let mut end = 0;
-    for part in parts {
-        path.get_mut(end..end + part.len())?.copy_from_slice(part.as_bytes());
-        end += part.len();
-    }
-    CStr::from_bytes_until_nul(path.get(..=end)?).ok()
+/// Returns everything that bounds the memory of the process, with what is in use of it now: by all programs where others
+/// share it. File pages that the kernel can drop are not in use.
+pub fn memory_bounds() -> [Option<MemoryBound>; 4] {
+    let (total, free) = machine();
+    let total = meminfo("MemTotal").unwrap_or(total);
+    let available = meminfo("MemAvailable").unwrap_or_else(|| free.saturating_add(RECLAIMABLE.load(Relaxed)));
+    let mut buffer = [0; 128];
+    let pages = read(c"/proc/self/statm", &mut buffer).unwrap_or_default();
+    let field = |at| pages.split_ascii_whitespace().nth(at).and_then(number).map_or(0, |pages| pages * page_size());
+    let of_process = |whose, which, field| rlimit(which).map(|limit| MemoryBound { whose, limit, used: field });
+    [
+        Some(MemoryBound { whose: Bound::Machine, limit: total, used: total.saturating_sub(available) }),
+        cgroup().map(|group| MemoryBound {
+            whose: Bound::Group,
+            limit: group.limit,
+            used: group.used.saturating_sub(group.active_file),
+        }),
+        of_process(Bound::AddressSpace, libc::RLIMIT_AS, field(0)),
+        of_process(Bound::Data, libc::RLIMIT_DATA, field(5)),
+    ]
 }

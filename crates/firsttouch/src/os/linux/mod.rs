@@ -1,7 +1,10 @@
 //! Linux. Mapping, unmapping and discarding go through the symbols of libc, so that the hooks of MPI libraries and
 //! profilers see them.
 
+mod cgroups;
 mod faults;
+mod kernel_files;
+pub mod kernel_texts;
 mod limits;
 mod memory_files;
 mod page_table;

@@ -55,7 +55,7 @@ pub unsafe fn unmap(address: usize, size: usize) -> Result<(), Errno> {
     if injected(Call::Unmap) {
         return Err(Errno::NO_MEMORY);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: this module mapped the range, and its owner uses it no more (heap, pages, arenas, shared memory).
     check(unsafe { libc::munmap(address as *mut c_void, size) })
 }
 
@@ -77,7 +77,7 @@ pub unsafe fn discard(address: usize, size: usize) -> Result<(), Errno> {
     if injected(Call::Discard) {
         return Err(Errno(libc::EINVAL));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: this module mapped the range, and its content is not needed (heap, pool, placed pages).
     check(unsafe { libc::madvise(address as *mut c_void, size, libc::MADV_DONTNEED) })
 }
 
@@ -93,7 +93,7 @@ pub unsafe fn protect(address: usize, size: usize, accessible: bool) -> Result<(
         return Err(Errno::NO_MEMORY);
     }
     let access = if accessible { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_NONE };
-    // SAFETY: the caller's promise.
+    // SAFETY: this module mapped the range, which is the caller's and not used meanwhile (`guarded`).
     check(unsafe { libc::mprotect(address as *mut c_void, size, access) })
 }
 
@@ -176,6 +176,9 @@ pub fn wake(word: &AtomicU32) {
 
 /// A thread started by [`spawn`].
 pub struct Thread(libc::pthread_t, i32, &'static AtomicU32);
+
+// SAFETY: a pthread_t, which is a pointer in musl, names the thread in the whole process; it is only passed to libc.
+unsafe impl Send for Thread {}
 
 /// Starts a thread that runs `body` with all signals blocked, on a small stack. `body` must not use the global allocator,
 /// since glibc would reserve an arena of 64 MiB of address space for the thread; it must call [`name_thread`] with `task`.

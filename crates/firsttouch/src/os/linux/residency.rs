@@ -1,5 +1,6 @@
 //! Queries pages and mappings. No query needs privileges or touches a page.
 
+use super::kernel_texts::shared_part;
 use super::placement::move_pages;
 use super::process::page_size;
 use crate::os::inject::{Call, injected};
@@ -105,22 +106,10 @@ pub fn is_shared(address: usize) -> bool {
 
 /// Returns the parts of a range that lie in shared mappings, and what they map; none if not known.
 pub fn shared_parts(range: Range<usize>) -> Vec<SharedPart> {
-    let Ok(maps) = File::open("/proc/self/maps") else { return Vec::new() };
-    BufReader::new(maps).lines().map_while(Result::ok).filter_map(|line| shared_part(&line, &range)).collect()
-}
-
-/// Returns the part of a range in the mapping that a line like `7f00-7f80 rw-s 00001000 00:05 1234 NAME` describes, if
-/// that is shared.
-fn shared_part(line: &str, range: &Range<usize>) -> Option<SharedPart> {
-    let mut fields = line.split_ascii_whitespace();
-    let (from, to) = fields.next()?.split_once('-')?;
-    let [from, to] = [from, to].map(|text| usize::from_str_radix(text, 16).ok());
-    let (from, start, end) = (from?, from?.max(range.start), to?.min(range.end));
-    if start >= end || fields.next()?.as_bytes().get(3) != Some(&b's') {
-        return None;
-    }
-    let offset = u64::from_str_radix(fields.next()?, 16).ok()?;
-    let file = format!("{} {}", fields.next()?, fields.next()?);
-    let byte = |address: usize| offset + (address - from) as u64;
-    Some(SharedPart { file, bytes: byte(start)..byte(end) })
+    let mut parts = Vec::new();
+    let _ = mapping_lines(MappingText::Short, &mut |line| {
+        parts.extend(shared_part(line, &range));
+        ControlFlow::Continue(())
+    });
+    parts
 }

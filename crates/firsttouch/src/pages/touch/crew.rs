@@ -39,7 +39,7 @@ impl Drop for Ending<'_> {
 /// [`Errno::INTERRUPTED`] if `go_on` returns false, or the kernel's error if it has no memory.
 ///
 /// # Safety
-/// The range is mapped while this runs, and is writable unless the way is [`Way::Read`].
+/// The range is mapped while this runs, and is writable unless the way is `Way::Read`.
 pub unsafe fn make_real(job: Job, go_on: GoOn<'_>) -> Result<Done, Errno> {
     let threads = crew(&job);
     let (pieces, running) = (Pieces::new(job, threads), AtomicUsize::new(0));

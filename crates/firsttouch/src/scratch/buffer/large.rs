@@ -138,7 +138,8 @@ impl Buffer {
         if more > 0 && self.charge(sizes, more, size).is_err() {
             return false;
         }
-        // SAFETY: it belongs to the upstream; the rest is the caller's promise.
+        // SAFETY: it belongs to the upstream; as for `Backing::resize_in_place`, a live block of this buffer
+        // (`serving.rs`).
         let (done, usable) = unsafe {
             let done = upstream.resize_in_place(address, size);
             // Bytes beyond what was charged are not used, because they do not count towards the limit.

@@ -81,7 +81,8 @@ impl Buffer {
         site: Option<fn() -> u64>,
         keep: Box<dyn Any + Send + Sync>,
     ) -> Arc<Self> {
-        // SAFETY: the caller's promise; a buffer with live blocks never drops `keep`.
+        // SAFETY: the storage is this buffer's alone until `keep` is dropped (the fronts' fixed buffers); a buffer with
+        // live blocks never drops `keep`.
         let space = unsafe { Space::new(storage, size, false, debug) };
         let mut state = State::new();
         if let Some(space) = space.filter(|_| state.spaces.make_room()) {

@@ -77,7 +77,7 @@ unsafe impl Backing for Buffer {
             return true;
         }
         drop(state);
-        // SAFETY: the caller's promise.
+        // SAFETY: `Backing::deallocate` is called with a live block of this buffer that nobody uses (`Scope`).
         unsafe { self.give_large(address) }
     }
 
@@ -105,7 +105,7 @@ unsafe impl Backing for Buffer {
             return done;
         }
         drop(state);
-        // SAFETY: the caller's promise.
+        // SAFETY: `Backing::resize_in_place` is called with a live block of this buffer (`Scope`).
         unsafe { self.resize_large(address, size) }
     }
 

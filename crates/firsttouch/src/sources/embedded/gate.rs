@@ -83,7 +83,7 @@ impl Gate {
     /// # Safety
     /// The gate is held by `hold`.
     pub(super) unsafe fn release(&self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `hold` acquired it, as the fork handlers (`purger`) do before they call this.
         self.shards.iter().for_each(|shard| unsafe { shard.0.release() });
     }
 }

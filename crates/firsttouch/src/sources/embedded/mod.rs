@@ -176,7 +176,8 @@ unsafe impl<L: Library> Allocator for Embedded<L> {
             return;
         }
         let mut counts = self.gate.enter();
-        // SAFETY: the caller's promise; the block has no pages of its own, so it is the embedded allocator's.
+        // SAFETY: `Allocator::deallocate` is called with a live block of this allocator that nobody uses any more, by
+        // handlers, adaptors, buffers and fronts; the block has no pages of its own, so it is the embedded allocator's.
         let size = unsafe {
             let size = L::usable(address.as_ptr());
             L::free(address.as_ptr());
@@ -196,7 +197,8 @@ unsafe impl<L: Library> Allocator for Embedded<L> {
     }
 
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: `Allocator::resize_in_place` is called with a live block whose lost end nobody uses, by handlers,
+        // adaptors, buffers and fronts.
         let usable = unsafe { self.usable_size(address) };
         if size <= usable && (size >= usable / 2 || usable < MOVE_MIN) {
             return true;

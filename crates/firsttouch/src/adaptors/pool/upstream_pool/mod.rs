@@ -233,18 +233,21 @@ unsafe impl Allocator for UpstreamPool {
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         match self.ledger.leave(address) {
             Some(living) => self.put(address, living),
-            // SAFETY: the caller's promise; a block that is not listed was the upstream's own.
+            // SAFETY: `Allocator::deallocate` is called with a live block of this allocator that nobody uses any more,
+            // by handlers, adaptors, buffers and fronts; a block that is not listed was the upstream's own.
             None => unsafe { self.upstream.deallocate(address) },
         }
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        // SAFETY: the caller's promise.
+        // SAFETY: `Allocator::usable_size` is called with a live block of this allocator, by handlers, adaptors,
+        // buffers and fronts.
         self.ledger.get(address).map_or_else(|| unsafe { self.upstream.usable_size(address) }, |living| living.usable)
     }
 
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: `Allocator::resize_in_place` is called with a live block whose lost end nobody uses, by handlers,
+        // adaptors, buffers and fronts.
         unsafe {
             let Some(old) = self.ledger.get(address) else { return self.upstream.resize_in_place(address, size) };
             // A block keeps its end, unless that is most of it.
