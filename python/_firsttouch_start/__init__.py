@@ -1,6 +1,7 @@
-"""The start-up hook, which firsttouch_start.pth calls in every interpreter that finds FIRSTTOUCH_RUN set.
+"""The start-up hook, which runs in every interpreter that finds FIRSTTOUCH_RUN set.
 
-It runs before the program, so it imports next to nothing, prints nothing and raises nothing.
+firsttouch_start.pth calls it; from Python 3.15 on, firsttouch_start.start in its place (PEP 829). It runs before the
+program, so it imports next to nothing, prints nothing and raises nothing.
 
 PYTEST_DONT_REWRITE: pytest would rewrite the packages of a plugin, and warn if they are loaded already.
 """
@@ -20,10 +21,16 @@ def _trusted() -> bool:
     return not hasattr(os, "getuid") or (os.getuid(), os.getgid()) == (os.geteuid(), os.getegid())
 
 
+def start() -> None:
+    """Begin if the variable is set: the entry point in firsttouch_start.start, which is called unconditionally."""
+    if os.environ.get(VARIABLE):
+        begin()
+
+
 def begin() -> None:
     """Watch for the first import of NumPy, and for the end of the process."""
     global _begun
-    if _begun or not _trusted():  # the .pth file may be in two site directories
+    if _begun or not _trusted():  # the files may be in two site directories
         return
     _begun = True
     try:

@@ -35,7 +35,10 @@ def seconds_per_fault() -> float | None:
 def time_in_faults(
     wall: float, kernel: float, faults: float, huge_bytes: float, avoided: float, page: int
 ) -> dict[str, float] | None:
-    """Estimate the seconds spent in faults, the seconds avoided, and their shares of the time without a pool."""
+    """Estimate the seconds spent in faults, those avoided at most, and both as shares of the time without a pool.
+
+    At most, because what was recycled might have been faulted in on huge pages, or not at all.
+    """
     price = seconds_per_fault()
     if price is None:
         return None
@@ -44,10 +47,10 @@ def time_in_faults(
     return {
         "seconds_per_fault": price,
         "fault_seconds": spent,
-        "avoided_fault_seconds": saved,
+        "avoided_fault_seconds_at_most": saved,
         # Several threads may take faults at once.
-        "fault_share": min(1.0, (spent + saved) / (wall + saved)) if wall > 0 else 0.0,
-        "avoided_fault_share": saved / (wall + saved) if wall > 0 else 0.0,
+        "fault_share_at_most": min(1.0, (spent + saved) / (wall + saved)) if wall > 0 else 0.0,
+        "avoided_fault_share_at_most": saved / (wall + saved) if wall > 0 else 0.0,
     }
 
 

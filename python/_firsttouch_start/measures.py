@@ -18,7 +18,7 @@ try:
 except ImportError:  # not a Unix
     resource = None
 
-_COUNTS = ("wall", "user", "kernel", "minor_faults", "major_faults")
+_COUNTS = ("wall", "waited", "user", "kernel", "minor_faults", "major_faults")
 _start: "dict[str, float]" = dict.fromkeys(_COUNTS, 0.0)
 _inherited: "dict[str, int]" = {}
 _before_fork: "dict[str, int]" = {}
@@ -63,7 +63,7 @@ def _remember() -> None:
 
 
 def process() -> "dict[str, float]":
-    """Return the seconds and faults since the start."""
+    """Return the seconds and faults since the start; during `waited`, a part of `wall`, others had the processor."""
     return {name: value - _start[name] for name, value in _now().items()}
 
 
@@ -94,7 +94,16 @@ def _now() -> "dict[str, float]":
     else:
         usage = resource.getrusage(resource.RUSAGE_SELF)
         used = (usage.ru_utime, usage.ru_stime, usage.ru_minflt, usage.ru_majflt)
-    return dict(zip(_COUNTS, (time.perf_counter(), *used), strict=True))
+    return dict(zip(_COUNTS, (time.perf_counter(), _waited(), *used), strict=True))
+
+
+def _waited() -> float:
+    """Return the seconds in which the main thread could have run, and waited for a processor; 0 where unknown."""
+    try:
+        with open("/proc/self/schedstat", "rb") as counts:
+            return int(counts.read().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):  # no Linux, or a kernel without these counts
+        return 0.0
 
 
 def resident() -> "dict[str, int | None]":

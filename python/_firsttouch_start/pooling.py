@@ -51,6 +51,12 @@ def _install() -> None:
         state.allocator = resolve.parse(options["allocator"])
     elif chosen:
         state.allocator = module.make("pool", **chosen)
+    if "limit" in options:
+        from _firsttouch_start import memory_errors
+
+        upstream = module.default_pool() if state.allocator is None else state.allocator
+        state.allocator = module.make("limited", upstream, options["limit"])
+        memory_errors.add_reasons()
     if "trace" not in options or state.allocator is not None:  # a trace is of NumPy's own memory by default
         module.install(state.allocator)
         state.installed = True

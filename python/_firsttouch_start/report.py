@@ -45,7 +45,7 @@ def collect(main: bool) -> "dict[str, Any]":
         "avoided_bytes": totals.get("recycled_bytes", 0),
         "faults_not_of_numpy": int(faults - of_numpy),
         "time": estimate.time_in_faults(
-            spent["wall"], spent["kernel"], faults, huge, totals.get("recycled_bytes", 0), page
+            spent["wall"] - spent["waited"], spent["kernel"], faults, huge, totals.get("recycled_bytes", 0), page
         ),
     }
     found["remarks"] = _remarks(found)
@@ -69,9 +69,9 @@ def _remarks(found: "dict[str, Any]") -> list[str]:
     elif not found["pooled"]:
         why = found["not_pooled_because"] or "the start-up hook did not see the import of NumPy"
         said.append(f"not pooled: {why}")
-    elif time is not None and _counted(found) and time["avoided_fault_share"] < estimate.WORTH_MENTIONING:
-        part = f"{units.share(time['fault_share'], 1)} of the time went to faults"
-        if time["fault_share"] < estimate.WORTH_MENTIONING:
+    elif time is not None and _counted(found) and time["avoided_fault_share_at_most"] < estimate.WORTH_MENTIONING:
+        part = f"{units.share(time['fault_share_at_most'], 1)} of the time went to faults"
+        if time["fault_share_at_most"] < estimate.WORTH_MENTIONING:
             said.append(f"nothing to gain: {part} (estimated)")
         else:
             said.append(f"little to gain: {part}, almost none of which are avoidable (estimated)")
@@ -110,7 +110,7 @@ def text(found: "dict[str, Any]") -> str:
     whose = f", about {others} of them not for {served}" if known else ""
     rows.append(("page faults", f"{faults:,}{whose}"))
     if found["last_failure"]:
-        rows.append(("last failure", " ".join(found["last_failure"]["text"].split())))
+        rows.append(("last failure", found["last_failure"]["text"].partition("\n")[0]))
     lines = [f"  {name:13}  {value}" for name, value in rows]
     lines += [f"  {remark}" for remark in found["remarks"]]
     return "\n".join([f"firsttouch, process {found['process']}:", *lines, ""])

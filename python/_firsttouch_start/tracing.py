@@ -103,7 +103,7 @@ def end(options: "dict[str, Any]", main: bool) -> None:
 
 def _ending() -> "Pairs":
     spent, resident = measures.process(), measures.resident()
-    facts = {name: f"{spent[name]:.6f}" for name in ("wall", "user", "kernel")}
+    facts = {name: f"{spent[name]:.6f}" for name in ("wall", "waited", "user", "kernel")}
     facts["minor_faults"] = str(int(spent["minor_faults"]))
     facts["children"] = f"{measures.children():.6f}"
     peak, before = resident["peak"], _before.get("now")

@@ -30,6 +30,7 @@ def explained(error: MemoryError, before: Failure | None) -> MemoryError:
     found = _firsttouch.last_failure()
     if found is None or (found == before and found[0] != _asked(error)):
         return error
+    vars(error).pop("__notes__", None)  # the same reason
     if type(error) is _OfNumPy and _asked(error) is not None:
         return ArrayMemoryError(*error.args, found[2])  # type: ignore[call-arg]
     return MemoryError(f"{str(error) or 'no memory for the array'}: {found[2]}")

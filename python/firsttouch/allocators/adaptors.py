@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from _firsttouch_start import memory_errors
 from firsttouch._firsttouch import Allocator, make
 from firsttouch._internal.validation import Size
 from firsttouch.custom import AllocatorLike
@@ -100,15 +101,21 @@ def tracked(upstream: AllocatorLike | None = None, *, lines: bool = False) -> Al
     return make("tracked", upstream, lines=lines)
 
 
-def limited(upstream: AllocatorLike | None = None, budget: Size | None = None) -> Allocator:
+def limited(
+    upstream: AllocatorLike | None = None, budget: Size | None = None, *, at_most: Size | None = None
+) -> Allocator:
     """Return an allocator that raises :exc:`MemoryError` beyond a budget.
 
     Parameters
     ----------
     upstream : AllocatorLike, optional
-        Where memory comes from. ``None`` (default) is ``pool()``.
+        Where memory comes from. ``None`` (default) is ``pool()``. ``limited("auto")`` is short for
+        ``limited(budget="auto")``.
     budget : int or str
-        Bytes that arrays may hold at a time, more than 0. Text such as ``"4 GiB"`` is accepted.
+        Bytes that arrays may hold at a time, more than 0. Text such as ``"4 GiB"`` is accepted. ``"auto"`` is what the
+        machine or the container has left now, less a reserve.
+    at_most : int or str, optional
+        Upper bound in bytes on what ``"auto"`` finds; ``repr`` shows what it found.
 
     Returns
     -------
@@ -119,7 +126,7 @@ def limited(upstream: AllocatorLike | None = None, budget: Size | None = None) -
     TypeError
         If `budget` is missing or not a size.
     ValueError
-        If `budget` is 0.
+        If `budget` is 0, or `at_most` is given without ``"auto"``.
 
     See Also
     --------
@@ -128,16 +135,29 @@ def limited(upstream: AllocatorLike | None = None, budget: Size | None = None) -
     Notes
     -----
     Bytes are counted as requested; what a pool keeps idle is not counted. Budgets nest. The :exc:`MemoryError` of
-    firsttouch's constructors states what was requested and what is in use. Under :func:`use` and :func:`install`,
-    NumPy raises its own error, and :func:`last_failure` has the details.
+    firsttouch's constructors states what was requested, what is in use, and which lines made the largest living arrays.
+    Under :func:`use` and :func:`install`, NumPy raises its own error; once a budget exists, that error has the same as
+    a note, which tracebacks show, and :func:`last_failure` has it as well. Lines are recorded for arrays of 1 MiB and
+    more.
+
+    ``"auto"`` is read once, when the allocator is made: the least of what is left of the machine's memory (without
+    swap), of the memory cgroup and all its ancestors, of ``RLIMIT_AS`` and of ``RLIMIT_DATA``. From that it keeps a
+    reserve of a sixteenth of the bound (at least 64 MiB, at most 4 GiB, and at most half of what is left) for what the
+    budget does not see: code, Python's objects, small arrays, page tables, and what other programs take later. Arrays
+    count in full, also those whose pages are never touched, such as sparse ``np.zeros``. Each process has a budget of
+    its own: bound those that grow at the same time by `at_most`.
 
     Examples
     --------
     >>> ft.limited(ft.pool(), "4 GiB")
     limited(pool(pages(huge='thp'), max_idle=None, decay=1.0), 4294967296)
+    >>> ft.limited("auto", at_most="1 MiB")
+    limited(pool(pages(huge='thp'), max_idle=None, decay=1.0), 'auto', at_most=1048576)
 
     """
-    return make("limited", upstream, budget)
+    made = make("limited", upstream, budget, at_most=at_most)
+    memory_errors.add_reasons()
+    return made
 
 
 def guarded(

@@ -73,8 +73,8 @@ def _say(given: Any, found: Program, file: str, found_prices: Any) -> None:
         showing.save_json(given.json, {"advice": advised.words(program), **advised.as_dict()})
     if given.json == "-":
         return
-    wall = advised.wall
-    gaining = [line for line in advised.lines if line.avoidable > 0.001 * wall][: given.lines]
+    processor = advised.summary.processor
+    gaining = [line for line in advised.lines if line.avoidable > 0.001 * processor][: given.lines]
     if sys.stdout is not None:
         sys.stdout.flush()
     speak.write(sys.__stderr__, f"firsttouch: {advised.words(program)}\n")
@@ -84,7 +84,7 @@ def _say(given: Any, found: Program, file: str, found_prices: Any) -> None:
             f"{line.count:,}",
             units.size(line.bytes),
             units.seconds(line.avoidable),
-            units.share(line.avoidable, wall),
+            units.share(line.avoidable, processor),
         )
         for line in gaining
     ]

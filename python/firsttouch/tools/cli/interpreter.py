@@ -1,4 +1,4 @@
-"""The interpreter to start: this one, with the options it was given and with firsttouch_start.pth."""
+"""The interpreter to start: this one, with the options it was given and with the file that starts firsttouch."""
 
 from __future__ import annotations
 
@@ -64,7 +64,10 @@ def _holds_value(letters: str) -> bool:
 
 
 _LINE = "_firsttouch_start"
-_PROBE = f"import sys; sys.exit({_LINE!r} not in sys.modules)"
+_PROBE = f"import sys; sys.exit(not getattr(sys.modules.get({_LINE!r}), '_begun', False))"
+
+#: The last Python whose site module was seen to obey its file. Newer ones are asked.
+_KNOWN = (3, 15)
 
 
 def check(interpreter: Sequence[str], of: str = "run") -> None:
@@ -74,11 +77,26 @@ def check(interpreter: Sequence[str], of: str = "run") -> None:
     if sys.flags.ignore_environment:
         option = "-I" if sys.flags.isolated else "-E"
         raise BadUsageError(f"{of}: python {option} ignores the variable that starts firsttouch; omit {option}")
-    if not any(_stands_in(folder) for folder in _site_folders()) and not _runs(interpreter):
-        raise BadUsageError(
-            f"{of}: no firsttouch_start.pth in this Python's site-packages, so programs would start without"
-            f" firsttouch; install it there: {sys.executable} -m pip install firsttouch"
+    certain = sys.version_info[:2] <= _KNOWN and any(_stands_in(folder) for folder in _site_folders())
+    if not certain and not _runs(interpreter):
+        raise BadUsageError(f"{of}: {_why_not()}")
+
+
+def _file() -> str:
+    """Return the name of the file that starts firsttouch in this Python: PEP 829 retires import lines in .pth files."""
+    return "firsttouch_start.start" if sys.version_info >= (3, 15) else "firsttouch_start.pth"
+
+
+def _why_not() -> str:
+    without = "so programs would start without firsttouch"
+    if any(_stands_in(folder) for folder in _site_folders()):
+        version = ".".join(map(str, sys.version_info[:2]))
+        return (
+            f"Python {version} ignores {_file()}, {without}; call firsttouch.install() at the start of the program"
+            " instead, or use a newer firsttouch"
         )
+    install = f"{sys.executable} -m pip install firsttouch"
+    return f"no {_file()} in this Python's site-packages, {without}; install it there: {install}"
 
 
 def _site_folders() -> list[str]:
@@ -89,8 +107,9 @@ def _site_folders() -> list[str]:
 
 
 def _stands_in(folder: str) -> bool:
+    ending = os.path.splitext(_file())[1]
     try:
-        names = [name for name in os.listdir(folder) if "firsttouch" in name and name.endswith(".pth")]
+        names = [name for name in os.listdir(folder) if "firsttouch" in name and name.endswith(ending)]
         return any(_LINE in _text(os.path.join(folder, name)) for name in names)
     except (OSError, ValueError):
         return False

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-_WITH_VALUE = ("--json", "--allocator", "--max-idle", "--decay", "--threshold")
+_WITH_VALUE = ("--json", "--allocator", "--limit", "--max-idle", "--decay", "--threshold")
 
 _USAGE = "firsttouch run [options] script.py | -m module | -c code | program  [arguments of the program]"
 
@@ -30,7 +30,8 @@ for example:
   firsttouch run script.py data.csv         as python script.py data.csv
   firsttouch run -m package.module          as python -m package.module
   firsttouch run --json report.json -q script.py
-  firsttouch run --allocator 'limited(pool(), "4 GiB")' script.py
+  firsttouch run --allocator mimalloc script.py
+  firsttouch run --limit auto script.py     a MemoryError that names the largest arrays, not a killed process
   firsttouch run --json report-%p.json script.py      a file for each process it starts
   firsttouch run ./simulation input.txt     a program in C, C++, Fortran, ...
   firsttouch run --all script.py            all large blocks, not only NumPy's arrays
@@ -48,6 +49,8 @@ def main(words: Sequence[str]) -> int:
     if found.executable is not None:
         if given.allocator is not None:
             raise BadUsageError(f"run: --allocator is for Python programs; {found.words[0]} is served by the pool")
+        if given.limit is not None:
+            raise BadUsageError(f"run: --limit is for the arrays of Python programs; {found.words[0]} is none")
         executable.check(found.executable)
         executable.become(found.executable, found.words, settings | _of_library(given))
     if given.threshold is not None and not given.all:
@@ -79,6 +82,12 @@ def _parser() -> Parser:
         " (default: pool())",
     )
     add(
+        "--limit",
+        metavar="SIZE",
+        help="raise MemoryError beyond so many bytes of arrays, as in 4GiB, and name the lines that made the largest;"
+        " auto is what the machine or container has left at the start, less a reserve",
+    )
+    add(
         "--max-idle",
         metavar="SIZE",
         help='limit on idle memory, as in 512MiB or "4 GiB" (default: depends on the machine)',
@@ -108,6 +117,8 @@ def _settings(given: Any) -> dict[str, Any]:
             files.refuse("run", given.json, rank.fill(path))
     if given.allocator is not None:
         settings["allocator"] = serving.checked(given)
+    if given.limit is not None:
+        settings["limit"] = _limit(given.limit)
     if given.max_idle is not None:
         settings["max_idle"] = _size("--max-idle", given.max_idle)
     if given.decay is not None:
@@ -127,6 +138,15 @@ def _size(option: str, text: str) -> int:
         return _firsttouch.parse_size(text)
     except (ValueError, OverflowError) as error:
         raise BadUsageError(f"run: {option}: {error}") from None
+
+
+def _limit(text: str) -> int | str:
+    if text.strip().lower() == "auto":
+        return "auto"
+    limit = _size("--limit", text)
+    if limit == 0:
+        raise BadUsageError("run: --limit: 0 bytes would serve no array: give at least 1, or auto")
+    return limit
 
 
 def _seconds(text: str) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sysconfig
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -49,11 +50,16 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], stream: TextIO 
 
 
 def place(line: Any) -> str:
-    """Return file and line, the file relative to the current directory if it lies below."""
+    """Return file and line, the file as it is imported if it is installed, or relative to the current directory."""
     if not line.file:
         return str(line.place)
-    near = os.path.relpath(line.file) if os.path.isabs(line.file) else line.file
-    return f"{near if not near.startswith('..') else line.file}:{line.line}"
+    if not os.path.isabs(line.file):
+        return f"{line.file}:{line.line}"
+    # The installed packages first: their folder is often below the current one, and its path is long.
+    for folder in (*(sysconfig.get_path(name) for name in ("purelib", "platlib")), os.getcwd()):
+        if line.file.startswith(os.path.join(folder, "")):
+            return f"{os.path.relpath(line.file, folder)}:{line.line}"
+    return f"{line.file}:{line.line}"
 
 
 def summary(found: Summary, most: int, stream: TextIO | None) -> None:
@@ -61,10 +67,9 @@ def summary(found: Summary, most: int, stream: TextIO | None) -> None:
     if stream is None:
         return
     facts = found.facts["facts"]
-    wall = found.wall
     stream.write(
         f"{found.facts['allocations']:,} arrays, at most {units.size(found.facts['peak_in_use'])} at once;"
-        f" on {facts.get('allocator', 'unknown memory')} in {units.seconds(wall)}\n"
+        f" on {facts.get('allocator', 'unknown memory')} in {units.seconds(found.wall)}\n"
     )
     rows = [
         (
@@ -72,7 +77,7 @@ def summary(found: Summary, most: int, stream: TextIO | None) -> None:
             f"{line.count:,}",
             units.size(line.bytes),
             units.seconds(line.median_lifetime),
-            units.share(line.seconds, wall),
+            units.share(line.seconds, found.processor),
         )
         for line in found.lines[:most]
     ]
@@ -81,8 +86,9 @@ def summary(found: Summary, most: int, stream: TextIO | None) -> None:
         if len(found.lines) > most:
             more = len(found.lines) - most
             stream.write(f"{units.count(more, 'more line')}; --lines {len(found.lines)} shows them all\n")
+        part = units.share(found.seconds, found.processor)
         stream.write(
-            f"in all {units.share(found.seconds, wall)} of the time in the kernel for arrays of 64 KiB or more"
+            f"in all {part} of the processor time in the kernel for arrays of 64 KiB or more"
             " (estimated from page faults)\n"
         )
     else:

@@ -17,21 +17,23 @@ from firsttouch.tools.trace.lines import Line, Summary
 _NOTHING, _LITTLE = 0.01, 0.05
 #: Processor time of child processes, as a fraction of the run time, from which on it is worth mentioning.
 _CHILDREN = 0.1
+#: Waiting for a processor, as a fraction of the run time, from which on it is worth mentioning.
+_WAITED = 0.2
 
 
 @dataclass(frozen=True)
 class Advice:
-    """The part of ``wall`` seconds that a pool would save, and the lines concerned, largest saving first."""
+    """The seconds of processor time that a pool would save, and the lines concerned, largest saving first."""
 
     seconds: float
-    wall: float
     lines: list[Line]
     summary: Summary
 
     @property
     def share(self) -> float:
-        """The fraction of the time that would be saved."""
-        return min(1.0, self.seconds / self.wall) if self.wall > 0 else 0.0
+        """The fraction of the processor time that would be saved."""
+        processor = self.summary.processor
+        return self.seconds / processor if processor > 0 else 0.0
 
     @property
     def children(self) -> float:
@@ -39,21 +41,28 @@ class Advice:
         return float(self.summary.facts["facts"].get("children") or 0)
 
     def words(self, program: str) -> str:
-        """Return the conclusion, with a sentence on child processes if they did much of the work."""
-        if self.children <= _CHILDREN * self.wall:
-            return self._judgement(program)
-        return (
-            f"{self._judgement(program)}; its child processes, which took {self.children:.2g} s of processor time, were"
-            " not examined: firsttouch compare measures them all"
-        )
+        """Return the conclusion, with what limits it: work of child processes, and waiting."""
+        said = self._judgement(program)
+        summary = self.summary
+        if self.children > _CHILDREN * summary.processor:
+            said += (
+                f"; its child processes, which took {self.children:.2g} s of processor time, were not examined:"
+                " firsttouch compare measures them all"
+            )
+        elif summary.waited > _WAITED * summary.wall:
+            part = units.share(summary.waited, summary.wall)
+            said += f"; the machine was busy, and the program waited for a processor for {part} of its run time"
+        return said
 
     def _judgement(self, program: str) -> str:
         if not self.summary.lines:
             return "nothing to gain: the program made no array of 64 KiB or more"
-        part = f"about {units.share(self.share, 1)} of the time"
+        summary = self.summary
+        part = f"about {units.share(self.share, 1)} of its processor time"
         if self.share < _NOTHING:
-            why = f"the kernel's work for arrays took {units.share(self.summary.seconds, self.wall)} of the time"
-            kept = "" if self.summary.seconds < _NOTHING * self.wall else ", almost none of it avoidable"
+            took = units.share(summary.seconds, summary.processor)
+            why = f"the kernel's work for arrays took {took} of its processor time"
+            kept = "" if summary.seconds < _NOTHING * summary.processor else ", almost none of it avoidable"
             return f"nothing to gain from pooled memory: {why}{kept} (estimated)"
         if self.share < _LITTLE:
             return f"little to gain from pooled memory: {part} (estimated)"
@@ -67,4 +76,4 @@ class Advice:
 def advise(summary: Summary) -> Advice:
     """Estimate from a trace of NumPy's own memory."""
     lines = sorted(summary.lines, key=lambda line: -line.avoidable)
-    return Advice(min(summary.avoidable, summary.wall), summary.wall, lines, summary)
+    return Advice(min(summary.avoidable, summary.processor), lines, summary)

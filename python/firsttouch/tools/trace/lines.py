@@ -51,6 +51,17 @@ class Summary:
         return float(self.facts["facts"].get("wall") or self.facts["seconds"])
 
     @property
+    def waited(self) -> float:
+        """The seconds in which its main thread could have run, but other programs had the processors."""
+        return float(self.facts["facts"].get("waited") or 0)
+
+    @property
+    def processor(self) -> float:
+        """The program's seconds of processor time, which others hardly disturb; `wall` if it was killed."""
+        facts = self.facts["facts"]
+        return sum(float(facts.get(name) or 0) for name in ("user", "kernel")) or self.wall
+
+    @property
     def seconds(self) -> float:
         """Estimated seconds in the kernel for large blocks."""
         return sum(line.seconds for line in self.lines)
@@ -65,6 +76,8 @@ class Summary:
         return {
             **self.facts,
             "wall": self.wall,
+            "waited": self.waited,
+            "processor": self.processor,
             "kernel_seconds": self.seconds,
             "avoidable_seconds": self.avoidable,
             "small_blocks": self.small_blocks,
