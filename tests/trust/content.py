@@ -2,43 +2,60 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+import firsttouch as ft
+
 PERIOD = 1_000_003
-_TWICE = np.frombuffer(random.Random(7).randbytes(PERIOD) * 2, np.uint8)
-
-
-def expected(place: int, nbytes: int) -> np.ndarray[Any, Any]:
-    """Return up to a period of what belongs to a place."""
-    return _TWICE[place % PERIOD :][: min(nbytes, PERIOD)]
+"""Bytes after which the sequence begins again: a prime, so that no page looks like another one."""
+_TWICE = random.Random(7).randbytes(PERIOD) * 2
+_HELD = ctypes.c_char_p(_TWICE)
+_SEQUENCE = ctypes.cast(_HELD, ctypes.c_void_p).value or 0
+_C = ctypes.PyDLL(None)
+_compare, _copy = _C.memcmp, _C.memmove
+_compare.argtypes = _copy.argtypes = (ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t)
+_copy.restype = ctypes.c_void_p
 
 
 @dataclass
 class Filled:
-    """An array, and the place from which its bytes come."""
+    """An array, the place from which its bytes come, and how it was made, for messages."""
 
     array: np.ndarray[Any, Any]
     place: int
     made: str
-    """How the array was made, for messages."""
+    address: int = field(init=False)
+    nbytes: int = field(init=False)
 
-    def bytes(self) -> np.ndarray[Any, Any]:
-        return self.array.reshape(-1).view(np.uint8)
+    def __post_init__(self) -> None:
+        self.address = self.array.__array_interface__["data"][0]
+        self.nbytes = self.array.nbytes
+        self.place %= PERIOD
 
     def fill(self) -> None:
-        flat = self.bytes()
-        for start in range(0, flat.size, PERIOD):
-            part = flat[start : start + PERIOD]
-            part[:] = expected(self.place, part.size)
+        for start in range(0, self.nbytes, PERIOD):
+            _copy(self.address + start, _SEQUENCE + self.place, min(PERIOD, self.nbytes - start))
 
     def check(self) -> None:
-        flat = self.bytes()
-        for start in range(0, flat.size, PERIOD):
-            part = flat[start : start + PERIOD]
-            if not np.array_equal(part, expected(self.place, part.size)):
-                wrong = int(np.flatnonzero(part != expected(self.place, part.size))[0]) + start
-                raise AssertionError(f"byte {wrong} of {flat.size} is wrong in an array made by {self.made}")
+        """Compare all bytes; without memory of its own, which would disturb what is tested."""
+        for start in range(0, self.nbytes, PERIOD):
+            length = min(PERIOD, self.nbytes - start)
+            if _compare(self.address + start, _SEQUENCE + self.place, length):
+                raise AssertionError(self._wrong(start, length))
+
+    def _wrong(self, start: int, length: int) -> str:
+        found = ctypes.string_at(self.address + start, length)
+        expected = _TWICE[self.place : self.place + length]
+        first = next(i for i in range(length) if found[i] != expected[i])
+        count = sum(one != other for one, other in zip(found, expected, strict=True))
+        whose = _TWICE.find(found[first : first + 16])
+        return (
+            f"byte {start + first} of {self.nbytes} at {self.address:#x} is {found[first]}, not {expected[first]} "
+            f"({count} of {length} are wrong; from place {whose - first} instead of {self.place}) in an array of "
+            f"{ft.get_allocator(self.array)} made by {self.made}"
+        )

@@ -6,17 +6,25 @@ import ctypes
 from random import Random
 from typing import Any
 
+import firsttouch as ft
+
 SOURCES = (
     "pool()",
     "pool(decay=0)",
     "pool(decay=None)",
     "pool(decay=0.2, max_idle='4 MiB')",
     "pool(pages())",
+    "pool(numa='local')",
     "pool(fault_ahead=True)",
     "pool(pages(), fault_ahead=True)",
     "pages()",
     "pages(huge='thp')",
+    "pages(huge=('2M', 'thp'))",
     "pages(populate=True)",
+    "pages(huge='thp', populate=2)",
+    "pages(numa=0)",
+    "pages(numa='interleave:all', populate=True)",
+    "numa(0)",
     "malloc()",
     "calloc()",
     "aligned(64)",
@@ -36,22 +44,27 @@ ADAPTORS = (
     "filled({}, on_allocate=None, on_free=90)",
     "pool({})",
     "pool({}, decay=0)",
+    "pool({}, decay=0.1, max_idle='1 MiB')",
 )
+REFUSING = ("limited({}, '3 MiB')", "filled(limited({}, '9 MiB'))", "limited({}, '2 MiB')")
+"""Adaptors under which requests fail, for programs that expect it."""
+INSTALLABLE = tuple(text for text in SOURCES if text.startswith(("pool", "pages", "mimalloc", "jemalloc", "numa")))
 
 
-def expression(random: Random, installable: bool = False) -> str:
-    """Return a random expression; an installable one is a source that finds its blocks, under at most two adaptors."""
-    if installable:
-        sources = [text for text in SOURCES if text.startswith(("pool", "pages", "mimalloc", "jemalloc"))]
-        text = random.choice(sources)
-    else:
-        text = random.choice(SOURCES)
+def expression(random: Random, installable: bool = False, refusing: bool = False) -> str:
+    """Return a random expression; an installable one stands on a source that finds its blocks."""
+    text = random.choice(INSTALLABLE if installable else SOURCES)
     for _ in range(random.choice((0, 0, 0, 1, 1, 2, 3))):
-        adaptor = random.choice(ADAPTORS)
         if text == "numpy_default()":
             break
-        text = adaptor.format(text)
+        text = random.choice(REFUSING if refusing and random.random() < 0.2 else ADAPTORS).format(text)
     return text
+
+
+def stacked(allocator: Any, random: Random) -> Any:
+    """Return an adaptor on an allocator that is an object."""
+    adaptor = random.choice((ft.tracked, ft.pool, ft.guarded, ft.filled))
+    return adaptor(allocator)
 
 
 class Own:
@@ -68,3 +81,18 @@ class Own:
 
     def deallocate(self, address: int, nbytes: int) -> None:
         del self.kept[address]
+
+
+_MALLOC = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+_FREE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+_C = ctypes.CDLL(None)
+_C.malloc.restype = ctypes.c_void_p
+_C.malloc.argtypes = (ctypes.c_size_t,)
+_C.free.argtypes = (ctypes.c_void_p,)
+_functions = (_MALLOC(lambda _, size: _C.malloc(size)), _FREE(lambda _, block, size: _C.free(block)))
+
+
+def functions() -> Any:
+    """Return an allocator on callbacks, which need the GIL in every thread that frees."""
+    malloc, free = (ctypes.cast(each, ctypes.c_void_p).value or 0 for each in _functions)
+    return ft.from_functions(malloc=malloc, free=free)

@@ -1,0 +1,13 @@
+//! Trace files: summaries and surveys of any bytes end, with an error or a result, and hold no more than the input deserves.
+
+#![no_main]
+
+use firsttouch_trace::replay::Survey;
+use firsttouch_trace::summary::Summary;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    for allow_truncated in [false, true] {
+        let _ = Summary::new(bytes, allow_truncated, 1 << 20);
+        let _ = Survey::new(bytes, allow_truncated);
+    }
+});

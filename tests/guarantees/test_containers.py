@@ -1,0 +1,110 @@
+"""Containers, on real memory cgroups: see the page. Where no cgroup can be made, these are skipped."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.limits.cgroups import Group, group
+from tests.programs import environment, start
+
+MIB = 1 << 20
+PROLOGUE = f"import numpy as np\nimport firsttouch as ft\nfrom tests import probe\nMIB = {MIB}\n"
+
+
+def inside(place: Group, program: str) -> str:
+    """What a program prints in a cgroup in which it must end well."""
+    finished = start(program, prologue=PROLOGUE, preexec_fn=place.enter)
+    assert (finished.returncode, finished.stderr) == (0, ""), finished
+    return finished.stdout
+
+
+def test_the_budget_auto_is_less_than_what_the_container_has_left() -> None:
+    with group(limit=512 * MIB) as place:
+        text = inside(place, "print(ft.limited('auto'))")
+    found = int(text.partition("at_most=")[2].rstrip(")\n"))
+    assert 256 * MIB < found <= (512 - 64) * MIB
+
+
+WAYS = {
+    "one size": "np.ones(5 * MIB, np.uint8)",
+    "many sizes": "np.ones(20_000 + len(kept) * 79_999 % (6 * MIB), np.uint8)",
+    "zeros that are touched": "np.zeros(3 * MIB, np.uint8) + 1",
+    "one large": "np.ones((1 + len(kept)) * 20 * MIB, np.uint8)",
+}
+
+
+@pytest.mark.parametrize("how", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("limit", [160 * MIB, 400 * MIB])
+def test_a_program_under_the_budget_auto_gets_a_memoryerror_and_is_not_killed(
+    how: str, limit: int, tmp_path: Path
+) -> None:
+    script = tmp_path / "grows.py"
+    script.write_text(f"""
+import numpy as np
+MIB, kept = {MIB}, []
+def grow():
+    kept.append({how})
+try:
+    while True:
+        grow()
+except MemoryError as error:
+    caught = error
+print(sum(array.nbytes for array in kept), flush=True)
+for turn in range(3):  # recycled, without the largest
+    del kept[::2]
+    try:
+        while True:
+            grow()
+    except MemoryError:
+        pass
+kept.clear()
+raise caught
+""")
+    with group(limit=limit) as place:
+        finished = subprocess.run(
+            [sys.executable, "-m", "firsttouch", "run", "--limit", "auto", "--json", "report.json", str(script)],
+            env=environment(),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            preexec_fn=place.enter,
+        )
+    assert finished.returncode == 1, finished
+    assert int(finished.stdout) > limit // 4
+    assert "MemoryError: Unable to allocate" in finished.stderr
+    assert f"the memory cgroup allows {limit // 4096 * 4096} bytes" in finished.stderr
+    assert "the largest living arrays:" in finished.stderr
+    assert f"{script}:5" in finished.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["allocator"].startswith("limited(pool(pages(huge='thp'), max_idle=None, decay=1.0), 'auto', at_most=")
+
+
+def test_other_processes_of_a_container_get_the_memory_that_a_pool_keeps_idle() -> None:
+    program = """
+        import subprocess, sys
+        pool = ft.pool(max_idle="8 GiB", decay=None)
+        ft.install(pool)
+        arrays = [np.ones(MIB, np.uint8) for _ in range(200)]
+        arrays.clear()
+        grows = "import time; [(time.sleep(0.005), bytearray(b'x') * (1 << 20)) for _ in range(300)]"
+        print(subprocess.run([sys.executable, "-S", "-c", grows]).returncode, ft.stats(pool).idle < 200 * MIB)
+    """
+    with group(limit=440 * MIB) as place:
+        assert inside(place, program) == "0 True\n"
+
+
+def test_a_pool_keeps_at_most_a_quarter_of_the_memory_of_the_container_idle() -> None:
+    program = """
+        import json, time
+        ft.install()
+        arrays = [np.ones(MIB, np.uint8) for _ in range(300)]
+        arrays.clear()
+        time.sleep(0.4)
+        print(json.dumps(ft.stats().idle))
+    """
+    with group(limit=512 * MIB) as place:
+        assert json.loads(inside(place, program)) <= 512 * MIB // 4

@@ -1,0 +1,254 @@
+"""Low memory: see the page."""
+
+import os
+import resource
+
+import pytest
+
+from tests.programs import ask, run
+
+pytestmark = pytest.mark.quick
+
+#: Rights that root has and programs have not.
+UNPRIVILEGED = """
+import os, resource
+def drop_rights():
+    if os.geteuid() == 0:
+        os.setresgid(65534, 65534, 65534)
+        os.setresuid(65534, 65534, 65534)
+"""
+
+
+def test_at_rlimit_memlock_a_locked_array_is_a_memoryerror_that_names_the_limit() -> None:
+    message = ask(
+        UNPRIVILEGED
+        + """
+import json
+probe.message(MemoryError, lambda: ft.empty(1 << 60, np.uint8))  # loads what that needs
+resource.setrlimit(resource.RLIMIT_MEMLOCK, (1 << 20, 1 << 20))
+drop_rights()
+message = probe.message(MemoryError, lambda: ft.pages(lock=True).ones(8 << 20, np.uint8))
+assert ft.pages(lock=True).ones(1 << 18, np.uint8).all() and ft.ones(8 << 20, np.uint8).all()
+print(json.dumps(message))
+"""
+    )
+    assert "RLIMIT_MEMLOCK allows this process 1048576 bytes" in message
+
+
+def test_at_rlimit_nofile_arrays_are_served_and_sharing_them_fails_with_an_error() -> None:
+    message = ask("""
+        import json, os, resource
+        ft.install()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+        files = []
+        try:
+            while True:
+                files.append(os.open("/dev/null", os.O_RDONLY))
+        except OSError:
+            pass
+        arrays = [np.ones(size, np.uint8) for size in (1000, 50_000, 3 << 20, 40 << 20)]
+        kinds = [ft.pages(populate=True), ft.mimalloc(), ft.limited("auto"), ft.guarded(), ft.ScratchBuffer()]
+        arrays += [kind.ones(5 << 20, np.uint8) for kind in kinds]
+        assert all(array.all() for array in arrays)
+        try:
+            ft.shared(1000)
+            said = "nothing"
+        except (OSError, MemoryError) as error:
+            said = f"{type(error).__name__}: {error}"
+        ft.inspect(arrays[2]), ft.trim(), ft.stats()
+        del arrays
+        [os.close(file) for file in files]
+        ft.shared(1000)
+        print(json.dumps(said))
+    """)
+    assert "files" in message.lower() or "descriptor" in message.lower(), message
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a user with no other processes")
+def test_at_rlimit_nproc_arrays_are_served_without_a_background_thread() -> None:
+    run(
+        UNPRIVILEGED
+        + """
+import threading
+probe.threads()  # loads what it needs
+drop_rights()
+resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+pool = ft.pool()
+ft.install(pool)
+arrays = [np.ones(size, np.uint8) for size in (50_000, 3 << 20, 40 << 20)]
+arrays.append(ft.pages(populate=4).ones(40 << 20, np.uint8))
+arrays.append(ft.pool(fault_ahead=True).ones(40 << 20, np.uint8))
+assert "firsttouch" not in probe.threads()
+try:
+    threading.Thread(target=print).start()
+    raise SystemExit("the limit does not hold")
+except RuntimeError:
+    pass
+assert all(array.all() for array in arrays)
+arrays.clear()
+assert ft.trim(pool) > 0 and ft.stats(pool).idle == 0
+"""
+    )
+
+
+def test_at_vm_max_map_count_live_arrays_stay_intact_and_requests_work_again_later() -> None:
+    run("""
+        import ctypes, mmap
+        libc, pages = ctypes.CDLL(None), mmap.mmap(-1, 80_000 * 4096)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+        pool = ft.pool(decay=0.1)
+        ft.install(pool)
+        kept = [(np.empty(size, np.uint8), seed) for seed, size in enumerate((50_000, 900_000, 5 << 20) * 4)]
+        for array, seed in kept:
+            probe.fill(array, seed)
+        # Neighbours with different rights are mappings of their own.
+        protect = lambda at, size, rights: libc.mprotect(ctypes.c_void_p(start + at), ctypes.c_size_t(size), rights)
+        assert next(n for n in range(0, 80_000, 2) if protect(n * 4096, 4096, mmap.PROT_READ)) > 1000
+        refused = 0
+        for turn in range(30):
+            try:
+                array = np.zeros(20_000 + turn * 400_009, np.uint8)
+            except MemoryError:
+                refused += 1
+                continue
+            assert not array.any()
+            array[:] = 255
+        assert all(probe.intact(array, seed) for array, seed in kept)
+        assert refused == 0 or ft.last_failure().limit == "vm.max_map_count", ft.last_failure()
+        protect(0, 80_000 * 4096, mmap.PROT_READ | mmap.PROT_WRITE)
+        again = [np.ones(60 << 20, np.uint8) for _ in range(3)]
+        assert all(array.all() for array in again)
+        assert all(probe.intact(array, seed) for array, seed in kept)
+    """)
+
+
+def test_at_a_budget_a_memoryerror_lists_the_largest_living_arrays_with_their_lines() -> None:
+    shown, reason, plain = ask("""
+        import json, traceback
+        ft.install(ft.limited(ft.pool(), "100 MiB"))
+        def model():
+            return np.ones(30 << 20, np.uint8)
+        def mesh():
+            return [np.zeros(8 << 20, np.uint8) for _ in range(5)]
+        kept = [model(), mesh(), [np.ones(50_000) for _ in range(10)]]
+        try:
+            np.ones(40 << 20, np.uint8)
+        except MemoryError:
+            shown, reason = traceback.format_exc(), ft.last_failure().reason
+        try:
+            ft.ones(40 << 20, np.uint8)
+        except MemoryError as error:
+            plain = str(error)
+        print(json.dumps([shown, reason, plain]))
+    """)
+    assert reason in shown
+    assert "Unable to allocate 40.0 MiB" in shown
+    assert reason in plain
+    first, title, *lines = reason.splitlines()
+    assert first.startswith("cannot allocate 41943040 bytes: limited() allows 104857600 bytes, of which 77400320 are")
+    assert title.strip() == "the largest living arrays:"
+    assert [line.split("  ")[-1] for line in lines] == [
+        "<string>:10 (5 arrays, the largest has 8.0 MiB)",
+        "<string>:8",
+        "arrays below 1 MiB, whose lines are not recorded (10 arrays, the largest has 0.4 MiB)",
+    ]
+
+
+def test_at_the_budget_auto_of_rlimit_as_other_code_still_gets_memory() -> None:
+    run(f"""
+        import resource
+        room = probe.status("VmSize") + (600 << 20)
+        resource.setrlimit(resource.RLIMIT_AS, (room, {resource.RLIM_INFINITY}))
+        ft.install("limited(auto)")
+        arrays = []
+        try:
+            while True:
+                arrays.append(np.ones(7 << 20, np.uint8))
+        except MemoryError:
+            assert ft.last_failure().limit == "limited"
+            assert f"RLIMIT_AS allows {{room}} bytes" in ft.last_failure().reason
+        assert len(bytearray(50 << 20)) and len(arrays) > 40
+    """)
+
+
+def test_after_a_day_of_peaks_resident_memory_returns() -> None:
+    """A service of 24 hours in accelerated time: a peak an hour, decay in hundredths of a second."""
+    resident = ask("""
+        import json, random, time
+        dice, pool = random.Random(1), ft.pool(decay=0.02)
+        ft.install(pool)
+        cache = [np.ones(200_000, np.uint8) for _ in range(100)]
+        def request(scale):
+            a = np.ones(dice.randrange(20_000, 400_000) * scale)
+            cache[dice.randrange(100)] = np.ones(dice.randrange(100_000, 300_000), np.uint8)  # some of it stays
+            return float((a * 2 + a).sum())
+        request(1)
+        quiet, resident = probe.rss(), []
+        for hour in range(24):
+            for minute in range(60):
+                request(1)
+            peak = [np.ones(3 << 20) for _ in range(5)]
+            request(20)
+            del peak
+            assert probe.wait_until(lambda: ft.stats(pool).idle == 0, 5), ft.stats(pool)
+            resident.append(probe.rss())
+        assert ft.stats(pool).blocks == 100, ft.stats(pool)
+        assert ft.stats(pool).peak_held >= 120 << 20
+        print(json.dumps([quiet, resident, probe.status("VmSize"), len(open("/proc/self/maps").readlines())]))
+    """)
+    quiet, hours, _, mappings = resident
+    assert max(hours) <= quiet + (24 << 20)
+    assert hours[-1] <= hours[5] + (4 << 20), "it creeps up"
+    assert mappings < 1000
+
+
+def test_idle_memory_is_given_back_before_a_request_fails() -> None:
+    ask("""
+        import resource
+        pool = ft.pool(decay=None, max_idle="8 GiB")
+        ft.install(pool)
+        arrays = [np.ones(1 << 20, np.uint8) for _ in range(200)]
+        arrays.clear()
+        idle = ft.stats(pool).idle
+        assert idle >= 200 << 20, idle
+        room = probe.status("VmSize") + (50 << 20)
+        resource.setrlimit(resource.RLIMIT_AS, (room, room))
+        whole = np.ones(220 << 20, np.uint8)
+        assert whole.all() and ft.last_failure() is None and ft.stats(pool).failures == 0
+        print(0)
+    """)
+
+
+def test_at_rlimit_as_a_request_fails_with_a_memoryerror_that_names_the_limit() -> None:
+    found = ask("""
+        import json, resource
+        ft.install()
+        kept = np.ones(10 << 20, np.uint8)
+        room = probe.status("VmSize") + (100 << 20)
+        resource.setrlimit(resource.RLIMIT_AS, (room, room))
+        try:
+            np.empty(200 << 20, np.uint8)
+        except MemoryError:
+            failure = ft.last_failure()
+        assert kept.all()
+        smaller = np.ones(60 << 20, np.uint8)
+        print(json.dumps([failure.asked, failure.limit, failure.reason, room]))
+    """)
+    asked, limit, reason, room = found
+    assert (asked, limit) == (200 << 20, "RLIMIT_AS")
+    assert reason.startswith(f"cannot allocate {asked} bytes: RLIMIT_AS allows {room} bytes of address space, of which")
+
+
+def test_at_rlimit_data_a_request_fails_with_a_memoryerror_that_names_the_limit() -> None:
+    asked, limit = ask("""
+        import json, resource
+        ft.install()
+        room = probe.status("VmData") + (100 << 20)
+        resource.setrlimit(resource.RLIMIT_DATA, (room, room))
+        try:
+            np.empty(200 << 20, np.uint8)
+        except MemoryError:
+            failure = ft.last_failure()
+        print(json.dumps([failure.asked, failure.limit]))
+    """)
+    assert (asked, limit) == (200 << 20, "RLIMIT_DATA")

@@ -1,0 +1,238 @@
+"""Security: see the page."""
+
+import contextlib
+import os
+import pickle
+import pickletools
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from firsttouch import _firsttouch
+from tests.programs import ask, environment, run
+
+pytestmark = pytest.mark.quick
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+
+#: Counts the copies of a marker in this process's memory. What is read may be counted again, and stays behind: so it is
+#: called once, and only whether there are any tells something.
+SEARCH = """
+MARK = [167, 3, 94, 251, 18, 77, 201, 9, 140, 33, 222, 61, 5, 116, 189, 48]
+def write(array):
+    view = array.view(np.uint8)
+    for at in range(0, view.size - 16, 16):
+        view[at : at + 16] = MARK
+def copies():
+    found, first = 0, bytes([MARK[0], MARK[1]])
+    with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", buffering=0) as memory:
+        for line in maps.readlines():
+            ends, rights = line.split()[:2]
+            start, end = (int(word, 16) for word in ends.split("-"))
+            if not rights.startswith("rw") or "[v" in line:
+                continue
+            for at in range(start, end, 1 << 20):
+                try:
+                    memory.seek(at)
+                    part = memory.read(min(1 << 20, end - at))
+                except (OSError, ValueError, OverflowError):
+                    continue
+                index = part.find(first)
+                while index >= 0:
+                    found += all(part[index + n] == MARK[n] for n in range(2, 16) if index + n < len(part))
+                    index = part.find(first, index + 1)
+                del part
+    return found
+"""
+
+
+def test_fresh_memory_shows_nothing_of_other_processes() -> None:
+    """What the kernel gives reads as zero, whoever had it before; so all memory of a new pool is zero."""
+    run("""
+        pool = ft.pool(decay=None)
+        sizes = (20_000, 300_000, 2 << 20, 9 << 20, 64 << 20)
+        arrays = [pool.empty(size, np.uint8) for size in sizes for _ in range(4)]
+        assert ft.stats(pool).recycled_bytes == 0
+        assert not any(array.any() for array in arrays)
+    """)
+
+
+def test_an_uninitialized_array_may_show_what_freed_arrays_of_the_same_process_held() -> None:
+    pool = ft.pool(decay=None)
+    secret = pool.full(300_000, 42, np.uint8)
+    del secret
+    assert (pool.empty(300_000, np.uint8) == 42).any()
+
+
+@pytest.mark.parametrize("upstream", ["pool(decay=None)", "mimalloc()", "malloc()", "pool(malloc(), decay=None)"])
+@pytest.mark.parametrize("wiped", [True, False])
+def test_under_filled_with_on_free_nothing_of_a_freed_array_stays_in_memory(upstream: str, wiped: bool) -> None:
+    found = ask(
+        SEARCH
+        + f"""
+import json
+upstream = {upstream!r}
+chosen = f"filled({{upstream}}, on_allocate=None, on_free=0)" if {wiped} else upstream
+with ft.use(chosen):
+    array, small, grown = np.empty(1 << 20, np.uint8), np.empty(2000, np.uint8), np.empty(50_000, np.uint8)
+for each in (array, small, grown):
+    write(each)
+grown.resize(5_000_000, refcheck=False)
+grown.resize(40_000, refcheck=False)
+assert (array[:1600] != 0).all()
+del array, small, grown, each
+print(json.dumps(copies()))
+"""
+    )
+    assert (found == 0) == wiped
+
+
+@pytest.mark.parametrize("freed", [True, False])
+def test_a_scratch_buffer_over_filled_is_wiped_when_its_chunks_are_freed(freed: bool) -> None:
+    found = ask(
+        SEARCH
+        + f"""
+import gc, json
+buffer = ft.ScratchBuffer(upstream=ft.filled(ft.pool(decay=None), on_allocate=None, on_free=0))
+with ft.scratch(buffer) as scope:
+    array = scope.empty(100_000, np.uint8)
+    write(array)
+    del array
+if {freed}:
+    del scope, buffer
+    gc.collect()
+print(json.dumps(copies()))
+"""
+    )
+    assert (found == 0) == freed
+
+
+def test_a_shared_array_has_no_name_in_any_file_system() -> None:
+    array = ft.shared(100_000)
+    lines = [line for line in Path("/proc/self/maps").read_text().splitlines() if "firsttouch:" in line]
+    assert lines
+    assert all("/memfd:" in line and line.endswith("(deleted)") for line in lines)
+    assert array.size == 100_000
+
+
+@needs_root
+@pytest.mark.parametrize(("maker", "opener", "may"), [(1234, 4321, False), (1234, 1234, True), (1234, 0, True)])
+def test_only_the_user_that_made_a_shared_array_can_open_it(maker: int, opener: int, may: bool, tmp_path: Path) -> None:
+    handle = tmp_path / "handle"
+    as_user = "import os; os.setresgid({0}, {0}, {0}); os.setresuid({0}, {0}, {0})\n"
+    tmp_path.chmod(0o777)
+    for folder in tmp_path.parents:
+        with contextlib.suppress(OSError):
+            folder.chmod(folder.stat().st_mode | 0o011)
+    writer = subprocess.Popen(
+        [
+            *(sys.executable, "-c"),
+            "import pickle, ctypes, firsttouch as ft\n"
+            + as_user.format(maker)
+            + "ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)\n"  # PR_SET_DUMPABLE, which a change of user takes away
+            + f"a = ft.shared(1000); a[:] = 7; pickle.dump(a, open({str(handle)!r}, 'wb'))\n"
+            + f"import os; os.chmod({str(handle)!r}, 0o644); print(1, flush=True); input()",
+        ],
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "1\n"
+        text = (
+            "import pickle, firsttouch as ft\n"
+            + as_user.format(opener)
+            + f"try:\n    print(pickle.load(open({str(handle)!r}, 'rb')).sum())\n"
+            + "except ft.SharedArrayError as error: print(error)"
+        )
+        found = subprocess.run(
+            [sys.executable, "-c", text], env=environment(), capture_output=True, text=True, check=True
+        )
+        assert (found.stdout == "7000.0\n") == may, found.stdout
+    finally:
+        writer.communicate("\n", timeout=30)
+
+
+CODE = "__import__('os').system('touch {}')"
+
+
+@pytest.mark.parametrize("form", ["{}", "pool({})", "pool(max_idle={})", "limited(pool(), {})", "{}.pool()", "'{}'"])
+def test_an_expression_is_parsed_and_never_evaluated(form: str, tmp_path: Path) -> None:
+    trap = tmp_path / "trap"
+    text = form.format(CODE.format(trap))
+    for call in (
+        lambda: ft.install(text),
+        lambda: ft.empty(10, allocator=text),
+        lambda: ft.limited(text, "1 GiB"),
+        lambda: ft.limited(budget=text),
+        lambda: _firsttouch.check_expression(text, []),
+    ):
+        with pytest.raises((ValueError, TypeError)):
+            call()
+    assert not trap.exists()
+    assert not ft.is_installed()
+
+
+def test_a_trace_file_is_read_as_data(tmp_path: Path) -> None:
+    """Every byte of a trace is changed in turn, and code put into its texts: an error or figures, and nothing else."""
+    trace, trap = tmp_path / "t.trace", tmp_path / "trap"
+    command = [sys.executable, "-m", "firsttouch", "trace", "-o", str(trace)]
+    text = f"import numpy as np  # {CODE.format(trap)}\nfor n in range(50): np.ones(20_000 + n * 999)"
+    made = subprocess.run([*command, "-c", text], env=environment(), capture_output=True, text=True, check=False)
+    assert trace.exists(), made
+    whole = trace.read_bytes()
+    for at in range(0, len(whole), max(1, len(whole) // 150)):
+        broken = bytearray(whole)
+        broken[at] ^= 0xFF
+        trace.write_bytes(bytes(broken))
+        with contextlib.suppress(ValueError, OSError, MemoryError):
+            _firsttouch.trace_survey(str(trace), True)
+        with contextlib.suppress(ValueError, OSError, MemoryError):
+            _firsttouch.trace_summary(str(trace), True, 4 << 20)
+    assert not trap.exists()
+
+
+def test_a_handle_of_a_shared_array_names_no_code_of_its_own() -> None:
+    """A pickle names two functions, ours and NumPy's; a text in the place of a number is never called or imported."""
+    array = ft.shared((100, 10))
+    handle = pickle.dumps(array)
+    strings: list[str] = []
+    named = set()
+    for opcode, value, _ in pickletools.genops(handle):
+        if isinstance(value, str):
+            strings.append(value)
+        if opcode.name == "STACK_GLOBAL":
+            named.add((strings[-2], strings[-1]))
+    assert {module.partition(".")[0] for module, _ in named} == {"firsttouch", "numpy"}
+    assert {name for _, name in named} == {"arrive", "dtype"}, named
+    assert np.array_equal(pickle.loads(handle), array)
+
+
+HOOKED = "import sys; sys.exit('_firsttouch_start.pooling' in sys.modules)"
+
+
+@pytest.mark.parametrize("option", ["-I", "-E"])
+def test_python_with_i_or_e_ignores_firsttouch_run(option: str) -> None:
+    for words, hooked in (([], True), ([option], False)):
+        command = [sys.executable, *words, "-c", HOOKED]
+        env = environment(FIRSTTOUCH_RUN="{}")
+        assert subprocess.run(command, env=env, check=False).returncode == hooked, words
+
+
+@needs_root
+def test_a_set_uid_program_ignores_firsttouch_run() -> None:
+    """A program whose effective user is not its real one, and one that got rights from its file."""
+
+    def become_set_uid() -> None:
+        os.setresuid(65534, 0, 0)
+
+    command = [sys.executable, "-c", HOOKED]
+    env = environment(FIRSTTOUCH_RUN="{}")
+    assert subprocess.run(command, env=env, preexec_fn=become_set_uid, check=False).returncode == 0
+    assert subprocess.run(command, env=env, check=False).returncode == 1

@@ -1,0 +1,114 @@
+"""Signals: see the page."""
+
+import pytest
+
+from tests.programs import run
+
+pytestmark = pytest.mark.quick
+
+
+def test_no_signal_handler_is_installed() -> None:
+    run("""
+        def caught():
+            with open("/proc/self/status") as status:
+                masks = [int(line.split()[1], 16) for line in status if line.startswith(("SigCgt", "SigIgn"))]
+            return [mask & ~(3 << 31) for mask in masks]  # 32 and 33 belong to the C library's threads
+        import signal
+        before, handlers = caught(), [signal.getsignal(number) for number in signal.valid_signals()]
+        ft.install()
+        arrays = [kind.zeros(1 << 20) for kind in (ft.guarded(), ft.pages(populate=True), ft.pool(fault_ahead=True))]
+        arrays += [ft.shared(1000), np.ones(1 << 20)]
+        with ft.scratch():
+            np.ones(5000)
+        ft.inspect(arrays[0])
+        assert caught() == before
+        assert [signal.getsignal(number) for number in signal.valid_signals()] == handlers
+    """)
+
+
+def test_a_signal_handler_may_allocate_and_free_arrays() -> None:
+    run("""
+        import signal
+        ft.install()
+        kept, seen = [], 0
+        def handler(number, frame):
+            global seen
+            seen += 1
+            kept.append(np.full(30_000 + seen * 997 % 400_000, seen % 250, np.uint8))
+            if len(kept) > 10:
+                kept.pop(0)
+            with ft.scratch():
+                np.ones(5000)
+        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+        def work():
+            total = 0.0
+            while seen < 300:
+                a = np.ones(100_000)
+                total += float((a * 2 + a)[0])
+                with ft.scratch():
+                    np.ones(3000) + 1
+        work()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        assert all((array == array[0]).all() for array in kept)
+    """)
+
+
+def test_signals_are_delivered_to_the_threads_of_the_program() -> None:
+    """The background purger blocks them all, so Python's handlers run as if it were not there."""
+    printed = run("""
+        import signal, os, time
+        from pathlib import Path
+        ft.install()
+        kept = np.ones(1 << 20)
+        assert probe.wait_until(lambda: "firsttouch" in probe.threads())
+        tasks = Path("/proc/self/task").iterdir()
+        [purger] = [task for task in tasks if (task / "comm").read_text() == "firsttouch\\n"]
+        [line] = [line for line in (purger / "status").read_text().splitlines() if line.startswith("SigBlk")]
+        blocked = int(line.split()[1], 16)
+        assert all(blocked >> (number - 1) & 1 for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
+        seen = []
+        signal.signal(signal.SIGUSR1, lambda number, frame: seen.append(number))
+        for _ in range(50):
+            os.kill(os.getpid(), signal.SIGUSR1)
+            time.sleep(0.001)
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        signal.signal(signal.SIGALRM, lambda number, frame: seen.append("alarm"))
+        time.sleep(0.2)
+        print(seen.count(signal.SIGUSR1), seen[-1])
+    """)
+    assert printed == "50 alarm\n"
+
+
+#: A real signal from inside the bar, whose last stroke is always drawn.
+INSIDE = """
+    import os, signal, sys
+
+    class Bar:
+        def write(self, text):
+            os.kill(os.getpid(), signal.SIGINT)
+        def flush(self):
+            pass
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    allocator, real = ft.pages(populate={threads}, progress=True), sys.stderr
+    sys.stderr = Bar()
+    try:
+        a = {call}
+    except KeyboardInterrupt:
+        sys.stderr = real
+        print("interrupted", ft.stats(allocator).mapped, "a" in vars())
+    """
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "allocator.zeros(96 << 20, 'u1')",
+        "allocator.zeros(96 << 20, 'u1', order='F')",  # NumPy's own function
+        "ft.pages(populate=True, progress=True, numa='blocked:1').zeros((96, 1 << 20), 'u1')",
+    ],
+)
+def test_control_c_during_a_prefault_releases_the_array(call: str, threads: int) -> None:
+    assert run(INSIDE.format(call=call, threads=threads)).split() == ["interrupted", "0", "False"]

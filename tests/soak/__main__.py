@@ -1,0 +1,42 @@
+"""Run for a given time, sample, and say whether anything rises."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+import time
+from random import Random
+
+from tests.soak.trend import report, sample
+from tests.soak.work import turn
+from tests.trust.record import record
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    given = parser.parse_args()
+    print(f"seed {given.seed}", flush=True)
+    random, turns, began = Random(given.seed), 0, time.monotonic()
+    samples: list[tuple[float, ...]] = []
+    every = given.seconds / 200
+    while (now := time.monotonic() - began) < given.seconds or len(samples) < 10:
+        turn(random)
+        turns += 1
+        if now >= every * len(samples):
+            gc.collect()
+            time.sleep(0.05)
+            samples.append(sample())
+    rising = report(samples)
+    ends = f"{min(each[0] for each in samples):.0f} to {max(each[0] for each in samples):.0f} MiB resident"
+    did = f"{turns:,} turns from seed {given.seed}, {len(samples)} samples, {ends}"
+    found = f"rising: {', '.join(rising)}" if rising else "nothing rises"
+    print(f"{did}: {found}")
+    record("soak", time.monotonic() - began, did, found)
+    return 1 if rising else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""One random program: the steps of a seed, or some of them."""
+
+from __future__ import annotations
+
+import faulthandler
+import struct
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from random import Random
+
+from tests.trust.conditions import set_up
+from tests.trust.steps import STEPS
+from tests.trust.world import Step
+
+TIMEOUT = 900
+"""Seconds after which a program counts as hanging."""
+
+
+def planned(seed: int, count: int) -> Iterator[tuple[int, Step, Random]]:
+    """Yield the steps of a program; each has its own random numbers, whatever ran before."""
+    plan = Random(seed)
+    for number in range(count):
+        yield number, plan.choice(STEPS), Random(plan.randrange(1 << 60))
+
+
+def program(seed: int, count: int, only: set[int] | None = None, told: Callable[[bytes], None] | None = None) -> int:
+    """Run a program and return how many steps it had, those of its threads and children included.
+
+    `told` is called before each step with its number, as eight bytes.
+    """
+    faulthandler.enable()
+    faulthandler.dump_traceback_later(TIMEOUT - 30)
+    world, conditions = set_up(Random(-1 - seed))
+    for number, step, own in planned(seed, count):
+        if only is not None and number not in only:
+            continue
+        if told:
+            told(struct.pack("q", number))
+        try:
+            world.run(step, own)
+        except BaseException as error:
+            traceback.print_exc()
+            sys.exit(f"step {number}, {step.__name__}: {type(error).__name__}: {error}\n({conditions})")
+    faulthandler.cancel_dump_traceback_later()
+    return world.steps

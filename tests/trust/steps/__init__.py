@@ -1,0 +1,59 @@
+"""The steps of a random program. Each takes the world it acts on and random numbers of its own."""
+
+from tests.trust.steps import arrays, looking, scopes, sharing
+from tests.trust.steps.processes import Together
+from tests.trust.steps.shortage import Shortage, short_of_memory
+from tests.trust.world import Step
+
+ALONE: tuple[Step, ...] = (
+    *(arrays.make,) * 20,
+    *(arrays.shaped,) * 4,
+    *(arrays.constructed,) * 8,
+    *(arrays.drop,) * 16,
+    arrays.drop_most,
+    *(arrays.objects,) * 2,
+    *(arrays.refill,) * 6,
+    *(arrays.resize,) * 8,
+    *(arrays.view,) * 3,
+    *(arrays.copied,) * 3,
+    *(arrays.temporaries,) * 5,
+    *(arrays.many_small,) * 3,
+    *(scopes.use,) * 4,
+    *(scopes.use_out_of_order,) * 2,
+    scopes.tasks,
+    *(scopes.install,) * 3,
+    scopes.many_pools,
+    *(scopes.scratch,) * 6,
+    *(scopes.marks,) * 3,
+    *(scopes.scratch_function,) * 4,
+    *(scopes.scratch_error,) * 2,
+    *(sharing.pickled,) * 2,
+    sharing.deep_copied,
+    sharing.out_of_band,
+    *(sharing.shared,) * 2,
+    sharing.spoiled,
+    looking.look,
+    *(looking.place,) * 2,
+    *(looking.figures,) * 4,
+    *(looking.told,) * 2,
+    *(looking.trim,) * 2,
+    *(looking.measured,) * 2,
+    looking.collect,
+)
+"""Steps that may run in several threads at once; the more often one is listed, the more often it is drawn."""
+
+_together, _shortage = Together(ALONE), Shortage(ALONE)
+
+STEPS: tuple[Step, ...] = (
+    *ALONE * 8,
+    *(looking.pause,) * 3,
+    *(_together.threads,) * 6,
+    *(_together.fork,) * 8,
+    *(_together.signals,) * 4,
+    *(short_of_memory,) * 4,
+    *(_shortage.failing_calls,) * 12,
+    *(_shortage.failing_allocation,) * 8,
+    _shortage.few_mappings,
+    *(_shortage.few_files,) * 2,
+)
+"""All steps; those that take milliseconds are drawn one time in twenty."""

@@ -1,0 +1,95 @@
+"""Steps that ask what is there, and that place it."""
+
+from __future__ import annotations
+
+import gc
+import time
+from random import Random
+
+import numpy as np
+
+import firsttouch as ft
+from tests.trust.steps.arrays import make
+from tests.trust.world import World
+
+
+def look(world: World, random: Random) -> None:
+    filled = world.any(random)
+    if filled is None or not filled.array.size:
+        return
+    found = ft.inspect(filled.array)
+    assert found.nbytes == filled.array.nbytes
+    assert str(found)
+    ft.get_allocator(filled.array)
+    ft.pagemap(filled.array).counts()
+    ft.is_backed(filled.array)
+    ft.receipt(filled.array)
+
+
+def place(world: World, random: Random) -> None:
+    """Touch, collapse and migrate: what is in the array stays."""
+    filled = world.any(random)
+    if filled is None or not filled.array.size or not filled.array.flags.c_contiguous:
+        return
+    match random.randrange(4):
+        case 0:
+            assert ft.touch(filled.array, random.choice((None, 1, 2))).nbytes == filled.nbytes
+        case 1:
+            ft.collapse(filled.array)
+        case 2:
+            ft.migrate(filled.array, 0)
+        case _:
+            with ft.run_on(0):
+                ft.touch(filled.array)
+            assert ft.current_node() <= ft.highest_node()
+            assert ft.topology().nodes
+
+
+def figures(world: World, random: Random) -> None:
+    chosen = random.choice(world.allocators)
+    found = ft.stats("process" if chosen is None else chosen)
+    assert found.recycled <= found.allocations
+    assert found.in_use <= found.peak_in_use + (64 << 20) or not found.peak_in_use
+    assert found.first_touched_small_bytes + found.first_touched_huge_bytes == found.first_touched_bytes
+
+
+def told(world: World, random: Random) -> None:
+    """Failures, receipts and descriptions: texts that anyone may print at any time."""
+    assert str(ft.last_failure())
+    assert str(ft.receipts()) is not None
+    chosen = random.choice(world.allocators)
+    if isinstance(chosen, ft.Allocator):
+        assert repr(chosen)
+
+
+def trim(world: World, random: Random) -> None:
+    ft.trim(random.choice(("process", *world.allocators[1:])) if random.random() < 0.5 else "process")
+
+
+def measured(world: World, random: Random) -> None:
+    with ft.measure(threads=random.choice(("all", "own"))) as found:
+        make(world, random)
+        np.ones(100_000, "u1")  # smaller ones are not counted
+    assert str(found)
+    assert found.arrays >= 1
+
+
+def pause(world: World, random: Random) -> None:
+    """Time passes: idle memory decays, threads end."""
+    time.sleep(random.uniform(0, 0.15))
+
+
+def collect(world: World, random: Random) -> None:
+    """Cycles with arrays in them are collected, by finalizers that make arrays."""
+
+    class Node:
+        def __init__(self) -> None:
+            self.itself = self
+            self.array = ft.empty(world.size(random), "u1", allocator=world.allocator(random))
+
+        def __del__(self) -> None:
+            np.ones(30_000, "u1")
+
+    for _ in range(random.randrange(1, 4)):
+        Node()
+    gc.collect()

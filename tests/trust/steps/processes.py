@@ -1,0 +1,113 @@
+"""Steps with several threads, processes and signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from random import Random
+from types import FrameType
+
+import numpy as np
+
+import firsttouch as ft
+from tests.trust.world import Step, World
+
+HANGS = 60
+"""Seconds after which a child that does not end counts as hanging."""
+
+
+class Together:
+    """Steps that need others to run: in threads, in children, and under a signal handler."""
+
+    def __init__(self, alone: Sequence[Step]) -> None:
+        self.alone = alone
+
+    def some(self, world: World, random: Random, count: int) -> None:
+        for _ in range(count):
+            world.run(random.choice(self.alone), random)
+
+    def threads(self, world: World, random: Random) -> None:
+        """Threads with worlds of their own; this one takes over what they leave, and frees it later."""
+        if world.cramped:
+            return  # where a new thread finds no memory, threading.Thread.start() waits for it for ever
+        others = [World(world.most // 4, False, world.tolerant) for _ in range(random.randrange(2, 5))]
+        for other in others:
+            other.allocators += world.allocators[1:]
+        seeds = [random.randrange(1 << 30) for _ in others]
+        errors: list[BaseException] = []
+
+        def work(other: World, seed: int) -> None:
+            try:
+                self.some(other, Random(seed), 20)
+            except BaseException as error:
+                errors.append(error)
+
+        workers = [threading.Thread(target=work, args=pair) for pair in zip(others, seeds, strict=True)]
+        for worker in workers:
+            worker.start()
+        try:
+            if world.forks and random.random() < 0.3:
+                for _ in range(random.randrange(1, 4)):
+                    self.fork(world, random)
+        finally:
+            for worker in workers:
+                worker.join()
+        if errors:
+            raise errors[0]
+        for other in others:
+            world.arrays += other.arrays[:4]
+            world.steps += other.steps
+
+    def fork(self, world: World, random: Random) -> None:
+        """A child that checks what it inherited, goes on for some steps, and ends without handlers."""
+        if not world.forks:
+            return
+        seed = random.randrange(1 << 30)
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                world.forks = False
+                world.check()
+                self.some(world, Random(seed), 8)
+                code = 0
+            except BaseException as error:
+                os.write(2, f"in a child, {type(error).__name__}: {error}\n".encode())
+            finally:
+                os._exit(code)
+        end = time.monotonic() + HANGS
+        while (status := os.waitpid(child, os.WNOHANG)) == (0, 0):
+            if time.monotonic() > end:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                raise AssertionError(f"a child hangs, {HANGS} s after its fork")
+            time.sleep(0.001)
+        assert status[1] == 0, f"a child ended with status {status[1]}"
+        world.steps += 8
+
+    def signals(self, world: World, random: Random) -> None:
+        """A signal handler that makes arrays and scopes while steps run."""
+        if threading.current_thread() is not threading.main_thread() or world.tolerant:
+            return
+        seen: list[str] = []
+
+        def handler(_number: int, _frame: FrameType | None) -> None:
+            try:
+                a = ft.empty(50_000, "u1", allocator=random.choice(("pool()", "tracked(malloc())", None)))
+                with ft.scratch() as scope, ft.use("pool()"):
+                    scope.empty(500)
+                    a[:] = np.ones(50_000, "u1")
+            except BaseException as error:
+                seen.append(f"in a signal handler, {type(error).__name__}: {error}")
+
+        own, before = Random(random.randrange(1 << 30)), signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.001)
+        try:
+            self.some(world, own, 10)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        assert not seen, seen[0]

@@ -1,0 +1,74 @@
+"""Steps that send things between processes: pickles and shared arrays."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from random import Random
+
+import numpy as np
+
+import firsttouch as ft
+from tests.trust.content import Filled
+from tests.trust.world import World
+
+
+def whole(world: World, random: Random) -> Filled | None:
+    """Return an array whose bytes a pickle keeps: NumPy's swaps those that are not in this machine's order."""
+    filled = world.any(random)
+    return filled if filled and filled.array.flags.c_contiguous and filled.array.dtype.isnative else None
+
+
+def pickled(world: World, random: Random) -> None:
+    if filled := whole(world, random):
+        again = pickle.loads(pickle.dumps(filled.array, protocol=random.choice((2, 4, 5))))
+        Filled(again, filled.place, f"{filled.made}, then pickled").check()
+
+
+def deep_copied(world: World, random: Random) -> None:
+    filled = world.any(random)
+    if filled and filled.array.flags.c_contiguous:
+        again = copy.deepcopy({"a": filled.array})["a"]
+        Filled(again, filled.place, f"{filled.made}, then copied deeply").check()
+
+
+def out_of_band(world: World, random: Random) -> None:
+    """Pickles of protocol 5 whose buffers stay where they are."""
+    if filled := whole(world, random):
+        buffers: list[pickle.PickleBuffer] = []
+        text = pickle.dumps(filled.array, protocol=5, buffer_callback=buffers.append)
+        Filled(pickle.loads(text, buffers=buffers), filled.place, f"{filled.made}, then pickled").check()
+
+
+def shared(world: World, random: Random) -> None:
+    """A shared array, which is kept; some of its handles are opened, others never."""
+    if random.random() < 0.3 and (filled := world.any(random)) and filled.array.flags.c_contiguous:
+        array, place = ft.share(filled.array), filled.place
+    else:
+        array, place = ft.shared(world.size(random), "u1"), random.randrange(1 << 30)
+        assert not array.any()
+        Filled(array, place, "shared()").fill()
+    handle = pickle.dumps(array)
+    if random.random() < 0.6:
+        again = pickle.loads(handle)
+        Filled(again, place, "shared(), then pickled").check()
+        if random.random() < 0.5:
+            del array
+            Filled(again, place, "shared(), of which only a pickle is left").check()
+    elif random.random() < 0.5 and array.ndim == 1:
+        world.arrays.append(Filled(array, place, "shared()"))
+
+
+def spoiled(world: World, random: Random) -> None:
+    """A handle that was damaged on the way is refused, or one of the array that it names."""
+    array = ft.shared(5000, "u1")
+    handle = bytearray(pickle.dumps(array))
+    for _ in range(random.randrange(1, 4)):
+        place = random.randrange(len(handle))
+        if handle[place : place + 1].isdigit():  # other bytes are the pickle's own
+            handle[place] = ord("0") + random.randrange(10)
+    try:
+        again = pickle.loads(bytes(handle))
+    except Exception:  # pickle's own errors are of many kinds
+        return
+    assert not isinstance(again, np.ndarray) or again.size == 0 or int(again.reshape(-1)[0]) >= 0

@@ -1,0 +1,122 @@
+"""Steps while the system refuses something: memory, address space, mappings, or any system call."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+from collections.abc import Iterator, Sequence
+from random import Random
+
+import numpy as np
+
+import firsttouch as ft
+from firsttouch import _firsttouch
+from tests.trust.world import Step, World
+
+CALLS = (
+    "map",
+    "unmap",
+    "discard",
+    "advise_huge",
+    "spawn",
+    "resident",
+    "protect",
+    "open_pages",
+    "scan_pages",
+    "read_pages",
+    "read_mappings",
+)
+_C = ctypes.CDLL(None, use_errno=True)
+_C.mmap.restype = ctypes.c_void_p
+_C.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
+_C.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+_C.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+PAGE = resource.getpagesize()
+
+
+@contextlib.contextmanager
+def tolerated(world: World) -> Iterator[None]:
+    """Let steps be refused."""
+    before, world.tolerant = world.tolerant, True
+    try:
+        yield
+    finally:
+        world.tolerant = before
+
+
+def short_of_memory(world: World, random: Random) -> None:
+    """Room for a few MiB more of address space: requests fail, and nothing is lost."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    with open("/proc/self/statm", encoding="ascii") as statm:
+        used = int(statm.read().split()[0]) * PAGE
+    resource.setrlimit(resource.RLIMIT_AS, (used + (random.choice((4, 16, 64)) << 20), before[1]))
+    taken = []
+    try:
+        for _ in range(30):
+            with contextlib.suppress(MemoryError):
+                taken.append(ft.empty(world.size(random), "u1", allocator=random.choice(world.allocators)))
+            with contextlib.suppress(MemoryError):
+                taken.append(ft.zeros(4 << 20, "u1"))
+            with contextlib.suppress(MemoryError):
+                taken.append(np.zeros(world.size(random), "u1"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+class Shortage:
+    """Steps that run others while something is refused."""
+
+    def __init__(self, alone: Sequence[Step]) -> None:
+        self.alone = alone
+
+    def some(self, world: World, random: Random) -> None:
+        with tolerated(world):
+            for _ in range(random.randrange(2, 8)):
+                world.run(random.choice(self.alone), random)
+
+    def failing_calls(self, world: World, random: Random) -> None:
+        """The n-th system call of some kinds fails, or all from there on."""
+        names = random.sample(CALLS, random.randrange(1, 5))
+        _firsttouch.fail_calls(names, random.randrange(20), random.choice((1, 1, 2, 1 << 40)))
+        try:
+            self.some(world, random)
+        finally:
+            _firsttouch.fail_calls([], 0, 0)
+
+    def failing_allocation(self, world: World, random: Random) -> None:
+        """The n-th allocation of the native module for itself fails."""
+        _firsttouch.fail_allocation(random.randrange(1, 60), random.random() < 0.1)
+        try:
+            self.some(world, random)
+        finally:
+            _firsttouch.fail_allocation(0, False)
+
+    def few_mappings(self, world: World, random: Random) -> None:
+        """All but a few of the mappings that a process may have are taken."""
+        with open("/proc/sys/vm/max_map_count", encoding="ascii") as text:
+            limit = int(text.read())
+        with open("/proc/self/maps", "rb") as lines:
+            left = limit - sum(1 for _ in lines) - random.randrange(1, 40)
+        length = (limit + 2) * PAGE
+        start = _C.mmap(None, length, 3, 0x4022, -1, 0)  # private, anonymous, without reserve
+        if start in (None, ctypes.c_size_t(-1).value) or left > 200_000:
+            return
+        try:
+            for number in range(1, left, 2):
+                if _C.mprotect(start + number * PAGE, PAGE, 1):
+                    break
+            self.some(world, random)
+        finally:
+            _C.munmap(start, length)
+
+    def few_files(self, world: World, random: Random) -> None:
+        """Almost no file number is left."""
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        used = max(map(int, os.listdir("/proc/self/fd")), default=2)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (used + random.randrange(1, 6), before[1]))
+        try:
+            self.some(world, random)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
