@@ -1,0 +1,43 @@
+"""`python -m wheels`: build everything that this machine can, audit it, and try it.
+
+What cannot be had here is named and left out: a free-threaded Python, the standard library of a Rust target.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+from wheels import audit, build, fresh
+from wheels.steps import FailedError, say
+
+
+def main() -> int:
+    """Run the steps that were asked for; all by default."""
+    parser = argparse.ArgumentParser(prog="python -m wheels", description=__doc__)
+    parser.add_argument("--only", choices=("build", "audit", "try"), help="a single step, on what dist holds")
+    parser.add_argument("--dist", type=Path, default=Path("dist"), help="folder of the results (default: dist)")
+    parser.add_argument("--kinds", default="sdist,gnu,free-threaded,musl", help="what to build (default: %(default)s)")
+    given = parser.parse_args()
+    try:
+        if given.only in (None, "build"):
+            shutil.rmtree(given.dist, ignore_errors=True)
+            build.build(given.dist.absolute(), given.kinds.split(","))
+        found = sorted(given.dist.absolute().glob("firsttouch-*"))
+        if not found:
+            raise FailedError(f"{given.dist} holds neither wheels nor an sdist: `make wheels` builds them")
+        if given.only in (None, "audit"):
+            audit.audit(found)
+        if given.only in (None, "try"):
+            fresh.try_each(found)
+    except FailedError as error:
+        print(f"\n*** {error}", file=sys.stderr)
+        return 1
+    for path in found:
+        say(f"{path.name}  {path.stat().st_size / 1e6:.1f} MB")
+    return 0
+
+
+sys.exit(main())

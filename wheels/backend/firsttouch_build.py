@@ -1,0 +1,72 @@
+"""What pip calls to build: maturin, after the library for programs in other languages, which its wheel takes along."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import maturin
+from maturin import (
+    build_sdist,
+    get_requires_for_build_editable,
+    get_requires_for_build_sdist,
+    get_requires_for_build_wheel,
+    prepare_metadata_for_build_editable,
+    prepare_metadata_for_build_wheel,
+)
+
+__all__ = [
+    "build_editable",
+    "build_sdist",
+    "build_wheel",
+    "get_requires_for_build_editable",
+    "get_requires_for_build_sdist",
+    "get_requires_for_build_wheel",
+    "prepare_metadata_for_build_editable",
+    "prepare_metadata_for_build_wheel",
+]
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def build_wheel(folder: str, settings: dict[str, Any] | None = None, metadata: str | None = None) -> str:
+    """Build the wheel, and return its name."""
+    _refuse_windows()
+    _build_library()
+    name: str = maturin.build_wheel(folder, settings, metadata)
+    return name
+
+
+def build_editable(folder: str, settings: dict[str, Any] | None = None, metadata: str | None = None) -> str:
+    """Build the wheel of an editable installation, and return its name."""
+    _refuse_windows()
+    _build_library()
+    name: str = maturin.build_editable(folder, settings, metadata)
+    return name
+
+
+def _refuse_windows() -> None:
+    """End before the compiler prints its many reasons."""
+    if platform.system() == "Windows":
+        sys.exit("firsttouch cannot be built for Windows: its allocators need Linux; in WSL 2, pip installs its wheel")
+
+
+def _build_library() -> None:
+    """Build the library that `firsttouch run PROGRAM` preloads, where there is a malloc that it can replace."""
+    if platform.system() != "Linux" or platform.libc_ver()[0] != "glibc" or shutil.which("cargo") is None:
+        return
+    command = ["cargo", "build", "--release", "--locked", "--package", "firsttouch-preload"]
+    done = subprocess.run([*command, "--message-format", "json-render-diagnostics"], cwd=_ROOT, stdout=subprocess.PIPE)
+    if done.returncode:
+        sys.exit(done.returncode)
+    for line in done.stdout.splitlines():
+        for built in json.loads(line).get("filenames", ()):
+            if built.endswith("libfirsttouch_preload.so"):
+                into = _ROOT / "python" / "firsttouch" / "_lib"
+                into.mkdir(exist_ok=True)
+                shutil.copy(built, into)

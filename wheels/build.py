@@ -1,0 +1,114 @@
+"""Builds the sdist, and from it the wheels: what is missing from the sdist is missed here."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+from wheels import elf
+from wheels.steps import WORK, FailedError, find_python, run, say, tool
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+GNU = "x86_64-unknown-linux-gnu"
+MUSL = "x86_64-unknown-linux-musl"
+#: The C library of manylinux2014: the oldest that Rust and NumPy's own wheels still serve.
+GLIBC = "2.17"
+LIBRARY = "libfirsttouch_preload.so"
+
+
+def build(dist: Path, kinds: Sequence[str]) -> None:
+    """Build what was asked for into a folder."""
+    tree = _sdist(dist)
+    python = find_python("--first")
+    if python is None:
+        raise FailedError("build the wheels: no Python was found")
+    if "gnu" in kinds:
+        _preload(tree)
+        _wheel(tree, dist, python, GNU, "manylinux2014")
+    if "free-threaded" in kinds:
+        free = find_python("--free-threaded")
+        if free is None:
+            say("   no wheel for free-threaded Python: none was found")
+        else:
+            _preload(tree)
+            _wheel(tree, dist, free, GNU, "manylinux2014")
+    if "musl" in kinds:
+        why = _missing(MUSL)
+        if why:
+            say(f"   no wheel for musl: {why}")
+        else:
+            _folder(tree).joinpath(LIBRARY).unlink(missing_ok=True)  # it stands on glibc's malloc
+            _wheel(tree, dist, python, MUSL, "musllinux_1_2")
+    if "sdist" not in kinds:
+        for archive in dist.glob("*.tar.gz"):
+            archive.unlink()
+
+
+def _sdist(dist: Path) -> Path:
+    """Pack the sdist and unpack it, always at the same place, so that cargo finds what it built before."""
+    say("== the sdist")
+    run([tool("maturin"), "sdist", "--out", dist], "pack the sdist")
+    (archive,) = dist.glob("firsttouch-*.tar.gz")
+    shutil.rmtree(WORK / "tree", ignore_errors=True)
+    shutil.unpack_archive(archive, WORK / "tree")
+    (tree,) = (WORK / "tree").iterdir()
+    return tree
+
+
+def _folder(tree: Path) -> Path:
+    return tree / "python" / "firsttouch" / "_lib"
+
+
+def _preload(tree: Path) -> None:
+    """Build the library for other programs against the same old glibc as the module."""
+    if _folder(tree).joinpath(LIBRARY).exists():
+        return
+    say(f"== {LIBRARY} for glibc {GLIBC}")
+    command = [tool("cargo-zigbuild"), "zigbuild", "--release", "--locked", "--quiet", "--target", f"{GNU}.{GLIBC}"]
+    run(
+        [*command, "--package", "firsttouch-preload"],
+        "build the preloaded library",
+        cwd=tree,
+        environment=_environment(),
+    )
+    _folder(tree).mkdir(exist_ok=True)
+    shutil.copy(WORK / "cargo" / GNU / "release" / LIBRARY, _folder(tree))
+    elf.set_initfirst(_folder(tree) / LIBRARY)
+
+
+def _wheel(tree: Path, dist: Path, python: Path, target: str, platform: str) -> None:
+    say(f"== a wheel for {platform}, built for {python}")
+    command = [tool("maturin"), "build", "--quiet", "--release", "--locked", "--zig", "--target", target]
+    options = ["--compatibility", platform, "--interpreter", python, "--out", dist]
+    run([*command, *options], f"build the wheel for {platform}", cwd=tree, environment=_environment())
+
+
+def _environment() -> dict[str, str]:
+    """Return variables for cargo: a folder apart from other builds, and zig of this environment."""
+    import os
+
+    path = f"{tool('python').parent}{os.pathsep}{os.environ['PATH']}"
+    return {"CARGO_TARGET_DIR": str(WORK / "cargo"), "PATH": path}
+
+
+def _missing(target: str) -> str | None:
+    """Return why Rust cannot compile for a target; None if it can, which may take a download by rustup."""
+    if _has(target):
+        return None
+    if shutil.which("rustup") is None:
+        return f"Rust's standard library for {target} is not installed, and there is no rustup to fetch it"
+    done = subprocess.run(["rustup", "target", "add", target], capture_output=True, text=True, check=False)
+    if done.returncode or not _has(target):
+        return f"`rustup target add {target}` failed: {done.stderr.strip()}"
+    return None
+
+
+def _has(target: str) -> bool:
+    from pathlib import Path
+
+    folder = run(["rustc", "--print", "target-libdir", "--target", target], "ask rustc")
+    return any(Path(folder.strip()).glob("libstd-*"))
