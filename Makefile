@@ -5,6 +5,7 @@
 #   LOCK=numpy-2.0            the lock that `make test-quick` uses: numpy-2.0 (the oldest) or test (the newest)
 #   SELECT=quick              which marks `make test-quick` runs
 #   ROUNDS=9                  counted runs of each in `make demo`
+#   GALLERY_ARGS=mandelbrot   the programs that `make gallery` runs (default: all)
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
@@ -16,19 +17,26 @@ LOCK ?= numpy-2.0
 SELECT ?= quick
 ROUNDS ?= 5
 TRUST_S ?= 3600
+SOAK_S ?= 3600
+FUZZ_S ?= 60
 TEST := .venv-test
 QUICK := .venv-quick-$(LOCK)
 BUILD := .venv-build
 DEMO := .venv-demo
 BENCH := .venv-bench
+GALLERY := .venv-gallery
 FREE := .venv-free-threaded
+COVERAGE := .venv-coverage
+DOCS := .venv-docs
+PUBLISH := .venv-publish
+FOREIGN := .venv-foreign
 
 CARGO_FLAGS := --locked --quiet
 PIP := bin/python -m pip --disable-pip-version-check install --quiet
 WHEEL := target/wheels/built
 FREE_WHEEL := target/wheels-free-threaded/built
 PRELOAD := python/firsttouch/_lib/libfirsttouch_preload.so
-TYPED := python demo $(wildcard benchmarks examples tests)
+TYPED := python demo release wheels $(wildcard benchmarks examples tests)
 
 rust_files := $(shell find crates -type f) Cargo.toml Cargo.lock
 python_files := $(shell find python wheel-data -type f -not -name '*.pyc' -not -name '*.so' 2>/dev/null)
@@ -81,16 +89,27 @@ tools:
 
 $(BUILD)/made: requirements/build.txt
 	$(call environment,$(BUILD),build)
-$(TEST)/made: requirements/test.txt requirements/lint.txt
-	$(call environment,$(TEST),test lint)
+$(TEST)/made: requirements/test.txt requirements/lint.txt requirements/project.txt
+	$(call environment,$(TEST),test lint project)
 $(QUICK)/made: requirements/$(LOCK).txt
 	$(call environment,$(QUICK),$(LOCK))
 $(DEMO)/made: requirements/demo.txt
 	$(call environment,$(DEMO),demo)
 $(BENCH)/made: requirements/bench.txt
 	$(call environment,$(BENCH),bench)
+$(DOCS)/made: requirements/docs.txt
+	$(call environment,$(DOCS),docs)
+$(FOREIGN)/made: requirements/foreign.txt
+	$(call environment,$(FOREIGN),foreign)
+$(GALLERY)/made: requirements/gallery.txt
+	$(call environment,$(GALLERY),gallery)
 $(FREE)/made: requirements/build.txt requirements/test.txt
 	$(call environment,$(FREE),build test,--free-threaded)
+$(PUBLISH)/made: requirements/wheels.txt
+	$(call environment,$(PUBLISH),wheels)
+
+$(COVERAGE)/made: requirements/test.txt requirements/project.txt
+	$(call environment,$(COVERAGE),test project)
 
 # Not a part of the Python module: other programs load it. The wheel takes it along.
 $(PRELOAD): $(rust_files) | tools
@@ -112,6 +131,12 @@ $(DEMO)/installed: $(DEMO)/made $(WHEEL)
 	$(call wheel,$(DEMO))
 $(BENCH)/installed: $(BENCH)/made $(WHEEL)
 	$(call wheel,$(BENCH))
+$(DOCS)/installed: $(DOCS)/made $(WHEEL)
+	$(call wheel,$(DOCS))
+$(FOREIGN)/installed: $(FOREIGN)/made $(WHEEL)
+	$(call wheel,$(FOREIGN))
+$(GALLERY)/installed: $(GALLERY)/made $(WHEEL)
+	$(call wheel,$(GALLERY))
 $(FREE)/installed: $(FREE)/made $(FREE_WHEEL)
 	$(call wheel,$(FREE),$(dir $(FREE_WHEEL)))
 
@@ -120,6 +145,14 @@ wheel: $(WHEEL) ## build the wheel into target/wheels
 
 .PHONY: preload
 preload: $(PRELOAD) ## build the library behind `firsttouch run PROGRAM` for use in this checkout
+
+.PHONY: wheels
+wheels: $(PUBLISH)/made | tools ## build into dist, for an old glibc and for musl, what can be published; audit it and test each
+	$(call tests,wheels and sdist,$(call in,$(PUBLISH)) -m wheels)
+
+.PHONY: test-fresh-root
+test-fresh-root: $(PUBLISH)/made ## install the wheel of `make wheels` in a Debian without a compiler (debootstrap), and run a program
+	$(call tests,a fresh root,$(call in,$(PUBLISH)) -m wheels.fresh_root)
 
 # ---- What people ask for --------------------------------------------------------------------------------------
 
@@ -131,11 +164,23 @@ demo: tools $(DEMO)/installed ## a real program on real data, plainly and under 
 test: tools lint test-rust c-library test-numpy test-python test-julia ## everything: Rust, Python, lint, types, NumPy's own tests
 
 .PHONY: lint
-lint: rust-lint python-lint types ## formatting, clippy, ruff and types
+lint: rust-lint python-lint types lint-project ## formatting, clippy, the crates' documentation, ruff, types, workflows
 
 .PHONY: bench
 bench: $(BENCH)/installed ## measure against the other allocators and write BENCHMARKS.md
 	@$(BENCH)/bin/python -m benchmarks --write BENCHMARKS.md
+
+.PHONY: docs
+docs: $(DOCS)/installed ## build the documentation into target/docs
+	$(call step,the documentation,PATH="$$PWD/$(DOCS)/bin:$$PATH" sphinx-build --quiet --fail-on-warning --keep-going docs target/docs)
+
+.PHONY: gallery
+gallery: $(GALLERY)/installed ## run the programs of docs/gallery under advise and compare, and write its pages
+	@$(call in,$(GALLERY)) -m benchmarks.gallery run $(GALLERY_ARGS)
+
+.PHONY: gallery-render
+gallery-render: $(GALLERY)/installed ## write the pages of docs/gallery again from what was recorded
+	@$(GALLERY)/bin/python -m benchmarks.gallery render
 
 # ---- The steps of the test ------------------------------------------------------------------------------------
 
@@ -144,6 +189,13 @@ rust-lint: tools $(BUILD)/made
 	$(call step,cargo fmt,cargo fmt --all --check)
 	$(call step,clippy,PYO3_PYTHON="$$PWD/$(BUILD)/bin/python" \
 	    cargo clippy $(CARGO_FLAGS) --workspace --all-targets -- -D warnings)
+	$(call step,cargo doc,RUSTDOCFLAGS="-D warnings" cargo doc $(CARGO_FLAGS) --no-deps --package firsttouch --package firsttouch-trace)
+
+# Both tools have what they need in their wheels: neither asks the network.
+.PHONY: lint-project
+lint-project: $(TEST)/made ## the workflows and dependabot.yml: their syntax, and what attackers could use
+	$(call step,zizmor,$(TEST)/bin/zizmor --quiet --offline --no-progress .github)
+	$(call step,the schema of workflows,$(TEST)/bin/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml)
 
 .PHONY: python-lint
 python-lint: $(TEST)/made
@@ -163,6 +215,15 @@ test-rust: | tools
 	$(call step,the schedules of a model checker,RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle \
 	    cargo test $(CARGO_FLAGS) --package firsttouch --no-default-features --test shuttle)
 
+# Only the core is instrumented: neither the standard library nor the allocators in C, and no test that forks.
+TSAN := --cfg tsan -Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer
+.PHONY: tsan
+tsan: | tools ## threads in the core under ThreadSanitizer
+	$(call step,threads under ThreadSanitizer,RUSTC_BOOTSTRAP=1 RUSTFLAGS="$(TSAN)" CARGO_TARGET_DIR=target/tsan \
+	    TSAN_OPTIONS="suppressions=$$PWD/crates/firsttouch/tests/tsan.supp" \
+	    cargo test $(CARGO_FLAGS) --package firsttouch --no-default-features --target "$$(rustc --print host-tuple)" \
+	    --test threads --test scratch_threads)
+
 .PHONY: c-library
 c-library: | tools ## build libfirsttouch for C, C++ and Fortran into target/c
 	$(call step,the C library,$(MAKE) --silent -C crates/firsttouch-c)
@@ -181,7 +242,24 @@ test-python: $(TEST)/installed ## the Python tests
 
 .PHONY: trust
 trust: $(TEST)/installed ## look for faults with random programs: TRUST_S=3600 TRUST_SEED=1
-	@$(call in,$(TEST)) -m tests.trust --seconds $(TRUST_S) --steps 1000 $(if $(TRUST_SEED),--seed $(TRUST_SEED))
+	@$(call in,$(TEST)) -m tests.trust --seconds $(TRUST_S) $(if $(TRUST_SEED),--seed $(TRUST_SEED))
+
+.PHONY: soak
+soak: $(TEST)/installed ## run a mixed program for long, whose memory must not grow: SOAK_S=3600
+	@$(call in,$(TEST)) -m tests.soak --seconds $(SOAK_S)
+
+.PHONY: foreign
+foreign: $(FOREIGN)/installed ## parts of other packages' tests, plainly and under four allocators
+	@$(call in,$(FOREIGN)) -m tests.foreign
+
+# Both need a nightly toolchain; what they run with it is in the scripts.
+.PHONY: fuzz
+fuzz: $(TEST)/installed ## fuzz every parser and format: FUZZ_S=60 seconds each
+	@PATH="$$PWD/$(TEST)/bin:$$PATH" .ci/fuzz $(FUZZ_S)
+
+.PHONY: asan
+asan: | tools ## the tests of the core and of traces under AddressSanitizer (a nightly toolchain)
+	@.ci/asan
 
 .PHONY: test-numpy
 test-numpy: $(TEST)/numpy-suite-passed ## NumPy's own tests, with and without firsttouch
@@ -205,6 +283,15 @@ free-threaded-tests: $(FREE)/installed
 	$(call tests,quick tests without the GIL,FIRSTTOUCH_STRESS_SECONDS=$${FIRSTTOUCH_STRESS_SECONDS:-60} $(call in,$(FREE)) -m pytest \
 	    -n auto --dist loadfile -m quick --ignore tests/numpy_suite $(PYTEST_ARGS))
 
+.PHONY: test-numpy-free-threaded
+test-numpy-free-threaded: ## NumPy's own tests without the GIL, with and without firsttouch
+	@status=0; .ci/find-python --free-threaded >/dev/null || status=$$?; case $$status in \
+	    0) $(MAKE) --no-print-directory $(FREE)/numpy-suite-passed;; \
+	    77) echo '   the NumPy suite without the GIL is skipped' >&2;; \
+	    *) exit $$status;; esac
+$(FREE)/numpy-suite-passed: $(FREE)/installed $(suite_files)
+	$(call step,the NumPy suite without the GIL,$(call in,$(FREE)) -m tests.numpy_suite && touch $@)
+
 # What traces, replays or swaps NumPy's handler depends on NumPy's own functions, which no minor version promises to keep.
 NUMPYS ?= numpy-2.0 numpy-2.1 numpy-2.2 numpy-2.3 numpy-2.4
 .PHONY: test-numpys
@@ -225,6 +312,26 @@ neighbours: $(TEST)/made ## add other people's packages that take our arrays; wh
 	-@$(TEST)/$(PIP) --require-hashes -r requirements/neighbours.txt \
 	    || echo 'not all of JAX, PyArrow, pandas, xarray, Numba, Dask and IPython: their tests will be skipped' >&2
 
+# ---- What a release needs, with cargo-deny and cargo-semver-checks (cargo install --locked NAME) ----------------
+
+# The database of advisories is on GitHub: DENY="advisories bans licenses sources" fetches it.
+DENY ?= bans licenses sources
+.PHONY: deny
+deny: ## licences and sources of the crates we build on; DENY="advisories ..." asks for known faults, too
+	$(call step,cargo deny,cargo deny --locked --workspace --all-features --log-level warn check $(DENY))
+
+.PHONY: semver
+semver: ## compare the crates' interfaces with the last release
+	$(call step,cargo semver-checks,.ci/semver)
+
+.PHONY: coverage
+coverage: $(COVERAGE)/made $(BUILD)/made | tools ## lines that the tests reach, in Rust and in Python, in one summary (see .ci/coverage)
+	@PYTEST_ARGS='$(PYTEST_ARGS)' .ci/coverage $(COVERAGE) $(BUILD)/bin/maturin
+
+.PHONY: release
+release: ## tag the version of Cargo.toml, or say what is out of step
+	@"$$(.ci/find-python --first)" -m release tag
+
 # ---- Keeping house --------------------------------------------------------------------------------------------
 
 .PHONY: format
@@ -234,5 +341,5 @@ format: $(TEST)/made ## put Rust and Python into their usual form
 
 .PHONY: clean
 clean: ## remove environments, builds and caches
-	rm -rf python/firsttouch/_lib .venv-test .venv-quick-* .venv-build .venv-demo .venv-bench .venv-free-threaded target dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf python/firsttouch/_lib .venv-* target dist docs/pictures docs/reference/api .mypy_cache .ruff_cache .pytest_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from tests.probe import KIB, MIB, Bytes, fill, intact, wait_until
+from tests.probe import KIB, MIB, Bytes, fill, intact
 
 Item = tuple[Bytes, int]
 
@@ -112,26 +112,6 @@ def test_from_hand_to_hand_while_everything_changes() -> None:
         assert intact(*hand_over.get())
     ends = [ft.stats(pool) for pool in pools]
     assert [(end.blocks, end.active) for end in ends] == [(0, 0)] * 3
-
-
-def test_threads_that_end_leave_nothing_behind() -> None:
-    pool = ft.pool(decay=0.3)
-    ft.install(pool)
-    results: list[Bytes] = []
-
-    def body() -> None:
-        arrays = [np.ones(MIB, np.uint8) for _ in range(8)]
-        results.append(arrays[3])
-
-    for _ in range(60):
-        thread = threading.Thread(target=body)
-        thread.start()
-        thread.join()
-    assert ft.stats(pool).blocks == 60
-    assert all((array == 1).all() for array in results)
-    results.clear()
-    assert wait_until(lambda: ft.stats(pool).idle == 0, 5)
-    assert ft.stats(pool).first_touched_bytes < 200 * MIB
 
 
 def test_many_pools_at_once() -> None:

@@ -120,7 +120,7 @@ def test_a_run_inside_a_run_takes_its_own(firsttouch: Start, write: Write) -> No
 
 
 def test_help_shows_an_example(firsttouch: Start) -> None:
-    assert "firsttouch run --allocator 'limited(pool(), \"4 GiB\")' script.py" in firsttouch("run", "--help").stdout
+    assert "firsttouch run --allocator mimalloc script.py" in firsttouch("run", "--help").stdout
 
 
 @pytest.mark.parametrize("first", ["ft.install()", "ft.zeros(3)", "ft.use().__enter__()", "ft.malloc().ones(3)"])

@@ -59,7 +59,8 @@ def test_with_the_variable_only_small_modules_are() -> None:
 
 def test_plain_interpreter_does_not_know_us(python: Start) -> None:
     done = python("-c", "import sys; print([name for name in sys.modules if 'firsttouch' in name])")
-    assert (done.stdout, done.stderr) == ("[]\n", "")
+    entered = ["_firsttouch_start"] if sys.version_info >= (3, 15) else []  # a .start file is always called
+    assert (done.stdout, done.stderr) == (f"{entered}\n", "")
 
 
 def test_program_without_numpy_never_imports_it(firsttouch: Start, write: Write) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -23,8 +25,12 @@ def pretend(folder: Path, name: str, change: str) -> Path:
 
 
 def find(path: Path, python: str = "", *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PATH": str(path), "PYENV_ROOT": "/nonexistent", "PYTHON": python}
-    return subprocess.run(["/bin/sh", FIND, *arguments], env=environment, capture_output=True, text=True)
+    return search(FIND, *arguments, PATH=str(path), PYTHON=python)
+
+
+def search(script: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYENV_ROOT": "/nonexistent", "PYTHON": "", "FREE_THREADED_ARCHIVE": "", **variables}
+    return subprocess.run(["/bin/sh", script, *arguments], env=environment, capture_output=True, text=True)
 
 
 OLD = "sys.version_info = (3, 10, 4); sys.version = '3.10.4 (main)'"
@@ -106,3 +112,44 @@ def test_where_no_free_threaded_python_is_found_it_says_how_to_get_one(tmp_path:
     said = find(tmp_path, "", "--free-threaded")
     assert (said.returncode, said.stdout) == (77, "")
     assert "pyenv install 3.14t" in said.stderr
+
+
+@pytest.fixture
+def archived(tmp_path: Path) -> tuple[Path, dict[str, str]]:
+    """The search in a checkout of its own, and what names an archive to it."""
+    (tmp_path / ".ci").mkdir()
+    script = Path(shutil.copy(FIND, tmp_path / ".ci"))
+    archive = tmp_path / "python.tar.xz"
+    with tarfile.open(archive, "w:xz") as file:
+        file.add(pretend(tmp_path / "made", "python3.14t", FREE), "relocatable/bin/python3.14t")
+    pretend(tmp_path / "installed", "python3", "pass")
+    path = f"{tmp_path / 'installed'}:/usr/bin:/bin"  # tar, and whatever is installed here
+    return script, {"PATH": path, "FREE_THREADED_ARCHIVE": str(archive)}
+
+
+def test_where_none_is_installed_an_archive_is_unpacked_once(archived: tuple[Path, dict[str, str]]) -> None:
+    script, variables = archived
+    unpacked = script.parents[1] / "target/free-threaded-python/relocatable/bin/python3.14t"
+    if search(script, "--free-threaded", **variables | {"FREE_THREADED_ARCHIVE": ""}).returncode == 0:
+        pytest.skip("a free-threaded Python is installed in /usr/bin")
+    assert search(script, "--free-threaded", **variables).stdout.split() == ["free"]
+    first = unpacked.stat().st_ino
+    assert search(script, "--free-threaded", **variables).stdout.split() == ["free"]
+    assert unpacked.stat().st_ino == first
+
+
+def test_an_installed_one_goes_before_the_archive(archived: tuple[Path, dict[str, str]]) -> None:
+    script, variables = archived
+    pretend(script.parents[1] / "installed", "python3.14t", FREE.replace("'free'", "'installed'"))
+    assert search(script, "--free-threaded", **variables).stdout.split() == ["installed"]
+    assert not (script.parents[1] / "target").exists()
+
+
+def test_an_archive_that_is_none_is_named_and_leaves_nothing(archived: tuple[Path, dict[str, str]]) -> None:
+    script, variables = archived
+    broken = script.parents[1] / "broken.tar.xz"
+    broken.write_bytes(b"no archive")
+    said = search(script, "--free-threaded", **variables | {"FREE_THREADED_ARCHIVE": str(broken)})
+    assert (said.returncode, said.stdout) == (77, "")
+    assert "tar: " in said.stderr
+    assert not (script.parents[1] / "target/free-threaded-python").exists()

@@ -31,12 +31,14 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
 
 
 def test_what_the_wheel_is_made_of_is_packed(packed: set[str]) -> None:
-    crates = [f"crates/{name}" for name in ("firsttouch", "firsttouch-trace", "firsttouch-python")]
-    for folder in (*crates, "python", "wheel-data"):
+    crates = [
+        f"crates/{name}" for name in ("firsttouch", "firsttouch-trace", "firsttouch-preload", "firsttouch-python")
+    ]
+    for folder in (*crates, "python", "wheel-data", "wheels/backend"):
         here = {
             str(path.relative_to(ROOT))
             for path in (ROOT / folder).rglob("*")
-            if path.suffix in {".rs", ".toml", ".py", ".pyi", ".pth", ".typed"} and "tests" not in path.parts
+            if path.suffix in {".rs", ".toml", ".py", ".pyi", ".pth", ".start", ".typed"} and "tests" not in path.parts
         }
         assert here, folder
         assert here <= packed, here - packed

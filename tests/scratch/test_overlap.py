@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import mmap
+import os
 from collections.abc import Callable
 from multiprocessing import shared_memory
 from pathlib import Path
@@ -151,3 +152,16 @@ def test_a_refused_second_buffer_leaves_the_lender_free() -> None:
     del buffer
     gc.collect()
     a.extend(b"more")
+
+
+def test_the_same_file_under_a_name_that_is_no_text(tmp_path: Path) -> None:
+    """The list of mappings holds any bytes; those of one name must not hide all that follow."""
+    name = os.fsencode(tmp_path) + b"/\xff"
+    with open(name, "wb") as file:
+        file.truncate(1 << 16)
+    with open(name, "r+b") as file:
+        one, two = mmap.mmap(file.fileno(), 1 << 16), mmap.mmap(file.fileno(), 1 << 16)
+    kept = ft.FixedBuffer(one)
+    with pytest.raises(ValueError, match="another"):
+        ft.FixedBuffer(two)
+    del kept

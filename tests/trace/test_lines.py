@@ -6,11 +6,14 @@ import re
 import signal
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from firsttouch.tools.cli import showing
+from firsttouch.tools.trace.lines import Line
 from tests.cli.conftest import Finished, Start
 
 FAULTS = """\
@@ -81,6 +84,42 @@ def test_advice_finds_what_can_be_gained(firsttouch: Start, tmp_path: Path) -> N
     assert first["avoidable"] < first["seconds"]  # no pool has memory that was never used
     said = firsttouch("advise", "work.py").stderr
     assert "(estimated)" in said
+
+
+def test_the_share_is_one_of_processor_time(firsttouch: Start, tmp_path: Path) -> None:
+    (tmp_path / "work.py").write_text(FAULTS)
+    found = told(firsttouch("advise", "--json", "-", "work.py"))
+    facts = found["facts"]
+    assert found["processor"] == pytest.approx(float(facts["user"]) + float(facts["kernel"]), abs=1e-5)
+    assert found["gain_share"] == pytest.approx(found["gain_seconds"] / found["processor"])
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="this kernel does not count the waiting")
+def test_waiting_for_a_processor_is_seen(firsttouch: Start) -> None:
+    here = min(os.sched_getaffinity(0))
+    code = (
+        f"import os, time; os.sched_setaffinity(0, {{{here}}}); child = os.fork(); end = time.monotonic() + 0.5\n"
+        "while time.monotonic() < end: pass\n"
+        "if not child: os._exit(0)\n"
+        "os.wait(); import numpy as np; a = np.ones(99999)"
+    )
+    found = told(firsttouch("advise", "--json", "-", "-c", code))
+    assert found["waited"] > 0.1
+
+
+def test_files_are_named_as_short_as_they_are_clear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def place(file: str) -> str:
+        return showing.place(Line(file, 7, 1, 1, 0.0, 0.0, 0.0, 0.0))
+
+    monkeypatch.chdir(tmp_path)
+    installed = sysconfig.get_path("purelib")
+    assert place(str(Path(installed, "xarray", "core.py"))) == "xarray/core.py:7"
+    assert place(str(tmp_path / "deep" / "work.py")) == "deep/work.py:7"
+    assert place(str(tmp_path.parent / "work.py")) == f"{tmp_path.parent / 'work.py'}:7"
+    assert place(f"{tmp_path}er/work.py") == f"{tmp_path}er/work.py:7"
+    assert place("<string>") == "<string>:7"
+    monkeypatch.chdir(Path(installed).parents[2])
+    assert place(str(Path(installed, "xarray", "core.py"))) == "xarray/core.py:7"
 
 
 def test_advice_says_that_there_is_nothing(firsttouch: Start) -> None:

@@ -1,0 +1,55 @@
+"""`firsttouch run --limit`: a budget on the arrays of a program."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Start
+
+PROGRAM = "import numpy as np; a = [np.ones(1 << 20, np.uint8) for _ in range(5)]"
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["--limit", "1GiB"], "limited(pool(pages(huge='thp'), max_idle=None, decay=1.0), 1073741824)"),
+        (["--limit", "auto"], "limited(pool(pages(huge='thp'), max_idle=None, decay=1.0), 'auto', at_most="),
+        (["--limit=1GiB", "--decay", "5"], "limited(pool(pages(huge='thp'), max_idle=None, decay=5.0), 1073741824)"),
+        (["--limit", "AUTO", "--allocator", "mimalloc"], "limited(mimalloc(), 'auto', at_most="),
+    ],
+)
+def test_a_budget_on_any_allocator(firsttouch: Start, tmp_path: Path, words: list[str], shown: str) -> None:
+    finished = firsttouch("run", "-q", "--json", "report.json", *words, "-c", PROGRAM)
+    assert (finished.returncode, finished.stderr) == (0, "")
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["allocator"].startswith(shown)
+    assert report["pooled"]
+
+
+def test_beyond_it_the_error_names_the_lines(firsttouch: Start, tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(
+        "import numpy as np\na = []\nwhile True:\n    a.append(np.ones(3 << 20, 'u1'))\n"
+    )
+    finished = firsttouch("run", "--limit", "20 MiB", "model.py")
+    assert finished.returncode == 1
+    shown = finished.stderr
+    assert "MemoryError: Unable to allocate 3.00 MiB" in shown
+    assert "limited() allows 20971520 bytes, of which 18874368 are in use (2097152 are left)" in shown
+    assert f"      18.0 MiB  {tmp_path}/model.py:4 (6 arrays, the largest has 3.0 MiB)" in shown
+    [last] = [line for line in shown.splitlines() if line.strip().startswith("last failure")]
+    assert last.endswith("are left)")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--limit", "0", "-c", "0"], "run: --limit: 0 bytes would serve no array"),
+        (["--limit", "lots", "-c", "0"], 'run: --limit: "lots" is not a size'),
+        (["--limit", "auto", "/bin/true"], "run: --limit is for the arrays of Python programs"),
+    ],
+)
+def test_what_is_no_budget(firsttouch: Start, words: list[str], said: str) -> None:
+    finished = firsttouch("run", *words)
+    assert finished.returncode == 2
+    assert said in finished.stderr
