@@ -5,6 +5,7 @@
 #   LOCK=numpy-2.0            the lock that `make test-quick` uses: numpy-2.0 (the oldest) or test (the newest)
 #   SELECT=quick              which marks `make test-quick` runs
 #   ROUNDS=9                  counted runs of each in `make demo`
+#   AGAIN=1                   run tests that fail once more: those of Python alone, those of Rust all of them
 #   GALLERY_ARGS=mandelbrot   the programs that `make gallery` runs (default: all)
 
 SHELL := /bin/sh
@@ -53,6 +54,16 @@ endef
 # $(call tests,NAME,COMMAND): the same for test runners, whose own closing line is the last word.
 define tests
 @printf '== %s\n' '$(1)'; if ! ( $(2) ); then printf '\n*** The step "%s" failed.\n' '$(1)' >&2; exit 1; fi
+endef
+
+# $(call twice,COMMAND): runs tests again where AGAIN is set; what failed at first stands in the output.
+define twice
+( $(1) ) || { [ -n "$(AGAIN)" ] && printf '\n*** Once more, since AGAIN is set: a test that passes now depends on the scheduler.\n' >&2 && $(or $(2),$(1)); }
+endef
+
+# $(call pytest,FOLDER,OPTIONS): the tests on all processors; those that fail, where AGAIN is set, one after the other.
+define pytest
+$(call twice,$(call in,$(1)) -m pytest -n auto --dist loadfile $(2) --ignore tests/numpy_suite $(PYTEST_ARGS),$(call in,$(1)) -m pytest --last-failed --last-failed-no-failures none $(2) --ignore tests/numpy_suite $(PYTEST_ARGS))
 endef
 
 # $(call in,FOLDER): runs Python as in an activated environment; tests start firsttouch, meson and ninja by name.
@@ -209,9 +220,10 @@ types: $(TEST)/installed
 
 .PHONY: test-rust
 test-rust: | tools
-	$(call step,cargo test (debug),cargo test $(CARGO_FLAGS) --package firsttouch --package firsttouch-trace)
+	$(call step,cargo test (debug),$(call twice,cargo test $(CARGO_FLAGS) --package firsttouch --package firsttouch-trace))
 	$(call step,the library that a Python test loads,cargo build $(CARGO_FLAGS) --package firsttouch --example own_scratch)
-	$(call step,cargo test (a part in release),cargo test $(CARGO_FLAGS) --package firsttouch --release --lib --test contract --test model --test threads)
+	$(call step,cargo test (a part in release),$(call twice,cargo test $(CARGO_FLAGS) --package firsttouch --release \
+	    --lib --test contract --test model --test threads))
 	$(call step,the schedules of a model checker,RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle \
 	    cargo test $(CARGO_FLAGS) --package firsttouch --no-default-features --test shuttle)
 
@@ -238,7 +250,7 @@ test-julia: c-library ## the tests of the Julia package, with a julia that is fo
 
 .PHONY: test-python
 test-python: $(TEST)/installed ## the Python tests
-	$(call tests,pytest,$(call in,$(TEST)) -m pytest -n auto --dist loadfile --ignore tests/numpy_suite $(PYTEST_ARGS))
+	$(call tests,pytest,$(call pytest,$(TEST)))
 
 .PHONY: trust
 trust: $(TEST)/installed ## look for faults with random programs: TRUST_S=3600 TRUST_SEED=1
@@ -268,8 +280,7 @@ $(TEST)/numpy-suite-passed: $(TEST)/installed $(suite_files)
 
 .PHONY: test-quick
 test-quick: $(QUICK)/installed ## the quick tests on another Python (PYTHON=) and NumPy (LOCK=)
-	$(call tests,quick tests with requirements/$(LOCK).txt,$(call in,$(QUICK)) -m pytest -n auto --dist loadfile -m '$(SELECT)' \
-	    --ignore tests/numpy_suite $(PYTEST_ARGS))
+	$(call tests,quick tests with requirements/$(LOCK).txt,$(call pytest,$(QUICK),-m '$(SELECT)'))
 
 .PHONY: test-free-threaded
 test-free-threaded: ## the quick tests and threads under stress without the GIL, on the Python found or given by PYTHON=
@@ -280,8 +291,8 @@ test-free-threaded: ## the quick tests and threads under stress without the GIL,
 
 .PHONY: free-threaded-tests
 free-threaded-tests: $(FREE)/installed
-	$(call tests,quick tests without the GIL,FIRSTTOUCH_STRESS_SECONDS=$${FIRSTTOUCH_STRESS_SECONDS:-60} $(call in,$(FREE)) -m pytest \
-	    -n auto --dist loadfile -m quick --ignore tests/numpy_suite $(PYTEST_ARGS))
+	$(call tests,quick tests without the GIL,export FIRSTTOUCH_STRESS_SECONDS=$${FIRSTTOUCH_STRESS_SECONDS:-60}; \
+	    $(call pytest,$(FREE),-m quick))
 
 .PHONY: test-numpy-free-threaded
 test-numpy-free-threaded: ## NumPy's own tests without the GIL, with and without firsttouch
