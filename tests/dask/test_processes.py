@@ -19,7 +19,8 @@ from tests.handlers import swap
 
 def test_threads_of_the_clients_process_share_its_allocator_until_they_close() -> None:
     ft.install("tracked()")
-    with cluster(2, processes=False) as client:
+    # No limit: it is of the whole process, which ran other tests before.
+    with cluster(2, processes=False, memory_limit=None) as client:
         client.register_plugin(ArrayMemory())
         assert {name[:5] for name in everywhere(client)} == {"pool("}
         assert repr(ft.get_allocator(np.empty(100_000))).startswith("pool(")
