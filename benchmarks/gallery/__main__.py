@@ -14,8 +14,11 @@ from benchmarks.gallery.facts import Figures
 from benchmarks.gallery.pages import index, page
 from benchmarks.gallery.pictures import drawn
 from benchmarks.gallery.record import RunError, record
+from benchmarks.gallery.terminal import terminal
 
 RECORDED = FOLDER / "recorded.json"
+#: The program whose comparison the README shows.
+SHOWN = "option_pricing"
 
 
 def pages(recorded: dict[str, Any]) -> dict[Path, str]:
@@ -26,6 +29,8 @@ def pages(recorded: dict[str, Any]) -> dict[Path, str]:
         kept = recorded["programs"][program.name]
         files[FOLDER / f"{program.name}.md"] = page(program, kept, recorded["machine"])
         files[FOLDER / "pictures" / f"{program.name}.svg"] = drawn(program.name, Figures(kept))
+        if program.name == SHOWN:
+            files[FOLDER / "pictures" / "terminal.svg"] = terminal(program, Figures(kept))
     return files
 
 
