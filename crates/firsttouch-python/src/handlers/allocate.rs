@@ -4,6 +4,7 @@
 
 use crate::handlers::handler::{Handler, Kind, handler};
 use crate::handlers::profile_reports::{self, give};
+use crate::handlers::thresholds;
 use firsttouch::allocator::Request;
 use firsttouch_trace::profile;
 use std::ffi::c_void;
@@ -53,6 +54,9 @@ unsafe extern "C" fn serve_zeroed(ctx: *mut c_void, count: usize, size: usize) -
 }
 
 fn allocate(handler: &Handler, request: Request) -> *mut c_void {
+    if handler.kind == Kind::Front {
+        thresholds::raise(request.size());
+    }
     if profile::is_open() && handler.kind != Kind::Front {
         return profile_reports::allocate(handler, request); // the front tells of its blocks itself
     }
