@@ -16,6 +16,7 @@ SOURCES = (
     "pool(pages())",
     "pool(numa='local')",
     "pool(fault_ahead=True)",
+    "pages(fault_ahead=True)",
     "pool(pages(), fault_ahead=True)",
     "pages()",
     "pages(huge='thp')",

@@ -5,6 +5,7 @@
 use firsttouch::adaptors::{Options, Pool};
 use firsttouch::fault_ahead::populated_bytes;
 use firsttouch::os::{self, Call, fail_after};
+use firsttouch::sources::Pages;
 use firsttouch::{Allocator, Request};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -20,11 +21,13 @@ fn alone() -> MutexGuard<'static, ()> {
     turn
 }
 
-fn pools() -> [Arc<Pool>; 2] {
-    [true, false].map(|huge| Pool::new(Options { huge, fault_ahead: true, ..Options::default() }))
+/// Pools, and sources of pages, on huge pages and on base pages.
+fn helped() -> [Arc<dyn Allocator>; 4] {
+    let pool = |huge| Pool::new(Options { huge, fault_ahead: true, ..Options::default() });
+    [pool(true), pool(false), Pages::with_fault_ahead(true, true), Pages::with_fault_ahead(false, true)]
 }
 
-fn take(pool: &Pool, size: usize, zeroed: bool) -> NonNull<u8> {
+fn take(pool: &dyn Allocator, size: usize, zeroed: bool) -> NonNull<u8> {
     pool.allocate(Request::bytes(size).with_zeroed(zeroed)).unwrap().address
 }
 
@@ -53,7 +56,7 @@ fn eventually(true_now: impl Fn() -> bool) -> bool {
 /// Walks through a zeroed block, and checks what is in it afterwards; whether it was met ahead.
 ///
 /// Half way the walk waits for the helper, which comes late where other programs want every processor.
-fn walk_met_ahead(pool: &Pool, backward: bool) -> bool {
+fn walk_met_ahead(pool: &dyn Allocator, backward: bool) -> bool {
     let size = 128 * MIB;
     let block = take(pool, size, true);
     let before = populated_bytes();
@@ -83,10 +86,10 @@ fn a_walk_is_met_ahead_from_either_end_and_nothing_is_lost() {
         return;
     }
     let _turn = alone();
-    for pool in pools() {
+    for pool in helped() {
         for backward in [false, true] {
             // A block in which the helper has seen nothing for a second is given up.
-            let met = (0..3).any(|_| walk_met_ahead(&pool, backward));
+            let met = (0..3).any(|_| walk_met_ahead(&*pool, backward));
             assert!(met, "backward {backward}");
         }
         assert!(pool.stats().populated_ahead_bytes > 0);
@@ -96,9 +99,9 @@ fn a_walk_is_met_ahead_from_either_end_and_nothing_is_lost() {
 #[test]
 fn what_is_touched_here_and_there_stays_sparse() {
     let _turn = alone();
-    for pool in pools() {
+    for pool in helped() {
         let before = populated_bytes();
-        let blocks: Vec<_> = (0..100).map(|_| take(&pool, 256 * MIB, true)).collect();
+        let blocks: Vec<_> = (0..100).map(|_| take(&*pool, 256 * MIB, true)).collect();
         for &block in &blocks {
             walk(block, [0, 20_000, 40_000, 65_535].into_iter());
         }
@@ -115,7 +118,7 @@ fn what_is_touched_here_and_there_stays_sparse() {
 fn nothing_is_populated_without_the_option() {
     let _turn = alone();
     let pool = Pool::new(Options::default());
-    let block = take(&pool, 128 * MIB, false);
+    let block = take(&*pool, 128 * MIB, false);
     let before = populated_bytes();
     walk(block, 0..128 * MIB / os::page_size());
     assert_eq!(populated_bytes() - before, 0);
@@ -126,10 +129,10 @@ fn nothing_is_populated_without_the_option() {
 #[test]
 fn a_block_that_is_freed_or_shrunk_is_left_alone() {
     let _turn = alone();
-    for pool in pools() {
+    for pool in helped() {
         for turn in 0..60 {
-            let block = take(&pool, 64 * MIB, turn % 2 == 0);
-            let above = take(&pool, 64 * MIB, false); // keeps the memory below it mapped
+            let block = take(&*pool, 64 * MIB, turn % 2 == 0);
+            let above = take(&*pool, 64 * MIB, false); // keeps the memory below it mapped
             walk(block, 0..1536 + turn * 100);
             if turn % 3 == 0 {
                 // SAFETY: the block came from this pool, and only shrinks.
@@ -158,15 +161,15 @@ fn a_block_that_is_freed_or_shrunk_is_left_alone() {
 #[test]
 fn forks_in_the_middle_of_a_walk() {
     let _turn = alone();
-    for pool in pools() {
-        let block = take(&pool, 128 * MIB, true);
+    for pool in helped() {
+        let block = take(&*pool, 128 * MIB, true);
         let pages = 128 * MIB / os::page_size();
         for part in 0..8 {
             walk(block, part * pages / 8..(part + 1) * pages / 8);
             // SAFETY: the child uses the pool, and ends without running the parent's handlers.
             let child = unsafe { libc::fork() };
             if child == 0 {
-                let other = take(&pool, 64 * MIB, true);
+                let other = take(&*pool, 64 * MIB, true);
                 walk(other, 0..64 * MIB / os::page_size());
                 // SAFETY: as above.
                 unsafe {
@@ -187,10 +190,10 @@ fn forks_in_the_middle_of_a_walk() {
 #[test]
 fn many_threads_at_once() {
     let _turn = alone();
-    for pool in pools() {
+    for pool in helped() {
         std::thread::scope(|scope| {
             for seed in 0..4u8 {
-                let pool = &pool;
+                let pool = &*pool;
                 scope.spawn(move || {
                     for turn in 0..20 {
                         let size = (16 + turn * 2) * MIB;

@@ -15,6 +15,7 @@ def pages(
     numa: PolicyLike | None = None,
     strict: bool = False,
     progress: bool = False,
+    fault_ahead: bool = False,
 ) -> Allocator:
     """Return an allocator that maps fresh pages for every array and unmaps them when the array is freed.
 
@@ -37,6 +38,9 @@ def pages(
         receipt.
     progress : bool, optional
         Whether a progress bar is drawn on standard error while an array is populated.
+    fault_ahead : bool, optional
+        Whether a second thread faults in the pages of arrays of 8 MiB and more just ahead of the thread that writes
+        them, where a processor is idle. For base pages and ``huge="thp"``, without the other options.
 
     Returns
     -------
@@ -45,7 +49,8 @@ def pages(
     Raises
     ------
     TypeError, ValueError
-        If an argument is not one of the above, or this machine has no such page size or node.
+        If an argument is not one of the above, or this machine has no such page size or node, or `fault_ahead` is
+        combined with another option than `huge`.
 
     See Also
     --------
@@ -66,7 +71,16 @@ def pages(
     True
 
     """
-    return make("pages", huge, populate=populate, lock=lock, numa=plain(numa), strict=strict, progress=progress)
+    return make(
+        "pages",
+        huge,
+        populate=populate,
+        lock=lock,
+        numa=plain(numa),
+        strict=strict,
+        progress=progress,
+        fault_ahead=fault_ahead,
+    )
 
 
 def malloc() -> Allocator:

@@ -40,7 +40,10 @@ pub(super) fn pool(arguments: &Arguments<'_>) -> Made {
     // A pool over pages is a pool with a heap, which can split blocks, join them, and return parts.
     let any: &dyn Any = upstream.as_ref();
     match any.downcast_ref::<Pages>() {
-        Some(pages) => Ok(Pool::new(Options { huge: pages.huge(), ..options })),
+        Some(pages) => {
+            let fault_ahead = options.fault_ahead || pages.fault_ahead();
+            Ok(Pool::new(Options { huge: pages.huge(), fault_ahead, ..options }))
+        }
         None if options.fault_ahead => Err(Error::Value(format!(
             "fault_ahead=True needs a pool that takes its pages itself, not from {}: give no upstream, or pages()",
             upstream.describe()

@@ -85,7 +85,7 @@ pub static TABLE: &[Factory] = &[
             takes("progress", Kind::Flag, NO),
         ],
         positional: 1,
-        make: pages::pages,
+        make: pages::numa,
     },
     Factory {
         name: "pages",
@@ -96,6 +96,7 @@ pub static TABLE: &[Factory] = &[
             takes("numa", Kind::Policy, NONE),
             takes("strict", Kind::Flag, NO),
             takes("progress", Kind::Flag, NO),
+            takes("fault_ahead", Kind::Flag, NO),
         ],
         positional: 1,
         make: pages::pages,

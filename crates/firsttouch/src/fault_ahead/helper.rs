@@ -3,9 +3,9 @@
 //! Slots are taken, and given up, without a lock, since frees do it. The thread runs while there are blocks on the list,
 //! and a little longer. It blocks all signals, allocates nothing, and is joined before a fork.
 
-use super::MIN;
 use super::block::{Block, Turn};
 use super::spare::Spare;
+use super::{MIN, SMALL_GRANULE};
 use crate::os;
 use crate::sync::lock::Lock;
 use std::ffi::c_void;
@@ -73,13 +73,13 @@ pub(crate) fn is_supported() -> bool {
     !cfg!(shuttle) && os::BACKEND && os::processors() >= 2
 }
 
-/// Puts a fresh block on the list, whose pages are `granule` bytes or smaller. The owner calls [`forget`] before it frees
-/// or shrinks the block.
-pub(crate) fn watch(block: Range<usize>, granule: usize) {
+/// Puts a fresh block on the list, whose pages have `page` bytes. The owner calls [`forget`] before it frees or shrinks
+/// the block.
+pub(crate) fn watch(block: Range<usize>, page: usize) {
     for slot in &SLOTS {
         if slot.start.load(Relaxed) == 0 && slot.start.compare_exchange(0, CLAIMED, SeqCst, Relaxed).is_ok() {
             slot.size.store(block.len(), Relaxed);
-            slot.granule.store(granule, Relaxed);
+            slot.granule.store(page.max(SMALL_GRANULE), Relaxed);
             slot.number.store(LAST_NUMBER.fetch_add(1, Relaxed) + 1, Relaxed);
             TAKEN.fetch_add(1, SeqCst);
             slot.start.store(block.start, SeqCst);

@@ -21,5 +21,8 @@ mod spare;
 pub use helper::populated_bytes;
 pub(crate) use helper::{forget, hold, is_supported, release, watch};
 
+/// What is looked at on base pages: a look costs as much as clearing one of them.
+const SMALL_GRANULE: usize = 64 << 10;
+
 /// Smaller blocks are written in less time than it takes to notice.
 pub(crate) const MIN: usize = 8 << 20;

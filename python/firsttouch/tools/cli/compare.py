@@ -99,7 +99,11 @@ def _parser() -> Parser:
         default=[],
         help="another allocator; repeatable",
     )
-    add("--all", action="store_true", help="also compare huge pages, mimalloc, jemalloc and all preloadable mallocs")
+    add(
+        "--all",
+        action="store_true",
+        help="also compare a pool on base pages, fault-ahead, mimalloc, jemalloc and all preloadable mallocs",
+    )
     output.add(parser)
     return parser
 

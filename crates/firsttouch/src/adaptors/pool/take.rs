@@ -13,14 +13,10 @@ use crate::heap::region::Span;
 use crate::heap::shape::{Kind, huge_page};
 use crate::layout::round_up;
 use crate::numa::local_nodes::Place;
-#[cfg(not(shuttle))]
 use crate::os;
 use crate::os::Errno;
 use crate::sync::lock::Lock;
 use std::sync::atomic::Ordering::Relaxed;
-
-/// Base pages that are populated, or looked at, together.
-const SMALL_GRANULE: usize = 64 << 10;
 
 impl Pool {
     pub(super) fn kind(&self, size: usize, zeroed: bool) -> Kind {
@@ -113,8 +109,8 @@ impl Pool {
         self.count(&mut shard, span, size);
         drop(shard);
         if self.fault_ahead && fresh == span.bytes() && fresh >= fault_ahead::MIN {
-            let granule = if span.kind() == Kind::Huge { huge_page() } else { SMALL_GRANULE };
-            fault_ahead::watch(span.address()..span.address() + size, granule);
+            let page = if span.kind() == Kind::Huge { huge_page() } else { os::page_size() };
+            fault_ahead::watch(span.address()..span.address() + size, page);
         }
         if fresh > 0 {
             self.touched(span.kind(), fresh);
