@@ -48,7 +48,7 @@ unsafe impl Allocator for Counted {
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         self.live.fetch_sub(1, Relaxed);
-        // SAFETY: the caller's promise, which is that of the upstream.
+        // SAFETY: callers pass live blocks of this allocator (`Allocator`), which are the upstream's.
         unsafe { self.upstream.deallocate(address) }
     }
 

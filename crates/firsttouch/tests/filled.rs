@@ -90,7 +90,7 @@ unsafe impl Allocator for Witness {
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
-        // SAFETY: the caller's promise; `Filled` wrote all of it.
+        // SAFETY: the test passes a live block, all of which `Filled` wrote.
         unsafe {
             let bytes = std::slice::from_raw_parts(address.as_ptr(), self.upstream.usable_size(address)).to_vec();
             self.seen.lock().unwrap().push(bytes);
@@ -99,12 +99,12 @@ unsafe impl Allocator for Witness {
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        // SAFETY: the caller's promise.
+        // SAFETY: the core and the tests pass live blocks of this allocator (`Allocator`), which are the upstream's.
         unsafe { self.upstream.usable_size(address) }
     }
 
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: the core and the tests pass live blocks of this allocator (`Allocator`), which are the upstream's.
         unsafe { self.upstream.resize_in_place(address, size) }
     }
 

@@ -44,12 +44,12 @@ fn fails() -> bool {
 // SAFETY: as the system's allocator, or null.
 unsafe impl GlobalAlloc for Failing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the core and the tests pass live blocks of this allocator (`Allocator`), which are the upstream's.
         if fails() { std::ptr::null_mut() } else { unsafe { System.alloc(layout) } }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the core and the tests pass live blocks of this allocator (`Allocator`), which are the upstream's.
         unsafe { System.dealloc(block, layout) }
     }
 }

@@ -39,12 +39,12 @@ unsafe impl Allocator for Failing {
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the core and the tests pass live blocks of this allocator (`Allocator`), which are the upstream's.
         unsafe { self.upstream.deallocate(address) }
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        // SAFETY: the caller's promise.
+        // SAFETY: the core and the tests pass live blocks of this allocator (`Allocator`), which are the upstream's.
         unsafe { self.upstream.usable_size(address) }
     }
 }

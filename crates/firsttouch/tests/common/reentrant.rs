@@ -61,12 +61,12 @@ unsafe impl Allocator for Reentrant {
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         self.use_the_library();
-        // SAFETY: the caller's promise.
+        // SAFETY: the core and the tests pass live blocks of this allocator (`Allocator`), which are the upstream's.
         unsafe { Malloc.deallocate(address) }
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        // SAFETY: the caller's promise.
+        // SAFETY: the core and the tests pass live blocks of this allocator (`Allocator`), which are the upstream's.
         unsafe { Malloc.usable_size(address) }
     }
 }
