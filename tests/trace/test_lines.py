@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from firsttouch.tools.cli import showing
-from firsttouch.tools.trace.lines import Line
+from firsttouch.tools.trace.advice import advise
+from firsttouch.tools.trace.lines import Line, Summary
+from firsttouch.tools.trace.prices import Prices
 from tests.cli.conftest import Finished, Start
 
 FAULTS = """\
@@ -131,6 +133,20 @@ def test_advice_says_that_there_is_nothing(firsttouch: Start) -> None:
     done = firsttouch("advise", "-c", "print(1)")
     assert (done.returncode, done.stdout) == (0, "1\n")
     assert "no advice: nothing was recorded in the started process" in done.stderr
+
+
+def test_advice_names_what_helps_with_memory_that_is_used_once() -> None:
+    def said(size: int, seconds: float, avoidable: float) -> str:
+        prices = Prices(1e-6, 1e-4, 1e-5, 1e-10, 4096, 2 << 20)
+        line = Line("a.py", 1, 10, 10 * size, 1.0, 1.0, seconds, avoidable)
+        return advise(Summary({"facts": {"user": 1.0}, "seconds": 1.0}, [line], 0, 0, prices)).words("a.py")
+
+    helped = (
+        "about 20 % goes to memory that it uses for the first time: firsttouch compare --allocator 'pool(fault_ahead="
+    )
+    assert helped in said(16 << 20, 0.3, 0.1)
+    assert "for the first time" not in said(16 << 20, 0.3, 0.25)
+    assert "for the first time" not in said(1 << 20, 0.3, 0.1)  # too small for a second thread
 
 
 def test_no_advice_where_the_record_was_lost(firsttouch: Start) -> None:

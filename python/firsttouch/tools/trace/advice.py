@@ -15,6 +15,10 @@ from firsttouch.tools.trace.lines import Line, Summary
 
 #: Shares of the time below which there is nothing, and little, to gain.
 _NOTHING, _LITTLE = 0.01, 0.05
+#: Bytes of an array from which on fault-ahead looks at it (`MIN` in crates/firsttouch/src/fault_ahead).
+_AHEAD = 8 << 20
+#: First touches, as a fraction of the processor time, from which on fault-ahead is worth a try.
+_FIRST = 0.1
 #: Processor time of child processes, as a fraction of the run time, from which on it is worth mentioning.
 _CHILDREN = 0.1
 #: Waiting for a processor, as a fraction of the run time, from which on it is worth mentioning.
@@ -36,6 +40,12 @@ class Advice:
         return self.seconds / processor if processor > 0 else 0.0
 
     @property
+    def first(self) -> float:
+        """The seconds that the kernel would need even so, for arrays that fault-ahead looks at."""
+        large = (line for line in self.lines if line.bytes >= _AHEAD * line.count)
+        return sum(line.seconds - line.avoidable for line in large)
+
+    @property
     def children(self) -> float:
         """Seconds of processor time of child processes, whose arrays were not counted."""
         return float(self.summary.facts["facts"].get("children") or 0)
@@ -44,6 +54,11 @@ class Advice:
         """Return the conclusion, with what limits it: work of child processes, and waiting."""
         said = self._judgement(program)
         summary = self.summary
+        if self.first > _FIRST * summary.processor:
+            said += (
+                f"; about {units.share(self.first, summary.processor)} goes to memory that it uses for the first time:"
+                " firsttouch compare --allocator 'pool(fault_ahead=True)' measures whether a second thread can spare it"
+            )
         if self.children > _CHILDREN * summary.processor:
             said += (
                 f"; its child processes, which took {self.children:.2g} s of processor time, were not examined:"
