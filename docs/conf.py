@@ -43,6 +43,8 @@ html_theme = "pydata_sphinx_theme"
 html_title = "firsttouch"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["names.js"]
+html_sidebars = {"benchmarks/index": []}  # a single page: there is nothing to navigate
 html_show_sourcelink = False
 html_theme_options: dict[str, Any] = {
     "navbar_align": "left",
