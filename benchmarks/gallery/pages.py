@@ -45,7 +45,8 @@ def verdict(figures: Figures) -> str:
     """Return the verdict of `compare`; where the noise hides even large differences, it says so."""
     if figures.measured != "no difference":
         return f"**{figures.measured}**"
-    return figures.measured if margin(figures.noise) <= LEAST else f"within the noise of {margin(figures.noise):.0%}"
+    noise = margin(figures.noise)
+    return figures.measured if noise <= LEAST else f"within the noise of {100 * noise:.0f} %"
 
 
 def console(command: str, text: str) -> str:
