@@ -54,8 +54,10 @@ def row(found: dict[str, Any], name: str) -> dict[str, Any]:
 def test_the_gain_of_a_program_that_faults_is_found(compare: Compare, write: Write, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     write("faults.py", FAULTS)
-    done = compare("--runs", 5, "--json", "out.json", "--html", "out.html", "--plot", "out.png", "faults.py")
+    done = compare("--runs", 5, "--json", "out.json", "--html", "out.html", "--plot", "out.png", "faults.py", "--quick")
     assert done.returncode == 0, done.stderr
+    assert "One run of faults.py --quick takes " in done.stderr  # what went to the program is seen
+    assert "to be compared: the default (twice), pool() and tuned glibc." in done.stderr
     text = (tmp_path / "out.json").read_text()
     found = json.loads(text)
     for name in ("the default", "the same again", "pool()", "tuned glibc"):

@@ -10,6 +10,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import TextIOWrapper
@@ -69,7 +70,8 @@ def main(words: Sequence[str]) -> int:
     options = _options(given)
     out = output.checked("compare", given)
     if not command:
-        raise BadUsageError("compare: missing program: give a script, -m module, -c code or -- command (try --help)")
+        ways = "give a script, -m module, -c code or -- command"
+        raise BadUsageError(f"compare: missing program: {ways} (try firsttouch compare --help)")
     for expression in given.allocator:
         serving.tried_elsewhere("compare", expression)
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -170,7 +172,7 @@ def _compare(
     from firsttouch.tools.compare.trial import DifferentError, FailedError, Trial
 
     contenders, absent = candidates.chosen(given.all, given.allocator, any_program=not python)
-    with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder, Teller(out) as teller:
+    with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder, Teller(out, command[len(python) :]) as teller:
         stdin = runs.source(Path(folder), teller.waiting)
         trial = Trial(command, Path(folder), stdin, options["timeout"], given.prepare, given.ignore_output)
         wish = Wish(options["runs"], options["budget"], options["warmup"])
@@ -200,8 +202,9 @@ class Asked:
 class Teller:
     """Reports the plan and the progress on standard error."""
 
-    def __init__(self, out: Output) -> None:
+    def __init__(self, out: Output, program: Sequence[str]) -> None:
         self._bar = Bar("the first run", out.quiet)
+        self._program = textwrap.shorten(shlex.join(program), 60, placeholder=" ...")
         self._plan: Schedule | None = None
         self._part = 0.0
 
@@ -225,8 +228,9 @@ class Teller:
     def planned(self, one_run: float, plan: Schedule, contenders: Sequence[Contender]) -> None:
         """Report the number of runs, and about how long they take."""
         self._plan = plan
-        names = ", ".join(contender.name for contender in contenders[2:])
-        self._bar.say(f"One run takes {units.seconds(one_run)}; to be compared: the default, twice, and {names}.")
+        names = units.listed([f"{contenders[0].name} (twice)", *(contender.name for contender in contenders[2:])])
+        # With its arguments: an option of firsttouch behind the program went to the program.
+        self._bar.say(f"One run of {self._program} takes {units.seconds(one_run)}; to be compared: {names}.")
         early = "" if plan.fixed else ", fewer if the figures converge earlier"
         fewest = f" That is more than the {units.seconds(plan.budget)} allowed, but fewer would allow no conclusion."
         over = fewest if plan.over else ""
@@ -239,7 +243,7 @@ class Teller:
 
     def interrupted(self) -> str:
         """Return the message for an interruption; a partial table would mislead."""
-        return f"interrupted at {self._part:.0%}; no results were written"
+        return f"interrupted at {100 * self._part:.0f} %; no results were written"
 
 
 def failure(error: FailedError | DifferentError, stdin: str) -> None:
