@@ -12,7 +12,6 @@ from firsttouch.buffers.errors import EscapeError, EscapeWarning
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 _SHOWN = 5
-_KEEPING = "They stay valid, and their memory is not reused"
 
 
 class Survivor(NamedTuple):
@@ -47,8 +46,8 @@ def report(
         return
     blocks = _described(blocks, holders.anywhere((block.address, block.nbytes) for block in blocks))
     message = (
-        f"{_counted(blocks)} made in {function_name}() outlived it in {buffer_name}: {_listed(blocks)}. {_KEEPING}: "
-        "return them, copy them before they are stored, or make them with an allocator of their own"
+        f"{_counted(blocks)} made in {function_name}() outlived it in {buffer_name}: {_listed(blocks)}. "
+        f"{_kept(blocks)}: {_advice(blocks)}"
     )
     if escape == "raise":
         raise EscapeError(message, tuple(blocks))
@@ -62,7 +61,7 @@ def note(error: BaseException, survivors: Iterable[Any]) -> None:
         return
     found = holders.in_traceback(error.__traceback__, ((block.address, block.nbytes) for block in blocks))
     blocks = _described(blocks, found)
-    text = f"firsttouch: {_counted(blocks)} made in a scratch scope outlived it: {_listed(blocks)}. {_KEEPING}."
+    text = f"firsttouch: {_counted(blocks)} made in a scratch scope outlived it: {_listed(blocks)}. {_kept(blocks)}."
     if text not in getattr(error, "__notes__", ()):  # the same exception may be raised repeatedly
         error.add_note(text)
 
@@ -90,6 +89,17 @@ def _listed(blocks: list[Survivor]) -> str:
     largest = sorted(blocks, key=lambda block: -block.nbytes)
     more = f"; and {len(blocks) - _SHOWN} more" if len(blocks) > _SHOWN else ""
     return "; ".join(map(str, largest[:_SHOWN])) + more
+
+
+def _kept(blocks: list[Survivor]) -> str:
+    one = "It stays valid, and its memory is not reused"
+    return one if len(blocks) == 1 else "They stay valid, and their memory is not reused"
+
+
+def _advice(blocks: list[Survivor]) -> str:
+    if len(blocks) == 1:
+        return "return it, copy it before it is stored, or make it with another allocator"
+    return "return them, copy them before they are stored, or make them with another allocator"
 
 
 def _outside() -> int:
