@@ -142,6 +142,8 @@ def test_two_nodes_and_an_inherited_policy(tree: Tree) -> None:
     found = numa.look(root)
     assert found["distances"] is None
     assert found["policies"] == ["default", "interleave:0-1"]
+    shown = dict(numa.rows(found))
+    assert (shown["online"], shown["with memory"], shown["cpuset: memory"]) == ("nodes 0-1", "nodes 0-1", "node 1")
     said = " ".join(numa.meaning(found))
     assert "interleave:0-1" in said
     assert "several NUMA nodes" in said

@@ -41,17 +41,24 @@ def _several(nodes: str | None) -> bool:
     return nodes is not None and nodes.strip() not in ("", "0")
 
 
+def _named(nodes: str | None) -> str:
+    """Write "node 0" or "nodes 0-1": a number alone would read as how many there are."""
+    if nodes is None:
+        return "unknown"
+    return f"{'node' if nodes.strip().isdecimal() else 'nodes'} {nodes}"
+
+
 def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the topic as pairs of a label and a value."""
     balancing = {None: "not in this kernel", False: "off", True: "on"}[found["balancing"]]
     policies = found["policies"]
     return [
-        ("nodes", kernel_files.known(found["nodes"])),
-        ("with memory", kernel_files.known(found["with_memory"])),
+        ("online", _named(found["nodes"])),
+        ("with memory", _named(found["with_memory"])),
         *_table(found["distances"]),
         ("AutoNUMA", balancing),
         ("memory policy", ", ".join(policies) if policies else "unknown"),
-        ("cpuset: memory", f"nodes {kernel_files.known(found['memory_allowed'])}"),
+        ("cpuset: memory", _named(found["memory_allowed"])),
         ("cpuset: processors", kernel_files.known(found["processors_allowed"])),
     ]
 
@@ -80,5 +87,5 @@ def meaning(found: dict[str, Any]) -> list[str]:
         if found["balancing"]:
             said.append("AutoNUMA is on: the kernel unmaps pages from time to time to find out which node uses them")
         if found["memory_allowed"] and found["memory_allowed"] != found["with_memory"]:
-            said.append(f"a cpuset allows only the memory of node {found['memory_allowed']}")
+            said.append(f"a cpuset allows only the memory of {_named(found['memory_allowed'])}")
     return said
