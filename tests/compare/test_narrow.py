@@ -32,6 +32,19 @@ def test_each_row_is_a_block_where_it_is_narrow() -> None:
     assert "─" in shown(200)
 
 
+def test_small_sizes_end_below_each_other() -> None:
+    from rich.console import Console
+
+    from firsttouch.tools.measuring.console import grid
+
+    stream = io.StringIO()
+    grid(
+        None, ("allocator", "peak memory"), [("pool()", "10 MiB"), ("default", "9 MiB")], Console(file=stream, width=80)
+    )
+    ends = [line.index("MiB") for line in stream.getvalue().splitlines() if "MiB" in line]
+    assert ends == ends[:1] * 2
+
+
 WIDE = Table(
     "Medians",
     ("allocator", "wall time", "speed-up (95 %)", "system time", "page faults", "peak memory"),

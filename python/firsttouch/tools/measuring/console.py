@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -22,8 +23,9 @@ def plain(text: str) -> str:
 
 
 def _is_words(cell: str) -> bool:
-    """Return whether more than half of the cell is letters, unlike a figure with its unit."""
-    return 2 * sum(character.isalpha() for character in cell) > len(cell)
+    """Return whether more than half of the cell is letters, unlike a figure with its unit, even "9 MiB"."""
+    letters = sum(character.isalpha() for character in cell)
+    return 2 * letters > len(cell) and not re.fullmatch(r"[\d.,]+ [A-Za-z]{1,3}", cell)
 
 
 def _widest(rows: Sequence[Sequence[str]], at: int) -> int:
