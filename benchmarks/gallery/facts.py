@@ -52,9 +52,7 @@ class Figures:
     @property
     def processor_gain(self) -> Estimate:
         """The same by processor time, which other programs on the machine disturb less."""
-        plain, pooled = (
-            column(self.runs(name), "user") + column(self.runs(name), "system") for name in (DEFAULT, POOL)
-        )
+        plain, pooled = (column(self.runs(name), "processor") for name in (DEFAULT, POOL))
         ratios = plain / pooled
         return Estimate(float(np.median(ratios)), *around_median(ratios))
 

@@ -1,7 +1,11 @@
 """The conclusions that figures allow, checked on invented figures."""
 
 from firsttouch.tools.compare import verdict
+from firsttouch.tools.compare.comparison import Outcome, Row
+from firsttouch.tools.compare.report import judged
+from firsttouch.tools.compare.runs import Run
 from firsttouch.tools.compare.verdict import Standing, Verdict, margin
+from firsttouch.tools.measuring.contenders import Contender
 from firsttouch.tools.measuring.statistics import Estimate
 
 QUIET = Estimate(1.0, 0.995, 1.005)
@@ -39,6 +43,24 @@ def test_a_gain_within_the_noise_of_equals_is_none() -> None:
 def test_the_noise_is_also_what_equals_are_off_by() -> None:
     assert round(margin(Estimate(0.8, 0.79, 0.81)), 2) == 0.25
     assert round(margin(Estimate(1.25, 1.24, 1.26)), 2) == 0.25
+
+
+def test_processor_time_tells_where_the_clock_is_too_noisy() -> None:
+    def row(name: str, walls: list[float], processor: float, install: bool = False) -> Row:
+        runs = [Run(wall, 0.9 * processor, 0.1 * processor, 0, 0, 0, 0) for wall in walls]
+        return Row(Contender(name, install=install), runs, None, None)
+
+    def said(default: list[float], pool: list[float], needed: float) -> tuple[str, ...]:
+        rows = [row("the default", default, 1.0), row("the same again", default[::-1], 1.0)]
+        return judged(Outcome([*rows, row("pool()", pool, needed, True)], 6, "", 1.0, [])).sentences
+
+    noisy = [1.0, 2.0, 1.1, 1.9, 1.0, 2.2]
+    (clock, processor) = said(noisy, noisy, 0.8)
+    assert clock.startswith("No difference beyond the noise")
+    assert processor == "By processor time, which other programs disturb less, pool() needs 0.80 times the default's."
+    assert len(said(noisy, noisy, 1.01)) == 1  # nor does it tell anything
+    assert len(said([1.0] * 6, [1.0] * 6, 0.8)) == 1  # the clock decides
+    assert "faster" in said([1.0] * 6, [0.5] * 6, 0.8)[0]
 
 
 def test_a_loss_is_no_absence_of_a_difference() -> None:

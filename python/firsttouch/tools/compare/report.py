@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,20 @@ _MORE, _MUCH = 1.25, 32 << 20
 
 
 def judged(outcome: Outcome) -> verdict.Verdict:
-    """Return what the figures allow to conclude."""
+    """Return what the figures allow to conclude; those of processor time only where the clock does not decide."""
+    found = _by_the_clock(outcome)
+    decided = found.faster or found.slower or verdict.margin(outcome.noise) == verdict.LEAST
+    if decided or outcome.rounds < verdict.FEWEST or not all(run.processor for row in outcome.rows for run in row.runs):
+        return found
+    standings = [
+        verdict.Standing(row.contender.name, speedup(outcome.default.runs, row.runs, "processor"))
+        for row in outcome.others
+    ]
+    noise = speedup(outcome.default.runs, outcome.rows[1].runs, "processor")
+    return replace(found, sentences=(*found.sentences, *verdict.by_processor_time(noise, standings)))
+
+
+def _by_the_clock(outcome: Outcome) -> verdict.Verdict:
     runs = {row.contender.name: row.runs for row in outcome.others}
     standings = [
         verdict.Standing(row.contender.name, speedup(outcome.default.runs, row.runs), candidates.served(row.contender))

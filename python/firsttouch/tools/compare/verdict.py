@@ -62,6 +62,18 @@ def judge(noise: Estimate, standings: Sequence[Standing], rounds: int, lead: Cal
     return Verdict(tuple(sentences), tuple(one.name for one in faster), tuple(one.name for one in slower))
 
 
+def by_processor_time(noise: Estimate, standings: Sequence[Standing]) -> list[str]:
+    """Return a sentence on contenders that certainly need less or more processor time than the default, if there are any.
+
+    All estimates are of processor time.
+    """
+    bar = 1 + margin(noise)
+    ordered = sorted(standings, key=lambda one: -one.speedup.value)
+    certain = [one for one in ordered if one.speedup.low > bar or one.speedup.high < 1 / bar]
+    needs = [f"{one.name} needs {1 / one.speedup.value:.2f} times the default's" for one in certain]
+    return [f"By processor time, which other programs disturb less, {units.listed(needs)}."] if needs else []
+
+
 def _none(noise: Estimate, slower: bool) -> str:
     size = margin(noise)
     if slower:  # which is a difference
