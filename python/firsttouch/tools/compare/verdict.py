@@ -63,7 +63,7 @@ def judge(noise: Estimate, standings: Sequence[Standing], rounds: int, lead: Cal
 
 
 def by_processor_time(noise: Estimate, standings: Sequence[Standing]) -> list[str]:
-    """Return a sentence on contenders that certainly need less or more processor time than the default, if there are any.
+    """Return a sentence on contenders that certainly need less or more processor time than the default, if any do.
 
     All estimates are of processor time.
     """
