@@ -1,6 +1,7 @@
 //! Literals: numbers and strings.
 
 use crate::description::Value;
+use crate::size;
 
 /// The most digits of a number that a message quotes.
 const SHOWN: usize = 40;
@@ -20,7 +21,9 @@ pub(super) fn number_len(rest: &str) -> usize {
 pub(super) fn number(text: &str) -> Result<Value, String> {
     let cut = text.char_indices().nth(SHOWN);
     let shown = cut.map_or_else(|| text.to_owned(), |(end, _)| format!("{}...", &text[..end]));
-    let not_one = || format!("{shown} is not a number");
+    let is_size = text.ends_with(char::is_alphabetic) && size::parse(text).is_ok();
+    let quoted = if is_size { format!(": a size with a unit is quoted, \"{shown}\"") } else { String::new() };
+    let not_one = || format!("{shown} is not a number{quoted}");
     if !text.is_ascii() || text.starts_with('_') || text.ends_with('_') || text.contains("__") {
         return Err(not_one());
     }
