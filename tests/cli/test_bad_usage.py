@@ -42,6 +42,7 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
         (["run", "--json"], "--json: expected one argument"),
         (["run", "-O", "script.py"], "python -O -m firsttouch run"),
         (["run", "-X", "dev", "script.py"], "python -X -m firsttouch run"),
+        (["run", "--max-idle", "script.py"], "missing program: script.py was read as the value of --max-idle"),
         (["run", "--max-idle", "lots", "script.py"], "--max-idle"),
         (["run", "--max-idle=-1", "script.py"], "--max-idle"),
         (["run", "--max-idle", "", "script.py"], "--max-idle"),

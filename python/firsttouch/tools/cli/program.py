@@ -52,6 +52,8 @@ class Program:
 def split(words: Sequence[str], with_value: Sequence[str], of: str = "run") -> tuple[list[str], Program | None]:
     """Split where the program begins; options in `with_value` take the next word."""
     at = own(words, with_value)
+    if at == len(words) > 1 and words[-2] in with_value and os.path.isfile(words[-1]):
+        raise BadUsageError(f"{of}: missing program: {words[-1]} was read as the value of {words[-2]}")
     if at < len(words) and words[at] == "--":
         return list(words[:at]), _program(words[at + 1 :], of)
     return list(words[:at]), _program(words[at:], of)
