@@ -88,7 +88,7 @@ endef
 
 .PHONY: help
 help: ## what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # ---- Environments and the wheel -------------------------------------------------------------------------------
 
@@ -313,6 +313,11 @@ test-numpys: ## the tests that trace, replay and swap the handler on every minor
 .PHONY: test-numa
 test-numa: $(TEST)/installed ## boot machines with several NUMA nodes (qemu) and test placement in them
 	$(call step,machines with several NUMA nodes,$(TEST)/bin/python -m tests.numa)
+
+# It runs no Python but the one that boots the machines; --pages and names of test programs choose some.
+.PHONY: test-aarch64
+test-aarch64: tools $(TEST)/made ## the tests of the core on emulated 64-bit ARM, with pages of 4 and of 16 KiB: AARCH64_ARGS="--pages 16 fork"
+	$(call step,64-bit ARM,$(TEST)/bin/python -m tests.aarch64 $(AARCH64_ARGS))
 
 .PHONY: profilers
 profilers: $(TEST)/made ## add the profilers that tests look for; what cannot be had is left out

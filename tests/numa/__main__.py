@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import re
 import shutil
 import sys
 import time
 from pathlib import Path
 
-from tests.numa import kernel, programs
+from tests.guests import kernel
+from tests.guests.packages import Packages, Unavailable
+from tests.numa import programs
 from tests.numa.machines import FOUR, LARGE, QEMU, TWO, Machine
 
 FOLDER = Path("target/numa").resolve()
@@ -18,7 +22,7 @@ CLOSING = re.compile(r"^numa: (\d+) passed, (\d+) failed, (\d+) skipped", re.MUL
 def booted(machine: Machine, image: Path, archive: Path) -> bool:
     """Whether every test passed in one machine; what it printed is shown."""
     began = time.monotonic()
-    printed = machine.boot(image, archive).replace("\r", "")
+    printed = machine.boot(image, archive)
     lines = [line for line in printed.splitlines() if line.startswith(("test ", "nodes ", "numa: "))]
     closing = CLOSING.search(printed)
     fine = closing is not None and int(closing[1]) > 0 and closing[2] == "0"
@@ -28,14 +32,24 @@ def booted(machine: Machine, image: Path, archive: Path) -> bool:
     return fine
 
 
+def _kernel(folder: Path) -> Path:
+    """The kernel that FIRSTTOUCH_KERNEL names, or Debian's for virtual machines."""
+    named = os.environ.get("FIRSTTOUCH_KERNEL")
+    if named:
+        return Path(named)
+    if platform.machine() != "x86_64":
+        raise Unavailable(f"the guests are x86_64 machines, and this one is {platform.machine()}")
+    return kernel.find(folder, "linux-image-cloud-amd64", Packages)
+
+
 def main() -> int:
     """Run it; 0 where all passed or nothing could be booted."""
     if shutil.which(QEMU) is None:
         print(f"test-numa: skipped, as there is no {QEMU} (Debian: apt-get install qemu-system-x86)")
         return 0
     try:
-        image = kernel.find(FOLDER / "kernel")
-    except kernel.Unavailable as why:
+        image = _kernel(FOLDER / "kernel")
+    except Unavailable as why:
         print(f"test-numa: skipped, as there is no kernel for the guests: {why}")
         return 0
     FOLDER.mkdir(parents=True, exist_ok=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.guests import qemu
 
 QEMU = "qemu-system-x86_64"
 PATIENCE = 300
@@ -44,20 +45,7 @@ class Machine:
 
     def boot(self, kernel: Path, initramfs: Path, words: str = "") -> str:
         """What it printed until it was off."""
-        try:
-            done = subprocess.run(
-                self.command(kernel, initramfs, words),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=PATIENCE,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as late:
-            printed = late.stdout or b""
-            return printed.decode(errors="replace") + f"\n{self.name}: not off after {PATIENCE} s\n"
-        return done.stdout + done.stderr
+        return qemu.boot(self.command(kernel, initramfs, words), initramfs.with_suffix(".log"), PATIENCE)
 
 
 TWO = Machine(

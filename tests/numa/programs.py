@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import re
 import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 
-from tests.numa.initramfs import Initramfs
-
-
-def rust_tests() -> Path:
-    """The test program `numa` of the core crate, built."""
-    command = ["cargo", "test", "--locked", "--quiet", "--package", "firsttouch", "--test", "numa", "--no-run"]
-    done = subprocess.run([*command, "--message-format=json"], stdout=subprocess.PIPE, text=True, check=True)
-    messages = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    found = [message["executable"] for message in messages if message.get("target", {}).get("name") == "numa"]
-    return Path(found[-1])
+from tests.guests import rust
+from tests.guests.initramfs import Initramfs
 
 
 def libraries(program: Path) -> list[Path]:
@@ -30,7 +21,8 @@ def libraries(program: Path) -> list[Path]:
 
 def with_rust_tests(archive: Path, disk: Path | None = None) -> None:
     """An archive whose first process is the test program; `disk`: the kernel's module for disks in memory."""
-    program, files = rust_tests(), Initramfs()
+    program = rust.programs(["--package", "firsttouch", "--test", "numa"])["numa"]
+    files = Initramfs()
     files.add("init", program, executable=True)
     for library in libraries(program):
         files.add(str(library), library.resolve(), executable=True)

@@ -4,7 +4,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const CHILD: &str = "FIRSTTOUCH_TEST_ALONE";
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Names a number of seconds in place of 60, where a processor is emulated.
+const PATIENCE: &str = "FIRSTTOUCH_TEST_PATIENCE";
 
 /// Runs `body` in a fresh process, as the only test of this binary. `name` is the test's own.
 pub fn alone(name: &str, body: impl FnOnce()) {
@@ -21,14 +22,16 @@ pub fn alone_after(name: &str, prepare: impl FnOnce(&mut Command), body: impl Fn
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     prepare(&mut command);
     let mut child = command.spawn().unwrap();
+    let patience = std::env::var(PATIENCE).ok().and_then(|seconds| seconds.parse().ok());
+    let patience = Duration::from_secs(patience.unwrap_or(60));
     let began = Instant::now();
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {
             break status;
         }
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > patience {
             let _ = child.kill();
-            panic!("{name} did not end within {PATIENCE:?}");
+            panic!("{name} did not end within {patience:?}");
         }
         std::thread::sleep(Duration::from_millis(5));
     };
