@@ -4,7 +4,7 @@
 //! The model counts bytes only: it splits and joins the idle memory of a region as if that always fitted. What is kept,
 //! and for how long, is decided by the pool's own rule.
 
-use firsttouch::adaptors::{HUGE_MIN, HUGE_MIN_ZEROED, Retention};
+use firsttouch::adaptors::{Retention, huge_min};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -114,7 +114,7 @@ impl PoolModel {
 }
 
 fn region_of(size: u64, zeroed: bool) -> usize {
-    usize::from(size >= if zeroed { HUGE_MIN_ZEROED } else { HUGE_MIN } as u64)
+    usize::from(size >= huge_min(zeroed) as u64)
 }
 
 #[cfg(test)]
@@ -123,10 +123,16 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
+    /// The size of a block on huge pages.
+    fn large() -> u64 {
+        (huge_min(false) as u64).max(8 * MIB)
+    }
+
     /// Blocks of one region, then of the other; the fraction of their bytes that was recycled.
     fn turn(pool: &mut PoolModel, now: u64) -> f64 {
         let mut recycled = 0.0;
-        for (size, count) in [(8 * MIB, 5), (MIB / 2, 80)] {
+        let large = large();
+        for (size, count) in [(large, 5), (MIB / 2, (10 * large / MIB) as u32)] {
             recycled += (0..count).map(|_| pool.allocate(size, false, now)).sum::<f64>() / f64::from(count);
             (0..count).for_each(|_| pool.free(size, false, now));
         }
@@ -137,7 +143,7 @@ mod tests {
     fn turns_that_are_alike_are_learned() {
         let mut pool = PoolModel::default();
         for _ in 0..18 {
-            pool.allocate(8 * MIB, false, 0);
+            pool.allocate(large(), false, 0);
         }
         let turns: Vec<_> = (0..8).map(|n| turn(&mut pool, n * 20_000)).collect();
         assert!(turns[1] < 0.8, "{turns:?}");

@@ -9,14 +9,17 @@ use common::held::Held;
 use common::mapped::foreign;
 use common::pattern;
 use common::process::address_space;
-use firsttouch::adaptors::{Options, Pool};
-use firsttouch::os::{Call, fail_after};
+use firsttouch::adaptors::{Options, Pool, huge_min};
+use firsttouch::os::{Call, fail_after, huge_page_size, page_size};
 use firsttouch::sources::Pages;
 use firsttouch::vm::address_map;
 use firsttouch::{Allocator, Request};
 use std::os::unix::process::CommandExt;
 
-const PAGE: usize = 4096;
+/// How many times larger huge pages are than 2 MiB.
+fn times() -> usize {
+    huge_page_size().unwrap_or(2 << 20) / (2 << 20)
+}
 
 /// More pools than there are places for their segments: wherever a program keeps something, nobody takes it for ours.
 fn foreign_addresses_stay_foreign() {
@@ -24,11 +27,11 @@ fn foreign_addresses_stay_foreign() {
     static A_STATIC: u8 = 0;
     let boxed: Box<[u8]> = (0..100).collect();
     let a_local = 0u8;
-    let mapped = foreign(0, PAGE).unwrap();
+    let mapped = foreign(0, page_size()).unwrap();
     let mut addresses = vec![a_function as *const () as usize, boxed.as_ptr() as usize, mapped.as_ptr() as usize];
     addresses.extend([&raw const A_STATIC as usize, &raw const a_local as usize, libc::mmap as *const () as usize]);
     let pools: Vec<_> = (0..1500).map(|_| Pool::new(Options { decay: None, ..Options::default() })).collect();
-    let blocks: Vec<_> = pools.iter().map(|pool| Held::filled(&**pool, PAGE, 1)).collect();
+    let blocks: Vec<_> = pools.iter().map(|pool| Held::filled(&**pool, page_size(), 1)).collect();
     for block in &blocks {
         assert!(address_map::owner(block.address()).is_some());
     }
@@ -71,9 +74,9 @@ fn somebody_in_our_way_is_left_alone() {
     alone("somebody_in_our_way_is_left_alone", || {
         for huge in [false, true] {
             let pool = Pool::new(Options { huge, ..Options::default() });
-            let first = Held::filled(&*pool, 5 << 20, 1);
+            let first = Held::filled(&*pool, huge_min(false).max(5 << 20), 1);
             let ahead = first.address() + (64 << 20);
-            let theirs: Vec<_> = (0..4).filter_map(|n| foreign(ahead + n * (9 << 20), PAGE << n)).collect();
+            let theirs: Vec<_> = (0..4).filter_map(|n| foreign(ahead + n * (9 << 20), page_size() << n)).collect();
             assert_eq!(theirs.len(), 4);
             let mut theirs: Vec<_> = theirs;
             theirs.iter_mut().for_each(|range| pattern::fill(range, 9));
@@ -81,9 +84,9 @@ fn somebody_in_our_way_is_left_alone() {
             Held::filled(&*pool, 50 << 20, 2).give_back();
             Held::filled(&*pool, 80 << 20, 3).give_back();
             pool.trim();
-            assert!(pool.stats().idle < 4 << 20, "{:?}", pool.stats());
+            assert!(pool.stats().idle < times() * 4 << 20, "{:?}", pool.stats());
             let blocks: Vec<_> =
-                (0..60).map(|seed| Held::filled(&*pool, (3 << 20) + seed * PAGE, seed as u64)).collect();
+                (0..60).map(|seed| Held::filled(&*pool, (3 << 20) + seed * page_size(), seed as u64)).collect();
             common::held::check_apart(blocks.iter().chain([&first]));
             blocks.into_iter().for_each(Held::give_back);
             pool.trim();
@@ -103,11 +106,14 @@ fn somebody_in_a_hole_is_left_alone() {
         for huge in [false, true] {
             let pool = Pool::new(Options { huge, decay: None, max_idle: None, ..Options::default() });
             let first = Held::filled(&*pool, 70_000, 1);
-            let (gone, last) = (Held::filled(&*pool, 20 << 20, 2), Held::filled(&*pool, (30 << 20) + 5 * PAGE, 3));
-            let hole = gone.address() + (5 << 20);
+            let (gone, last) = (
+                Held::filled(&*pool, times() * 20 << 20, 2),
+                Held::filled(&*pool, (times() * 30 << 20) + 5 * page_size(), 3),
+            );
+            let hole = gone.address() + (times() * 5 << 20);
             gone.give_back();
             pool.trim();
-            let theirs = foreign(hole, PAGE).unwrap();
+            let theirs = foreign(hole, page_size()).unwrap();
             pattern::fill(theirs, 9);
             last.give_back();
             pool.trim();
@@ -150,13 +156,13 @@ fn a_pool_without_a_place_of_its_own_grows_on() {
             fail_after(&[Call::Map], 0, 4); // as often as a place is tried
             let mut block = Held::new(&*pages, Request::bytes(16 << 20)).unwrap();
             fail_after(&[], 0, 0);
-            pattern::fill(&mut block.bytes()[..PAGE], seed);
+            pattern::fill(&mut block.bytes()[..page_size()], seed);
             assert_eq!(address_map::owner(block.address()).unwrap().expression(), pages.expression());
             blocks.push(block);
         }
         common::held::check_apart(&blocks);
         for (seed, block) in blocks.iter_mut().enumerate() {
-            pattern::check(&block.bytes()[..PAGE], seed as u64);
+            pattern::check(&block.bytes()[..page_size()], seed as u64);
         }
     });
 }
@@ -167,18 +173,19 @@ fn the_last_span_that_fits_is_found() {
     alone("the_last_span_that_fits_is_found", || {
         let pool = Pool::new(Options { huge: false, decay: None, max_idle: None, ..Options::default() });
         // 100 spans of 1 MiB and 16 KiB between living ones, and at the very end one of 285 pages.
-        let short: Vec<_> =
-            (0..100).map(|n| (Held::filled(&*pool, 260 * PAGE, n), Held::filled(&*pool, PAGE, n))).collect();
+        let short: Vec<_> = (0..100)
+            .map(|n| (Held::filled(&*pool, 260 * page_size(), n), Held::filled(&*pool, page_size(), n)))
+            .collect();
         let used: usize = 100 * 261;
         let spare = used.next_multiple_of(256) - used;
-        let filler = Held::filled(&*pool, (spare + 512 - 285) * PAGE, 1);
-        let last = Held::filled(&*pool, 100 * PAGE, 2);
+        let filler = Held::filled(&*pool, (spare + 512 - 285) * page_size(), 1);
+        let last = Held::filled(&*pool, 100 * page_size(), 2);
         last.give_back();
         pool.trim();
         let (gone, _living): (Vec<_>, Vec<_>) = short.into_iter().unzip();
         gone.into_iter().for_each(Held::give_back);
         pool.trim();
-        Held::filled(&*pool, 280 * PAGE, 3).give_back();
+        Held::filled(&*pool, 280 * page_size(), 3).give_back();
         drop(filler);
     });
 }

@@ -6,6 +6,7 @@ use common::alone::alone;
 use common::held::Held;
 use common::process::{resident, settles, threads_called, within};
 use firsttouch::adaptors::{Options, Pool};
+use firsttouch::os::huge_page_size;
 use firsttouch::sources::Pages;
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
@@ -81,7 +82,7 @@ fn without_decay_it_stays() {
     wait(700);
     assert_eq!(pool.stats().idle, idle);
     let before = pool.stats();
-    Held::filled(&*pool, 30 * MIB, 1).give_back();
+    Held::filled(&*pool, 8 * MIB, 1).give_back();
     let after = pool.stats();
     assert_eq!(before.first_touched_huge_bytes, after.first_touched_huge_bytes);
     assert_eq!(after.recycled, before.recycled + 1);
@@ -183,6 +184,9 @@ fn a_pool_that_goes_gives_all_back() {
 #[test]
 fn sparse_zeros_stay_sparse() {
     alone("sparse_zeros_stay_sparse", || {
+        if huge_page_size().is_some_and(|size| size > 2 * MIB) {
+            return; // what is touched here would be most of the huge pages
+        }
         let pool = pool(Some(1000), None);
         let before = resident();
         for size in [40 * MIB, 100 * MIB, 160 * MIB, 100 * MIB, 41 * MIB] {

@@ -102,8 +102,9 @@ fn what_is_touched_here_and_there_stays_sparse() {
     for pool in helped() {
         let before = populated_bytes();
         let blocks: Vec<_> = (0..100).map(|_| take(&*pool, 256 * MIB, true)).collect();
+        let last = 256 * MIB / os::page_size() - 1;
         for &block in &blocks {
-            walk(block, [0, 20_000, 40_000, 65_535].into_iter());
+            walk(block, [0, last / 3, last / 3 * 2, last].into_iter());
         }
         std::thread::sleep(Duration::from_millis(100));
         assert_eq!(populated_bytes() - before, 0);
@@ -133,7 +134,7 @@ fn a_block_that_is_freed_or_shrunk_is_left_alone() {
         for turn in 0..60 {
             let block = take(&*pool, 64 * MIB, turn % 2 == 0);
             let above = take(&*pool, 64 * MIB, false); // keeps the memory below it mapped
-            walk(block, 0..1536 + turn * 100);
+            walk(block, 0..(1536 + turn * 100) * 4096 / os::page_size());
             if turn % 3 == 0 {
                 // SAFETY: the block came from this pool, and only shrinks.
                 assert!(unsafe { pool.resize_in_place(block, 4 * MIB) });

@@ -8,6 +8,7 @@ use common::held::Held;
 use common::process::{resident, settles, threads_called, within};
 use firsttouch::adaptors::{Options, Pool};
 use firsttouch::heap::purger;
+use firsttouch::os::huge_page_size;
 use firsttouch::sources::{Aligned, Pages};
 use firsttouch::{Allocator, Request};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -17,7 +18,9 @@ use std::time::Duration;
 
 const PURGER: &str = "firsttouch";
 /// What may stay beside a live block: huge pages are given back whole.
-const HUGE_PAGE: usize = 2 << 20;
+fn huge_page() -> usize {
+    huge_page_size().unwrap_or(2 << 20)
+}
 
 fn quick() -> Arc<Pool> {
     Pool::new(Options { decay: Some(Duration::from_millis(200)), ..Options::default() })
@@ -143,7 +146,7 @@ fn the_purger_is_gone_and_comes_back() {
                 }
                 within(patience, "the child's background purger runs", || threads_called(PURGER) == 1);
                 Held::filled(&*pool, 5 << 20, 3).give_back();
-                within(patience, "idle memory is given back in the child", || pool.stats().idle < HUGE_PAGE);
+                within(patience, "idle memory is given back in the child", || pool.stats().idle < huge_page());
             });
             assert_eq!(threads_called(PURGER), 0);
             if round % 2 == 0 {
@@ -166,8 +169,8 @@ fn idle_memory_is_cold_after_a_fork() {
         Held::filled(&*pool, 200 << 20, 2).give_back();
         assert!(pool.stats().idle >= 200 << 20);
         let before = resident();
-        let child = fork(|| assert!(pool.stats().idle < HUGE_PAGE));
-        assert!(pool.stats().idle < HUGE_PAGE);
+        let child = fork(|| assert!(pool.stats().idle < huge_page()));
+        assert!(pool.stats().idle < huge_page());
         assert!(resident() + (180 << 20) < before);
         child.join();
         living.give_back();

@@ -7,7 +7,7 @@ use common::forked::fork;
 use common::held::Held;
 use common::process::{settles, threads_called, within};
 use common::reentrant::Reentrant;
-use firsttouch::adaptors::{Limited, Options, Pool, Tracked};
+use firsttouch::adaptors::{Limited, Options, Pool, Tracked, huge_min};
 use firsttouch::heap::purger;
 use firsttouch::sources::Malloc;
 use firsttouch::{Allocator, Request};
@@ -230,7 +230,7 @@ fn explicit_options_are_obeyed() {
         for pool in [Pool::over(Arc::new(Malloc), options), Pool::new(options)] {
             let small: Vec<_> = (0..60).map(|n| Held::filled(&*pool, 500_000, n)).collect();
             small.into_iter().for_each(Held::give_back);
-            let large: Vec<_> = (0..12).map(|n| Held::filled(&*pool, 3 * MIB, n)).collect();
+            let large: Vec<_> = (0..12).map(|n| Held::filled(&*pool, huge_min(false).max(3 * MIB), n)).collect();
             let idle = pool.stats().idle;
             assert!(idle >= 60 * 500_000, "{idle}");
             large.into_iter().for_each(Held::give_back);

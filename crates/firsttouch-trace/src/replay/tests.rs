@@ -146,10 +146,10 @@ fn truncated_traces_are_replayed_up_to_their_end() {
 
 #[test]
 fn summary_estimates_what_a_pool_saves() {
-    const SIZE: u64 = 10 << 20;
-    let pages = SIZE / firsttouch::os::page_size() as u64;
+    let size = firsttouch::os::huge_page_size().unwrap_or(2 << 20) as u64 * 5;
+    let pages = size / firsttouch::os::page_size() as u64;
     let detail = |site| Some(BlockDetail { site, present: 0, huge_offset: 0 });
-    let large = |site| EventKind::Allocate { block: 0, size: SIZE, zeroed: false, detail: detail(site) };
+    let large = |site| EventKind::Allocate { block: 0, size, zeroed: false, detail: detail(site) };
     let gone = |resident| EventKind::Free { block: 0, resident };
     let site = |line| at(0, 0, EventKind::Site { file: "a.py".into(), line });
     let events = [
@@ -166,9 +166,9 @@ fn summary_estimates_what_a_pool_saves() {
     ];
     let summary = Summary::new(&encoded(&events, &Vec::new())[..], false, u64::MAX).unwrap();
     let [_, first, second] = &summary.lines[..] else { panic!("three lines") };
-    assert_eq!((first.line, first.count, first.bytes), (3, 1, SIZE));
+    assert_eq!((first.line, first.count, first.bytes), (3, 1, size));
     assert_eq!((first.faults.small, first.avoidable.small), (pages as f64, 0.0));
-    assert_eq!((second.line, second.count, second.bytes), (4, 3, 3 * SIZE));
+    assert_eq!((second.line, second.count, second.bytes), (4, 3, 3 * size));
     assert_eq!((second.faults.small, second.avoidable.small), (2.0 * pages as f64, pages as f64));
     assert!((280..=320).contains(&second.median_lifetime()), "{}", second.median_lifetime());
     let huge = Summary::new(&encoded(&events, &Vec::new())[..], false, 4 << 20).unwrap();

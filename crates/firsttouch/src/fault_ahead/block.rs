@@ -76,7 +76,7 @@ impl Block {
             if window.end == self.granules() {
                 return Turn::Done;
             }
-            let size = (2 * (window.end - window.start)).min(LAST_WINDOW / self.granule);
+            let size = (2 * (window.end - window.start)).min(self.granules_in(LAST_WINDOW));
             window = self.window(window.from, window.end, size);
         }
         self.fill(window, real)
@@ -105,7 +105,7 @@ impl Block {
     fn begin(&self, real: &dyn Fn(usize) -> bool) -> Option<Window> {
         let arrived = |from| (0..IN_A_ROW).all(|at| real(self.first_page(from, at)));
         let from = [From::Start, From::End].into_iter().find(|&from| arrived(from))?;
-        Some(self.window(from, IN_A_ROW, FIRST_WINDOW / self.granule))
+        Some(self.window(from, IN_A_ROW, self.granules_in(FIRST_WINDOW)))
     }
 
     fn window(&self, from: From, start: usize, size: usize) -> Window {
@@ -115,6 +115,11 @@ impl Block {
 
     fn granules(&self) -> usize {
         self.range.len() / self.granule
+    }
+
+    /// The granules of a window of so many bytes: the marker and one to fill at least, as huge pages may be larger.
+    fn granules_in(&self, window: usize) -> usize {
+        (window / self.granule).max(2)
     }
 
     /// The page of a granule that a walk touches first.
@@ -165,7 +170,7 @@ mod tests {
                 match self.block.turn(&|address| self.real.contains(&(address / self.granule))) {
                     Turn::Populate(range) => {
                         assert!(BLOCK.start <= range.start && range.end <= BLOCK.end);
-                        assert!(range.len() <= STEP);
+                        assert!(range.len() <= STEP.max(self.granule));
                         for address in range.step_by(self.granule) {
                             assert!(self.real.insert(address / self.granule), "populated twice");
                             self.populated += self.granule;
@@ -194,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_walk_from_either_end_is_met_ahead() {
-        for granule in [HUGE, 64 << 10] {
+        for granule in [HUGE, 64 << 10, 32 << 20] {
             for backward in [false, true] {
                 let mut run = Run::new(granule);
                 let (mut faults, mut done) = (0, false);

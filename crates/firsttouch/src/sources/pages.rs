@@ -84,6 +84,13 @@ impl Pages {
         Description::of("pages").named("huge", huge)
     }
 
+    /// What `again` has after all free memory was given back.
+    fn emptied<T>(&self, again: impl FnOnce() -> T) -> T {
+        self.trim();
+        self.heap.unmap_clean();
+        again()
+    }
+
     fn failed(&self, error: AllocError) -> AllocError {
         failure::remember(error);
         error
@@ -100,18 +107,19 @@ unsafe impl Allocator for Pages {
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         request.check().map_err(|error| self.failed(error))?;
         let (size, align) = (request.size(), request.align());
-        let (kind, page) = match huge_page() {
-            page if self.huge && size >= page => (Kind::Huge, page),
-            _ => (Kind::Small, os::page_size()),
+        let take = |kind, page| {
+            let whole = round_up(size, page).unwrap_or(size);
+            self.heap.take_or_grow(kind, whole, align.max(page), false)
         };
-        let whole = round_up(size, page).unwrap_or(size);
-        let take = || self.heap.take_or_grow(kind, whole, align.max(page), false);
-        let again = |_| {
-            self.trim();
-            self.heap.unmap_clean();
-            take()
+        let on_base_pages = || take(Kind::Small, os::page_size());
+        let on_huge_pages = || take(Kind::Huge, huge_page());
+        let span = if self.huge && size >= huge_page() {
+            // Where whole huge pages are too much, the size itself may not be.
+            on_huge_pages().or_else(|_| self.emptied(on_huge_pages)).or_else(|_| on_base_pages())
+        } else {
+            on_base_pages().or_else(|_| self.emptied(on_base_pages))
         };
-        let span = take().or_else(again).map_err(|e| self.failed(heap::refused(size, e)))?;
+        let span = span.map_err(|error| self.failed(heap::refused(size, error)))?;
         span.segment.set_asked(span.start, size);
         if self.is_helped && span.dirty == 0 && size >= fault_ahead::MIN {
             fault_ahead::watch(span.address()..span.address() + size, page);

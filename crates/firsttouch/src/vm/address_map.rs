@@ -146,12 +146,16 @@ pub(crate) unsafe fn set_slots(range: (usize, usize), area: *mut Area) {
     }
 }
 
-/// Makes the slots of a range mixed. If there is no memory for a table, the slots before it keep theirs. Callers are
-/// serialized by the claims' lock.
+/// Makes the slots of a range mixed. If there is no memory for a table, or the kernel placed the range in a slot that
+/// belongs to an area, the slots before it keep their tables. Callers are serialized by the claims' lock.
 pub(crate) fn make_mixed(range: (usize, usize)) -> Result<(), Errno> {
     for index in slots_of(range) {
         let slot = &MAP[index & (SLOTS - 1)];
-        if table(slot.load(Relaxed)).is_none() {
+        let entry = slot.load(Relaxed);
+        if !entry.is_null() && !is_mixed(entry) {
+            return Err(Errno::NO_MEMORY);
+        }
+        if table(entry).is_none() {
             // It reads zero: no granule belongs to an area.
             let made = with_exposed_provenance_mut::<Area>(os::map_anywhere(size_of::<Table>())?);
             slot.store(made.map_addr(|addr| addr | MIXED), Release);
@@ -170,5 +174,25 @@ pub(crate) unsafe fn set_granules((at, size): (usize, usize), area: *mut Area) {
         if let Some(table) = table(slot(address).load(Relaxed)) {
             table[granule(address)].store(area, Release);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel may place what others map, and then our own memory, in a slot that an area has.
+    #[test]
+    fn the_slot_of_an_area_never_becomes_mixed() {
+        let (slot, beyond) = (3, 4); // where Linux places nothing
+        let range = |slot: usize| (slot << SLOT_SHIFT, GRANULE);
+        let area = with_exposed_provenance_mut(64);
+        // SAFETY: nobody has memory there, so nobody looks.
+        unsafe { set_slots(range(slot), area) };
+        assert_eq!(make_mixed(range(slot)), Err(Errno::NO_MEMORY));
+        assert_eq!(MAP[slot].load(Relaxed), area);
+        assert_eq!(make_mixed(range(beyond)), Ok(()));
+        // SAFETY: as above.
+        unsafe { set_slots(range(slot), null_mut()) };
     }
 }

@@ -13,9 +13,16 @@ use crate::vm::area::Area;
 use std::ptr::{NonNull, null_mut};
 
 /// The slots that may be claimed: from 16 TiB to 40 TiB, below whatever Linux places by itself. (On x86-64 mappings
-/// begin at 42 TiB if the stack size is unlimited, and programs have their heap at 85 TiB.) ThreadSanitizer has its shadow
+/// begin at 42 TiB if the stack size is unlimited, and programs have their heap at 85 TiB. On arm64 they begin at a quarter
+/// of the address space, which is at 32 TiB where it has 47 bits, as with pages of 16 KiB.) ThreadSanitizer has its shadow
 /// there, and leaves programs the first 2 TiB.
-const CLAIMABLE_TIB: (usize, usize) = if cfg!(tsan) { (1, 2) } else { (16, 40) };
+const CLAIMABLE_TIB: (usize, usize) = if cfg!(tsan) {
+    (1, 2)
+} else if cfg!(target_arch = "aarch64") {
+    (16, 32)
+} else {
+    (16, 40)
+};
 const FIRST_SLOT: usize = CLAIMABLE_TIB.0 << (40 - SLOT_SHIFT);
 const LAST_SLOT: usize = CLAIMABLE_TIB.1 << (40 - SLOT_SHIFT);
 /// Their number.

@@ -3,6 +3,7 @@
 
 #![allow(unsafe_code)] // Safety: a `Kept` is the only holder of its block.
 
+use firsttouch::os::page_size;
 use firsttouch::{Allocator, Request};
 use std::ptr::NonNull;
 
@@ -112,7 +113,7 @@ pub fn spread(machine: &dyn Machine, pool: &dyn Allocator) {
         let mut block = None;
         on(machine, 0, || block = Some(Kept::new(pool, size, false)));
         let block = block.unwrap();
-        let half = size / 2 / 4096 * 4096;
+        let half = size / 2 / page_size() * page_size();
         on(machine, 1, || machine.write(block.address + half, size - half));
         on(machine, 0, || machine.write(block.address, half));
         if half > 0 && size < 2 * MIB {
@@ -128,7 +129,7 @@ pub fn spread(machine: &dyn Machine, pool: &dyn Allocator) {
 /// One writes a block but for its last page, which the other writes first; the one gives back and is given it again.
 pub fn ends_elsewhere(machine: &dyn Machine, pool: &dyn Allocator) {
     for size in SIZES.into_iter().filter(|&size| size < 2 * MIB) {
-        let last = (size - 1) / 4096 * 4096;
+        let last = (size - 1) / page_size() * page_size();
         let mut block = None;
         on(machine, 0, || block = Some(Kept::new(pool, size, false)));
         let block = block.unwrap();
@@ -203,7 +204,9 @@ pub fn by_chance(machine: &dyn Machine, pool: &dyn Allocator, (seed, steps, zero
             on(machine, node, || block = Some(Kept::new(pool, size, zeroed)));
             let block = block.unwrap();
             let part = roll(size);
-            on(machine, other, || machine.write(block.address + part / 4096 * 4096, size - part / 4096 * 4096));
+            on(machine, other, || {
+                machine.write(block.address + part / page_size() * page_size(), size - part / page_size() * page_size())
+            });
             kept.push(block);
         }
         while kept.len() > roll(8) {

@@ -34,7 +34,8 @@ pub fn on_every_node() {
 pub fn every_state() {
     let pages = Pages::new(false);
     let held = Held::new(&*pages, SIZE);
-    let (read, written) = (held.address() + SIZE / 4 / 4096 * 4096, held.address() + SIZE / 2 / 4096 * 4096);
+    let (read, written) =
+        (held.address() + SIZE / 4 / page_size() * page_size(), held.address() + SIZE / 2 / page_size() * page_size());
     for at in (read..written).step_by(page_size()) {
         // SAFETY: the block is ours.
         unsafe { std::ptr::with_exposed_provenance::<u8>(at).read_volatile() };

@@ -4,7 +4,7 @@
 //! memory is on base pages, and only when a large block is freed is it known how densely it was used. From then on, as
 //! many bytes are served from huge pages as were freed with nearly every page touched.
 
-use super::{HUGE_MIN, Options, Pool};
+use super::{Options, Pool, huge_min};
 use crate::allocator::{Allocator, Request};
 use crate::heap::heap;
 use crate::heap::region::Span;
@@ -28,7 +28,7 @@ pub(super) struct Guest {
 impl Guest {
     /// Records whether a block that is being freed was used densely.
     pub(super) fn look_at(&self, kind: Kind, span: Span, asked: usize) {
-        if kind == Kind::Small && asked >= HUGE_MIN && is_dense(span.address(), asked) {
+        if kind == Kind::Small && asked >= huge_min(false) && is_dense(span.address(), asked) {
             self.dense.fetch_add(asked, Relaxed);
         }
     }
@@ -69,7 +69,7 @@ impl Pool {
 
     /// A block of `size` bytes is asked for that will be used densely, as arrays are.
     pub fn expect_dense(&self, size: usize) {
-        if let Some(guest) = self.guest.as_ref().filter(|_| size >= HUGE_MIN) {
+        if let Some(guest) = self.guest.as_ref().filter(|_| size >= huge_min(false)) {
             guest.dense.fetch_max(self.heaps.huge_out() + size, Relaxed);
         }
     }

@@ -45,7 +45,7 @@ use std::time::Duration;
 
 /// Requests below this go to the pool's small upstream.
 pub const SMALL_LIMIT: usize = 16 << 10;
-/// Requests of this size and more come from memory that is advised huge.
+/// Requests of this size and more come from memory that is advised huge, where huge pages have 2 MiB.
 pub const HUGE_MIN: usize = 1 << 20;
 /// The same for zeroed requests, which may be sparse. NumPy's threshold is the same.
 pub const HUGE_MIN_ZEROED: usize = 4 << 20;
@@ -56,6 +56,13 @@ const SHARD_MAX: usize = 512 << 10;
 const GROW_SMALL_MAX: usize = 8 << 20;
 /// A shrinking block returns its end if that is at least this large.
 const CUT_MIN: usize = 64 << 10;
+
+/// The least size of requests that come from memory that is advised huge: half a huge page, for zeroed requests all of it.
+/// (With base pages of 16 KiB a huge page has 32 MiB, with 64 KiB it has 512: one small array would take all of it.)
+#[inline]
+pub fn huge_min(zeroed: bool) -> usize {
+    if zeroed { HUGE_MIN_ZEROED.max(huge_page()) } else { HUGE_MIN.max(huge_page() / 2) }
+}
 
 /// The options of a pool.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -248,7 +255,7 @@ unsafe impl Allocator for Pool {
         let asked = span.segment.asked(span.start) as isize;
         let mut change = 0;
         if need > span.bytes() {
-            if kind == Kind::Small && size > GROW_SMALL_MAX && self.guest.is_none() {
+            if kind == Kind::Small && size > GROW_SMALL_MAX.max(huge_min(false)) && self.guest.is_none() {
                 return false;
             }
             let Some(fresh) = self.extend(kind, span, need) else { return false };

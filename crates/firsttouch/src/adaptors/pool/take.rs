@@ -2,7 +2,7 @@
 
 use super::shard::{Recent, Shard};
 use super::zero::RENEW_MIN;
-use super::{HUGE_MIN, HUGE_MIN_ZEROED, Pool, SHARD_MAX};
+use super::{Pool, SHARD_MAX, huge_min};
 use crate::allocator::{AllocError, Allocator, Request};
 use crate::failure;
 use crate::fault_ahead;
@@ -20,9 +20,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 impl Pool {
     pub(super) fn kind(&self, size: usize, zeroed: bool) -> Kind {
-        let least = if zeroed { HUGE_MIN_ZEROED } else { HUGE_MIN };
-        let huge =
-            size >= least && self.options.huge && self.guest.as_ref().is_none_or(|guest| guest.wants_huge(self, size));
+        let huge = size >= huge_min(zeroed)
+            && self.options.huge
+            && self.guest.as_ref().is_none_or(|guest| guest.wants_huge(self, size));
         if huge { Kind::Huge } else { Kind::Small }
     }
 
@@ -87,7 +87,8 @@ impl Pool {
         Ok(span)
     }
 
-    /// Takes a free span from the other region of the local heap.
+    /// Takes a free span from the other region of the local heap; for huge pages, whose granules are large, also a fresh
+    /// one from the region for base pages.
     fn take_from_other(&self, kind: Kind, request: Request) -> Option<Span> {
         let other = match kind {
             Kind::Huge => Kind::Small,
@@ -95,7 +96,12 @@ impl Pool {
             Kind::Small => return None,
         };
         let heap = self.heaps.at(self.here().local_node);
-        let span = heap.take_free(other, request.size(), request.align()).ok().flatten()?;
+        let (size, align) = (request.size(), request.align());
+        let span = heap.take_free(other, size, align).ok().flatten();
+        let span = match span {
+            None if kind == Kind::Huge => heap.take_or_grow(other, size, align, true).ok(),
+            found => found,
+        }?;
         self.taken(span, request.size());
         Some(span)
     }
