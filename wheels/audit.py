@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: Libraries of the C library, and of its compiler, that every manylinux and musllinux system has.
-_PARTS = ("libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "ld-linux-x86-64.so.2")
-_GLIBC = {*_PARTS, "libgcc_s.so.1"}
+_PARTS = ("libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libgcc_s.so.1")
+_GLIBC = {*_PARTS, "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 _MUSL = {"libc.so", "libc.musl-x86_64.so.1"}
 
 _IN_EVERY_WHEEL = {

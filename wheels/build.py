@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 GNU = "x86_64-unknown-linux-gnu"
 MUSL = "x86_64-unknown-linux-musl"
+ARM = "aarch64-unknown-linux-gnu"
 #: The C library of manylinux2014: the oldest that Rust and NumPy's own wheels still serve.
 GLIBC = "2.17"
 LIBRARY = "libfirsttouch_preload.so"
@@ -27,15 +28,22 @@ def build(dist: Path, kinds: Sequence[str]) -> None:
     if python is None:
         raise FailedError("build the wheels: no Python was found")
     if "gnu" in kinds:
-        _preload(tree)
+        _preload(tree, GNU)
         _wheel(tree, dist, python, GNU, "manylinux2014")
     if "free-threaded" in kinds:
         free = find_python("--free-threaded")
         if free is None:
             say("   no wheel for free-threaded Python: none was found")
         else:
-            _preload(tree)
+            _preload(tree, GNU)
             _wheel(tree, dist, free, GNU, "manylinux2014")
+    if "aarch64" in kinds:
+        why = _missing(ARM)
+        if why:
+            say(f"   no wheel for 64-bit ARM: {why}")
+        else:
+            _preload(tree, ARM)
+            _wheel(tree, dist, python, ARM, "manylinux2014")
     if "musl" in kinds:
         why = _missing(MUSL)
         if why:
@@ -63,20 +71,18 @@ def _folder(tree: Path) -> Path:
     return tree / "python" / "firsttouch" / "_lib"
 
 
-def _preload(tree: Path) -> None:
+def _preload(tree: Path, target: str) -> None:
     """Build the library for other programs against the same old glibc as the module."""
-    if _folder(tree).joinpath(LIBRARY).exists():
-        return
-    say(f"== {LIBRARY} for glibc {GLIBC}")
-    command = [tool("cargo-zigbuild"), "zigbuild", "--release", "--locked", "--quiet", "--target", f"{GNU}.{GLIBC}"]
+    say(f"== {LIBRARY} for {target}, glibc {GLIBC}")
+    command = [tool("cargo-zigbuild"), "zigbuild", "--release", "--locked", "--quiet", "--target", f"{target}.{GLIBC}"]
     run(
         [*command, "--package", "firsttouch-preload"],
         "build the preloaded library",
         cwd=tree,
-        environment=_environment(),
+        environment=_environment(target),
     )
     _folder(tree).mkdir(exist_ok=True)
-    shutil.copy(WORK / "cargo" / GNU / "release" / LIBRARY, _folder(tree))
+    shutil.copy(WORK / "cargo" / target / "release" / LIBRARY, _folder(tree))
     elf.set_initfirst(_folder(tree) / LIBRARY)
 
 
@@ -84,15 +90,17 @@ def _wheel(tree: Path, dist: Path, python: Path, target: str, platform: str) -> 
     say(f"== a wheel for {platform}, built for {python}")
     command = [tool("maturin"), "build", "--quiet", "--release", "--locked", "--zig", "--target", target]
     options = ["--compatibility", platform, "--interpreter", python, "--out", dist]
-    run([*command, *options], f"build the wheel for {platform}", cwd=tree, environment=_environment())
+    run([*command, *options], f"build the wheel for {platform}", cwd=tree, environment=_environment(target))
 
 
-def _environment() -> dict[str, str]:
+def _environment(target: str) -> dict[str, str]:
     """Return variables for cargo: a folder apart from other builds, and zig of this environment."""
     import os
 
     path = f"{tool('python').parent}{os.pathsep}{os.environ['PATH']}"
-    return {"CARGO_TARGET_DIR": str(WORK / "cargo"), "PATH": path}
+    # 64-bit ARM has pages of 4 to 64 KiB: what jemalloc is built for serves smaller ones, too.
+    pages = {"JEMALLOC_SYS_WITH_LG_PAGE": "16"} if target == ARM else {}
+    return {"CARGO_TARGET_DIR": str(WORK / "cargo"), "PATH": path, **pages}
 
 
 def _missing(target: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import sys
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,9 @@ def try_each(found: Sequence[Path]) -> None:
 
 def _python_for(name: str) -> Path | None:
     """Return a Python that can load a wheel; None, after saying so, if there is none here."""
+    if name.endswith("aarch64.whl") and platform.machine() != "aarch64":
+        say(f"   {name} is not tried: this machine is {platform.machine()}")
+        return None
     if "musllinux" in name:
         given = os.environ.get("MUSL_PYTHON")
         if given is None:

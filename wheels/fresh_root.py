@@ -67,7 +67,7 @@ def main() -> int:
         say(f"   no fresh root: {why}; skipped")
         return 0
     try:
-        wheels = sorted((ROOT / "dist").glob("firsttouch-*-abi3-manylinux*.whl"))
+        wheels = sorted((ROOT / "dist").glob("firsttouch-*-abi3-manylinux*x86_64.whl"))
         if not wheels:
             raise FailedError("dist holds no manylinux wheel: `make wheels` builds it")
         root = _root("stable")
