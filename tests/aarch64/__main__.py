@@ -8,14 +8,19 @@ import shutil
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tests.aarch64 import programs
+from tests.aarch64 import programs, python
 from tests.aarch64.machines import MACHINES, QEMU, SUITE, Machine
 from tests.aarch64.outcome import outcomes
 from tests.guests import kernel
 from tests.guests.packages import Packages, Unavailable, foreign
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 FOLDER = Path("target/aarch64").resolve()
+ROOT = FOLDER / "root"
 
 
 def booted(machine: Machine, image: Path, archive: Path, expected: int) -> bool:
@@ -39,20 +44,38 @@ def booted(machine: Machine, image: Path, archive: Path, expected: int) -> bool:
 
 def prepared(names: list[str]) -> tuple[int, Path]:
     """Build what all guests start with: all programs, or those that are named; how many there are."""
-    built = {name: path for name, path in programs.build().items() if not names or name in names}
-    shell = FOLDER / "shell/usr/bin/busybox"
-    if not shell.exists():
-        _packages().unpack("busybox-static", FOLDER / "shell")
+    built = {}
+    if set(names) != {"python"}:
+        built = {name: path for name, path in programs.build().items() if not names or name in names}
+    _unpacked(programs.PACKAGES)
     archive = FOLDER / "tests.cpio"
-    programs.pack(archive, built, shell)
-    return len(built), archive
+    return programs.pack(archive, built, ROOT, _site() if not names or "python" in names else None), archive
+
+
+def _site() -> Path | None:
+    """Where Python's packages for the guests are; None, after saying why, if they cannot be had."""
+    try:
+        python.wheel()
+        _unpacked(python.PACKAGES)
+        python.site(FOLDER / "site")
+    except Unavailable as why:
+        print(f"test-aarch64: Python's part is skipped, as {why}")
+        return None
+    return FOLDER / "site"
+
+
+def _unpacked(names: Iterable[str]) -> None:
+    """Unpack packages that have not been."""
+    for name in names:
+        if not (ROOT / "usr/share/doc" / name).exists():
+            _packages().unpack(name, ROOT)
 
 
 def main() -> int:
     """Run the programs; 0 where all passed or nothing could be booted."""
     parser = argparse.ArgumentParser(prog="python -m tests.aarch64", description=__doc__)
     parser.add_argument("--pages", type=int, choices=[machine.pages for machine in MACHINES], help="KiB (default: all)")
-    parser.add_argument("programs", nargs="*", help="test programs, like `fork` or `limits` (default: all)")
+    parser.add_argument("programs", nargs="*", help="test programs, like `fork` or `python` (default: all)")
     given = parser.parse_args()
     chosen = [machine for machine in MACHINES if given.pages in (None, machine.pages)]
     try:

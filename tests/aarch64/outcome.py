@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 _ENDED = re.compile(r"^program (\S+)\n(.*?)^ended \1 (\d+) (\d+)$", re.MULTILINE | re.DOTALL)
 _RESULT = re.compile(r"test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored")
+_PYTEST = re.compile(r"^(?:=+ )?(\d+ \w+, .*|\d+ passed.*) in [\d.]+s", re.MULTILINE)
 
 
 class Outcome(NamedTuple):
@@ -26,7 +27,9 @@ def outcomes(printed: str) -> list[Outcome]:
 
 def _outcome(name: str, text: str, code: str, seconds: str) -> Outcome:
     counts = _RESULT.findall(text)
-    words = f"{counts[-1][0]} passed, {counts[-1][1]} failed, {counts[-1][2]} ignored" if counts else "no count"
+    words = "{} passed, {} failed, {} ignored".format(*counts[-1]) if counts else "no count"
+    if python := _PYTEST.search(text):
+        words = python[1]
     failed = re.findall(r"^test (\S+) \.\.\. FAILED$", text, re.MULTILINE)
     if code == "137":
         words = f"killed after {seconds} s"
