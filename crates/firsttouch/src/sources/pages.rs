@@ -122,6 +122,7 @@ unsafe impl Allocator for Pages {
         let span = span.map_err(|error| self.failed(heap::refused(size, error)))?;
         span.segment.set_asked(span.start, size);
         if self.is_helped && span.dirty == 0 && size >= fault_ahead::MIN {
+            let page = if span.kind() == Kind::Huge { huge_page() } else { os::page_size() };
             fault_ahead::watch(span.address()..span.address() + size, page);
         }
         // SAFETY: spans lie in mapped memory, never at zero.
