@@ -25,13 +25,13 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.fetch_add(1, SeqCst);
-        // SAFETY: the core and the tests pass live blocks of this allocator (`Allocator`), which are the upstream's.
+        // SAFETY: the caller's promise.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         COUNT.fetch_add(1, SeqCst);
-        // SAFETY: the core and the tests pass live blocks of this allocator (`Allocator`), which are the upstream's.
+        // SAFETY: the caller's promise.
         unsafe { System.dealloc(pointer, layout) }
     }
 }

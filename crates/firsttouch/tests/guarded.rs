@@ -16,8 +16,9 @@ use std::sync::Arc;
 fn huge() -> usize {
     huge_page_size().unwrap_or(2 << 20)
 }
-const SIZES: [usize; 9] =
-    [1, 64, 1000, page_size(), 3 * page_size() + 64, 100_000, huge() - page_size(), huge(), 3 * huge() + 192];
+fn sizes() -> [usize; 9] {
+    [1, 64, 1000, page_size(), 3 * page_size() + 64, 100_000, huge() - page_size(), huge(), 3 * huge() + 192]
+}
 
 fn upstreams() -> [Arc<dyn Allocator>; 6] {
     [
@@ -39,7 +40,7 @@ fn writing_behind_stops() {
     alone("writing_behind_stops", || {
         for upstream in upstreams() {
             let guarded = guarded(upstream, Side::After, 0);
-            for size in SIZES {
+            for size in sizes() {
                 let block = Held::filled(&*guarded, size, 1);
                 survives(|| write(block.address() + size - 1));
                 dies(|| write(guard_behind(&block)));
@@ -55,7 +56,7 @@ fn writing_before_stops() {
     alone("writing_before_stops", || {
         for upstream in upstreams() {
             let guarded = guarded(upstream, Side::Before, 0);
-            for size in SIZES {
+            for size in sizes() {
                 let block = Held::filled(&*guarded, size, 1);
                 survives(|| write(block.address()));
                 dies(|| write(block.address() - 1));
