@@ -84,7 +84,7 @@ fn somebody_in_our_way_is_left_alone() {
             Held::filled(&*pool, 50 << 20, 2).give_back();
             Held::filled(&*pool, 80 << 20, 3).give_back();
             pool.trim();
-            assert!(pool.stats().idle < times() * 4 << 20, "{:?}", pool.stats());
+            assert!(pool.stats().idle < (times() * 4) << 20, "{:?}", pool.stats());
             let blocks: Vec<_> =
                 (0..60).map(|seed| Held::filled(&*pool, (3 << 20) + seed * page_size(), seed as u64)).collect();
             common::held::check_apart(blocks.iter().chain([&first]));
@@ -107,10 +107,10 @@ fn somebody_in_a_hole_is_left_alone() {
             let pool = Pool::new(Options { huge, decay: None, max_idle: None, ..Options::default() });
             let first = Held::filled(&*pool, 70_000, 1);
             let (gone, last) = (
-                Held::filled(&*pool, times() * 20 << 20, 2),
-                Held::filled(&*pool, (times() * 30 << 20) + 5 * page_size(), 3),
+                Held::filled(&*pool, (times() * 20) << 20, 2),
+                Held::filled(&*pool, ((times() * 30) << 20) + 5 * page_size(), 3),
             );
-            let hole = gone.address() + (times() * 5 << 20);
+            let hole = gone.address() + ((times() * 5) << 20);
             gone.give_back();
             pool.trim();
             let theirs = foreign(hole, page_size()).unwrap();
