@@ -19,7 +19,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m wheels", description=__doc__)
     parser.add_argument("--only", choices=("build", "audit", "try"), help="a single step, on what dist holds")
     parser.add_argument("--dist", type=Path, default=Path("dist"), help="folder of the results (default: dist)")
-    kinds = "sdist,gnu,free-threaded,aarch64,musl"
+    kinds = "sdist,gnu,free-threaded,musl"
     parser.add_argument("--kinds", default=kinds, help="what to build (default: %(default)s)")
     given = parser.parse_args()
     try:
