@@ -10,6 +10,7 @@
 
 mod guest;
 mod heaps;
+mod huge_min;
 mod locality;
 mod meter;
 mod purging;
@@ -34,6 +35,7 @@ use crate::stats::Stats;
 use crate::sync::lock::Lock;
 use guest::Guest;
 use heaps::Heaps;
+pub use huge_min::huge_min;
 use meter::Meter;
 pub use retention::Retention;
 use shard::{Recent, Shard};
@@ -45,10 +47,6 @@ use std::time::Duration;
 
 /// Requests below this go to the pool's small upstream.
 pub const SMALL_LIMIT: usize = 16 << 10;
-/// Requests of this size and more come from memory that is advised huge, where huge pages have 2 MiB.
-pub const HUGE_MIN: usize = 1 << 20;
-/// The same for zeroed requests, which may be sparse. NumPy's threshold is the same.
-pub const HUGE_MIN_ZEROED: usize = 4 << 20;
 /// Freed spans up to this size are remembered by their processor. Larger ones exceed its cache and are joined with
 /// their neighbors at once; kept apart they would take more memory (a sixth for random sizes up to 16 MiB).
 const SHARD_MAX: usize = 512 << 10;
@@ -56,13 +54,6 @@ const SHARD_MAX: usize = 512 << 10;
 const GROW_SMALL_MAX: usize = 8 << 20;
 /// A shrinking block returns its end if that is at least this large.
 const CUT_MIN: usize = 64 << 10;
-
-/// The least size of requests that come from memory that is advised huge: half a huge page, for zeroed requests all of it.
-/// (With base pages of 16 KiB a huge page has 32 MiB, with 64 KiB it has 512: one small array would take all of it.)
-#[inline]
-pub fn huge_min(zeroed: bool) -> usize {
-    if zeroed { HUGE_MIN_ZEROED.max(huge_page()) } else { HUGE_MIN.max(huge_page() / 2) }
-}
 
 /// The options of a pool.
 #[derive(Clone, Copy, Debug, PartialEq)]
