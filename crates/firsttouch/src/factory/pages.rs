@@ -9,33 +9,21 @@ use crate::pages::placement::{Page, Placement, Populate};
 use crate::sources::{Pages, PlacedPages};
 use std::sync::Arc;
 
-pub(super) fn numa(arguments: &Arguments<'_>) -> Result<Arc<dyn Allocator>, Error> {
-    let placement = of(arguments)?;
-    Ok(if is_plain(&placement) { plain(&placement, false) } else { PlacedPages::new(placement) })
-}
-
 pub(super) fn pages(arguments: &Arguments<'_>) -> Result<Arc<dyn Allocator>, Error> {
     let placement = of(arguments)?;
     let fault_ahead = arguments.is_set("fault_ahead");
-    match is_plain(&placement) {
-        true => Ok(plain(&placement, fault_ahead)),
-        false if fault_ahead => Err(Error::Value(
+    let plain = Placement { pages: placement.pages.clone(), ..Placement::default() };
+    if placement == plain && matches!(*placement.pages, [] | [Page::Transparent]) {
+        return Ok(Pages::with_fault_ahead(!placement.pages.is_empty(), fault_ahead));
+    }
+    if fault_ahead {
+        return Err(Error::Value(
             "fault_ahead=True needs base pages or huge='thp', without populate, lock, numa and strict: \
              pages that are placed are populated by populate=True"
                 .into(),
-        )),
-        false => Ok(PlacedPages::new(placement)),
+        ));
     }
-}
-
-/// Whether blocks are placed nowhere in particular, on pages that need no pool of huge ones.
-fn is_plain(placement: &Placement) -> bool {
-    let plain = Placement { pages: placement.pages.clone(), ..Placement::default() };
-    *placement == plain && matches!(*placement.pages, [] | [Page::Transparent])
-}
-
-fn plain(placement: &Placement, fault_ahead: bool) -> Arc<dyn Allocator> {
-    Pages::with_fault_ahead(!placement.pages.is_empty(), fault_ahead)
+    Ok(PlacedPages::new(placement))
 }
 
 /// The placement that arguments of `pages` request.

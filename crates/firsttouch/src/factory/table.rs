@@ -85,7 +85,7 @@ pub static TABLE: &[Factory] = &[
             takes("progress", Kind::Flag, NO),
         ],
         positional: 1,
-        make: pages::numa,
+        make: pages::pages,
     },
     Factory {
         name: "pages",

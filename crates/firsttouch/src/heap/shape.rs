@@ -11,6 +11,16 @@ pub(crate) enum Kind {
     Huge = 1,
 }
 
+impl Kind {
+    /// The page size of the region.
+    pub(crate) fn page(self) -> usize {
+        match self {
+            Self::Small => os::page_size(),
+            Self::Huge => huge_page(),
+        }
+    }
+}
+
 /// The size of a unit in the region for huge pages, as a power of two: small enough that arrays share huge pages.
 const HUGE_UNIT_SHIFT: u32 = 16;
 /// Bytes mapped at a time in the region for base pages.

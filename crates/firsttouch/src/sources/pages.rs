@@ -107,12 +107,13 @@ unsafe impl Allocator for Pages {
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         request.check().map_err(|error| self.failed(error))?;
         let (size, align) = (request.size(), request.align());
-        let take = |kind, page| {
+        let take = |kind: Kind| {
+            let page = kind.page();
             let whole = round_up(size, page).unwrap_or(size);
             self.heap.take_or_grow(kind, whole, align.max(page), false)
         };
-        let on_base_pages = || take(Kind::Small, os::page_size());
-        let on_huge_pages = || take(Kind::Huge, huge_page());
+        let on_base_pages = || take(Kind::Small);
+        let on_huge_pages = || take(Kind::Huge);
         let span = if self.huge && size >= huge_page() {
             // Where whole huge pages are too much, the size itself may not be.
             on_huge_pages().or_else(|_| self.emptied(on_huge_pages)).or_else(|_| on_base_pages())
@@ -122,8 +123,7 @@ unsafe impl Allocator for Pages {
         let span = span.map_err(|error| self.failed(heap::refused(size, error)))?;
         span.segment.set_asked(span.start, size);
         if self.is_helped && span.dirty == 0 && size >= fault_ahead::MIN {
-            let page = if span.kind() == Kind::Huge { huge_page() } else { os::page_size() };
-            fault_ahead::watch(span.address()..span.address() + size, page);
+            fault_ahead::watch(span.address()..span.address() + size, span.kind().page());
         }
         // SAFETY: spans lie in mapped memory, never at zero.
         let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(span.address())) };
@@ -150,7 +150,7 @@ unsafe impl Allocator for Pages {
         if size > span.bytes() {
             return false;
         }
-        let page = if kind == Kind::Huge { huge_page() } else { os::page_size() };
+        let page = kind.page();
         let keep = size.max(1).next_multiple_of(page);
         if span.bytes().saturating_sub(keep) >= CUT_MIN.max(span.bytes() / 8) {
             fault_ahead::forget(span.address(), span.bytes());

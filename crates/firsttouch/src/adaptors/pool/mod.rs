@@ -25,7 +25,7 @@ use crate::description::Value;
 use crate::failure;
 use crate::fault_ahead;
 use crate::heap::purger;
-use crate::heap::shape::{Kind, huge_page};
+use crate::heap::shape::Kind;
 use crate::heap::{heap, segment};
 use crate::layout::round_up;
 use crate::numa::local_nodes::LocalNodes;
@@ -193,7 +193,7 @@ unsafe impl Allocator for Pool {
             unsafe {
                 if !told || span.dirty == span.bytes() {
                     let kind = span.kind(); // may differ from the preferred kind
-                    let page = if kind == Kind::Huge { huge_page() } else { os::page_size() };
+                    let page = kind.page();
                     let again = zero::recycled(span, request.size(), page);
                     if again > 0 {
                         self.touched(kind, again);

@@ -13,6 +13,7 @@ use crate::heap::region::Span;
 use crate::heap::shape::{Kind, huge_page};
 use crate::layout::round_up;
 use crate::numa::local_nodes::Place;
+#[cfg(not(shuttle))]
 use crate::os;
 use crate::os::Errno;
 use crate::sync::lock::Lock;
@@ -115,8 +116,7 @@ impl Pool {
         self.count(&mut shard, span, size);
         drop(shard);
         if self.fault_ahead && fresh == span.bytes() && fresh >= fault_ahead::MIN {
-            let page = if span.kind() == Kind::Huge { huge_page() } else { os::page_size() };
-            fault_ahead::watch(span.address()..span.address() + size, page);
+            fault_ahead::watch(span.address()..span.address() + size, span.kind().page());
         }
         if fresh > 0 {
             self.touched(span.kind(), fresh);
