@@ -30,23 +30,28 @@ def judged(outcome: Outcome) -> verdict.Verdict:
     decided = found.faster or found.slower or verdict.margin(outcome.noise) == verdict.LEAST
     if decided or outcome.rounds < verdict.FEWEST or not all(run.processor for row in outcome.rows for run in row.runs):
         return found
-    standings = [
-        verdict.Standing(row.contender.name, speedup(outcome.default.runs, row.runs, "processor"))
-        for row in outcome.others
-    ]
     noise = speedup(outcome.default.runs, outcome.rows[1].runs, "processor")
-    return replace(found, sentences=(*found.sentences, *verdict.by_processor_time(noise, standings)))
+    said = verdict.by_processor_time(noise, _standings(outcome, "processor"))
+    return replace(found, sentences=(*found.sentences, *said))
 
 
 def _by_the_clock(outcome: Outcome) -> verdict.Verdict:
     runs = {row.contender.name: row.runs for row in outcome.others}
-    standings = [
-        verdict.Standing(row.contender.name, speedup(outcome.default.runs, row.runs), candidates.served(row.contender))
+    return verdict.judge(
+        outcome.noise,
+        _standings(outcome, "wall"),
+        outcome.rounds,
+        lambda first, second: speedup(runs[second], runs[first]),
+    )
+
+
+def _standings(outcome: Outcome, time: str) -> list[verdict.Standing]:
+    return [
+        verdict.Standing(
+            row.contender.name, speedup(outcome.default.runs, row.runs, time), candidates.served(row.contender)
+        )
         for row in outcome.others
     ]
-    return verdict.judge(
-        outcome.noise, standings, outcome.rounds, lambda first, second: speedup(runs[second], runs[first])
-    )
 
 
 def table(outcome: Outcome) -> Table:
