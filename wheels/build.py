@@ -19,38 +19,32 @@ ARM = "aarch64-unknown-linux-gnu"
 #: The C library of manylinux2014: the oldest that Rust and NumPy's own wheels still serve.
 GLIBC = "2.17"
 LIBRARY = "libfirsttouch_preload.so"
+#: For each kind of wheel: which Python it is built for, the target, and the platform that it promises.
+KINDS = {
+    "gnu": ("--first", GNU, "manylinux2014"),
+    "free-threaded": ("--free-threaded", GNU, "manylinux2014"),
+    "aarch64": ("--first", ARM, "manylinux2014"),
+    "musl": ("--first", MUSL, "musllinux_1_2"),
+}
 
 
 def build(dist: Path, kinds: Sequence[str]) -> None:
     """Build what was asked for into a folder."""
     tree = _sdist(dist)
-    python = find_python("--first")
-    if python is None:
+    if find_python("--first") is None:
         raise FailedError("build the wheels: no Python was found")
-    if "gnu" in kinds:
-        _preload(tree, GNU)
-        _wheel(tree, dist, python, GNU, "manylinux2014")
-    if "free-threaded" in kinds:
-        free = find_python("--free-threaded")
-        if free is None:
-            say("   no wheel for free-threaded Python: none was found")
-        else:
-            _preload(tree, GNU)
-            _wheel(tree, dist, free, GNU, "manylinux2014")
-    if "aarch64" in kinds:
-        why = _missing(ARM)
-        if why:
-            say(f"   no wheel for 64-bit ARM: {why}")
-        else:
-            _preload(tree, ARM)
-            _wheel(tree, dist, python, ARM, "manylinux2014")
-    if "musl" in kinds:
-        why = _missing(MUSL)
-        if why:
-            say(f"   no wheel for musl: {why}")
-        else:
+    for kind, (which, target, platform) in KINDS.items():
+        if kind not in kinds:
+            continue
+        python, why = find_python(which), _missing(target)
+        if python is None or why:
+            say(f"   no wheel for {platform} ({kind}): {why or 'no such Python was found'}")
+            continue
+        if target == MUSL:
             _folder(tree).joinpath(LIBRARY).unlink(missing_ok=True)  # it stands on glibc's malloc
-            _wheel(tree, dist, python, MUSL, "musllinux_1_2")
+        else:
+            _preload(tree, target)
+        _wheel(tree, dist, python, target, platform)
     if "sdist" not in kinds:
         for archive in dist.glob("*.tar.gz"):
             archive.unlink()
