@@ -7,6 +7,8 @@ NAMES = (
     "expression",
     "kernels",
     "programs",
+    "oracle",
+    "languages",
     "small",
     "zeros",
     "memory",

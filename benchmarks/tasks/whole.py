@@ -15,11 +15,11 @@ INTERVAL = 0.02
 
 
 def measure(program: str) -> dict[str, float]:
-    """Return seconds, faults and the peak after the imports; for a pool, the fraction of its bytes that is faulted in
-    again.
+    """Return seconds, also of the processor, faults and the peak after the imports; for a pool, the fraction of its
+    bytes that is faulted in again.
     """
     run = importlib.import_module(f"benchmarks.programs.{program}").run
-    before, faults = resident(), resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    before, used = resident(), resource.getrusage(resource.RUSAGE_SELF)
     reset_peak()
     ended = threading.Event()
     seen: list[Stats] = []
@@ -34,8 +34,15 @@ def measure(program: str) -> dict[str, float]:
     start = time.perf_counter()
     result = run()
     seconds = time.perf_counter() - start
-    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
-    reply = {"seconds": seconds, "result": result, "faults": float(faults), "resident": peak() - before}
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    reply = {
+        "seconds": seconds,
+        "user": after.ru_utime - used.ru_utime,
+        "system": after.ru_stime - used.ru_stime,
+        "result": result,
+        "faults": float(after.ru_minflt - used.ru_minflt),
+        "resident": peak() - before,
+    }
     ended.set()
     if watcher.ident is not None:
         watcher.join()

@@ -1,0 +1,191 @@
+"""Unmodified programs in C, C++, Fortran, R, Octave, Python and SQL, with the pool behind large blocks of malloc."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.languages import FOLDER, LANGUAGES, NAMES, Program, program
+from firsttouch.tools import preload
+from firsttouch.tools.compare import candidates
+from firsttouch.tools.compare.runs import Files, Run, column, once
+from firsttouch.tools.measuring.contenders import HUGE_GLIBC, TUNED_GLIBC, Contender, preloaded
+from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.statistics import Matrix, Verdict, against_best, geometric_mean, judge, losses, median
+
+DEFAULT, POOL, AGAIN = candidates.DEFAULT, candidates.PRELOADED, Contender("the pool again", {}, install=True)
+LEAST, PEAK, REST = 0.95, 1.15, 8 << 10  # the last in KiB
+SMALL, SPARSE, START = 3.0, 1.1, 1.0
+
+
+def run(quick: bool) -> Section:
+    """Measure every program under every contender."""
+    section = Section(
+        "languages",
+        "Unmodified programs in seven languages",
+        f"at most the best peer's time in the geometric mean, none below {LEAST} of the C library's default; peak "
+        f"memory at most {PEAK} of it in the geometric mean; two seconds after the last free at most {REST >> 10} MiB "
+        f"more; small requests at most {SMALL:g} ns more, `true` at most {START:g} ms more, sparse blocks at most "
+        f"{SPARSE:g} times. Cells are the time of the whole process with the preloaded pool divided by the column's.",
+    )
+    missing = preload.missing()
+    if missing:
+        section.notes.append(f"Not measured: {missing}.")
+        return section
+    rivals = [HUGE_GLIBC, *([] if quick else [TUNED_GLIBC, *preloaded()[0]])]
+    with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder:
+        programs, absent = _programs(["diffusion.c", "buffers.py"] if quick else NAMES, Path(folder))
+        section.notes += [f"Not installed here: {', '.join(absent)}."] if absent else []
+        everyone = [DEFAULT, POOL, AGAIN, *rivals]
+        found = {name: _rounds(made, everyone, 2 if quick else 7) for name, made in programs.items()}
+        _times(section, found, rivals)
+        _memory(section, found, _rests(programs, [DEFAULT, POOL, *rivals]), rivals)
+        _small(section, Path(folder), 3 if quick else 15)
+    return section
+
+
+def _programs(names: Sequence[str], folder: Path) -> tuple[dict[str, Program], list[str]]:
+    made = {name: program(name, folder) for name in names}
+    absent = {LANGUAGES[Path(name).suffix] for name, one in made.items() if one is None}
+    return {name: one for name, one in made.items() if one is not None}, sorted(absent)
+
+
+def _environment(contender: Contender) -> dict[str, str]:
+    """Return the variables of a run; the second pool is the first."""
+    return {**candidates.environment(POOL if contender == AGAIN else contender), "OMP_NUM_THREADS": "1"}
+
+
+def _once(made: Program, contender: Contender) -> Run:
+    return once(made.command, _environment(contender), Files(made.stdin, os.devnull, os.devnull))
+
+
+def _rounds(made: Program, everyone: Sequence[Contender], rounds: int) -> dict[str, list[Run]]:
+    """Return the runs of every contender, in an order that is shuffled in each round; the first round is dropped."""
+    shuffle = random.Random(0)
+    found: dict[str, list[Run]] = {contender.name: [] for contender in everyone}
+    for turn in range(rounds + 1):
+        for contender in shuffle.sample(everyone, len(everyone)):
+            done = _once(made, contender)
+            if done.status != 0:
+                raise RuntimeError(f"{made.command} {done.ended} under {contender.name}")
+            if turn:
+                found[contender.name].append(done)
+    return found
+
+
+def _times(section: Section, found: dict[str, dict[str, list[Run]]], rivals: Sequence[Contender]) -> None:
+    others = [DEFAULT, AGAIN, *rivals]
+    table = Table("**Time**", ["program", "default's time", *(other.name for other in others), "best peer"])
+    cells: dict[str, dict[str, Matrix]] = {other.name: {} for other in others}
+    best: dict[str, Matrix] = {}
+    for name, runs in found.items():
+        times = {contender: column(of, "wall")[np.newaxis] for contender, of in runs.items()}
+        section.raw[name] = {contender: [vars(one) for one in of] for contender, of in runs.items()}
+        for other in others:
+            cells[other.name][name] = times[POOL.name] / times[other.name]
+        best[name], _ = against_best(times[POOL.name], {rival.name: times[rival.name] for rival in rivals})
+        row = [str(median(cells[other.name][name])) for other in others]
+        seconds = median(times[DEFAULT.name]).value
+        table.rows.append([f"{name}", f"{seconds:.2f} s", *row, str(median(best[name]))])
+    means = [str(geometric_mean(list(cells[other.name].values()))) for other in others]
+    table.rows.append(["geometric mean", "", *means, str(geometric_mean(list(best.values())))])
+    section.tables.append(table)
+    section.verdicts.append(judge("at most the best peer's time", 1.0, best))
+    for rival in rivals:
+        section.verdicts.append(judge(f"at most the time of {rival.name}", 1.0, cells[rival.name]))
+    slow = {name: median(cell) for name, cell in cells[DEFAULT.name].items() if median(cell).low > 1 / LEAST}
+    figure = ", ".join(f"{name} {ratio}" for name, ratio in slow.items()) or "none is slower for certain"
+    section.verdicts.append(Verdict(f"none below {LEAST} of the default", figure, "failed" if slow else "passed"))
+    beaten = {(rival.name, name): cell for rival in rivals for name, cell in cells[rival.name].items()}
+    section.notes += losses("the preloaded pool", beaten)
+
+
+def _rests(programs: dict[str, Program], everyone: Sequence[Contender]) -> dict[str, dict[str, float]]:
+    """Return for each program and contender how many KiB are resident two seconds after the last free."""
+
+    def rest(cell: tuple[str, Contender]) -> float:
+        made, contender = programs[cell[0]], cell[1]
+        with open(made.stdin) as stdin:
+            environment = {**_environment(contender), "REST": "1"}
+            printed = subprocess.run(
+                made.command, env=environment, stdin=stdin, cwd=FOLDER, capture_output=True, text=True, check=True
+            ).stdout
+        return float(printed.split()[-1])
+
+    cells = [(name, contender) for name in programs for contender in everyone]
+    with ThreadPoolExecutor() as pool:
+        figures = list(pool.map(rest, cells))
+    found: dict[str, dict[str, float]] = {}
+    for (name, contender), figure in zip(cells, figures, strict=True):
+        found.setdefault(name, {})[contender.name] = figure
+    return found
+
+
+def _memory(
+    section: Section,
+    found: dict[str, dict[str, list[Run]]],
+    rests: dict[str, dict[str, float]],
+    rivals: Sequence[Contender],
+) -> None:
+    others = [POOL, *rivals]
+    ratios: dict[str, list[Matrix]] = {one.name: [] for one in others}
+    peaks = Table("**Peak resident memory**, of the default's", ["program", "default", *ratios])
+    after = Table("**Resident two seconds after the last free**, MiB", ["program", "default", *ratios])
+    for name, runs in found.items():
+        bytes_of = {contender: column(of, "peak_bytes")[np.newaxis] for contender, of in runs.items()}
+        row = []
+        for one in others:
+            ratios[one.name].append(bytes_of[one.name] / bytes_of[DEFAULT.name])
+            row.append(f"{float(np.median(ratios[one.name][-1])):.2f}")
+        peaks.rows.append([name, f"{float(np.median(bytes_of[DEFAULT.name])) / 2**20:.1f} MiB", *row])
+        after.rows.append([name, *(f"{rests[name][one.name] / 1024:.1f}" for one in [DEFAULT, *others])])
+    means = {one.name: geometric_mean(ratios[one.name]) for one in others}
+    peaks.rows.append(["geometric mean", "", *(f"{means[one.name].value:.2f}" for one in others)])
+    section.tables += [peaks, after]
+    mean = means[POOL.name]
+    outcome = "passed" if mean.high <= PEAK else "failed"
+    section.verdicts.append(Verdict(f"peak at most {PEAK} of the default's", f"geometric mean {mean}", outcome))
+    more = {name: (row[POOL.name] - row[DEFAULT.name]) / 1024 for name, row in rests.items()}
+    worst = max(more, key=lambda name: more[name])
+    outcome = "passed" if more[worst] * 1024 <= REST else "failed"
+    bar = f"at most {REST >> 10} MiB more after two seconds"
+    section.verdicts.append(Verdict(bar, f"{worst} {more[worst]:.1f} MiB", outcome))
+
+
+def _small(section: Section, folder: Path, rounds: int) -> None:
+    """Compare small requests, the start of `true`, and sparse blocks, in turns."""
+    small, sparse, true = program("small.c", folder), program("sparse.c", folder), shutil.which("true")
+    if small is None or sparse is None or true is None:
+        return
+
+    def printed(made: Program) -> Callable[[Contender], float]:
+        def measure(contender: Contender) -> float:
+            environment = _environment(contender)
+            return float(subprocess.run(made.command, env=environment, capture_output=True, check=True).stdout)
+
+        return measure
+
+    def started(contender: Contender) -> float:
+        return 1e3 * _once(Program((true,)), contender).wall
+
+    figures: list[tuple[str, Callable[[Contender], float], str, int]] = [
+        (f"small requests at most {SMALL:g} ns more", printed(small), "ns", rounds),
+        (f"`true` at most {START:g} ms more", started, "ms", 4 * rounds),
+        (f"sparse blocks at most {SPARSE:g} times", printed(sparse), "KiB", 3),
+    ]
+    for bar, measure, unit, turns in figures:
+        pairs = [(measure(DEFAULT), measure(POOL)) for _ in range(turns)]
+        plain, pooled = (float(np.median(side)) for side in zip(*pairs, strict=True))
+        section.raw[bar] = pairs
+        passed = pooled <= SPARSE * plain if unit == "KiB" else pooled - plain <= (SMALL if unit == "ns" else START)
+        section.verdicts.append(
+            Verdict(bar, f"{plain:.2f} {unit}, with the pool {pooled:.2f} {unit}", "passed" if passed else "failed")
+        )
