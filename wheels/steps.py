@@ -48,8 +48,14 @@ def tool(name: str) -> Path:
 
 
 def find_python(*options: str) -> Path | None:
-    """Return the Python that the whole project is built with; None, with its message, if there is none of that kind."""
-    done = subprocess.run([ROOT / ".ci" / "find-python", *options], stdout=subprocess.PIPE, text=True, check=False)
+    """Return the Python that the whole project is built with; None, with its message, if there is none of that kind.
+
+    $PYTHON, if it is set, is one with the GIL, so it does not decide about the others.
+    """
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHON" or "--free-threaded" not in options}
+    done = subprocess.run(
+        [ROOT / ".ci" / "find-python", *options], env=kept, stdout=subprocess.PIPE, text=True, check=False
+    )
     return Path(done.stdout.splitlines()[0]) if done.returncode == 0 and done.stdout else None
 
 
