@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import subprocess
 import sys
 import sysconfig
@@ -45,10 +46,11 @@ def test_one_native_module_for_all_pythons(installed: Distribution) -> None:
     if sysconfig.get_config_var("Py_GIL_DISABLED"):  # there each version has a wheel of its own
         version = f"cp3{sys.version_info[1]}"
         module, abi = f"_firsttouch{sysconfig.get_config_var('EXT_SUFFIX')}", f"{version}-{version}t"
-    assert native == {f"firsttouch/{module}", "firsttouch/_lib/libfirsttouch_preload.so"}
+    preload = {"firsttouch/_lib/libfirsttouch_preload.so"} if platform.libc_ver()[0] == "glibc" else set[str]()
+    assert native == {f"firsttouch/{module}", *preload}
     tags = [line for line in (installed.read_text("WHEEL") or "").splitlines() if line.startswith("Tag:")]
-    assert len(tags) == 1
-    assert tags[0].startswith(f"Tag: {abi}-")
+    assert tags, "for one platform, which may have several names"
+    assert all(tag.startswith(f"Tag: {abi}-") for tag in tags)
 
 
 def test_types_and_both_packages_are_there(installed: Distribution) -> None:

@@ -2,7 +2,8 @@
 
 use crate::os;
 
-/// Bytes that may be populated until the system is asked again how much memory is left, and of how many times as much.
+/// Bytes that may be populated until the system is asked again how much memory is left, and of how many times as much. A
+/// container's quota of processor time must last for two, or the helper would take its part from the program.
 const GRANT: usize = 32 << 20;
 const LEFT: usize = 8;
 
@@ -22,7 +23,8 @@ impl Spare {
             return false;
         }
         if self.memory < bytes {
-            self.memory = if os::headroom() / LEFT >= GRANT { GRANT } else { 0 };
+            let granted = os::headroom() / LEFT >= GRANT && os::processor_quota().is_none_or(|quota| quota >= 2.0);
+            self.memory = if granted { GRANT } else { 0 };
         }
         let allowed = self.memory >= bytes;
         self.memory -= if allowed { bytes } else { 0 };

@@ -14,7 +14,8 @@
 //! - [`page_size`], [`huge_page_size`], [`processors`], [`current_processor`].
 //! - [`wait`], [`wake`]: sleep while a word has a value; wake a sleeping thread.
 //! - [`spawn`], [`Thread::join`]: a thread that blocks all signals and needs no allocator. [`sleep_exactly`]: it wakes up on
-//!   time. [`runnable_threads`]: how many threads of the machine want to run.
+//!   time. [`runnable_threads`]: how many threads of the machine want to run. [`processor_quota`]: how many processors the
+//!   container may use.
 //! - [`at_fork`]: registers fork handlers. [`why_refused`]: tells which limit explains a refusal; [`mappings_are_short`]:
 //!   whether it is the number of mappings.
 //! - [`headroom`]: memory available to the machine or the container. [`address_space_limit`]: the limit of the process.

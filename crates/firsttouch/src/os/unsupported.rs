@@ -208,6 +208,10 @@ pub fn current_node() -> usize {
 
 /// No requirements.
 pub fn stop_reading_files() {}
+
+pub fn processor_quota() -> Option<f64> {
+    None
+}
 /// Not known.
 pub fn free_memory_of(_node: usize) -> Option<(usize, usize)> {
     None

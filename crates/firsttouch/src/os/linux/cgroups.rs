@@ -1,8 +1,8 @@
-//! The limits of memory cgroups, of version 1 and 2, with those of all their ancestors. Nothing here uses the global
-//! allocator, so that the background purger may call it.
+//! The limits of cgroups, of version 1 and 2, with those of all their ancestors. Nothing here uses the global allocator, so
+//! that the background purger may call it.
 
 use super::kernel_files::{read, read_number};
-use super::kernel_texts::{memory_group, number};
+use super::kernel_texts::{self, Controller, number};
 use std::ffi::CStr;
 
 /// The limit of a memory cgroup and its use, in bytes.
@@ -20,22 +20,40 @@ impl Group {
     }
 }
 
-/// Returns the tightest limit of the memory cgroups, and its use, in bytes. Inside a container its own cgroup is mounted at
-/// the root; outside, /proc/self/cgroup names it.
+/// Returns the tightest limit of the memory cgroups, and its use, in bytes.
 pub(super) fn cgroup() -> Option<Group> {
-    let mut buffer = [0; 4096];
-    let groups = read(c"/proc/self/cgroup", &mut buffer)?;
     let mut least: Option<Group> = None;
-    for line in groups.lines() {
-        let Some((roots, group)) = memory_group(line) else { continue };
+    visit(Controller::Memory, |root, group| {
+        if let Some(found) = bounds(root, group)
+            && least.as_ref().is_none_or(|least| found.left() < least.left())
+        {
+            least = Some(found);
+        }
+    });
+    least
+}
+
+/// Returns for how many processors the tightest quota of the process's cgroups lasts.
+pub(super) fn processors() -> Option<f64> {
+    let mut least: Option<f64> = None;
+    visit(Controller::Processors, |root, group| {
+        if let Some(found) = quota(root, group) {
+            least = Some(least.map_or(found, |least| least.min(found)));
+        }
+    });
+    least
+}
+
+/// Calls a function with every folder and path that a group and its ancestors may have. Inside a container its own cgroup
+/// is mounted at the root; outside, /proc/self/cgroup names it.
+fn visit(controller: Controller, mut function: impl FnMut(&str, &str)) {
+    let mut buffer = [0; 4096];
+    for line in read(c"/proc/self/cgroup", &mut buffer).unwrap_or_default().lines() {
+        let Some((roots, group)) = kernel_texts::group(line, controller) else { continue };
         for root in roots {
             let mut group = group;
             loop {
-                if let Some(found) = bounds(root, group)
-                    && least.as_ref().is_none_or(|least| found.left() < least.left())
-                {
-                    least = Some(found);
-                }
+                function(root, group.trim_end_matches('/'));
                 match group.rfind('/') {
                     Some(end) => group = &group[..end],
                     None => break,
@@ -43,11 +61,22 @@ pub(super) fn cgroup() -> Option<Group> {
             }
         }
     }
-    least
+}
+
+fn quota(root: &str, group: &str) -> Option<f64> {
+    let (mut path, mut buffer) = ([0; 4096], [0; 64]);
+    if let Some(both) = read(join(&mut path, &[root, group, "/cpu.max"])?, &mut buffer) {
+        let (microseconds, period) = both.trim().split_once(' ')?;
+        return kernel_texts::quota(microseconds, period);
+    }
+    let (mut path, mut buffers) = ([0; 4096], [[0; 64]; 2]);
+    let [first, second] = &mut buffers;
+    let microseconds = read(join(&mut path, &[root, group, "/cpu.cfs_quota_us"])?, first)?;
+    let period = read(join(&mut path, &[root, group, "/cpu.cfs_period_us"])?, second)?;
+    kernel_texts::quota(microseconds, period)
 }
 
 fn bounds(root: &str, group: &str) -> Option<Group> {
-    let group = group.trim_end_matches('/');
     let first = |names: [&str; 2]| names.iter().find_map(|name| read_joined(&[root, group, "/", name]));
     let limit = first(["memory.max", "memory.limit_in_bytes"]).filter(|&limit| limit < usize::MAX >> 2)?;
     let used = first(["memory.current", "memory.usage_in_bytes"])?;

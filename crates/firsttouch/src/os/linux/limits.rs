@@ -1,7 +1,7 @@
 //! The limits of the machine, the container and the process. Nothing here uses the global allocator, so that the background
 //! purger may call it.
 
-use super::cgroups::cgroup;
+use super::cgroups::{self, cgroup};
 use super::kernel_files::{self, read, read_number};
 use super::kernel_texts::{kib, number};
 use super::process::page_size;
@@ -141,6 +141,11 @@ pub fn runnable_threads() -> Result<usize, Errno> {
     let text = if injected(Call::RunnableThreads) { None } else { read(c"/proc/loadavg", &mut buffer) };
     let running = text.and_then(|text| text.split_ascii_whitespace().nth(3)?.split('/').next()?.parse().ok());
     running.ok_or(Errno::NOTHING_THERE)
+}
+
+/// Returns for how many processors the quota of the container lasts, if there is one.
+pub fn processor_quota() -> Option<f64> {
+    cgroups::processors()
 }
 
 /// Returns the memory of the machine or, if smaller, the limit of the container, in bytes, as it was when first asked:
