@@ -21,10 +21,14 @@ fn alone() -> MutexGuard<'static, ()> {
     turn
 }
 
-/// Pools, and sources of pages, on huge pages and on base pages.
-fn helped() -> [Arc<dyn Allocator>; 4] {
-    let pool = |huge| Pool::new(Options { huge, fault_ahead: true, ..Options::default() });
-    [pool(true), pool(false), Pages::with_fault_ahead(true, true), Pages::with_fault_ahead(false, true)]
+/// A pool and a source of pages.
+fn on(huge: bool) -> [Arc<dyn Allocator>; 2] {
+    let options = Options { huge, fault_ahead: true, ..Options::default() };
+    [Pool::new(options), Pages::with_fault_ahead(huge, true)]
+}
+
+fn helped() -> impl Iterator<Item = Arc<dyn Allocator>> {
+    [true, false].into_iter().flat_map(on)
 }
 
 fn take(pool: &dyn Allocator, size: usize, zeroed: bool) -> NonNull<u8> {
@@ -115,6 +119,60 @@ fn what_is_touched_here_and_there_stays_sparse() {
     }
 }
 
+/// The bytes that the helper populates within a quarter of a second of `touch` going through 128 MiB in steps of `stride`.
+fn populated_by(pool: &dyn Allocator, stride: usize, touch: impl Fn(NonNull<u8>)) -> u64 {
+    let block = take(pool, 128 * MIB, true);
+    let before = populated_bytes();
+    for at in (0..128 * MIB).step_by(stride) {
+        // SAFETY: it lies in the block.
+        touch(unsafe { block.add(at) });
+        if at % (2 * MIB) == 0 {
+            std::thread::sleep(Duration::from_micros(300));
+        }
+    }
+    std::thread::sleep(Duration::from_millis(250));
+    let populated = populated_bytes() - before;
+    // SAFETY: the block came from this pool.
+    unsafe { pool.deallocate(block) };
+    pool.trim();
+    populated
+}
+
+#[test]
+fn a_column_of_wide_rows_stays_sparse() {
+    let _turn = alone();
+    if os::system_file("/sys/kernel/mm/transparent_hugepage/enabled").is_some_and(|text| text.contains("[always]")) {
+        return; // a byte makes a whole huge page real, on any memory
+    }
+    for pool in on(false) {
+        // Rows of 16 and of 64 KiB: some page of every granule, the first among them.
+        for stride in [16 << 10, 64 << 10] {
+            // SAFETY: it lies in the block.
+            assert_eq!(populated_by(&*pool, stride, |at| unsafe { at.write(1) }), 0, "rows of {stride} bytes");
+        }
+    }
+}
+
+/// Where huge pages are `always` made, the first byte makes many base pages real.
+#[test]
+fn a_first_touch_populates_nothing() {
+    let _turn = alone();
+    for pool in helped() {
+        // SAFETY: it lies in the block.
+        assert_eq!(populated_by(&*pool, 128 * MIB, |at| unsafe { at.write(1) }), 0);
+    }
+}
+
+#[test]
+fn a_block_that_is_only_read_takes_no_memory() {
+    let _turn = alone();
+    for pool in helped() {
+        // SAFETY: it lies in the block, which is zeroed.
+        let populated = populated_by(&*pool, os::page_size(), |at| assert_eq!(unsafe { at.read_volatile() }, 0));
+        assert_eq!(populated, 0);
+    }
+}
+
 #[test]
 fn nothing_is_populated_without_the_option() {
     let _turn = alone();
@@ -170,12 +228,14 @@ fn forks_in_the_middle_of_a_walk() {
             // SAFETY: the child uses the pool, and ends without running the parent's handlers.
             let child = unsafe { libc::fork() };
             if child == 0 {
-                let other = take(&*pool, 64 * MIB, true);
+                let (other, before) = (take(&*pool, 64 * MIB, true), populated_bytes());
+                std::thread::sleep(Duration::from_millis(50));
+                let populated = populated_bytes() - before; // of the block that the parent walks through
                 walk(other, 0..64 * MIB / os::page_size());
                 // SAFETY: as above.
                 unsafe {
                     pool.deallocate(other);
-                    libc::_exit(0)
+                    libc::_exit(i32::from(populated > 0))
                 };
             }
             let mut status = 1;

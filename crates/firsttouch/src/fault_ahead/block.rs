@@ -7,10 +7,19 @@ const FIRST_WINDOW: usize = 16 << 20;
 const LAST_WINDOW: usize = 128 << 20;
 /// Bytes populated at once, so that whoever frees the block waits for no longer.
 const STEP: usize = 2 << 20;
-/// Granules that have to be real in a row before a window is populated.
+/// Granules that have to be written in a row before a window is populated.
 const IN_A_ROW: usize = 2;
 /// Granules of a block that is worth it.
 const LEAST: usize = 2 * IN_A_ROW;
+
+/// What can be seen of pages.
+pub(super) trait Pages {
+    /// Whether the page at an address exists, be it the shared zero page.
+    fn exists(&self, address: usize) -> bool;
+    /// Whether all pages of a range were written, by this process. A program that only reads, or goes through a column of
+    /// wide rows, leaves most of a block without memory, and so does the helper.
+    fn are_written(&self, range: Range<usize>) -> bool;
+}
 
 /// What comes next for a block.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,7 +53,7 @@ struct Window {
 }
 
 impl Window {
-    /// The granule that is left to the program: once it is real, the program has arrived in the window's middle.
+    /// The granule that is left to the program: once it is written, the program has arrived in the window's middle.
     fn marker(&self) -> usize {
         self.start.midpoint(self.end)
     }
@@ -65,33 +74,33 @@ impl Block {
         Self { range, granule, window: None }
     }
 
-    /// What comes next; `real` tells whether the page at an address exists.
-    pub(super) fn turn(&mut self, real: &dyn Fn(usize) -> bool) -> Turn {
+    /// What comes next.
+    pub(super) fn turn(&mut self, pages: &dyn Pages) -> Turn {
         if self.granules() < LEAST {
             return Turn::Done;
         }
-        let Some(mut window) = self.window.or_else(|| self.begin(real)) else { return Turn::Wait };
+        let Some(mut window) = self.window.or_else(|| self.begin(pages)) else { return Turn::Wait };
         let marker = window.marker();
-        if window.left <= marker && real(self.first_page(window.from, marker)) {
+        if window.left <= marker && pages.are_written(self.addresses(window.from, marker..marker + 1)) {
             if window.end == self.granules() {
                 return Turn::Done;
             }
             let size = (2 * (window.end - window.start)).min(self.granules_in(LAST_WINDOW));
             window = self.window(window.from, window.end, size);
         }
-        self.fill(window, real)
+        self.fill(window, pages)
     }
 
     /// Fills a step of the window, from its end; nothing where it is full, or the program is met.
-    fn fill(&mut self, mut window: Window, real: &dyn Fn(usize) -> bool) -> Turn {
+    fn fill(&mut self, mut window: Window, pages: &dyn Pages) -> Turn {
         let marker = window.marker();
         if window.left == marker + 1 {
             window.left = marker;
         }
-        if window.left > window.start && real(self.first_page(window.from, window.left - 1)) {
+        if window.left > window.start && pages.exists(self.first_page(window.from, window.left - 1)) {
             window.left = if window.left > marker { marker } else { window.start };
             self.window = Some(window);
-            return self.turn(real);
+            return self.turn(pages);
         }
         let floor = if window.left > marker { marker + 1 } else { window.start };
         let begin = window.left.saturating_sub((STEP / self.granule).max(1)).max(floor);
@@ -102,8 +111,8 @@ impl Block {
     }
 
     /// The first window, once a program walks in from either end.
-    fn begin(&self, real: &dyn Fn(usize) -> bool) -> Option<Window> {
-        let arrived = |from| (0..IN_A_ROW).all(|at| real(self.first_page(from, at)));
+    fn begin(&self, pages: &dyn Pages) -> Option<Window> {
+        let arrived = |from| pages.are_written(self.addresses(from, 0..IN_A_ROW));
         let from = [From::Start, From::End].into_iter().find(|&from| arrived(from))?;
         Some(self.window(from, IN_A_ROW, self.granules_in(FIRST_WINDOW)))
     }
@@ -155,6 +164,21 @@ mod tests {
         populated: usize,
     }
 
+    struct Seen<'a> {
+        granule: usize,
+        real: &'a BTreeSet<usize>,
+    }
+
+    impl Pages for Seen<'_> {
+        fn exists(&self, address: usize) -> bool {
+            self.real.contains(&(address / self.granule))
+        }
+
+        fn are_written(&self, range: Range<usize>) -> bool {
+            range.step_by(self.granule).all(|address| self.exists(address))
+        }
+    }
+
     impl Run {
         fn new(granule: usize) -> Self {
             Self { block: Block::new(BLOCK, granule), granule, real: BTreeSet::new(), populated: 0 }
@@ -167,7 +191,7 @@ mod tests {
         /// Takes turns until there is nothing to do; whether the block is done.
         fn settle(&mut self) -> bool {
             for _ in 0..100_000 {
-                match self.block.turn(&|address| self.real.contains(&(address / self.granule))) {
+                match self.block.turn(&Seen { granule: self.granule, real: &self.real }) {
                     Turn::Populate(range) => {
                         assert!(BLOCK.start <= range.start && range.end <= BLOCK.end);
                         assert!(range.len() <= STEP.max(self.granule));
@@ -238,6 +262,7 @@ mod tests {
 
     #[test]
     fn a_block_of_a_few_granules_is_done_at_once() {
-        assert_eq!(Block::new(0..3 * HUGE, HUGE).turn(&|_| true), Turn::Done);
+        let seen = Seen { granule: HUGE, real: &BTreeSet::from([0, 1, 2]) };
+        assert_eq!(Block::new(0..3 * HUGE, HUGE).turn(&seen), Turn::Done);
     }
 }

@@ -3,9 +3,10 @@
 //! Slots are taken, and given up, without a lock, since frees do it. The thread runs while there are blocks on the list,
 //! and a little longer. It blocks all signals, allocates nothing, and is joined before a fork.
 
+use super::MIN;
 use super::block::{Block, Turn};
+use super::seen::{self, Own};
 use super::spare::Spare;
-use super::{MIN, SMALL_GRANULE};
 use crate::os;
 use crate::sync::lock::Lock;
 use std::ffi::c_void;
@@ -70,6 +71,7 @@ pub fn populated_bytes() -> u64 {
 
 /// Whether this machine can gain by it. One with several nodes would need a helper on each.
 pub(crate) fn is_supported() -> bool {
+    seen::prepare();
     !cfg!(shuttle) && os::BACKEND && os::processors() >= 2
 }
 
@@ -79,7 +81,7 @@ pub(crate) fn watch(block: Range<usize>, page: usize) {
     for slot in &SLOTS {
         if slot.start.load(Relaxed) == 0 && slot.start.compare_exchange(0, CLAIMED, SeqCst, Relaxed).is_ok() {
             slot.size.store(block.len(), Relaxed);
-            slot.granule.store(page.max(SMALL_GRANULE), Relaxed);
+            slot.granule.store(seen::granule(page), Relaxed);
             slot.number.store(LAST_NUMBER.fetch_add(1, Relaxed) + 1, Relaxed);
             TAKEN.fetch_add(1, SeqCst);
             slot.start.store(block.start, SeqCst);
@@ -231,7 +233,7 @@ impl Known {
     /// Looks, or populates a step; how long it can be left alone then, if it is not done.
     fn go_on(&mut self, now: Instant, spare: &mut Spare) -> Option<Duration> {
         let before = self.block.clone();
-        match self.block.turn(&is_real) {
+        match self.block.turn(&Own) {
             Turn::Done => None,
             Turn::Wait => self.wait(now),
             Turn::Populate(range) if !spare.allows(range.len()) => {
@@ -257,11 +259,4 @@ impl Known {
         }
         (now.duration_since(self.since) < PATIENCE).then_some(self.pause)
     }
-}
-
-/// Whether the page at an address exists. What cannot be told counts as real: there is nothing to do.
-fn is_real(address: usize) -> bool {
-    let mut present = [0];
-    let page = os::page_size();
-    os::in_memory(address / page * page, &mut present).is_err() || present[0] & 1 != 0
 }

@@ -1,14 +1,15 @@
 //! Fault-ahead: large fresh blocks are populated by a second thread just ahead of the thread that uses them.
 //!
-//! It is to page faults what the kernel's read-ahead is to files. Nothing is populated until a program has touched the
-//! first pages of a block in a row, from either end. Then a window behind them is, from its far end, except for one granule in its middle:
-//! when that is found real, the program has arrived there, and the next window, twice as large, is populated while the
-//! program walks through the rest of this one. So sparse blocks stay sparse, and a program that stops has cost at most as
-//! much again as it touched.
+//! It is to page faults what the kernel's read-ahead is to files. Nothing is populated until a program has written the
+//! first pages of a block in a row, from either end. Then a window behind them is populated, from its far end, except for
+//! one granule in its middle: when that is found written, the program has arrived there, and the next window, twice as
+//! large, is populated while the program walks through the rest of this one. So sparse blocks and blocks that are only read
+//! take no more memory, and a program that stops has cost at most one window: 16 MiB, or about as much again as it wrote.
 //!
 //! | file | |
 //! |---|---|
 //! | `block` | the progress of one block: what to look at, what to populate |
+//! | `seen` | what the system tells of pages |
 //! | `spare` | whether there is a processor and memory for it |
 //! | `helper` | the list of blocks, and the thread |
 
@@ -16,13 +17,11 @@
 
 mod block;
 mod helper;
+mod seen;
 mod spare;
 
 pub use helper::populated_bytes;
 pub(crate) use helper::{forget, hold, is_supported, release, watch};
-
-/// What is looked at on base pages: a look costs as much as clearing one of them.
-const SMALL_GRANULE: usize = 64 << 10;
 
 /// Smaller blocks are written in less time than it takes to notice.
 pub(crate) const MIN: usize = 8 << 20;
