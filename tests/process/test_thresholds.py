@@ -4,6 +4,7 @@ import platform
 
 import pytest
 
+from firsttouch.tools.measuring.contenders import library
 from tests.programs import ask
 
 pytestmark = [
@@ -57,3 +58,67 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults)
 """
     )
     assert ask(code) < 50
+
+
+USED = (
+    CODE
+    + """
+def used(name):
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) >> 10 for line in status if line.startswith(name + ":"))
+
+def grow():
+    for mebibytes in range(2, 32, 2):
+        np.empty(mebibytes * MIB, np.uint8)
+    ft.trim()
+"""
+)
+
+
+def test_another_malloc_is_not_asked_for_blocks_that_nobody_uses() -> None:
+    path = library("libjemalloc.so.2")
+    if path is None:
+        pytest.skip("libjemalloc.so.2 is not installed")
+    code = USED + "np.empty(40 * MIB, np.uint8); before = used('VmSize'); grow(); print(used('VmSize') - before)"
+    assert ask(code, env={"LD_PRELOAD": str(path)}) < 16
+
+
+@pytest.mark.parametrize(
+    "setting", [{"MALLOC_PERTURB_": "85"}, {"GLIBC_TUNABLES": "glibc.malloc.check=0:glibc.malloc.perturb=85"}]
+)
+def test_a_malloc_that_fills_its_blocks_is_not_asked(setting: dict[str, str]) -> None:
+    code = USED + "before = used('VmHWM'); grow(); print(used('VmHWM') - before)"
+    assert ask(code, env=setting) < 16
+
+
+#: From now on glibc takes such blocks from its heap, and keeps them there.
+RAISED = "libc.free(libc.malloc(30 * MIB)); np.empty(40 * MIB, np.uint8); ft.trim()"
+
+
+@pytest.mark.parametrize("limit", ["RLIMIT_AS", "RLIMIT_DATA"])
+def test_limited_address_space_is_left_to_the_program(limit: str) -> None:
+    code = (
+        USED
+        + f"""
+resource.setrlimit(resource.{limit}, (16 << 30, 16 << 30))
+{RAISED}
+before = used("VmData"); grow(); print(used("VmData") - before)
+"""
+    )
+    assert ask(code) < 16
+
+
+def test_locked_memory_is_not_filled() -> None:
+    code = (
+        USED
+        + f"""
+{RAISED}
+failed = libc.mlockall(2)  # MCL_FUTURE
+np.empty(MIB, np.uint8)  # so that some is locked
+before = used("VmLck"); grow(); print(json.dumps([failed, used("VmLck") - before]))
+"""
+    )
+    failed, filled = ask(code)
+    if failed:
+        pytest.skip("memory may not be locked here")
+    assert filled < 16

@@ -6,6 +6,7 @@ use crate::allocators::process_pool::process_pool;
 use crate::handlers::entry_points::{new_handler, set_profiled};
 use crate::handlers::handler::{Handler, Kind};
 use crate::handlers::numpy_default::{behind, behind_now, capsule_lock, insert_behind_recorder, put_in_capsule};
+use crate::handlers::thresholds;
 use crate::numpy::abi::Functions;
 use crate::python::guarded::Guarded;
 use firsttouch::allocator::Allocator;
@@ -72,6 +73,7 @@ fn put_front(
     small: usize,
     functions: Functions,
 ) -> PyResult<&'static Handler> {
+    thresholds::prepare();
     let front: &'static Handler = Box::leak(new_handler(Kind::Front, allocator, small, functions));
     if !insert_behind_recorder(front.raw()) {
         // SAFETY: the handler was leaked, has its functions, and finds the maker of each block by its address.

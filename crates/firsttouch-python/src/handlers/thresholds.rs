@@ -8,28 +8,52 @@
 
 #![allow(unsafe_code)] // Safety: a block of the C library's is freed at once.
 
+use firsttouch::os;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// glibc's thresholds follow blocks up to this size (`DEFAULT_MMAP_THRESHOLD_MAX`, less the chunk's header and rounding).
+/// glibc's initial threshold.
+const INITIAL: usize = 128 << 10;
+/// Its thresholds follow blocks up to this size (`DEFAULT_MMAP_THRESHOLD_MAX`, less the chunk's header and rounding).
 const MOST: usize = (32 << 20) - (64 << 10);
 
-/// The size that the thresholds were raised for, at first glibc's initial one.
-static RAISED: AtomicUsize = AtomicUsize::new(128 << 10);
+/// The size that the thresholds were raised for; the largest where they are left alone.
+static RAISED: AtomicUsize = AtomicUsize::new(MOST);
+
+/// Begins to raise the thresholds, if `malloc` is glibc's own. Another one would only keep the blocks, and glibc's would
+/// fill them where `MALLOC_PERTURB_` is set.
+pub fn prepare() {
+    #[cfg(target_env = "gnu")]
+    {
+        use crate::numpy::c_api::library_of;
+        let is_own = library_of(libc::malloc as *const _) == library_of(libc::gnu_get_libc_version as *const _);
+        let tunables = std::env::var("GLIBC_TUNABLES").unwrap_or_default();
+        let fills = std::env::var_os("MALLOC_PERTURB_").is_some() || tunables.contains("glibc.malloc.perturb");
+        if is_own && !fills {
+            RAISED.store(INITIAL, Relaxed);
+        }
+    }
+}
 
 /// Raises glibc's thresholds for a block of `size` bytes that it does not see.
 #[inline]
 pub fn raise(size: usize) {
-    if cfg!(target_env = "gnu") && (RAISED.load(Relaxed) + 1..=MOST).contains(&size) {
+    if size <= MOST && size > RAISED.load(Relaxed) {
         raise_to(size);
     }
 }
 
 /// In steps of a quarter at least: arrays that grow bit by bit would map and unmap a block each time.
+///
+/// Nothing is done where address space is limited, as glibc may keep the block at the top of its heap, and where memory is
+/// locked, as the system then fills it with pages.
 #[cold]
 fn raise_to(size: usize) {
     let raised = RAISED.load(Relaxed);
     let size = size.max(raised + raised / 4).min(MOST);
     RAISED.fetch_max(size, Relaxed);
+    if os::address_space_limit().is_some() || os::data_limit().is_some() || os::locks_memory() == Some(true) {
+        return;
+    }
     // SAFETY: nobody uses the block, if there is one; that it is freed raises the thresholds.
     unsafe { libc::free(std::hint::black_box(libc::malloc(size))) };
 }

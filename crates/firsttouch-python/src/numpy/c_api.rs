@@ -216,7 +216,7 @@ impl NumPy {
 }
 
 /// Where the library lies that holds `function`; null where the platform can't tell, which then is the same for all.
-fn library_of(function: *const c_void) -> *const c_void {
+pub fn library_of(function: *const c_void) -> *const c_void {
     #[cfg(unix)]
     // SAFETY: dladdr looks an address up and writes the answer.
     unsafe {

@@ -139,6 +139,7 @@ pub fn huge_page_size() -> Option<usize> {
 pub fn address_space_limit() -> Option<usize> {
     None
 }
+pub use address_space_limit as data_limit;
 
 /// Not known.
 pub fn file_limit() -> Option<usize> {

@@ -42,6 +42,11 @@ pub fn address_space_limit() -> Option<usize> {
     rlimit(libc::RLIMIT_AS)
 }
 
+/// Returns the current limit on the private memory of the process in bytes, if any.
+pub fn data_limit() -> Option<usize> {
+    rlimit(libc::RLIMIT_DATA)
+}
+
 /// Returns the soft limit on the number of open file descriptors, if there is one.
 pub fn file_limit() -> Option<usize> {
     rlimit(libc::RLIMIT_NOFILE)
