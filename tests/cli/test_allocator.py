@@ -82,6 +82,8 @@ def test_children_have_it_too(firsttouch: Start, write: Write, kind: str) -> Non
     ("options", "said"),
     [
         (["--allocator", "mimaloc"], "no allocator 'mimaloc' (did you mean mimalloc?)"),
+        (["--allocator", "tcmalloc"], "no allocator 'tcmalloc' is built in (tcmalloc is loaded by LD_PRELOAD, and"),
+        (["--allocator", "pages(huge=thp)"], 'thp is not in quotes: write huge="thp"'),
         (["--allocator", "pool("], "'(' is never closed, at character 5"),
         (["--allocator", ""], "the allocator expression is empty"),
         (["--allocator", "pool(decai=3)"], "pool() takes no decai (did you mean decay?)"),

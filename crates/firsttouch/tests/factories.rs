@@ -102,6 +102,15 @@ fn a_budget_that_is_found() {
 }
 
 #[test]
+fn allocators_that_are_preloaded() {
+    for name in ["tcmalloc", "tcmalloc_minimal", "tbbmalloc"] {
+        let message = error(name).to_string();
+        assert!(message.starts_with(&format!("no allocator '{name}' is built in (t")), "{message}");
+        assert!(!message.contains("did you mean") && message.contains("jemalloc"), "{message}");
+    }
+}
+
+#[test]
 fn one_c_library() {
     for text in ["malloc", "calloc"] {
         assert!(Arc::ptr_eq(&made(text), &made(text)), "{text}");

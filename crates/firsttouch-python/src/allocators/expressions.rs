@@ -21,6 +21,9 @@ struct Evaluation<'a, 'py> {
 fn evaluate_expression<'py>(text: &str, others: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
     ensure_memory(others.py())?;
     let parsed = expression::parse(text).map_err(|error| raised(error.into()))?;
+    let names: Vec<String> = others.keys().extract()?;
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    factory::check_quotes(&parsed, &names).map_err(raised)?;
     Evaluation { text: text.trim(), others }.call(&parsed)
 }
 

@@ -16,6 +16,7 @@ pub mod check;
 mod error;
 mod pages;
 mod parameter;
+mod quotes;
 mod recycled;
 mod sources;
 mod table;
@@ -30,6 +31,7 @@ pub use argument::{Argument, Given};
 pub use error::Error;
 pub use pages::placement;
 pub use parameter::{Default, Kind, Parameter};
+pub use quotes::check_quotes;
 pub use recycled::upstream_of;
 pub use table::{Factory, TABLE, find};
 
@@ -50,7 +52,9 @@ pub type Call<'a> = [(Option<&'a str>, &'a dyn Argument)];
 /// assert!(error.to_string().contains("did you mean decay?"));
 /// ```
 pub fn allocator_from_expression(text: &str) -> Result<Arc<dyn Allocator>, Error> {
-    allocator_from(&expression::parse(text)?).map_err(|error| error.within(text.trim()))
+    let description = expression::parse(text)?;
+    check_quotes(&description, &[])?;
+    allocator_from(&description).map_err(|error| error.within(text.trim()))
 }
 
 /// Creates the allocator that `description` describes.
@@ -93,14 +97,24 @@ pub fn check_expression(text: &str, others: &[&str], other: &mut dyn FnMut(&str)
             _ => Ok(()),
         })
     }
-    checked(&expression::parse(text)?, others, other).map_err(|error| error.within(text.trim()))
+    let description = expression::parse(text)?;
+    check_quotes(&description, others)?;
+    checked(&description, others, other).map_err(|error| error.within(text.trim()))
 }
+
+/// Allocators that replace the program's `malloc`, and serve NumPy's arrays only so.
+const PRELOADED: [&str; 2] = ["tcmalloc", "tbbmalloc"];
 
 /// The error for a name that neither the table nor `others` contains.
 pub fn no_factory(name: &str, others: &[&str]) -> Error {
     let mut known: Vec<&str> = TABLE.iter().map(|factory| factory.name).chain(others.iter().copied()).collect();
     known.sort_unstable_by_key(|name| name.to_lowercase());
-    let near = did_you_mean(name, known.iter().copied());
+    let near = match PRELOADED.iter().find(|&&other| name.starts_with(other)) {
+        Some(other) => {
+            format!(" is built in ({other} is loaded by LD_PRELOAD, and measured by firsttouch compare --all)")
+        }
+        None => did_you_mean(name, known.iter().copied()),
+    };
     let name = Value::from(name.to_owned());
     Error::NoFactory { what: format!("no allocator {name}{near}"), known: format!("there are {}", known.join(", ")) }
 }
