@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextvars
 from types import TracebackType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from _firsttouch_start import units
 from firsttouch import _firsttouch
@@ -69,6 +69,18 @@ class measure:
     def __init__(self, *, threads: Literal["all", "own"] = "all") -> None:
         self._only_own = validation.one_of("threads", threads, ("all", "own")) == "own"
         self._open: list[Measured] = []
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> None:
+            if name.startswith("_"):
+                raise AttributeError(f"'measure' object has no attribute {name!r}", name=name, obj=self)
+            m = f"m.{name}" if hasattr(Measured, name) else "m.peak and others"
+            raise AttributeError(
+                f"measure() has no {name!r}, as it measures a block: with firsttouch.measure() as m: ... gives {m}",
+                name=name,
+                obj=self,
+            )
 
     def __enter__(self) -> Measured:
         here, everywhere = _firsttouch.get_allocator(), contextvars.Context().run(_firsttouch.get_allocator)

@@ -1,6 +1,7 @@
 """measure() counts the arrays created in a block exactly, whichever allocator serves them."""
 
 import contextlib
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -198,3 +199,10 @@ def test_it_says_what_it_found() -> None:
     assert repr(m).startswith(f"Measured(allocated={3 * MIB}, arrays=1, peak={3 * MIB}")
     assert "3 MiB held at once" in str(m)
     assert m.as_dict()["kept"] == a.nbytes
+
+
+@pytest.mark.parametrize(("name", "gives"), [("peak", "m.peak"), ("show", "m.peak and others")])
+def test_without_a_block_it_says_what_to_do(name: str, gives: str) -> None:
+    with pytest.raises(AttributeError, match=re.escape("with firsttouch.measure() as m: ... gives " + gives) + "$"):
+        getattr(ft.measure(), name)
+    assert not hasattr(ft.measure(), "__len__")
