@@ -41,10 +41,18 @@ def test_beyond_it_the_error_names_the_lines(firsttouch: Start, tmp_path: Path) 
     assert last.endswith("are left)")
 
 
+def test_a_budget_in_an_expression_explains_itself_as_well(firsttouch: Start) -> None:
+    code = "import numpy as np; np.ones(1 << 21, np.uint8)"
+    finished = firsttouch("run", "-q", "--allocator", "limited(pool(), '1 MiB')", "-c", code)
+    assert finished.returncode == 1
+    assert "\ncannot allocate 2097152 bytes: limited() allows 1048576 bytes" in finished.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--limit", "0", "-c", "0"], "run: --limit: 0 bytes would serve no array"),
+        (["--limit", "1000", "-c", "0"], "1,000 bytes would serve no array, as those of 16 KiB and more are counted"),
         (["--limit", "lots", "-c", "0"], 'run: --limit: "lots" is not a size'),
         (["--limit", "auto", "/bin/true"], "run: --limit is for the arrays of Python programs"),
     ],

@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import Literal
 
+from _firsttouch_start import memory_errors
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator, FixedBuffer, ScratchBuffer, evaluate_expression
 from firsttouch.custom import AllocatorLike, OwnAllocator
@@ -25,7 +26,9 @@ def parse(text: str) -> Allocator:
 
     Raises :exc:`ValueError` or :exc:`TypeError` that show the text and what is wrong with it.
     """
-    return evaluate_expression(text, FACTORIES)
+    made = evaluate_expression(text, FACTORIES)
+    memory_errors.add_reasons()  # there may be a budget in it
+    return made
 
 
 @functools.lru_cache(maxsize=_REMEMBERED)
