@@ -7,8 +7,12 @@ import sysconfig
 import venv
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from firsttouch.tools.cli import showing
+from firsttouch.tools.cli.main import COMMANDS
 
 from .conftest import Start, clean_environment
 
@@ -103,12 +107,22 @@ def test_package_by_pythonpath_has_no_start_file(tmp_path: Path) -> None:
     assert f"{python} -m pip install firsttouch" in said
 
 
-@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["info", "-h"]], ids=" ".join)
-def test_help_has_examples(firsttouch: Start, words: list[str]) -> None:
-    done = firsttouch(*words)
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_has_examples_and_fits_a_terminal(firsttouch: Start, command: str) -> None:
+    done = firsttouch(*command.split(), "--help", environment={"COLUMNS": "80"})
     assert (done.returncode, done.stderr) == (0, "")
-    assert "for example:" in done.stdout
-    assert max(map(len, done.stdout.splitlines())) <= 110
+    assert "for example:\n  " in done.stdout
+    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
+
+
+def test_a_sentence_fits_the_terminal_and_is_one_line_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    sentence = "firsttouch: pooled memory would save much: firsttouch run 'my script.py' " + "-x --long-option " * 9
+    assert showing.wrapped(sentence) == sentence
+    monkeypatch.setattr(sys, "__stderr__", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = showing.wrapped(sentence).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert " ".join(" ".join(lines).split()) == sentence.strip()
 
 
 def test_version(firsttouch: Start) -> None:

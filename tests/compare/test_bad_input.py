@@ -184,13 +184,16 @@ def test_a_mistake_gets_one_line_before_anything_runs(
     assert said in found.err
 
 
-def test_without_rich_one_line_says_what_to_install() -> None:
-    code = """
+@pytest.mark.parametrize("command", ["compare", "advise", "trace --summary"])
+def test_without_rich_one_line_says_what_to_install(command: str) -> None:
+    code = f"""
         import sys
         sys.modules["rich"] = None
         from firsttouch.tools.cli.main import main
-        sys.exit(main(["compare", "-c", "1"]))
+        sys.exit(main([*{command.split()}, "-c", "1"]))
     """
     done = programs.start(code, prologue="")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == 'firsttouch: compare needs rich: python -m pip install "firsttouch[measure]"\n'
+    said, _, otherwise = done.stderr.partition(", or ask for ")
+    assert said.strip() == f'firsttouch: {command.split()[0]} needs rich: python -m pip install "firsttouch[measure]"'
+    assert otherwise == ("" if command == "compare" else "--json -\n")

@@ -12,7 +12,8 @@ from firsttouch.tools.cli import files, interpreter, program, showing, starting
 from firsttouch.tools.cli.parser import Parser
 from firsttouch.tools.cli.program import Program
 
-_USAGE = "firsttouch advise [options] script.py | -m module | -c code  [arguments of the program]"
+_USAGE = """firsttouch advise [options] script.py | -m module | -c code
+           [arguments of the program]"""
 
 _DESCRIPTION = """\
 Run a program once, on NumPy's own memory, and estimate how much time pooled memory would save and
@@ -77,7 +78,7 @@ def _say(given: Any, found: Program, file: str, found_prices: Any) -> None:
     gaining = [line for line in advised.lines if line.avoidable > 0.001 * processor][: given.lines]
     if sys.stdout is not None:
         sys.stdout.flush()
-    speak.write(sys.__stderr__, f"firsttouch: {advised.words(program)}\n")
+    speak.write(sys.__stderr__, showing.wrapped(f"firsttouch: {advised.words(program)}") + "\n")
     rows = [
         (
             showing.place(line),

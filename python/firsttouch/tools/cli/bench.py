@@ -35,12 +35,12 @@ under three minutes.
 
 _EXAMPLES = """\
 for example:
-  firsttouch bench                                  list the experiments
+  firsttouch bench                          list the experiments
   firsttouch bench zeros
   firsttouch bench zeros triad --quick --plot out.png
   firsttouch bench zeros --sizes 64KiB,1MiB,"2 GiB"
   firsttouch bench all --json figures.json
-  firsttouch bench --quick                          the same as bench all --quick
+  firsttouch bench --quick                  the same as bench all --quick
 """
 
 

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from firsttouch.tools.compare.trial import DifferentError, FailedError
     from firsttouch.tools.measuring.contenders import Contender
 
-_USAGE = "firsttouch compare [options] script.py | -m module | -c code | -- command  [arguments of the program]"
+_USAGE = """firsttouch compare [options] script.py | -m module | -c code | -- command
+           [arguments of the program]"""
 
 _DESCRIPTION = """\
 Run a program repeatedly under the default allocator, firsttouch's pool and a tuned glibc, in
@@ -41,13 +42,13 @@ that may be "no difference". Every run must succeed and print the same output.
 _EXAMPLES = """\
 for example:
   firsttouch compare script.py data.csv
-  firsttouch compare --all script.py                 also mimalloc, jemalloc, tcmalloc, ...
-  firsttouch compare --allocator 'pool(decay=30)' --allocator mimalloc -m package.module
+  firsttouch compare --all script.py         also mimalloc, jemalloc and others
+  firsttouch compare --allocator 'pool(decay=30)' --allocator mimalloc script.py
   firsttouch compare --runs 20 --html report.html script.py
   firsttouch compare --budget 5m --prepare 'rm -f cache.bin' script.py
-  firsttouch compare -- ./simulation input.txt       any program; also with the pool behind its malloc
+  firsttouch compare -- ./simulation input.txt  any program
   firsttouch compare --ignore-output -- sh pipeline.sh
-  zcat data.gz | firsttouch compare script.py        each run reads the same input
+  zcat data.gz | firsttouch compare script.py   each run reads the same input
 
 options of firsttouch come before the program; everything after it is passed to the program.
 """

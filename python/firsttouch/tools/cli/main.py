@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "run": "run a NumPy program on pooled memory, and report on it",
-    "trace": "record a program's array allocations; summarize large arrays by source line",
+    "trace": "record a program's array allocations, or sum them up by source line",
     "replay": "replay a trace against any allocator",
     "advise": "estimate what pooled memory would save a program, and where",
     "compare": "run a program under several allocators, and say which is fastest",

@@ -90,12 +90,12 @@ def checked(command: str, given: argparse.Namespace) -> Output:
     return Output(command, files.get("--json"), files.get("--html"), files.get("--plot"), given.quiet)
 
 
-def need(command: str, *modules: str) -> None:
-    """Report in one line which of these libraries is missing, and how to install it."""
+def need(command: str, *modules: str, otherwise: str = "") -> None:
+    """Report in one line which of these libraries is missing, how to install it, and what else would do."""
     for module in modules:
         if importlib.util.find_spec(module) is None:
             brings = module if module == "numpy" else '"firsttouch[measure]"'
-            raise BadUsageError(f"{command} needs {module}: python -m pip install {brings}")
+            raise BadUsageError(f"{command} needs {module}: python -m pip install {brings}{otherwise}")
 
 
 def _file(command: str, option: str, name: str) -> str:

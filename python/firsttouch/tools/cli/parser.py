@@ -1,6 +1,7 @@
 """The argument parser of every command, and its one-line errors with suggestions."""
 
 import argparse
+import textwrap
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -9,6 +10,20 @@ from firsttouch._firsttouch import did_you_mean
 
 class BadUsageError(Exception):
     """A request that cannot be fulfilled; the message is the one line to print."""
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Fills paragraphs to the terminal's width; those with indented lines, such as examples, stay as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        def filled(paragraph: str) -> str:
+            if "\n  " in paragraph:
+                return paragraph
+            return textwrap.fill(
+                paragraph, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+            )
+
+        return "\n\n".join(filled(paragraph) for paragraph in text.strip().split("\n\n")) + "\n"
 
 
 class Parser(argparse.ArgumentParser):
@@ -20,7 +35,7 @@ class Parser(argparse.ArgumentParser):
             usage=usage,
             description=description,
             epilog=examples,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_Help,
             allow_abbrev=False,
         )
         self.command = command

@@ -19,7 +19,7 @@ program would write them.
 _EXAMPLES = """\
 for example:
   firsttouch replay trace.ft                    NumPy's own memory and the pool
-  firsttouch replay trace.ft --allocator 'pool(pages(huge="thp"))' --allocator mimalloc
+  firsttouch replay trace.ft --allocator 'pool(pages())' --allocator mimalloc
   firsttouch replay trace.ft --touch none       the cost of the requests alone
 
 --touch all writes every byte (first: one byte in each page). Of a large zeroed array, only as many

@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
 _WITH_VALUE = ("--json", "--allocator", "--limit", "--max-idle", "--decay", "--threshold")
 
-_USAGE = "firsttouch run [options] script.py | -m module | -c code | program  [arguments of the program]"
+_USAGE = """firsttouch run [options] script.py | -m module | -c code | program
+           [arguments of the program]"""
+
+#: Smaller arrays stay with NumPy (`SMALL_LIMIT` in crates/firsttouch/src/adaptors/pool).
+_COUNTED = 16 << 10
 
 _DESCRIPTION = """\
 Run an unmodified NumPy program on pooled memory: freed memory is reused, instead of being mapped
@@ -31,12 +35,12 @@ for example:
   firsttouch run -m package.module          as python -m package.module
   firsttouch run --json report.json -q script.py
   firsttouch run --allocator mimalloc script.py
-  firsttouch run --limit auto script.py     a MemoryError that names the largest arrays, not a killed process
-  firsttouch run --json report-%p.json script.py      a file for each process it starts
+  firsttouch run --limit auto script.py     a MemoryError, not a killed process
+  firsttouch run --json report-%p.json script.py      a file for each process
   firsttouch run ./simulation input.txt     a program in C, C++, Fortran, ...
-  firsttouch run --all script.py            all large blocks, not only NumPy's arrays
+  firsttouch run --all script.py            all large blocks, not only of NumPy
   mpirun -n 4 firsttouch run --json rank-%r.json script.py
-  python -X dev -W error -m firsttouch run script.py  python's own options go before
+  python -W error -m firsttouch run script.py         python's options go before
 
 options of firsttouch come before the program; everything after it is passed to the program.
 """
@@ -144,8 +148,11 @@ def _limit(text: str) -> int | str:
     if text.strip().lower() == "auto":
         return "auto"
     limit = _size("--limit", text)
-    if limit == 0:
-        raise BadUsageError("run: --limit: 0 bytes would serve no array: give at least 1, or auto")
+    if limit < _COUNTED:
+        raise BadUsageError(
+            f"run: --limit: {limit:,} bytes would serve no array, as those of 16 KiB and more are counted:"
+            " give a unit, as in 4GiB, or auto"
+        )
     return limit
 
 

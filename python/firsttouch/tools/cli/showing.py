@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import sys
 import sysconfig
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from _firsttouch_start import units
-from firsttouch.tools.cli.parser import BadUsageError
+from firsttouch.tools.cli import output
 
 if TYPE_CHECKING:
     from firsttouch.tools.trace.lines import Summary
@@ -17,13 +20,8 @@ if TYPE_CHECKING:
 
 def needs_rich(command: str, json_file: str | None) -> None:
     """Reject, before the program runs, a table that could not be printed."""
-    try:
-        import rich.table  # noqa: F401
-    except ImportError:
-        if json_file != "-":
-            raise BadUsageError(
-                f"{command}: the table needs rich: pip install 'firsttouch[measure]', or ask for --json -"
-            ) from None
+    if json_file != "-":
+        output.need(command, "rich", otherwise=", or ask for --json -")
 
 
 def save_json(name: str, content: Mapping[str, Any]) -> None:
@@ -34,6 +32,14 @@ def save_json(name: str, content: Mapping[str, Any]) -> None:
         return
     with open(name, "w", encoding="utf-8") as file:
         file.write(text)
+
+
+def wrapped(sentence: str) -> str:
+    """Return the sentence in lines between whose words a terminal need not break; elsewhere it is one line."""
+    if sys.__stderr__ is None or not sys.__stderr__.isatty():
+        return sentence
+    width = shutil.get_terminal_size().columns
+    return textwrap.fill(sentence, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], stream: TextIO | None) -> None:

@@ -11,7 +11,8 @@ from firsttouch.tools.cli import files, interpreter, program, serving, showing, 
 from firsttouch.tools.cli.parser import BadUsageError, Parser
 from firsttouch.tools.cli.program import Program
 
-_USAGE = """firsttouch trace [options] script.py | -m module | -c code  [arguments of the program]
+_USAGE = """firsttouch trace [options] script.py | -m module | -c code
+           [arguments of the program]
        firsttouch trace --summary trace.ft"""
 
 _DESCRIPTION = """\
@@ -24,9 +25,9 @@ _EXAMPLES = """\
 for example:
   firsttouch trace script.py data.csv           writes trace.ft
   firsttouch trace -o heat.ft -m package.heat
-  firsttouch trace -o 'heat-%p.ft' script.py    a file for each process it starts, forked ones included
+  firsttouch trace -o 'heat-%p.ft' script.py    a file for each process
   firsttouch trace --allocator 'pool()' script.py
-  firsttouch trace --summary script.py          large arrays by source line; the trace is not kept
+  firsttouch trace --summary script.py          large arrays by source line
   firsttouch trace --summary -o heat.ft script.py
   firsttouch trace --summary heat.ft            of an existing trace
 

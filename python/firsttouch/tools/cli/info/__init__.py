@@ -36,7 +36,7 @@ _EXAMPLES = """\
 for example:
   firsttouch info
   firsttouch info --json -
-  MALLOC_TRIM_THRESHOLD_=65536 firsttouch info      what a program started like this would see
+  MALLOC_TRIM_THRESHOLD_=65536 firsttouch info      as a program would see it
 """
 
 
