@@ -61,6 +61,9 @@ def test_processor_time_tells_where_the_clock_is_too_noisy() -> None:
     assert len(said(noisy, noisy, 1.01)) == 1  # nor does it tell anything
     assert len(said([1.0] * 6, [1.0] * 6, 0.8)) == 1  # the clock decides
     assert "faster" in said([1.0] * 6, [0.5] * 6, 0.8)[0]
+    assert len(said([1.0] * 6, [0.5] * 6, 1.01)) == 1
+    # A second thread makes it faster.
+    assert said([1.0] * 6, [0.5] * 6, 1.4)[1:] == ("But pool() needs 1.40 times the default's processor time.",)
 
 
 def test_a_loss_is_no_absence_of_a_difference() -> None:

@@ -135,18 +135,22 @@ def test_advice_says_that_there_is_nothing(firsttouch: Start) -> None:
     assert "no advice: nothing was recorded in the started process" in done.stderr
 
 
-def test_advice_names_what_helps_with_memory_that_is_used_once() -> None:
+def test_advice_names_what_helps_with_memory_that_is_used_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def said(size: int, seconds: float, avoidable: float) -> str:
         prices = Prices(1e-6, 1e-4, 1e-5, 1e-10, 4096, 2 << 20)
         line = Line("a.py", 1, 10, 10 * size, 1.0, 1.0, seconds, avoidable)
-        return advise(Summary({"facts": {"user": 1.0}, "seconds": 1.0}, [line], 0, 0, prices)).words("a.py")
+        return advise(Summary({"facts": {"user": 1.0}, "seconds": 1.0}, [line], 0, 0, prices)).words("a.py -n 3")
 
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 5})
     helped = (
-        "about 20 % goes to memory that it uses for the first time: firsttouch compare --allocator 'pool(fault_ahead="
+        "about 20 % goes to memory that it uses for the first time: firsttouch compare --allocator"
+        " 'pool(fault_ahead=True)' a.py -n 3 measures"
     )
     assert helped in said(16 << 20, 0.3, 0.1)
     assert "for the first time" not in said(16 << 20, 0.3, 0.25)
     assert "for the first time" not in said(1 << 20, 0.3, 0.1)  # too small for a second thread
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {5})
+    assert "for the first time" not in said(16 << 20, 0.3, 0.1)  # which would have no processor
 
 
 def test_no_advice_where_the_record_was_lost(firsttouch: Start) -> None:

@@ -25,13 +25,18 @@ _MORE, _MUCH = 1.25, 32 << 20
 
 
 def judged(outcome: Outcome) -> verdict.Verdict:
-    """Return what the figures allow to conclude; those of processor time only where the clock does not decide."""
+    """Return what the figures allow to conclude.
+
+    Processor time decides only where the clock does not; that what is faster needs more of it is said in any case.
+    """
     found = _by_the_clock(outcome)
-    decided = found.faster or found.slower or verdict.margin(outcome.noise) == verdict.LEAST
-    if decided or outcome.rounds < verdict.FEWEST or not all(run.processor for row in outcome.rows for run in row.runs):
+    if outcome.rounds < verdict.FEWEST or not all(run.processor for row in outcome.rows for run in row.runs):
         return found
     noise = speedup(outcome.default.runs, outcome.rows[1].runs, "processor")
-    said = verdict.by_processor_time(noise, _standings(outcome, "processor"))
+    standings = _standings(outcome, "processor")
+    said = verdict.paid(noise, [one for one in standings if one.name in found.faster])
+    if not (found.faster or found.slower or verdict.margin(outcome.noise) == verdict.LEAST):
+        said = verdict.by_processor_time(noise, standings)
     return replace(found, sentences=(*found.sentences, *said))
 
 

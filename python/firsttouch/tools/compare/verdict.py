@@ -74,6 +74,16 @@ def by_processor_time(noise: Estimate, standings: Sequence[Standing]) -> list[st
     return [f"By processor time, which other programs disturb less, {units.listed(needs)}."] if needs else []
 
 
+def paid(noise: Estimate, faster: Sequence[Standing]) -> list[str]:
+    """Return a sentence on contenders that are faster, but certainly need more processor time than the default.
+
+    Such a one uses a second processor, which other programs then do not have. All estimates are of processor time.
+    """
+    more = [one for one in faster if one.speedup.high < 1 / (1 + margin(noise))]
+    needs = [f"{one.name} needs {1 / one.speedup.value:.2f} times the default's processor time" for one in more]
+    return [f"But {units.listed(needs)}."] if needs else []
+
+
 def _none(noise: Estimate, slower: bool) -> str:
     size = margin(noise)
     if slower:  # which is a difference

@@ -7,10 +7,12 @@ still take fresh comes on huge pages, if the system has them. Each page costs wh
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
 from _firsttouch_start import units
+from firsttouch import _firsttouch
 from firsttouch.tools.trace.lines import Line, Summary
 
 #: Shares of the time below which there is nothing, and little, to gain.
@@ -54,10 +56,11 @@ class Advice:
         """Return the conclusion, with what limits it: work of child processes, and waiting."""
         said = self._judgement(program)
         summary = self.summary
-        if self.first > _FIRST * summary.processor:
+        if self.first > _FIRST * summary.processor and _can_help():
             said += (
                 f"; about {units.share(self.first, summary.processor)} goes to memory that it uses for the first time:"
-                " firsttouch compare --allocator 'pool(fault_ahead=True)' measures whether a second thread can spare it"
+                f" firsttouch compare --allocator 'pool(fault_ahead=True)' {program} measures whether a second thread"
+                " can spare it"
             )
         if self.children > _CHILDREN * summary.processor:
             said += (
@@ -86,6 +89,12 @@ class Advice:
     def as_dict(self) -> dict[str, Any]:
         """For programs."""
         return {"gain_seconds": self.seconds, "gain_share": self.share, **self.summary.as_dict()}
+
+
+def _can_help() -> bool:
+    """Return whether fault-ahead works here: with a second processor for its thread, and on a single node."""
+    with_memory = [node for node, _, memory, _ in _firsttouch.numa_nodes() if memory is not None and memory[0] > 0]
+    return len(os.sched_getaffinity(0)) > 1 and len(with_memory) <= 1
 
 
 def advise(summary: Summary) -> Advice:
