@@ -33,17 +33,21 @@ told = [is_mapped(3 * MIB)]
 
 
 def test_they_follow_arrays_that_the_c_library_does_not_see() -> None:
-    assert ask(
-        CODE + "np.empty(4 * MIB, np.uint8); told += [is_mapped(3 * MIB), is_mapped(9 * MIB)]; print(json.dumps(told))"
-    ) == [
-        True,
-        False,
-        True,
-    ]
+    code = CODE + "np.empty(4 * MIB, np.uint8); np.empty(MIB); told += [is_mapped(3 * MIB), is_mapped(9 * MIB)]"
+    assert ask(code + "; print(json.dumps(told))") == [True, False, True]
 
 
 def test_they_do_not_follow_what_the_c_library_would_map_in_any_case() -> None:
-    assert ask(CODE + "np.empty(33 * MIB, np.uint8); print(json.dumps(told + [is_mapped(3 * MIB)]))") == [True, True]
+    assert ask(
+        CODE + "np.empty(33 * MIB, np.uint8); np.empty(MIB); print(json.dumps(told + [is_mapped(3 * MIB)]))"
+    ) == [True, True]
+
+
+def test_they_do_not_follow_arrays_that_live_on() -> None:
+    code = (
+        CODE + "kept = [np.empty(4 * MIB, np.uint8) for _ in range(4)]; print(json.dumps(told + [is_mapped(3 * MIB)]))"
+    )
+    assert ask(code) == [True, True]
 
 
 def test_an_array_that_grows_moves_them_in_few_steps() -> None:

@@ -55,7 +55,7 @@ unsafe extern "C" fn serve_zeroed(ctx: *mut c_void, count: usize, size: usize) -
 
 fn allocate(handler: &Handler, request: Request) -> *mut c_void {
     if handler.kind == Kind::Front {
-        thresholds::raise(request.size());
+        thresholds::follow();
     }
     if profile::is_open() && handler.kind != Kind::Front {
         return profile_reports::allocate(handler, request); // the front tells of its blocks itself

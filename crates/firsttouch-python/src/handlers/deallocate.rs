@@ -8,6 +8,7 @@
 use crate::handlers::allocate::malloc;
 use crate::handlers::handler::{Handler, Kind, handler};
 use crate::handlers::profile_reports::{reallocate, resize_reported};
+use crate::handlers::thresholds;
 use firsttouch::allocator::Request;
 use firsttouch::owners::{self, Keeper, Owner};
 use firsttouch::vm::address_map;
@@ -33,7 +34,9 @@ pub unsafe extern "C" fn free_owned(ctx: *mut c_void, pointer: *mut c_void, size
     unsafe {
         let handler = handler(ctx);
         let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return };
-        if handler.kind != Kind::Front {
+        if handler.kind == Kind::Front {
+            thresholds::freed(size);
+        } else {
             profile::on_free(pointer as usize);
         }
         if handler.scope.as_ref().is_some_and(|scope| scope.try_deallocate(address)) {

@@ -19,6 +19,9 @@ const MOST: usize = (32 << 20) - (64 << 10);
 /// The size that the thresholds were raised for; the largest where they are left alone.
 static RAISED: AtomicUsize = AtomicUsize::new(MOST);
 
+/// The largest size that was freed, of those that the thresholds follow.
+static FREED: AtomicUsize = AtomicUsize::new(0);
+
 /// Begins to raise the thresholds, if `malloc` is glibc's own. Another one would only keep the blocks, and glibc's would
 /// fill them where `MALLOC_PERTURB_` is set.
 pub fn prepare() {
@@ -34,10 +37,20 @@ pub fn prepare() {
     }
 }
 
-/// Raises glibc's thresholds for a block of `size` bytes that it does not see.
+/// Notes that a block was freed that glibc does not see: its thresholds wait for the free, too, so that a program whose
+/// arrays live on keeps no more than plainly. They are raised later, as a free allocates nothing.
 #[inline]
-pub fn raise(size: usize) {
-    if size <= MOST && size > RAISED.load(Relaxed) {
+pub fn freed(size: usize) {
+    if size <= MOST && size > FREED.load(Relaxed) {
+        FREED.fetch_max(size, Relaxed);
+    }
+}
+
+/// Raises glibc's thresholds to the largest block that was freed.
+#[inline]
+pub fn follow() {
+    let size = FREED.load(Relaxed);
+    if size > RAISED.load(Relaxed) {
         raise_to(size);
     }
 }
