@@ -249,6 +249,28 @@ fn forks_in_the_middle_of_a_walk() {
 }
 
 #[test]
+fn a_child_begins_with_an_empty_list() {
+    let _turn = alone();
+    let [pool, _] = on(false);
+    let blocks: Vec<_> = (0..8).map(|_| take(&*pool, 16 * MIB, true)).collect();
+    // SAFETY: the child uses the pool, and ends without running the parent's handlers.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let met = walk_met_ahead(&*pool, false);
+        // SAFETY: as above.
+        unsafe { libc::_exit(i32::from(!met)) };
+    }
+    let mut status = 1;
+    // SAFETY: the child was made above.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(status, 0);
+    for block in blocks {
+        // SAFETY: the block came from this pool.
+        unsafe { pool.deallocate(block) };
+    }
+}
+
+#[test]
 fn many_threads_at_once() {
     let _turn = alone();
     for pool in helped() {

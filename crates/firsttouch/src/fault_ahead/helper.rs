@@ -156,6 +156,15 @@ pub(crate) unsafe fn release() {
     unsafe { THREAD.release() }
 }
 
+/// Empties the list in a forked child, between [`hold`] and [`release`]: the memory of its parent's blocks is shared with the
+/// parent, and another thread may have been entering one.
+pub(crate) fn restart() {
+    for slot in &SLOTS {
+        slot.start.store(0, SeqCst);
+    }
+    TAKEN.store(0, SeqCst);
+}
+
 /// What the thread knows of the block in a slot.
 struct Known {
     number: u64,

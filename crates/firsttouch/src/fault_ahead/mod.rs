@@ -21,7 +21,7 @@ mod seen;
 mod spare;
 
 pub use helper::populated_bytes;
-pub(crate) use helper::{forget, hold, is_supported, release, watch};
+pub(crate) use helper::{forget, hold, is_supported, release, restart, watch};
 
 /// Smaller blocks are written in less time than it takes to notice.
 pub(crate) const MIN: usize = 8 << 20;

@@ -287,5 +287,6 @@ extern "C" fn after_fork_in_child() {
         purger.thread = None; // the child does not have it
         RUNS.store(0, SeqCst);
     }
+    fault_ahead::restart();
     after_fork();
 }
