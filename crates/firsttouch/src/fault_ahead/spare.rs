@@ -23,7 +23,7 @@ impl Spare {
             return false;
         }
         if self.memory < bytes {
-            let granted = os::headroom() / LEFT >= GRANT && os::processor_quota().is_none_or(|quota| quota >= 2.0);
+            let granted = os::headroom() / LEFT >= GRANT && os::processor_quota().map_or(true, |quota| quota >= 2.0);
             self.memory = if granted { GRANT } else { 0 };
         }
         let allowed = self.memory >= bytes;

@@ -44,6 +44,7 @@ unsupported! {
     move_pages(&[usize], Option<&[i32]>, &mut [i32]) -> ();
     thread_processors() -> Processors;
     runnable_threads() -> usize;
+    processor_quota() -> f64;
     sleep_exactly() -> ();
     run_on_processors(&Processors) -> ();
     nodes_of(&[usize], &mut [i32]) -> ();
@@ -210,9 +211,6 @@ pub fn current_node() -> usize {
 /// No requirements.
 pub fn stop_reading_files() {}
 
-pub fn processor_quota() -> Option<f64> {
-    None
-}
 /// Not known.
 pub fn free_memory_of(_node: usize) -> Option<(usize, usize)> {
     None

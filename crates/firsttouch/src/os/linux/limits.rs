@@ -148,9 +148,12 @@ pub fn runnable_threads() -> Result<usize, Errno> {
     running.ok_or(Errno::NOTHING_THERE)
 }
 
-/// Returns for how many processors the quota of the container lasts, if there is one.
-pub fn processor_quota() -> Option<f64> {
-    cgroups::processors()
+/// Returns for how many processors the quota of the container lasts.
+///
+/// # Errors
+/// If there is none.
+pub fn processor_quota() -> Result<f64, Errno> {
+    cgroups::processors().ok_or(Errno::NOTHING_THERE)
 }
 
 /// Returns the memory of the machine or, if smaller, the limit of the container, in bytes, as it was when first asked:
