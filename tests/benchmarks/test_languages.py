@@ -10,6 +10,7 @@ from benchmarks.experiments.languages import run
 from benchmarks.languages import FOLDER, LANGUAGES, NAMES, program
 from firsttouch.tools import preload
 from firsttouch.tools.compare import candidates
+from firsttouch.tools.measuring.contenders import Contender
 
 pytestmark = [
     pytest.mark.slow,
@@ -28,7 +29,7 @@ def test_a_program_prints_the_same(name: str, tmp_path: Path) -> None:
     if made is None:
         pytest.skip(f"no {LANGUAGES[Path(name).suffix]}")
 
-    def printed(contender: candidates.Contender) -> str:
+    def printed(contender: Contender) -> str:
         with open(made.stdin) as stdin:
             environment = candidates.environment(contender)
             done = subprocess.run(
