@@ -110,7 +110,7 @@ fn somebody_in_a_hole_is_left_alone() {
                 Held::filled(&*pool, (times() * 20) << 20, 2),
                 Held::filled(&*pool, ((times() * 30) << 20) + 5 * page_size(), 3),
             );
-            let hole = gone.address() + ((times() * 5) << 20);
+            let hole = gone.address() / page_size() * page_size() + ((times() * 5) << 20);
             gone.give_back();
             pool.trim();
             let theirs = foreign(hole, page_size()).unwrap();

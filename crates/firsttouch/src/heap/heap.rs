@@ -212,10 +212,11 @@ impl Heap {
 /// which is zero for a freed span and for an address at which no span ever began.
 pub(crate) fn lives(address: usize) -> bool {
     segment::find(address).is_some_and(|(segment, unit)| {
-        address == segment.address(unit)
-            && unit < segment.top.get()
-            && segment.state(unit) == State::Used
-            && segment.asked(unit) != 0
+        let begins_here = || {
+            let occupant = segment.occupant(unit);
+            occupant.asked() != 0 && address == segment.address(unit) + occupant.offset()
+        };
+        unit < segment.top.get() && segment.state(unit) == State::Used && begins_here()
     })
 }
 

@@ -16,6 +16,7 @@ pub(crate) mod locality;
 pub(crate) mod mapping_limit;
 pub mod migration;
 pub(crate) mod misplaced;
+pub(crate) mod occupant;
 pub(crate) mod open;
 pub(crate) mod purge;
 pub mod purgeable;

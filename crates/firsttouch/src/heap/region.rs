@@ -22,6 +22,16 @@ impl Span {
         self.segment.address(self.start)
     }
 
+    /// Where its block begins.
+    pub(crate) fn block(&self) -> usize {
+        self.address() + self.segment.occupant(self.start).offset()
+    }
+
+    /// Bytes from there to its end.
+    pub(crate) fn usable(&self) -> usize {
+        self.address() + self.bytes() - self.block()
+    }
+
     pub(crate) fn kind(&self) -> Kind {
         if self.segment.huge { Kind::Huge } else { Kind::Small }
     }

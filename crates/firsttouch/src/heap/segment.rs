@@ -6,6 +6,7 @@
 use crate::allocator::Allocator;
 use crate::heap::ages::{CLEAN, FIRST_EPOCH};
 use crate::heap::class;
+use crate::heap::occupant::Occupant;
 use crate::heap::shape::huge_page;
 use crate::vm::address_map;
 use crate::vm::area::Area;
@@ -23,7 +24,7 @@ pub(crate) struct Record {
     pub len: Cell<u32>,
     /// Bits 0 and 1: the state; bit 2: which lists contain it; above: how many of its units are dirty.
     pub tag: Cell<u32>,
-    /// Free: the neighbours in the list. Used: the two halves of the requested size in bytes.
+    /// Free: the neighbours in the list. Used: the two halves of an [`Occupant`].
     pub next: Cell<u32>,
     pub prev: Cell<u32>,
 }
@@ -235,18 +236,18 @@ impl Segment {
         self.record(unit).len.get()
     }
 
-    /// The size in bytes that was requested for the used span at `unit`.
+    /// The block in the used span at `unit`.
     #[inline]
-    pub(crate) fn asked(&self, unit: u32) -> usize {
+    pub(crate) fn occupant(&self, unit: u32) -> Occupant {
         let record = self.record(unit);
-        record.next.get() as usize | (record.prev.get() as usize) << 32
+        Occupant::from_halves(record.next.get(), record.prev.get())
     }
 
     #[inline]
-    pub(crate) fn set_asked(&self, unit: u32, bytes: usize) {
-        let record = self.record(unit);
-        record.next.set(bytes as u32);
-        record.prev.set((bytes >> 32) as u32);
+    pub(crate) fn set_occupant(&self, unit: u32, occupant: Occupant) {
+        let (record, (low, high)) = (self.record(unit), occupant.halves());
+        record.next.set(low);
+        record.prev.set(high);
     }
 
     /// Number of dirty units of the free span that starts at `unit`.

@@ -19,6 +19,14 @@ impl Kind {
             Self::Huge => huge_page(),
         }
     }
+
+    /// Bytes of a unit of the region.
+    pub(crate) fn unit(self) -> usize {
+        match self {
+            Self::Small => os::page_size(),
+            Self::Huge => os::page_size().max(1 << HUGE_UNIT_SHIFT),
+        }
+    }
 }
 
 /// The size of a unit in the region for huge pages, as a power of two: small enough that arrays share huge pages.
@@ -50,13 +58,18 @@ impl Shape {
     /// The shape of a region for base pages.
     pub(crate) fn small(local_node: Option<u8>) -> Self {
         let page = os::page_size();
-        Self { unit_shift: page.trailing_zeros(), extent: SMALL_EXTENT.max(page), page, huge: false, local_node }
+        Self {
+            unit_shift: Kind::Small.unit().trailing_zeros(),
+            extent: SMALL_EXTENT.max(page),
+            page,
+            huge: false,
+            local_node,
+        }
     }
 
     /// The shape of a region for huge pages.
     pub(crate) fn huge(local_node: Option<u8>) -> Self {
         let page = huge_page();
-        let unit_shift = HUGE_UNIT_SHIFT.max(os::page_size().trailing_zeros());
-        Self { unit_shift, extent: page, page, huge: true, local_node }
+        Self { unit_shift: Kind::Huge.unit().trailing_zeros(), extent: page, page, huge: true, local_node }
     }
 }

@@ -74,10 +74,10 @@ impl Segment {
 
     /// Splits the used span at `start` after `keep` units into two used spans.
     pub(crate) fn cut(&self, start: u32, keep: u32) {
-        let (len, asked) = (self.span_len(start), self.asked(start));
+        let (len, occupant) = (self.span_len(start), self.occupant(start));
         self.mark_used(start + keep, len - keep);
         self.mark_used(start, keep);
-        self.set_asked(start, asked);
+        self.set_occupant(start, occupant);
     }
 
     /// Marks the unmapped units of a used span as permanently used, and frees the rest.
@@ -99,7 +99,7 @@ impl Segment {
 
     /// Extends the used span at `start` to `len` units by the free units behind it. Returns how many of those are dirty.
     pub(crate) fn extend(&self, start: u32, len: u32) -> Option<u32> {
-        let (old, asked) = (self.span_len(start), self.asked(start));
+        let (old, occupant) = (self.span_len(start), self.occupant(start));
         let end = start + old;
         let more = len - old;
         if end >= self.top.get() || self.state(end) != State::Free || self.record(end).len.get() < more {
@@ -110,7 +110,7 @@ impl Segment {
             self.list(end + more, free - more, self.count_dirty(end + more, free - more));
         }
         self.mark_used(start, len);
-        self.set_asked(start, asked);
+        self.set_occupant(start, occupant);
         Some(self.count_dirty(end, more))
     }
 

@@ -7,6 +7,7 @@ use crate::description::Value;
 use crate::failure;
 use crate::fault_ahead;
 use crate::heap::heap::{self, Heap};
+use crate::heap::occupant::Occupant;
 use crate::heap::purger::{self, Purgeable};
 use crate::heap::shape::{Kind, huge_page};
 use crate::layout::round_up;
@@ -121,7 +122,7 @@ unsafe impl Allocator for Pages {
             on_base_pages().or_else(|_| self.emptied(on_base_pages))
         };
         let span = span.map_err(|error| self.failed(heap::refused(size, error)))?;
-        span.segment.set_asked(span.start, size);
+        span.segment.set_occupant(span.start, Occupant::new(size, 0));
         if self.is_helped && span.dirty == 0 && size >= fault_ahead::MIN {
             fault_ahead::watch(span.address()..span.address() + size, span.kind().page());
         }
@@ -157,7 +158,7 @@ unsafe impl Allocator for Pages {
             self.heap.shrink(kind, span, (keep >> span.segment.unit_shift()) as u32);
             self.heap.purge(0, usize::MAX);
         }
-        span.segment.set_asked(span.start, size);
+        span.segment.set_occupant(span.start, Occupant::new(size, 0));
         true
     }
 

@@ -30,7 +30,9 @@ pub struct Kept<'a> {
 
 impl<'a> Kept<'a> {
     pub fn new(pool: &'a dyn Allocator, size: usize, zeroed: bool) -> Self {
-        let block = pool.allocate(Request::bytes(size).with_zeroed(zeroed)).unwrap();
+        // At a page, so that halves of a block have no page in common.
+        let request = Request::bytes(size).with_zeroed(zeroed).aligned(page_size()).unwrap();
+        let block = pool.allocate(request).unwrap();
         let address = block.address.as_ptr() as usize;
         if block.zeroed {
             // SAFETY: the block is ours.

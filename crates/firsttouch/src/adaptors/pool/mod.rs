@@ -8,6 +8,7 @@
 
 #![allow(unsafe_code)] // Safety: blocks are handed out whole and once, by the heap's spans.
 
+mod coloring;
 mod guest;
 mod heaps;
 mod huge_min;
@@ -24,9 +25,10 @@ use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::description::Value;
 use crate::failure;
 use crate::fault_ahead;
+use crate::heap::heap;
+use crate::heap::occupant::Occupant;
 use crate::heap::purger;
 use crate::heap::shape::Kind;
-use crate::heap::{heap, segment};
 use crate::layout::round_up;
 use crate::numa::local_nodes::LocalNodes;
 use crate::os;
@@ -189,32 +191,33 @@ unsafe impl Allocator for Pool {
             (span, told) = unsafe { self.make_local(local_nodes, span, request, told) };
         }
         if request.is_zeroed() {
+            let end = span.block() - span.address() + request.size();
             // SAFETY: the span was just allocated and is not in use.
             unsafe {
                 if !told || span.dirty == span.bytes() {
                     let kind = span.kind(); // may differ from the preferred kind
                     let page = kind.page();
-                    let again = zero::recycled(span, request.size(), page);
+                    let again = zero::recycled(span, end, page);
                     if again > 0 {
                         self.touched(kind, again);
                     }
                 } else if span.dirty > 0 {
-                    zero::dirty_units(span, request.size());
+                    zero::dirty_units(span, end);
                 }
             }
         }
         let zeroed = request.is_zeroed() || (told && span.dirty == 0);
         // SAFETY: spans lie in mapped memory, never at zero.
-        let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(span.address())) };
-        Ok(Block { address, size: span.bytes(), zeroed })
+        let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(span.block())) };
+        Ok(Block { address, size: span.usable(), zeroed })
     }
 
     #[inline]
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         let Some((kind, span)) = heap::span_at(address.as_ptr() as usize) else { return };
         fault_ahead::forget(span.address(), span.bytes());
-        let asked = span.segment.asked(span.start) as isize;
-        span.segment.set_asked(span.start, 0);
+        let asked = span.segment.occupant(span.start).asked() as isize;
+        span.segment.set_occupant(span.start, Occupant::NONE);
         if let Some(guest) = &self.guest {
             guest.look_at(kind, span, asked as usize);
         }
@@ -236,14 +239,13 @@ unsafe impl Allocator for Pool {
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        segment::find(address.as_ptr() as usize)
-            .map_or(0, |(segment, start)| (segment.span_len(start) as usize) << segment.unit_shift())
+        heap::span_at(address.as_ptr() as usize).map_or(0, |(_, span)| span.usable())
     }
 
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
         let Some((kind, span)) = heap::span_at(address.as_ptr() as usize) else { return false };
-        let Some(need) = round_up(size, span.segment.unit()) else { return false };
-        let asked = span.segment.asked(span.start) as isize;
+        let old = span.segment.occupant(span.start);
+        let Some(need) = round_up(size.saturating_add(old.offset()), span.segment.unit()) else { return false };
         let mut change = 0;
         if need > span.bytes() {
             if kind == Kind::Small && size > GROW_SMALL_MAX.max(huge_min(false)) && self.guest.is_none() {
@@ -257,8 +259,8 @@ unsafe impl Allocator for Pool {
             self.heaps.of(span).shrink(kind, span, (need >> span.segment.unit_shift()).max(1) as u32);
             change = need.max(span.segment.unit()) as isize - span.bytes() as isize;
         }
-        span.segment.set_asked(span.start, size);
-        self.meter.note(&mut self.shard(self.here()).lock().counts, size as isize - asked, change);
+        span.segment.set_occupant(span.start, Occupant::new(size, old.offset()));
+        self.meter.note(&mut self.shard(self.here()).lock().counts, size as isize - old.asked() as isize, change);
         true
     }
 

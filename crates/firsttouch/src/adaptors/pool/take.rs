@@ -2,12 +2,13 @@
 
 use super::shard::{Recent, Shard};
 use super::zero::RENEW_MIN;
-use super::{Pool, SHARD_MAX, huge_min};
+use super::{Pool, SHARD_MAX, coloring, huge_min};
 use crate::allocator::{AllocError, Allocator, Request};
 use crate::failure;
 use crate::fault_ahead;
 use crate::heap::heap::{self, Heap};
 use crate::heap::mapping_limit;
+use crate::heap::occupant::Occupant;
 use crate::heap::purger;
 use crate::heap::region::Span;
 use crate::heap::shape::{Kind, huge_page};
@@ -45,7 +46,7 @@ impl Pool {
             return None;
         }
         let mut shard = self.shard(self.here()).lock();
-        let span = shard.take(kind, request.size())?;
+        let span = shard.take(kind, coloring::room(kind.unit(), request.size(), request.align()))?;
         if span.address() & (request.align() - 1) != 0 {
             let epoch = self.heaps.epoch();
             let _ = shard.put(Recent { kind, span, epoch }); // there is room: a span was just removed
@@ -53,13 +54,15 @@ impl Pool {
         }
         shard.counts.recycled += 1;
         shard.counts.recycled_bytes += span.bytes() as u64;
-        self.count(&mut shard, span, request.size());
+        self.count(&mut shard, span, request);
         Some(span)
     }
 
     #[inline]
-    fn count(&self, shard: &mut Shard, span: Span, asked: usize) {
-        span.segment.set_asked(span.start, asked);
+    fn count(&self, shard: &mut Shard, span: Span, request: Request) {
+        let asked = request.size();
+        let offset = coloring::offset(shard.counts.allocations, span.bytes() - asked, request.align());
+        span.segment.set_occupant(span.start, Occupant::new(asked, offset));
         shard.counts.allocations += 1;
         shard.counts.blocks += 1;
         shard.counts.allocated_bytes += asked as u64;
@@ -69,10 +72,10 @@ impl Pool {
     /// Takes a span from the local heap: dirty, then from the other processors' shards, then fresh.
     #[cold]
     pub(super) fn take_from_heap(&self, kind: Kind, request: Request) -> Result<Span, Errno> {
-        let (size, align) = (request.size(), request.align());
+        let (size, align) = (coloring::room(kind.unit(), request.size(), request.align()), request.align());
         let local_node = self.heaps.local_nodes.map_or(0, |local_nodes| local_nodes.look_here().local_node);
         let heap = self.heaps.at(local_node);
-        let span = if request.is_zeroed() && kind == Kind::Huge && size >= RENEW_MIN {
+        let span = if request.is_zeroed() && kind == Kind::Huge && request.size() >= RENEW_MIN {
             self.take_renewed(heap, request)?
         } else {
             let mut span = heap.take_dirty(kind, size, align)?;
@@ -84,7 +87,7 @@ impl Pool {
                 None => heap.take_or_grow(kind, size, align, true)?,
             }
         };
-        self.taken(span, size);
+        self.taken(span, request);
         Ok(span)
     }
 
@@ -103,20 +106,20 @@ impl Pool {
             None if kind == Kind::Huge => heap.take_or_grow(other, size, align, true).ok(),
             found => found,
         }?;
-        self.taken(span, request.size());
+        self.taken(span, request);
         Some(span)
     }
 
-    /// Records that a span was taken from a heap for `size` bytes.
-    fn taken(&self, span: Span, size: usize) {
+    /// Records that a span was taken from a heap for a request.
+    fn taken(&self, span: Span, request: Request) {
         let mut shard = self.shard(self.here()).lock();
         let fresh = span.bytes() - span.dirty;
         shard.counts.recycled += u64::from(fresh == 0);
         shard.counts.recycled_bytes += span.dirty as u64;
-        self.count(&mut shard, span, size);
+        self.count(&mut shard, span, request);
         drop(shard);
         if self.fault_ahead && fresh == span.bytes() && fresh >= fault_ahead::MIN {
-            fault_ahead::watch(span.address()..span.address() + size, span.kind().page());
+            fault_ahead::watch(span.address()..span.address() + request.size(), span.kind().page());
         }
         if fresh > 0 {
             self.touched(span.kind(), fresh);

@@ -1,0 +1,64 @@
+//! Blocks of a pool begin at different offsets in a page, so that loops over several arrays do not meet themselves.
+
+mod common;
+
+use common::held::Held;
+use firsttouch::Request;
+use firsttouch::adaptors::{Options, Pool};
+use firsttouch::os::page_size;
+use std::ptr::{NonNull, with_exposed_provenance_mut};
+
+/// On base pages and on huge ones, whole pages and not.
+fn sizes() -> [usize; 6] {
+    let page = page_size();
+    [40 * page, 50 * page + 100, 128 * page, 512 * page, 5000 * page, 5001 * page + 100]
+}
+
+#[test]
+fn neighbors_begin_at_different_offsets() {
+    for pool in [Pool::new(Options::default()), Pool::guest(Options::default())] {
+        for size in sizes() {
+            for recycled in [false, true] {
+                let blocks: Vec<_> = (0..9).map(|seed| Held::filled(&*pool, size, seed)).collect();
+                let offsets: Vec<usize> = blocks.iter().map(|block| block.address() % page_size()).collect();
+                assert!(offsets.windows(2).all(|pair| pair[0] != pair[1]), "{size} bytes, {recycled}: {offsets:?}");
+                assert!(offsets.iter().all(|offset| offset % 64 == 0));
+            }
+        }
+    }
+}
+
+#[test]
+fn recycled_memory_is_zero_at_every_offset() {
+    let pool = Pool::new(Options { decay: None, ..Options::default() });
+    for size in sizes() {
+        for seed in 0..60 {
+            Held::filled(&*pool, size, seed).give_back();
+            let block = Held::zeros(&*pool, size);
+            block.check_zero();
+        }
+    }
+}
+
+#[test]
+fn what_is_asked_for_at_a_page_begins_there() {
+    let pool = Pool::new(Options::default());
+    for size in sizes() {
+        for _ in 0..3 {
+            let block = Held::new(&*pool, Request::bytes(size).aligned(page_size()).unwrap()).unwrap();
+            assert_eq!(block.address() % page_size(), 0);
+        }
+    }
+}
+
+/// A program that frees the page in which its block begins, and not the block, is told.
+#[test]
+fn only_its_first_byte_is_a_block() {
+    let pool = Pool::guest(Options::default());
+    let _first = Held::filled(&*pool, 200_000, 1);
+    let block = Held::filled(&*pool, 200_000, 2);
+    let page = block.address() / page_size() * page_size();
+    assert_ne!(page, block.address());
+    let is_block = |address: usize| pool.is_block(NonNull::new(with_exposed_provenance_mut(address)).unwrap());
+    assert!(is_block(block.address()) && !is_block(page) && !is_block(block.address() + 64));
+}
