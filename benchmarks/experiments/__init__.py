@@ -5,6 +5,7 @@ from firsttouch.tools.bench import NAMES as BENCH
 NAMES = (
     "add",
     "expression",
+    "shifts",
     "kernels",
     "programs",
     "oracle",
