@@ -11,14 +11,14 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 #: What turns a source into an executable, by the source's suffix.
 _COMPILERS = {
-    ".c": ("cc", "-O2", "-lm"),
+    ".c": ("cc", "-O2"),
     ".cc": ("c++", "-O2", "-std=c++17"),
     ".f90": ("gfortran", "-O2"),
 }
 #: What runs a source, by its suffix. sqlite3 reads its standard input.
 _INTERPRETERS = {
     ".R": ("Rscript", "--vanilla"),
-    ".m": ("octave-cli", "--norc", "--no-window-system", "--quiet"),
+    ".m": ("octave-cli", "--norc", "--no-window-system", "--quiet", "--path", str(FOLDER)),
     ".py": (sys.executable,),
     ".sql": ("sqlite3", ":memory:"),
 }
@@ -31,13 +31,9 @@ LANGUAGES = {
     ".py": "Python",
     ".sql": "SQL",
 }
-#: Programs for a single figure, which are not among the whole ones.
-_MICRO = ("small", "sparse")
-NAMES = tuple(
-    sorted(
-        path.name for path in FOLDER.iterdir() if path.suffix in LANGUAGES and path.stem not in ("__init__", *_MICRO)
-    )
-)
+#: Programs for a single figure, and what the whole ones share.
+_OTHERS = ("__init__", "small", "sparse", "rest")
+NAMES = tuple(sorted(path.name for path in FOLDER.iterdir() if path.suffix in LANGUAGES and path.stem not in _OTHERS))
 
 
 @dataclass(frozen=True)
@@ -57,9 +53,7 @@ def program(name: str, folder: Path) -> Program | None:
         return None
     if source.suffix in _COMPILERS:
         made = folder / source.stem
-        options = [word for word in words[1:] if not word.startswith("-l")]
-        libraries = [word for word in words[1:] if word.startswith("-l")]
-        subprocess.run([found, *options, str(source), "-o", str(made), *libraries], cwd=folder, check=True)
+        subprocess.run([found, *words[1:], str(source), "-o", str(made), "-lm"], cwd=folder, check=True)
         return Program((str(made),))
     if source.suffix == ".sql":
         return Program((found, *words[1:]), str(source))

@@ -30,8 +30,7 @@ program spectra
   complex(real64), allocatable :: x(:)
   real(real64), allocatable :: power(:), window(:)
   real(real64) :: found
-  integer :: i, signal, resident, total
-  character(len=8) :: word
+  integer :: i, signal
   found = 0
   window = [(0.5d0 - 0.5d0 * cos(2 * acos(-1d0) * i / n), i=0, n - 1)]
   do signal = 1, 12
@@ -42,11 +41,7 @@ program spectra
   end do
   print '(es20.12)', found
   deallocate (x, power, window)
-  call get_environment_variable('REST', word)
-  if (word /= '') then
-    call sleep(2)
-    open (10, file='/proc/self/statm')
-    read (10, *) total, resident
-    print '(i0)', resident * 4
-  end if
+  call rest()
+contains
+  include 'rest.inc'
 end program

@@ -21,8 +21,7 @@ program waves
   use fields
   implicit none
   real(real64), allocatable :: h(:, :), u(:, :), v(:, :), hu(:, :), hv(:, :)
-  integer :: i, j, step, resident, total
-  character(len=8) :: word
+  integer :: i, j, step
   allocate (h(n, n), u(n, n), v(n, n))
   do j = 1, n
     do i = 1, n
@@ -40,11 +39,7 @@ program waves
   end do
   print '(f0.6)', sum(h**2)
   deallocate (h, u, v, hu, hv)
-  call get_environment_variable('REST', word)
-  if (word /= '') then
-    call sleep(2)
-    open (10, file='/proc/self/statm')
-    read (10, *) total, resident
-    print '(i0)', resident * 4
-  end if
+  call rest()
+contains
+  include 'rest.inc'
 end program
