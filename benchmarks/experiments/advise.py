@@ -4,7 +4,6 @@ memory.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -54,8 +53,7 @@ def run(quick: bool) -> Section:
     )
     table = Table("", ["program", "NumPy's time", "estimated gain", "measured gain", "of the time"])
     estimates, gains = [], []
-    here = [name for name in NAMES if name != "etl_pandas" or importlib.util.find_spec("pandas") is not None]
-    for name in here[:4] if quick else here:
+    for name in NAMES[:4] if quick else NAMES:
         advised = estimated(name, 1 if quick else 3)
         call = Call("benchmarks.tasks.advise", "measure", {"name": name})
         samples = collect([NUMPY, FIRSTTOUCH], call, Plan(2 if quick else 5 if name in WHOLE else 12, 1), FOOTPRINT)

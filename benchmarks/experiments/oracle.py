@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import numpy as np
 
 from benchmarks.experiments.kernels import same_results
@@ -37,8 +35,7 @@ def run(quick: bool) -> Section:
     columns = ["program", *(one.name for one in contenders), "least user time", "best choice / least user time"]
     table = Table("", columns)
     bounds: dict[str, Matrix] = {}
-    here = [name for name in NAMES if name != "etl_pandas" or importlib.util.find_spec("pandas") is not None]
-    for program in here[-1:] if quick else here:
+    for program in NAMES[-1:] if quick else NAMES:
         call = Call("benchmarks.tasks.whole", "measure", {"program": program})
         samples = collect(contenders, call, Plan(2 if quick else 5, 1), FOOTPRINT)
         same_results(samples, program)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 from benchmarks.experiments.kernels import same_results
 from benchmarks.programs import NAMES
 from firsttouch.tools.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, TUNED, Contender, peers
@@ -36,8 +34,7 @@ def run(quick: bool) -> Section:
     best: dict[str, Matrix] = {}
     peaks: dict[str, Matrix] = {}
     again: dict[str, float] = {}
-    here = [name for name in NAMES if name != "etl_pandas" or importlib.util.find_spec("pandas") is not None]
-    for program in here[-2:] if quick else here:
+    for program in NAMES[-2:] if quick else NAMES:
         call = Call("benchmarks.tasks.whole", "measure", {"program": program})
         samples = collect([FIRSTTOUCH, *others], call, Plan(2 if quick else 5, 1), FOOTPRINT)
         same_results(samples, program)
