@@ -27,9 +27,9 @@ def test_the_report_says_what_was_gained(bench: Bench) -> None:
     done = run(bench.compiled("dense"))
     assert (done.returncode, len(done.stdout.split())) == (0, 2)
     assert re.match(r"firsttouch, process \d+:\n  time  ", done.stderr)
-    assert "large blocks   16, 62 % on recycled memory\n" in done.stderr
-    assert "first touched  192 MiB, about 320 MiB avoided\n" in done.stderr
-    assert re.search(r"page faults    [\d,]+; as many as 81,920 spared\n", done.stderr)
+    assert "large blocks   16, 75 % on recycled memory\n" in done.stderr
+    assert "first touched  128 MiB, about 384 MiB avoided\n" in done.stderr
+    assert re.search(r"page faults    [\d,]+; as many as 98,304 spared\n", done.stderr)
 
 
 def test_the_report_says_that_nothing_was_gained() -> None:
@@ -60,15 +60,15 @@ def test_programs_that_end_by_exit_with_an_underscore_are_reported_on(bench: Ben
 
 def test_json(bench: Bench, tmp_path: Path) -> None:
     file = tmp_path / "report.json"
-    done = run("--json", str(file), "-q", bench.compiled("idle"), "3", "512", "4")
+    done = run("--json", str(file), "-q", bench.compiled("idle"), "3", "508", "4")
     assert (done.returncode, done.stderr) == (0, "")
     report = json.loads(file.read_text())
     assert report["main_process"] is True
-    assert report["command"] == [bench.compiled("idle"), "3", "512", "4"]
+    assert report["command"] == [bench.compiled("idle"), "3", "508", "4"]
     assert report["pool"]["allocations"] == 12
     recycled = report["pool"]["recycled_bytes"]
     assert recycled >= 1 << 20
-    assert recycled % (1 << 20) == 0
+    assert recycled % (512 << 10) == 0  # 508 KiB, and where in the first page they begin
     assert report["estimates"]["avoided_bytes"] == recycled
     assert report["estimates"]["avoided_faults"] == recycled // os.sysconf("SC_PAGE_SIZE")
     assert set(report["seconds"]) == {"wall", "user", "kernel"}

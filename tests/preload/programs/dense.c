@@ -1,13 +1,16 @@
 /* Temporaries that are wholly used, again and again; prints KiB on huge pages in the first round and in the last. */
 #include "check.h"
 
+/* With the room to begin anywhere in its first page, a block takes 32 MiB. */
+enum { SIZE = 32 * MIB - 4096 };
+
 int main(void) {
     long huge[8];
     for (int round = 0; round < 8; round++) {
-        char *p = malloc(32 * MIB), *q = malloc(32 * MIB);
+        char *p = malloc(SIZE), *q = malloc(SIZE);
         CHECK(p && q);
-        memset(p, 1, 32 * MIB);
-        memset(q, 1, 32 * MIB);
+        memset(p, 1, SIZE);
+        memset(q, 1, SIZE);
         USED(p);
         huge[round] = proc_value("/proc/self/smaps_rollup", "AnonHugePages:");
         free(q);

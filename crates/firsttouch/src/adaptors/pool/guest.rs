@@ -36,7 +36,7 @@ impl Guest {
     /// Whether a block of `size` bytes is likely to be used densely.
     pub(super) fn wants_huge(&self, pool: &Pool, size: usize) -> bool {
         let dense = self.dense.load(Relaxed);
-        dense >= size && pool.heaps.huge_out() + size <= dense
+        dense >= size && pool.heaps.huge_out() + size <= dense + dense / 8 // spans are larger than their blocks
     }
 }
 
