@@ -228,7 +228,9 @@ def test_variable_that_we_did_not_write(python: Start) -> None:
 
 def test_memory_given_back_too_early_is_told_with_what_would_keep_it(firsttouch: Start, write: Write) -> None:
     """A pause that outlasts what any default pool waits for."""
-    work = write("pause.py", "import numpy, time\nfor _ in range(2):\n    numpy.ones((1 << 23) - 512)\n    time.sleep(2.5)\n")
+    work = write(
+        "pause.py", "import numpy, time\nfor _ in range(2):\n    numpy.ones((1 << 23) - 512)\n    time.sleep(2.5)\n"
+    )
     line = "given back     64 MiB too early (faulted in again within 8 s)"
     said = firsttouch("run", work).stderr
     assert f"{line}; --decay 10 would have kept them" in said
