@@ -45,7 +45,8 @@ def run(quick: bool) -> Section:
         programs, absent = _programs(["diffusion.c", "buffers.py"] if quick else NAMES, Path(folder))
         section.notes += [f"Not installed here: {', '.join(absent)}."] if absent else []
         everyone = [DEFAULT, POOL, AGAIN, *rivals]
-        found = {name: _rounds(made, everyone, 2 if quick else 7) for name, made in programs.items()}
+        shuffle = random.Random(0)  # one for all: the same orders for every program would favour the same contenders
+        found = {name: _rounds(made, everyone, 2 if quick else 7, shuffle) for name, made in programs.items()}
         _times(section, found, rivals)
         _memory(section, found, _rests(programs, [DEFAULT, POOL, *rivals]), rivals)
         _small(section, Path(folder), 3 if quick else 15)
@@ -67,9 +68,8 @@ def _once(made: Program, contender: Contender) -> Run:
     return once(made.command, _environment(contender), Files(made.stdin, os.devnull, os.devnull))
 
 
-def _rounds(made: Program, everyone: Sequence[Contender], rounds: int) -> dict[str, list[Run]]:
+def _rounds(made: Program, everyone: Sequence[Contender], rounds: int, shuffle: random.Random) -> dict[str, list[Run]]:
     """Return the runs of every contender, in an order that is shuffled in each round; the first round is dropped."""
-    shuffle = random.Random(0)
     found: dict[str, list[Run]] = {contender.name: [] for contender in everyone}
     for turn in range(rounds + 1):
         for contender in shuffle.sample(everyone, len(everyone)):
