@@ -31,8 +31,9 @@ def program(seed: int, count: int, only: set[int] | None = None, told: Callable[
     """
     faulthandler.enable()
     faulthandler.dump_traceback_later(TIMEOUT - 30)
+    plan = list(planned(seed, count))  # before memory becomes scarce, which is the steps' business
     world, conditions = set_up(Random(-1 - seed))
-    for number, step, own in planned(seed, count):
+    for number, step, own in plan:
         if only is not None and number not in only:
             continue
         if told:

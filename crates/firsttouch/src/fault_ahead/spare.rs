@@ -2,10 +2,12 @@
 
 use crate::os;
 
-/// Bytes that may be populated until the system is asked again how much memory is left, and of how many times as much. A
-/// container's quota of processor time must last for two, or the helper would take its part from the program.
+/// Bytes that may be populated before the system is asked again.
 const GRANT: usize = 32 << 20;
+/// How many times as many bytes must be left then.
 const LEFT: usize = 8;
+/// Processors for which the container's quota must last: with fewer the helper's time is taken from the program.
+const QUOTA: f64 = 2.0;
 
 /// What may be used.
 pub(super) struct Spare {
@@ -23,7 +25,7 @@ impl Spare {
             return false;
         }
         if self.memory < bytes {
-            let granted = os::headroom() / LEFT >= GRANT && os::processor_quota().map_or(true, |quota| quota >= 2.0);
+            let granted = os::headroom() / LEFT >= GRANT && os::processor_quota().map_or(true, |quota| quota >= QUOTA);
             self.memory = if granted { GRANT } else { 0 };
         }
         let allowed = self.memory >= bytes;
