@@ -77,9 +77,10 @@ fn pools_tell_what_they_recycled_whatever_stands_on_them() {
     let pool: Arc<dyn Allocator> = Pool::new(Options::default());
     let stack: Arc<dyn Allocator> = Tracked::new(pool.clone(), None);
     let region = Region::open(false, || ());
+    let size = 64 * KIB - 64; // its span has 64 KiB, wherever in it the block begins
     for allocator in [&pool, &stack, &pool] {
-        profile::on_request(Some(allocator), 64 * KIB);
-        let block = allocator.allocate(Request::bytes(64 * KIB)).unwrap();
+        profile::on_request(Some(allocator), size);
+        let block = allocator.allocate(Request::bytes(size)).unwrap();
         // SAFETY: it was just allocated.
         unsafe { allocator.deallocate(block.address) };
     }
