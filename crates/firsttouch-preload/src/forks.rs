@@ -36,7 +36,9 @@ extern "C" fn drain() {
 }
 
 extern "C" fn begin_anew() {
-    idle::restart();
+    if let Some(pool) = large::pool() {
+        idle::restart(pool);
+    }
     report::leave_to_parent();
     drain();
 }

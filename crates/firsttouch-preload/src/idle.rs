@@ -1,8 +1,8 @@
 //! When idle memory goes.
 //!
 //! A thread of ours in somebody else's program is not free: `unshare(CLONE_NEWUSER)` fails, and the C library's locks
-//! cost more from then on. So there is none as long as little memory is kept, and frees give back what is more. A
-//! program for which that adds up recycles memory enough that the background purger is worth its thread.
+//! cost more from then on. So there is none as long as little memory is kept, and frees give back what is more. In a
+//! program that faults it in again and again the background purger is worth its thread.
 
 use crate::settings::Thread;
 use firsttouch::Allocator;
@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 /// Bytes that stay idle without a thread.
 const KEEP: usize = 4 << 20;
 
-/// Bytes given back by frees from which on a thread is wanted.
+/// Bytes faulted in again from which on a thread is wanted.
 static BOUND: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// Bytes given back by frees so far.
-static GIVEN: AtomicUsize = AtomicUsize::new(0);
+/// Bytes faulted in again before this process was forked.
+static BEFORE: AtomicUsize = AtomicUsize::new(0);
 /// Whether there is never to be a thread, and idle memory only decays as the program allocates.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -29,14 +29,15 @@ pub fn begin(thread: Thread) {
 }
 
 /// Starts anew in a forked child.
-pub fn restart() {
+pub fn restart(pool: &Pool) {
     MAY_RUN.store(false, Relaxed);
-    GIVEN.store(0, Relaxed);
+    BEFORE.store(pool.faulted_again(), Relaxed);
 }
 
 /// Before an allocation, because a free must not start a thread: allows one if it is wanted.
-pub fn before_allocation() {
-    if GIVEN.load(Relaxed) > BOUND.load(Relaxed) {
+pub fn before_allocation(pool: &Pool) {
+    let bound = BOUND.load(Relaxed).saturating_add(BEFORE.load(Relaxed));
+    if !MAY_RUN.load(Relaxed) && pool.faulted_again() > bound {
         MAY_RUN.store(true, Relaxed);
     }
 }
@@ -56,6 +57,6 @@ pub fn after_free(pool: &Pool) {
     }
     pool.tick();
     if !NEVER.load(Relaxed) && pool.idle() > KEEP {
-        GIVEN.fetch_add(pool.trim(), Relaxed);
+        pool.trim();
     }
 }

@@ -41,7 +41,7 @@ pub fn pool() -> Option<&'static Pool> {
 #[inline(never)]
 pub fn allocate(size: usize, align: usize, zeroed: bool) -> Option<*mut c_void> {
     let pool = pool().filter(|_| !forking::is_forking())?;
-    idle::before_allocation();
+    idle::before_allocation(pool);
     let request = if zeroed { Request::zeroed(size) } else { Request::bytes(size) };
     let block = keeping_errno(|| pool.allocate(request.aligned(align).ok()?).ok())?;
     Some(block.address.as_ptr().cast())
@@ -127,7 +127,7 @@ pub unsafe fn reallocate(address: *mut c_void, size: usize) -> *mut c_void {
             // A block that shrinks a little below the threshold may grow again.
             let stays = is_large(size.saturating_mul(2));
             let moved = keeping_errno(|| {
-                idle::before_allocation();
+                idle::before_allocation(pool);
                 let moved = if stays { pool.grow(block, size) } else { None };
                 idle::after_free(pool);
                 moved

@@ -13,7 +13,7 @@ const VARIABLE: &str = "FIRSTTOUCH_PRELOAD=";
 #[derive(Clone, Copy)]
 pub enum Thread {
     Never,
-    /// Once frees have given back so many bytes.
+    /// Once so many bytes were faulted in again.
     After(usize),
 }
 
@@ -44,7 +44,7 @@ impl Settings {
         let mut found = Self {
             threshold: 128 << 10,
             pool: Options::default(),
-            thread: Thread::After(32 << 20),
+            thread: Thread::After(16 << 20),
             reporting: Reporting::default(),
         };
         // SAFETY: `environment` is a list of C strings that ends with null (`start.rs`, which has it from the loader).

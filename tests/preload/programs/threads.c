@@ -14,7 +14,7 @@ static void churn(size_t size, int rounds) {
 
 int main(void) {
     churn(MIB, 1000); /* few bytes, often */
-    churn(6 * MIB, 2);
+    churn(6 * MIB, 3);
     long little = thread_count();
     pid_t child = fork();
     if (child == 0) _exit(unshare(CLONE_NEWUSER) == 0 ? 0 : errno);

@@ -1,11 +1,12 @@
 //! A pool in a program that was not written for pools.
 //!
 //! If a program touches one page in every 2 MiB of a 1 GiB block, huge pages would make all of it resident. So fresh
-//! memory is on base pages, and only when a large block is freed is it known how densely it was used. From then on, as
-//! many bytes are served from huge pages as were freed with nearly every page touched.
+//! memory is on base pages, until blocks are seen to be used densely: when they are freed, or when the next one is
+//! requested. As many bytes are served from huge pages as were found with nearly every page touched.
 
+use super::meter::Meter;
 use super::{Options, Pool, huge_min};
-use crate::allocator::{Allocator, Request};
+use crate::allocator::{Allocator, Block, Request};
 use crate::heap::heap;
 use crate::heap::region::Span;
 use crate::heap::shape::Kind;
@@ -21,8 +22,10 @@ const PAGES: usize = 32;
 
 #[derive(Default)]
 pub(super) struct Guest {
-    /// Bytes of large blocks on base pages that had been used densely when they were freed.
+    /// Bytes of large blocks on base pages that were found densely used.
     dense: AtomicUsize,
+    /// The address of the large block on base pages that was allocated last, until it is found densely used.
+    last: AtomicUsize,
 }
 
 impl Guest {
@@ -33,10 +36,34 @@ impl Guest {
         }
     }
 
+    /// Records that a span was taken for a block of `asked` bytes.
+    pub(super) fn taken(&self, span: Span, asked: usize) {
+        if span.kind() == Kind::Small && asked >= huge_min(false) {
+            self.last.store(span.block(), Relaxed);
+        }
+    }
+
     /// Whether a block of `size` bytes is likely to be used densely.
     pub(super) fn wants_huge(&self, pool: &Pool, size: usize) -> bool {
-        let dense = self.dense.load(Relaxed);
-        dense >= size && pool.heaps.huge_out() + size <= dense + dense / 8 // spans are larger than their blocks
+        let wants = || {
+            let dense = self.dense.load(Relaxed);
+            dense >= size && pool.heaps.huge_out() + size <= 2 * dense
+        };
+        wants() || (self.look_at_last() && wants())
+    }
+
+    /// Whether the block that was allocated last is live and has been found densely used now.
+    fn look_at_last(&self) -> bool {
+        let address = self.last.load(Relaxed);
+        let Some((_, span)) = heap::span_at(address).filter(|_| heap::lives(address)) else { return false };
+        let asked = span.segment.occupant(span.start).asked();
+        let found = asked >= huge_min(false)
+            && is_dense(address, asked)
+            && self.last.compare_exchange(address, 0, Relaxed, Relaxed).is_ok();
+        if found {
+            self.dense.fetch_add(asked, Relaxed);
+        }
+        found
     }
 }
 
@@ -44,11 +71,11 @@ impl Guest {
 fn is_dense(address: usize, size: usize) -> bool {
     let page = os::page_size();
     let step = (size - PAGES * page) / (PLACES - 1);
-    let there = |place: usize| {
+    let is_there = |place: usize| {
         let at = round_down(address + place * step, page);
-        os::resident_pages(at, PAGES * page).unwrap_or(0)
+        os::resident_pages(at, PAGES * page).unwrap_or(0) >= PAGES * 7 / 8
     };
-    (0..PLACES).map(there).sum::<usize>() >= PLACES * PAGES * 7 / 8
+    (0..PLACES).all(is_there)
 }
 
 impl Pool {
@@ -60,6 +87,13 @@ impl Pool {
     /// Idle bytes.
     pub fn idle(&self) -> usize {
         self.heaps.held().dirty + self.cached()
+    }
+
+    /// Bytes that were faulted in beyond the most that was ever held: they had been given back too early.
+    pub fn faulted_again(&self) -> usize {
+        let Meter { first_touched_small, first_touched_huge, peak_held, .. } = &self.meter;
+        let touched = first_touched_small.load(Relaxed) + first_touched_huge.load(Relaxed);
+        (touched as usize).saturating_sub(peak_held.load(Relaxed).max(0) as usize)
     }
 
     /// Does the background purger's work, if a tick is due.
@@ -97,7 +131,10 @@ impl Pool {
             let block = self
                 .allocate(Request::bytes(size.saturating_add(size / 8)))
                 .or_else(|_| self.allocate(Request::bytes(size)));
-            let to = block.ok()?.address;
+            let Ok(Block { address: to, .. }) = block else {
+                // What was idle has been given back meanwhile, so there may be room to grow now.
+                return self.resize_in_place(address, size).then_some(address);
+            };
             to.copy_from_nonoverlapping(address, old.min(size));
             self.deallocate(address);
             Some(to)

@@ -118,6 +118,9 @@ impl Pool {
         shard.counts.recycled_bytes += span.dirty as u64;
         self.count(&mut shard, span, request);
         drop(shard);
+        if let Some(guest) = &self.guest {
+            guest.taken(span, request.size());
+        }
         if self.fault_ahead && fresh == span.bytes() && fresh >= fault_ahead::MIN {
             fault_ahead::watch(span.address()..span.address() + request.size(), span.kind().page());
         }

@@ -1,0 +1,57 @@
+//! A pool in a program that was not written for pools: what it finds out about how blocks are used.
+
+#![allow(unsafe_code)] // Safety: a few bytes are written within a block that is never freed.
+
+mod common;
+
+use common::held::Held;
+use firsttouch::adaptors::{Options, Pool};
+use firsttouch::os::{huge_page_size, page_size};
+use firsttouch::{Allocator, Request};
+
+/// Beyond the least size for huge pages, wherever they have at most 4 MiB.
+const SIZE: usize = 6 << 20;
+
+fn huge_bytes(pool: &Pool) -> u64 {
+    pool.stats().first_touched_huge_bytes
+}
+
+#[test]
+fn a_block_that_is_filled_lets_the_next_ones_have_huge_pages() {
+    if huge_page_size().is_none_or(|size| size > 4 << 20) {
+        return;
+    }
+    let pool = Pool::guest(Options::default());
+    let first = Held::filled(&*pool, SIZE, 1);
+    assert_eq!(huge_bytes(&pool), 0);
+    let second = Held::filled(&*pool, SIZE, 2);
+    assert!(huge_bytes(&pool) >= SIZE as u64);
+    let before = huge_bytes(&pool);
+    let larger = Held::new(&*pool, Request::bytes(2 * SIZE)).unwrap();
+    assert_eq!(huge_bytes(&pool), before, "no block of that size was found filled");
+    drop((first, second, larger));
+}
+
+#[test]
+fn a_block_that_is_hardly_touched_does_not() {
+    let pool = Pool::guest(Options::default());
+    for _ in 0..20 {
+        let block = pool.allocate(Request::bytes(SIZE)).unwrap();
+        for at in (0..SIZE).step_by(SIZE / 4) {
+            // SAFETY: within the block, which is never freed.
+            unsafe { block.address.add(at).write(1) };
+        }
+    }
+    assert_eq!(huge_bytes(&pool), 0);
+}
+
+#[test]
+fn what_was_given_back_too_early_is_counted() {
+    let pool = Pool::guest(Options { huge: false, ..Options::default() });
+    for turn in 0..4 {
+        Held::filled(&*pool, SIZE, turn).give_back();
+        pool.trim();
+    }
+    let three = 3 * SIZE;
+    assert!((three..three + 16 * page_size()).contains(&pool.faulted_again()), "{}", pool.faulted_again());
+}
