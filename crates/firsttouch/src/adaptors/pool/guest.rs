@@ -1,8 +1,8 @@
 //! A pool in a program that was not written for pools.
 //!
 //! If a program touches one page in every 2 MiB of a 1 GiB block, huge pages would make all of it resident. So fresh
-//! memory is on base pages, until blocks are seen to be used densely: when they are freed, or when the next one is
-//! requested. As many bytes are served from huge pages as were found with nearly every page touched.
+//! memory is on base pages, until a block is found with nearly every page touched: when it is freed, or when the next one
+//! is requested. Huge pages then serve blocks that are not larger, up to twice the bytes that were in use with it.
 
 use super::meter::Meter;
 use super::{Options, Pool, huge_min};
@@ -22,7 +22,8 @@ const PAGES: usize = 32;
 
 #[derive(Default)]
 pub(super) struct Guest {
-    /// Bytes of large blocks on base pages that were found densely used.
+    /// The most bytes that are likely to have been in use, and used densely, at the same time: a large block on base pages
+    /// that was found so, and what was on huge pages then.
     dense: AtomicUsize,
     /// The address of the large block on base pages that was allocated last, until it is found densely used.
     last: AtomicUsize,
@@ -30,9 +31,9 @@ pub(super) struct Guest {
 
 impl Guest {
     /// Records whether a block that is being freed was used densely.
-    pub(super) fn look_at(&self, kind: Kind, span: Span, asked: usize) {
-        if kind == Kind::Small && asked >= huge_min(false) && is_dense(span.address(), asked) {
-            self.dense.fetch_add(asked, Relaxed);
+    pub(super) fn look_at(&self, pool: &Pool, span: Span, asked: usize) {
+        if span.kind() == Kind::Small && asked >= huge_min(false) && is_dense(span.address(), asked) {
+            self.dense.fetch_max(pool.heaps.huge_out() + asked, Relaxed);
         }
     }
 
@@ -49,11 +50,11 @@ impl Guest {
             let dense = self.dense.load(Relaxed);
             dense >= size && pool.heaps.huge_out() + size <= 2 * dense
         };
-        wants() || (self.look_at_last() && wants())
+        wants() || (self.look_at_last(pool) && wants())
     }
 
-    /// Whether the block that was allocated last is live and has been found densely used now.
-    fn look_at_last(&self) -> bool {
+    /// Looks at the block that was allocated last, if it is live; whether it is used densely by now.
+    fn look_at_last(&self, pool: &Pool) -> bool {
         let address = self.last.load(Relaxed);
         let Some((_, span)) = heap::span_at(address).filter(|_| heap::lives(address)) else { return false };
         let asked = span.segment.occupant(span.start).asked();
@@ -61,7 +62,7 @@ impl Guest {
             && is_dense(address, asked)
             && self.last.compare_exchange(address, 0, Relaxed, Relaxed).is_ok();
         if found {
-            self.dense.fetch_add(asked, Relaxed);
+            self.dense.fetch_max(pool.heaps.huge_out() + asked, Relaxed);
         }
         found
     }

@@ -219,7 +219,7 @@ unsafe impl Allocator for Pool {
         let asked = span.segment.occupant(span.start).asked() as isize;
         span.segment.set_occupant(span.start, Occupant::NONE);
         if let Some(guest) = &self.guest {
-            guest.look_at(kind, span, asked as usize);
+            guest.look_at(self, span, asked as usize);
         }
         let here = self.here();
         let mut shard = self.shard(here).lock();
