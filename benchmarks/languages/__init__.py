@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parent
 #: What turns a source into an executable, by the source's suffix.
 _COMPILERS = {
     ".c": ("cc", "-O2"),
-    ".cc": ("c++", "-O2", "-std=c++17"),
+    ".cc": ("c++", "-O2", "-std=c++17", "-pthread"),
     ".f90": ("gfortran", "-O2"),
 }
 #: What runs a source, by its suffix. sqlite3 reads its standard input.
