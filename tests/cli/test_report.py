@@ -149,7 +149,6 @@ def test_control_c(tmp_path: Path, write: Write) -> None:
         stderr=subprocess.PIPE,
         text=True,
         env=clean_environment(),
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
