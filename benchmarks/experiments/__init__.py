@@ -21,6 +21,7 @@ NAMES = (
     "bundled",
     "inspect",
     "prefault",
+    "fault_ahead",
     "scratch",
     "scratch_filter",
     "scratch_edge",
