@@ -2,6 +2,10 @@
 
 #![allow(unsafe_code)] // Safety: blocks are used within their bounds, and freed once.
 
+mod common;
+
+use common::alone::alone as in_a_process;
+use common::cgroup::Cgroup;
 use firsttouch::adaptors::{Options, Pool};
 use firsttouch::fault_ahead::populated_bytes;
 use firsttouch::os::{self, Call, fail_after};
@@ -171,6 +175,21 @@ fn a_block_that_is_only_read_takes_no_memory() {
         let populated = populated_by(&*pool, os::page_size(), |at| assert_eq!(unsafe { at.read_volatile() }, 0));
         assert_eq!(populated, 0);
     }
+}
+
+#[test]
+fn a_container_of_less_than_two_processors_goes_without() {
+    in_a_process("a_container_of_less_than_two_processors_goes_without", || {
+        let Some(group) = Cgroup::enter_new("cpu").filter(|_| os::processors() >= 2) else { return };
+        let _turn = alone();
+        let [pool, _] = on(false);
+        // SAFETY: it lies in the block.
+        let populated = || populated_by(&*pool, os::page_size(), |at| unsafe { at.write(1) });
+        assert!((0..5).any(|_| populated() > 0), "without a quota");
+        std::thread::sleep(Duration::from_millis(300)); // the thread ends, and asks anew when it starts
+        group.set_quota(1.5);
+        assert_eq!([populated(), populated(), populated()], [0; 3]);
+    });
 }
 
 #[test]
