@@ -6,7 +6,7 @@ mod common;
 
 use common::alone::alone as in_a_process;
 use common::cgroup::Cgroup;
-use firsttouch::adaptors::{Options, Pool};
+use firsttouch::adaptors::{Limited, Options, Pool};
 use firsttouch::fault_ahead::populated_bytes;
 use firsttouch::os::{self, Call, fail_after};
 use firsttouch::sources::Pages;
@@ -101,6 +101,20 @@ fn a_walk_is_met_ahead_from_either_end_and_nothing_is_lost() {
             assert!(met, "backward {backward}");
         }
         assert!(pool.stats().populated_ahead_bytes > 0);
+    }
+}
+
+#[test]
+fn adaptors_tell_what_their_pages_populate() {
+    if os::processors() < 2 {
+        return;
+    }
+    let _turn = alone();
+    let limited = Limited::new(Pages::with_fault_ahead(false, true), usize::MAX);
+    let pool = Pool::over(limited.clone(), Options::default());
+    assert!((0..3).any(|_| walk_met_ahead(&*pool, false)));
+    for allocator in [&*limited, &*pool] {
+        assert_eq!(allocator.stats().populated_ahead_bytes, populated_bytes());
     }
 }
 
