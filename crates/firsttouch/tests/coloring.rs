@@ -32,23 +32,6 @@ fn neighbors_begin_at_different_offsets() {
     }
 }
 
-/// The room that their place takes keeps blocks of 512 KiB from no shard: the last freed is the first handed out. In the
-/// heap, where it is joined with its neighbor, its neighbor would be.
-#[test]
-fn the_last_of_512_kib_is_handed_out_first() {
-    let pool = Pool::new(Options::default());
-    let found = (0..20).any(|_| {
-        // the thread may change its processor
-        let mut blocks: Vec<_> = (0..3).map(|seed| Held::filled(&*pool, 512 << 10, seed)).collect();
-        blocks.sort_by_key(Held::address);
-        let _above = blocks.pop();
-        let last = blocks[1].address();
-        blocks.drain(..).for_each(Held::give_back);
-        Held::filled(&*pool, 512 << 10, 9).address().abs_diff(last) < page_size()
-    });
-    assert!(found);
-}
-
 #[test]
 fn recycled_memory_is_zero_at_every_offset() {
     let pool = Pool::new(Options { decay: None, ..Options::default() });
