@@ -9,6 +9,7 @@ NAMES = (
     "kernels",
     "programs",
     "oracle",
+    "retention",
     "languages",
     "small",
     "zeros",

@@ -130,7 +130,7 @@ def _arrays(pool: "dict[str, int]", avoided: int, by_default: bool) -> list[tupl
     used, held = units.size(pool["peak_in_use"]), units.size(pool["peak_held"])
     rows = [
         (f"large {what}s", f"{served:,}, {recycled} on recycled memory"),
-        ("first touched", f"{touched}, about {avoidance} avoided"),
+        ("first touched", f"at most {touched}, about {avoidance} avoided"),
         (f"{what} memory", f"at most {used} used, {held} held"),
     ]
     if pool["populated_ahead_bytes"]:

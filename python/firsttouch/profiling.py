@@ -159,7 +159,7 @@ class Measured:
 
     @property
     def first_touched(self) -> int | None:
-        """Memory served that the kernel has to fault in; ``None`` if not all of it came from pools."""
+        """Memory served that the kernel faults in where it is touched; ``None`` if not all of it came from pools."""
         return self.as_dict()["first_touched"]
 
     @property

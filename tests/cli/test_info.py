@@ -20,6 +20,7 @@ BLOCKS = [
     "malloc",
     "cgroup",
     "limits",
+    "fault-ahead",
     "what it means",
 ]
 

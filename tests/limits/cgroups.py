@@ -1,4 +1,4 @@
-"""A cgroup for one program, that bounds its memory or its processors, below the tests' own group, removed after use."""
+"""A memory cgroup for one program, below the tests' own group, removed after use."""
 
 import contextlib
 import os
@@ -27,15 +27,6 @@ class Group:
             name, value = ("memory.memsw.limit_in_bytes", size) if self.version == 1 else ("memory.swap.max", 0)
             (self.folder / name).write_text(str(value))
 
-    def quota(self, processors: float) -> None:
-        period = 100_000
-        allowed = int(processors * period)
-        if self.version == 1:
-            (self.folder / "cpu.cfs_period_us").write_text(str(period))
-            (self.folder / "cpu.cfs_quota_us").write_text(str(allowed))
-        else:
-            (self.folder / "cpu.max").write_text(f"{allowed} {period}")
-
     def used(self) -> int:
         """Anonymous bytes in use; the page cache is the kernel's business."""
         name = "rss" if self.version == 1 else "anon"
@@ -58,24 +49,24 @@ def _own(controllers: Callable[[str], bool]) -> str | None:
     return None
 
 
-def _parent(controller: str) -> tuple[Path, int] | None:
-    path = _own(lambda names: controller in names.split(","))
+def _parent() -> tuple[Path, int] | None:
+    path = _own(lambda names: "memory" in names.split(","))
     if path is not None:
-        return Path("/sys/fs/cgroup") / controller / path.lstrip("/"), 1
+        return Path("/sys/fs/cgroup/memory") / path.lstrip("/"), 1
     path = _own(lambda names: names == "")
     if path is not None:
         folder = Path("/sys/fs/cgroup") / path.lstrip("/")
-        if controller in (folder / "cgroup.subtree_control").read_text().split():
+        if "memory" in (folder / "cgroup.subtree_control").read_text().split():
             return folder, 2
     return None
 
 
 @contextlib.contextmanager
-def group(limit: int | None = None, controller: str = "memory") -> Iterator[Group]:
-    """A group of a controller, with a limit in bytes; the test is skipped where none can be made."""
+def group(limit: int | None = None) -> Iterator[Group]:
+    """A group with a limit in bytes; the test is skipped where none can be made."""
     made: Group | None = None
     try:
-        parent = _parent(controller)
+        parent = _parent()
         if parent is not None:
             folder = parent[0] / f"firsttouch-test-{os.getpid()}-{time.monotonic_ns()}"
             folder.mkdir()
@@ -83,9 +74,9 @@ def group(limit: int | None = None, controller: str = "memory") -> Iterator[Grou
             if limit is not None:
                 made.limit(limit)
     except OSError as error:
-        pytest.skip(f"no cgroup for {controller} can be made here: {error}")
+        pytest.skip(f"no memory cgroup can be made here: {error}")
     if made is None:
-        pytest.skip(f"no cgroup for {controller} can be made here: its controller is not delegated")
+        pytest.skip("no memory cgroup can be made here: its controller is not delegated")
     try:
         yield made
     finally:

@@ -1,16 +1,12 @@
 """``fault_ahead=True`` of pools and pages: the option, its statistics, and what it cannot stand on."""
 
 import re
-import subprocess
-import sys
 import time
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 import firsttouch as ft
-from tests.limits.cgroups import group
 
 
 def test_it_is_in_the_expression() -> None:
@@ -65,25 +61,3 @@ def test_arrays_are_what_they_would_be(upstream: str | None) -> None:
     found = ft.stats(helped)
     assert 0 <= found.populated_ahead_bytes < 64 << 30
     assert ft.stats(ft.pool()).populated_ahead_bytes == 0
-
-
-#: Writes fresh memory for some tenths of a second, and prints how much of it was populated ahead.
-_WRITES = """
-import numpy as np, firsttouch as ft
-pool = ft.pool("pages()", fault_ahead=True)
-kept = [ft.full(16_000_000, 1.0, allocator=pool) for _ in range(4)]
-print(ft.stats(pool).populated_ahead_bytes)
-"""
-
-
-def _populated(enter: Callable[[], None] | None = None) -> int:
-    command = [sys.executable, "-c", _WRITES]
-    return int(subprocess.run(command, preexec_fn=enter, stdout=subprocess.PIPE, check=True).stdout)
-
-
-def test_a_container_of_one_processor_goes_without() -> None:
-    with group(controller="cpu") as place:
-        if not any(_populated(place.enter) for _ in range(5)):
-            pytest.skip("no processor is idle")
-        place.quota(1.5)
-        assert [_populated(place.enter) for _ in range(5)] == [0] * 5

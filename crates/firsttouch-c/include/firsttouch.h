@@ -364,7 +364,7 @@ typedef struct firsttouch_stats {
     uint64_t recycled;                  /* number of those served from recycled memory alone */
     uint64_t allocated_bytes;           /* requested by all requests served */
     uint64_t recycled_bytes;            /* the part that was recycled */
-    uint64_t first_touched_small_bytes; /* the part that is faulted in on base pages */
+    uint64_t first_touched_small_bytes; /* the part that was fresh, on base pages */
     uint64_t first_touched_huge_bytes;  /* the part for which huge pages were requested */
     uint64_t purged_bytes;              /* returned to the operating system */
     uint64_t failures;                  /* number of requests that failed */

@@ -30,7 +30,7 @@ pub struct Stats {
     pub allocated_bytes: u64,
     /// The part of all spans served that was recycled memory.
     pub recycled_bytes: u64,
-    /// The part of all spans served that the kernel has to fault in, on base pages.
+    /// The part of all spans served that was fresh, on base pages: the kernel faults in what of it is touched.
     pub first_touched_small_bytes: u64,
     /// The same, where huge pages were requested.
     pub first_touched_huge_bytes: u64,

@@ -2,7 +2,11 @@
 
 #![allow(unsafe_code)] // Safety: blocks are used within their bounds, and freed once.
 
-use firsttouch::adaptors::{Options, Pool};
+mod common;
+
+use common::alone::alone as in_a_process;
+use common::cgroup::Cgroup;
+use firsttouch::adaptors::{Limited, Options, Pool};
 use firsttouch::fault_ahead::populated_bytes;
 use firsttouch::os::{self, Call, fail_after};
 use firsttouch::sources::Pages;
@@ -101,6 +105,20 @@ fn a_walk_is_met_ahead_from_either_end_and_nothing_is_lost() {
 }
 
 #[test]
+fn adaptors_tell_what_their_pages_populate() {
+    if os::processors() < 2 {
+        return;
+    }
+    let _turn = alone();
+    let limited = Limited::new(Pages::with_fault_ahead(false, true), usize::MAX);
+    let pool = Pool::over(limited.clone(), Options::default());
+    assert!((0..3).any(|_| walk_met_ahead(&*pool, false)));
+    for allocator in [&*limited, &*pool] {
+        assert_eq!(allocator.stats().populated_ahead_bytes, populated_bytes());
+    }
+}
+
+#[test]
 fn what_is_touched_here_and_there_stays_sparse() {
     let _turn = alone();
     for pool in helped() {
@@ -171,6 +189,21 @@ fn a_block_that_is_only_read_takes_no_memory() {
         let populated = populated_by(&*pool, os::page_size(), |at| assert_eq!(unsafe { at.read_volatile() }, 0));
         assert_eq!(populated, 0);
     }
+}
+
+#[test]
+fn a_container_of_less_than_two_processors_goes_without() {
+    in_a_process("a_container_of_less_than_two_processors_goes_without", || {
+        let Some(group) = Cgroup::enter_new("cpu").filter(|_| os::processors() >= 2) else { return };
+        let _turn = alone();
+        let [pool, _] = on(false);
+        // SAFETY: it lies in the block.
+        let populated = || populated_by(&*pool, os::page_size(), |at| unsafe { at.write(1) });
+        assert!((0..5).any(|_| populated() > 0), "without a quota");
+        std::thread::sleep(Duration::from_millis(300)); // the thread ends, and asks anew when it starts
+        group.set_quota(1.5);
+        assert_eq!([populated(), populated(), populated()], [0; 3]);
+    });
 }
 
 #[test]

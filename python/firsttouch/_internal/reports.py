@@ -63,7 +63,7 @@ class Stats(NamedTuple):
     recycled_bytes: int
     """Part of the spans served that was idle memory."""
     first_touched_bytes: int
-    """Part of the spans served that the kernel has to fault in."""
+    """Part of the spans served that was fresh: the kernel faults in what of it is touched."""
     first_touched_small_bytes: int
     """Part of `first_touched_bytes` on base pages."""
     first_touched_huge_bytes: int

@@ -81,7 +81,7 @@ def _arrays(before: firsttouch.process.Stats, after: firsttouch.process.Stats) -
     recycled = units.share(after.recycled - before.recycled, served)
     return [
         ("large arrays", f"{served:,}, {recycled} on recycled memory"),
-        ("first touched", units.size(touched)),
+        ("first touched", f"at most {units.size(touched)}"),
         ("recycled", units.size(again)),
         in_use,
     ]

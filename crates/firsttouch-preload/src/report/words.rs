@@ -15,7 +15,8 @@ pub fn report(process: u32, figures: &Figures, threshold: usize) -> String {
         let touched = pool.first_touched_small_bytes + pool.first_touched_huge_bytes;
         let recycled = share(pool.recycled as f64, pool.allocations as f64);
         lines.push(("large blocks", format!("{}, {recycled} on recycled memory", count(pool.allocations))));
-        lines.push(("first touched", format!("{}, about {} avoided", size(touched), size(pool.recycled_bytes))));
+        lines
+            .push(("first touched", format!("at most {}, about {} avoided", size(touched), size(pool.recycled_bytes))));
         let (used, held) = (size(pool.peak_in_use as u64), size(pool.peak_held as u64));
         lines.push(("block memory", format!("at most {used} used, {held} held")));
     }

@@ -3,6 +3,7 @@
 #![allow(dead_code)] // each test binary uses its part
 
 pub mod alone;
+pub mod cgroup;
 pub mod forked;
 pub mod held;
 pub mod limits;

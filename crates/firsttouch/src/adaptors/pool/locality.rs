@@ -63,6 +63,7 @@ impl Pool {
         if self.heaps.local_nodes.is_some() && self.here().local_node != segment.local_node {
             return None;
         }
+        self.flush_large();
         let (dirty, fresh) = self.heaps.of(span).extend(kind, span, bytes)?;
         if let Some(local_nodes) = self.heaps.local_nodes {
             let (start, len) = (span.start + span.len, segment.span_len(span.start) - span.len);

@@ -40,7 +40,7 @@ use heaps::Heaps;
 pub use huge_min::huge_min;
 use meter::Meter;
 pub use retention::Retention;
-use shard::{Recent, Shard};
+use shard::{MAX as SHARD_MAX, Recent, Shard};
 use std::any::Any;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::Arc;
@@ -49,9 +49,6 @@ use std::time::Duration;
 
 /// Requests below this go to the pool's small upstream.
 pub const SMALL_LIMIT: usize = 16 << 10;
-/// Freed spans up to this size are remembered by their processor. Larger ones exceed its cache and are joined with
-/// their neighbors at once; kept apart they would take more memory (a sixth for random sizes up to 16 MiB).
-const SHARD_MAX: usize = 512 << 10;
 /// A block on base pages grows in place up to this size; beyond that it moves to huge pages.
 const GROW_SMALL_MAX: usize = 8 << 20;
 /// A shrinking block returns its end if that is at least this large.

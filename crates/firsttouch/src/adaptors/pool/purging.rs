@@ -1,7 +1,7 @@
 //! The idle memory of a pool: how much is held, when it is purged, and what happens around a fork.
 
 use super::retention::SLACK;
-use super::{Lock, Padded, Pool, Shard, os};
+use super::{Lock, Padded, Pool, Recent, Shard, os};
 use crate::allocator::Allocator;
 use crate::fault_ahead;
 use crate::heap::ages::ticks_since;
@@ -86,6 +86,14 @@ impl Pool {
             let Some(recent) = recent else { return count };
             self.heaps.of(recent.span).give(recent.kind, recent.span, recent.epoch);
             count += 1;
+        }
+    }
+
+    /// Moves the large spans that this processor's shard remembers to the heaps, which are about to be searched.
+    pub(super) fn flush_large(&self) {
+        let large = self.shard(self.here()).lock().pop_large();
+        for Recent { kind, span, epoch } in large.into_iter().flatten() {
+            self.heaps.of(span).give(kind, span, epoch);
         }
     }
 

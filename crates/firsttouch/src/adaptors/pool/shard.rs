@@ -1,11 +1,21 @@
 //! The spans freed last on each processor, newest last: warm in that processor's cache, and handed out again
 //! unchanged.
+//!
+//! Large ones are kept apart only as long as requests fit them: the first that the shard cannot serve, of any size, sends
+//! them to the heap before it looks there. So they are not missing where spans are joined, chosen and split.
 
 use crate::heap::region::Span;
 use crate::heap::shape::Kind;
 
 /// The number of spans that a shard remembers.
 const ROOM: usize = 8;
+/// The same of large ones.
+const LARGE_ROOM: usize = 4;
+/// Spans up to this size may be missing in the heap: blocks of 512 KiB, with the unit more in which they begin at different
+/// places. Of larger ones that would take more memory (a sixth for random sizes up to 16 MiB).
+const SMALL_MAX: usize = (512 + 64) << 10;
+/// The largest span that a shard remembers, likewise.
+pub(super) const MAX: usize = (4096 + 64) << 10;
 
 /// A freed span that has not been joined with its neighbors yet.
 #[derive(Clone, Copy)]
@@ -29,9 +39,13 @@ pub(super) struct Counts {
     pub active: isize,
 }
 
+pub(super) type Large = [Option<Recent>; LARGE_ROOM];
+
 pub(super) struct Shard {
     recent: [Option<Recent>; ROOM],
     count: usize,
+    /// Those of more than [`SMALL_MAX`] bytes, newest first.
+    large: Large,
     pub counts: Counts,
 }
 
@@ -46,12 +60,15 @@ impl Shard {
             in_use: 0,
             active: 0,
         };
-        Self { recent: [None; ROOM], count: 0, counts: ZERO }
+        Self { recent: [None; ROOM], count: 0, large: [None; LARGE_ROOM], counts: ZERO }
     }
 
-    /// Takes the warmest span of `kind` that holds `bytes` and wastes at most a sixteenth.
+    /// Takes the warmest span of `kind` that holds `bytes` and wastes at most a sixteenth, or no unit of a large one.
     #[inline]
     pub(super) fn take(&mut self, kind: Kind, bytes: usize) -> Option<Span> {
+        if bytes > SMALL_MAX {
+            return self.take_large(kind, bytes);
+        }
         for at in (0..self.count).rev() {
             let recent = self.recent[at]?;
             let has = recent.span.bytes();
@@ -63,18 +80,47 @@ impl Shard {
         None
     }
 
+    #[inline(never)] // what is smaller does not pay for it
+    fn take_large(&mut self, kind: Kind, bytes: usize) -> Option<Span> {
+        let fits = |recent: &Recent| {
+            let has = recent.span.bytes();
+            recent.kind == kind && has >= bytes && has - bytes < recent.span.segment.unit()
+        };
+        let at = self.large.iter().position(|large| large.as_ref().is_some_and(fits))?;
+        let found = self.large[at].take();
+        self.large[at..].rotate_left(1);
+        found.map(|found| found.span)
+    }
+
+    /// Removes the large spans.
+    pub(super) fn pop_large(&mut self) -> Large {
+        std::mem::take(&mut self.large)
+    }
+
     /// Remembers a freed span; removes and returns the oldest if there is no room.
     #[inline]
     pub(super) fn put(&mut self, recent: Recent) -> Option<Recent> {
+        if recent.span.bytes() > SMALL_MAX {
+            return self.put_large(recent);
+        }
         let oldest = if self.count == ROOM { self.remove(0) } else { None };
         self.recent[self.count] = Some(recent);
         self.count += 1;
         oldest
     }
 
+    #[inline(never)]
+    fn put_large(&mut self, recent: Recent) -> Option<Recent> {
+        self.large.rotate_right(1);
+        self.large[0].replace(recent)
+    }
+
     /// Removes and returns the oldest span if `old` returns `true` for its epoch.
     pub(super) fn pop_oldest(&mut self, old: impl Fn(u8) -> bool) -> Option<Recent> {
-        if self.count > 0 && self.recent[0].is_some_and(|recent| old(recent.epoch)) { self.remove(0) } else { None }
+        if self.count > 0 && self.recent[0].is_some_and(|recent| old(recent.epoch)) {
+            return self.remove(0);
+        }
+        self.large.iter_mut().rev().find_map(|large| large.take_if(|large| old(large.epoch)))
     }
 
     fn remove(&mut self, at: usize) -> Option<Recent> {
@@ -86,6 +132,6 @@ impl Shard {
 
     /// Bytes of the remembered spans.
     pub(super) fn bytes(&self) -> usize {
-        self.recent[..self.count].iter().flatten().map(|recent| recent.span.bytes()).sum()
+        self.recent[..self.count].iter().chain(&self.large).flatten().map(|recent| recent.span.bytes()).sum()
     }
 }

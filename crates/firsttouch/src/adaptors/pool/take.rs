@@ -75,6 +75,7 @@ impl Pool {
         let (size, align) = (coloring::room(kind.unit(), request.size(), request.align()), request.align());
         let local_node = self.heaps.local_nodes.map_or(0, |local_nodes| local_nodes.look_here().local_node);
         let heap = self.heaps.at(local_node);
+        self.flush_large();
         let span = if request.is_zeroed() && kind == Kind::Huge && request.size() >= RENEW_MIN {
             self.take_renewed(heap, request)?
         } else {

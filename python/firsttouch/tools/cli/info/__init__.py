@@ -10,7 +10,7 @@ from typing import Any
 
 from _firsttouch_start import speak
 from firsttouch.tools.cli import files
-from firsttouch.tools.cli.info import cgroup, hugepages, kernel, libc, limits, machine, numa, pages
+from firsttouch.tools.cli.info import cgroup, fault_ahead, hugepages, kernel, libc, limits, machine, numa, pages
 from firsttouch.tools.cli.parser import BadUsageError, Parser
 
 #: In the order of the output. Each has look(root), rows(found) and meaning(found).
@@ -23,6 +23,7 @@ TOPICS: dict[str, ModuleType] = {
     "malloc": libc,
     "cgroup": cgroup,
     "limits": limits,
+    "fault-ahead": fault_ahead,
 }
 
 _OF_SYS = "much of the pages, huge pages and NUMA nodes"
@@ -57,11 +58,15 @@ def main(words: Sequence[str]) -> int:
 
 def look(root: Path = Path("/")) -> dict[str, Any]:
     """Collect the figures of every topic; None stands for what this machine does not report."""
-    found: dict[str, Any] = {name.replace(" ", "_"): topic.look(root) for name, topic in TOPICS.items()}
+    found: dict[str, Any] = {_key(name): topic.look(root) for name, topic in TOPICS.items()}
     found["meaning"] = _unseen(root)
     for name, topic in TOPICS.items():
-        found["meaning"] += topic.meaning(found[name.replace(" ", "_")])
+        found["meaning"] += topic.meaning(found[_key(name)])
     return found
+
+
+def _key(topic: str) -> str:
+    return topic.replace(" ", "_").replace("-", "_")
 
 
 def _unseen(root: Path) -> list[str]:
@@ -84,7 +89,7 @@ def text(found: dict[str, Any], quiet: bool = False) -> str:
     """Format a block for each topic, then the conclusions."""
     blocks = []
     for name, topic in TOPICS.items():
-        rows = topic.rows(found[name.replace(" ", "_")])
+        rows = topic.rows(found[_key(name)])
         blocks.append("\n".join([name, *(_fold(f"  {label:19}  ", value) for label, value in rows)]))
     said = found["meaning"] or ["no problems found"]
     meaning = "\n".join(["what it means", *(_fold("  - ", sentence) for sentence in said)])

@@ -22,11 +22,8 @@ _FILES = {
 def look(root: Path) -> dict[str, Any]:
     """Find the tightest limit on the way from this process's group up to the root."""
     for version in (2, 1):
-        mount = _mount(root, version)
-        group = _group(root, version)
-        if mount is None or group is None:
-            continue
-        folders = _upwards(mount, group)
+        group = _group(root, version, "memory")
+        folders = levels_of(root, version, "memory")
         names = _FILES[version]
         if any((folder / names["used"]).exists() for folder in folders):
             levels = [{name: _bytes(folder / file) for name, file in names.items()} for folder in folders]
@@ -41,22 +38,28 @@ def look(root: Path) -> dict[str, Any]:
     return dict(empty)
 
 
-def _mount(root: Path, version: int) -> Path | None:
-    """Return the mount point of the hierarchy that counts memory."""
+def levels_of(root: Path, version: int, controller: str) -> list[Path]:
+    """List the folders of a controller from this process's group up to the root."""
+    mount, group = _mount(root, version, controller), _group(root, version, controller)
+    return [] if mount is None or group is None else _upwards(mount, group)
+
+
+def _mount(root: Path, version: int, controller: str) -> Path | None:
+    """Return the mount point of a controller's hierarchy."""
     for line in (kernel_files.read(root / "proc/self/mountinfo") or "").splitlines():
         before, _, after = line.partition(" - ")
         words = after.split()
         kind, options = (words[0], words[-1].split(",")) if words else ("", [])
-        counts = kind == "cgroup2" if version == 2 else kind == "cgroup" and "memory" in options
+        counts = kind == "cgroup2" if version == 2 else kind == "cgroup" and controller in options
         if counts:
             return root / before.split()[4].lstrip("/")
     return None
 
 
-def _group(root: Path, version: int) -> str | None:
+def _group(root: Path, version: int, controller: str) -> str | None:
     for line in (kernel_files.read(root / "proc/self/cgroup") or "").splitlines():
         number, controllers, path = [*line.split(":", 2), "", ""][:3]
-        if (version == 2 and number == "0") or (version == 1 and "memory" in controllers.split(",")):
+        if (version == 2 and number == "0") or (version == 1 and controller in controllers.split(",")):
             return path
     return None
 

@@ -16,14 +16,15 @@ def look(root: Path) -> dict[str, Any]:
     return {
         "system": f"{platform.system()} {platform.release()} on {platform.machine()}",
         "python": sys.version.split()[0],
-        "processors": _usable(),
+        "processors": usable(),
         "memory_bytes": _kilobytes(memory.get("MemTotal")),
         "available_bytes": _kilobytes(memory.get("MemAvailable")),
         "swap_bytes": _kilobytes(memory.get("SwapTotal")),
     }
 
 
-def _usable() -> int | None:
+def usable() -> int | None:
+    """Return how many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count()

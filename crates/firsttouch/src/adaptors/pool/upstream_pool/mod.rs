@@ -276,7 +276,8 @@ unsafe impl Allocator for UpstreamPool {
         let state = self.state.lock();
         let idle = state.free_cache.bytes + upstream.idle;
         let mapped = upstream.mapped.max(state.counts.active + idle + upstream.retained);
-        Stats { idle, mapped, retained: upstream.retained, ..state.counts }
+        let populated_ahead_bytes = upstream.populated_ahead_bytes;
+        Stats { idle, mapped, retained: upstream.retained, populated_ahead_bytes, ..state.counts }
     }
 
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {

@@ -1,0 +1,44 @@
+//! What a processor remembers of freed blocks: the last is handed out first, and none is missing where another is looked for.
+
+mod common;
+
+use common::held::Held;
+use firsttouch::adaptors::{Options, Pool};
+
+const MIB: usize = 1 << 20;
+
+/// The thread may change its processor between two steps.
+fn now_and_then(happens: impl Fn() -> bool) -> bool {
+    (0..20).any(|_| happens())
+}
+
+/// In the heap, where it would be joined with its neighbor, its neighbor would be the first.
+#[test]
+fn the_last_of_a_size_is_handed_out_first() {
+    let pool = Pool::new(Options::default());
+    for size in [100_000, 512 << 10, 700_000, MIB, 3 * MIB, 4 * MIB] {
+        let found = now_and_then(|| {
+            let mut blocks: Vec<_> = (0..3).map(|seed| Held::filled(&*pool, size, seed)).collect();
+            blocks.sort_by_key(Held::address);
+            let _above = blocks.pop();
+            let last = blocks[1].address();
+            blocks.drain(..).for_each(Held::give_back);
+            Held::filled(&*pool, size, 9).address().abs_diff(last) < 4096
+        });
+        assert!(found, "{size} bytes");
+    }
+}
+
+/// A larger block would be split if the heap did not know of the one that fits better.
+#[test]
+fn another_size_finds_large_blocks_in_the_heap() {
+    let found = now_and_then(|| {
+        let pool = Pool::new(Options::default());
+        let [larger, _one, better, _other] = [8 * MIB, MIB, 3 * MIB, MIB].map(|size| Held::filled(&*pool, size, 1));
+        let at = better.address();
+        larger.give_back();
+        better.give_back();
+        (at..at + MIB).contains(&Held::filled(&*pool, 2 * MIB, 2).address())
+    });
+    assert!(found);
+}
