@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
-from wheels import elf
+from wheels import elf, readme
 from wheels.steps import WORK, FailedError, find_python, run, say, tool
 
 if TYPE_CHECKING:
@@ -58,6 +58,10 @@ def _sdist(dist: Path) -> Path:
     shutil.rmtree(WORK / "tree", ignore_errors=True)
     shutil.unpack_archive(archive, WORK / "tree")
     (tree,) = (WORK / "tree").iterdir()
+    if readme.name_repository(tree):
+        run([tool("maturin"), "sdist", "--out", dist], "pack the sdist with PyPI's readme", cwd=tree)
+    else:
+        say("   Cargo.toml names no repository, so PyPI could not follow the links of the readme")
     return tree
 
 
