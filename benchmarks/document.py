@@ -30,7 +30,7 @@ def machine_markdown(machine: Mapping[str, str]) -> str:
 
 
 def write(path: Path, machine: Mapping[str, str], sections: Sequence[Section], order: Sequence[str]) -> None:
-    """Write the file and its pictures; sections of experiments that were not run are kept if the machine is the same."""
+    """Write the file and its pictures; other sections are kept if the machine is the same."""
     described = machine_markdown(machine)
     before = path.read_text() if path.exists() else ""
     texts = _sections(before) if described in before else {}

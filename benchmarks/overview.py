@@ -32,7 +32,7 @@ def overview(sections: Sequence[str]) -> str:
         every.append((link, f"{passed} of {len(verdicts)}" if bars else "no bar", _date(section)))
     parts = []
     if missed:
-        said = "A bar is what an experiment asked for. One case that is certainly above 1.05 fails it, whatever the mean."
+        said = "A bar is what an experiment asked for. One case that is certainly above 1.05 fails it, too."
         parts += ["## Every bar that was not met\n", f"{said}\n"]
         parts.append(Table("", ("experiment", "bar", "got", "outcome"), missed).markdown())
     parts += ["## Every experiment\n", Table("", ("experiment", "bars passed", "measured"), every).markdown()]
