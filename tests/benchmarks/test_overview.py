@@ -13,11 +13,17 @@ def section(*verdicts: Verdict, rows: int = 1) -> str:
 
 
 def test_losses_come_first_with_the_number_of_their_cases() -> None:
-    cases = "mean 0.96 [0.95, 0.97]; certainly above 1.05: x, 64 KiB 1.08 [1.07, 1.09], y 1.3 [1.2, 1.4]"
-    text = overview([section(Verdict("as fast", cases, "failed"), Verdict("small", "2 MiB", "passed"))])
-    assert "| [a + b, `out=`](#a--b-out) | as fast | mean 0.96 [0.95, 0.97]; 2 cases above 1.05 | **failed** |" in text
+    cases = "geometric mean 0.96 [0.95, 0.97]; certainly above 1.05: x, 64 KiB 1.08 [1.07, 1.09], y 1.3 [1.2, 1.4]"
+    verdicts = (
+        Verdict("as fast", cases, "failed"),
+        Verdict("small", "2 MiB", "passed"),
+        Verdict("close", "1.2", "not shown"),
+    )
+    text = overview([section(*verdicts)])
+    assert "| [a + b, `out=`](#a--b-out) | as fast | 0.96 [0.95, 0.97]; 2 cases above 1.05 | **failed** |" in text
+    assert "|  | close | 1.2 | **not shown** |" in text  # of the same experiment
     assert "small" not in text
-    assert "| [a + b, `out=`](#a--b-out) | 1 of 2 | 2026-11-22 |" in text
+    assert "| [a + b, `out=`](#a--b-out) | 1 of 3 | 2026-11-22 |" in text
 
 
 def test_what_met_its_bars_or_has_none_is_no_loss() -> None:
