@@ -144,7 +144,7 @@ def _arrays(pool: "dict[str, int]", avoided: int, by_default: bool) -> list[tupl
 def _time(spent: "dict[str, float]") -> str:
     used = spent["user"] + spent["kernel"]
     kernel = f"{units.seconds(spent['kernel'])} ({units.share(spent['kernel'], used)}) in the kernel"
-    return f"{units.seconds(spent['wall'])}; {units.seconds(used)} of processor time, {kernel}"
+    return f"{units.seconds(spent['wall'])}; processor time {units.seconds(used)}, {kernel}"
 
 
 def save(found: "dict[str, Any]", path: str) -> None:

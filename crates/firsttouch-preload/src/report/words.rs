@@ -52,7 +52,7 @@ fn time(figures: &Figures) -> String {
     let used = figures.spent.usage.user + figures.spent.usage.kernel;
     let kernel = figures.spent.usage.kernel;
     let (wall, all, in_kernel) = (seconds(figures.spent.wall), seconds(used), seconds(kernel));
-    format!("{wall}; {all} of processor time, {in_kernel} ({}) in the kernel", share(kernel, used))
+    format!("{wall}; processor time {all}, {in_kernel} ({}) in the kernel", share(kernel, used))
 }
 
 fn faults(figures: &Figures) -> String {
