@@ -10,11 +10,12 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.document import machine_markdown, rendered, write
 from benchmarks.experiments import CLASSIC, EVERY
 from firsttouch._internal.process_memory import touch
 from firsttouch.tools.bench.settings import Settings
 from firsttouch.tools.measuring.machine import available, describe
-from firsttouch.tools.measuring.report import Section, conduct, machine_markdown, write
+from firsttouch.tools.measuring.report import Section, conduct
 
 
 def parse() -> argparse.Namespace:
@@ -23,6 +24,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"experiments to run: {', '.join(EVERY)}")
     parser.add_argument("--quick", action="store_true", help="few rounds and sizes, only to test the experiments")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the sections into this file")
+    parser.add_argument("--render", type=Path, metavar="FILE", help="only write this file's overview and folds again")
     parser.add_argument("--raw", type=Path, metavar="FILE", help="write every reply as JSON")
     arguments = parser.parse_args()
     for name in arguments.names:
@@ -44,6 +46,9 @@ def run(name: str, quick: bool) -> Section:
 def main() -> int:
     """Run the named experiments, or all."""
     arguments = parse()
+    if arguments.render is not None:
+        arguments.render.write_text(rendered(arguments.render.read_text()))
+        return 0
     if importlib.util.find_spec("firsttouch") is None:
         print("firsttouch is not installed in this Python: build and install it first", file=sys.stderr)
         return 2

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
-from wheels import elf
+from wheels import elf, readme
 from wheels.steps import WORK, FailedError, find_python, run, say, tool
 
 if TYPE_CHECKING:
@@ -55,9 +55,21 @@ def _sdist(dist: Path) -> Path:
     say("== the sdist")
     run([tool("maturin"), "sdist", "--out", dist], "pack the sdist")
     (archive,) = dist.glob("firsttouch-*.tar.gz")
-    shutil.rmtree(WORK / "tree", ignore_errors=True)
-    shutil.unpack_archive(archive, WORK / "tree")
-    (tree,) = (WORK / "tree").iterdir()
+    tree = unpacked(archive, WORK / "tree")
+    if readme.name_repository(tree):
+        run([tool("maturin"), "sdist", "--out", dist], "pack the sdist with PyPI's readme", cwd=tree)
+    else:
+        say("   Cargo.toml names no repository, so PyPI could not follow the links of the readme")
+    return tree
+
+
+def unpacked(archive: Path, folder: Path) -> Path:
+    """Unpack the sdist, and date its files: maturin's are of 2006, and cargo would go on with what it built before."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.unpack_archive(archive, folder, filter="data")
+    (tree,) = folder.iterdir()
+    for path in tree.rglob("*"):
+        path.touch()
     return tree
 
 

@@ -74,7 +74,7 @@ def _remarks(found: "dict[str, Any]") -> list[str]:
         if time["fault_share_at_most"] < estimate.WORTH_MENTIONING:
             said.append(f"nothing to gain: {part} (estimated)")
         else:
-            said.append(f"little to gain: {part}, almost none of which are avoidable (estimated)")
+            said.append(f"little to gain: {part}, few of them avoidable (estimated)")
     own = found["seconds"]["user"] + found["seconds"]["kernel"]
     if found["children_seconds"] > own:
         used = units.seconds(found["children_seconds"])
@@ -136,15 +136,15 @@ def _arrays(pool: "dict[str, int]", avoided: int, by_default: bool) -> list[tupl
     if pool["populated_ahead_bytes"]:
         rows.append(("fault-ahead", f"{units.size(pool['populated_ahead_bytes'])} made real ahead of use"))
     if pool["refaulted_bytes"] > _WORTH_KEEPING * pool["allocated_bytes"]:
-        early = f"{units.size(pool['refaulted_bytes'])} too early (faulted in again within 8 s)"
-        rows.append(("given back", early + ("; --decay 10 would have kept them" if by_default else "")))
+        early = f"{units.size(pool['refaulted_bytes'])} too early (needed within 8 s)"
+        rows.append(("given back", early + ("; --decay 10 keeps it" if by_default else "")))
     return rows
 
 
 def _time(spent: "dict[str, float]") -> str:
     used = spent["user"] + spent["kernel"]
-    kernel = f"{units.seconds(spent['kernel'])} of it in the kernel ({units.share(spent['kernel'], used)})"
-    return f"{units.seconds(spent['wall'])}; {units.seconds(used)} of processor time, {kernel}"
+    kernel = f"{units.seconds(spent['kernel'])} ({units.share(spent['kernel'], used)}) in the kernel"
+    return f"{units.seconds(spent['wall'])}; processor time {units.seconds(used)}, {kernel}"
 
 
 def save(found: "dict[str, Any]", path: str) -> None:

@@ -21,7 +21,9 @@ pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 def test_without_a_name_it_lists_what_there_is(firsttouch: Start) -> None:
     done = firsttouch("bench")
     assert (done.returncode, done.stderr) == (0, "")
-    assert all(f"  {name} " in done.stdout and question in done.stdout for name, question in NAMES.items())
+    said = " ".join(done.stdout.split())
+    assert all(f" {name} {question}" in said for name, question in NAMES.items())
+    assert max(map(len, done.stdout.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def test_a_block_for_each_topic(firsttouch: Start) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     heads = [line for line in done.stdout.splitlines() if line and not line.startswith(" ")]
     assert heads == BLOCKS
-    assert max(map(len, done.stdout.splitlines())) <= 100
+    assert max(map(len, done.stdout.splitlines())) <= 80
 
 
 def test_json_says_what_the_machine_says(firsttouch: Start, tmp_path: Path) -> None:

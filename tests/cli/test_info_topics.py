@@ -114,7 +114,7 @@ def test_empty_pools_and_how_to_fill_them(tree: Tree, nodes: list[str], folder: 
     label, said = hugepages.rows(hugepages.look(tree(content)))[-1]
     assert (label, said) == (
         "to reserve some",
-        f"echo COUNT > {folder}/hugepages/hugepages-2048kB/nr_hugepages, as root",
+        f"as root, write a number to {folder}/hugepages/hugepages-2048kB/nr_hugepages",
     )
 
 

@@ -47,3 +47,18 @@ def test_every_environment_variable_is_there() -> None:
     read = {name for source in sources for name in re.findall(r"\"(FIRSTTOUCH_[A-Z]+)=?\"", source.read_text("utf-8"))}
     assert {"FIRSTTOUCH_RUN", "FIRSTTOUCH_PRELOAD", "FIRSTTOUCH_LIBRARY"} <= read
     assert {name for name in read if f"`{name}`" not in page} == set()
+
+
+def test_every_setting_of_the_preloaded_library_is_there_with_its_default() -> None:
+    page = (REFERENCE / "environment.md").read_text("utf-8").partition("## FIRSTTOUCH_PRELOAD")[2]
+    rows = re.findall(r"^\| (`\w+=.*?) \| .* \| (.*) \|$", page, re.MULTILINE)
+    defaults = {re.findall(r"\w+", names)[0]: default for names, default in rows}
+    source = (ROOT / "crates/firsttouch-preload/src/settings.rs").read_text("utf-8")
+    understood = {
+        *re.findall(r'^ +"(\w+)" (?:if .*)?=>', source, re.MULTILINE),
+        *re.findall(r'name == "(\w+)"', source),
+    }
+    assert set(defaults) == understood
+    numbers = re.findall(r"(threshold|thread): (?:Thread::After\()?(\d+) << (\d+)", source)
+    assert {name: int(defaults[name]) for name, *_ in numbers} == {name: int(n) << int(by) for name, n, by in numbers}
+    assert len(numbers) == 2

@@ -40,7 +40,7 @@ pub fn remarks(figures: &Figures, threshold: usize) -> Vec<String> {
     if figures.pool.allocations == 0 {
         said.push(format!("nothing gained: the program allocates no blocks of {} or more", size(threshold as u64)));
     } else if figures.pool.recycled_bytes < WORTH_MENTIONING {
-        said.push("nothing gained: the program allocates hardly any large block after it has freed one".to_owned());
+        said.push("nothing gained: hardly any large block is allocated after one was freed".to_owned());
     }
     if figures.spent.children > figures.spent.usage.user + figures.spent.usage.kernel {
         let used = seconds(figures.spent.children);
@@ -53,7 +53,7 @@ fn time(figures: &Figures) -> String {
     let used = figures.spent.usage.user + figures.spent.usage.kernel;
     let kernel = figures.spent.usage.kernel;
     let (wall, all, in_kernel) = (seconds(figures.spent.wall), seconds(used), seconds(kernel));
-    format!("{wall}; {all} of processor time, {in_kernel} of it in the kernel ({})", share(kernel, used))
+    format!("{wall}; processor time {all}, {in_kernel} ({}) in the kernel", share(kernel, used))
 }
 
 fn faults(figures: &Figures) -> String {

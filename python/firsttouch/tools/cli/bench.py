@@ -8,6 +8,7 @@ import importlib
 import os
 import shlex
 import sys
+import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -107,7 +108,10 @@ def _listing() -> str:
     from firsttouch.tools.bench import NAMES
 
     width = max(map(len, NAMES), default=0)
-    rows = "\n".join(f"  {name:{width}}  {question}" for name, question in NAMES.items())
+    rows = "\n".join(
+        textwrap.fill(question, 80, initial_indent=f"  {name:{width}}  ", subsequent_indent=" " * (width + 4))
+        for name, question in NAMES.items()
+    )
     return f"experiments:\n{rows}\n\nfirsttouch bench NAME runs one of them, firsttouch bench all every one\n"
 
 

@@ -1,32 +1,18 @@
-"""The outcome of an experiment, and BENCHMARKS.md written from it."""
+"""The outcome of an experiment, as Markdown and as plain types."""
 
 from __future__ import annotations
 
 import datetime
 import os
-import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
-from firsttouch.tools.measuring.picture import Picture, save
+from firsttouch.tools.measuring.picture import Picture
 from firsttouch.tools.measuring.statistics import Verdict
 
 PICTURES = "docs/benchmarks"
-
-HEAD = """# Benchmarks
-
-Written by `python -m benchmarks --write BENCHMARKS.md`; no number is typed in by hand.
-
-Contenders are whole processes, measured in interleaved rounds in shuffled order, one running at a time; each
-touches the memory that it can use beforehand. A figure is the median of per-round ratios over several processes,
-with its 95 % bootstrap interval in brackets. *firsttouch again* is a second, equal process: its column shows the
-difference between two equal runs. A bar is *passed* if the intervals allow no other reading: the geometric mean's
-upper bound is at or below the bar, and no single case's lower bound is above 1.05; *failed* likewise; otherwise
-*not shown*. The best peer is chosen on one half of the rounds and compared on the other.
-"""
 
 
 @dataclass
@@ -80,35 +66,6 @@ class Section:
         parts += [f"- {note}" for note in self.notes]
         parts += ["", f"*{self.how}*", "", f"<!-- end of {self.name} -->", ""]
         return "\n".join(parts)
-
-
-def machine_markdown(machine: Mapping[str, str]) -> str:
-    """Return the machine as a table."""
-    rows: list[Sequence[str]] = [(key, value) for key, value in machine.items()]
-    return "## The machine\n\n" + Table("", ("what", "value"), rows).markdown()
-
-
-def kept_sections(path: Path, machine: str) -> dict[str, str]:
-    """Return the sections already in the file, if they come from the same machine and software."""
-    if not path.exists():
-        return {}
-    text = path.read_text()
-    if machine not in text:
-        return {}
-    found = re.findall(r"(<!-- (\S+) -->\n.*?<!-- end of \2 -->\n)", text, re.DOTALL)
-    return {name: section for section, name in found}
-
-
-def write(path: Path, machine: Mapping[str, str], sections: Sequence[Section], order: Sequence[str]) -> None:
-    """Write the file and its pictures; sections of experiments that were not run are kept."""
-    described = machine_markdown(machine)
-    texts = kept_sections(path, described)
-    texts.update({section.name: section.markdown() for section in sections})
-    for section in sections:
-        for file, picture in section.files().items():
-            (path.parent / PICTURES).mkdir(parents=True, exist_ok=True)
-            save([picture], path.parent / file)
-    path.write_text("\n".join([HEAD, described, *(texts[name] for name in order if name in texts)]))
 
 
 def conduct(run: Callable[[], Section], quick: bool) -> Section:

@@ -98,7 +98,7 @@ def text(found: dict[str, Any], quiet: bool = False) -> str:
 
 def _fold(head: str, value: str) -> str:
     """Wrap a long value into lines that are indented to its beginning."""
-    return textwrap.fill(value, 100, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)
+    return textwrap.fill(value, 80, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)
 
 
 def _save(found: dict[str, Any], name: str) -> None:

@@ -64,7 +64,7 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
         folder = "/sys/devices/system/node/nodeN" if _several(found) else "/sys/kernel/mm"
         smallest = min(found, key=int)
         shown.append(
-            ("to reserve some", f"echo COUNT > {folder}/hugepages/hugepages-{smallest}kB/nr_hugepages, as root")
+            ("to reserve some", f"as root, write a number to {folder}/hugepages/hugepages-{smallest}kB/nr_hugepages")
         )
     return shown or [("none", "the kernel reports no pools")]
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.document import rendered, write
 from firsttouch.tools.measuring.picture import Picture
-from firsttouch.tools.measuring.report import Section, Table, write
+from firsttouch.tools.measuring.report import Section, Table
 from firsttouch.tools.measuring.statistics import Verdict
 
 MACHINE = {"CPU": "one", "kernel": "two"}
@@ -62,3 +63,8 @@ def test_pictures_lie_beside_the_file_and_are_linked(tmp_path: Path) -> None:
     before = file.read_bytes()
     write(tmp_path / "B.md", MACHINE, [drawn], ORDER)
     assert file.read_bytes() == before  # nothing of the time or of chance is in it
+
+
+def test_what_is_committed_is_what_would_be_written() -> None:
+    text = (Path(__file__).parents[2] / "BENCHMARKS.md").read_text()
+    assert rendered(text) == text, "python -m benchmarks --render BENCHMARKS.md writes the overview again"
