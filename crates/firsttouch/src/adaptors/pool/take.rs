@@ -22,9 +22,11 @@ use std::sync::atomic::Ordering::Relaxed;
 
 impl Pool {
     pub(super) fn kind(&self, size: usize, zeroed: bool) -> Kind {
-        let huge = size >= huge_min(zeroed)
-            && self.options.huge
-            && self.guest.as_ref().is_none_or(|guest| guest.wants_huge(self, size));
+        let may = size >= huge_min(zeroed) && self.options.huge;
+        let huge = match &self.guest {
+            Some(guest) if size >= huge_min(false) => guest.wants_huge(self, size, may),
+            _ => may,
+        };
         if huge { Kind::Huge } else { Kind::Small }
     }
 
