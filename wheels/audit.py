@@ -73,6 +73,10 @@ def faults(needed: elf.Needs, name: str, tag: str) -> list[str]:
     strange = needed.libraries - (_GLIBC if promised else _MUSL)
     if strange:
         problems.append(f"needs {', '.join(sorted(strange))}")
+    if promised and not name.endswith(LIBRARY) and "libgcc_s.so.1" not in needed.libraries:
+        problems.append(
+            "brings an unwinder of its own: a daemon thread that CPython ends with pthread_exit would crash in it"
+        )
     if name.endswith(LIBRARY) and not needed.initfirst:
         problems.append("its constructors would not run first (DF_1_INITFIRST)")
     return problems

@@ -96,7 +96,18 @@ def _wheel(tree: Path, dist: Path, python: Path, target: str, platform: str) -> 
     say(f"== a wheel for {platform}, built for {python}")
     command = [tool("maturin"), "build", "--quiet", "--release", "--locked", "--zig", "--target", target]
     options = ["--compatibility", platform, "--interpreter", python, "--out", dist]
+    if target != MUSL:
+        options += ["--", "-C", f"link-arg={_unwinder(target)}"]
     run([*command, *options], f"build the wheel for {platform}", cwd=tree, environment=_environment(target))
+
+
+def _unwinder(target: str) -> str:
+    """Return the unwinder that pthread_exit uses, with which CPython before 3.14 ends daemon threads.
+
+    zig links one of its own in its place, whose records differ: the first of our frames that is unwound then crashes.
+    """
+    compiler = "aarch64-linux-gnu-gcc" if target == ARM else "cc"
+    return run([compiler, "-print-file-name=libgcc_s.so.1"], "find libgcc_s").strip()
 
 
 def _environment(target: str) -> dict[str, str]:

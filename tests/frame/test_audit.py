@@ -51,6 +51,13 @@ def test_demands_beyond_the_tag_are_faults(needed: elf.Needs, tag: str, said: st
     assert said in fault
 
 
+def test_a_module_with_its_own_unwinder_is_faulty() -> None:
+    own = elf.Needs(frozenset({"libc.so.6"}), (2, 17), False)
+    (fault,) = audit.faults(own, "firsttouch/_firsttouch.abi3.so", OLD)
+    assert "unwinder" in fault
+    assert audit.faults(own._replace(libraries=own.libraries | {"libgcc_s.so.1"}), "_firsttouch.abi3.so", OLD) == []
+
+
 def test_the_flag_that_zig_cannot_set_is_set_and_nothing_else(library: Path) -> None:
     before = library.read_bytes()
     with library.open("r+b") as file:
