@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import faulthandler
+import pickle
+import resource
 import struct
 import sys
 import traceback
 from collections.abc import Callable, Iterator
 from random import Random
+
+import numpy as np
 
 from tests.trust.conditions import set_up
 from tests.trust.steps import FIRST, STEPS
@@ -28,6 +32,7 @@ def program(seed: int, count: int, only: set[int] | None = None, told: Callable[
     """
     faulthandler.enable()
     plan = list(planned(seed, count))  # before memory becomes scarce, which is the steps' business
+    pickle.loads(pickle.dumps(np.zeros(1)))  # glibc ends a process without memory for NumPy's thread-local data
     world, conditions = set_up(Random(-1 - seed))
     for number, step, own in plan:
         if only is not None and number not in only:
@@ -39,4 +44,6 @@ def program(seed: int, count: int, only: set[int] | None = None, told: Callable[
         except BaseException as error:
             traceback.print_exc()
             sys.exit(f"step {number}, {step.__name__}: {type(error).__name__}: {error}\n({conditions})")
+    most = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))  # the end of the interpreter has first uses of its own
     return world.steps
