@@ -256,6 +256,10 @@ test-python: $(TEST)/installed ## the Python tests
 trust: $(TEST)/installed ## look for faults with random programs: TRUST_S=3600 TRUST_SEED=1
 	@$(call in,$(TEST)) -m tests.trust --seconds $(TRUST_S) $(if $(TRUST_SEED),--seed $(TRUST_SEED))
 
+.PHONY: trust-repairs
+trust-repairs: $(TEST)/installed $(BUILD)/made ## take repairs out one by one, and see the tester find each defect again: REPAIRS="reserve"
+	@$(call in,$(TEST)) -m tests.trust.repairs $(REPAIRS)
+
 .PHONY: soak
 soak: $(TEST)/installed ## run a mixed program for long, whose memory must not grow: SOAK_S=3600
 	@$(call in,$(TEST)) -m tests.soak --seconds $(SOAK_S)

@@ -399,7 +399,7 @@ class Buffer(Allocator):
         Raises
         ------
         RuntimeError
-            If scopes are open.
+            If scopes are open, or marks were not rewound.
 
         """
     def mark(self) -> Mark:

@@ -71,6 +71,16 @@ def test_a_reset_with_scopes_open() -> None:
     assert kept.intact()
 
 
+def test_a_reset_with_a_mark_that_nobody_rewound() -> None:
+    buffer = ft.ScratchBuffer()
+    with ft.scratch(buffer):
+        mark = buffer.mark()
+    with pytest.raises(RuntimeError, match=r"a scope is open on it \(1 by mark\(\), without a rewind\(\)\)"):
+        buffer.reset()
+    buffer.rewind(mark)
+    buffer.reset()
+
+
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [

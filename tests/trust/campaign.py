@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import contextlib
 import dataclasses
+import os
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
+from typing import IO
 
-from tests.trust.program import TIMEOUT, planned
+from tests.trust.program import planned
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "target" / "trust"
+HANGS = 150
+"""Seconds after which a step counts as hanging; those that wait for children do so for less."""
 
 
 @dataclasses.dataclass
@@ -28,22 +36,47 @@ class Ended:
 def run(seed: int, count: int, only: list[int] | None = None) -> Ended:
     """Run a program in a process of its own."""
     chosen = [] if only is None else ["--only", ",".join(map(str, only))]
-    with tempfile.NamedTemporaryFile() as progress:
+    with tempfile.NamedTemporaryFile() as progress, tempfile.TemporaryFile("w+", errors="replace") as said:
         progress.write(struct.pack("q", -1))
         progress.flush()
         command = [sys.executable, "-m", "tests.trust", "--seed", str(seed), "--steps", str(count)]
         command += ["--progress", progress.name, *chosen]
+        child = subprocess.Popen(command, stdout=said, stderr=said, cwd=ROOT, start_new_session=True)
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, cwd=ROOT, errors="replace")
-        except subprocess.TimeoutExpired as expired:
-            said = (expired.stderr or b"").decode(errors="replace")[-5000:]
-            failure: str | None = f"it hangs\n{said}"
+            hangs = _waits_in_vain(child, progress)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)  # children, too, which may wait for ever
+            child.wait()
+        said.seek(0)
+        text = said.read()
+        if child.returncode == 0:
+            return Ended(None, int(text.split()[-1]))
+        how = "it hangs" if hangs else f"exit status {child.returncode}"
+        return Ended(f"{how}\n{text[-5000:]}", 0, _step(progress))
+
+
+def _step(progress: IO[bytes]) -> int:
+    progress.seek(0)
+    return int(struct.unpack("q", progress.read(8))[0])
+
+
+def _waits_in_vain(child: subprocess.Popen[bytes], progress: IO[bytes]) -> bool:
+    """Wait for a program; if one of its steps takes too long, have it say where it is, and return true."""
+    step, since = -1, time.monotonic()
+    while True:
+        try:
+            child.wait(1)
+        except subprocess.TimeoutExpired:
+            if (now := _step(progress)) != step:
+                step, since = now, time.monotonic()
+            elif time.monotonic() - since > HANGS:
+                child.send_signal(signal.SIGABRT)  # faulthandler prints the stacks of all threads
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(10)
+                return True
         else:
-            if done.returncode == 0:
-                return Ended(None, int(done.stdout.split()[-1]))
-            failure = f"exit status {done.returncode}\n{done.stderr[-5000:]}"
-        progress.seek(0)
-        return Ended(failure, 0, struct.unpack("q", progress.read(8))[0])
+            return False
 
 
 def shrunk(seed: int, count: int, last: int, seconds: float) -> list[int]:
@@ -89,19 +122,34 @@ class Campaign:
 
 
 def campaign(seconds: float, first: int, count: int, shrink: float, go_on: bool) -> Campaign:
-    """Run seed after seed until the time is up or, unless told to go on, one fails."""
-    began, done = time.monotonic(), Campaign(0, 0, 0, [])
-    while not done.programs or time.monotonic() - began < seconds:
-        seed = first + done.programs
-        ended = run(seed, count)
-        done.programs += 1
-        done.steps += ended.steps
-        done.seconds = time.monotonic() - began
-        if ended.failure:
-            done.failed.append(seed)
-            print(f"seed {seed}, after {done.seconds:.0f} s and {done.steps} steps: {ended.failure}", flush=True)
-            steps = shrunk(seed, count, ended.last, shrink) if shrink else list(range(ended.last + 1))
-            print(f"{len(steps)} steps are left in {script(seed, count, steps, ended.failure)}", flush=True)
-            if not go_on:
-                break
+    """Run seed after seed, one on each processor, until the time is up or, unless told to go on, one fails."""
+    began, done, turn, stop = time.monotonic(), Campaign(0, 0, 0, []), threading.Lock(), threading.Event()
+
+    def work() -> None:
+        while not stop.is_set() and (not done.programs or time.monotonic() - began < seconds):
+            with turn:
+                seed = first + done.programs
+                done.programs += 1
+            ended = run(seed, count)
+            with turn:
+                done.steps += ended.steps or ended.last
+                done.seconds = time.monotonic() - began
+            if ended.failure:
+                done.failed.append(seed)
+                if not go_on:
+                    stop.set()
+                _tell(seed, count, ended, f"after {done.seconds:.0f} s and {done.steps} steps", shrink)
+
+    processors = len(os.sched_getaffinity(0))
+    with concurrent.futures.ThreadPoolExecutor(processors) as pool:
+        for worker in [pool.submit(work) for _ in range(processors)]:
+            worker.result()
     return done
+
+
+def _tell(seed: int, count: int, ended: Ended, when: str, shrink: float) -> None:
+    print(f"seed {seed}, {when}: {ended.failure}", flush=True)
+    steps = shrunk(seed, count, ended.last, shrink) if shrink else list(range(ended.last + 1))
+    print(
+        f"{len(steps)} steps of seed {seed} are left in {script(seed, count, steps, ended.failure or '')}", flush=True
+    )

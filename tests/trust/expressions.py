@@ -71,8 +71,12 @@ def stacked(allocator: Any, random: Random) -> Any:
 class Own:
     """An allocator written in Python."""
 
-    def __init__(self) -> None:
+    def __init__(self, shown: str = "") -> None:
         self.kept: dict[int, Any] = {}
+        self.shown = shown
+
+    def __repr__(self) -> str:
+        return self.shown or super().__repr__()
 
     def allocate(self, nbytes: int, alignment: int, zeroed: bool) -> int:
         memory = ctypes.create_string_buffer(nbytes + alignment)

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 TABLE = Path(__file__).parents[2] / "docs" / "explanation" / "trust.csv"
@@ -28,15 +29,20 @@ def record(part: str, seconds: float, did: str, found: str) -> None:
     """Put what a part did into the table, in place of what it did before, if FIRSTTOUCH_TRUST_RECORD is set."""
     if not os.environ.get("FIRSTTOUCH_TRUST_RECORD"):
         return
-    rows = {}
-    if TABLE.exists():
-        with TABLE.open(encoding="utf-8", newline="") as file:
-            rows = {row[0]: row for row in list(csv.reader(file))[1:]}
     command = ["git", "-C", str(TABLE.parent), "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(command, capture_output=True, text=True).stdout.strip() or "unknown"
-    rows[part] = [part, time.strftime("%Y-%m-%d"), commit, duration(seconds), did, found]
-    with TABLE.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([HEAD, *(rows[name] for name in sorted(rows))])
+    put(TABLE, HEAD, (part, time.strftime("%Y-%m-%d"), commit, duration(seconds), did, found))
+
+
+def put(table: Path, head: Sequence[str], row: Sequence[str]) -> None:
+    """Put a row into a table, in place of the one that begins with the same words."""
+    rows: dict[str, Sequence[str]] = {}
+    if table.exists():
+        with table.open(encoding="utf-8", newline="") as file:
+            rows = {each[0]: each for each in list(csv.reader(file))[1:]}
+    rows[row[0]] = row
+    with table.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([head, *(rows[name] for name in sorted(rows))])
 
 
 def fuzzed(seconds: float, logs: list[str]) -> None:

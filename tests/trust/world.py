@@ -78,7 +78,7 @@ class World:
         made: Any
         match random.randrange(40):
             case 0:
-                made = Own()
+                made = Own(random.choice(("", "pool()", "pages(huge='thp')")))  # its repr proves nothing
             case 1:
                 made = functions()
             case 2:

@@ -66,7 +66,7 @@ class Receipt(NamedTuple):
     """
 
     nbytes: int
-    """Bytes requested."""
+    """Bytes requested; of a block that a pool recycles, by its first request."""
     mapped: int
     """Bytes mapped, in whole pages."""
     asked: str

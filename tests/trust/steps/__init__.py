@@ -1,8 +1,9 @@
 """The steps of a random program. Each takes the world it acts on and random numbers of its own."""
 
-from tests.trust.steps import arrays, looking, scopes, sharing
+from tests.trust.steps import agreement, arrays, bounds, looking, owners, scopes, sharing
+from tests.trust.steps.first import FirstUses
 from tests.trust.steps.processes import Together
-from tests.trust.steps.shortage import Shortage, short_of_memory
+from tests.trust.steps.shortage import Shortage, idle_at_the_limit, short_of_memory
 from tests.trust.world import Step
 
 ALONE: tuple[Step, ...] = (
@@ -18,6 +19,8 @@ ALONE: tuple[Step, ...] = (
     *(arrays.copied,) * 3,
     *(arrays.temporaries,) * 5,
     *(arrays.many_small,) * 3,
+    *(owners.swapped,) * 3,
+    owners.lent_twice,
     *(scopes.use,) * 4,
     *(scopes.use_out_of_order,) * 2,
     scopes.tasks,
@@ -53,7 +56,17 @@ STEPS: tuple[Step, ...] = (
     *(short_of_memory,) * 4,
     *(_shortage.failing_calls,) * 12,
     *(_shortage.failing_allocation,) * 8,
+    *(agreement.agree,) * 6,
+    *(bounds.short_lived_pools,) * 2,
+    *(bounds.sent_to_nobody,) * 2,
     _shortage.few_mappings,
+    idle_at_the_limit,
     *(_shortage.few_files,) * 2,
 )
 """All steps; those that take milliseconds are drawn one time in twenty."""
+
+_NOT_FIRST = (scopes.tasks, owners.swapped)
+"""Steps that a signal handler cannot run: tasks within tasks, and what depends on the use() around it."""
+
+FIRST: Step = FirstUses([step for step in ALONE if step not in _NOT_FIRST]).first_uses
+"""The first step of each program."""

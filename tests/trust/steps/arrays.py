@@ -10,6 +10,7 @@ import numpy as np
 
 import firsttouch as ft
 from tests.trust.content import Filled
+from tests.trust.expressions import Own
 from tests.trust.world import World
 
 ORDERS: tuple[Literal["C", "F"], ...] = ("C", "F")
@@ -23,6 +24,8 @@ def make(world: World, random: Random) -> None:
     array = way(nbytes, "u1", **named)
     if way in (ft.zeros, np.zeros):
         assert not array.any(), f"zeros() of {nbytes} bytes from {chosen} are not zero"
+    if named and isinstance(chosen, Own):
+        assert array.ctypes.data in chosen.kept, f"{chosen} was not asked"
     world.keep(array, random, f"{way.__module__}.{way.__name__}({nbytes}, allocator={chosen})")
 
 

@@ -19,6 +19,18 @@ HANGS = 60
 """Seconds after which a child that does not end counts as hanging."""
 
 
+def ended(child: int) -> int:
+    """Wait for a child to end, and return its status."""
+    end = time.monotonic() + HANGS
+    while (status := os.waitpid(child, os.WNOHANG)) == (0, 0):
+        if time.monotonic() > end:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            raise AssertionError(f"a child hangs, {HANGS} s after its fork")
+        time.sleep(0.001)
+    return status[1]
+
+
 class Together:
     """Steps that need others to run: in threads, in children, and under a signal handler."""
 
@@ -78,14 +90,8 @@ class Together:
                 os.write(2, f"in a child, {type(error).__name__}: {error}\n".encode())
             finally:
                 os._exit(code)
-        end = time.monotonic() + HANGS
-        while (status := os.waitpid(child, os.WNOHANG)) == (0, 0):
-            if time.monotonic() > end:
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-                raise AssertionError(f"a child hangs, {HANGS} s after its fork")
-            time.sleep(0.001)
-        assert status[1] == 0, f"a child ended with status {status[1]}"
+        status = ended(child)
+        assert status == 0, f"a child ended with status {status}"
         world.steps += 8
 
     def signals(self, world: World, random: Random) -> None:

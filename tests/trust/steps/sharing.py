@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from random import Random
+from typing import Any
 
 import numpy as np
 
@@ -59,8 +60,32 @@ def shared(world: World, random: Random) -> None:
         world.arrays.append(Filled(array, place, "shared()"))
 
 
+def altered(random: Random) -> None:
+    """Let one number of a handle be another one: it is refused, or all of the array can be read."""
+    reduced: Any = ft.shared(5000, "u1").__reduce_ex__(5)  # dropped: where it lives, it is not opened again
+    opens, parts = reduced[:2]
+    words, at = list(parts[1]), random.choice((1, 2, 3, 4, 6, 7))
+    offset, shape = parts[2], parts[3]
+    wrong = random.choice((1, 4096, 1 << 20, -1, random.randrange(1 << 40)))
+    if at < 5:
+        words[at] += wrong
+    if at == 6 or random.random() < 0.3:
+        offset += wrong
+    if at == 7 or random.random() < 0.5:
+        shape = (shape[0] + wrong,)
+    try:
+        again = opens(parts[0], tuple(words), offset, shape, *parts[4:])
+    except Exception:  # of many kinds
+        return
+    if isinstance(again, np.ndarray) and again.nbytes < 1 << 30:
+        again.max(initial=0)
+
+
 def spoiled(world: World, random: Random) -> None:
     """A handle that was damaged on the way is refused, or one of the array that it names."""
+    if random.random() < 0.5:
+        altered(random)
+        return
     array = ft.shared(5000, "u1")
     handle = bytearray(pickle.dumps(array))
     for _ in range(random.randrange(1, 4)):

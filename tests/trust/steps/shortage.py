@@ -65,6 +65,42 @@ def short_of_memory(world: World, random: Random) -> None:
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
+@contextlib.contextmanager
+def mappings_taken(left: int) -> Iterator[None]:
+    """Take all of the mappings that a process may have but so many; none on a machine that allows very many."""
+    with open("/proc/sys/vm/max_map_count", encoding="ascii") as text:
+        limit = int(text.read())
+    length = (limit + 2) * PAGE
+    start = _C.mmap(None, length, 3, 0x4022, -1, 0) if limit < 200_000 else None  # private, anonymous, no reserve
+    if start in (None, ctypes.c_size_t(-1).value):
+        yield
+        return
+    with open("/proc/self/maps", "rb") as lines:
+        free = limit - sum(1 for _ in lines) - left
+    try:
+        for number in range(1, free, 2):
+            if _C.mprotect(start + number * PAGE, PAGE, 1):
+                break
+        yield
+    finally:
+        _C.munmap(start, length)
+
+
+def idle_at_the_limit(world: World, random: Random) -> None:
+    """At the limit of mappings a pool serves from what it keeps, be that of small arrays or of large ones."""
+    pool = ft.pool(decay=None)
+    small = [pool.empty(100_000, "u1") for _ in range(50)]
+    large = [pool.empty(3 << 20, "u1") for _ in range(10)]
+    for array in small + large:
+        array[:] = 1
+    with mappings_taken(0):
+        del array
+        random.choice((small, large)).clear()
+        for nbytes in random.sample((20_000, 100_000, 1 << 20, 3 << 20), 4):
+            for make in (pool.empty, pool.zeros, pool.empty):
+                assert make(nbytes, "u1").nbytes == nbytes
+
+
 class Shortage:
     """Steps that run others while something is refused."""
 
@@ -95,21 +131,8 @@ class Shortage:
 
     def few_mappings(self, world: World, random: Random) -> None:
         """All but a few of the mappings that a process may have are taken."""
-        with open("/proc/sys/vm/max_map_count", encoding="ascii") as text:
-            limit = int(text.read())
-        with open("/proc/self/maps", "rb") as lines:
-            left = limit - sum(1 for _ in lines) - random.randrange(1, 40)
-        length = (limit + 2) * PAGE
-        start = _C.mmap(None, length, 3, 0x4022, -1, 0)  # private, anonymous, without reserve
-        if start in (None, ctypes.c_size_t(-1).value) or left > 200_000:
-            return
-        try:
-            for number in range(1, left, 2):
-                if _C.mprotect(start + number * PAGE, PAGE, 1):
-                    break
+        with mappings_taken(random.randrange(1, 40)):
             self.some(world, random)
-        finally:
-            _C.munmap(start, length)
 
     def few_files(self, world: World, random: Random) -> None:
         """Almost no file number is left."""

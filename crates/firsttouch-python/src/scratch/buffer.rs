@@ -145,12 +145,14 @@ impl PyBuffer {
     /// Raises
     /// ------
     /// RuntimeError
-    ///     If scopes are open.
+    ///     If scopes are open, or marks were not rewound.
     fn reset(&self, py: Python<'_>) -> PyResult<()> {
         self.backing.reset().map_err(|open| {
             let scopes = if open == 1 { "a scope is".to_owned() } else { format!("{open} scopes are") };
+            let marks = self.marks.lock(py).len();
+            let of_marks = if marks == 0 { String::new() } else { format!(" ({marks} by mark(), without a rewind())") };
             PyRuntimeError::new_err(format!(
-                "reset() of {}: {scopes} open on it; leave first",
+                "reset() of {}: {scopes} open on it{of_marks}; leave first",
                 self.backing.expression()
             ))
         })?;

@@ -1,0 +1,152 @@
+"""Steps that ask several witnesses of the same arrays: what they tell agrees, also while threads run."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from random import Random
+from typing import Any
+
+import numpy as np
+
+import firsttouch as ft
+from firsttouch import Allocator, _firsttouch
+from firsttouch._internal.resolve import parse
+from firsttouch.process import Stats
+from tests.trust.world import World
+
+COUNTED = (
+    "pool()",
+    "pool(decay=0)",
+    "pool(pages())",
+    "pool(numa='local')",
+    "tracked(pool())",
+    "limited(pool(), '2 GiB')",
+    "tracked(pool(pages()))",
+)
+"""Allocators that count all blocks of the sizes used here."""
+LEAST = 64 << 10
+"""Bytes of the smallest array: a trace counts smaller blocks apart, among them the scalars of assignments."""
+ONLY_RISE = ("allocations", "allocated_bytes", "recycled", "recycled_bytes", "peak_in_use", "purged_bytes", "failures")
+
+
+def figures_agree(found: Stats, text: str) -> None:
+    """Check the relations that the figures of an allocator have at any moment."""
+    is_pool = text.startswith(("pool", "limited(pool"))
+    assert found.in_use <= found.peak_in_use, f"{text}: {found}"
+    assert found.recycled <= found.allocations, f"{text}: {found}"
+    assert found.blocks <= found.allocations, f"{text}: {found}"
+    assert (found.blocks == 0) <= (found.in_use == 0), f"{text}: {found}"
+    assert found.in_use >= found.blocks * LEAST, f"{text}: {found}"
+    assert found.in_use <= found.allocated_bytes, f"{text}: {found}"
+    if is_pool:
+        assert found.in_use <= found.active <= found.peak_active, f"{text}: {found}"
+        assert found.active + found.idle <= found.peak_held, f"{text}: {found}"
+        assert found.active + found.idle + found.retained == found.mapped, f"{text}: {found}"
+    assert found.first_touched_small_bytes + found.first_touched_huge_bytes == found.first_touched_bytes
+
+
+def array_agrees(array: np.ndarray[Any, Any]) -> None:
+    """Check that what is told of an array from several sides is the same."""
+    found, receipt = ft.inspect(array), ft.receipt(array)
+    assert found.nbytes == array.nbytes
+    assert found.allocator is not None
+    assert repr(found.allocator) == repr(ft.get_allocator(array))
+    assert found.receipt == receipt
+    if receipt is not None:  # of a recycled block it tells what was requested first
+        assert max(array.nbytes, receipt.nbytes) <= receipt.mapped, f"{found} {receipt}"
+    whole = found.pages * found.page_size
+    assert found.real is None or array.nbytes <= found.real + (found.swapped or 0) <= whole, f"{found}"
+    if found.small is not None and found.huge is not None:
+        assert found.small + found.huge == found.real
+    assert found.nodes is None or sum(found.nodes.values()) == found.real
+    states = ft.pagemap(array).counts()
+    assert sum(states.values()) == found.pages, f"{states} of {found}"
+
+
+class Worker:
+    """A thread that makes and drops arrays, and counts them."""
+
+    def __init__(self, seed: int, turns: int) -> None:
+        self.random, self.turns = Random(seed), turns
+        self.made = self.nbytes = 0
+        self.kept: list[np.ndarray[Any, Any]] = []
+        self.error: BaseException | None = None
+        self.thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        try:
+            for _ in range(self.turns):
+                array = np.empty(self.random.randrange(LEAST, 400_000), "u1")
+                array[:] = 1
+                self.made += 1
+                self.nbytes += array.nbytes
+                self.kept.append(array)
+                del array
+                if len(self.kept) > 8:
+                    del self.kept[self.random.randrange(8)]
+        except BaseException as error:
+            self.error = error
+
+
+def agree(world: World, random: Random) -> None:
+    """Let threads make arrays, and compare what the allocator, measure() and a trace count of them."""
+    if world.cramped or world.tolerant:
+        return
+    text = random.choice(COUNTED)
+    chosen, workers = parse(text), [Worker(random.randrange(1 << 30), 60) for _ in range(3)]
+    ft.install(chosen)
+    with tempfile.NamedTemporaryFile() as file:
+        _firsttouch.trace_begin(file.name, [])
+        try:
+            with ft.measure() as measured:
+                for worker in workers:
+                    worker.thread.start()
+                try:
+                    _watch(chosen, text, workers, measured)
+                finally:
+                    for worker in workers:
+                        worker.thread.join()
+        finally:
+            ft.uninstall()
+            ended = _firsttouch.trace_end([])
+        for worker in workers:
+            if worker.error:
+                raise worker.error
+        trace = _firsttouch.trace_survey(file.name, False)
+        trace["small"] = _firsttouch.trace_summary(file.name, False, 1 << 20)[1:]
+        _compare(chosen, workers, measured, trace, ended[0] if ended else 0)
+
+
+def _watch(chosen: Allocator, text: str, workers: list[Worker], measured: ft.profiling.Measured) -> None:
+    before = ft.stats(chosen)
+    while any(worker.thread.is_alive() for worker in workers):
+        arrays = measured.arrays
+        now = ft.stats(chosen)
+        figures_agree(now, text)
+        for name in ONLY_RISE:
+            assert getattr(before, name) <= getattr(now, name), f"{text}: {name} falls: {before}, then {now}"
+        # Each thread may be between the allocator and the profile, which is told afterwards.
+        assert before.allocations - len(workers) <= arrays <= now.allocations, f"{arrays}: {before}, then {now}"
+        before = now
+        for worker in workers:
+            for array in worker.kept[:1]:
+                array_agrees(array)
+
+
+def _compare(
+    chosen: Allocator, workers: list[Worker], measured: ft.profiling.Measured, trace: dict[str, Any], events: int
+) -> None:
+    made, nbytes = sum(worker.made for worker in workers), sum(worker.nbytes for worker in workers)
+    kept = [array for worker in workers for array in worker.kept]
+    held, found = sum(array.nbytes for array in kept), ft.stats(chosen)
+    expected = (made, nbytes, len(kept), held)
+    assert (found.allocations, found.allocated_bytes, found.blocks, found.in_use) == expected, f"{chosen}: {found}"
+    assert (measured.arrays, measured.allocated, measured.kept_arrays, measured.kept) == expected, f"{measured}"
+    assert trace["complete"]
+    assert trace["events"] == events
+    if not trace["lost"]:  # small ones are the scalars of assignments
+        small = trace["allocations"] - made, trace["allocated_bytes"] - nbytes
+        assert small == tuple(trace["small"]), trace
+        assert held <= trace["in_use_at_end"] <= trace["peak_in_use"] <= held + trace["allocated_bytes"], trace
+        assert trace["in_use_at_end"] <= held + small[1], trace
