@@ -14,6 +14,7 @@ pub mod values;
 use pyo3::prelude::*;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    once::look_up(module.py())?;
     module.add("UnsupportedError", module.py().get_type::<errors::UnsupportedError>())?;
     interrupts::register(module)?;
     global_allocator::register(module)

@@ -4,9 +4,10 @@
 
 use crate::python::errors::PyRuntimeError;
 use pyo3::ffi;
+use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyString;
+use pyo3::types::{PyInt, PyString, PyTypeMethods, PyWeakrefReference};
 
 /// A value that is made at its first use. Two threads may both make one, and one of the two stays.
 ///
@@ -26,6 +27,19 @@ impl<T> Once<T> for PyOnceLock<T> {
         let _ = self.set(py, make()?); // or another thread's stays
         self.get(py).ok_or_else(|| PyRuntimeError::new_err("a value that was just made is not there"))
     }
+}
+
+/// Has PyO3 make what its own functions make at their first use, as its way is the other one: names of attributes of types,
+/// and types that it knows by name.
+pub fn look_up(py: Python<'_>) -> PyResult<()> {
+    let kind = py.get_type::<PyInt>();
+    kind.name()?;
+    kind.module()?;
+    kind.qualname()?;
+    kind.fully_qualified_name()?;
+    kind.call0()?.extract::<i128>()?;
+    let _ = (py.get_type::<PanicException>(), py.get_type::<PyWeakrefReference>());
+    Ok(())
 }
 
 /// A string that is looked up often.
