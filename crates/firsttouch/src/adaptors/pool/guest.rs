@@ -48,7 +48,7 @@ impl Guest {
     pub(super) fn wants_huge(&self, pool: &Pool, size: usize) -> bool {
         let wants = || {
             let dense = self.dense.load(Relaxed);
-            dense >= size && pool.heaps.huge_out() + size <= 2 * dense
+            dense >= size && pool.heaps.huge_out() + size <= 2 * dense + dense / 8 // spans are larger than their blocks
         };
         wants() || (self.look_at_last(pool) && wants())
     }
