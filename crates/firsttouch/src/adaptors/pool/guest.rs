@@ -30,11 +30,13 @@ pub(super) struct Guest {
 }
 
 impl Guest {
-    /// Records whether a block that is being freed was used densely.
-    pub(super) fn look_at(&self, pool: &Pool, span: Span, asked: usize) {
-        if span.kind() == Kind::Small && asked >= huge_min(false) && is_dense(span.address(), asked) {
+    /// Looks whether a block is used densely, and records it if it is.
+    pub(super) fn look_at(&self, pool: &Pool, span: Span, asked: usize) -> bool {
+        let found = span.kind() == Kind::Small && asked >= huge_min(false) && is_dense(span.address(), asked);
+        if found {
             self.dense.fetch_max(pool.heaps.huge_out() + asked, Relaxed);
         }
+        found
     }
 
     /// Records that a span was taken for a block of `asked` bytes.
@@ -57,12 +59,9 @@ impl Guest {
     fn look_at_last(&self, pool: &Pool) -> bool {
         let address = self.last.load(Relaxed);
         let Some((_, span)) = heap::span_at(address).filter(|_| heap::lives(address)) else { return false };
-        let asked = span.segment.occupant(span.start).asked();
-        let found = asked >= huge_min(false)
-            && is_dense(address, asked)
-            && self.last.compare_exchange(address, 0, Relaxed, Relaxed).is_ok();
+        let found = self.look_at(pool, span, span.segment.occupant(span.start).asked());
         if found {
-            self.dense.fetch_max(pool.heaps.huge_out() + asked, Relaxed);
+            let _ = self.last.compare_exchange(address, 0, Relaxed, Relaxed); // unless there is a later one
         }
         found
     }
