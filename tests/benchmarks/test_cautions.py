@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from firsttouch.tools import host
 from firsttouch.tools.measuring import cautions, machine
 from firsttouch.tools.measuring.machine import describe
 from firsttouch.tools.measuring.statistics import Estimate
@@ -33,6 +34,18 @@ def test_settings_that_move_figures(tmp_path: Path, name: str, text: str, said: 
     put(tmp_path, name, text)
     (found,) = cautions.standing(tmp_path)
     assert said in found
+
+
+@pytest.mark.parametrize(
+    ("device", "features", "takes"),
+    [("0x0005", "011001", True), ("0x0005", "011000", False), ("0x0005", "", False), ("0x0002", "011001", False)],
+)
+def test_hosts_that_take_free_memory(tmp_path: Path, device: str, features: str, takes: bool) -> None:
+    put(tmp_path, "sys/bus/virtio/devices/virtio0/device", "0x0001")
+    put(tmp_path, "sys/bus/virtio/devices/virtio1/device", device)
+    put(tmp_path, "sys/bus/virtio/devices/virtio1/features", features + "0" * 58)
+    assert host.takes_free_memory(tmp_path) == takes
+    assert any("comes back from the host" in word for word in cautions.standing(tmp_path)) == takes
 
 
 def counters(root: Path, idle: int = 0, steal: int = 0, swapped: int = 0) -> None:

@@ -221,6 +221,14 @@ def test_init_on_alloc(tree: Tree, tmp_path: Path) -> None:
     assert "clears every page twice" in " ".join(kernel.meaning(found))
 
 
+def test_hosts_that_take_free_memory(tree: Tree, tmp_path: Path) -> None:
+    assert kernel.look(tmp_path)["host_takes_free_memory"] is False
+    balloon = "sys/bus/virtio/devices/virtio0"
+    found = kernel.look(tree({f"{balloon}/device": "0x0005\n", f"{balloon}/features": "011001" + "0" * 58 + "\n"}))
+    assert ("free memory", "reported to the host") in kernel.rows(found)
+    assert "reusing memory saves more here" in " ".join(kernel.meaning(found))
+
+
 def test_old_kernel_lacks_by_version(tree: Tree) -> None:
     features = kernel.look(tree({"proc/sys/kernel/osrelease": "5.10.0-28-amd64\n"}))["features"]
     assert features["MAP_FIXED_NOREPLACE"] is True

@@ -7,6 +7,7 @@ import os
 import time
 from pathlib import Path
 
+from firsttouch.tools import host
 from firsttouch.tools.measuring import machine
 from firsttouch.tools.measuring.machine import cgroup_file, chosen, fields, read
 from firsttouch.tools.measuring.statistics import Estimate
@@ -31,6 +32,10 @@ def standing(root: Path = Path("/")) -> list[str]:
         said.append(f"transparent huge pages are on {thp!r}: {what}; figures of machines on 'madvise' will differ")
     if machine.autonuma(root) == "on" and len(list((root / "sys/devices/system/node").glob("node[0-9]*"))) > 1:
         said.append("AutoNUMA moves pages between nodes during a measurement")
+    if host.takes_free_memory(root):
+        said.append(
+            "memory that has been free for seconds comes back from the host: its first touch may take ten times as long"
+        )
     return [*said, *_nearly_full()]
 
 

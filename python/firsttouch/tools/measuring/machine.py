@@ -13,6 +13,7 @@ import numpy as np
 
 import firsttouch
 from _firsttouch_start import units
+from firsttouch.tools import host
 from firsttouch.tools.measuring.contenders import LIBRARIES, library
 
 MISSING = "not readable"
@@ -235,6 +236,7 @@ def describe() -> dict[str, str]:
         "multi-size huge pages": sizes_of_thp(),
         "AutoNUMA": autonuma(),
         "init_on_alloc": init_on_alloc(),
+        "free memory": "reported to the host" if host.takes_free_memory() else "kept",
         "mitigations": mitigations(),
         "frequency": frequency(),
         "overcommit": read("/proc/sys/vm/overcommit_memory"),

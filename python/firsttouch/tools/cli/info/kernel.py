@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from firsttouch.tools import host
 from firsttouch.tools.cli.info import kernel_files
 
 #: Kinds of advice, by their number in the kernel's interface; each is tested on a page mapped for it.
@@ -37,6 +38,7 @@ def look(root: Path) -> dict[str, Any]:
         | {name: version >= since if version else None for name, since in _SINCE.items()},
         "pagemap_readable": _opens(root / "proc/self/pagemap"),
         "init_on_alloc": _init_on_alloc(root, release),
+        "host_takes_free_memory": host.takes_free_memory(root),
     }
 
 
@@ -106,6 +108,7 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
         *shown,
         ("/proc/self/pagemap", "readable" if found["pagemap_readable"] else "not readable"),
         ("init_on_alloc", cleared),
+        ("free memory", "reported to the host" if found["host_takes_free_memory"] else "kept"),
     ]
 
 
@@ -114,6 +117,11 @@ def meaning(found: dict[str, Any]) -> list[str]:
     said = []
     if found["init_on_alloc"]:
         said.append("init_on_alloc is on: the kernel clears every page twice, so reusing memory saves even more here")
+    if found["host_takes_free_memory"]:
+        said.append(
+            "memory that has been free for seconds goes back to the host of this virtual machine, and is slow to touch "
+            "again: reusing memory saves more here, and measurements vary more"
+        )
     if found["features"]["MADV_POPULATE_WRITE"] is False:
         said.append("the kernel cannot populate memory on request (it can since 5.14): pages are touched one by one")
     return said
