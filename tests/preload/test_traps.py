@@ -53,6 +53,13 @@ def test_no_thread_before_it_is_worth_one(bench: Bench) -> None:
     assert numbers(bench.compiled("threads"), settings="thread=0")[:3] == [2, 2, 1]
 
 
+def test_a_program_with_threads_may_have_one_more(bench: Bench) -> None:
+    program = bench.compiled("threads")
+    assert numbers(program, "beside another", served=False) == [2]
+    assert numbers(program, "beside another") == [3]
+    assert numbers(program, "beside another", settings="thread=never") == [2]
+
+
 @pytest.mark.parametrize(
     ("how", "function"),
     [

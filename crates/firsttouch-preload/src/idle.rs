@@ -2,26 +2,33 @@
 //!
 //! A thread of ours in somebody else's program is not free: `unshare(CLONE_NEWUSER)` fails, and the C library's locks
 //! cost more from then on. So there is none as long as little memory is kept, and frees give back what is more. In a
-//! program that faults it in again and again the background purger is worth its thread.
+//! program that takes it again, or that has threads anyway, the background purger is worth its thread.
 
+use crate::next;
 use crate::settings::Thread;
 use firsttouch::Allocator;
 use firsttouch::adaptors::Pool;
 use firsttouch::heap::purger::{MAY_RUN, runs};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::ffi::c_char;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
 /// Bytes that stay idle without a thread.
 const KEEP: usize = 4 << 20;
 
-/// Bytes faulted in again from which on a thread is wanted.
+/// Bytes taken again after they had been given back, from which on a thread is wanted.
 static BOUND: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// Bytes faulted in again before this process was forked.
-static BEFORE: AtomicUsize = AtomicUsize::new(0);
+/// Bytes taken again, and taken at all, before this process was forked.
+static AGAIN: AtomicUsize = AtomicUsize::new(0);
+static FRESH: AtomicUsize = AtomicUsize::new(0);
 /// Whether there is never to be a thread, and idle memory only decays as the program allocates.
 static NEVER: AtomicBool = AtomicBool::new(false);
+/// What the C library says of the process, as `char __libc_single_threaded`; null if it does not.
+static SINGLE_THREADED: AtomicPtr<c_char> = AtomicPtr::new(null_mut());
 
 pub fn begin(thread: Thread) {
     MAY_RUN.store(false, Relaxed);
+    SINGLE_THREADED.store(next::look_up(c"__libc_single_threaded".as_ptr()).cast(), Relaxed);
     match thread {
         Thread::Never => NEVER.store(true, Relaxed),
         Thread::After(bytes) => BOUND.store(bytes, Relaxed),
@@ -31,15 +38,27 @@ pub fn begin(thread: Thread) {
 /// Starts anew in a forked child.
 pub fn restart(pool: &Pool) {
     MAY_RUN.store(false, Relaxed);
-    BEFORE.store(pool.faulted_again(), Relaxed);
+    AGAIN.store(pool.taken_again(), Relaxed);
+    FRESH.store(pool.taken_fresh(), Relaxed);
 }
 
 /// Before an allocation, because a free must not start a thread: allows one if it is wanted.
 pub fn before_allocation(pool: &Pool) {
-    let bound = BOUND.load(Relaxed).saturating_add(BEFORE.load(Relaxed));
-    if !MAY_RUN.load(Relaxed) && pool.faulted_again() > bound {
+    if MAY_RUN.load(Relaxed) || NEVER.load(Relaxed) {
+        return;
+    }
+    let again = pool.taken_again().saturating_sub(AGAIN.load(Relaxed));
+    let fresh = pool.taken_fresh().saturating_sub(FRESH.load(Relaxed));
+    if again > BOUND.load(Relaxed) || (fresh > KEEP && has_threads()) {
         MAY_RUN.store(true, Relaxed);
     }
+}
+
+/// Whether the program has started threads.
+fn has_threads() -> bool {
+    let told = SINGLE_THREADED.load(Relaxed);
+    // SAFETY: null, or the C library's variable, which is never gone. It writes it while there is one thread.
+    !told.is_null() && unsafe { told.read_volatile() } == 0
 }
 
 /// Allows a thread from the next allocation on: the program has one of ours anyway, or would have.

@@ -83,7 +83,8 @@ pub fn trim(pad: usize) -> c_int {
     unsafe { transmute::<*mut c_void, extern "C" fn(usize) -> c_int>(function)(pad) }
 }
 
-fn look_up(name: *const c_char) -> *mut c_void {
+/// The next definition of a symbol behind ours; null where there is none.
+pub fn look_up(name: *const c_char) -> *mut c_void {
     // SAFETY: the name is a C string.
     unsafe { libc::dlsym(libc::RTLD_NEXT, name) }
 }

@@ -44,7 +44,7 @@ impl Settings {
         let mut found = Self {
             threshold: 128 << 10,
             pool: Options::default(),
-            thread: Thread::After(16 << 20),
+            thread: Thread::After(2 << 20),
             reporting: Reporting::default(),
         };
         // SAFETY: `environment` is a list of C strings that ends with null (`start.rs`, which has it from the loader).

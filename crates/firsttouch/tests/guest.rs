@@ -46,6 +46,38 @@ fn a_block_that_is_hardly_touched_does_not() {
 }
 
 #[test]
+fn idle_memory_on_either_kind_of_page_serves_before_fresh_memory() {
+    if huge_page_size().is_none_or(|size| size > 4 << 20) {
+        return;
+    }
+    let pool = Pool::guest(Options::default());
+    let fresh = || pool.taken_fresh();
+    let first = Held::filled(&*pool, SIZE, 1);
+    let second = Held::filled(&*pool, SIZE, 2); // on huge pages
+    let before = fresh();
+    first.give_back();
+    let third = Held::filled(&*pool, SIZE, 3); // would be, too
+    assert_eq!(fresh(), before, "base pages are there already");
+    second.give_back();
+    let small = Held::filled(&*pool, 300 << 10, 4);
+    assert_eq!(fresh(), before, "huge pages are there already");
+    let tiny = Held::filled(&*pool, 140 << 10, 5);
+    assert!(fresh() > before, "a unit for huge pages is too large for it");
+    drop((third, small, tiny));
+}
+
+#[test]
+fn half_of_what_other_pools_want_is_large_enough_for_huge_pages() {
+    if huge_page_size().is_none_or(|size| size > 4 << 20) {
+        return;
+    }
+    let pool = Pool::guest(Options::default());
+    let blocks: Vec<_> = (0..4).map(|seed| Held::filled(&*pool, 600 << 10, seed)).collect();
+    assert!(huge_bytes(&pool) >= 600 << 10);
+    drop(blocks);
+}
+
+#[test]
 fn what_was_given_back_too_early_is_counted() {
     let pool = Pool::guest(Options { huge: false, ..Options::default() });
     for turn in 0..4 {
@@ -53,5 +85,5 @@ fn what_was_given_back_too_early_is_counted() {
         pool.trim();
     }
     let three = 3 * SIZE;
-    assert!((three..three + 16 * page_size()).contains(&pool.faulted_again()), "{}", pool.faulted_again());
+    assert!((three..three + 16 * page_size()).contains(&pool.taken_again()), "{}", pool.taken_again());
 }

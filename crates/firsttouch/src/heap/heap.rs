@@ -107,6 +107,11 @@ impl Heap {
         self.regions.lock()[kind as usize].take(bytes, align, &[Side::Dirty])
     }
 
+    /// Allocates a span that is free and dirty from end to end.
+    pub(crate) fn take_resident(&self, kind: Kind, bytes: usize, align: usize) -> Option<Span> {
+        self.regions.lock()[kind as usize].take_resident(bytes, align)
+    }
+
     /// Allocates a span from what is free, without new address space.
     pub(crate) fn take_free(&self, kind: Kind, bytes: usize, align: usize) -> Result<Option<Span>, Errno> {
         self.regions.lock()[kind as usize].take(bytes, align, &[Side::Dirty, Side::Clean])

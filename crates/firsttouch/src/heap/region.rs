@@ -89,6 +89,23 @@ impl Region {
         Ok(None)
     }
 
+    /// Allocates a span of at least `bytes` that is free and dirty from end to end, so that no page of it is faulted in.
+    pub(crate) fn take_resident(&mut self, bytes: usize, align: usize) -> Option<Span> {
+        let len = self.units(bytes)?;
+        for segment in self.segments[..self.count].iter().copied().flatten() {
+            let Some((start, dirty)) = segment.take(len, align, &[Side::Dirty]) else { continue };
+            if dirty < len {
+                segment.give(start, len, dirty);
+                continue;
+            }
+            let span = Span { segment, start, len, dirty: (len as usize) << self.shape.unit_shift };
+            self.out += span.bytes();
+            self.dirty -= span.bytes();
+            return Some(span);
+        }
+        None
+    }
+
     pub(crate) fn units(&self, bytes: usize) -> Option<u32> {
         let units = bytes.div_ceil(1 << self.shape.unit_shift);
         u32::try_from(units).ok().filter(|&units| units < NONE >> 3)

@@ -4,7 +4,6 @@
 //! memory is on base pages, until a block is found with nearly every page touched: when it is freed, or when the next one
 //! is requested. Huge pages then serve blocks that are not larger, up to twice the bytes that were in use with it.
 
-use super::meter::Meter;
 use super::{Options, Pool, huge_min};
 use crate::allocator::{Allocator, Block, Request};
 use crate::heap::heap;
@@ -20,6 +19,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 const PLACES: usize = 8;
 const PAGES: usize = 32;
 
+/// The least size of blocks that are sampled, and that huge pages then serve: smaller than in other pools, because their use
+/// is known.
+fn least() -> usize {
+    huge_min(false) / 2
+}
+
 #[derive(Default)]
 pub(super) struct Guest {
     /// The most bytes that are likely to have been in use, and used densely, at the same time: a large block on base pages
@@ -32,7 +37,7 @@ pub(super) struct Guest {
 impl Guest {
     /// Looks whether a block is used densely, and records it if it is.
     pub(super) fn look_at(&self, pool: &Pool, span: Span, asked: usize) -> bool {
-        let found = span.kind() == Kind::Small && asked >= huge_min(false) && is_dense(span.address(), asked);
+        let found = span.kind() == Kind::Small && asked >= least() && is_dense(span.address(), asked);
         if found {
             self.dense.fetch_max(pool.heaps.huge_out() + asked, Relaxed);
         }
@@ -41,13 +46,16 @@ impl Guest {
 
     /// Records that a span was taken for a block of `asked` bytes.
     pub(super) fn taken(&self, span: Span, asked: usize) {
-        if span.kind() == Kind::Small && asked >= huge_min(false) {
+        if span.kind() == Kind::Small && asked >= least() {
             self.last.store(span.block(), Relaxed);
         }
     }
 
-    /// Whether a block of `size` bytes is likely to be used densely.
-    pub(super) fn wants_huge(&self, pool: &Pool, size: usize) -> bool {
+    /// Whether a block of `size` bytes is large enough for huge pages, and likely to be used densely.
+    pub(super) fn wants_huge(&self, pool: &Pool, size: usize, zeroed: bool) -> bool {
+        if size < if zeroed { huge_min(true) } else { least() } {
+            return false;
+        }
         let wants = || {
             let dense = self.dense.load(Relaxed);
             dense >= size && pool.heaps.huge_out() + size <= 2 * dense + dense / 8 // spans are larger than their blocks
@@ -89,11 +97,14 @@ impl Pool {
         self.heaps.held().dirty + self.cached()
     }
 
-    /// Bytes that were faulted in beyond the most that was ever held: they had been given back too early.
-    pub fn faulted_again(&self) -> usize {
-        let Meter { first_touched_small, first_touched_huge, peak_held, .. } = &self.meter;
-        let touched = first_touched_small.load(Relaxed) + first_touched_huge.load(Relaxed);
-        (touched as usize).saturating_sub(peak_held.load(Relaxed).max(0) as usize)
+    /// Bytes that were taken fresh from the system.
+    pub fn taken_fresh(&self) -> usize {
+        (self.meter.first_touched_small.load(Relaxed) + self.meter.first_touched_huge.load(Relaxed)) as usize
+    }
+
+    /// Of these, bytes beyond the most that was ever held: they had been given back too early.
+    pub fn taken_again(&self) -> usize {
+        self.taken_fresh().saturating_sub(self.meter.peak_held.load(Relaxed).max(0) as usize)
     }
 
     /// Does the background purger's work, if a tick is due.
@@ -103,7 +114,7 @@ impl Pool {
 
     /// A block of `size` bytes is asked for that will be used densely, as arrays are.
     pub fn expect_dense(&self, size: usize) {
-        if let Some(guest) = self.guest.as_ref().filter(|_| size >= huge_min(false)) {
+        if let Some(guest) = self.guest.as_ref().filter(|_| size >= least()) {
             guest.dense.fetch_max(self.heaps.huge_out() + size, Relaxed);
         }
     }

@@ -22,9 +22,11 @@ use std::sync::atomic::Ordering::Relaxed;
 
 impl Pool {
     pub(super) fn kind(&self, size: usize, zeroed: bool) -> Kind {
-        let huge = size >= huge_min(zeroed)
-            && self.options.huge
-            && self.guest.as_ref().is_none_or(|guest| guest.wants_huge(self, size));
+        let huge = self.options.huge
+            && match &self.guest {
+                Some(guest) => guest.wants_huge(self, size, zeroed),
+                None => size >= huge_min(zeroed),
+            };
         if huge { Kind::Huge } else { Kind::Small }
     }
 
@@ -83,6 +85,9 @@ impl Pool {
             if span.is_none() && self.flush_node(local_node) > 0 {
                 span = heap.take_dirty(kind, size, align)?;
             }
+            if span.is_none() && self.guest.is_some() {
+                span = Self::take_resident(heap, kind, request);
+            }
             match span {
                 Some(span) => span,
                 None => heap.take_or_grow(kind, size, align, true)?,
@@ -90,6 +95,14 @@ impl Pool {
         };
         self.taken(span, request);
         Ok(span)
+    }
+
+    /// Takes a span from the other region if all of it was touched: that costs no page faults, and fresh memory does.
+    fn take_resident(heap: &Heap, kind: Kind, request: Request) -> Option<Span> {
+        let (size, align) = (request.size(), request.align());
+        let other = if kind == Kind::Huge { Kind::Small } else { Kind::Huge };
+        let fits = size >= 4 * other.unit(); // rounding to units then wastes at most a quarter
+        fits.then(|| heap.take_resident(other, coloring::room(other.unit(), size, align), align)).flatten()
     }
 
     /// Takes a free span from the other region of the local heap; for huge pages, whose granules are large, also a fresh
