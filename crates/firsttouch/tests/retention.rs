@@ -11,9 +11,10 @@ use std::time::Duration;
 
 const MIB: usize = 1 << 20;
 
-/// One turn: blocks of one region, then of the other, so that each region has its peak while the other idles.
+/// One turn: blocks of one region, then of the other, so that each region has its peak while the other idles. The small ones
+/// are too small for idle huge pages to serve them.
 fn turn(pool: &dyn Allocator, live: &[Held<'_>]) {
-    for (size, count) in [(9 * MIB, 5), (700_000, 60)] {
+    for (size, count) in [(9 * MIB, 5), (200_000, 210)] {
         let blocks: Vec<_> = (0..count).map(|seed| Held::filled(pool, size, seed)).collect();
         blocks.into_iter().for_each(Held::give_back);
     }
@@ -41,6 +42,19 @@ fn a_program_whose_turns_are_alike_faults_nothing_in_again() {
     assert!(stats.peak_held <= stats.peak_active * 135 / 100 + 8 * MIB, "{stats:?}");
     live.into_iter().for_each(Held::give_back);
     within(Duration::from_secs(5), "idle memory is gone", || pool.stats().idle == 0);
+}
+
+#[test]
+fn idle_huge_pages_serve_smaller_blocks_before_fresh_memory_does() {
+    if huge_min(false) > 9 * MIB {
+        return;
+    }
+    let pool = Pool::new(Options::default());
+    Held::filled(&*pool, 9 * MIB, 1).give_back();
+    let fresh = || pool.stats().first_touched_small_bytes;
+    let before = fresh();
+    let _blocks: Vec<_> = (0..10).map(|seed| Held::filled(&*pool, 700_000, seed)).collect();
+    assert_eq!(fresh(), before);
 }
 
 #[test]

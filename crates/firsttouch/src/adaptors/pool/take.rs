@@ -85,8 +85,8 @@ impl Pool {
             if span.is_none() && self.flush_node(local_node) > 0 {
                 span = heap.take_dirty(kind, size, align)?;
             }
-            if span.is_none() && self.guest.is_some() {
-                span = Self::take_resident(heap, kind, request);
+            if span.is_none() {
+                span = self.take_resident(heap, kind, request);
             }
             match span {
                 Some(span) => span,
@@ -97,10 +97,15 @@ impl Pool {
         Ok(span)
     }
 
-    /// Takes a span from the other region if all of it was touched: that costs no page faults, and fresh memory does.
-    fn take_resident(heap: &Heap, kind: Kind, request: Request) -> Option<Span> {
+    /// Takes a span from the other region if all of it was handed out before: fresh memory would have to be faulted in.
+    /// Base pages serve large blocks only in a program that was not written for pools, whose first blocks left them behind.
+    fn take_resident(&self, heap: &Heap, kind: Kind, request: Request) -> Option<Span> {
         let (size, align) = (request.size(), request.align());
-        let other = if kind == Kind::Huge { Kind::Small } else { Kind::Huge };
+        let other = match kind {
+            Kind::Small => Kind::Huge,
+            Kind::Huge if self.guest.is_some() => Kind::Small,
+            Kind::Huge => return None,
+        };
         let fits = size >= 4 * other.unit(); // rounding to units then wastes at most a quarter
         fits.then(|| heap.take_resident(other, coloring::room(other.unit(), size, align), align)).flatten()
     }
