@@ -23,6 +23,7 @@ NAMES = (
     "inspect",
     "prefault",
     "fault_ahead",
+    "built_once",
     "scratch",
     "scratch_filter",
     "scratch_edge",
