@@ -132,7 +132,7 @@ mod tests {
     fn turn(pool: &mut PoolModel, now: u64) -> f64 {
         let mut recycled = 0.0;
         let large = large();
-        for (size, count) in [(large, 5), (MIB / 2, (10 * large / MIB) as u32)] {
+        for (size, count) in [(large, 5), (MIB / 8, (40 * large / MIB) as u32)] {
             recycled += (0..count).map(|_| pool.allocate(size, false, now)).sum::<f64>() / f64::from(count);
             (0..count).for_each(|_| pool.free(size, false, now));
         }

@@ -67,17 +67,6 @@ fn idle_memory_on_either_kind_of_page_serves_before_fresh_memory() {
 }
 
 #[test]
-fn half_of_what_other_pools_want_is_large_enough_for_huge_pages() {
-    if huge_page_size().is_none_or(|size| size > 4 << 20) {
-        return;
-    }
-    let pool = Pool::guest(Options::default());
-    let blocks: Vec<_> = (0..4).map(|seed| Held::filled(&*pool, 600 << 10, seed)).collect();
-    assert!(huge_bytes(&pool) >= 600 << 10);
-    drop(blocks);
-}
-
-#[test]
 fn what_was_given_back_too_early_is_counted() {
     let pool = Pool::guest(Options { huge: false, ..Options::default() });
     for turn in 0..4 {

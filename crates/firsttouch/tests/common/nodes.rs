@@ -3,6 +3,7 @@
 
 #![allow(unsafe_code)] // Safety: a `Kept` is the only holder of its block.
 
+use firsttouch::adaptors::huge_min;
 use firsttouch::os::page_size;
 use firsttouch::{Allocator, Request};
 use std::ptr::NonNull;
@@ -130,7 +131,7 @@ pub fn spread(machine: &dyn Machine, pool: &dyn Allocator) {
 
 /// One writes a block but for its last page, which the other writes first; the one gives back and is given it again.
 pub fn ends_elsewhere(machine: &dyn Machine, pool: &dyn Allocator) {
-    for size in SIZES.into_iter().filter(|&size| size < 2 * MIB) {
+    for size in SIZES.into_iter().filter(|&size| size < huge_min(false)) {
         let last = (size - 1) / page_size() * page_size();
         let mut block = None;
         on(machine, 0, || block = Some(Kept::new(pool, size, false)));

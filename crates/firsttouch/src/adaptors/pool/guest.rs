@@ -19,12 +19,6 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 const PLACES: usize = 8;
 const PAGES: usize = 32;
 
-/// The least size of blocks that are sampled, and that huge pages then serve: smaller than in other pools, because their use
-/// is known.
-fn least() -> usize {
-    huge_min(false) / 2
-}
-
 #[derive(Default)]
 pub(super) struct Guest {
     /// The most bytes that are likely to have been in use, and used densely, at the same time: a large block on base pages
@@ -37,7 +31,7 @@ pub(super) struct Guest {
 impl Guest {
     /// Looks whether a block is used densely, and records it if it is.
     pub(super) fn look_at(&self, pool: &Pool, span: Span, asked: usize) -> bool {
-        let found = span.kind() == Kind::Small && asked >= least() && is_dense(span.address(), asked);
+        let found = span.kind() == Kind::Small && asked >= huge_min(false) && is_dense(span.address(), asked);
         if found {
             self.dense.fetch_max(pool.heaps.huge_out() + asked, Relaxed);
         }
@@ -46,14 +40,14 @@ impl Guest {
 
     /// Records that a span was taken for a block of `asked` bytes.
     pub(super) fn taken(&self, span: Span, asked: usize) {
-        if span.kind() == Kind::Small && asked >= least() {
+        if span.kind() == Kind::Small && asked >= huge_min(false) {
             self.last.store(span.block(), Relaxed);
         }
     }
 
     /// Whether a block of `size` bytes is large enough for huge pages, and likely to be used densely.
     pub(super) fn wants_huge(&self, pool: &Pool, size: usize, zeroed: bool) -> bool {
-        if size < if zeroed { huge_min(true) } else { least() } {
+        if size < huge_min(zeroed) {
             return false;
         }
         let wants = || {
@@ -114,7 +108,7 @@ impl Pool {
 
     /// A block of `size` bytes is asked for that will be used densely, as arrays are.
     pub fn expect_dense(&self, size: usize) {
-        if let Some(guest) = self.guest.as_ref().filter(|_| size >= least()) {
+        if let Some(guest) = self.guest.as_ref().filter(|_| size >= huge_min(false)) {
             guest.dense.fetch_max(self.heaps.huge_out() + size, Relaxed);
         }
     }
