@@ -2,15 +2,13 @@
 
 use std::ops::Range;
 
-/// Bytes of the first window and of the largest.
-const FIRST_WINDOW: usize = 16 << 20;
-const LAST_WINDOW: usize = 128 << 20;
-/// Bytes populated at once, so that whoever frees the block waits for no longer.
-const STEP: usize = 2 << 20;
-/// Granules that have to be written in a row before a window is populated.
+/// How far the helper runs ahead of the program. What it has just cleared is in a cache still when the program comes.
+const AHEAD: usize = 8 << 20;
+/// One granule in so many is left to the program: as both of them clear memory about equally fast, it clears its share
+/// while the helper clears the others; and it is a marker, whose state tells how far the program has come.
+const SHARE: usize = 3;
+/// Granules that have to be written in a row before anything is populated.
 const IN_A_ROW: usize = 2;
-/// Granules of a block that is worth it.
-const LEAST: usize = 2 * IN_A_ROW;
 
 /// What can be seen of pages.
 pub(super) trait Pages {
@@ -39,23 +37,20 @@ enum From {
     End,
 }
 
-/// A window ahead of the program, in granules counted from where the walk began.
-///
-/// It is filled from its far end towards the program, so that the two share the work, each at its own speed, and meet
-/// once: where both fault in the same page, one of them has cleared it in vain.
+/// How far program and helper have come, in granules counted from where the walk began.
 #[derive(Clone, Copy, Debug)]
-struct Window {
+struct Walk {
     from: From,
-    start: usize,
-    end: usize,
-    /// What is left to fill ends here.
-    left: usize,
+    /// The first granule left to the program that it was not seen to have written.
+    marker: usize,
+    /// The granule that the helper comes to next.
+    next: usize,
 }
 
-impl Window {
-    /// The granule that is left to the program: once it is written, the program has arrived in the window's middle.
-    fn marker(&self) -> usize {
-        self.start.midpoint(self.end)
+impl Walk {
+    /// A walk whose program works on the granule before `at`, or has come to it.
+    fn begin(from: From, at: usize) -> Self {
+        Self { from, marker: at, next: at + 1 }
     }
 }
 
@@ -64,71 +59,58 @@ impl Window {
 pub(super) struct Block {
     range: Range<usize>,
     granule: usize,
-    window: Option<Window>,
+    walk: Option<Walk>,
 }
 
 impl Block {
     /// The whole granules in `range`.
     pub(super) fn new(range: Range<usize>, granule: usize) -> Self {
         let range = range.start.next_multiple_of(granule)..range.end / granule * granule;
-        Self { range, granule, window: None }
+        Self { range, granule, walk: None }
     }
 
     /// What comes next.
     pub(super) fn turn(&mut self, pages: &dyn Pages) -> Turn {
-        if self.granules() < LEAST {
-            return Turn::Done;
+        if self.granules() <= IN_A_ROW + 1 || AHEAD / self.granule <= SHARE {
+            return Turn::Done; // no room to run ahead
         }
-        let Some(mut window) = self.window.or_else(|| self.begin(pages)) else { return Turn::Wait };
-        let marker = window.marker();
-        if window.left <= marker && pages.are_written(self.addresses(window.from, marker..marker + 1)) {
-            if window.end == self.granules() {
-                return Turn::Done;
+        let Some(mut walk) = self.walk.or_else(|| self.begin(pages)) else { return Turn::Wait };
+        let turn = loop {
+            while walk.marker < walk.next && self.is_written(walk.from, walk.marker..walk.marker + 1, pages) {
+                walk.marker += SHARE;
             }
-            let size = (2 * (window.end - window.start)).min(self.granules_in(LAST_WINDOW));
-            window = self.window(window.from, window.end, size);
-        }
-        self.fill(window, pages)
+            if walk.next >= self.granules() {
+                break Turn::Done;
+            }
+            if walk.next > walk.marker + AHEAD / self.granule {
+                break Turn::Wait;
+            }
+            if walk.next % SHARE == walk.marker % SHARE {
+                walk.next += 1;
+            } else if pages.exists(self.first_page(walk.from, walk.next)) {
+                walk = Walk::begin(walk.from, walk.next + 1); // the program has overtaken the helper
+            } else {
+                walk.next += 1;
+                break Turn::Populate(self.addresses(walk.from, walk.next - 1..walk.next));
+            }
+        };
+        self.walk = Some(walk);
+        turn
     }
 
-    /// Fills a step of the window, from its end; nothing where it is full, or the program is met.
-    fn fill(&mut self, mut window: Window, pages: &dyn Pages) -> Turn {
-        let marker = window.marker();
-        if window.left == marker + 1 {
-            window.left = marker;
-        }
-        if window.left > window.start && pages.exists(self.first_page(window.from, window.left - 1)) {
-            window.left = if window.left > marker { marker } else { window.start };
-            self.window = Some(window);
-            return self.turn(pages);
-        }
-        let floor = if window.left > marker { marker + 1 } else { window.start };
-        let begin = window.left.saturating_sub((STEP / self.granule).max(1)).max(floor);
-        let filled = begin..window.left;
-        window.left = begin;
-        self.window = Some(window);
-        if filled.is_empty() { Turn::Wait } else { Turn::Populate(self.addresses(window.from, filled)) }
-    }
-
-    /// The first window, once a program walks in from either end.
-    fn begin(&self, pages: &dyn Pages) -> Option<Window> {
-        let arrived = |from| pages.are_written(self.addresses(from, 0..IN_A_ROW));
+    /// The start of a walk, once a program walks in from either end.
+    fn begin(&self, pages: &dyn Pages) -> Option<Walk> {
+        let arrived = |from| self.is_written(from, 0..IN_A_ROW, pages);
         let from = [From::Start, From::End].into_iter().find(|&from| arrived(from))?;
-        Some(self.window(from, IN_A_ROW, self.granules_in(FIRST_WINDOW)))
+        Some(Walk::begin(from, IN_A_ROW))
     }
 
-    fn window(&self, from: From, start: usize, size: usize) -> Window {
-        let end = (start + size).min(self.granules());
-        Window { from, start, end, left: end }
+    fn is_written(&self, from: From, granules: Range<usize>, pages: &dyn Pages) -> bool {
+        granules.end <= self.granules() && pages.are_written(self.addresses(from, granules))
     }
 
     fn granules(&self) -> usize {
         self.range.len() / self.granule
-    }
-
-    /// The granules of a window of so many bytes: the marker and one to fill at least, as huge pages may be larger.
-    fn granules_in(&self, window: usize) -> usize {
-        (window / self.granule).max(2)
     }
 
     /// The page of a granule that a walk touches first.
@@ -154,6 +136,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     const HUGE: usize = 2 << 20;
+    const BASE: usize = 512 << 10;
     const BLOCK: Range<usize> = 64 * HUGE..576 * HUGE; // 1 GiB
 
     /// A program that touches granules, and what is populated for it.
@@ -194,7 +177,7 @@ mod tests {
                 match self.block.turn(&Seen { granule: self.granule, real: &self.real }) {
                     Turn::Populate(range) => {
                         assert!(BLOCK.start <= range.start && range.end <= BLOCK.end);
-                        assert!(range.len() <= STEP.max(self.granule));
+                        assert_eq!(range.len(), self.granule);
                         for address in range.step_by(self.granule) {
                             assert!(self.real.insert(address / self.granule), "populated twice");
                             self.populated += self.granule;
@@ -210,7 +193,7 @@ mod tests {
 
     #[test]
     fn nothing_is_populated_before_the_program_walks() {
-        for granule in [HUGE, 64 << 10] {
+        for granule in [HUGE, BASE] {
             let mut run = Run::new(granule);
             assert!(!run.settle());
             for address in [BLOCK.start, BLOCK.end - 1, BLOCK.start + 7 * granule, BLOCK.start + 100 * granule] {
@@ -223,31 +206,47 @@ mod tests {
 
     #[test]
     fn a_walk_from_either_end_is_met_ahead() {
-        for granule in [HUGE, 64 << 10, 32 << 20] {
+        for granule in [HUGE, BASE] {
             for backward in [false, true] {
                 let mut run = Run::new(granule);
                 let (mut faults, mut done) = (0, false);
-                for at in 0..BLOCK.len() / granule {
+                let granules = BLOCK.len() / granule;
+                for at in 0..granules {
                     let address = if backward { BLOCK.end - 1 - at * granule } else { BLOCK.start + at * granule };
                     faults += usize::from(!run.real.contains(&(address / granule)));
                     run.touch(address);
                     done = done || run.settle();
                 }
                 assert!(done);
-                // The first granules, and a marker for each of some ten windows.
-                assert!(faults < 16, "{faults} faults, granule {granule}, backward {backward}");
+                assert!(faults <= granules / SHARE + 3, "{faults} faults, granule {granule}, backward {backward}");
             }
         }
     }
 
     #[test]
-    fn a_program_that_stops_has_cost_at_most_a_window() {
-        let mut run = Run::new(HUGE);
-        for at in 0..40 {
-            run.touch(BLOCK.start + at * HUGE);
-            run.settle();
+    fn a_program_that_stops_has_cost_at_most_what_lies_ahead() {
+        for granule in [HUGE, BASE] {
+            let mut run = Run::new(granule);
+            for at in 0..40 {
+                run.touch(BLOCK.start + at * granule);
+                run.settle();
+                assert!(run.real.len() <= at + 2 + AHEAD / granule, "{} granules", run.real.len());
+            }
+            assert!(run.populated > 0);
         }
-        assert!(run.real.len() < 40 + (64 << 20) / HUGE, "{} MiB", run.real.len() * 2);
+    }
+
+    #[test]
+    fn a_program_that_overtakes_is_met_again() {
+        let mut run = Run::new(HUGE);
+        for part in 0..4 {
+            for at in part * 100..(part + 1) * 100 {
+                run.touch(BLOCK.start + at * HUGE);
+            }
+            let before = run.populated;
+            run.settle();
+            assert!(run.populated > before, "part {part}");
+        }
     }
 
     #[test]
@@ -262,7 +261,8 @@ mod tests {
 
     #[test]
     fn a_block_of_a_few_granules_is_done_at_once() {
-        let seen = Seen { granule: HUGE, real: &BTreeSet::from([0, 1, 2]) };
+        let seen = Seen { granule: HUGE, real: &BTreeSet::from([0, 1]) };
         assert_eq!(Block::new(0..3 * HUGE, HUGE).turn(&seen), Turn::Done);
+        assert_eq!(Block::new(0..4 * HUGE, HUGE).turn(&seen), Turn::Populate(3 * HUGE..4 * HUGE));
     }
 }

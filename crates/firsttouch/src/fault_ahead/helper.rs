@@ -20,13 +20,12 @@ const ROOM: usize = 8;
 /// The start of a slot that is being filled.
 const CLAIMED: usize = 1;
 
-/// The first pause between two looks at a block, and the longest.
+/// The pause between two looks at a block, at first and at most. Each is a quarter longer than the one before, so that the
+/// helper comes late by no more than a quarter of the time it waited.
 const PAUSE: Duration = Duration::from_micros(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(5);
-/// Looks at the first pause; after them the pauses grow.
-const LOOKS: u32 = 100;
-/// How long a block is watched in which nothing happens.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Looks at a block in which nothing happens: a second's.
+const LOOKS: u32 = 220;
 /// How long the thread waits for another block.
 const LINGER: Duration = Duration::from_millis(100);
 
@@ -60,6 +59,8 @@ static RUNS: AtomicBool = AtomicBool::new(false);
 /// Changes when there is something new; the thread sleeps on it.
 static NEWS: AtomicU32 = AtomicU32::new(0);
 static STOP: AtomicBool = AtomicBool::new(false);
+/// Whether the thread waits until a processor may be idle, and is not to be woken before.
+static STANDS_ASIDE: AtomicBool = AtomicBool::new(false);
 /// The thread's number at the kernel.
 static TASK: AtomicU32 = AtomicU32::new(0);
 static POPULATED: AtomicU64 = AtomicU64::new(0);
@@ -86,10 +87,10 @@ pub(crate) fn watch(block: Range<usize>, page: usize) {
             TAKEN.fetch_add(1, SeqCst);
             slot.start.store(block.start, SeqCst);
             NEWS.fetch_add(1, SeqCst);
-            if RUNS.load(SeqCst) {
-                os::wake(&NEWS);
-            } else {
+            if !RUNS.load(SeqCst) {
                 start();
+            } else if !STANDS_ASIDE.load(SeqCst) {
+                os::wake(&NEWS);
             }
             return;
         }
@@ -169,22 +170,24 @@ pub(crate) fn restart() {
 struct Known {
     number: u64,
     block: Block,
+    /// Looks since something happened, and the pause after the next one.
     looks: u32,
     pause: Duration,
-    /// When something last happened.
-    since: Instant,
 }
 
 extern "C" fn body(_: *mut c_void) -> *mut c_void {
     os::name_thread(c"fault-ahead", &TASK);
     let _ = os::sleep_exactly(); // or it wakes up a little late
     let mut known: [Option<Known>; ROOM] = [const { None }; ROOM];
-    let mut spare = Spare::new();
     let mut used = Instant::now();
+    let mut spare = Spare::new(used);
     while !STOP.load(SeqCst) {
         let news = NEWS.load(SeqCst);
         let now = Instant::now();
-        let pause = SLOTS.iter().zip(&mut known).filter_map(|(slot, known)| turn(slot, known, now, &mut spare)).min();
+        let aside = if TAKEN.load(SeqCst) > 0 { spare.stands_aside(now) } else { None };
+        STANDS_ASIDE.store(aside.is_some(), SeqCst);
+        let turns = SLOTS.iter().zip(&mut known).filter_map(|(slot, known)| turn(slot, known, &mut spare));
+        let pause = if aside.is_some() { aside } else { turns.min() };
         if pause.is_some() {
             used = now;
         } else if now.duration_since(used) >= LINGER && leave() {
@@ -209,7 +212,7 @@ fn leave() -> bool {
 }
 
 /// Goes on with the block in a slot; how long it can be left alone, if there is one.
-fn turn(slot: &Slot, known: &mut Option<Known>, now: Instant, spare: &mut Spare) -> Option<Duration> {
+fn turn(slot: &Slot, known: &mut Option<Known>, spare: &mut Spare) -> Option<Duration> {
     let start = slot.start.load(SeqCst);
     if start <= CLAIMED {
         *known = None;
@@ -223,13 +226,12 @@ fn turn(slot: &Slot, known: &mut Option<Known>, now: Instant, spare: &mut Spare)
             block: Block::new(start..start + slot.size.load(Relaxed), slot.granule.load(Relaxed)),
             looks: 0,
             pause: PAUSE,
-            since: now,
         }),
     };
     BUSY.store(start, SeqCst);
     let mut pause = None;
     if slot.start.load(SeqCst) == start && slot.number.load(SeqCst) == number {
-        pause = known.go_on(now, spare);
+        pause = known.go_on(spare);
         if pause.is_none() && slot.start.compare_exchange(start, 0, SeqCst, Relaxed).is_ok() {
             TAKEN.fetch_sub(1, SeqCst);
         }
@@ -239,15 +241,15 @@ fn turn(slot: &Slot, known: &mut Option<Known>, now: Instant, spare: &mut Spare)
 }
 
 impl Known {
-    /// Looks, or populates a step; how long it can be left alone then, if it is not done.
-    fn go_on(&mut self, now: Instant, spare: &mut Spare) -> Option<Duration> {
+    /// Looks, or populates a granule; how long it can be left alone then, if it is not done.
+    fn go_on(&mut self, spare: &mut Spare) -> Option<Duration> {
         let before = self.block.clone();
         match self.block.turn(&Own) {
             Turn::Done => None,
-            Turn::Wait => self.wait(now),
+            Turn::Wait => self.wait(),
             Turn::Populate(range) if !spare.allows(range.len()) => {
                 self.block = before;
-                self.wait(now)?;
+                self.wait()?;
                 Some(LONGEST_PAUSE)
             }
             Turn::Populate(range) => {
@@ -255,17 +257,16 @@ impl Known {
                     return None; // no such call, no memory, or a limit: the program will be told
                 }
                 POPULATED.fetch_add(range.len() as u64, Relaxed);
-                (self.looks, self.pause, self.since) = (0, PAUSE, now);
+                (self.looks, self.pause) = (0, PAUSE);
                 Some(Duration::ZERO)
             }
         }
     }
 
-    fn wait(&mut self, now: Instant) -> Option<Duration> {
+    fn wait(&mut self) -> Option<Duration> {
+        let pause = self.pause;
         self.looks += 1;
-        if self.looks > LOOKS {
-            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-        }
-        (now.duration_since(self.since) < PATIENCE).then_some(self.pause)
+        self.pause = (pause + pause / 4).min(LONGEST_PAUSE);
+        (self.looks < LOOKS).then_some(pause)
     }
 }

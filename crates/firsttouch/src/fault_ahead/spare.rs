@@ -1,10 +1,17 @@
 //! Whether there is a processor and memory to spare: a helper that took either from the program would be none.
 
 use crate::os;
+use std::time::{Duration, Instant};
 
-/// Bytes that may be populated before the system is asked again.
+/// How long a processor counts as idle before the system is asked again.
+const HOLDS: Duration = Duration::from_millis(2);
+/// How long the helper stands aside where none is idle, at first and at most.
+const FIRST_ASIDE: Duration = Duration::from_millis(2);
+const LONGEST_ASIDE: Duration = Duration::from_secs(1);
+/// Bytes that may be populated before the system is asked again, at least and at most.
 const GRANT: usize = 32 << 20;
-/// How many times as many bytes must be left then.
+const LARGEST_GRANT: usize = 256 << 20;
+/// How many times the least grant must be left then.
 const LEFT: usize = 8;
 /// Processors for which the container's quota must last: with fewer the helper's time is taken from the program.
 const QUOTA: f64 = 2.0;
@@ -12,21 +19,36 @@ const QUOTA: f64 = 2.0;
 /// What may be used.
 pub(super) struct Spare {
     memory: usize,
+    /// The last answer about processors, and how long it holds.
+    is_idle: bool,
+    until: Instant,
+    /// How long the helper stood aside last, or less if a processor was idle since.
+    aside: Duration,
 }
 
 impl Spare {
-    pub(super) const fn new() -> Self {
-        Self { memory: 0 }
+    pub(super) fn new(now: Instant) -> Self {
+        Self { memory: 0, is_idle: false, until: now, aside: Duration::ZERO }
     }
 
-    /// Whether `bytes` may be populated now.
-    pub(super) fn allows(&mut self, bytes: usize) -> bool {
-        if !a_processor_is_idle() {
-            return false;
+    /// How long the helper has to stand aside, as each processor is wanted by somebody: twice as long as the last time, so
+    /// that a program that uses all processors is hardly disturbed.
+    pub(super) fn stands_aside(&mut self, now: Instant) -> Option<Duration> {
+        if now >= self.until {
+            self.is_idle = a_processor_is_idle();
+            self.aside =
+                if self.is_idle { self.aside / 2 } else { (self.aside * 2).clamp(FIRST_ASIDE, LONGEST_ASIDE) };
+            self.until = now + if self.is_idle { HOLDS } else { self.aside };
         }
+        (!self.is_idle).then(|| self.until - now)
+    }
+
+    /// Whether memory of `bytes` may be populated now.
+    pub(super) fn allows(&mut self, bytes: usize) -> bool {
         if self.memory < bytes {
-            let granted = os::headroom() / LEFT >= GRANT && os::processor_quota().map_or(true, |quota| quota >= QUOTA);
-            self.memory = if granted { GRANT } else { 0 };
+            let left = os::headroom() / LEFT;
+            let granted = left >= GRANT && os::processor_quota().map_or(true, |quota| quota >= QUOTA);
+            self.memory = if granted { (left / LEFT).clamp(GRANT, LARGEST_GRANT) } else { 0 };
         }
         let allowed = self.memory >= bytes;
         self.memory -= if allowed { bytes } else { 0 };
