@@ -6,7 +6,7 @@
 use super::MIN;
 use super::block::{Block, Turn};
 use super::seen::{self, Own};
-use super::spare::Spare;
+use super::spare::{Spare, a_processor_is_idle};
 use crate::os;
 use crate::sync::lock::Lock;
 use std::ffi::c_void;
@@ -20,8 +20,8 @@ const ROOM: usize = 8;
 /// The start of a slot that is being filled.
 const CLAIMED: usize = 1;
 
-/// The pause between two looks at a block, at first and at most. Each is a quarter longer than the one before, so that the
-/// helper comes late by no more than a quarter of the time it waited.
+/// The pause between two looks at a block, at least and at most. The first is a quarter of the time in which the program came
+/// on last, and each is a quarter longer than the one before, so that the helper comes late by about that much.
 const PAUSE: Duration = Duration::from_micros(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 /// Looks at a block in which nothing happens: a second's.
@@ -125,6 +125,9 @@ fn start() {
         os::wake(&NEWS);
         return;
     }
+    if !a_processor_is_idle(1) {
+        return; // or the thread would take one from the program to find that out
+    }
     if let Some(ended) = thread.take() {
         ended.join();
     }
@@ -173,6 +176,8 @@ struct Known {
     /// Looks since something happened, and the pause after the next one.
     looks: u32,
     pause: Duration,
+    /// When the program was last seen to come on, after a pause.
+    came: Option<Instant>,
 }
 
 extern "C" fn body(_: *mut c_void) -> *mut c_void {
@@ -186,7 +191,7 @@ extern "C" fn body(_: *mut c_void) -> *mut c_void {
         let now = Instant::now();
         let aside = if TAKEN.load(SeqCst) > 0 { spare.stands_aside(now) } else { None };
         STANDS_ASIDE.store(aside.is_some(), SeqCst);
-        let turns = SLOTS.iter().zip(&mut known).filter_map(|(slot, known)| turn(slot, known, &mut spare));
+        let turns = SLOTS.iter().zip(&mut known).filter_map(|(slot, known)| turn(slot, known, now, &mut spare));
         let pause = if aside.is_some() { aside } else { turns.min() };
         if pause.is_some() {
             used = now;
@@ -212,7 +217,7 @@ fn leave() -> bool {
 }
 
 /// Goes on with the block in a slot; how long it can be left alone, if there is one.
-fn turn(slot: &Slot, known: &mut Option<Known>, spare: &mut Spare) -> Option<Duration> {
+fn turn(slot: &Slot, known: &mut Option<Known>, now: Instant, spare: &mut Spare) -> Option<Duration> {
     let start = slot.start.load(SeqCst);
     if start <= CLAIMED {
         *known = None;
@@ -226,12 +231,13 @@ fn turn(slot: &Slot, known: &mut Option<Known>, spare: &mut Spare) -> Option<Dur
             block: Block::new(start..start + slot.size.load(Relaxed), slot.granule.load(Relaxed)),
             looks: 0,
             pause: PAUSE,
+            came: None,
         }),
     };
     BUSY.store(start, SeqCst);
     let mut pause = None;
     if slot.start.load(SeqCst) == start && slot.number.load(SeqCst) == number {
-        pause = known.go_on(spare);
+        pause = known.go_on(now, spare);
         if pause.is_none() && slot.start.compare_exchange(start, 0, SeqCst, Relaxed).is_ok() {
             TAKEN.fetch_sub(1, SeqCst);
         }
@@ -242,7 +248,7 @@ fn turn(slot: &Slot, known: &mut Option<Known>, spare: &mut Spare) -> Option<Dur
 
 impl Known {
     /// Looks, or populates a granule; how long it can be left alone then, if it is not done.
-    fn go_on(&mut self, spare: &mut Spare) -> Option<Duration> {
+    fn go_on(&mut self, now: Instant, spare: &mut Spare) -> Option<Duration> {
         let before = self.block.clone();
         match self.block.turn(&Own) {
             Turn::Done => None,
@@ -257,7 +263,10 @@ impl Known {
                     return None; // no such call, no memory, or a limit: the program will be told
                 }
                 POPULATED.fetch_add(range.len() as u64, Relaxed);
-                (self.looks, self.pause) = (0, PAUSE);
+                if self.looks > 0 {
+                    let took = self.came.replace(now).map_or(PAUSE, |before| now.duration_since(before) / 4);
+                    (self.looks, self.pause) = (0, took.clamp(PAUSE, LONGEST_PAUSE));
+                }
                 Some(Duration::ZERO)
             }
         }

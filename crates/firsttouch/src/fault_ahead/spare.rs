@@ -35,7 +35,7 @@ impl Spare {
     /// that a program that uses all processors is hardly disturbed.
     pub(super) fn stands_aside(&mut self, now: Instant) -> Option<Duration> {
         if now >= self.until {
-            self.is_idle = a_processor_is_idle();
+            self.is_idle = a_processor_is_idle(0);
             self.aside =
                 if self.is_idle { self.aside / 2 } else { (self.aside * 2).clamp(FIRST_ASIDE, LONGEST_ASIDE) };
             self.until = now + if self.is_idle { HOLDS } else { self.aside };
@@ -56,8 +56,8 @@ impl Spare {
     }
 }
 
-/// Whether a thread that runs now takes no other's processor, as far as the system tells.
-fn a_processor_is_idle() -> bool {
+/// Whether all threads that run, and `more` of them, have a processor each, as far as the system tells.
+pub(super) fn a_processor_is_idle(more: usize) -> bool {
     let usable = os::thread_processors().map_or(0, |set| set.len());
-    usable >= 2 && os::runnable_threads().map_or(true, |running| running <= usable)
+    usable >= 2 && os::runnable_threads().map_or(true, |running| running + more <= usable)
 }
