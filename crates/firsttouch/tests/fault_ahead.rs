@@ -12,6 +12,7 @@ use firsttouch::os::{self, Call, fail_after};
 use firsttouch::sources::Pages;
 use firsttouch::{Allocator, Request};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -203,6 +204,29 @@ fn a_container_of_less_than_two_processors_goes_without() {
         std::thread::sleep(Duration::from_millis(300)); // the thread ends, and asks anew when it starts
         group.set_quota(1.5);
         assert_eq!([populated(), populated(), populated()], [0; 3]);
+    });
+}
+
+#[test]
+fn where_every_processor_is_busy_the_program_goes_without() {
+    in_a_process("where_every_processor_is_busy_the_program_goes_without", || {
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..os::processors() {
+                scope.spawn(|| while !ended.load(Relaxed) {});
+            }
+            let populated: u64 = on(false)
+                .iter()
+                .map(|pool| {
+                    populated_by(&**pool, os::page_size(), |at| {
+                        // SAFETY: it lies in the block.
+                        unsafe { at.write(1) }
+                    })
+                })
+                .sum();
+            ended.store(true, Relaxed);
+            assert_eq!(populated, 0);
+        });
     });
 }
 

@@ -58,7 +58,7 @@ def pool(
     is needed again shortly after, it stays for 1.8 seconds next time. Any other value of either is obeyed literally.
 
     Fault-ahead is to page faults what read-ahead is to files. It begins once a block's first pages were written in a
-    row, from either end, and stays a window of 16 to 128 MiB ahead; blocks that are touched here and there stay sparse.
+    row, from either end, and stays at most 8 MiB ahead; blocks that are touched here and there stay sparse.
     It needs a processor that is idle, and does nothing on machines with several NUMA nodes. It pays most on base pages
     (``pool(pages(), fault_ahead=True)``): on huge pages, clearing them is often bound by the memory's bandwidth.
 

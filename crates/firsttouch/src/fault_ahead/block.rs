@@ -2,12 +2,14 @@
 
 use std::ops::Range;
 
-/// How far the helper runs ahead of the program: what it has just cleared lies in its own cache (L2), from where the program
-/// gets it a third sooner than from memory.
-const AHEAD: usize = 2 << 20;
-/// One granule in so many is left to the program, as both clear memory about equally fast; in two, where the helper runs ahead
-/// by one. It is a marker, too: once it is written, the program has come that far.
+/// How far the helper runs ahead of the program at most.
+const AHEAD: usize = 8 << 20;
+/// One granule in so many is left to the program, as both of them clear memory about equally fast. It is a marker, too: once
+/// it is written, the program has come that far.
 const SHARE: usize = 3;
+/// Of granules that fill a cache (L2) the helper clears every second, one at a time: the program gets what was cleared last
+/// from that cache, a third sooner than from memory.
+const CACHE: usize = 2 << 20;
 /// Larger pages are left to the program: they would be too much for one that stops.
 const LARGEST: usize = 16 << 20;
 /// Granules that have to be written in a row before anything is populated.
@@ -77,8 +79,7 @@ impl Block {
         if self.granules() <= IN_A_ROW + 1 || self.granule > LARGEST {
             return Turn::Done;
         }
-        let ahead = (AHEAD / self.granule).max(1);
-        let share = SHARE.min(ahead + 1);
+        let (ahead, share) = if self.granule < CACHE { (AHEAD / self.granule, SHARE) } else { (1, 2) };
         let Some(mut walk) = self.walk.or_else(|| self.begin(pages)) else { return Turn::Wait };
         let turn = loop {
             while walk.marker < walk.next && self.is_written(walk.from, walk.marker..walk.marker + 1, pages) {
@@ -235,7 +236,7 @@ mod tests {
             for at in 0..40 {
                 run.touch(BLOCK.start + at * granule);
                 run.settle();
-                assert!(run.real.len() <= at + 2 + AHEAD.max(granule) / granule, "{} granules", run.real.len());
+                assert!(run.real.len() <= at + 2 + AHEAD / granule, "{} granules", run.real.len());
             }
             assert!(run.populated > 0);
         }

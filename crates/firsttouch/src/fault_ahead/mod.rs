@@ -1,10 +1,10 @@
 //! Fault-ahead: large fresh blocks are populated by a second thread just ahead of the thread that uses them.
 //!
 //! It is to page faults what the kernel's read-ahead is to files. Nothing is populated until a program has written the
-//! first pages of a block in a row, from either end. Then a window behind them is populated, from its far end, except for
-//! one granule in its middle: when that is found written, the program has arrived there, and the next window, twice as
-//! large, is populated while the program walks through the rest of this one. So sparse blocks and blocks that are only read
-//! take no more memory, and a program that stops has cost at most one window: 16 MiB, or about as much again as it wrote.
+//! first pages of a block in a row, from either end. Then the granules that follow are shared: every third (of huge pages,
+//! every second) is left to the program, and the others are populated. Once one that was left is found written, the program has
+//! come there, and those after the next are populated. So sparse blocks and blocks that are only read take no more memory,
+//! and a program that stops has cost at most what the thread is ahead: 8 MiB, or a huge page.
 //!
 //! | file | |
 //! |---|---|

@@ -34,10 +34,13 @@ impl Spare {
     /// How long the helper has to stand aside, as each processor is wanted by somebody: twice as long as the last time, so
     /// that a program that uses all processors is hardly disturbed.
     pub(super) fn stands_aside(&mut self, now: Instant) -> Option<Duration> {
+        self.stands_aside_unless(now, || a_processor_is_idle(0))
+    }
+
+    fn stands_aside_unless(&mut self, now: Instant, is_idle: impl FnOnce() -> bool) -> Option<Duration> {
         if now >= self.until {
-            self.is_idle = a_processor_is_idle(0);
-            self.aside =
-                if self.is_idle { self.aside / 2 } else { (self.aside * 2).clamp(FIRST_ASIDE, LONGEST_ASIDE) };
+            self.is_idle = is_idle();
+            self.aside = if self.is_idle { self.aside / 2 } else { (self.aside * 2).clamp(FIRST_ASIDE, LONGEST_ASIDE) };
             self.until = now + if self.is_idle { HOLDS } else { self.aside };
         }
         (!self.is_idle).then(|| self.until - now)
@@ -60,4 +63,30 @@ impl Spare {
 pub(super) fn a_processor_is_idle(more: usize) -> bool {
     let usable = os::thread_processors().map_or(0, |set| set.len());
     usable >= 2 && os::runnable_threads().map_or(true, |running| running + more <= usable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_stands_aside_for_longer_until_a_processor_is_idle_again() {
+        let start = Instant::now();
+        let mut spare = Spare::new(start);
+        let (mut now, mut asked) = (start, 0);
+        while now < start + 60 * LONGEST_ASIDE {
+            let rest = spare.stands_aside_unless(now, || {
+                asked += 1;
+                false
+            });
+            now += rest.expect("no processor is idle");
+        }
+        assert!((60..75).contains(&asked), "asked {asked} times in a minute");
+        for _ in 0..12 {
+            assert_eq!(spare.stands_aside_unless(now, || true), None);
+            assert_eq!(spare.stands_aside_unless(now + HOLDS / 2, || unreachable!("the answer holds")), None);
+            now += HOLDS;
+        }
+        assert_eq!(spare.stands_aside_unless(now, || false), Some(FIRST_ASIDE));
+    }
 }
