@@ -213,7 +213,11 @@ fn where_every_processor_is_busy_the_program_goes_without() {
         let ended = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for _ in 0..os::processors() {
-                scope.spawn(|| while !ended.load(Relaxed) {});
+                scope.spawn(|| {
+                    while !ended.load(Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
             }
             let populated: u64 = on(false)
                 .iter()
