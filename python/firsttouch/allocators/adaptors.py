@@ -60,7 +60,7 @@ def pool(
     Fault-ahead is to page faults what read-ahead is to files. It begins once a block's first pages were written in a
     row, from either end, and stays at most 8 MiB ahead; blocks that are touched here and there stay sparse.
     It needs a processor that is idle, and does nothing on machines with several NUMA nodes. It pays most on base pages
-    (``pool(pages(), fault_ahead=True)``): on huge pages, clearing them is often bound by the memory's bandwidth.
+    (``pool(pages(), fault_ahead=True)``): a huge page that another core cleared has left the program's cache.
 
     Examples
     --------
