@@ -3,7 +3,8 @@
 mod common;
 
 use common::held::Held;
-use firsttouch::adaptors::{Options, Pool};
+use firsttouch::Allocator;
+use firsttouch::adaptors::{Options, Pool, huge_min};
 
 const MIB: usize = 1 << 20;
 
@@ -41,4 +42,26 @@ fn another_size_finds_large_blocks_in_the_heap() {
         (at..at + MIB).contains(&Held::filled(&*pool, 2 * MIB, 2).address())
     });
     assert!(found);
+}
+
+/// So that a loop does not search the heap, and empty all shards, in every turn.
+#[test]
+fn the_last_of_a_size_is_handed_out_first_on_huge_pages_as_well() {
+    if huge_min(false) > MIB {
+        return;
+    }
+    for size in [300_000, 500_000] {
+        let found = now_and_then(|| {
+            let pool = Pool::new(Options::default());
+            Held::filled(&*pool, 9 * MIB, 1).give_back();
+            let mut blocks: Vec<_> = (0..3).map(|seed| Held::filled(&*pool, size, seed)).collect();
+            assert_eq!(pool.stats().first_touched_small_bytes, 0, "they lie on huge pages");
+            blocks.sort_by_key(Held::address);
+            let _above = blocks.pop();
+            let last = blocks[1].address();
+            blocks.drain(..).for_each(Held::give_back);
+            Held::filled(&*pool, size, 9).address().abs_diff(last) < 4096
+        });
+        assert!(found, "{size} bytes");
+    }
 }

@@ -150,6 +150,15 @@ fn run(heap: Heap, steps: &[Step]) {
             (16, Some((_, span))) => {
                 heap.empty_beside(span, a % 2 == 0, b % 2 == 0);
             }
+            (17, _) => {
+                let kind = if b % 2 == 0 { Kind::Small } else { Kind::Huge };
+                let (bytes, align) = (1 + a % (3 << (12 + b % 11)), 1 << (6 + b % 17));
+                if let Some(span) = heap.take_resident(kind, bytes, align) {
+                    assert!(span.bytes() >= bytes && span.address().is_multiple_of(align));
+                    assert_eq!((span.dirty, span.segment.count_dirty(span.start, span.len)), (span.bytes(), span.len));
+                    spans.push((kind, span));
+                }
+            }
             _ => {
                 purge_oldest([&heap].into_iter(), b % (1 << 20));
             }
@@ -176,7 +185,7 @@ proptest! {
 
     #[test]
     fn records_are_true_after_every_step(
-        steps in prop::collection::vec((0u8..18, any::<usize>(), any::<usize>()), 1..120)
+        steps in prop::collection::vec((0u8..19, any::<usize>(), any::<usize>()), 1..120)
     ) {
         run(Heap::new(), &steps);
         run(Heap::at(1), &steps);

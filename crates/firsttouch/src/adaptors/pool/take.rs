@@ -48,10 +48,11 @@ impl Pool {
             return None;
         }
         let mut shard = self.shard(self.here()).lock();
-        let span = shard.take(kind, coloring::room(kind.unit(), request.size(), request.align()))?;
+        let mut take = |kind: Kind| shard.take(kind, coloring::room(kind.unit(), request.size(), request.align()));
+        let span = take(kind).or_else(|| self.other(kind, request.size()).and_then(&mut take))?;
         if span.address() & (request.align() - 1) != 0 {
             let epoch = self.heaps.epoch();
-            let _ = shard.put(Recent { kind, span, epoch }); // there is room: a span was just removed
+            let _ = shard.put(Recent { kind: span.kind(), span, epoch }); // there is room: a span was just removed
             return None;
         }
         shard.counts.recycled += 1;
@@ -97,17 +98,23 @@ impl Pool {
         Ok(span)
     }
 
-    /// Takes a span from the other region if all of it was handed out before: fresh memory would have to be faulted in.
-    /// Base pages serve large blocks only in a program that was not written for pools, whose first blocks left them behind.
-    fn take_resident(&self, heap: &Heap, kind: Kind, request: Request) -> Option<Span> {
-        let (size, align) = (request.size(), request.align());
+    /// The other region, if what is idle there may serve `size` bytes before fresh memory does. Base pages serve large blocks
+    /// only in a program that was not written for pools, whose first blocks left them behind.
+    #[inline]
+    fn other(&self, kind: Kind, size: usize) -> Option<Kind> {
         let other = match kind {
             Kind::Small => Kind::Huge,
             Kind::Huge if self.guest.is_some() => Kind::Small,
             Kind::Huge => return None,
         };
-        let fits = size >= 4 * other.unit(); // rounding to units then wastes at most a quarter
-        fits.then(|| heap.take_resident(other, coloring::room(other.unit(), size, align), align)).flatten()
+        (size >= 4 * other.unit()).then_some(other) // rounding to units then wastes at most a quarter
+    }
+
+    /// Takes a span from the other region if all of it was handed out before: fresh memory would have to be faulted in.
+    fn take_resident(&self, heap: &Heap, kind: Kind, request: Request) -> Option<Span> {
+        let (size, align) = (request.size(), request.align());
+        let other = self.other(kind, size)?;
+        heap.take_resident(other, coloring::room(other.unit(), size, align), align)
     }
 
     /// Takes a free span from the other region of the local heap; for huge pages, whose granules are large, also a fresh
