@@ -76,3 +76,18 @@ fn what_was_given_back_too_early_is_counted() {
     let three = 3 * SIZE;
     assert!((three..three + 16 * page_size()).contains(&pool.taken_again()), "{}", pool.taken_again());
 }
+
+#[test]
+fn blocks_that_are_filled_say_nothing_of_much_larger_ones() {
+    if huge_page_size().is_none_or(|size| size > 4 << 20) {
+        return;
+    }
+    let pool = Pool::guest(Options::default());
+    let filled: Vec<_> = (0..40).map(|seed| Held::filled(&*pool, 1 << 20, seed)).collect();
+    let before = huge_bytes(&pool);
+    let larger = Held::new(&*pool, Request::bytes(20 << 20)).unwrap();
+    assert_eq!(huge_bytes(&pool), before, "40 MiB were filled, but no block of such a size");
+    let similar = Held::new(&*pool, Request::bytes(4 << 20)).unwrap();
+    assert!(huge_bytes(&pool) > before);
+    drop((filled, larger, similar));
+}

@@ -273,20 +273,11 @@ impl Segment {
         self.ages(start, len).fill(epoch);
     }
 
-    /// Calls `visit` with the start and length of every run of dirty units among `len` units from `start`.
-    pub(crate) fn each_dirty_run(&self, start: u32, len: u32, visit: impl FnMut(u32, u32)) {
-        self.each_run(start, len, FIRST_EPOCH, visit);
-    }
-
     /// Calls `visit` with the start and length of every run of mapped units among `len` units from `start`.
-    pub(crate) fn each_mapped_run(&self, start: u32, len: u32, visit: impl FnMut(u32, u32)) {
-        self.each_run(start, len, CLEAN, visit);
-    }
-
-    fn each_run(&self, start: u32, len: u32, least: u8, mut visit: impl FnMut(u32, u32)) {
+    pub(crate) fn each_mapped_run(&self, start: u32, len: u32, mut visit: impl FnMut(u32, u32)) {
         let mut at = start;
-        for run in self.ages(start, len).chunk_by(|&a, &b| (a >= least) == (b >= least)) {
-            if run[0] >= least {
+        for run in self.ages(start, len).chunk_by(|&a, &b| (a >= CLEAN) == (b >= CLEAN)) {
+            if run[0] >= CLEAN {
                 visit(at, run.len() as u32);
             }
             at += run.len() as u32;

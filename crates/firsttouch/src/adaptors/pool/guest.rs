@@ -2,28 +2,29 @@
 //!
 //! If a program touches one page in every 2 MiB of a 1 GiB block, huge pages would make all of it resident. So fresh
 //! memory is on base pages, until a block is found with nearly every page touched: when it is freed, or when the next one
-//! is requested. Huge pages then serve blocks that are not larger, up to twice the bytes that were in use with it.
+//! is requested. Huge pages then serve blocks that are not much larger, up to twice the bytes that were in use with it.
 
+use super::density::is_dense;
 use super::{Options, Pool, huge_min};
 use crate::allocator::{Allocator, Block, Request};
 use crate::heap::heap;
 use crate::heap::region::Span;
 use crate::heap::shape::Kind;
-use crate::layout::round_down;
-use crate::os;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The number of places in a block that are sampled, and of pages at each.
-const PLACES: usize = 8;
-const PAGES: usize = 32;
+/// Blocks of up to so many times the size of one that was found densely used are likely to be so, too. A program that fills
+/// a thousand blocks of 1 MiB may well have a sparse one of 1 GiB.
+const LARGER: usize = 8;
 
 #[derive(Default)]
 pub(super) struct Guest {
     /// The most bytes that are likely to have been in use, and used densely, at the same time: a large block on base pages
     /// that was found so, and what was on huge pages then.
     dense: AtomicUsize,
+    /// The size of the largest block that was found so.
+    largest: AtomicUsize,
     /// The address of the large block on base pages that was allocated last, until it is found densely used.
     last: AtomicUsize,
 }
@@ -33,9 +34,14 @@ impl Guest {
     pub(super) fn look_at(&self, pool: &Pool, span: Span, asked: usize) -> bool {
         let found = span.kind() == Kind::Small && asked >= huge_min(false) && is_dense(span.address(), asked);
         if found {
-            self.dense.fetch_max(pool.heaps.huge_out() + asked, Relaxed);
+            self.found_dense(pool, asked);
         }
         found
+    }
+
+    fn found_dense(&self, pool: &Pool, asked: usize) {
+        self.dense.fetch_max(pool.heaps.huge_out() + asked, Relaxed);
+        self.largest.fetch_max(asked, Relaxed);
     }
 
     /// Records that a span was taken for a block of `asked` bytes.
@@ -52,7 +58,8 @@ impl Guest {
         }
         let wants = || {
             let dense = self.dense.load(Relaxed);
-            dense >= size && pool.heaps.huge_out() + size <= 2 * dense + dense / 8 // spans are larger than their blocks
+            let largest = self.largest.load(Relaxed);
+            dense >= size && largest * LARGER >= size && pool.heaps.huge_out() + size <= 2 * dense + dense / 8 // spans are larger than their blocks
         };
         wants() || (self.look_at_last(pool) && wants())
     }
@@ -67,17 +74,6 @@ impl Guest {
         }
         found
     }
-}
-
-/// Whether nearly all sampled pages of a block are resident.
-fn is_dense(address: usize, size: usize) -> bool {
-    let page = os::page_size();
-    let step = (size - PAGES * page) / (PLACES - 1);
-    let is_there = |place: usize| {
-        let at = round_down(address + place * step, page);
-        os::resident_pages(at, PAGES * page).unwrap_or(0) >= PAGES * 7 / 8
-    };
-    (0..PLACES).all(is_there)
 }
 
 impl Pool {
@@ -109,7 +105,7 @@ impl Pool {
     /// A block of `size` bytes is asked for that will be used densely, as arrays are.
     pub fn expect_dense(&self, size: usize) {
         if let Some(guest) = self.guest.as_ref().filter(|_| size >= huge_min(false)) {
-            guest.dense.fetch_max(self.heaps.huge_out() + size, Relaxed);
+            guest.found_dense(self, size);
         }
     }
 

@@ -43,7 +43,7 @@ impl Pool {
         unsafe {
             if request.is_zeroed() && before == span.bytes() {
                 let page = if segment.huge { huge_page() } else { os::page_size() };
-                zero::renew(span, request.size(), page);
+                zero::renew(span, span.address(), span.address() + request.size(), page);
             }
             match misplaced::give_back(local_nodes, heap, span) {
                 Ok(bytes) => {

@@ -9,6 +9,7 @@
 #![allow(unsafe_code)] // Safety: blocks are handed out whole and once, by the heap's spans.
 
 mod coloring;
+mod density;
 mod guest;
 mod heaps;
 mod huge_min;
@@ -191,15 +192,14 @@ unsafe impl Allocator for Pool {
             let end = span.block() - span.address() + request.size();
             // SAFETY: the span was just allocated and is not in use.
             unsafe {
-                if !told || span.dirty == span.bytes() {
-                    let kind = span.kind(); // may differ from the preferred kind
-                    let page = kind.page();
-                    let again = zero::recycled(span, end, page);
-                    if again > 0 {
-                        self.touched(kind, again);
-                    }
-                } else if span.dirty > 0 {
-                    zero::dirty_units(span, end);
+                let kind = span.kind(); // may differ from the preferred kind
+                let again = match span.dirty {
+                    dirty if !told || dirty == span.bytes() => zero::recycled(span, end, kind.page()),
+                    0 => 0,
+                    _ => zero::dirty_units(span, end, kind.page()),
+                };
+                if again > 0 {
+                    self.touched(kind, again);
                 }
             }
         }

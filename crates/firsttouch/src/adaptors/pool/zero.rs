@@ -1,6 +1,7 @@
 //! Clears recycled memory in the cheapest way that keeps sparse memory sparse.
 
-use crate::heap::ages::CLEAN;
+use super::density::{is_memory, is_mostly_used};
+use crate::heap::ages::{CLEAN, FIRST_EPOCH};
 use crate::heap::region::Span;
 use crate::layout::{round_down, round_up};
 use crate::os;
@@ -8,8 +9,10 @@ use crate::os;
 /// Below this size, `memset` is always faster.
 const LOOK_MIN: usize = 256 << 10;
 /// Blocks of this size and more lie on whole huge pages. Dirty ones are discarded instead of cleared: the kernel then
-/// zeroes what is used, and only that.
+/// zeroes what is used, and only that. On base pages, more of such a block is looked at.
 pub(super) const RENEW_MIN: usize = 32 << 20;
+/// From this size on it is asked whether pages were only read, which takes a microsecond.
+const ASK_MIN: usize = 4 << 20;
 /// Pages sampled to guess whether a block was used: queries are expensive, and most arrays are used evenly or from the
 /// front.
 const LOOK_PAGES: usize = 64;
@@ -20,59 +23,76 @@ const LOOK_PAGES: usize = 64;
 /// # Safety
 /// The span belongs to the caller and is not in use yet.
 pub(super) unsafe fn recycled(span: Span, size: usize, page: usize) -> usize {
-    let address = span.address();
     // SAFETY: the span is the caller's and nobody uses it yet (`Pool::allocate`).
-    unsafe {
-        if let Some((from, to)) = renew(span, size, page) {
-            fill(address, from - address);
-            fill(to, address + size - to);
-            return to - from;
-        }
-        fill(address, size);
-        0
-    }
+    unsafe { clear(span, span.address(), span.address() + size, page) }
 }
 
-/// Discards the whole pages in the first `size` bytes of a span, if most were never touched; returns their bounds.
+/// Clears the dirty units among the first `size` bytes in the same way. The ages of the span must be valid.
 ///
 /// # Safety
 /// The span belongs to the caller and is not in use yet.
-pub(super) unsafe fn renew(span: Span, size: usize, page: usize) -> Option<(usize, usize)> {
-    let address = span.address();
-    if size < LOOK_MIN || !middle_is_absent(address, size) {
-        return None;
-    }
-    let (from, to) = (round_up(address, page)?, round_down(address + size, page));
-    // SAFETY: the span is the caller's and nobody uses it yet (`make_local` and `recycled`).
-    if from >= to || unsafe { os::discard(from, to - from) }.is_err() {
-        return None;
-    }
-    let unit = |at: usize| ((at - address) >> span.segment.unit_shift()) as u32;
-    span.segment.empty(span.start + unit(from), unit(to) - unit(from), CLEAN);
-    Some((from, to))
-}
-
-/// Clears the dirty units among the first `size` bytes. The ages of the span must be valid.
-///
-/// # Safety
-/// The span belongs to the caller and is not in use yet.
-pub(super) unsafe fn dirty_units(span: Span, size: usize) {
-    let unit = span.segment.unit();
-    let end = span.address() + size;
-    span.segment.each_dirty_run(span.start, span.len, |start, len| {
-        let from = span.segment.address(start);
-        let to = (from + len as usize * unit).min(end);
+pub(super) unsafe fn dirty_units(span: Span, size: usize, page: usize) -> usize {
+    let (segment, end) = (span.segment, span.address() + size);
+    let (mut at, mut left, mut again) = (span.start, span.len, 0);
+    while left > 0 {
+        let ages = segment.ages(at, left); // anew, since clearing changes them
+        let clean = ages.iter().take_while(|&&age| age < FIRST_EPOCH).count();
+        let dirty = ages[clean..].iter().take_while(|&&age| age >= FIRST_EPOCH).count() as u32;
+        let from = segment.address(at + clean as u32).min(end);
+        let to = segment.address(at + clean as u32 + dirty).min(end);
         // SAFETY: the run lies in the caller's span.
-        unsafe { fill(from, to.saturating_sub(from)) };
-    });
+        again += unsafe { clear(span, from, to, page) };
+        at += clean as u32 + dirty;
+        left -= clean as u32 + dirty;
+    }
+    again
 }
 
-/// Whether the pages in the middle are absent. Only a hint: both ways of clearing are correct in any case.
-fn middle_is_absent(address: usize, size: usize) -> bool {
+/// Clears a part of a span; returns the bytes that are discarded for that.
+///
+/// # Safety
+/// As for [`renew`].
+unsafe fn clear(span: Span, from: usize, to: usize, page: usize) -> usize {
+    // SAFETY: the part lies in the caller's span (`recycled`, `dirty_units`).
+    unsafe {
+        let Some((first, last)) = renew(span, from, to, page) else {
+            fill(from, to - from);
+            return 0;
+        };
+        fill(from, first - from);
+        fill(last, to - last);
+        last - first
+    }
+}
+
+/// Discards the whole pages between two addresses in a span, if most were never used; returns their bounds.
+///
+/// # Safety
+/// The span belongs to the caller and is not in use yet. The first address is that of a unit.
+pub(super) unsafe fn renew(span: Span, from: usize, to: usize, page: usize) -> Option<(usize, usize)> {
+    if to - from < LOOK_MIN || is_used(from, to - from) {
+        return None;
+    }
+    let (first, last) = (round_up(from, page)?, round_down(to, page));
+    // SAFETY: the span is the caller's and nobody uses it yet (`make_local` and `clear`).
+    if first >= last || unsafe { os::discard(first, last - first) }.is_err() {
+        return None;
+    }
+    let unit = |at: usize| ((at - span.address()) >> span.segment.unit_shift()) as u32;
+    span.segment.empty(span.start + unit(first), unit(last) - unit(first), CLEAN);
+    Some((first, last))
+}
+
+/// Whether most of a part of a span was used. Only a hint: both ways of clearing are correct in any case.
+fn is_used(address: usize, size: usize) -> bool {
+    if size >= RENEW_MIN {
+        return is_mostly_used(address, size);
+    }
     let page = os::page_size();
     let middle = round_down(address + size / 2, page);
-    let pages = ((address + size - middle) / page).min(LOOK_PAGES);
-    os::resident_pages(middle, pages * page).is_ok_and(|there| there < pages / 2)
+    let bytes = ((address + size - middle) / page).min(LOOK_PAGES) * page;
+    os::resident_pages(middle, bytes).map_or(true, |there| there * page >= bytes / 2)
+        && (size < ASK_MIN || is_memory(middle, bytes))
 }
 
 /// # Safety
