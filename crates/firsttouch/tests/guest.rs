@@ -91,3 +91,11 @@ fn blocks_that_are_filled_say_nothing_of_much_larger_ones() {
     assert!(huge_bytes(&pool) > before);
     drop((filled, larger, similar));
 }
+
+#[test]
+fn growth_takes_nothing_again() {
+    let pool = Pool::guest(Options { huge: false, ..Options::default() });
+    let mut block = Held::filled(&*pool, SIZE, 1);
+    assert!(block.resize_in_place(3 * SIZE));
+    assert_eq!(pool.taken_again(), 0);
+}

@@ -243,14 +243,13 @@ unsafe impl Allocator for Pool {
         let Some((kind, span)) = heap::span_at(address.as_ptr() as usize) else { return false };
         let old = span.segment.occupant(span.start);
         let Some(need) = round_up(size.saturating_add(old.offset()), span.segment.unit()) else { return false };
-        let mut change = 0;
+        let (mut change, mut fresh) = (0, 0);
         if need > span.bytes() {
             if kind == Kind::Small && size > GROW_SMALL_MAX.max(huge_min(false)) && self.guest.is_none() {
                 return false;
             }
-            let Some(fresh) = self.extend(kind, span, need) else { return false };
-            change = (need - span.bytes()) as isize;
-            self.touched(kind, fresh);
+            let Some(added) = self.extend(kind, span, need) else { return false };
+            (change, fresh) = ((need - span.bytes()) as isize, added);
         } else if span.bytes() - need >= CUT_MIN.max(span.bytes() / 8) {
             fault_ahead::forget(span.address(), span.bytes());
             self.heaps.of(span).shrink(kind, span, (need >> span.segment.unit_shift()).max(1) as u32);
@@ -258,6 +257,7 @@ unsafe impl Allocator for Pool {
         }
         span.segment.set_occupant(span.start, Occupant::new(size, old.offset()));
         self.meter.note(&mut self.shard(self.here()).lock().counts, size as isize - old.asked() as isize, change);
+        self.taken_fresh_of(kind, fresh);
         true
     }
 

@@ -150,9 +150,14 @@ impl Pool {
         if self.fault_ahead && fresh == span.bytes() && fresh >= fault_ahead::MIN {
             fault_ahead::watch(span.address()..span.address() + request.size(), span.kind().page());
         }
+        self.taken_fresh_of(span.kind(), fresh);
+    }
+
+    /// Counts `fresh` bytes that were taken from the system, and makes room for them.
+    pub(super) fn taken_fresh_of(&self, kind: Kind, fresh: usize) {
         if fresh > 0 {
-            self.touched(span.kind(), fresh);
-            self.make_room(span.kind(), fresh);
+            self.touched(kind, fresh);
+            self.make_room(kind, fresh);
             if !purger::ensure() {
                 self.tick_if_due();
             }
