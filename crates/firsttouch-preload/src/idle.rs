@@ -77,5 +77,8 @@ pub fn after_free(pool: &Pool) {
     pool.tick();
     if !NEVER.load(Relaxed) && pool.idle() > KEEP {
         pool.trim();
+        if pool.idle() > KEEP {
+            pool.trim_parts(); // nobody would do it later
+        }
     }
 }

@@ -167,5 +167,5 @@ pub unsafe fn take_over(address: *mut c_void, size: usize) -> *mut c_void {
 
 /// Gives back all that is idle; bytes given back.
 pub fn trim() -> usize {
-    pool().map_or(0, |pool| keeping_errno(|| pool.trim()))
+    pool().map_or(0, |pool| keeping_errno(|| pool.trim() + pool.trim_parts()))
 }

@@ -99,3 +99,22 @@ fn growth_takes_nothing_again() {
     assert!(block.resize_in_place(3 * SIZE));
     assert_eq!(pool.taken_again(), 0);
 }
+
+#[test]
+fn parts_of_huge_pages_can_be_given_back() {
+    if huge_page_size().is_none_or(|size| size > 4 << 20) {
+        return;
+    }
+    let pool = Pool::guest(Options::default());
+    let mut blocks: Vec<_> = (0..20).map(|seed| Held::filled(&*pool, 900 << 10, seed)).collect();
+    let mut kept = 0;
+    blocks.retain(|_| {
+        kept += 1;
+        kept % 2 == 0
+    });
+    pool.trim();
+    assert!(pool.idle() > 4 << 20, "every huge page is in use in part");
+    assert!(pool.trim_parts() > 4 << 20);
+    assert_eq!(pool.idle(), 0);
+    blocks.into_iter().for_each(Held::give_back);
+}

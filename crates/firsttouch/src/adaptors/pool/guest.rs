@@ -97,6 +97,11 @@ impl Pool {
         self.taken_fresh().saturating_sub(self.meter.peak_held.load(Relaxed).max(0) as usize)
     }
 
+    /// Gives back what is idle in parts of huge pages, which [`Allocator::trim`] leaves whole; bytes given back.
+    pub fn trim_parts(&self) -> usize {
+        self.purged(self.heaps.purge_parts(0))
+    }
+
     /// Does the background purger's work, if a tick is due.
     pub fn tick(&self) {
         self.tick_if_due();
