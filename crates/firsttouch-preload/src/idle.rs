@@ -35,9 +35,12 @@ pub fn begin(thread: Thread) {
     }
 }
 
-/// Starts anew in a forked child.
+/// Starts anew in a forked child. It has one thread, but the C library goes on to say that there are more.
 pub fn restart(pool: &Pool) {
     MAY_RUN.store(false, Relaxed);
+    if has_threads() {
+        SINGLE_THREADED.store(null_mut(), Relaxed);
+    }
     AGAIN.store(pool.taken_again(), Relaxed);
     FRESH.store(pool.taken_fresh(), Relaxed);
 }
