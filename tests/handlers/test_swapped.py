@@ -15,6 +15,12 @@ MAKERS = {
     "guarded": "ft.empty(n, 'u1', allocator='guarded()')",
     "guarded malloc": "ft.empty(n, 'u1', allocator='guarded(malloc())')",
     "filled": "ft.empty(n, 'u1', allocator='filled()')",
+    "calloc": "ft.calloc().empty(n, 'u1')",
+    "used calloc": "used(ft.calloc(), n)",
+    "tracked calloc": "ft.empty(n, 'u1', allocator='tracked(calloc())')",
+    "malloc": "ft.malloc().empty(n, 'u1')",
+    "numpy's": "ft.numpy_default().empty(n, 'u1')",
+    "used numpy's": "used(ft.numpy_default(), n)",
     "aligned": "ft.empty(n, 'u1', allocator='aligned(4096)')",
     "placed": "ft.pages(populate=True).empty(n, 'u1')",
     "mimalloc": "ft.empty(n, 'u1', allocator='mimalloc()')",
@@ -94,6 +100,10 @@ def test_the_allocator_that_is_named_made_the_block() -> None:
             a, b = one.empty(n, 'u1'), other.empty(n, 'u1')
             swap(a, b)
             assert (ft.get_allocator(a), ft.get_allocator(b)) == (other, one)
+            c, d = ft.calloc().empty(n, 'u1'), ft.numpy_default().empty(n, 'u1')
+            swap(a, c)
+            swap(b, d)
+            assert (ft.get_allocator(a), ft.get_allocator(c), ft.get_allocator(d)) == (ft.calloc(), other, one)
         """,
         prologue=PROLOGUE,
     )

@@ -9,7 +9,7 @@ use crate::handlers::entry_points::{from_raw, new_handler, new_scope_handler};
 use crate::handlers::front::ensure_front;
 use crate::handlers::handler::{Charge, Handler, Kind};
 use crate::handlers::numpy_default::{behind, next};
-use crate::numpy::abi::{CAPSULE, handler_in};
+use crate::numpy::abi::{CAPSULE, RawHandler, handler_in};
 use crate::numpy::c_api::NumPy;
 use crate::python::errors::PyTypeError;
 use crate::python::global_allocator::ensure_memory;
@@ -18,6 +18,7 @@ use crate::python::once::Once;
 use firsttouch::allocator::Allocator;
 use firsttouch::owners;
 use firsttouch::scratch::Scope;
+use firsttouch::sync::first::First;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -50,14 +51,33 @@ fn around(py: Python<'_>, handler: Box<Handler>) -> PyResult<Bound<'_, PyAny>> {
     }
 }
 
-/// NumPy's own handler as it was before anything was installed; nobody else's can be had again.
+/// NumPy's own handler as it was before anything was installed, but for one thing: an array may get another's data, so each
+/// block is freed by its owner, as by the front.
+fn numpys_handler(py: Python<'_>) -> PyResult<&'static Handler> {
+    static ONE: First<Box<Handler>> = First::new();
+    if let Some(made) = ONE.get() {
+        return Ok(made);
+    }
+    let next = next(py)?;
+    Ok(ONE.get_or_make(|| new_handler(Kind::NumPy, process_pool().clone(), usize::MAX, next)))
+}
+
+/// Whether a handler is NumPy's own, or the one above.
+pub fn is_numpys(py: Python<'_>, raw: *const RawHandler) -> bool {
+    // SAFETY: the handler came from a living capsule (`handler_in`).
+    let ours = unsafe { from_raw(raw) };
+    ours.is_some_and(|handler| handler.kind() == Kind::NumPy) || behind(py).is_ok_and(|own| std::ptr::eq(own, raw))
+}
+
+/// A capsule of NumPy's own handler; nobody else's can be had again.
 fn numpys<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
     if allocator.is_foreign() {
         return Err(PyTypeError::new_err(format!("{} cannot be used from here", allocator.expression())));
     }
-    // SAFETY: NumPy's own handler lives for ever, so this capsule needs no destructor.
+    ensure_front(py);
+    // SAFETY: this handler lives for ever, so the capsule needs no destructor.
     unsafe {
-        let raw = behind(py)?.cast_mut();
+        let raw = numpys_handler(py)?.raw().cast_mut();
         Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(raw.cast(), CAPSULE.as_ptr(), None))
     }
 }
@@ -160,10 +180,11 @@ pub fn direct_is_known(capsule: &Bound<'_, PyAny>) -> bool {
     direct.is_some_and(|capsule| references(capsule.bind(py)) > 1)
 }
 
-/// Our handler in a capsule, if it is one of this copy's.
+/// The handler in a capsule, if it is one of this copy's and serves from an allocator.
 pub fn handler<'a>(capsule: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a Handler>> {
     // SAFETY: the capsule lives as long as the reference and keeps its handler.
-    Ok(unsafe { from_raw(handler_in(capsule)?) })
+    let ours = unsafe { from_raw(handler_in(capsule)?) };
+    Ok(ours.filter(|handler| handler.kind() != Kind::NumPy))
 }
 
 /// The nearest handler from `capsule` outwards that is no scope's that ended.

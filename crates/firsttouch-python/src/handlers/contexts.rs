@@ -6,14 +6,12 @@ use crate::allocators::allocator::PyAllocator;
 use crate::handlers::capsules::{self, nearest_open};
 use crate::handlers::front::installed;
 use crate::handlers::handler::Kind;
-use crate::handlers::numpy_default::behind;
 use crate::handlers::process_allocator::process_allocator;
 use crate::numpy::abi::{OWNDATA, RawHandler, handler_in};
 use crate::numpy::c_api::NumPy;
 use crate::python::errors::PyTypeError;
 use firsttouch::owners::{self, Keeper, Owner};
 use firsttouch::scratch::Scope;
-use firsttouch::vm::address_map;
 use pyo3::prelude::*;
 use std::ptr::NonNull;
 
@@ -54,7 +52,7 @@ fn behind_capsule(capsule: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
 }
 
 fn named(py: Python<'_>, raw: *const RawHandler) -> PyAllocator {
-    if behind(py).is_ok_and(|own| std::ptr::eq(own, raw)) {
+    if capsules::is_numpys(py, raw) {
         return PyAllocator::numpy();
     }
     // SAFETY: the handler came from a living capsule.
@@ -105,7 +103,7 @@ unsafe fn made_by(address: NonNull<u8>) -> Option<PyAllocator> {
         Owner::Keeper(Keeper::Allocator(owner)) => owner,
         Owner::Keeper(Keeper::Backing(owner)) => Scope::outside(owner, process_allocator()),
         // SAFETY: a live block begins there (`get_allocator`, with an array's own data).
-        Owner::Segment(_) => unsafe { address_map::shared_owner(address.as_ptr() as usize) }?,
+        Owner::Segment(_) => unsafe { owners::shared(address) }?,
         Owner::Gone | Owner::Nobody => return None,
     };
     Some(PyAllocator::ours(made))

@@ -24,6 +24,8 @@ pub enum Kind {
     Front,
     /// A context; small requests of pools go on to NumPy.
     Context,
+    /// A context or constructors that chose NumPy's own: every request goes on to NumPy.
+    NumPy,
     /// Our constructors: what goes on goes to the C library.
     Direct,
     /// A scope; arrays too small for it go on to NumPy.
@@ -82,7 +84,7 @@ impl Handler {
         let any: Arc<dyn Any + Send + Sync> = allocator.clone();
         let scope = any.downcast::<Scope>().ok();
         let has_rest = small == 0 && kind != Kind::Scope && kind != Kind::Front && !queries::can_tell(&*allocator);
-        let name = names(if kind == Kind::Front { NUMPY_NAME } else { NAME });
+        let name = names(if matches!(kind, Kind::Front | Kind::NumPy) { NUMPY_NAME } else { NAME });
         Box::new(Self {
             raw: UnsafeCell::new(RawHandler { name, version: 1, allocator: RawAllocator::NONE }),
             small: AtomicUsize::new(small),

@@ -17,8 +17,7 @@ pub(super) fn malloc(_: &Arguments<'_>) -> Made {
 
 /// The C library's `calloc`; likewise.
 pub(super) fn calloc(_: &Arguments<'_>) -> Made {
-    static ONE: First<Arc<dyn Allocator>> = First::new();
-    Ok(ONE.get_or_make(|| Arc::new(Calloc)).clone())
+    Ok(Calloc::shared().clone())
 }
 
 pub(super) fn aligned(arguments: &Arguments<'_>) -> Made {

@@ -5,3 +5,4 @@
 pub mod address_map;
 pub(crate) mod area;
 pub(crate) mod claim;
+pub(crate) mod outside_blocks;
