@@ -6,6 +6,7 @@
 //! stack, so that a lookup costs nothing more if no keeper stands on the memory at the address.
 
 use crate::allocator::Allocator;
+use crate::heap::heap;
 use crate::heap::purger::{self, Purgeable};
 use crate::scratch::{Backing, Scope};
 use crate::sources::Calloc;
@@ -271,6 +272,11 @@ pub unsafe fn shared(address: NonNull<u8>) -> Option<Arc<dyn Allocator>> {
         None if Calloc::made(address) => Some(Calloc::shared().clone()),
         found => found,
     }
+}
+
+/// The usable size of a live block of [`Owner::Gone`]; 0 if it is not known.
+pub fn left_behind(address: NonNull<u8>) -> usize {
+    heap::usable_at(address.as_ptr() as usize)
 }
 
 /// Holds the locks around forks.

@@ -82,15 +82,18 @@ pub unsafe extern "C" fn realloc(ctx: *mut c_void, pointer: *mut c_void, size: u
                     })
                 }
             }),
-            Owner::Gone => null_mut(), // how much of it may be read nobody knows
+            Owner::Gone => match owners::left_behind(address) {
+                0 => null_mut(), // how much of it may be read nobody knows
+                old => resize_reported(handler, address, size, || move_out(handler, (address, old), size, || ())),
+            },
             Owner::Nobody if handler.has_rest => reallocate(handler, &**handler.allocator(), address, size),
             Owner::Nobody => (handler.next.realloc)(handler.next.ctx, pointer, size),
         }
     }
 }
 
-/// Moves a block of `old` bytes that came through a handler of somebody else, or whose alignment its maker does not know,
-/// to the handler's own allocator.
+/// Moves a block of `old` bytes that came through a handler of somebody else, or whose alignment its maker does not know, or
+/// whose maker is gone, to the handler's own allocator.
 ///
 /// # Safety
 /// The block lives, has that size, and `free` takes it back.

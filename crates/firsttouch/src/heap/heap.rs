@@ -232,6 +232,12 @@ pub(crate) fn span_at(address: usize) -> Option<(Kind, Span)> {
     Some((span.kind(), span))
 }
 
+/// The usable size of the live block at `address`, also where its owner no longer exists; 0 if no block begins there.
+pub(crate) fn usable_at(address: usize) -> usize {
+    let span = span_at(address).filter(|_| lives(address));
+    span.map_or(0, |(_, span)| span.usable())
+}
+
 /// The error for a request of `asked` bytes that the system refused with `error`.
 #[cold]
 pub(crate) fn refused(asked: usize, error: Errno) -> AllocError {
