@@ -5,12 +5,13 @@ import signal
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 
 import firsttouch as ft
+from firsttouch import _firsttouch
 from tests.placement.test_pages import there
 from tests.programs import run
 
@@ -204,3 +205,18 @@ def test_migration_to_where_it_is() -> None:
     with pytest.raises(ValueError, match="an array without gaps"):
         ft.migrate(array[:, ::2], "blocked:0")
     assert ft.migrate(array[:0], 0) == (0, 0, 0, 0, None)
+
+
+@pytest.mark.parametrize("pattern", ["dynamic", "static"])
+@pytest.mark.parametrize("started", [0, 2])
+def test_what_threads_that_do_not_start_would_have_touched_is_touched(
+    pattern: Literal["dynamic", "static"], started: int
+) -> None:
+    array = ft.pages().empty(16 << 20, "u1")
+    _firsttouch.fail_calls(["spawn"], started, 1 << 40)
+    try:
+        touched = ft.touch(array, threads=4, pattern=pattern)
+    finally:
+        _firsttouch.fail_calls([], 0, 0)
+    assert touched.threads == started + 1
+    assert ft.is_backed(array)

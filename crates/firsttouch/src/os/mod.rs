@@ -16,6 +16,7 @@
 //! - [`spawn`], [`Thread::join`]: a thread that blocks all signals and needs no allocator. [`sleep_exactly`]: it wakes up on
 //!   time. [`runnable_threads`]: how many threads of the machine want to run. [`processor_quota`]: how many processors the
 //!   container may use.
+//! - [`help`]: a thread that does a part of its caller's work, and needs no memory of the C library either.
 //! - [`at_fork`]: registers fork handlers. [`why_refused`]: tells which limit explains a refusal; [`mappings_are_short`]:
 //!   whether it is the number of mappings.
 //! - [`headroom`]: memory available to the machine or the container. [`address_space_limit`],

@@ -59,6 +59,20 @@ unsupported! {
     file_size(&File) -> usize;
 }
 
+/// A thread that [`help`] never starts.
+pub struct Helper;
+
+/// Fails.
+///
+/// # Errors
+/// Always [`Errno::UNSUPPORTED`].
+///
+/// # Safety
+/// No requirements.
+pub unsafe fn help(_body: extern "C" fn(*mut c_void) -> *mut c_void, _work: *mut c_void) -> Result<Helper, Errno> {
+    Err(Errno::UNSUPPORTED)
+}
+
 /// Fails.
 ///
 /// # Safety
@@ -221,9 +235,12 @@ pub fn system_file(_path: &str) -> Option<String> {
     None
 }
 
-/// Not known.
-pub fn explicit_huge_pages() -> Vec<usize> {
-    Vec::new()
+/// Returns none.
+///
+/// # Errors
+/// Never.
+pub fn explicit_huge_pages() -> Result<Vec<usize>, Errno> {
+    Ok(Vec::new())
 }
 
 /// Not known.

@@ -88,7 +88,7 @@ pub fn is_ready() -> bool {
 
 /// Whether the C library has memory. Objects may stay in the reserve long after it has memory again.
 #[cold]
-pub fn has_memory() -> bool {
+fn has_memory() -> bool {
     let mut some: Vec<u8> = Vec::new();
     // More than the reserve would serve.
     some.try_reserve_exact(A_CALL).is_ok()

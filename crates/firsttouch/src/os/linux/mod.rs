@@ -3,6 +3,7 @@
 
 mod cgroups;
 mod faults;
+mod helpers;
 mod kernel_files;
 pub mod kernel_texts;
 mod limits;
@@ -13,6 +14,7 @@ mod process;
 mod residency;
 
 pub use faults::*;
+pub use helpers::*;
 pub use limits::*;
 pub use memory_files::*;
 pub use page_table::*;

@@ -189,9 +189,19 @@ pub fn spawn(body: extern "C" fn(*mut c_void) -> *mut c_void, task: &'static Ato
     if injected(Call::Spawn) {
         return Err(Errno(libc::EAGAIN));
     }
+    task.store(0, Relaxed);
+    // SAFETY: getpid has no preconditions.
+    start(body, null_mut()).map(|thread| Thread(thread, unsafe { libc::getpid() }, task))
+}
+
+/// Starts a thread that runs `body` on `argument`, with all signals blocked.
+pub(super) fn start(
+    body: extern "C" fn(*mut c_void) -> *mut c_void,
+    argument: *mut c_void,
+) -> Result<libc::pthread_t, Errno> {
     const STACK: usize = 256 << 10; // it also holds the static TLS of the program's libraries
-    // SAFETY: the attributes and signal sets are initialized before they are used and live on this stack; `body` takes
-    // no argument.
+    // SAFETY: the attributes and signal sets are initialized before they are used and live on this stack; what `body`
+    // may be called with is the callers' matter.
     unsafe {
         let mut attributes = MaybeUninit::uninit();
         let mut all = MaybeUninit::uninit();
@@ -201,11 +211,10 @@ pub fn spawn(body: extern "C" fn(*mut c_void) -> *mut c_void, task: &'static Ato
         libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), STACK);
         libc::sigfillset(all.as_mut_ptr());
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
-        task.store(0, Relaxed);
-        let result = libc::pthread_create(thread.as_mut_ptr(), attributes.as_ptr(), body, null_mut());
+        let result = libc::pthread_create(thread.as_mut_ptr(), attributes.as_ptr(), body, argument);
         libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), null_mut());
         libc::pthread_attr_destroy(attributes.as_mut_ptr());
-        if result == 0 { Ok(Thread(thread.assume_init(), libc::getpid(), task)) } else { Err(Errno(result)) }
+        if result == 0 { Ok(thread.assume_init()) } else { Err(Errno(result)) }
     }
 }
 
