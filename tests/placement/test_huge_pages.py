@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
+from tests.programs import run
 
 MIB, GIB = 1 << 20, 1 << 30
 POOLS = Path("/sys/kernel/mm/hugepages")
@@ -112,3 +113,17 @@ def test_without_any_the_receipt_says_so() -> None:
     assert receipt.why_not[0].startswith("huge='1G': the kernel's pool has too few")
     with pytest.raises(MemoryError, match="as a strict placement requires: huge='1G': the kernel's pool has too few"):
         ft.pages("1G", strict=True).zeros(GIB, np.uint8)
+
+
+@pytest.mark.skipif(not pool(2048).is_dir(), reason="this machine has no huge pages of 2 MiB")
+def test_page_sizes_are_known_when_no_file_can_be_opened() -> None:
+    run(
+        """
+        import resource
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+        text = str(ft.pages(huge=("2M", "thp")))
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        assert "2M" in text, text
+        """
+    )

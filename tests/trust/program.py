@@ -42,8 +42,14 @@ def program(seed: int, count: int, only: set[int] | None = None, told: Callable[
         try:
             world.run(step, own)
         except BaseException as error:
+            unlimit()  # or there may be no memory to say what happened
             traceback.print_exc()
             sys.exit(f"step {number}, {step.__name__}: {type(error).__name__}: {error}\n({conditions})")
-    most = resource.getrlimit(resource.RLIMIT_AS)[1]
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))  # the end of the interpreter has first uses of its own
+    unlimit()  # the end of the interpreter has first uses of its own
     return world.steps
+
+
+def unlimit() -> None:
+    """Take the limit on the address space away."""
+    most = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))

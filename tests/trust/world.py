@@ -34,7 +34,8 @@ class World:
         self.tolerant = tolerant
         self.steps = 0
         self.cramped = False
-        """Whether the address space is limited, so that Python itself cannot always start a thread."""
+        """Whether the address space is limited. Python then cannot always start a thread, and ends the process where a
+        thread that is not its own calls a callback of ctypes."""
 
     def keep(self, array: np.ndarray[Any, Any], random: Random, made: str) -> Filled:
         """Fill an array and keep it."""
@@ -79,9 +80,9 @@ class World:
         match random.randrange(40):
             case 0:
                 made = Own(random.choice(("", "pool()", "pages(huge='thp')")))  # its repr proves nothing
-            case 1:
+            case 1 if not self.cramped:
                 made = functions()
-            case 2:
+            case 2 if not self.cramped:
                 made = stacked(functions(), random)
             case 3:
                 made = stacked(Own(), random)

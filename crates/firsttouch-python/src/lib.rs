@@ -42,6 +42,7 @@ fn register_callbacks(py: Python<'_>, functions: Option<&Bound<'_, PyDict>>) -> 
     functions.map_or(Ok(()), |functions| callbacks::add(py, functions))?;
     call_sites::look_up(py);
     scratch::look_up(py)?;
+    firsttouch::pages::explicit_page_sizes();
     // If NumPy is not supported, the error occurs when it is needed.
     if NumPy::get(py).is_ok() {
         dtypes::plain_dtype(py, None)?;

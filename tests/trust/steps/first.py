@@ -79,6 +79,7 @@ class FirstUses:
     def interrupted(self, world: World, random: Random) -> None:
         seen: list[str] = []
         own = World(world.most // 4, False, tolerant=True)  # it may come to run in a scope that is full
+        own.cramped = world.cramped
 
         def handler(_number: int, _frame: FrameType | None) -> None:
             try:

@@ -9,3 +9,5 @@ pub(crate) mod page;
 pub mod placement;
 pub mod receipt;
 pub mod touch;
+
+pub use page::explicit_page_sizes;

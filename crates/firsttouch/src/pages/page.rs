@@ -3,6 +3,7 @@
 use crate::description::Value;
 use crate::os;
 use crate::size;
+use crate::sync::first::First;
 use std::fmt;
 
 /// The kind of a block's pages.
@@ -16,6 +17,16 @@ pub enum Page {
     Explicit(usize),
 }
 
+/// The sizes of explicit huge pages of the machine, largest first. They stay as they are, so they are read once: later
+/// there may be no memory or no file descriptor to read them. A front asks for them when it is loaded.
+pub fn explicit_page_sizes() -> &'static [usize] {
+    static SIZES: First<Vec<usize>> = First::new();
+    match SIZES.get() {
+        Some(sizes) => sizes,
+        None => os::explicit_huge_pages().map_or(&[], |sizes| SIZES.get_or_make(|| sizes)),
+    }
+}
+
 impl Page {
     /// Parses a page size: `thp`, or one of the machine's, like `2M` or `1G`.
     ///
@@ -25,7 +36,7 @@ impl Page {
         if text == "thp" {
             return Ok(Self::Transparent);
         }
-        let there = os::explicit_huge_pages();
+        let there = explicit_page_sizes();
         match size::parse(text) {
             Ok(size) if there.contains(&size) => Ok(Self::Explicit(size)),
             _ => {

@@ -232,13 +232,20 @@ pub fn system_file(path: &str) -> Option<String> {
 }
 
 /// Returns the sizes of explicit huge pages that the machine supports, largest first.
-pub fn explicit_huge_pages() -> Vec<usize> {
-    let Ok(folders) = std::fs::read_dir("/sys/kernel/mm/hugepages") else { return Vec::new() };
+///
+/// # Errors
+/// If they cannot be read now, as there is no memory or no file descriptor left.
+pub fn explicit_huge_pages() -> Result<Vec<usize>, Errno> {
+    let folders = match std::fs::read_dir("/sys/kernel/mm/hugepages") {
+        Ok(folders) => folders,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Errno(error.raw_os_error().unwrap_or_default())),
+    };
     let size = |name: &str| name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse::<usize>().ok();
     let mut sizes: Vec<usize> =
         folders.flatten().filter_map(|folder| size(folder.file_name().to_str()?)).map(|kib| kib << 10).collect();
     sizes.sort_unstable_by(|a, b| b.cmp(a));
-    sizes
+    Ok(sizes)
 }
 
 /// Returns the number of free explicit huge pages of `page` bytes, on one node or on all.
