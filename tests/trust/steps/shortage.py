@@ -86,6 +86,16 @@ def mappings_taken(left: int) -> Iterator[None]:
         _C.munmap(start, length)
 
 
+@contextlib.contextmanager
+def one_mapping_more() -> Iterator[None]:
+    """Take the mapping that Linux grants beyond the limit. Then it refuses even those that would join others."""
+    page = _C.mmap(None, PAGE, 1, 0x22, -1, 0)
+    try:
+        yield
+    finally:
+        _C.munmap(page, PAGE)
+
+
 def idle_at_the_limit(world: World, random: Random) -> None:
     """At the limit of mappings a pool serves from what it keeps, be that of small arrays or of large ones."""
     pool = ft.pool(decay=None)
@@ -93,9 +103,12 @@ def idle_at_the_limit(world: World, random: Random) -> None:
     large = [pool.empty(3 << 20, "u1") for _ in range(10)]
     for array in small + large:
         array[:] = 1
-    with mappings_taken(0):
+    with mappings_taken(0), one_mapping_more() if random.random() < 0.5 else contextlib.nullcontext():
         del array
-        random.choice((small, large)).clear()
+        del random.choice((small, large))[1:]  # what is idle is a part of a mapping
+        for _ in range(random.randrange(3)):
+            with contextlib.suppress(MemoryError):
+                pool.empty(1 << 28, "u1")  # a refusal must not cost what is idle
         for nbytes in random.sample((20_000, 100_000, 1 << 20, 3 << 20), 4):
             for make in (pool.empty, pool.zeros, pool.empty):
                 assert make(nbytes, "u1").nbytes == nbytes
