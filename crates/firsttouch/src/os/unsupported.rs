@@ -46,6 +46,7 @@ unsupported! {
     runnable_threads() -> usize;
     processor_quota() -> f64;
     sleep_exactly() -> ();
+    explicit_huge_pages() -> Vec<usize>;
     run_on_processors(&Processors) -> ();
     nodes_of(&[usize], &mut [i32]) -> ();
     in_memory(usize, &mut [u8]) -> ();
@@ -62,43 +63,27 @@ unsupported! {
 /// A thread that [`help`] never starts.
 pub struct Helper;
 
-/// Fails.
-///
-/// # Errors
-/// Always [`Errno::UNSUPPORTED`].
-///
-/// # Safety
-/// No requirements.
-pub unsafe fn help(_body: extern "C" fn(*mut c_void) -> *mut c_void, _work: *mut c_void) -> Result<Helper, Errno> {
-    Err(Errno::UNSUPPORTED)
+macro_rules! unsupported_unsafe {
+    ($($name:ident($($type:ty),*) -> $output:ty;)*) => { $(
+        /// Fails.
+        ///
+        /// # Safety
+        /// No requirements.
+        pub unsafe fn $name($(_: $type),*) -> Result<$output, Errno> {
+            Err(Errno::UNSUPPORTED)
+        }
+    )* };
 }
 
-/// Fails.
-///
-/// # Safety
-/// No requirements.
-pub unsafe fn unmap(_address: usize, _size: usize) -> Result<(), Errno> {
-    Err(Errno::UNSUPPORTED)
+unsupported_unsafe! {
+    help(extern "C" fn(*mut c_void) -> *mut c_void, *mut c_void) -> Helper;
+    unmap(usize, usize) -> ();
+    discard(usize, usize) -> ();
+    protect(usize, usize, bool) -> ();
 }
 
 /// Does nothing.
 pub fn split_huge(_address: usize, _size: usize) {}
-
-/// Fails.
-///
-/// # Safety
-/// No requirements.
-pub unsafe fn discard(_address: usize, _size: usize) -> Result<(), Errno> {
-    Err(Errno::UNSUPPORTED)
-}
-
-/// Fails.
-///
-/// # Safety
-/// No requirements.
-pub unsafe fn protect(_address: usize, _size: usize, _accessible: bool) -> Result<(), Errno> {
-    Err(Errno::UNSUPPORTED)
-}
 
 /// Does nothing.
 pub fn write_at_start(_file: i32, _bytes: &[u8]) {}
@@ -233,14 +218,6 @@ pub fn free_memory_of(_node: usize) -> Option<(usize, usize)> {
 /// Never constructed.
 pub fn system_file(_path: &str) -> Option<String> {
     None
-}
-
-/// Returns none.
-///
-/// # Errors
-/// Never.
-pub fn explicit_huge_pages() -> Result<Vec<usize>, Errno> {
-    Ok(Vec::new())
 }
 
 /// Not known.
