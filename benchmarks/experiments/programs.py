@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from benchmarks.experiments.kernels import same_results
 from benchmarks.programs import NAMES
-from firsttouch.tools.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, TUNED, Contender, peers
+from firsttouch.tools.measuring.contenders import AGAIN, FIRSTTOUCH, HUGE_GLIBC, NUMPY, peers
 from firsttouch.tools.measuring.report import Section, Table
 from firsttouch.tools.measuring.rounds import Call, Plan, collect
 from firsttouch.tools.measuring.statistics import Matrix, Verdict, against_best, geometric_mean, judge, losses, median
 
 FOOTPRINT = 128 << 20
 PEAK, PEAK_EACH, AGAIN_MOST = 1.10, 1.35, 0.05
-HUGE = Contender("tuned glibc, huge pages", {**TUNED, "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"})
 
 
 def run(quick: bool) -> Section:
     """Measure every program under every contender."""
-    rivals = [HUGE] if quick else [HUGE, *peers()]
+    rivals = [HUGE_GLIBC] if quick else [HUGE_GLIBC, *peers()]
     others = [NUMPY, AGAIN, *rivals]
     section = Section(
         "programs",
