@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.overview import fold, overview
+from benchmarks.places import beside, in_words, measured_on, recorded
 from firsttouch.tools.measuring.picture import save
 from firsttouch.tools.measuring.report import PICTURES, Section, Table
 
@@ -30,23 +31,31 @@ def machine_markdown(machine: Mapping[str, str]) -> str:
 
 
 def write(path: Path, machine: Mapping[str, str], sections: Sequence[Section], order: Sequence[str]) -> None:
-    """Write the file and its pictures; other sections are kept if the machine is the same."""
-    described = machine_markdown(machine)
+    """Write the file and its pictures; other sections are kept, and say so if their machine is another one."""
     before = path.read_text() if path.exists() else ""
-    texts = _sections(before) if described in before else {}
-    texts.update({section.name: section.markdown() for section in sections})
+    texts = _sections(before)
+    texts.update({section.name: recorded(section.markdown(), in_words(machine)) for section in sections})
     for section in sections:
         for file, picture in section.files().items():
             (path.parent / PICTURES).mkdir(parents=True, exist_ok=True)
             save([picture], path.parent / file)
-    path.write_text(_composed(described, [texts[name] for name in order if name in texts]))
+    kept = [texts[name] for name in order if name in texts]
+    # The machine that is shown whole is the one of most sections.
+    places = [measured_on(text) for text in kept]
+    machines = [_machine(before), machine] if before else [machine]
+    path.write_text(_composed(max(machines, key=lambda one: places.count(in_words(one))), kept))
 
 
 def rendered(text: str) -> str:
     """Return the file as it would be written from the machine and the sections in its text."""
-    machine = re.search(r"## The machine\n\n(?:\|.*\n)+", text)
-    assert machine is not None
-    return _composed(machine[0], _sections(text).values())
+    return _composed(_machine(text), _sections(text).values())
+
+
+def _machine(text: str) -> dict[str, str]:
+    """Return the machine that a file describes."""
+    table = re.search(r"## The machine\n\n\| what .*\n\| --- .*\n((?:\|.*\n)+)", text)
+    assert table is not None
+    return dict(re.findall(r"^\| (.*?) \| (.*) \|$", table[1].replace("\\|", "|"), re.MULTILINE))
 
 
 def _sections(text: str) -> dict[str, str]:
@@ -54,6 +63,6 @@ def _sections(text: str) -> dict[str, str]:
     return {name: section for section, name in found}
 
 
-def _composed(machine: str, sections: Iterable[str]) -> str:
-    folded = [fold(section) for section in sections]
-    return "\n".join([HEAD, overview(folded), machine, *folded])
+def _composed(machine: Mapping[str, str], sections: Iterable[str]) -> str:
+    folded = [fold(beside(section, in_words(machine))) for section in sections]
+    return "\n".join([HEAD, overview(folded), machine_markdown(machine), *folded])

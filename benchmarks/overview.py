@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from benchmarks.places import ELSEWHERE
 from firsttouch.tools.measuring.report import Table
 
 #: Tables of more lines than this wait behind a line to click on: the bars and the notes say what they show.
@@ -72,4 +73,4 @@ def _date(section: str) -> str:
     how = re.findall(r"^\*(.*)\*$", section, re.MULTILINE)[-1]
     date = re.search(r"\d{4}-\d\d-\d\d", how)
     found = date[0] if date else how
-    return f"{found}, another machine" if "another one:" in how else found
+    return f"{found}, another machine" if ELSEWHERE in how else found

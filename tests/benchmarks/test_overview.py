@@ -1,6 +1,7 @@
 """What one sees first in BENCHMARKS.md: losses, and a line for each experiment."""
 
 from benchmarks.overview import fold, overview
+from benchmarks.places import beside, recorded
 from firsttouch.tools.measuring.report import Section, Table
 from firsttouch.tools.measuring.statistics import Verdict
 
@@ -34,8 +35,10 @@ def test_what_met_its_bars_or_has_none_is_no_loss() -> None:
 
 
 def test_figures_of_another_machine_say_so() -> None:
-    other = section().replace("start.*", "start. Not on the machine above but on another one: two cores.*")
-    assert "| 2026-11-22, another machine |" in overview([other])
+    here = recorded(section(), "two cores")
+    assert "| 2026-11-22 |" in overview([beside(here, "two cores")])
+    assert "| 2026-11-22, another machine |" in overview([beside(here, "four cores")])
+    assert beside(beside(here, "four cores"), "two cores") == here
 
 
 def test_long_tables_are_folded_and_bars_and_notes_are_not() -> None:
