@@ -4,14 +4,15 @@ mod common;
 
 use common::held::Held;
 use firsttouch::Request;
-use firsttouch::adaptors::{Options, Pool};
+use firsttouch::adaptors::{Options, Pool, huge_min};
 use firsttouch::os::page_size;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 
 /// On base pages and on huge ones, whole pages and not.
 fn sizes() -> [usize; 6] {
     let page = page_size();
-    [40 * page, 50 * page + 100, 128 * page, 512 * page, 5000 * page, 5001 * page + 100]
+    let large = (20 << 20).max(2 * huge_min(false));
+    [40 * page, 50 * page + 100, 128 * page, 512 * page, large, large + page + 100]
 }
 
 #[test]
