@@ -1,6 +1,7 @@
 """ft.pagemap: each page, its source, and its node."""
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from tests.sight.conftest import PAGE, fresh
 pytestmark = pytest.mark.quick
 
 ABSENT, ZERO, SMALL = ft.inspection.PageState.ABSENT, ft.inspection.PageState.ZERO, ft.inspection.PageState.SMALL
+HUGE, CACHED = ft.inspection.PageState.HUGE, ft.inspection.PageState.CACHED
 
 
 def test_page_by_page() -> None:
@@ -34,6 +36,22 @@ def test_views_leave_pages_out() -> None:
     assert found.tolist() == [SMALL, ABSENT, SMALL]
     assert (found.addresses - np.uintp(array.ctypes.data)).tolist() == [0, 3 * PAGE, 6 * PAGE]
     assert (found.nodes >= 0).tolist() == [True, False, True]
+
+
+def test_huge_pages_are_told_from_small_ones() -> None:
+    array = ft.pages(huge="thp", populate=True).zeros(8 << 20, np.uint8)
+    huge = ft.inspect(array).huge
+    if not huge:
+        pytest.skip("the kernel made no huge page")
+    counts = ft.pagemap(array).counts()
+    assert counts[HUGE] * PAGE == huge
+    assert set(counts) <= {HUGE, SMALL}
+
+
+def test_a_file_that_this_process_did_not_touch_is_cached(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(4 * PAGE))
+    found = ft.pagemap(np.memmap(tmp_path / "file", mode="r+"))
+    assert found.tolist() == [CACHED] * 4
 
 
 def test_many_runs_of_nodes() -> None:
