@@ -10,11 +10,11 @@ use common::mapped::foreign;
 use firsttouch::Request;
 use firsttouch::adaptors::{Options, Pool, huge_min};
 use firsttouch::allocator::Limit;
+use firsttouch::os::page_size;
 use std::fs::read_to_string;
 use std::sync::Arc;
 
 const MIB: usize = 1 << 20;
-const PAGE: usize = 4096;
 /// Whoever allows more would wait long for this test.
 const MOST: usize = 300_000;
 
@@ -28,10 +28,11 @@ fn exhaust() -> bool {
     if limit > MOST {
         return false;
     }
-    let many = foreign(0, 2 * limit * PAGE).expect("address space");
-    for page in many.chunks_exact_mut(PAGE).skip(1).step_by(2) {
+    let size = page_size();
+    let many = foreign(0, 2 * limit * size).expect("address space");
+    for page in many.chunks_exact_mut(size).skip(1).step_by(2) {
         // SAFETY: the page is the test's own, and nobody uses it.
-        if unsafe { libc::mprotect(page.as_mut_ptr().cast(), PAGE, libc::PROT_NONE) } != 0 {
+        if unsafe { libc::mprotect(page.as_mut_ptr().cast(), size, libc::PROT_NONE) } != 0 {
             return true;
         }
     }
