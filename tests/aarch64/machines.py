@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 QEMU = "qemu-system-aarch64"
-PATIENCE = 3600
+PATIENCE = 5 * 3600
 """Seconds until a guest that does not end is given up; each program has its own limit."""
 
 
