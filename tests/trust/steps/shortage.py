@@ -38,12 +38,14 @@ PAGE = resource.getpagesize()
 
 @contextlib.contextmanager
 def tolerated(world: World) -> Iterator[None]:
-    """Let steps be refused."""
+    """Let steps be refused. Allocators that are made meanwhile may refuse later, too, and are dropped."""
     before, world.tolerant = world.tolerant, True
+    allocators = [*world.allocators]
     try:
         yield
     finally:
         world.tolerant = before
+        world.allocators[:] = allocators
 
 
 def short_of_memory(world: World, random: Random) -> None:
