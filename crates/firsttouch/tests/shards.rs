@@ -13,20 +13,22 @@ fn now_and_then(happens: impl Fn() -> bool) -> bool {
     (0..20).any(|_| happens())
 }
 
+/// Whether a block of a size is the one that was given back last, and not its neighbor below.
+fn the_last_comes_first(pool: &Pool, size: usize) -> bool {
+    let mut blocks: Vec<_> = (0..3).map(|seed| Held::filled(pool, size, seed)).collect();
+    blocks.sort_by_key(Held::address);
+    let _above = blocks.pop();
+    let last = blocks[1].address();
+    blocks.drain(..).for_each(Held::give_back);
+    Held::filled(pool, size, 9).address().abs_diff(last) < 4096
+}
+
 /// In the heap, where it would be joined with its neighbor, its neighbor would be the first.
 #[test]
 fn the_last_of_a_size_is_handed_out_first() {
     let pool = Pool::new(Options::default());
     for size in [100_000, 512 << 10, 700_000, MIB, 3 * MIB, 4 * MIB] {
-        let found = now_and_then(|| {
-            let mut blocks: Vec<_> = (0..3).map(|seed| Held::filled(&*pool, size, seed)).collect();
-            blocks.sort_by_key(Held::address);
-            let _above = blocks.pop();
-            let last = blocks[1].address();
-            blocks.drain(..).for_each(Held::give_back);
-            Held::filled(&*pool, size, 9).address().abs_diff(last) < 4096
-        });
-        assert!(found, "{size} bytes");
+        assert!(now_and_then(|| the_last_comes_first(&pool, size)), "{size} bytes");
     }
 }
 
@@ -54,13 +56,9 @@ fn the_last_of_a_size_is_handed_out_first_on_huge_pages_as_well() {
         let found = now_and_then(|| {
             let pool = Pool::new(Options::default());
             Held::filled(&*pool, 9 * MIB, 1).give_back();
-            let mut blocks: Vec<_> = (0..3).map(|seed| Held::filled(&*pool, size, seed)).collect();
+            let found = the_last_comes_first(&pool, size);
             assert_eq!(pool.stats().first_touched_small_bytes, 0, "they lie on huge pages");
-            blocks.sort_by_key(Held::address);
-            let _above = blocks.pop();
-            let last = blocks[1].address();
-            blocks.drain(..).for_each(Held::give_back);
-            Held::filled(&*pool, size, 9).address().abs_diff(last) < 4096
+            found
         });
         assert!(found, "{size} bytes");
     }
