@@ -37,8 +37,8 @@ def deny(number: int, error: int) -> None:
 
 def set_up(random: Random) -> tuple[World, str]:
     """Draw the conditions of a program; return its world, and what they are."""
-    world, told = World(random.choice((1, 2, 2, 4, 4, 16, 256)) << 20), []
-    told.append(f"at most {world.most >> 20} MiB")
+    world, told = World(random.choice((1, 2, 2, 4, 4, 16, 256)) << 19), []
+    told.append(f"at most {world.most >> 10} KiB")
     if random.random() < 0.25:
         slots = random.choice((0, 1, 4, 20))
         _firsttouch.shrink_slots(slots)

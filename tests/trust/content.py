@@ -43,6 +43,10 @@ class Filled:
 
     def check(self) -> None:
         """Compare all bytes; without memory of its own, which would disturb what is tested."""
+        if self.nbytes > PERIOD or _compare(self.address, _SEQUENCE + self.place, self.nbytes):
+            self._look()
+
+    def _look(self) -> None:
         for start in range(0, self.nbytes, PERIOD):
             length = min(PERIOD, self.nbytes - start)
             if _compare(self.address + start, _SEQUENCE + self.place, length):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import os
 import re
 import subprocess
@@ -25,24 +26,57 @@ def duration(seconds: float) -> str:
     )
 
 
+@dataclasses.dataclass
+class Programs:
+    """What runs of random programs did: programs, steps, hours of processor time."""
+
+    programs: int
+    steps: int
+    hours: float
+
+    def __str__(self) -> str:
+        return f"{self.programs:,} programs, {self.steps:,} steps, {self.hours:.2f} processor-hours"
+
+
+def added(now: Programs, table: Path = TABLE) -> Programs:
+    """Return what a run did and the recorded ones before it, if the library was the same."""
+    said = rows(table).get("random programs")
+    before = said and re.fullmatch(r"([\d,]+) programs, ([\d,]+) steps, ([\d.]+) processor-hours", said[4])
+    if not said or not before or _library(said[2]) != _library("HEAD"):
+        return now
+    programs, steps, hours = (each.replace(",", "") for each in before.groups())
+    return Programs(now.programs + int(programs), now.steps + int(steps), now.hours + float(hours))
+
+
+def _library(commit: str) -> str:
+    return _git("rev-parse", f"{commit}:crates", f"{commit}:python")
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", "-C", str(TABLE.parent), *words], capture_output=True, text=True).stdout.strip()
+
+
 def record(part: str, seconds: float, did: str, found: str) -> None:
     """Put what a part did into the table, in place of what it did before, if FIRSTTOUCH_TRUST_RECORD is set."""
     if not os.environ.get("FIRSTTOUCH_TRUST_RECORD"):
         return
-    command = ["git", "-C", str(TABLE.parent), "rev-parse", "--short", "HEAD"]
-    commit = subprocess.run(command, capture_output=True, text=True).stdout.strip() or "unknown"
+    commit = _git("rev-parse", "--short", "HEAD") or "unknown"
     put(TABLE, HEAD, (part, time.strftime("%Y-%m-%d"), commit, duration(seconds), did, found))
+
+
+def rows(table: Path) -> dict[str, Sequence[str]]:
+    """Return the rows of a table by their first words."""
+    if not table.exists():
+        return {}
+    with table.open(encoding="utf-8", newline="") as file:
+        return {each[0]: each for each in list(csv.reader(file))[1:]}
 
 
 def put(table: Path, head: Sequence[str], row: Sequence[str]) -> None:
     """Put a row into a table, in place of the one that begins with the same words."""
-    rows: dict[str, Sequence[str]] = {}
-    if table.exists():
-        with table.open(encoding="utf-8", newline="") as file:
-            rows = {each[0]: each for each in list(csv.reader(file))[1:]}
-    rows[row[0]] = row
+    known = rows(table) | {row[0]: row}
     with table.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([head, *(rows[name] for name in sorted(rows))])
+        csv.writer(file, lineterminator="\n").writerows([head, *(known[name] for name in sorted(known))])
 
 
 def fuzzed(seconds: float, logs: list[str]) -> None:

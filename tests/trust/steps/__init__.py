@@ -7,14 +7,14 @@ from tests.trust.steps.shortage import Shortage, idle_at_the_limit, short_of_mem
 from tests.trust.world import Step
 
 ALONE: tuple[Step, ...] = (
-    *(arrays.make,) * 20,
+    *(arrays.make,) * 60,
     *(arrays.shaped,) * 4,
     *(arrays.constructed,) * 8,
-    *(arrays.drop,) * 16,
+    *(arrays.drop,) * 48,
     arrays.drop_most,
     *(arrays.objects,) * 2,
-    *(arrays.refill,) * 6,
-    *(arrays.resize,) * 8,
+    *(arrays.refill,) * 12,
+    *(arrays.resize,) * 24,
     *(arrays.view,) * 3,
     *(arrays.copied,) * 3,
     *(arrays.temporaries,) * 5,
@@ -48,22 +48,22 @@ ALONE: tuple[Step, ...] = (
 _together, _shortage = Together(ALONE), Shortage(ALONE)
 
 STEPS: tuple[Step, ...] = (
-    *ALONE * 8,
-    *(looking.pause,) * 3,
-    *(_together.threads,) * 6,
-    *(_together.fork,) * 8,
-    *(_together.signals,) * 4,
-    *(short_of_memory,) * 4,
-    *(_shortage.failing_calls,) * 12,
-    *(_shortage.failing_allocation,) * 8,
-    *(agreement.agree,) * 6,
-    *(bounds.short_lived_pools,) * 2,
-    *(bounds.sent_to_nobody,) * 2,
-    _shortage.few_mappings,
-    idle_at_the_limit,
-    *(_shortage.few_files,) * 2,
+    *ALONE * 84,
+    *(looking.pause,) * 8,
+    *(_together.threads,) * 16,
+    *(_together.fork,) * 20,
+    *(_together.signals,) * 10,
+    *(short_of_memory,) * 10,
+    *(_shortage.failing_calls,) * 80,
+    *(_shortage.failing_allocation,) * 60,
+    *(agreement.agree,) * 8,
+    *(bounds.short_lived_pools,) * 6,
+    *(bounds.sent_to_nobody,) * 6,
+    *(_shortage.few_mappings,) * 5,
+    *(idle_at_the_limit,) * 6,
+    *(_shortage.few_files,) * 20,
 )
-"""All steps; those that take milliseconds are drawn one time in twenty."""
+"""All steps, about as many as a program has. Those that take milliseconds share its time with the others."""
 
 _NOT_FIRST = (scopes.tasks, owners.swapped)
 """Steps that a signal handler cannot run: tasks within tasks, and what depends on the use() around it."""

@@ -18,6 +18,9 @@ from tests.trust.world import Step, World
 HANGS = 60
 """Seconds after which a child that does not end counts as hanging."""
 
+CHILDS = 40
+"""Steps of a forked child: about as long as the fork takes."""
+
 
 def ended(child: int) -> int:
     """Wait for a child to end, and return its status."""
@@ -53,7 +56,7 @@ class Together:
 
         def work(other: World, seed: int) -> None:
             try:
-                self.some(other, Random(seed), 20)
+                self.some(other, Random(seed), 40)
             except BaseException as error:
                 errors.append(error)
 
@@ -84,7 +87,7 @@ class Together:
             try:
                 world.forks = False
                 world.check()
-                self.some(world, Random(seed), 8)
+                self.some(world, Random(seed), CHILDS)
                 code = 0
             except BaseException as error:
                 os.write(2, f"in a child, {type(error).__name__}: {error}\n".encode())
@@ -92,7 +95,7 @@ class Together:
                 os._exit(code)
         status = ended(child)
         assert status == 0, f"a child ended with status {status}"
-        world.steps += 8
+        world.steps += CHILDS
 
     def signals(self, world: World, random: Random) -> None:
         """A signal handler that makes arrays and scopes while steps run."""

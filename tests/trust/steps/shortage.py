@@ -122,9 +122,9 @@ class Shortage:
     def __init__(self, alone: Sequence[Step]) -> None:
         self.alone = alone
 
-    def some(self, world: World, random: Random) -> None:
+    def some(self, world: World, random: Random, most: int = 8) -> None:
         with tolerated(world):
-            for _ in range(random.randrange(2, 8)):
+            for _ in range(random.randrange(2, most)):
                 world.run(random.choice(self.alone), random)
 
     def failing_calls(self, world: World, random: Random) -> None:
@@ -147,7 +147,7 @@ class Shortage:
     def few_mappings(self, world: World, random: Random) -> None:
         """All but a few of the mappings that a process may have are taken."""
         with mappings_taken(random.randrange(1, 40)):
-            self.some(world, random)
+            self.some(world, random, 80)  # taking them takes as long
 
     def few_files(self, world: World, random: Random) -> None:
         """Almost no file number is left."""
