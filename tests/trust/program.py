@@ -19,8 +19,8 @@ from tests.trust.steps import FIRST, STEPS
 from tests.trust.world import Step
 
 WORTH, LEAST = 2 << 20, 1000
-"""Bytes in arrays up to which a program has all its steps; with more, which take as much longer to compare, it has fewer,
-but not fewer than these."""
+"""Bytes in arrays up to which a program has all its steps. With more, which take longer to compare, it has fewer, but
+not fewer than these."""
 
 
 def planned(seed: int, count: int) -> Iterator[tuple[int, Step, Random]]:
