@@ -6,6 +6,7 @@ use crate::allocators::allocator::PyAllocator;
 use crate::allocators::arguments::{PyArgument, given, raised};
 use crate::python::call_sites;
 use crate::python::global_allocator::ensure_memory;
+use crate::python::pending;
 use crate::python::values::IntoPython;
 use firsttouch::adaptors::CallSites;
 use firsttouch::factory::{self, Argument, check};
@@ -90,7 +91,7 @@ fn from_functions(
         context: std::ptr::with_exposed_provenance_mut(context),
     };
     // SAFETY: the docstring requires it of the caller.
-    Ok(PyAllocator::ours(unsafe { Functions::new(table) }))
+    Ok(PyAllocator::ours(unsafe { Functions::with_free_inside(table, pending::aside) }))
 }
 
 #[pyfunction]

@@ -9,6 +9,7 @@ pub mod guarded;
 pub mod immortal;
 pub mod interrupts;
 pub mod once;
+pub mod pending;
 pub mod values;
 
 use pyo3::prelude::*;

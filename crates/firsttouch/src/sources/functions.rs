@@ -55,6 +55,8 @@ impl Note {
 /// See the module.
 pub struct Functions {
     table: FunctionsTable,
+    /// Runs what it is given, which calls `free`.
+    around_free: fn(&dyn Fn()),
     living: Arc<Ledger<Note>>,
 }
 
@@ -76,7 +78,26 @@ impl Functions {
     /// The functions do what their names say, may be called from any thread with the context, do not unwind, and
     /// remain callable while the allocator or any of its blocks lives.
     pub unsafe fn new(table: FunctionsTable) -> Arc<Self> {
-        Arc::new(Self { table, living: Ledger::new() })
+        // SAFETY: the same is required.
+        unsafe { Self::with_free_inside(table, |free| free()) }
+    }
+
+    /// The same for a language with state that `free` must not meet: `around_free` puts it aside while it runs what it is
+    /// given, once.
+    ///
+    /// # Safety
+    /// As for `new`.
+    pub unsafe fn with_free_inside(table: FunctionsTable, around_free: fn(&dyn Fn())) -> Arc<Self> {
+        Arc::new(Self { table, around_free, living: Ledger::new() })
+    }
+
+    /// Gives back what a function returned.
+    ///
+    /// # Safety
+    /// `raw` came from these functions, for `given` bytes, and nobody uses it any more.
+    unsafe fn give_back(&self, raw: *mut c_void, given: usize) {
+        // SAFETY: `new` requires that `free` does what its name says; the rest is required here.
+        (self.around_free)(&|| unsafe { (self.table.free)(self.table.context, raw, given) });
     }
 
     fn note(&self, address: NonNull<u8>) -> Option<Note> {
@@ -158,7 +179,7 @@ unsafe impl Allocator for Functions {
         let block = Self::block(note, zeroed);
         if let Err(error) = self.living.enter(block.address, size, note) {
             // SAFETY: it was just allocated and is not in use.
-            unsafe { (self.table.free)(self.table.context, raw, given) };
+            unsafe { self.give_back(raw, given) };
             failure::remember(error);
             return Err(error);
         }
@@ -172,8 +193,8 @@ unsafe impl Allocator for Functions {
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         if let Some(note) = self.living.leave(address) {
             // SAFETY: `Allocator::deallocate` is called with a live block of this allocator that nobody uses any more,
-            // by handlers, adaptors, buffers and fronts, and the functions'.
-            unsafe { (self.table.free)(self.table.context, note.raw as *mut c_void, note.given) };
+            // by handlers, adaptors, buffers and fronts.
+            unsafe { self.give_back(note.raw as *mut c_void, note.given) };
         }
     }
 
