@@ -17,7 +17,14 @@ mod pages;
 mod pages_placed;
 mod preloaded;
 mod small_blocks;
+#[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
+mod thread_data;
 mod usable;
+
+use crate::allocator::Allocator;
+#[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
+use crate::allocator::find;
+use std::sync::Arc;
 
 pub use aligned::Aligned;
 pub use calloc::Calloc;
@@ -30,3 +37,17 @@ pub use mimalloc::Mimalloc;
 pub use pages::Pages;
 pub use pages_placed::PlacedPages;
 pub use preloaded::{PreloadedPool, Table};
+
+/// Whether the purger's thread may give blocks back to `upstream`: a library at the bottom may need memory for that.
+pub(crate) fn is_ready(upstream: &Arc<dyn Allocator>) -> bool {
+    let _ = upstream; // of a build without libraries
+    #[cfg(feature = "jemalloc")]
+    if find::<Jemalloc>(upstream).is_some() {
+        return thread_data::is_there();
+    }
+    #[cfg(feature = "mimalloc")]
+    if find::<Mimalloc>(upstream).is_some() {
+        return thread_data::is_there();
+    }
+    true
+}

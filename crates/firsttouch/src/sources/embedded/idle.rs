@@ -3,6 +3,7 @@
 //! The allocators' own purging clocks would also decommit memory that is about to be reused, such as a program's
 //! temporaries. They are turned off, and the peak of the bytes in use over a whole window decides.
 
+use super::super::thread_data;
 use super::{Embedded, Library};
 use crate::allocator::Allocator;
 use crate::heap::purger::{DeferredTrim, Purgeable};
@@ -77,23 +78,11 @@ impl<L: Library> Embedded<L> {
     }
 }
 
-/// Whether the C library has memory for what this thread may be about to need first: the module's thread-local data, which
-/// the libraries use. Where it has none, glibc ends the process; another thread could still take what was seen here.
-fn has_room_for_thread_data() -> bool {
-    const ROOM: usize = 16 << 10; // four times as much
-    // SAFETY: the block is freed at once; `black_box` keeps the compiler from leaving both calls out.
-    unsafe {
-        let block = std::hint::black_box(libc::malloc(ROOM));
-        libc::free(block);
-        !block.is_null()
-    }
-}
-
 impl<L: Library> Purgeable for Embedded<L> {
     fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
         self.idle.look_at_bound();
         let is_over = (self.idle.ticks.fetch_add(1, Relaxed) + 1).is_multiple_of(WINDOW);
-        if is_over && has_room_for_thread_data() {
+        if is_over && thread_data::is_there() {
             self.look();
         }
         None // not limited by an upstream

@@ -4,6 +4,7 @@ use super::super::purging::idle_limit;
 use super::UpstreamPool;
 use crate::allocator::Allocator;
 use crate::heap::purger::{self, DeferredTrim, Purgeable};
+use crate::sources;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -50,7 +51,8 @@ impl DeferredTrim for UpstreamPool {
 
 impl Purgeable for UpstreamPool {
     fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
-        if self.advance() { self.me.upgrade().map(|me| me as Arc<dyn DeferredTrim>) } else { None }
+        let is_due = self.advance() && sources::is_ready(&self.upstream);
+        is_due.then(|| self.me.upgrade().map(|me| me as Arc<dyn DeferredTrim>)).flatten()
     }
 
     fn is_idle(&self) -> bool {
