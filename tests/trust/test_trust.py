@@ -2,16 +2,34 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from tests.trust.campaign import ROOT, run
+from tests.trust.program import planned
+from tests.trust.record import Programs, added, put
+from tests.trust.steps import STEPS
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the steps fork, and limit the address space")
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs(seed: int) -> None:
     assert run(seed, 400).failure is None
+
+
+def test_every_step_comes_several_times_in_a_program() -> None:
+    drawn = [step for _, step, _ in planned(1, 20_000)]
+    assert min(drawn.count(step) for step in set(STEPS)) >= 2
+
+
+def test_runs_on_the_same_library_are_added_up(tmp_path: Path) -> None:
+    table, now = tmp_path / "trust.csv", Programs(2, 3000, 0.5)
+    assert added(now, table) == now
+    put(table, ("part",), ("random programs", "", "HEAD", "", str(Programs(10, 1_000_000, 1.25)), "nothing"))
+    assert added(now, table) == Programs(12, 1_003_000, 1.75)
+    put(table, ("part",), ("random programs", "", "unknown", "", str(Programs(10, 1_000_000, 1.25)), "nothing"))
+    assert added(now, table) == now
 
 
 def test_parsers_of_python_take_anything() -> None:
