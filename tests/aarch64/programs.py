@@ -21,6 +21,8 @@ PACKAGES = ("busybox-static", "libc6", "libgcc-s1")
 UNNEEDED = ("doc", "gconv", "man", "locale", "lintian", "bash-completion", "gdb")
 LIMIT = 3600
 """Seconds for one program."""
+PATIENCE = 900
+"""Seconds that tests wait for what must happen; emulated processors may stand still for a while."""
 
 #: Not for these machines, by program: tests that are left out of it.
 LEFT_OUT: Mapping[str, tuple[str, ...]] = {
@@ -42,7 +44,7 @@ mount -t cgroup2 cgroup2 /sys/fs/cgroup
 # Debian's kernels make huge pages everywhere, also of what the tests take for base pages.
 echo madvise > /sys/kernel/mm/transparent_hugepage/enabled
 ulimit -c 0
-export PATH=/bin:/usr/bin NO_COLOR=1 HOME=/tmp FIRSTTOUCH_TEST_PATIENCE=LIMIT
+export PATH=/bin:/usr/bin NO_COLOR=1 HOME=/tmp FIRSTTOUCH_TEST_PATIENCE=PATIENCE
 cd /tmp
 pages=$(awk '/KernelPageSize/ {print $2; exit}' /proc/self/smaps)
 echo "pages of $pages KiB, huge pages of $(($(cat /sys/kernel/mm/transparent_hugepage/hpage_pmd_size) >> 20)) MiB"
@@ -92,7 +94,7 @@ def pack(archive: Path, programs: Mapping[str, Path], root: Path, site: Path | N
     files.add("bin/busybox", root / "usr/bin/busybox", executable=True)
     files.add("lib/ld-linux-aarch64.so.1", root / "usr/lib/aarch64-linux-gnu/ld-linux-aarch64.so.1", executable=True)
     files.add_folder("usr", root / "usr", UNNEEDED)
-    script = BOOT.replace("LIMIT", str(LIMIT))
+    script = BOOT.replace("=PATIENCE", f"={PATIENCE}").replace("LIMIT", str(LIMIT))
     for name, program in sorted(programs.items()):
         files.add(f"tests/{name}", program, executable=True)
         chosen = " ".join([CHOSEN.get(name, ""), *(f"--skip {test}" for test in LEFT_OUT.get(name, ()))])

@@ -1,11 +1,10 @@
 //! Tests that need a process of their own: limits, forks, failing calls, resident memory.
 
+use super::patience;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const CHILD: &str = "FIRSTTOUCH_TEST_ALONE";
-/// Names a number of seconds in place of 60, where a processor is emulated.
-const PATIENCE: &str = "FIRSTTOUCH_TEST_PATIENCE";
 
 /// Runs `body` in a fresh process, as the only test of this binary. `name` is the test's own.
 pub fn alone(name: &str, body: impl FnOnce()) {
@@ -22,8 +21,7 @@ pub fn alone_after(name: &str, prepare: impl FnOnce(&mut Command), body: impl Fn
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     prepare(&mut command);
     let mut child = command.spawn().unwrap();
-    let patience = std::env::var(PATIENCE).ok().and_then(|seconds| seconds.parse().ok());
-    let patience = Duration::from_secs(patience.unwrap_or(60));
+    let patience = patience::at_least(Duration::from_secs(60));
     let began = Instant::now();
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {

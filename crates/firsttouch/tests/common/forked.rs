@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)] // Safety: the child runs only the body it is given, and never returns into the parent's code.
 
+use super::patience;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
@@ -51,6 +52,7 @@ impl Child {
 
     /// What waitpid(2) says; it must not hang.
     fn status(self) -> i32 {
+        let patience = patience::at_least(PATIENCE);
         let mut status = 0;
         loop {
             // SAFETY: the status is written for a child of ours.
@@ -59,7 +61,7 @@ impl Child {
                 return status;
             }
             assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
-            if self.began.elapsed() > PATIENCE {
+            if self.began.elapsed() > patience {
                 // SAFETY: the child is ours and was not waited for.
                 unsafe { libc::kill(self.id, libc::SIGKILL) };
                 panic!("a forked child hangs");

@@ -10,6 +10,7 @@ pub mod limits;
 pub mod mapped;
 pub mod nodes;
 pub mod pages;
+pub mod patience;
 pub mod pattern;
 pub mod process;
 pub mod reentrant;

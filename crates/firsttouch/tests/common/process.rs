@@ -1,5 +1,6 @@
 //! What the kernel reports about this process.
 
+use super::patience;
 use firsttouch::{Allocator, Stats};
 use std::fs;
 use std::time::{Duration, Instant};
@@ -30,6 +31,7 @@ pub fn threads_called(name: &str) -> usize {
 
 /// Waits until `happened`, at most for `patience`; how long that took.
 pub fn within(patience: Duration, what: &str, mut happened: impl FnMut() -> bool) -> Duration {
+    let patience = patience::at_least(patience);
     let began = Instant::now();
     while !happened() {
         assert!(began.elapsed() < patience, "not within {patience:?}: {what}");
@@ -41,13 +43,14 @@ pub fn within(patience: Duration, what: &str, mut happened: impl FnMut() -> bool
 /// Checks that the statistics of `allocator` are as they should be. What the background purger moves at that moment may
 /// be counted twice or not at all, so it is given some time.
 pub fn settles(allocator: &dyn Allocator, right: impl Fn(&Stats) -> bool) {
+    let patience = patience::at_least(Duration::from_secs(1));
     let began = Instant::now();
     loop {
         let stats = allocator.stats();
         if right(&stats) {
             return;
         }
-        assert!(began.elapsed() < Duration::from_secs(1), "{stats:?}");
+        assert!(began.elapsed() < patience, "{stats:?}");
         std::thread::yield_now();
     }
 }
