@@ -28,7 +28,7 @@ print(field.std())
 """
 
 #: What the root runs, with the wheels in /wheels. A report says on standard error that memory was recycled.
-SCRIPT = """
+SCRIPT = r"""
 set -eu
 for tool in cc gcc clang cargo make; do
     if command -v $tool; then echo "the root has a compiler: $tool"; exit 1; fi
@@ -47,6 +47,11 @@ firsttouch run sort -n /tmp/numbers 2>&1 > /tmp/sorted | tee /tmp/report
 cmp /tmp/numbers /tmp/sorted
 grep -q firsttouch /tmp/report
 firsttouch info > /dev/null
+for command in advise compare; do
+    if firsttouch $command program.py > /dev/null 2> /tmp/lacking; then echo "$command needs no extra"; exit 1; fi
+    cat /tmp/lacking
+    grep -q 'pip install "firsttouch\[measure\]"' /tmp/lacking
+done
 """
 
 
