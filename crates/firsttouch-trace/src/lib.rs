@@ -13,7 +13,7 @@
 mod encoder;
 pub mod event;
 pub mod format;
-mod pool_model;
+mod pool_replay;
 pub mod profile;
 mod reader;
 pub mod recorder;

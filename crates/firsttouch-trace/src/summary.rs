@@ -1,15 +1,12 @@
-//! Attributes large blocks to source lines: what they cost in page faults, and how much of that a pool would have saved.
+//! Attributes large blocks to source lines: what they cost in page faults, and what they cost on a pool.
 
 use crate::event::{BlockDetail, EventKind};
 use crate::format::TraceError;
-use crate::pool_model::PoolModel;
+use crate::pool_replay::{PoolReplay, ReplayedBlock};
 use crate::reader::Reader;
-use firsttouch::adaptors::SMALL_LIMIT;
+use firsttouch::adaptors::Options;
 use firsttouch::os;
 use std::io::Read;
-
-/// A pool gives zeroed blocks of at least this size fresh pages, so that it saves none of their faults.
-const FRESH_ZEROED_SIZE: u64 = 32 << 20;
 
 /// The work of the kernel: pages faulted in, and mappings.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -22,12 +19,17 @@ pub struct Faults {
     pub mapped: f64,
 }
 
-impl Faults {
-    fn add(&mut self, other: Self, factor: f64) {
-        self.small += other.small * factor;
-        self.huge += other.huge * factor;
-        self.mapped += other.mapped * factor;
-    }
+/// The same on a pool, in bytes, as far as they were touched.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Pooled {
+    /// Fresh memory on base pages.
+    pub small: f64,
+    /// Fresh memory that is advised huge.
+    pub huge: f64,
+    /// The number of times that idle memory was given back for it.
+    pub purges: f64,
+    /// Recycled memory that was cleared for zeroed requests.
+    pub cleared: f64,
 }
 
 /// The large blocks allocated by one source line.
@@ -43,10 +45,8 @@ pub struct LineSummary {
     pub bytes: u64,
     /// The faults that they took.
     pub faults: Faults,
-    /// The part of the faults that a pool would have saved.
-    pub avoidable: Faults,
-    /// Bytes that a pool would have had to clear for zeroed requests instead.
-    pub cleared: f64,
+    /// What a pool does for them instead.
+    pub pooled: Pooled,
     lifetimes: LifetimeHistogram,
 }
 
@@ -97,8 +97,7 @@ struct SummarizedBlock {
     size: u64,
     zeroed: bool,
     allocated_at: u64,
-    /// The fraction that a pool would have served from recycled memory.
-    recycled: f64,
+    replayed: ReplayedBlock,
     /// Recorded for large blocks only.
     detail: Option<BlockDetail>,
 }
@@ -111,54 +110,64 @@ pub struct Summary {
     pub small_blocks: u64,
     /// Their bytes.
     pub small_bytes: u64,
+    /// Bytes that a pool gave back and that were needed again within eight seconds.
+    pub refaulted_bytes: u64,
     huge_from: u64,
-    pool: PoolModel,
+    pool: PoolReplay,
     /// Live blocks by block number.
     blocks: Vec<SummarizedBlock>,
 }
 
 impl Summary {
-    /// Reads a whole trace; with `allow_truncated`, as much of it as there is. Blocks of at least `huge_from` bytes are
-    /// assumed to be on huge pages wherever they cover whole ones.
+    /// Reads a whole trace, and repeats its requests on a pool with `options`. With `allow_truncated`, as much of it as there
+    /// is. Blocks of at least `huge_from` bytes are assumed to have been on huge pages wherever they cover whole ones.
     ///
     /// # Errors
     /// If the trace cannot be read, or is truncated and that is not allowed.
-    pub fn new(source: impl Read, allow_truncated: bool, huge_from: u64) -> Result<Self, TraceError> {
-        let mut reader = Reader::new(source)?;
+    pub fn new(source: impl Read, allow_truncated: bool, huge_from: u64, options: Options) -> Result<Self, TraceError> {
         let mut summary = Self {
             lines: vec![LineSummary::default()],
             small_blocks: 0,
             small_bytes: 0,
+            refaulted_bytes: 0,
             huge_from,
-            pool: PoolModel::default(),
+            pool: PoolReplay::new(options),
             blocks: Vec::new(),
         };
         let mut now = 0;
-        while let Some(event) = reader.next_event(allow_truncated)? {
-            now = event.micros;
-            match event.kind {
-                EventKind::Site { file, line } => {
-                    summary.lines.push(LineSummary { file, line, ..LineSummary::default() });
-                }
-                EventKind::Allocate { block, size, zeroed, detail } => {
-                    let new = SummarizedBlock { size, zeroed, allocated_at: now, recycled: 0.0, detail };
-                    summary.on_alloc(block, new);
-                }
-                EventKind::Free { block, resident } => summary.on_free(block, resident, now),
-                EventKind::Live { block, resident } => summary.on_free(block, Some(resident), now),
-                EventKind::Resize { block, size } => summary.on_resize(block, size, now),
-            }
-        }
+        let read = summary.read(source, allow_truncated, &mut now);
         for block in 0..summary.blocks.len() as u32 {
             summary.on_free(block, None, now); // live at the end without a `Live` event
         }
-        Ok(summary)
+        summary.refaulted_bytes = summary.pool.refaulted();
+        read.map(|()| summary)
     }
 
-    fn on_alloc(&mut self, number: u32, mut block: SummarizedBlock) {
-        if block.size >= SMALL_LIMIT as u64 {
-            block.recycled = self.pool.allocate(block.size, block.zeroed, block.allocated_at);
+    fn read(&mut self, source: impl Read, allow_truncated: bool, now: &mut u64) -> Result<(), TraceError> {
+        let mut reader = Reader::new(source)?;
+        while let Some(event) = reader.next_event(allow_truncated)? {
+            *now = event.micros;
+            match event.kind {
+                EventKind::Site { file, line } => {
+                    self.lines.push(LineSummary { file, line, ..LineSummary::default() });
+                }
+                EventKind::Allocate { block, size, zeroed, detail } => {
+                    let replayed = self.pool.allocate(size, zeroed, *now);
+                    self.on_alloc(block, SummarizedBlock { size, zeroed, allocated_at: *now, replayed, detail });
+                }
+                EventKind::Free { block, resident } => self.on_free(block, resident, *now),
+                EventKind::Live { block, resident } => self.on_free(block, Some(resident), *now),
+                EventKind::Resize { block, size } => {
+                    let block = &mut self.blocks[block as usize];
+                    self.pool.resize(&mut block.replayed, block.size, size, *now);
+                    block.size = size;
+                }
+            }
         }
+        Ok(())
+    }
+
+    fn on_alloc(&mut self, number: u32, block: SummarizedBlock) {
         if let Some(detail) = block.detail {
             let line = self.line_of(detail);
             line.count += 1;
@@ -177,34 +186,25 @@ impl Summary {
         &mut self.lines[index]
     }
 
-    fn on_resize(&mut self, number: u32, size: u64, now: u64) {
-        let block = &mut self.blocks[number as usize];
-        if block.size >= SMALL_LIMIT as u64 && size >= SMALL_LIMIT as u64 {
-            self.pool.resize(block.size, size, now);
-        }
-        block.size = size;
-    }
-
     /// Accounts for a block that is freed; it counts as fully written if its resident pages are not known.
     fn on_free(&mut self, number: u32, resident: Option<u64>, now: u64) {
         let block = std::mem::take(&mut self.blocks[number as usize]);
-        if block.size >= SMALL_LIMIT as u64 {
-            self.pool.free(block.size, block.zeroed, now);
-        }
-        let Some(detail) = block.detail else { return };
         let pages = block.size.div_ceil(os::page_size() as u64);
-        let faulted = resident.unwrap_or(pages).min(pages).saturating_sub(detail.present);
-        let mut faults = self.faults(block.size, pages, detail.huge_offset, faulted);
-        faults.mapped = f64::from(u8::from(detail.present == 0));
-        let fresh = block.zeroed && block.size >= FRESH_ZEROED_SIZE;
-        let recycled = if fresh { 0.0 } else { block.recycled };
+        let touched = resident.unwrap_or(pages).min(pages);
+        self.pool.free(block.replayed, block.size, touched, now);
+        let Some(detail) = block.detail else { return };
+        let faults = self.faults(block.size, pages, detail.huge_offset, touched.saturating_sub(detail.present));
+        let (fresh, share) = (block.replayed.fresh, touched as f64 / pages.max(1) as f64);
         let line = self.line_of(detail);
         line.lifetimes.add(now - block.allocated_at);
-        line.faults.add(faults, 1.0);
-        line.avoidable.add(Faults { mapped: 0.0, ..faults }, recycled);
-        line.avoidable.mapped += if fresh { 0.0 } else { faults.mapped }; // a pool maps memory for many blocks at once
+        line.faults.small += faults.small;
+        line.faults.huge += faults.huge;
+        line.faults.mapped += f64::from(u8::from(detail.present == 0));
+        line.pooled.small += fresh.small as f64 * share;
+        line.pooled.huge += fresh.huge as f64 * share;
+        line.pooled.purges += fresh.purges as f64;
         if block.zeroed {
-            line.cleared += recycled * (faulted * os::page_size() as u64) as f64;
+            line.pooled.cleared += block.size.saturating_sub(fresh.small + fresh.huge) as f64 * share;
         }
     }
 

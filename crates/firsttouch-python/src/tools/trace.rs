@@ -4,12 +4,14 @@ use crate::allocators::allocator::PyAllocator;
 use crate::python::errors::{PyOSError, PyValueError};
 use crate::tools::recorder_handler;
 use crate::tools::replay_target::ReplayTarget;
+use firsttouch::adaptors::Options;
 use firsttouch_trace::replay::{ReplayOptions, Survey, Touch, replay};
 use firsttouch_trace::summary::{Faults, Summary};
 use firsttouch_trace::{Metadata, TraceError, recorder};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::fs::File;
+use std::time::Duration;
 
 fn trace_error(error: TraceError) -> PyErr {
     match error {
@@ -94,22 +96,22 @@ fn trace_replay<'py>(
     Ok(found)
 }
 
-fn add(into: &Bound<'_, PyDict>, name: &str, faults: Faults) -> PyResult<()> {
-    into.set_item(format!("{name}_small"), faults.small)?;
-    into.set_item(format!("{name}_huge"), faults.huge)?;
-    into.set_item(format!("{name}_mapped"), faults.mapped)
-}
-
-/// Summarizes a traced program by line: the lines that requested large blocks, and counts of the small ones.
+/// Summarizes a traced program by line: the lines that requested large blocks, what they cost, and what they cost on a pool
+/// that keeps idle memory for `decay` seconds; with them, counts of the small blocks, and the bytes that such a pool gives
+/// back too early.
 #[pyfunction]
+#[pyo3(signature = (file, incomplete, huge_from, decay=None))]
 fn trace_summary<'py>(
     py: Python<'py>,
     file: &str,
     incomplete: bool,
     huge_from: u64,
-) -> PyResult<(Vec<Bound<'py, PyDict>>, u64, u64)> {
+    decay: Option<f64>,
+) -> PyResult<(Vec<Bound<'py, PyDict>>, u64, u64, u64)> {
     let opened = File::open(file)?;
-    let summary = py.detach(|| Summary::new(opened, incomplete, huge_from)).map_err(trace_error)?;
+    let mut options = Options::default();
+    options.decay = decay.map_or(options.decay, |seconds| Some(Duration::from_secs_f64(seconds)));
+    let summary = py.detach(|| Summary::new(opened, incomplete, huge_from, options)).map_err(trace_error)?;
     let each = summary.lines.iter().filter(|line| line.count > 0).map(|line| {
         let found = PyDict::new(py);
         found.set_item("file", &line.file)?;
@@ -117,12 +119,21 @@ fn trace_summary<'py>(
         found.set_item("count", line.count)?;
         found.set_item("bytes", line.bytes)?;
         found.set_item("median_lifetime", line.median_lifetime() as f64 / 1e6)?;
-        found.set_item("cleared_bytes", line.cleared)?;
-        add(&found, "faults", line.faults)?;
-        add(&found, "avoidable", line.avoidable)?;
+        let Faults { small, huge, mapped } = line.faults;
+        let pooled = line.pooled;
+        let figures = [
+            ("faults_small", small),
+            ("faults_huge", huge),
+            ("faults_mapped", mapped),
+            ("pooled_small_bytes", pooled.small),
+            ("pooled_huge_bytes", pooled.huge),
+            ("pooled_purges", pooled.purges),
+            ("pooled_cleared_bytes", pooled.cleared),
+        ];
+        figures.iter().try_for_each(|&(name, figure)| found.set_item(name, figure))?;
         Ok(found)
     });
-    Ok((each.collect::<PyResult<_>>()?, summary.small_blocks, summary.small_bytes))
+    Ok((each.collect::<PyResult<_>>()?, summary.small_blocks, summary.small_bytes, summary.refaulted_bytes))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -9,8 +9,8 @@ from typing import Any
 from firsttouch import _firsttouch
 from firsttouch.tools.trace.prices import Prices
 
-#: Sizes from which NumPy (numpy/_core/src/multiarray/alloc.c) and our pool request huge pages.
-_NUMPYS_HUGE, _OUR_HUGE = 4 << 20, 2 << 20
+#: Size from which NumPy (numpy/_core/src/multiarray/alloc.c) requests huge pages, and the size of most of these.
+_NUMPYS_HUGE, _HUGE = 4 << 20, 2 << 20
 _NEVER = 2**64 - 1
 #: Kernel time is counted in ticks; from this many seconds on it is reliable.
 _TICKS = 0.25
@@ -18,7 +18,7 @@ _TICKS = 0.25
 
 @dataclass(frozen=True)
 class Line:
-    """A source line, with its blocks of 64 KiB or more; seconds are estimates."""
+    """A source line, with its blocks of 64 KiB or more; seconds are estimates, ``avoidable`` less than 0 a loss."""
 
     file: str
     line: int
@@ -44,6 +44,7 @@ class Summary:
     small_blocks: int
     small_bytes: int
     prices: Prices
+    refaulted: int = 0
 
     @property
     def wall(self) -> float:
@@ -68,7 +69,7 @@ class Summary:
 
     @property
     def avoidable(self) -> float:
-        """The estimated seconds that a pool would have saved."""
+        """The estimated seconds that a pool would have saved; less than 0 if it would have cost more."""
         return sum(line.avoidable for line in self.lines)
 
     def as_dict(self) -> dict[str, Any]:
@@ -87,18 +88,17 @@ class Summary:
         }
 
 
-def summarize(file: str, prices: Prices, incomplete: bool = False) -> Summary:
-    """Read a trace.
+def summarize(file: str, prices: Prices, incomplete: bool = False, decay: float | None = None) -> Summary:
+    """Read a trace, and repeat its requests on a pool that keeps idle memory for ``decay`` seconds (default: its own).
 
     Raises :exc:`ValueError` if the file is not a trace, or is incomplete, and :exc:`OSError` if it cannot be read.
     """
     facts = _firsttouch.trace_survey(file, incomplete)
-    found, small_blocks, small_bytes = _firsttouch.trace_summary(file, incomplete, _huge_from(facts["facts"]))
+    found, *small, refaulted = _firsttouch.trace_summary(file, incomplete, _huge_from(facts["facts"]), decay)
     bound = _bound(facts, found, prices)
     lines = []
     for each in found:
         seconds = _price(each, prices) * bound
-        spared = seconds - _under_a_pool(each, prices) * bound
         lines.append(
             Line(
                 each["file"],
@@ -108,11 +108,11 @@ def summarize(file: str, prices: Prices, incomplete: bool = False) -> Summary:
                 each["median_lifetime"],
                 each["faults_small"] + each["faults_huge"],
                 seconds,
-                max(0.0, spared),
+                seconds - _on_a_pool(each, prices) * bound,
             )
         )
     lines.sort(key=lambda line: (-line.seconds, -line.bytes))
-    return Summary(facts, lines, small_blocks, small_bytes, prices)
+    return Summary(facts, lines, *small, prices, refaulted)
 
 
 def _price(each: Mapping[str, Any], prices: Prices) -> float:
@@ -120,14 +120,11 @@ def _price(each: Mapping[str, Any], prices: Prices) -> float:
     return prices.of(each["faults_small"], each["faults_huge"], each["faults_mapped"])
 
 
-def _under_a_pool(each: Mapping[str, Any], prices: Prices) -> float:
-    """Return the kernel seconds that a line's arrays would still cost: fresh memory on huge pages, and clearing."""
-    small = each["faults_small"] - each["avoidable_small"]
-    huge = each["faults_huge"] - each["avoidable_huge"]
-    if prices.huge_page and each["bytes"] >= _OUR_HUGE * each["count"]:
-        small, huge = 0.0, huge + small * prices.page / prices.huge_page
-    mapped = each["faults_mapped"] - each["avoidable_mapped"]
-    return prices.of(small, huge, mapped) + float(each["cleared_bytes"]) * prices.clear
+def _on_a_pool(each: Mapping[str, Any], prices: Prices) -> float:
+    """Return the seconds that a line's arrays cost on a pool: for fresh memory, purges and clearing."""
+    small = each["pooled_small_bytes"] / prices.page
+    huge = each["pooled_huge_bytes"] / (prices.huge_page or prices.page)
+    return prices.of(small, huge, each["pooled_purges"]) + float(each["pooled_cleared_bytes"]) * prices.clear
 
 
 def _huge_from(facts: Mapping[str, str]) -> int:
@@ -135,8 +132,8 @@ def _huge_from(facts: Mapping[str, str]) -> int:
     if facts.get("thp") not in ("always", "madvise"):
         return _NEVER
     if facts["thp"] == "always":
-        return _OUR_HUGE
-    return _NUMPYS_HUGE if facts.get("allocator") == "numpy_default()" else _OUR_HUGE
+        return _HUGE
+    return _NUMPYS_HUGE if facts.get("allocator") == "numpy_default()" else _HUGE
 
 
 def _bound(facts: Mapping[str, Any], found: list[dict[str, Any]], prices: Prices) -> float:

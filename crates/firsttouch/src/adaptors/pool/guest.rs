@@ -4,6 +4,7 @@
 //! memory is on base pages, until a block is found with nearly every page touched: when it is freed, or when the next one
 //! is requested. Huge pages then serve blocks that are not much larger, up to twice the bytes that were in use with it.
 
+use super::clock::Clock;
 use super::density::is_dense;
 use super::{Options, Pool, huge_min};
 use crate::allocator::{Allocator, Block, Request};
@@ -79,7 +80,7 @@ impl Guest {
 impl Pool {
     /// Creates a pool for a program that was not written for pools.
     pub fn guest(options: Options) -> Arc<Self> {
-        Self::make(options, Some(Guest::default()))
+        Self::make(options, Clock::new(options.decay), Some(Guest::default()))
     }
 
     /// Idle bytes.

@@ -8,6 +8,7 @@
 
 #![allow(unsafe_code)] // Safety: blocks are handed out whole and once, by the heap's spans.
 
+mod clock;
 mod coloring;
 mod density;
 mod guest;
@@ -16,6 +17,7 @@ mod huge_min;
 mod locality;
 mod meter;
 mod purging;
+mod replayed;
 mod retention;
 mod shard;
 mod take;
@@ -36,11 +38,12 @@ use crate::os;
 use crate::sources::Pages;
 use crate::stats::Stats;
 use crate::sync::lock::Lock;
+use clock::Clock;
 use guest::Guest;
 use heaps::Heaps;
 pub use huge_min::huge_min;
 use meter::Meter;
-pub use retention::Retention;
+use retention::Retention;
 use shard::{MAX as SHARD_MAX, Recent, Shard};
 use std::any::Any;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
@@ -105,7 +108,7 @@ pub struct Pool {
     heaps: Heaps,
     shards: Box<[Padded]>,
     meter: Meter,
-    clock: purging::Clock,
+    clock: Clock,
     retention: Retention,
     /// Idle bytes that the last purge could not return.
     stuck: AtomicUsize,
@@ -125,10 +128,10 @@ pub struct Pool {
 impl Pool {
     /// Creates a pool.
     pub fn new(options: Options) -> Arc<Self> {
-        Self::make(options, None)
+        Self::make(options, Clock::new(options.decay), None)
     }
 
-    fn make(options: Options, guest: Option<Guest>) -> Arc<Self> {
+    fn make(options: Options, clock: Clock, guest: Option<Guest>) -> Arc<Self> {
         let total = os::memory_total();
         let heaps = Heaps::new(LocalNodes::of_the_machine());
         // A helper on another node would take pages from there; a foreign program is left its threads.
@@ -142,7 +145,7 @@ impl Pool {
             heaps,
             shards: (0..shards).map(|_| Padded(Lock::new(Shard::new()))).collect(),
             meter: Meter::default(),
-            clock: purging::Clock::new(options.decay),
+            clock,
             retention: Retention::default(),
             stuck: AtomicUsize::new(0),
             total,

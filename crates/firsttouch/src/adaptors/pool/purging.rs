@@ -7,59 +7,18 @@ use crate::fault_ahead;
 use crate::heap::ages::ticks_since;
 use crate::heap::bound;
 use crate::heap::purge;
-use crate::heap::purger::{DeferredTrim, Purgeable, TICK};
+use crate::heap::purger::{DeferredTrim, Purgeable};
 use crate::heap::shape::Kind;
 use crate::stats::Stats;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 /// With less idle memory than this, the memory available on the machine is not queried.
 const ASK_MIN: usize = 16 << 20;
 /// The fraction of a bound on address space that may be idle. A program that without a pool needs five sixths of its
 /// bound then still has room for what other code requests, and for this library (16 MiB with all bundled allocators).
 const IDLE_SPACE: usize = 16;
-/// Epochs until idle memory has decayed, if the time is at least that many ticks.
-const DECAY_EPOCHS: u32 = 10;
-
-/// Converts ticks of the background purger to epochs, of which `decay` spans a fixed number.
-pub(super) struct Clock {
-    ticks_per_epoch: u32,
-    /// Epochs after which idle memory is purged; `None` for never.
-    pub decay_epochs: Option<u8>,
-    ticks: AtomicU32,
-    /// Without a background purger: milliseconds from `start` to the last tick.
-    last: AtomicU32,
-    start: Instant,
-}
-
-impl Clock {
-    pub(super) fn new(decay: Option<Duration>) -> Self {
-        let ticks = decay.map_or(0, |decay| decay.as_millis().div_ceil(TICK.as_millis()).min(u32::MAX.into()) as u32);
-        let ticks_per_epoch = (ticks / DECAY_EPOCHS).max(1);
-        let decay_epochs = decay.map(|_| ticks.div_ceil(ticks_per_epoch) as u8);
-        Self { ticks_per_epoch, decay_epochs, ticks: AtomicU32::new(0), last: AtomicU32::new(0), start: Instant::now() }
-    }
-
-    /// Whether a tick has passed since the last call that returned `true`.
-    pub(super) fn is_due(&self) -> bool {
-        let now = self.start.elapsed().as_millis() as u32;
-        let last = self.last.load(Relaxed);
-        now.wrapping_sub(last) >= TICK.as_millis() as u32
-            && self.last.compare_exchange(last, now, Relaxed, Relaxed).is_ok()
-    }
-
-    /// The time since the pool was created.
-    pub(super) fn now(&self) -> Duration {
-        self.start.elapsed()
-    }
-
-    /// Counts a tick; returns whether it begins an epoch.
-    pub(super) fn tick(&self) -> bool {
-        (self.ticks.fetch_add(1, Relaxed) + 1).is_multiple_of(self.ticks_per_epoch)
-    }
-}
-
 impl Pool {
     fn shards(&self) -> impl Iterator<Item = &Lock<Shard>> {
         self.shards.iter().map(|Padded(shard)| shard)
@@ -178,7 +137,7 @@ impl Pool {
     }
 
     /// Ends an epoch: purges what is too old or too much.
-    fn age(&self) {
+    pub(super) fn age(&self) {
         self.look_at_bound();
         if self.clock.tick() {
             self.heaps.tick();
@@ -264,7 +223,9 @@ pub(super) fn idle_limit(max_idle: usize, idle: usize) -> usize {
 
 impl Purgeable for Pool {
     fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
-        self.age();
+        if !self.clock.is_set_by_hand() {
+            self.age();
+        }
         None // its memory comes from no upstream
     }
 

@@ -24,7 +24,7 @@ const NEAR: u64 = 2;
 
 /// What a pool has learned. Region 0 has base pages, region 1 huge pages.
 #[derive(Default)]
-pub struct Retention {
+pub(super) struct Retention {
     for_room: GivenBack,
     by_decay: GivenBack,
     /// Bytes that may be held beyond the bound.

@@ -8,7 +8,7 @@ mod locality;
 mod purging;
 mod state;
 
-use super::purging::Clock;
+use super::clock::Clock;
 use super::{Options, Pool, SMALL_LIMIT};
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::failure;
