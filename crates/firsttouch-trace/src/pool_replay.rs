@@ -32,6 +32,9 @@ pub(super) struct ReplayedBlock {
     pub(super) fresh: Fresh,
 }
 
+// SAFETY: any thread may write and free blocks of a pool (law 6), and each belongs to one replay.
+unsafe impl Send for ReplayedBlock {}
+
 pub(super) struct PoolReplay {
     pool: Arc<Pool>,
     /// Fresh bytes so far.

@@ -12,7 +12,6 @@ use crate::heap::shape::Kind;
 use crate::stats::Stats;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 /// With less idle memory than this, the memory available on the machine is not queried.
 const ASK_MIN: usize = 16 << 20;
