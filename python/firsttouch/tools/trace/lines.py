@@ -94,7 +94,8 @@ def summarize(file: str, prices: Prices, incomplete: bool = False, decay: float 
     Raises :exc:`ValueError` if the file is not a trace, or is incomplete, and :exc:`OSError` if it cannot be read.
     """
     facts = _firsttouch.trace_survey(file, incomplete)
-    found, *small, refaulted = _firsttouch.trace_summary(file, incomplete, _huge_from(facts["facts"]), decay)
+    huge_from = _huge_from(facts["facts"])
+    found, blocks, size, refaulted = _firsttouch.trace_summary(file, incomplete, huge_from, decay)
     bound = _bound(facts, found, prices)
     lines = []
     for each in found:
@@ -112,7 +113,7 @@ def summarize(file: str, prices: Prices, incomplete: bool = False, decay: float 
             )
         )
     lines.sort(key=lambda line: (-line.seconds, -line.bytes))
-    return Summary(facts, lines, *small, prices, refaulted)
+    return Summary(facts, lines, blocks, size, prices, refaulted)
 
 
 def _price(each: Mapping[str, Any], prices: Prices) -> float:
