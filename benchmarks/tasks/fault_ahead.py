@@ -24,7 +24,7 @@ import numpy as np, firsttouch as ft
 with ft.use({allocator!r}):
     while True:
         np.ones({length})
-        ft.trim()
+        ft.trim(None)
 """
 _shuffle = random.Random(0)
 

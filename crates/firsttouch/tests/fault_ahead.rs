@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 const MIB: usize = 1 << 20;
 /// Larger huge pages, as base pages of 16 KiB go with, are left to the program.
 const LARGEST: usize = 16 * MIB;
+/// Large enough on huge pages, too.
+const SIZE: usize = 256 * MIB;
 
 /// The tests count what the whole process populates. A processor counts as idle, whatever the machine does.
 fn alone() -> MutexGuard<'static, ()> {
@@ -68,7 +70,7 @@ fn eventually(true_now: impl Fn() -> bool) -> bool {
 ///
 /// Half way the walk waits for the helper, which comes late where other programs want every processor.
 fn walk_met_ahead(pool: &dyn Allocator, backward: bool) -> bool {
-    let size = 128 * MIB;
+    let size = SIZE;
     let block = take(pool, size, true);
     let before = populated_bytes();
     let pages = size / os::page_size();
@@ -127,8 +129,8 @@ fn what_is_touched_here_and_there_stays_sparse() {
     let _turn = alone();
     for pool in helped() {
         let before = populated_bytes();
-        let blocks: Vec<_> = (0..100).map(|_| take(&*pool, 256 * MIB, true)).collect();
-        let last = 256 * MIB / os::page_size() - 1;
+        let blocks: Vec<_> = (0..100).map(|_| take(&*pool, SIZE, true)).collect();
+        let last = SIZE / os::page_size() - 1;
         for &block in &blocks {
             walk(block, [0, last / 3, last / 3 * 2, last].into_iter());
         }
@@ -141,11 +143,11 @@ fn what_is_touched_here_and_there_stays_sparse() {
     }
 }
 
-/// The bytes that the helper populates within a quarter of a second of `touch` going through 128 MiB in steps of `stride`.
+/// The bytes that the helper populates within a quarter of a second of `touch` going through a block in steps of `stride`.
 fn populated_by(pool: &dyn Allocator, stride: usize, touch: impl Fn(NonNull<u8>)) -> u64 {
-    let block = take(pool, 128 * MIB, true);
+    let block = take(pool, SIZE, true);
     let before = populated_bytes();
-    for at in (0..128 * MIB).step_by(stride) {
+    for at in (0..SIZE).step_by(stride) {
         // SAFETY: it lies in the block.
         touch(unsafe { block.add(at) });
         if at % (2 * MIB) == 0 {
@@ -181,7 +183,7 @@ fn a_first_touch_populates_nothing() {
     let _turn = alone();
     for pool in helped() {
         // SAFETY: it lies in the block.
-        assert_eq!(populated_by(&*pool, 128 * MIB, |at| unsafe { at.write(1) }), 0);
+        assert_eq!(populated_by(&*pool, SIZE, |at| unsafe { at.write(1) }), 0);
     }
 }
 
@@ -241,9 +243,9 @@ fn where_every_processor_is_busy_the_program_goes_without() {
 fn nothing_is_populated_without_the_option() {
     let _turn = alone();
     let pool = Pool::new(Options::default());
-    let block = take(&*pool, 128 * MIB, false);
+    let block = take(&*pool, SIZE, false);
     let before = populated_bytes();
-    walk(block, 0..128 * MIB / os::page_size());
+    walk(block, 0..SIZE / os::page_size());
     assert_eq!(populated_bytes() - before, 0);
     // SAFETY: the block came from this pool.
     unsafe { pool.deallocate(block) };
@@ -254,8 +256,8 @@ fn a_block_that_is_freed_or_shrunk_is_left_alone() {
     let _turn = alone();
     for pool in helped() {
         for turn in 0..60 {
-            let block = take(&*pool, 64 * MIB, turn % 2 == 0);
-            let above = take(&*pool, 64 * MIB, false); // keeps the memory below it mapped
+            let block = take(&*pool, SIZE, turn % 2 == 0);
+            let above = take(&*pool, SIZE, false); // keeps the memory below it mapped
             walk(block, 0..(1536 + turn * 100) * 4096 / os::page_size());
             if turn % 3 == 0 {
                 // SAFETY: the block came from this pool, and only shrinks.
@@ -285,17 +287,17 @@ fn a_block_that_is_freed_or_shrunk_is_left_alone() {
 fn forks_in_the_middle_of_a_walk() {
     let _turn = alone();
     for pool in helped() {
-        let block = take(&*pool, 128 * MIB, true);
-        let pages = 128 * MIB / os::page_size();
+        let block = take(&*pool, SIZE, true);
+        let pages = SIZE / os::page_size();
         for part in 0..8 {
             walk(block, part * pages / 8..(part + 1) * pages / 8);
             // SAFETY: the child uses the pool, and ends without running the parent's handlers.
             let child = unsafe { libc::fork() };
             if child == 0 {
-                let (other, before) = (take(&*pool, 64 * MIB, true), populated_bytes());
+                let (other, before) = (take(&*pool, SIZE, true), populated_bytes());
                 std::thread::sleep(Duration::from_millis(50));
                 let populated = populated_bytes() - before; // of the block that the parent walks through
-                walk(other, 0..64 * MIB / os::page_size());
+                walk(other, 0..SIZE / os::page_size());
                 // SAFETY: as above.
                 unsafe {
                     pool.deallocate(other);
@@ -337,13 +339,16 @@ fn a_child_begins_with_an_empty_list() {
 #[test]
 fn many_threads_at_once() {
     let _turn = alone();
-    for pool in helped() {
+    let cases = [(true, 3, 192), (false, 20, 16)];
+    for (pool, turns, least) in
+        cases.into_iter().flat_map(|(huge, turns, least)| on(huge).map(|pool| (pool, turns, least)))
+    {
         std::thread::scope(|scope| {
             for seed in 0..4u8 {
                 let pool = &*pool;
                 scope.spawn(move || {
-                    for turn in 0..20 {
-                        let size = (16 + turn * 2) * MIB;
+                    for turn in 0..turns {
+                        let size = (least + turn * 2) * MIB;
                         let block = take(pool, size, true);
                         for at in (0..size).step_by(4096) {
                             // SAFETY: it lies in the block, which is this thread's.

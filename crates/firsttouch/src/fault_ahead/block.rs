@@ -14,6 +14,8 @@ const CACHE: usize = 2 << 20;
 const LARGEST: usize = 16 << 20;
 /// Granules that have to be written in a row before anything is populated.
 const IN_A_ROW: usize = 2;
+/// The least block of such granules: a smaller one, a program writes as fast alone, out of its own caches.
+const LEAST_OF_CACHES: usize = 192 << 20;
 
 /// What can be seen of pages.
 pub(super) trait Pages {
@@ -74,11 +76,14 @@ impl Block {
         Self { range, granule, walk: None }
     }
 
+    /// Whether a program can gain by help.
+    pub(super) fn is_worth_help(&self) -> bool {
+        let least = if self.granule < CACHE { IN_A_ROW + 2 } else { LEAST_OF_CACHES / self.granule };
+        self.granules() >= least && self.granule <= LARGEST
+    }
+
     /// What comes next.
     pub(super) fn turn(&mut self, pages: &dyn Pages) -> Turn {
-        if self.granules() <= IN_A_ROW + 1 || self.granule > LARGEST {
-            return Turn::Done;
-        }
         let (ahead, share) = if self.granule < CACHE { (AHEAD / self.granule, SHARE) } else { (1, 2) };
         let Some(mut walk) = self.walk.or_else(|| self.begin(pages)) else { return Turn::Wait };
         let turn = loop {
@@ -142,7 +147,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     const HUGE: usize = 2 << 20;
-    const BASE: usize = 256 << 10;
+    const BASE: usize = 1 << 20;
     const BLOCK: Range<usize> = 64 * HUGE..576 * HUGE; // 1 GiB
 
     /// A program that touches granules, and what is populated for it.
@@ -266,9 +271,11 @@ mod tests {
     }
 
     #[test]
-    fn a_block_of_a_few_granules_is_done_at_once() {
-        let seen = Seen { granule: HUGE, real: &BTreeSet::from([0, 1]) };
-        assert_eq!(Block::new(0..3 * HUGE, HUGE).turn(&seen), Turn::Done);
-        assert_eq!(Block::new(0..4 * HUGE, HUGE).turn(&seen), Turn::Populate(3 * HUGE..4 * HUGE));
+    fn help_is_for_blocks_that_gain_by_it() {
+        for (granule, least) in [(BASE, 4 * BASE), (HUGE, LEAST_OF_CACHES), (LARGEST, LEAST_OF_CACHES)] {
+            assert!(Block::new(0..least, granule).is_worth_help());
+            assert!(!Block::new(granule / 2..least, granule).is_worth_help(), "granules that are not whole count");
+        }
+        assert!(!Block::new(BLOCK, 2 * LARGEST).is_worth_help());
     }
 }

@@ -5,6 +5,7 @@
 
 use super::MIN;
 use super::block::{Block, Turn};
+use super::node::{self, Preferred};
 use super::seen::{self, Own};
 use super::spare::{Spare, a_processor_is_idle};
 use crate::os;
@@ -35,6 +36,8 @@ struct Slot {
     start: AtomicUsize,
     size: AtomicUsize,
     granule: AtomicUsize,
+    /// Where its pages come from ([`node`]).
+    node: AtomicUsize,
     /// Different for each block, as several may have had one address.
     number: AtomicU64,
 }
@@ -44,6 +47,7 @@ static SLOTS: [Slot; ROOM] = [const {
         start: AtomicUsize::new(0),
         size: AtomicUsize::new(0),
         granule: AtomicUsize::new(0),
+        node: AtomicUsize::new(node::ANY),
         number: AtomicU64::new(0),
     }
 }; ROOM];
@@ -70,7 +74,7 @@ pub fn populated_bytes() -> u64 {
     POPULATED.load(Relaxed)
 }
 
-/// Whether this machine can gain by it. One with several nodes would need a helper on each.
+/// Whether this machine can gain by it.
 pub(crate) fn is_supported() -> bool {
     seen::prepare();
     !cfg!(shuttle) && os::BACKEND && os::processors() >= 2
@@ -79,10 +83,16 @@ pub(crate) fn is_supported() -> bool {
 /// Puts a fresh block on the list, whose pages have `page` bytes. The owner calls [`forget`] before it frees or shrinks
 /// the block.
 pub(crate) fn watch(block: Range<usize>, page: usize) {
+    let granule = seen::granule(page);
+    if !Block::new(block.clone(), granule).is_worth_help() {
+        return;
+    }
+    let Some(node) = node::of_this_thread() else { return };
     for slot in &SLOTS {
         if slot.start.load(Relaxed) == 0 && slot.start.compare_exchange(0, CLAIMED, SeqCst, Relaxed).is_ok() {
             slot.size.store(block.len(), Relaxed);
-            slot.granule.store(seen::granule(page), Relaxed);
+            slot.granule.store(granule, Relaxed);
+            slot.node.store(node, Relaxed);
             slot.number.store(LAST_NUMBER.fetch_add(1, Relaxed) + 1, Relaxed);
             TAKEN.fetch_add(1, SeqCst);
             slot.start.store(block.start, SeqCst);
@@ -185,13 +195,14 @@ extern "C" fn body(_: *mut c_void) -> *mut c_void {
     let _ = os::sleep_exactly(); // or it wakes up a little late
     let mut known: [Option<Known>; ROOM] = [const { None }; ROOM];
     let mut used = Instant::now();
-    let mut spare = Spare::new(used);
+    let (mut spare, mut preferred) = (Spare::new(used), Preferred::new());
     while !STOP.load(SeqCst) {
         let news = NEWS.load(SeqCst);
         let now = Instant::now();
         let aside = if TAKEN.load(SeqCst) > 0 { spare.stands_aside(now) } else { None };
         STANDS_ASIDE.store(aside.is_some(), SeqCst);
-        let turns = SLOTS.iter().zip(&mut known).filter_map(|(slot, known)| turn(slot, known, now, &mut spare));
+        let turns =
+            SLOTS.iter().zip(&mut known).filter_map(|(slot, known)| turn(slot, known, now, &mut spare, &mut preferred));
         let pause = if aside.is_some() { aside } else { turns.min() };
         if pause.is_some() {
             used = now;
@@ -217,7 +228,13 @@ fn leave() -> bool {
 }
 
 /// Goes on with the block in a slot; how long it can be left alone, if there is one.
-fn turn(slot: &Slot, known: &mut Option<Known>, now: Instant, spare: &mut Spare) -> Option<Duration> {
+fn turn(
+    slot: &Slot,
+    known: &mut Option<Known>,
+    now: Instant,
+    spare: &mut Spare,
+    preferred: &mut Preferred,
+) -> Option<Duration> {
     let start = slot.start.load(SeqCst);
     if start <= CLAIMED {
         *known = None;
@@ -237,7 +254,7 @@ fn turn(slot: &Slot, known: &mut Option<Known>, now: Instant, spare: &mut Spare)
     BUSY.store(start, SeqCst);
     let mut pause = None;
     if slot.start.load(SeqCst) == start && slot.number.load(SeqCst) == number {
-        pause = known.go_on(now, spare);
+        pause = if preferred.follow(slot.node.load(Relaxed)) { known.go_on(now, spare) } else { None };
         if pause.is_none() && slot.start.compare_exchange(start, 0, SeqCst, Relaxed).is_ok() {
             TAKEN.fetch_sub(1, SeqCst);
         }

@@ -9,6 +9,7 @@
 //! | file | |
 //! |---|---|
 //! | `block` | the progress of one block: what to look at, what to populate |
+//! | `node` | the node that its pages come from |
 //! | `seen` | what the system tells of pages |
 //! | `spare` | whether there is a processor and memory for it |
 //! | `helper` | the list of blocks, and the thread |
@@ -17,6 +18,7 @@
 
 mod block;
 mod helper;
+mod node;
 mod seen;
 mod spare;
 

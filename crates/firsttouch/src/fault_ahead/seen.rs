@@ -5,9 +5,10 @@ use crate::os::{self, PageTable, seen};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// What is looked at on base pages: a look costs as much as clearing a few of them. Where the kernel makes huge pages of any
-/// memory, one of those: the rest of it becomes real with the first byte.
-static ON_BASE_PAGES: AtomicUsize = AtomicUsize::new(256 << 10);
+/// What is looked at on base pages: a look costs as much as clearing a few of them, and who clears pages holds the lock of
+/// their page table, which has 2 MiB of them. Where the kernel makes huge pages of any memory, one of those: the rest of it
+/// becomes real with the first byte.
+static ON_BASE_PAGES: AtomicUsize = AtomicUsize::new(1 << 20);
 
 /// Asks the system whether base pages are what they seem.
 pub(super) fn prepare() {

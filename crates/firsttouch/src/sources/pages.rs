@@ -11,7 +11,6 @@ use crate::heap::occupant::Occupant;
 use crate::heap::purger::{self, Purgeable};
 use crate::heap::shape::{Kind, huge_page};
 use crate::layout::round_up;
-use crate::os;
 use crate::stats::Stats;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::{Arc, Weak};
@@ -57,8 +56,7 @@ impl Pages {
         let heap = Heap::new();
         // SAFETY: the owner is not moved until the pages are dropped (`of` above and `new`).
         unsafe { heap.set_owner(owner) };
-        // A helper on another node would take the pages from there.
-        let is_helped = fault_ahead && fault_ahead::is_supported() && os::only_node().is_some();
+        let is_helped = fault_ahead && fault_ahead::is_supported();
         Self { huge, fault_ahead, is_helped, heap }
     }
 

@@ -16,7 +16,7 @@ use std::sync::{Arc, LazyLock};
 const FOREVER: Options = Options { max_idle: Some(usize::MAX), decay: None, huge: true, fault_ahead: false };
 
 /// The nodes that have memory and processors.
-fn homes() -> &'static [usize] {
+pub fn homes() -> &'static [usize] {
     static HOMES: LazyLock<Vec<usize>> = LazyLock::new(|| {
         let machine = Topology::read();
         numbers().into_iter().filter(|&node| !machine.node(node).unwrap().processors.is_empty()).collect()
@@ -45,7 +45,7 @@ impl Machine for Real {
 }
 
 /// Runs `body` in a thread on a node's processors, with no policy for its memory.
-fn on<T: Send>(node: usize, body: impl FnOnce() -> T + Send) -> T {
+pub fn on<T: Send>(node: usize, body: impl FnOnce() -> T + Send) -> T {
     in_a_thread(|| {
         let processors = Topology::read().node(node).unwrap().processors;
         os::run_on_processors(&processors).unwrap();

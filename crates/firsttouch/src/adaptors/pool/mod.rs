@@ -134,9 +134,8 @@ impl Pool {
     fn make(options: Options, clock: Clock, guest: Option<Guest>) -> Arc<Self> {
         let total = os::memory_total();
         let heaps = Heaps::new(LocalNodes::of_the_machine());
-        // A helper on another node would take pages from there; a foreign program is left its threads.
-        let fault_ahead =
-            options.fault_ahead && fault_ahead::is_supported() && heaps.local_nodes.is_none() && guest.is_none();
+        // A foreign program is left its threads.
+        let fault_ahead = options.fault_ahead && fault_ahead::is_supported() && guest.is_none();
         let shards = heaps.local_nodes.map_or(os::processors().min(64), LocalNodes::shards);
         let pool = Arc::new(Self {
             options,

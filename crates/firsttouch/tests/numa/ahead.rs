@@ -1,0 +1,63 @@
+//! Pages that are populated ahead of a program come from the node that the program would have had them from.
+
+use super::pools::{homes, on};
+use firsttouch::adaptors::{Options, Pool};
+use firsttouch::fault_ahead::populated_bytes;
+use firsttouch::os::{self, Call, fail_after};
+use firsttouch::pages::migration::nodes_of;
+use firsttouch::sources::Pages;
+use firsttouch::{Allocator, Request};
+use std::sync::Arc;
+use std::time::Duration;
+
+const SIZE: usize = 48 << 20;
+
+/// Writes a block page by page, slowly enough to be followed; the bytes that were populated meanwhile, and the nodes.
+fn walked(allocator: &dyn Allocator) -> (u64, Vec<i32>) {
+    let block = allocator.allocate(Request::bytes(SIZE)).unwrap().address;
+    let before = populated_bytes();
+    for at in (0..SIZE).step_by(os::page_size()) {
+        // SAFETY: it lies in the block.
+        unsafe { block.add(at).write(1) };
+        if at % (1 << 20) == 0 {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+    let found = (populated_bytes() - before, nodes_of(block.as_ptr() as usize, SIZE).unwrap());
+    // SAFETY: it came from there.
+    unsafe { allocator.deallocate(block) };
+    allocator.trim();
+    found
+}
+
+fn helped() -> [Arc<dyn Allocator>; 2] {
+    fail_after(&[Call::RunnableThreads], 0, i64::MAX); // a processor counts as idle
+    [Pool::new(Options { huge: false, fault_ahead: true, ..Options::default() }), Pages::with_fault_ahead(false, true)]
+}
+
+/// Also where the helper runs on a processor of another node, as in a machine with one for each.
+pub fn on_the_programs_node() {
+    for allocator in helped() {
+        for _ in 0..2 {
+            for &node in homes() {
+                let (populated, nodes) = on(node, || walked(&*allocator));
+                assert!(populated > 0, "on node {node}");
+                let elsewhere = nodes.iter().filter(|&&found| found != node as i32).count();
+                assert_eq!(elsewhere, 0, "of {} pages of node {node}", nodes.len());
+            }
+        }
+    }
+}
+
+/// A thread whose policy names nodes has its pages from those, and no help.
+pub fn under_a_policy() {
+    let (home, other) = (homes()[0], homes()[1]);
+    for allocator in helped() {
+        let (populated, nodes) = on(home, || {
+            os::prefer_node(other).unwrap();
+            walked(&*allocator)
+        });
+        assert_eq!(populated, 0);
+        assert!(nodes.iter().all(|&found| found == other as i32));
+    }
+}
