@@ -32,7 +32,7 @@ def pool(
     decay : float or None, optional
         Seconds after which idle memory is returned to the operating system. ``None`` means never. The default is 1.
     fault_ahead : bool, optional
-        Whether a second thread faults in fresh blocks of 8 MiB and more just ahead of the thread that writes them.
+        Whether a second thread faults in fresh blocks of 16 MiB and more just ahead of the thread that writes them.
 
     Returns
     -------
@@ -58,9 +58,10 @@ def pool(
     is needed again shortly after, it stays for 1.8 seconds next time. Any other value of either is obeyed literally.
 
     Fault-ahead is to page faults what read-ahead is to files. It begins once a block's first pages were written in a
-    row, from either end, and stays at most 8 MiB ahead; blocks that are touched here and there stay sparse.
-    It needs a processor that is idle, and does nothing on machines with several NUMA nodes. It pays most on base pages
-    (``pool(pages(), fault_ahead=True)``): a huge page that another core cleared has left the program's cache.
+    row, from either end, and stays at most 8 MiB ahead; blocks that are touched here and there stay sparse. It needs a
+    processor that is idle. It pays most on base pages (``pool(pages(), fault_ahead=True)``): a huge page that another
+    core cleared has left the program's cache, so blocks on huge pages below 192 MiB are helped only where the system is
+    slow to populate them.
 
     Examples
     --------

@@ -39,7 +39,7 @@ def pages(
     progress : bool, optional
         Whether a progress bar is drawn on standard error while an array is populated.
     fault_ahead : bool, optional
-        Whether a second thread faults in the pages of arrays of 8 MiB and more just ahead of the thread that writes
+        Whether a second thread faults in the pages of arrays of 16 MiB and more just ahead of the thread that writes
         them, where a processor is idle. For base pages and ``huge="thp"``, without the other options.
 
     Returns

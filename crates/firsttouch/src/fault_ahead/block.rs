@@ -1,6 +1,7 @@
 //! The progress of one block: what to look at, and what to populate.
 
 use std::ops::Range;
+use std::time::Duration;
 
 /// How far the helper runs ahead of the program at most.
 const AHEAD: usize = 8 << 20;
@@ -14,8 +15,12 @@ const CACHE: usize = 2 << 20;
 const LARGEST: usize = 16 << 20;
 /// Granules that have to be written in a row before anything is populated.
 const IN_A_ROW: usize = 2;
-/// The least block of such granules: a smaller one, a program writes as fast alone, out of its own caches.
-const LEAST_OF_CACHES: usize = 192 << 20;
+/// A smaller block of such granules, a program writes as fast alone, out of its own caches,
+const LARGE: usize = 192 << 20;
+/// unless one takes the system this long, for want of contiguous memory or of the host's.
+const SLOW: Duration = Duration::from_millis(1);
+/// The fewest of them that are worth a try.
+const FEWEST: usize = 16;
 
 /// What can be seen of pages.
 pub(super) trait Pages {
@@ -76,10 +81,15 @@ impl Block {
         Self { range, granule, walk: None }
     }
 
-    /// Whether a program can gain by help.
-    pub(super) fn is_worth_help(&self) -> bool {
-        let least = if self.granule < CACHE { IN_A_ROW + 2 } else { LEAST_OF_CACHES / self.granule };
-        self.granules() >= least && self.granule <= LARGEST
+    /// Whether a program may gain by help.
+    pub(super) fn is_worth_a_try(&self) -> bool {
+        let fewest = if self.granule < CACHE { IN_A_ROW + 2 } else { FEWEST };
+        self.granules() >= fewest && self.granule <= LARGEST
+    }
+
+    /// Whether it gains, where a granule took so long to populate.
+    pub(super) fn is_worth_more(&self, took: Duration) -> bool {
+        self.granule < CACHE || self.range.len() >= LARGE || took >= SLOW
     }
 
     /// What comes next.
@@ -272,10 +282,16 @@ mod tests {
 
     #[test]
     fn help_is_for_blocks_that_gain_by_it() {
-        for (granule, least) in [(BASE, 4 * BASE), (HUGE, LEAST_OF_CACHES), (LARGEST, LEAST_OF_CACHES)] {
-            assert!(Block::new(0..least, granule).is_worth_help());
-            assert!(!Block::new(granule / 2..least, granule).is_worth_help(), "granules that are not whole count");
+        for (granule, least) in [(BASE, 4 * BASE), (HUGE, FEWEST * HUGE), (LARGEST, FEWEST * LARGEST)] {
+            assert!(Block::new(0..least, granule).is_worth_a_try());
+            assert!(!Block::new(granule / 2..least, granule).is_worth_a_try(), "granules that are not whole count");
         }
-        assert!(!Block::new(BLOCK, 2 * LARGEST).is_worth_help());
+        assert!(!Block::new(BLOCK, 2 * LARGEST).is_worth_a_try());
+
+        let fast = SLOW / 2;
+        assert!(Block::new(0..8 * BASE, BASE).is_worth_more(fast));
+        assert!(Block::new(0..LARGE, HUGE).is_worth_more(fast));
+        assert!(!Block::new(0..LARGE - HUGE, HUGE).is_worth_more(fast));
+        assert!(Block::new(0..LARGE - HUGE, HUGE).is_worth_more(SLOW));
     }
 }

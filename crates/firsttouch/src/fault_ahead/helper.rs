@@ -67,6 +67,9 @@ static STOP: AtomicBool = AtomicBool::new(false);
 static STANDS_ASIDE: AtomicBool = AtomicBool::new(false);
 /// The thread's number at the kernel.
 static TASK: AtomicU32 = AtomicU32::new(0);
+/// Whether the thread found that the system populates memory fast: until it ends, it is not woken for blocks that gain only
+/// where that is slow.
+static FAST: AtomicBool = AtomicBool::new(false);
 static POPULATED: AtomicU64 = AtomicU64::new(0);
 
 /// Bytes populated ahead of their use, in this process.
@@ -84,7 +87,8 @@ pub(crate) fn is_supported() -> bool {
 /// the block.
 pub(crate) fn watch(block: Range<usize>, page: usize) {
     let granule = seen::granule(page);
-    if !Block::new(block.clone(), granule).is_worth_help() {
+    let whole = Block::new(block.clone(), granule);
+    if !whole.is_worth_a_try() || FAST.load(Relaxed) && !whole.is_worth_more(Duration::ZERO) {
         return;
     }
     let Some(node) = node::of_this_thread() else { return };
@@ -214,6 +218,7 @@ extern "C" fn body(_: *mut c_void) -> *mut c_void {
             os::wait(&NEWS, news, Some(pause));
         }
     }
+    FAST.store(false, Relaxed);
     null_mut()
 }
 
@@ -276,10 +281,15 @@ impl Known {
                 Some(LONGEST_PAUSE)
             }
             Turn::Populate(range) => {
+                let began = Instant::now();
                 if os::populate(range.start, range.len(), true).is_err() {
                     return None; // no such call, no memory, or a limit: the program will be told
                 }
                 POPULATED.fetch_add(range.len() as u64, Relaxed);
+                if !self.block.is_worth_more(began.elapsed()) {
+                    FAST.store(true, Relaxed);
+                    return None;
+                }
                 if self.looks > 0 {
                     let took = self.came.replace(now).map_or(PAUSE, |before| now.duration_since(before) / 4);
                     (self.looks, self.pause) = (0, took.clamp(PAUSE, LONGEST_PAUSE));

@@ -26,4 +26,4 @@ pub use helper::populated_bytes;
 pub(crate) use helper::{forget, hold, is_supported, release, restart, watch};
 
 /// Smaller blocks are written in less time than it takes to notice.
-pub(crate) const MIN: usize = 8 << 20;
+pub(crate) const MIN: usize = 16 << 20;

@@ -1,4 +1,4 @@
-"""Whether `fault_ahead=True` can work: it needs two processors, of one node, and the page table to look at."""
+"""Whether `fault_ahead=True` can work: it needs two processors, and the page table to look at."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,6 @@ def look(root: Path) -> dict[str, Any]:
     return {
         "processors": machine.usable(),
         "processor_quota": _quota(root),
-        "nodes": kernel_files.read(root / "sys/devices/system/node/online"),
         "page_table_readable": os.access(root / "proc/self/pagemap", os.R_OK),
     }
 
@@ -40,8 +39,6 @@ def _obstacle(found: dict[str, Any]) -> str | None:
         return "one usable processor"
     if found["processor_quota"] is not None and found["processor_quota"] < 2:
         return f"a quota of {found['processor_quota']:g} processors"
-    if found["nodes"] not in (None, "", "0"):
-        return "several NUMA nodes"
     return None if found["page_table_readable"] else "/proc/self/pagemap is not readable"
 
 
