@@ -4,9 +4,10 @@
 //! and a little longer. It blocks all signals, allocates nothing, and is joined before a fork.
 
 use super::MIN;
-use super::block::{Block, Turn};
+use super::block::Block;
+use super::known::{FAST, Known};
 use super::node::{self, Preferred};
-use super::seen::{self, Own};
+use super::seen;
 use super::spare::{Spare, a_processor_is_idle};
 use crate::os;
 use crate::sync::lock::Lock;
@@ -21,12 +22,6 @@ const ROOM: usize = 8;
 /// The start of a slot that is being filled.
 const CLAIMED: usize = 1;
 
-/// The pause between two looks at a block, at least and at most. The first is a quarter of the time in which the program came
-/// on last, and each is a quarter longer than the one before, so that the helper comes late by about that much.
-const PAUSE: Duration = Duration::from_micros(50);
-const LONGEST_PAUSE: Duration = Duration::from_millis(5);
-/// Looks at a block in which nothing happens: a second's.
-const LOOKS: u32 = 220;
 /// How long the thread waits for another block.
 const LINGER: Duration = Duration::from_millis(100);
 
@@ -67,19 +62,10 @@ static STOP: AtomicBool = AtomicBool::new(false);
 static STANDS_ASIDE: AtomicBool = AtomicBool::new(false);
 /// The thread's number at the kernel.
 static TASK: AtomicU32 = AtomicU32::new(0);
-/// Whether the thread found that the system populates memory fast: until it ends, it is not woken for blocks that gain only
-/// where that is slow.
-static FAST: AtomicBool = AtomicBool::new(false);
-static POPULATED: AtomicU64 = AtomicU64::new(0);
-
-/// Bytes populated ahead of their use, in this process.
-pub fn populated_bytes() -> u64 {
-    POPULATED.load(Relaxed)
-}
-
 /// Whether this machine can gain by it.
 pub(crate) fn is_supported() -> bool {
     seen::prepare();
+    node::prepare();
     !cfg!(shuttle) && os::BACKEND && os::processors() >= 2
 }
 
@@ -183,15 +169,10 @@ pub(crate) fn restart() {
     TAKEN.store(0, SeqCst);
 }
 
-/// What the thread knows of the block in a slot.
-struct Known {
-    number: u64,
-    block: Block,
-    /// Looks since something happened, and the pause after the next one.
-    looks: u32,
-    pause: Duration,
-    /// When the program was last seen to come on, after a pause.
-    came: Option<Instant>,
+/// What the thread works with.
+struct Means {
+    spare: Spare,
+    preferred: Preferred,
 }
 
 extern "C" fn body(_: *mut c_void) -> *mut c_void {
@@ -199,14 +180,13 @@ extern "C" fn body(_: *mut c_void) -> *mut c_void {
     let _ = os::sleep_exactly(); // or it wakes up a little late
     let mut known: [Option<Known>; ROOM] = [const { None }; ROOM];
     let mut used = Instant::now();
-    let (mut spare, mut preferred) = (Spare::new(used), Preferred::new());
+    let mut means = Means { spare: Spare::new(used), preferred: Preferred::new() };
     while !STOP.load(SeqCst) {
         let news = NEWS.load(SeqCst);
         let now = Instant::now();
-        let aside = if TAKEN.load(SeqCst) > 0 { spare.stands_aside(now) } else { None };
+        let aside = if TAKEN.load(SeqCst) > 0 { means.spare.stands_aside(now) } else { None };
         STANDS_ASIDE.store(aside.is_some(), SeqCst);
-        let turns =
-            SLOTS.iter().zip(&mut known).filter_map(|(slot, known)| turn(slot, known, now, &mut spare, &mut preferred));
+        let turns = SLOTS.iter().zip(&mut known).filter_map(|(slot, known)| turn(slot, known, now, &mut means));
         let pause = if aside.is_some() { aside } else { turns.min() };
         if pause.is_some() {
             used = now;
@@ -233,13 +213,7 @@ fn leave() -> bool {
 }
 
 /// Goes on with the block in a slot; how long it can be left alone, if there is one.
-fn turn(
-    slot: &Slot,
-    known: &mut Option<Known>,
-    now: Instant,
-    spare: &mut Spare,
-    preferred: &mut Preferred,
-) -> Option<Duration> {
+fn turn(slot: &Slot, known: &mut Option<Known>, now: Instant, means: &mut Means) -> Option<Duration> {
     let start = slot.start.load(SeqCst);
     if start <= CLAIMED {
         *known = None;
@@ -248,61 +222,16 @@ fn turn(
     let number = slot.number.load(Relaxed);
     let known = match known {
         Some(known) if known.number == number => known,
-        _ => known.insert(Known {
-            number,
-            block: Block::new(start..start + slot.size.load(Relaxed), slot.granule.load(Relaxed)),
-            looks: 0,
-            pause: PAUSE,
-            came: None,
-        }),
+        _ => known.insert(Known::new(number, start..start + slot.size.load(Relaxed), slot.granule.load(Relaxed))),
     };
     BUSY.store(start, SeqCst);
     let mut pause = None;
     if slot.start.load(SeqCst) == start && slot.number.load(SeqCst) == number {
-        pause = if preferred.follow(slot.node.load(Relaxed)) { known.go_on(now, spare) } else { None };
+        pause = if means.preferred.follow(slot.node.load(Relaxed)) { known.go_on(now, &mut means.spare) } else { None };
         if pause.is_none() && slot.start.compare_exchange(start, 0, SeqCst, Relaxed).is_ok() {
             TAKEN.fetch_sub(1, SeqCst);
         }
     }
     BUSY.store(0, SeqCst);
     pause
-}
-
-impl Known {
-    /// Looks, or populates a granule; how long it can be left alone then, if it is not done.
-    fn go_on(&mut self, now: Instant, spare: &mut Spare) -> Option<Duration> {
-        let before = self.block.clone();
-        match self.block.turn(&Own) {
-            Turn::Done => None,
-            Turn::Wait => self.wait(),
-            Turn::Populate(range) if !spare.allows(range.len()) => {
-                self.block = before;
-                self.wait()?;
-                Some(LONGEST_PAUSE)
-            }
-            Turn::Populate(range) => {
-                let began = Instant::now();
-                if os::populate(range.start, range.len(), true).is_err() {
-                    return None; // no such call, no memory, or a limit: the program will be told
-                }
-                POPULATED.fetch_add(range.len() as u64, Relaxed);
-                if !self.block.is_worth_more(began.elapsed()) {
-                    FAST.store(true, Relaxed);
-                    return None;
-                }
-                if self.looks > 0 {
-                    let took = self.came.replace(now).map_or(PAUSE, |before| now.duration_since(before) / 4);
-                    (self.looks, self.pause) = (0, took.clamp(PAUSE, LONGEST_PAUSE));
-                }
-                Some(Duration::ZERO)
-            }
-        }
-    }
-
-    fn wait(&mut self) -> Option<Duration> {
-        let pause = self.pause;
-        self.looks += 1;
-        self.pause = (pause + pause / 4).min(LONGEST_PAUSE);
-        (self.looks < LOOKS).then_some(pause)
-    }
 }

@@ -1,7 +1,14 @@
 //! The node whose memory a block gets, on machines with several: the helper takes it from where the program would have.
 
-use crate::numa::local_nodes::LocalNodes;
 use crate::os::{self, Nodes};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+static SEVERAL: AtomicBool = AtomicBool::new(false);
+
+/// Asks the system whether there are several nodes.
+pub(super) fn prepare() {
+    SEVERAL.store(os::only_node().is_none(), Relaxed);
+}
 
 /// On a machine with one node.
 pub(super) const ANY: usize = usize::MAX;
@@ -9,7 +16,7 @@ pub(super) const ANY: usize = usize::MAX;
 /// The node from which the calling thread gets its pages. `None` if it gets them from several, or must get them from some:
 /// the helper's own policy only prefers one.
 pub(super) fn of_this_thread() -> Option<usize> {
-    if LocalNodes::of_the_machine().is_none() {
+    if !SEVERAL.load(Relaxed) {
         return Some(ANY);
     }
     let (node, policy) = (os::current_node(), os::thread_policy().ok()?);
