@@ -2,13 +2,12 @@
 
 #![no_main]
 
-use firsttouch::adaptors::Options;
 use firsttouch_trace::replay::Survey;
 use firsttouch_trace::summary::Summary;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     for allow_truncated in [false, true] {
-        let _ = Summary::new(bytes, allow_truncated, 1 << 20, Options::default());
+        let _ = Summary::new(bytes, allow_truncated, 1 << 20);
         let _ = Survey::new(bytes, allow_truncated);
     }
 });

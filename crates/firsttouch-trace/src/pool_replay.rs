@@ -42,13 +42,8 @@ pub(super) struct PoolReplay {
 }
 
 impl PoolReplay {
-    pub(super) fn new(options: Options) -> Self {
-        Self { pool: Pool::for_replay(options), before: Fresh::default() }
-    }
-
-    /// Bytes that were given back and needed again soon.
-    pub(super) fn refaulted(&self) -> u64 {
-        self.pool.stats().refaulted_bytes
+    pub(super) fn new() -> Self {
+        Self { pool: Pool::for_replay(Options::default()), before: Fresh::default() }
     }
 
     pub(super) fn allocate(&mut self, size: u64, zeroed: bool, now: u64) -> ReplayedBlock {

@@ -4,7 +4,6 @@ use crate::event::{BlockDetail, EventKind};
 use crate::format::TraceError;
 use crate::pool_replay::{PoolReplay, ReplayedBlock};
 use crate::reader::Reader;
-use firsttouch::adaptors::Options;
 use firsttouch::os;
 use std::io::Read;
 
@@ -110,8 +109,6 @@ pub struct Summary {
     pub small_blocks: u64,
     /// Their bytes.
     pub small_bytes: u64,
-    /// Bytes that a pool gave back and that were needed again within eight seconds.
-    pub refaulted_bytes: u64,
     huge_from: u64,
     pool: PoolReplay,
     /// Live blocks by block number.
@@ -119,19 +116,18 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Reads a whole trace, and repeats its requests on a pool with `options`. With `allow_truncated`, as much of it as there
+    /// Reads a whole trace, and repeats its requests on a pool. With `allow_truncated`, as much of it as there
     /// is. Blocks of at least `huge_from` bytes are assumed to have been on huge pages wherever they cover whole ones.
     ///
     /// # Errors
     /// If the trace cannot be read, or is truncated and that is not allowed.
-    pub fn new(source: impl Read, allow_truncated: bool, huge_from: u64, options: Options) -> Result<Self, TraceError> {
+    pub fn new(source: impl Read, allow_truncated: bool, huge_from: u64) -> Result<Self, TraceError> {
         let mut summary = Self {
             lines: vec![LineSummary::default()],
             small_blocks: 0,
             small_bytes: 0,
-            refaulted_bytes: 0,
             huge_from,
-            pool: PoolReplay::new(options),
+            pool: PoolReplay::new(),
             blocks: Vec::new(),
         };
         let mut now = 0;
@@ -139,7 +135,6 @@ impl Summary {
         for block in 0..summary.blocks.len() as u32 {
             summary.on_free(block, None, now); // live at the end without a `Live` event
         }
-        summary.refaulted_bytes = summary.pool.refaulted();
         read.map(|()| summary)
     }
 

@@ -4,14 +4,12 @@ use crate::allocators::allocator::PyAllocator;
 use crate::python::errors::{PyOSError, PyValueError};
 use crate::tools::recorder_handler;
 use crate::tools::replay_target::ReplayTarget;
-use firsttouch::adaptors::Options;
 use firsttouch_trace::replay::{ReplayOptions, Survey, Touch, replay};
 use firsttouch_trace::summary::{Faults, Summary};
 use firsttouch_trace::{Metadata, TraceError, recorder};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::fs::File;
-use std::time::Duration;
 
 fn trace_error(error: TraceError) -> PyErr {
     match error {
@@ -96,22 +94,17 @@ fn trace_replay<'py>(
     Ok(found)
 }
 
-/// Summarizes a traced program by line: the lines that requested large blocks, what they cost, and what they cost on a pool
-/// that keeps idle memory for `decay` seconds; with them, counts of the small blocks, and the bytes that such a pool gives
-/// back too early.
+/// Summarizes a traced program by line: the lines that requested large blocks, what they cost, and what they cost on a pool;
+/// with them, counts of the small blocks.
 #[pyfunction]
-#[pyo3(signature = (file, incomplete, huge_from, decay=None))]
 fn trace_summary<'py>(
     py: Python<'py>,
     file: &str,
     incomplete: bool,
     huge_from: u64,
-    decay: Option<f64>,
-) -> PyResult<(Vec<Bound<'py, PyDict>>, u64, u64, u64)> {
+) -> PyResult<(Vec<Bound<'py, PyDict>>, u64, u64)> {
     let opened = File::open(file)?;
-    let mut options = Options::default();
-    options.decay = decay.map_or(options.decay, |seconds| Some(Duration::from_secs_f64(seconds)));
-    let summary = py.detach(|| Summary::new(opened, incomplete, huge_from, options)).map_err(trace_error)?;
+    let summary = py.detach(|| Summary::new(opened, incomplete, huge_from)).map_err(trace_error)?;
     let each = summary.lines.iter().filter(|line| line.count > 0).map(|line| {
         let found = PyDict::new(py);
         found.set_item("file", &line.file)?;
@@ -133,7 +126,7 @@ fn trace_summary<'py>(
         figures.iter().try_for_each(|&(name, figure)| found.set_item(name, figure))?;
         Ok(found)
     });
-    Ok((each.collect::<PyResult<_>>()?, summary.small_blocks, summary.small_bytes, summary.refaulted_bytes))
+    Ok((each.collect::<PyResult<_>>()?, summary.small_blocks, summary.small_bytes))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

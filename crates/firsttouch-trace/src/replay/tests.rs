@@ -5,7 +5,6 @@ use crate::event::{BlockDetail, Event, EventKind};
 use crate::format::TraceError;
 use crate::summary::Summary;
 use crate::tests::encoded;
-use firsttouch::adaptors::Options;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -165,13 +164,13 @@ fn summary_estimates_what_a_pool_saves() {
         at(0, 3_000_400, large(2)),
         at(0, 3_000_700, gone(Some(0))), // recycled, and never touched
     ];
-    let summary = Summary::new(&encoded(&events, &Vec::new())[..], false, u64::MAX, Options::default()).unwrap();
+    let summary = Summary::new(&encoded(&events, &Vec::new())[..], false, u64::MAX).unwrap();
     let [_, first, second] = &summary.lines[..] else { panic!("three lines") };
     assert_eq!((first.line, first.count, first.bytes), (3, 1, size));
     assert_eq!((first.faults.small, first.pooled.huge), (pages as f64, size as f64));
     assert_eq!((second.line, second.count, second.bytes), (4, 3, 3 * size));
     assert_eq!((second.faults.small, second.pooled.huge), (2.0 * pages as f64, size as f64));
     assert!((280..=320).contains(&second.median_lifetime()), "{}", second.median_lifetime());
-    let huge = Summary::new(&encoded(&events, &Vec::new())[..], false, 4 << 20, Options::default()).unwrap();
+    let huge = Summary::new(&encoded(&events, &Vec::new())[..], false, 4 << 20).unwrap();
     assert!(huge.lines[1].faults.huge > 4.0);
 }

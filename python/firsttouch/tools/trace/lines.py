@@ -44,7 +44,6 @@ class Summary:
     small_blocks: int
     small_bytes: int
     prices: Prices
-    refaulted: int = 0
 
     @property
     def wall(self) -> float:
@@ -88,14 +87,13 @@ class Summary:
         }
 
 
-def summarize(file: str, prices: Prices, incomplete: bool = False, decay: float | None = None) -> Summary:
-    """Read a trace, and repeat its requests on a pool that keeps idle memory for ``decay`` seconds (default: its own).
+def summarize(file: str, prices: Prices, incomplete: bool = False) -> Summary:
+    """Read a trace, and repeat its requests on a pool.
 
     Raises :exc:`ValueError` if the file is not a trace, or is incomplete, and :exc:`OSError` if it cannot be read.
     """
     facts = _firsttouch.trace_survey(file, incomplete)
-    huge_from = _huge_from(facts["facts"])
-    found, blocks, size, refaulted = _firsttouch.trace_summary(file, incomplete, huge_from, decay)
+    found, blocks, size = _firsttouch.trace_summary(file, incomplete, _huge_from(facts["facts"]))
     bound = _bound(facts, found, prices)
     lines = []
     for each in found:
@@ -113,7 +111,7 @@ def summarize(file: str, prices: Prices, incomplete: bool = False, decay: float 
             )
         )
     lines.sort(key=lambda line: (-line.seconds, -line.bytes))
-    return Summary(facts, lines, blocks, size, prices, refaulted)
+    return Summary(facts, lines, blocks, size, prices)
 
 
 def _price(each: Mapping[str, Any], prices: Prices) -> float:
