@@ -90,6 +90,7 @@ fn from_functions(
         free: function("free", free)?,
         context: std::ptr::with_exposed_provenance_mut(context),
     };
+    pending::prepare();
     // SAFETY: the docstring requires it of the caller.
     Ok(PyAllocator::ours(unsafe { Functions::with_free_inside(table, pending::aside) }))
 }

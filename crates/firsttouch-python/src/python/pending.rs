@@ -29,6 +29,11 @@ fn is_attached() -> bool {
     current.is_some_and(|current| unsafe { !current().is_null() })
 }
 
+/// Looks the function up, with the GIL held: a child that is forked while a thread does it would wait for ever.
+pub fn prepare() {
+    let _ = is_attached();
+}
+
 /// Calls what may run Python, with this thread's exception put aside.
 pub fn aside(call: &dyn Fn()) {
     if !is_attached() {
