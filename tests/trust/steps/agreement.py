@@ -114,7 +114,7 @@ def agree(world: World, random: Random) -> None:
             if worker.error:
                 raise worker.error
         trace = _firsttouch.trace_survey(file.name, False)
-        trace["small"] = _firsttouch.trace_summary(file.name, False, 1 << 20)[1:3]
+        trace["small"] = _firsttouch.trace_summary(file.name, False, 1 << 20)[1:]
         _compare(chosen, workers, measured, trace, ended[0] if ended else 0)
 
 
