@@ -1,7 +1,6 @@
 """NumPy calls foreign code while it creates an array: `__array_function__`, iterators, subclasses, allocators."""
 
 import contextvars
-import ctypes
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 import firsttouch as ft
 from firsttouch import arrays
 from tests import programs
+from tests.callbacks import Callbacks
 
 pytestmark = pytest.mark.quick
 
@@ -148,25 +148,13 @@ def test_constructors_are_methods_and_documented() -> None:
 
 def test_an_exception_on_its_way_is_not_lost_in_a_free_of_ctypes() -> None:
     """The array that fromiter() began ends while the iterator's exception is set."""
-    c = ctypes.CDLL(None)
-    c.malloc.restype = ctypes.c_void_p
-    c.malloc.argtypes, c.free.argtypes = (ctypes.c_size_t,), (ctypes.c_void_p,)
     freed: list[int] = []
-
-    def free(_: object, block: int, size: int) -> None:
-        freed.append(size)
-        c.free(block)
-
-    functions = (
-        ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(lambda _, size: c.malloc(size)),
-        ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(free),
-    )
-    malloc, end = (ctypes.cast(each, ctypes.c_void_p).value or 0 for each in functions)
+    callbacks = Callbacks(freed=freed.append)
 
     def items() -> Iterator[int]:
         yield 1
         raise KeyError("the iterator's own")
 
-    with ft.use(ft.from_functions(malloc=malloc, free=end)), pytest.raises(KeyError, match="the iterator's own"):
+    with ft.use(callbacks.allocator()), pytest.raises(KeyError, match="the iterator's own"):
         np.fromiter(items(), "i8", count=100_000)
     assert [size for size in freed if size >= 800_000]

@@ -1,11 +1,11 @@
 """Invalid arguments of factories are named, with what is accepted."""
 
-import ctypes
 from typing import Any
 
 import pytest
 
 import firsttouch as ft
+from tests.callbacks import Callbacks
 
 pytestmark = pytest.mark.quick
 
@@ -75,26 +75,9 @@ def test_upstreams_that_are_none(factory: Any, wrong: Any) -> None:
 
 
 def test_functions_of_ctypes_serve() -> None:
-    libc = ctypes.CDLL(None)
-    libc.malloc.restype = ctypes.c_void_p
-    libc.malloc.argtypes = [ctypes.c_size_t]
-    libc.free.argtypes = [ctypes.c_void_p]
     asked: list[int] = []
-
-    def malloc(context: int, size: int) -> int:
-        asked.append(size)
-        found: int = libc.malloc(size)
-        return found
-
-    def free(context: int, address: int, size: int) -> None:
-        libc.free(address)
-
-    callbacks = (
-        ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(malloc),
-        ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(free),
-    )
-    addresses = [ctypes.cast(callback, ctypes.c_void_p).value or 0 for callback in callbacks]
-    allocator = ft.from_functions(malloc=addresses[0], free=addresses[1])
+    callbacks = Callbacks(asked=asked.append)
+    allocator = callbacks.allocator()
     array = allocator.full(1000, 3.0)
     assert array.sum() == 3000
     assert array.ctypes.data % 64 == 0

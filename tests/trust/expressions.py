@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import firsttouch as ft
+from tests.callbacks import Callbacks
 
 SOURCES = (
     "pool()",
@@ -88,16 +89,9 @@ class Own:
         del self.kept[address]
 
 
-_MALLOC = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
-_FREE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
-_C = ctypes.CDLL(None)
-_C.malloc.restype = ctypes.c_void_p
-_C.malloc.argtypes = (ctypes.c_size_t,)
-_C.free.argtypes = (ctypes.c_void_p,)
-_functions = (_MALLOC(lambda _, size: _C.malloc(size)), _FREE(lambda _, block, size: _C.free(block)))
+_callbacks = Callbacks()
 
 
 def functions() -> Any:
     """Return an allocator on callbacks, which need the GIL in every thread that frees."""
-    malloc, free = (ctypes.cast(each, ctypes.c_void_p).value or 0 for each in _functions)
-    return ft.from_functions(malloc=malloc, free=free)
+    return _callbacks.allocator()
