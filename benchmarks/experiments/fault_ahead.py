@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks.tasks.fault_ahead import OPERATIONS
 from firsttouch.tools.measuring.contenders import NUMPY
 from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.rounds import Call, Plan, Samples, collect
 from firsttouch.tools.measuring.sizes import MIB, fitting, name
 from firsttouch.tools.measuring.statistics import Matrix, judge, median
 
@@ -39,15 +39,12 @@ def run(quick: bool) -> Section:
                 samples = collect([NUMPY], Call("benchmarks.tasks.fault_ahead", "measure", arguments), plan, 2 * size)
                 what = f"{operation}, {name(size)}, {pages}{', beside another' if beside else ''}"
                 section.raw[what] = samples.replies
-                without, again = (samples.column(NUMPY, who) for who in ("without", "again"))
-                ratio = samples.column(NUMPY, "with") / np.sqrt(without * again)
-                one, other = (samples.column(NUMPY, f"{who}, processors") for who in ("without", "again"))
-                cost = samples.column(NUMPY, "with, processors") / np.sqrt(one * other)
+                ratio, again = _ratios(samples)
+                cost, _ = _ratios(samples, ", processors")
                 times["busy" if beside else pages][what] = ratio
                 if not beside:
                     costs[pages][what] = cost
-                again = again / without
-                time = f"{median(without).value * 1e3:,.1f} ms"
+                time = f"{median(samples.column(NUMPY, 'without')).value * 1e3:,.1f} ms"
                 cells = [str(median(each)) for each in (ratio, cost, again)]
                 table.rows.append([operation, name(size), pages, "another" if beside else "", time, *cells])
     section.tables.append(table)
@@ -56,3 +53,9 @@ def run(quick: bool) -> Section:
         section.verdicts.append(judge(f"{kind} pages: at most {COST} times the processor time", COST, costs[pages]))
     section.verdicts.append(judge(f"beside another program: at most 1 / {BUSY} of the time", 1 / BUSY, times["busy"]))
     return section
+
+
+def _ratios(samples: Samples, figure: str = "") -> tuple[Matrix, Matrix]:
+    """Return a figure with help by its mean without, and the second of the two without by the first."""
+    helped, without, again = (samples.column(NUMPY, who + figure) for who in ("with", "without", "again"))
+    return helped / np.sqrt(without * again), again / without

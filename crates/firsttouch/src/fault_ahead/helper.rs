@@ -62,6 +62,7 @@ static STOP: AtomicBool = AtomicBool::new(false);
 static STANDS_ASIDE: AtomicBool = AtomicBool::new(false);
 /// The thread's number at the kernel.
 static TASK: AtomicU32 = AtomicU32::new(0);
+
 /// Whether this machine can gain by it.
 pub(crate) fn is_supported() -> bool {
     seen::prepare();

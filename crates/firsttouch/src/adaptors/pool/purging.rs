@@ -18,6 +18,7 @@ const ASK_MIN: usize = 16 << 20;
 /// The fraction of a bound on address space that may be idle. A program that without a pool needs five sixths of its
 /// bound then still has room for what other code requests, and for this library (16 MiB with all bundled allocators).
 const IDLE_SPACE: usize = 16;
+
 impl Pool {
     fn shards(&self) -> impl Iterator<Item = &Lock<Shard>> {
         self.shards.iter().map(|Padded(shard)| shard)

@@ -51,8 +51,11 @@ impl DeferredTrim for UpstreamPool {
 
 impl Purgeable for UpstreamPool {
     fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
-        let is_due = self.advance() && sources::is_ready(&self.upstream);
-        is_due.then(|| self.me.upgrade().map(|me| me as Arc<dyn DeferredTrim>)).flatten()
+        if self.advance() && sources::is_ready(&self.upstream) {
+            self.me.upgrade().map(|me| me as Arc<dyn DeferredTrim>)
+        } else {
+            None
+        }
     }
 
     fn is_idle(&self) -> bool {
