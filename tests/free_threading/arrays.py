@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 import firsttouch as ft
+from tests.free_threading.forks import UNFORKED
 
 Array = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -24,15 +25,16 @@ class Left:
         self.room = room
 
     def add(self, array: Array, mark: int) -> None:
-        self.arrays.append((array, mark))
+        with UNFORKED:
+            self.arrays.append((array, mark))
         if len(self.arrays) > self.room:
             self.take()
 
     def take(self) -> None:
-        try:
+        with UNFORKED:
+            if not self.arrays:
+                return
             array, mark = self.arrays.pop(0)
-        except IndexError:
-            return
         check(array, mark)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 import firsttouch as ft
+from tests.free_threading.forks import UNFORKED
 
 
 class Own:
@@ -19,8 +20,10 @@ class Own:
         with ft.use(ft.numpy_default()):
             store = (np.zeros if zeroed else np.empty)(nbytes + alignment, np.uint8)
         address = -(-store.ctypes.data // alignment) * alignment
-        self.kept[address] = store
+        with UNFORKED:
+            self.kept[address] = store
         return address
 
     def deallocate(self, address: int, nbytes: int) -> None:
-        del self.kept[address]
+        with UNFORKED:
+            del self.kept[address]

@@ -3,12 +3,21 @@
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
 
 PATIENCE = 60.0
 """Seconds after which a child stands still."""
+
+UNFORKED = threading.RLock()
+"""Whoever forks holds it, so that a child finds what it guards unchanged and free.
+
+Without the GIL a list and a dictionary have locks of their own, which a child inherits as another thread held them. One
+lock for all, which a thread may take again: a collection can free arrays while it is held.
+"""
+os.register_at_fork(before=UNFORKED.acquire, after_in_parent=UNFORKED.release, after_in_child=UNFORKED.release)
 
 
 def forked(work: Callable[[], object]) -> None:
