@@ -1,10 +1,10 @@
 //! How the thread goes on with one block: when it looks, and what it populates.
 
 use super::block::{Block, Turn};
+use super::list::Entry;
 use super::seen::Own;
 use super::spare::Spare;
 use crate::os;
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -36,8 +36,9 @@ pub(super) struct Known {
 }
 
 impl Known {
-    pub(super) fn new(number: u64, range: Range<usize>, granule: usize) -> Self {
-        Self { number, block: Block::new(range, granule), looks: 0, pause: PAUSE, came: None }
+    pub(super) fn new(entry: &Entry) -> Self {
+        let block = Block::new(entry.range.clone(), entry.granule);
+        Self { number: entry.number, block, looks: 0, pause: PAUSE, came: None }
     }
 
     /// Looks, or populates a granule; how long it can be left alone then, if it is not done.

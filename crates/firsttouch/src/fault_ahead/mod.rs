@@ -13,19 +13,22 @@
 //! | `seen` | what the system tells of pages |
 //! | `spare` | whether there is a processor and memory for it |
 //! | `known` | how the thread goes on with a block |
-//! | `helper` | the list of blocks, and the thread |
+//! | `list` | the blocks that are helped |
+//! | `helper` | the thread |
 
 #![allow(unsafe_code)] // Safety: pages are populated while their block is on the list, which its owner ends before a free.
 
 mod block;
 mod helper;
 mod known;
+mod list;
 mod node;
 mod seen;
 mod spare;
 
-pub(crate) use helper::{forget, hold, is_supported, release, restart, watch};
+pub(crate) use helper::{hold, is_supported, release, watch};
 pub use known::populated_bytes;
+pub(crate) use list::{forget, restart};
 
 /// Smaller blocks are written in less time than it takes to notice.
 pub(crate) const MIN: usize = 16 << 20;
