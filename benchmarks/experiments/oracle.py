@@ -44,7 +44,7 @@ pages, which lie between base and huge pages.
 """.splitlines()
 NOT_BUILT = """\
 So no policy by line is built: of all kinds of recycled memory, the best one for a program is nearly the best for each \
-of its lines. What a line leaves idle in a memory of its own can't serve another, which mixing pays for."""
+of its lines. Mixing costs more than it gains, since what one line leaves idle cannot serve another."""
 
 
 def run(quick: bool) -> Section:
