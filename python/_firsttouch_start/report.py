@@ -74,7 +74,7 @@ def _remarks(found: "dict[str, Any]") -> list[str]:
         if time["fault_share_at_most"] < estimate.WORTH_MENTIONING:
             said.append(f"nothing to gain: {part} (estimated)")
         else:
-            said.append(f"little to gain: {part}, few of them avoidable (estimated)")
+            said.append(f"little to gain: {part}, few avoidable (estimated)")
     own = found["seconds"]["user"] + found["seconds"]["kernel"]
     if found["children_seconds"] > own:
         used = units.seconds(found["children_seconds"])

@@ -6,8 +6,8 @@ import sys
 import sysconfig
 import venv
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -115,12 +115,17 @@ def test_help_has_examples_and_fits_a_terminal(firsttouch: Start, command: str) 
     assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
 
 
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 def test_a_sentence_fits_the_terminal_and_is_one_line_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     sentence = "firsttouch: pooled memory would save much: firsttouch run 'my script.py' " + "-x --long-option " * 9
-    assert showing.wrapped(sentence) == sentence
-    monkeypatch.setattr(sys, "__stderr__", SimpleNamespace(isatty=lambda: True))
+    assert showing.wrapped(sentence, StringIO()) == sentence
+    assert showing.wrapped(sentence, None) == sentence
     monkeypatch.setenv("COLUMNS", "80")
-    lines = showing.wrapped(sentence).splitlines()
+    lines = showing.wrapped(sentence, Terminal()).splitlines()
     assert max(map(len, lines)) <= 80
     assert " ".join(" ".join(lines).split()) == sentence.strip()
 

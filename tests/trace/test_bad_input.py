@@ -1,5 +1,6 @@
 """Errors print one line that names the cause, and exit with status 2 before any program has run."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,10 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["advise", "--json", "", "script.py"], "advise: --json needs a file name"),
         (["advise", "ls"], "is not a Python program"),
         (["compare", "ls"], "is not a Python program (firsttouch compare -- takes any command)"),
+        (["advise", "/bin/sh"], "advise: /bin/sh is not a Python program (firsttouch run /bin/sh serves it)"),
+        (["trace", "/bin/sh"], "trace: /bin/sh is not a Python program"),
+        (["run", sys.executable], f"run: for another Python, {sys.executable} -m firsttouch run script.py"),
+        (["compare", "/bin/sh"], "compare: /bin/sh is not a Python program (firsttouch compare -- takes any command)"),
         (["advise"], "advise: missing program"),
         (["advise", "--json", "no/such.json", "script.py"], "no such directory"),
     ],

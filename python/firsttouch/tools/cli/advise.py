@@ -78,7 +78,7 @@ def _say(given: Any, found: Program, file: str, found_prices: Any) -> None:
     gaining = [line for line in advised.lines if line.avoidable > 0.001 * processor][: given.lines]
     if sys.stdout is not None:
         sys.stdout.flush()
-    speak.write(sys.__stderr__, showing.wrapped(f"firsttouch: {advised.words(program)}") + "\n")
+    speak.write(sys.__stderr__, showing.wrapped(f"firsttouch: {advised.words(program)}", sys.__stderr__) + "\n")
     rows = [
         (
             showing.place(line),

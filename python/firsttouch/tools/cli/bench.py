@@ -22,6 +22,8 @@ from firsttouch.tools.cli.progress import Bar
 from firsttouch.tools.measuring import console
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from firsttouch.tools.bench.settings import Settings
     from firsttouch.tools.measuring.page import Page
     from firsttouch.tools.measuring.report import Section
@@ -144,10 +146,7 @@ def _run(name: str, settings: Settings, out: output.Output) -> Section:
 
 def show(section: Section, quiet: bool) -> None:
     """Print the tables, then the conclusions."""
-    from rich.console import Console
-
-    width = None if os.isatty(1) else 120  # a file has no width
-    out = Console(highlight=False, markup=False, width=width)
+    out = _console()
     out.print(f"{section.name}: {console.plain(section.title)}", style="bold")
     if not quiet:
         out.print()
@@ -156,6 +155,13 @@ def show(section: Section, quiet: bool) -> None:
     for sentence in sentences(section):
         console.say(sentence, out, "- ")
     out.print()
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    width = None if os.isatty(1) else 120  # a file has no width
+    return Console(highlight=False, markup=False, width=width)
 
 
 def sentences(section: Section) -> list[str]:
@@ -170,7 +176,7 @@ def save(sections: Sequence[Section], cautions: Sequence[str], out: Output) -> N
 
     if out.prints:
         for caution in cautions:
-            print(f"note: {caution}")
+            console.say(caution, _console(), "note: ")
     out.save_plot([picture for section in sections for picture in section.pictures])
     found = {"machine": describe(), "cautions": list(cautions)}
     out.save_json(lambda: found | {"experiments": [section.as_dict() for section in sections]})

@@ -84,8 +84,16 @@ def _program(words: Sequence[str], of: str) -> Program | None:
 
 
 def _refuse_command(word: str, of: str) -> None:
-    """Catch the name of a command where a script is expected; python would find no such file."""
-    if word.startswith("-") or os.path.dirname(word) or os.path.exists(word):
+    """Catch a program that is not Python's, and the name of a command, which python would not find."""
+    if word.startswith("-"):
+        return
+    ways = {"compare": " (firsttouch compare -- takes any command)"}
+    way = ways.get(of, f" (firsttouch run {word} serves it)")
+    if os.path.dirname(word) or os.path.exists(word):
+        if os.path.isfile(word) and _is_binary(word):
+            if re.fullmatch(r"python[0-9.]*", os.path.basename(word)):
+                raise BadUsageError(f"{of}: for another Python, {word} -m firsttouch {of} script.py")
+            raise BadUsageError(f"{of}: {word} is not a Python program{way}")
         return
     found = shutil.which(word)
     if found is None:
@@ -93,8 +101,6 @@ def _refuse_command(word: str, of: str) -> None:
     if re.fullmatch(r"python[0-9.]*", word):
         raise BadUsageError(f"{of}: omit {word}, which firsttouch starts itself, as in firsttouch {of} script.py")
     if _is_binary(found):
-        ways = {"compare": " (firsttouch compare -- takes any command)"}
-        way = ways.get(of, f" (firsttouch run {word} serves it)")
         raise BadUsageError(f"{of}: no file {word} here; the command {found} is not a Python program{way}")
     raise BadUsageError(f"{of}: no file {word} here; the command of that name is {found}: firsttouch {of} {found}")
 

@@ -101,10 +101,11 @@ def _show(facts: dict[str, Any], found: Sequence[dict[str, Any]]) -> None:
     about = facts["facts"]
     held = int(about.get("peak_held") or 0)
     traced = f"; the traced run grew by up to {units.size(held)}" if held else ""
-    print(
+    replayed = (
         f"{facts['events']:,} events of {units.count(facts['threads'], 'thread')}, {facts['allocations']:,} arrays,"
         f" at most {units.size(facts['peak_in_use'])} at once, on {about.get('allocator', 'unknown memory')}{traced}"
     )
+    print(showing.wrapped(replayed, sys.stdout))
     if facts["lost"]:
         print(f"{facts['lost']:,} events were lost during recording: the figures are inaccurate")
     if not facts["complete"]:

@@ -82,7 +82,7 @@ def _parser() -> Parser:
     add(
         "--allocator",
         metavar="EXPRESSION",
-        help="allocator that serves the arrays, as a Python expression: mimalloc, 'pool(pages(huge=\"thp\"), decay=30)'"
+        help="allocator that serves the arrays, as an expression: mimalloc, 'pool(pages(huge=\"thp\"), decay=30)'"
         " (default: pool())",
     )
     add(

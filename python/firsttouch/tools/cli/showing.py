@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import sysconfig
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -34,9 +33,9 @@ def save_json(name: str, content: Mapping[str, Any]) -> None:
         file.write(text)
 
 
-def wrapped(sentence: str) -> str:
-    """Return the sentence in lines between whose words a terminal need not break; elsewhere it is one line."""
-    if sys.__stderr__ is None or not sys.__stderr__.isatty():
+def wrapped(sentence: str, stream: TextIO | None) -> str:
+    """Return the sentence broken between words if the stream is a terminal; elsewhere it is one line."""
+    if stream is None or not stream.isatty():
         return sentence
     width = shutil.get_terminal_size().columns
     return textwrap.fill(sentence, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
@@ -73,10 +72,11 @@ def summary(found: Summary, most: int, stream: TextIO | None) -> None:
     if stream is None:
         return
     facts = found.facts["facts"]
-    stream.write(
+    about = (
         f"{found.facts['allocations']:,} arrays, at most {units.size(found.facts['peak_in_use'])} at once;"
-        f" on {facts.get('allocator', 'unknown memory')} in {units.seconds(found.wall)}\n"
+        f" on {facts.get('allocator', 'unknown memory')} in {units.seconds(found.wall)}"
     )
+    stream.write(wrapped(about, stream) + "\n")
     rows = [
         (
             place(line),
@@ -93,10 +93,11 @@ def summary(found: Summary, most: int, stream: TextIO | None) -> None:
             more = len(found.lines) - most
             stream.write(f"{units.count(more, 'more line')}; --lines {len(found.lines)} shows them all\n")
         part = units.share(found.seconds, found.processor)
-        stream.write(
+        in_all = (
             f"in all {part} of the processor time in the kernel for arrays of 64 KiB or more"
-            " (estimated from page faults)\n"
+            " (estimated from page faults)"
         )
+        stream.write(wrapped(in_all, stream) + "\n")
     else:
         known = "" if found.facts["complete"] else "as far as was recorded, "
         stream.write(f"{known}no array had 64 KiB or more\n")
