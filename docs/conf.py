@@ -1,5 +1,6 @@
 """How Sphinx builds the documentation: `make docs`."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import native_docstrings
 import pictures
 
 import firsttouch
+
+os.environ["COLUMNS"] = "80"  # the programs whose output is shown write as to a terminal
 
 project = "firsttouch"
 author = "the firsttouch developers"

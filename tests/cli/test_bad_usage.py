@@ -122,10 +122,12 @@ class Terminal(StringIO):
 
 def test_a_sentence_fits_the_terminal_and_is_one_line_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     sentence = "firsttouch: pooled memory would save much: firsttouch run 'my script.py' " + "-x --long-option " * 9
+    monkeypatch.delenv("COLUMNS", raising=False)
     assert showing.wrapped(sentence, StringIO()) == sentence
     assert showing.wrapped(sentence, None) == sentence
     monkeypatch.setenv("COLUMNS", "80")
     lines = showing.wrapped(sentence, Terminal()).splitlines()
+    assert showing.wrapped(sentence, StringIO()).splitlines() == lines
     assert max(map(len, lines)) <= 80
     assert " ".join(" ".join(lines).split()) == sentence.strip()
 

@@ -2,8 +2,11 @@
 
 import ast
 import doctest
+import functools
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import pytest
 
 import firsttouch as ft
 import firsttouch.asv
+from firsttouch.tools.cli.main import COMMANDS
 
 pytest.importorskip("distributed", reason="firsttouch.dask needs Dask's distributed")
 pytest.importorskip("numba", reason="firsttouch.numba needs Numba")
@@ -73,6 +77,20 @@ def test_names_in_the_text_exist(page: str) -> None:
         found: Any = ft
         for part in name.strip(".").split(".") if name not in NOT_OURS else ():
             found = getattr(found, part)
+
+
+@functools.cache
+def options(command: str) -> set[str]:
+    words = [sys.executable, "-m", "firsttouch", command, "--help"]
+    help_ = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    return set(re.findall(r"(?<!\S)--?\w[\w-]*", help_.partition("\noptions:")[2].partition("\nfor example")[0]))
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_options_in_the_text_exist(page: str) -> None:
+    for command, words in re.findall(rf"firsttouch ({'|'.join(COMMANDS)})((?: [^\s`]+)*)", TEXTS[page]):
+        own = re.split(r" (?:-[mc]|--|#|\S*\.(?:py|ft)|\./\S*)(?= |$)", words)[0]
+        assert set(re.findall(r" (-+\w[\w-]*)", own)) - options(command) == set(), f"{command}{words}"
 
 
 def test_links_of_the_readme_lead_somewhere() -> None:

@@ -34,8 +34,8 @@ def save_json(name: str, content: Mapping[str, Any]) -> None:
 
 
 def wrapped(sentence: str, stream: TextIO | None) -> str:
-    """Return the sentence broken between words if the stream is a terminal; elsewhere it is one line."""
-    if stream is None or not stream.isatty():
+    """Return the sentence broken between words on a terminal, or where COLUMNS is set; elsewhere it is one line."""
+    if stream is None or not (stream.isatty() or "COLUMNS" in os.environ):
         return sentence
     width = shutil.get_terminal_size().columns
     return textwrap.fill(sentence, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
