@@ -32,6 +32,14 @@ def test_each_row_is_a_block_where_it_is_narrow() -> None:
     assert "─" in shown(200)
 
 
+def test_a_table_that_just_fits_is_a_table() -> None:
+    """Cells and broken headings of 11, 14 and 6 characters, two gaps of three, and a blank at either edge."""
+    assert "─" in shown(39)
+    assert "391 ms ± 3.1 %" in shown(39)
+    assert max(map(len, shown(39).splitlines())) <= 39
+    assert "─" not in shown(38)
+
+
 def test_small_sizes_end_below_each_other() -> None:
     from rich.console import Console
 

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from firsttouch.tools.measuring.report import Table
 
 
-#: The width of the gap between two columns, with the lines of some boxes.
+#: The width of the gap between two columns, and of both edges.
 _BESIDE = 3
+_EDGES = 2
 
 
 def plain(text: str) -> str:
@@ -38,7 +39,7 @@ def headings(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) 
     None if some cell would have to be broken even so.
     """
     widest = [_widest(rows, at) for at in range(len(columns))]
-    room = width - _BESIDE * len(columns)
+    room = width - _BESIDE * (len(columns) - 1) - _EDGES
     if sum(max(cells, len(column)) for cells, column in zip(widest, columns, strict=True)) <= room:
         return list(columns)
     broken = [
