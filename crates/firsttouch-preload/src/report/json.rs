@@ -13,13 +13,13 @@ pub fn report(process: u32, main: bool, command: &[String], figures: &Figures, t
     };
     let counts = pool.figures().into_iter().chain([("small_limit", threshold as u64)]);
     let counts: Vec<String> = counts.map(|(name, count)| format!("\"{name}\": {count}")).collect();
-    let spared = pool.recycled_bytes / firsttouch::os::page_size() as u64;
+    let avoided = pool.recycled_bytes / firsttouch::os::page_size() as u64;
     format!(
         "{{\n  \"process\": {process},\n  \"main_process\": {main},\n  \"command\": [{}],\n  \"python\": null,\n  \
          \"pooled\": true,\n  \"seconds\": {{\"wall\": {wall:.6}, \"user\": {:.6}, \"kernel\": {:.6}}},\n  \
          \"children_seconds\": {children:.6},\n  \"faults\": {{\"minor\": {}, \"major\": {}}},\n  \
          \"resident_bytes\": {resident},\n  \"pool\": {{{}}},\n  \
-         \"estimates\": {{\"avoided_bytes\": {}, \"avoided_faults\": {spared}}},\n  \"remarks\": [{}]\n}}\n",
+         \"estimates\": {{\"avoided_bytes\": {}, \"avoided_faults\": {avoided}}},\n  \"remarks\": [{}]\n}}\n",
         list(command),
         usage.user,
         usage.kernel,

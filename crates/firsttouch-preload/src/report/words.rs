@@ -57,9 +57,9 @@ fn time(figures: &Figures) -> String {
 }
 
 fn faults(figures: &Figures) -> String {
-    let spared = figures.pool.recycled_bytes / os::page_size() as u64;
+    let avoided = figures.pool.recycled_bytes / os::page_size() as u64;
     let taken = count(figures.spent.usage.minor_faults);
-    if spared == 0 { taken } else { format!("{taken}; as many as {} spared", count(spared)) }
+    if avoided == 0 { taken } else { format!("{taken}; at most {} avoided", count(avoided)) }
 }
 
 fn size(bytes: u64) -> String {

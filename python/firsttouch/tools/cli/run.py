@@ -54,7 +54,7 @@ def main(words: Sequence[str]) -> int:
         if given.allocator is not None:
             raise BadUsageError(f"run: --allocator is for Python programs; {found.words[0]} is served by the pool")
         if given.limit is not None:
-            raise BadUsageError(f"run: --limit is for the arrays of Python programs; {found.words[0]} is none")
+            raise BadUsageError(f"run: --limit is for the arrays of Python programs, and {found.words[0]} is not one")
         executable.check(found.executable)
         executable.become(found.executable, found.words, settings | _of_library(given))
     if given.threshold is not None and not given.all:
