@@ -58,6 +58,14 @@ def test_programs_that_end_by_exit_with_an_underscore_are_reported_on(bench: Ben
         assert "large blocks" in run("dash", "-c", "exit 3").stderr
 
 
+def test_no_report_in_files_of_the_program(bench: Bench, tmp_path: Path) -> None:
+    """It may close what it knows nothing of, the report's copy of a stream too, and get its number for a file."""
+    file = tmp_path / "data"
+    done = run("--json", "-", bench.compiled("taken"), str(file))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "open in the child\n", "")
+    assert file.read_bytes() == b""
+
+
 def test_json(bench: Bench, tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     done = run("--json", str(file), "-q", bench.compiled("idle"), "3", "508", "4")

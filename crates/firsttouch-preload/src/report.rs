@@ -2,16 +2,15 @@
 
 mod figures;
 mod json;
+mod stream;
 mod words;
 
 use crate::settings::Reporting;
 use crate::{next, text};
 use figures::{Figures, Spent, Start};
 use std::ffi::{CStr, c_char, c_int};
-use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering::Relaxed};
-
-/// Copies of the program's descriptors get numbers from here on: a program expects low ones to be free.
-const HIGH: c_int = 500;
+use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use stream::Stream;
 
 struct Report {
     /// The process that is reported on; not a child of vfork, which shares this memory.
@@ -24,9 +23,9 @@ struct Report {
 
 /// What was asked; null where nothing was, and in forked children of the process that reports.
 static REPORT: AtomicPtr<Report> = AtomicPtr::new(std::ptr::null_mut());
-/// Where the report goes: many programs close their standard streams before they end.
-static SCREEN: AtomicI32 = AtomicI32::new(-1);
-static OUTPUT: AtomicI32 = AtomicI32::new(-1);
+/// Where the report goes.
+static SCREEN: Stream = Stream::none();
+static OUTPUT: Stream = Stream::none();
 
 /// Remembers what is to be reported at the end.
 ///
@@ -43,32 +42,20 @@ pub unsafe fn begin(reporting: Reporting, threshold: usize, count: c_int, words:
         unsafe { CStr::from_ptr(*words.add(at)) }.to_string_lossy().into_owned()
     });
     if main && !reporting.quiet {
-        SCREEN.store(copy(libc::STDERR_FILENO), Relaxed);
+        SCREEN.keep(libc::STDERR_FILENO);
     }
     if main && reporting.json.as_deref() == Some("-") {
-        OUTPUT.store(copy(libc::STDOUT_FILENO), Relaxed);
+        OUTPUT.keep(libc::STDOUT_FILENO);
     }
     let report =
         Report { process: std::process::id(), start: Start::now(), reporting, threshold, command: words.collect() };
     REPORT.store(Box::into_raw(Box::new(report)), Relaxed);
 }
 
-/// A copy of a descriptor that no program started from this one inherits.
-fn copy(file: c_int) -> c_int {
-    // SAFETY: has no preconditions.
-    let high = unsafe { libc::fcntl(file, libc::F_DUPFD_CLOEXEC, HIGH) };
-    if high < 0 { file } else { high }
-}
-
 /// In a forked child: the report is its parent's, or, with a file for each process, about what it does itself.
 pub fn leave_to_parent() {
-    for file in [&SCREEN, &OUTPUT] {
-        let copied = file.swap(-1, Relaxed);
-        if copied >= HIGH {
-            // SAFETY: the descriptor is ours.
-            unsafe { libc::close(copied) };
-        }
-    }
+    SCREEN.close();
+    OUTPUT.close();
     // SAFETY: null, or what `begin` made; the child has this thread only.
     if let Some(report) = unsafe { REPORT.load(Relaxed).as_mut() } {
         report.start = Start::now();
@@ -129,22 +116,23 @@ fn compose(report: &Report, spent: Spent, flush: bool) {
     let process = report.process;
     let main = report.reporting.process == Some(process);
     let Some(figures) = Figures::new(spent, &report.start) else { return };
-    let screen = SCREEN.load(Relaxed);
-    if main && screen >= 0 {
+    let screen = SCREEN.get();
+    if main && let Some(screen) = screen {
         text::write(screen, words::report(process, &figures, report.threshold).as_bytes());
     }
     let Some(name) = &report.reporting.json else { return };
     let content = json::report(process, main, &report.command, &figures, report.threshold);
-    let output = OUTPUT.load(Relaxed);
     if name == "-" {
-        if main && output >= 0 {
+        if main && let Some(output) = OUTPUT.get() {
             if flush {
                 // SAFETY: flushes all streams; what the program printed comes first.
                 unsafe { libc::fflush(std::ptr::null_mut()) };
             }
             text::write(output, content.as_bytes());
         }
-    } else if let Err(error) = std::fs::write(name.replace("%p", &process.to_string()), content) {
+    } else if let Err(error) = std::fs::write(name.replace("%p", &process.to_string()), content)
+        && let Some(screen) = screen
+    {
         text::write(screen, format!("firsttouch: cannot write the report to {name}: {error}\n").as_bytes());
     }
 }
