@@ -14,8 +14,11 @@ use std::time::Duration;
 
 /// Blocks of this size and more are not written: the pool takes fresh memory for zeroed ones, whatever was there.
 const UNWRITTEN_SIZE: u64 = 32 << 20;
-/// While more than this is in use nothing is written, so that a damaged trace does not exhaust the machine.
-const WRITTEN_MAX: usize = 1 << 30;
+/// The replay makes at most about so much memory resident, and at most this fraction of what is available.
+const RESIDENT_MAX: usize = 1 << 30;
+const AVAILABLE: usize = 4;
+/// Bytes that are written before the system is asked how much is resident.
+const UNASKED_MAX: usize = 16 << 20;
 
 /// Bytes that the kernel would fault in if all of a block were touched, and how often idle memory went back for it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,11 +42,37 @@ pub(super) struct PoolReplay {
     pool: Arc<Pool>,
     /// Fresh bytes so far.
     before: Fresh,
+    /// Resident bytes of the process from which on nothing is written.
+    resident_max: usize,
+    /// Bytes written since the system was asked, and whether more may be.
+    unasked: usize,
+    writes: bool,
 }
 
 impl PoolReplay {
     pub(super) fn new() -> Self {
-        Self { pool: Pool::for_replay(Options::default()), before: Fresh::default() }
+        Self::within(RESIDENT_MAX.min(os::headroom() / AVAILABLE))
+    }
+
+    /// A replay that makes about `bytes` resident at most.
+    fn within(bytes: usize) -> Self {
+        Self {
+            pool: Pool::for_replay(Options::default()),
+            before: Fresh::default(),
+            resident_max: os::resident().saturating_add(bytes),
+            unasked: 0,
+            writes: true,
+        }
+    }
+
+    /// Whether so many bytes may be written.
+    fn may_write(&mut self, bytes: u64) -> bool {
+        self.unasked = self.unasked.saturating_add(bytes as usize);
+        if self.unasked >= UNASKED_MAX {
+            self.unasked = 0;
+            self.writes = os::resident() < self.resident_max;
+        }
+        self.writes
     }
 
     pub(super) fn allocate(&mut self, size: u64, zeroed: bool, now: u64) -> ReplayedBlock {
@@ -52,7 +81,8 @@ impl PoolReplay {
         }
         self.pool.pass_until(Duration::from_micros(now));
         self.look();
-        let request = Request::bytes(usize::try_from(size).unwrap_or(usize::MAX)).with_zeroed(zeroed);
+        let cleared = zeroed && (size >= UNWRITTEN_SIZE || self.may_write(size));
+        let request = Request::bytes(usize::try_from(size).unwrap_or(usize::MAX)).with_zeroed(cleared);
         match self.pool.allocate(request) {
             Ok(block) => {
                 let Fresh { small, huge, purges } = self.look();
@@ -84,8 +114,8 @@ impl PoolReplay {
         let Some(address) = block.address else { return };
         self.pool.pass_until(Duration::from_micros(now));
         let page = os::page_size();
-        if size < UNWRITTEN_SIZE && self.pool.stats().active < WRITTEN_MAX {
-            let pages = touched.min(size.div_ceil(page as u64)) as usize;
+        let pages = touched.min(size.div_ceil(page as u64)) as usize;
+        if size < UNWRITTEN_SIZE && self.may_write((pages * page) as u64) {
             for at in (0..size as usize).step_by(page).take(pages) {
                 // SAFETY: the byte is one of the block's.
                 unsafe { address.add(at).write_volatile(1) };
@@ -114,8 +144,47 @@ impl PoolReplay {
 
 impl Fresh {
     fn add(&mut self, other: Self) {
-        self.small += other.small;
-        self.huge += other.huge;
+        self.small = self.small.saturating_add(other.small); // of a damaged trace, any number
+        self.huge = self.huge.saturating_add(other.huge);
         self.purges += other.purges;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: u64 = 16 << 20;
+
+    /// Frees blocks after few and after many were in use, and requests as much again.
+    fn use_again(replay: &mut PoolReplay, zeroed: bool) {
+        for count in [16, 64] {
+            let blocks: Vec<_> = (0..count).map(|_| replay.allocate(SIZE, zeroed, 0)).collect();
+            blocks.into_iter().for_each(|block| replay.free(block, SIZE, u64::MAX, 0));
+        }
+        for block in (0..64).map(|_| replay.allocate(SIZE - 1, zeroed, 0)).collect::<Vec<_>>() {
+            replay.free(block, SIZE - 1, 0, 0);
+        }
+    }
+
+    #[test]
+    fn what_is_resident_is_bounded_whatever_is_freed_and_cleared() {
+        for zeroed in [false, true] {
+            let before = os::resident();
+            let mut replay = PoolReplay::within(128 << 20);
+            use_again(&mut replay, zeroed);
+            let resident = os::resident().saturating_sub(before);
+            assert!((32 << 20..384 << 20).contains(&resident), "{} MiB, zeroed {zeroed}", resident >> 20);
+        }
+    }
+
+    #[test]
+    fn sizes_that_no_memory_has_are_fresh_and_add_up() {
+        let mut replay = PoolReplay::new();
+        let mut block = replay.allocate(u64::MAX, true, 0);
+        replay.resize(&mut block, u64::MAX, u64::MAX - 1, u64::MAX);
+        replay.resize(&mut block, u64::MAX - 1, SIZE, u64::MAX);
+        assert_eq!(block.fresh.small, u64::MAX);
+        replay.free(block, SIZE, 0, u64::MAX);
     }
 }
