@@ -14,7 +14,7 @@ import pytest
 
 from firsttouch.tools.cli import showing
 from firsttouch.tools.trace.advice import advise
-from firsttouch.tools.trace.lines import Line, Summary
+from firsttouch.tools.trace.lines import Line, Summary, _bound
 from firsttouch.tools.trace.prices import Prices
 from tests.cli.conftest import Finished, Start
 
@@ -34,6 +34,8 @@ a = np.random.default_rng(0).random((300, 300))
 for _ in range(60):
     np.linalg.svd(a, compute_uv=False)
 """
+
+PRICES = Prices(1e-6, 1e-4, 1e-5, 1e-10, 4096, 2 << 20)
 
 
 def told(done: Finished) -> dict[str, Any]:
@@ -96,6 +98,22 @@ def test_the_share_is_one_of_processor_time(firsttouch: Start, tmp_path: Path) -
     assert found["gain_share"] == pytest.approx(found["gain_seconds"] / found["processor"])
 
 
+def test_what_calloc_clears_counts_as_what_a_pool_clears(firsttouch: Start, tmp_path: Path) -> None:
+    large = "large = [np.ones(1 << 21) for _ in range(3)]"  # from now on glibc recycles blocks of half their size
+    loop = "for turn in range(200):\n    zeros = np.zeros(1 << 20); zeros[0] = 1"
+    (tmp_path / "work.py").write_text(f"import numpy as np\n{large}\ndel large\n{loop}\n")
+    found = told(firsttouch("advise", "--json", "-", "work.py"))
+    line = next(line for line in found["lines"] if line["line"] == 5)
+    assert line["avoidable"] > -0.2 * line["bytes"] * found["prices"]["clear"]
+    assert line["fresh"] < 0.2 * line["bytes"] * found["prices"]["clear"]
+
+
+def test_the_kernels_work_is_no_more_than_all_work() -> None:
+    each = {"faults_small": 1e6, "faults_huge": 0.0, "faults_mapped": 0.0}
+    facts = {"user": "0.2", "kernel": "0.1", "wall": "5"}
+    assert 1e6 * 1e-6 * _bound({"facts": facts, "seconds": 5.0}, [each], PRICES) == pytest.approx(0.3)
+
+
 @pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="this kernel does not count the waiting")
 def test_waiting_for_a_processor_is_seen(firsttouch: Start) -> None:
     here = min(os.sched_getaffinity(0))
@@ -111,7 +129,7 @@ def test_waiting_for_a_processor_is_seen(firsttouch: Start) -> None:
 
 def test_files_are_named_as_short_as_they_are_clear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def place(file: str) -> str:
-        return showing.place(Line(file, 7, 1, 1, 0.0, 0.0, 0.0, 0.0))
+        return showing.place(Line(file, 7, 1, 1, 0.0, 0.0, 0.0, 0.0, 0.0))
 
     monkeypatch.chdir(tmp_path)
     installed = sysconfig.get_path("purelib")
@@ -135,12 +153,20 @@ def test_advice_says_that_there_is_nothing(firsttouch: Start) -> None:
     assert "no advice: nothing was recorded in the started process" in done.stderr
 
 
-def test_advice_names_what_helps_with_memory_that_is_used_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def said(size: int, seconds: float, avoidable: float) -> str:
-        prices = Prices(1e-6, 1e-4, 1e-5, 1e-10, 4096, 2 << 20)
-        line = Line("a.py", 1, 10, 10 * size, 1.0, 1.0, seconds, avoidable)
-        return advise(Summary({"facts": {"user": 1.0}, "seconds": 1.0}, [line], 0, 0, prices)).words("a.py -n 3")
+def said(size: int, seconds: float, avoidable: float) -> str:
+    """What `advise` says of a program of a second with ten such arrays."""
+    line = Line("a.py", 1, 10, 10 * size, 1.0, 1.0, seconds, avoidable, seconds - avoidable)
+    return advise(Summary({"facts": {"user": 1.0}, "seconds": 1.0}, [line], 0, 0, PRICES)).words("a.py -n 3")
 
+
+def test_advice_says_that_pooled_memory_would_cost_time() -> None:
+    cost = "nothing to gain from pooled memory: it would take about 12 % of its processor time more (estimated)"
+    assert said(1 << 20, 0.1, -0.12) == cost
+    assert "almost none of it avoidable" in said(1 << 20, 0.1, -0.005)
+    assert said(1 << 20, 0.1, 0.06).startswith("pooled memory would save about 6.0 %")
+
+
+def test_advice_names_what_helps_with_memory_that_is_used_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 5})
     helped = (
         "about 20 % goes to memory that it uses for the first time: firsttouch compare --allocator"
@@ -148,7 +174,7 @@ def test_advice_names_what_helps_with_memory_that_is_used_once(monkeypatch: pyte
     )
     assert helped in said(16 << 20, 0.3, 0.1)
     assert "for the first time" not in said(16 << 20, 0.3, 0.25)
-    assert "for the first time" not in said(1 << 20, 0.3, 0.1)  # too small for a second thread
+    assert "for the first time" not in said(15 << 20, 0.3, 0.1)  # too small for a second thread
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {5})
     assert "for the first time" not in said(16 << 20, 0.3, 0.1)  # which would have no processor
 

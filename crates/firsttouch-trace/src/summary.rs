@@ -7,7 +7,7 @@ use crate::reader::Reader;
 use firsttouch::os;
 use std::io::Read;
 
-/// The work of the kernel: pages faulted in, and mappings.
+/// The work of the kernel: pages faulted in, and mappings; and that of `calloc`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Faults {
     /// Base pages.
@@ -16,6 +16,8 @@ pub struct Faults {
     pub huge: f64,
     /// Blocks with no resident page at first: each was mapped, and unmapped when it was freed.
     pub mapped: f64,
+    /// Bytes that were resident when a zeroed block came: what `calloc` recycles, it clears.
+    pub cleared: f64,
 }
 
 /// The same on a pool, in bytes, as far as they were touched.
@@ -46,13 +48,14 @@ pub struct LineSummary {
     pub faults: Faults,
     /// What a pool does for them instead.
     pub pooled: Pooled,
-    lifetimes: LifetimeHistogram,
+    /// Most lines that a program names allocate no large block.
+    lifetimes: Option<Box<LifetimeHistogram>>,
 }
 
 impl LineSummary {
     /// Returns the median lifetime of the blocks in microseconds. Blocks that are never freed live to the end.
     pub fn median_lifetime(&self) -> u64 {
-        self.lifetimes.median()
+        self.lifetimes.as_ref().map_or(0, |lifetimes| lifetimes.median())
     }
 }
 
@@ -191,7 +194,7 @@ impl Summary {
         let faults = self.faults(block.size, pages, detail.huge_offset, touched.saturating_sub(detail.present));
         let (fresh, share) = (block.replayed.fresh, touched as f64 / pages.max(1) as f64);
         let line = self.line_of(detail);
-        line.lifetimes.add(now - block.allocated_at);
+        line.lifetimes.get_or_insert_default().add(now - block.allocated_at);
         line.faults.small += faults.small;
         line.faults.huge += faults.huge;
         line.faults.mapped += f64::from(u8::from(detail.present == 0));
@@ -199,6 +202,7 @@ impl Summary {
         line.pooled.huge += fresh.huge as f64 * share;
         line.pooled.purges += fresh.purges as f64;
         if block.zeroed {
+            line.faults.cleared += detail.present.saturating_mul(os::page_size() as u64).min(block.size) as f64;
             line.pooled.cleared += block.size.saturating_sub(fresh.small + fresh.huge) as f64 * share;
         }
     }

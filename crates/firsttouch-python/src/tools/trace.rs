@@ -112,12 +112,13 @@ fn trace_summary<'py>(
         found.set_item("count", line.count)?;
         found.set_item("bytes", line.bytes)?;
         found.set_item("median_lifetime", line.median_lifetime() as f64 / 1e6)?;
-        let Faults { small, huge, mapped } = line.faults;
+        let Faults { small, huge, mapped, cleared } = line.faults;
         let pooled = line.pooled;
         let figures = [
             ("faults_small", small),
             ("faults_huge", huge),
             ("faults_mapped", mapped),
+            ("cleared_bytes", cleared),
             ("pooled_small_bytes", pooled.small),
             ("pooled_huge_bytes", pooled.huge),
             ("pooled_purges", pooled.purges),

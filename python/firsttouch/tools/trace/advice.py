@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from _firsttouch_start import units
-from firsttouch import _firsttouch
 from firsttouch.tools.trace.lines import Line, Summary
 
 #: Shares of the time below which there is nothing, and little, to gain.
 _NOTHING, _LITTLE = 0.01, 0.05
 #: Bytes of an array from which on fault-ahead looks at it (`MIN` in crates/firsttouch/src/fault_ahead).
-_AHEAD = 8 << 20
+_AHEAD = 16 << 20
 #: First touches, as a fraction of the processor time, from which on fault-ahead is worth a try.
 _FIRST = 0.1
 #: Processor time of child processes, as a fraction of the run time, from which on it is worth mentioning.
@@ -44,8 +43,7 @@ class Advice:
     @property
     def first(self) -> float:
         """The seconds that the kernel would need even so, for arrays that fault-ahead looks at."""
-        large = (line for line in self.lines if line.bytes >= _AHEAD * line.count)
-        return sum(line.seconds - line.avoidable for line in large)
+        return sum(line.fresh for line in self.lines if line.bytes >= _AHEAD * line.count)
 
     @property
     def children(self) -> float:
@@ -76,7 +74,9 @@ class Advice:
         if not self.summary.lines:
             return "nothing to gain: the program made no array of 64 KiB or more"
         summary = self.summary
-        part = f"about {units.share(self.share, 1)} of its processor time"
+        part = f"about {units.share(abs(self.share), 1)} of its processor time"
+        if self.share < -_NOTHING:
+            return f"nothing to gain from pooled memory: it would take {part} more (estimated)"
         if self.share < _NOTHING:
             took = units.share(summary.seconds, summary.processor)
             why = f"the kernel's work for arrays took {took} of its processor time"
@@ -92,9 +92,8 @@ class Advice:
 
 
 def _can_help() -> bool:
-    """Return whether fault-ahead works here: with a second processor for its thread, and on a single node."""
-    with_memory = [node for node, _, memory, _ in _firsttouch.numa_nodes() if memory is not None and memory[0] > 0]
-    return len(os.sched_getaffinity(0)) > 1 and len(with_memory) <= 1
+    """Return whether there is a second processor for fault-ahead's thread."""
+    return len(os.sched_getaffinity(0)) > 1
 
 
 def advise(summary: Summary) -> Advice:

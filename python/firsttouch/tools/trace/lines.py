@@ -18,7 +18,10 @@ _TICKS = 0.25
 
 @dataclass(frozen=True)
 class Line:
-    """A source line, with its blocks of 64 KiB or more; seconds are estimates, ``avoidable`` less than 0 a loss."""
+    """A source line, with its blocks of 64 KiB or more; seconds are estimates, ``avoidable`` less than 0 a loss.
+
+    ``fresh`` are those that the kernel would take for the fresh memory of a pool.
+    """
 
     file: str
     line: int
@@ -28,6 +31,7 @@ class Line:
     faults: float
     seconds: float
     avoidable: float
+    fresh: float
 
     @property
     def place(self) -> str:
@@ -97,7 +101,8 @@ def summarize(file: str, prices: Prices, incomplete: bool = False) -> Summary:
     bound = _bound(facts, found, prices)
     lines = []
     for each in found:
-        seconds = _price(each, prices) * bound
+        seconds, fresh = _price(each, prices) * bound, _on_a_pool(each, prices) * bound
+        cleared = (each["cleared_bytes"] - each["pooled_cleared_bytes"]) * prices.clear * bound
         lines.append(
             Line(
                 each["file"],
@@ -107,7 +112,8 @@ def summarize(file: str, prices: Prices, incomplete: bool = False) -> Summary:
                 each["median_lifetime"],
                 each["faults_small"] + each["faults_huge"],
                 seconds,
-                seconds - _on_a_pool(each, prices) * bound,
+                seconds - fresh + cleared,
+                fresh,
             )
         )
     lines.sort(key=lambda line: (-line.seconds, -line.bytes))
@@ -120,10 +126,10 @@ def _price(each: Mapping[str, Any], prices: Prices) -> float:
 
 
 def _on_a_pool(each: Mapping[str, Any], prices: Prices) -> float:
-    """Return the seconds that a line's arrays cost on a pool: for fresh memory, purges and clearing."""
+    """Return the kernel seconds that a line's arrays cost on a pool: for fresh memory and purges."""
     small = each["pooled_small_bytes"] / prices.page
     huge = each["pooled_huge_bytes"] / (prices.huge_page or prices.page)
-    return prices.of(small, huge, each["pooled_purges"]) + float(each["pooled_cleared_bytes"]) * prices.clear
+    return prices.of(small, huge, each["pooled_purges"])
 
 
 def _huge_from(facts: Mapping[str, str]) -> int:
@@ -138,10 +144,10 @@ def _huge_from(facts: Mapping[str, str]) -> int:
 def _bound(facts: Mapping[str, Any], found: list[dict[str, Any]], prices: Prices) -> float:
     """Bound the cost of faults by all the time that the program spent in the kernel.
 
-    That is counted in ticks, which says nothing of a short run; then the bound is the duration of the run or, if it was
-    killed, of the trace.
+    That is counted in ticks, which says nothing of a short run; then the bound is all its processor time or, if it was
+    killed, the duration of the trace.
     """
-    kernel, wall = (float(facts["facts"].get(name) or 0) for name in ("kernel", "wall"))
-    most = kernel if kernel >= _TICKS else wall or float(facts["seconds"])
+    user, kernel = (float(facts["facts"].get(name) or 0) for name in ("user", "kernel"))
+    most = kernel if kernel >= _TICKS else user + kernel or float(facts["seconds"])
     estimated = sum(_price(each, prices) for each in found)
     return min(1.0, most / estimated) if most and estimated else 1.0
