@@ -39,6 +39,11 @@ def test_fork_handlers_that_allocate(bench: Bench, options: tuple[str, ...]) -> 
     assert output(bench.compiled("forks", *options)) == "forked\n"
 
 
+def test_forks_in_a_handler_that_interrupts_malloc(bench: Bench) -> None:
+    for thread in ["never", "2MiB"]:
+        assert output(bench.compiled("interrupted"), settings=f"thread={thread}", timeout=60) == "0 failures\n"
+
+
 def test_no_descriptor_is_opened(bench: Bench) -> None:
     assert output(bench.compiled("descriptors")) == "none opened\n"
     assert start(bench.compiled("descriptors"), "/dev/null").returncode == -signal.SIGSYS

@@ -1,7 +1,7 @@
 //! What the pool serves.
 
 use crate::next::{self, keeping_errno, out_of_memory};
-use crate::{forking, idle, wrong};
+use crate::{forking, idle, inside, wrong};
 use firsttouch::adaptors::Pool;
 use firsttouch::vm::address_map::{self, Holder};
 use firsttouch::{Allocator, Request};
@@ -31,9 +31,19 @@ pub fn serve_from(threshold: usize) {
     THRESHOLD.store(threshold, Release);
 }
 
+/// The pool, where there is one that serves this process.
 pub fn pool() -> Option<&'static Pool> {
+    any_pool().filter(|_| !inside::is_abandoned())
+}
+
+fn any_pool() -> Option<&'static Pool> {
     // SAFETY: null, or a pool that nobody drops.
     unsafe { POOL.load(Acquire).as_ref() }
+}
+
+/// Calls what may wait for a lock of the pool, and keeps errno.
+pub fn in_pool<T>(body: impl FnOnce() -> T) -> T {
+    inside::within(|| keeping_errno(body))
 }
 
 /// A block from the pool; nothing where there is none or it has no memory, so that the C library answers.
@@ -43,7 +53,7 @@ pub fn allocate(size: usize, align: usize, zeroed: bool) -> Option<*mut c_void> 
     let pool = pool().filter(|_| !forking::is_forking())?;
     idle::before_allocation(pool);
     let request = if zeroed { Request::zeroed(size) } else { Request::bytes(size) };
-    let block = keeping_errno(|| pool.allocate(request.aligned(align).ok()?).ok())?;
+    let block = in_pool(|| pool.allocate(request.aligned(align).ok()?).ok())?;
     Some(block.address.as_ptr().cast())
 }
 
@@ -57,7 +67,7 @@ pub extern "C" fn malloc(size: usize) -> *mut c_void {
 /// The pool and the block at an address in a slot of ours; nothing where it is the C library's. What is neither ends the
 /// program.
 fn block(address: *mut c_void, doing: wrong::Doing) -> Option<(&'static Pool, NonNull<u8>)> {
-    let pool = pool()?;
+    let pool = any_pool()?;
     let block = NonNull::new(address.cast::<u8>())?;
     if pool.is_block(block) {
         return Some((pool, block));
@@ -78,6 +88,7 @@ pub unsafe extern "C" fn free(address: *mut c_void) {
     unsafe {
         match block(address, wrong::Doing::Free) {
             None => next::free(address),
+            Some(_) if inside::is_abandoned() => {}
             Some((_, block)) if forking::is_forking() => forking::defer(block),
             Some((pool, block)) => give(pool, block),
         }
@@ -87,7 +98,7 @@ pub unsafe extern "C" fn free(address: *mut c_void) {
 /// # Safety
 /// The block is the pool's, and used no more.
 pub unsafe fn give(pool: &'static Pool, block: NonNull<u8>) {
-    keeping_errno(|| {
+    in_pool(|| {
         // SAFETY: a block of the pool's that nobody uses (`free` above, and the list of blocks freed during forks).
         unsafe { pool.deallocate(block) };
         idle::after_free(pool);
@@ -123,10 +134,10 @@ pub unsafe fn reallocate(address: *mut c_void, size: usize) -> *mut c_void {
             return null_mut();
         }
         let old = pool.usable_size(block);
-        if !forking::is_forking() {
+        if !forking::is_forking() && !inside::is_abandoned() {
             // A block that shrinks a little below the threshold may grow again.
             let stays = is_large(size.saturating_mul(2));
-            let moved = keeping_errno(|| {
+            let moved = in_pool(|| {
                 idle::before_allocation(pool);
                 let moved = if stays { pool.grow(block, size) } else { None };
                 idle::after_free(pool);
@@ -167,5 +178,5 @@ pub unsafe fn take_over(address: *mut c_void, size: usize) -> *mut c_void {
 
 /// Gives back all that is idle; bytes given back.
 pub fn trim() -> usize {
-    pool().map_or(0, |pool| keeping_errno(|| pool.trim() + pool.trim_parts()))
+    pool().map_or(0, |pool| in_pool(|| pool.trim() + pool.trim_parts()))
 }

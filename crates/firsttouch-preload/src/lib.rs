@@ -15,6 +15,7 @@ mod exit;
 mod forking;
 mod forks;
 mod idle;
+mod inside;
 mod large;
 mod next;
 mod report;

@@ -8,6 +8,7 @@
 //! returned to one is therefore a [`DeferredTrim`]: it runs with no lock held, never inside a fork, on an object that is
 //! kept alive by its own reference. A fork does not wait for a thread that runs one.
 
+use super::interrupted::is_interrupted;
 pub use super::purgeable::{DeferredTrim, Purgeable};
 use crate::failure;
 use crate::fault_ahead;
@@ -237,6 +238,9 @@ pub fn fork() {
 }
 
 extern "C" fn before_fork() {
+    if is_interrupted() {
+        return;
+    }
     FORKING.hold();
     fault_ahead::hold();
     loop {
@@ -268,6 +272,9 @@ extern "C" fn before_fork() {
 }
 
 extern "C" fn after_fork() {
+    if is_interrupted() {
+        return;
+    }
     // SAFETY: `before_fork` took these locks, in the reverse order; in the child its copy of this thread holds them.
     unsafe {
         failure::release();
@@ -281,7 +288,7 @@ extern "C" fn after_fork() {
 
 extern "C" fn after_fork_in_child() {
     FORKS.fetch_add(1, Relaxed);
-    // SAFETY: `before_fork` took the lock, and the child has no other thread.
+    // SAFETY: the child has no other thread.
     let purger = unsafe { PURGER.held() };
     if std::mem::take(&mut purger.in_upstream) {
         purger.thread = None; // the child does not have it
