@@ -5,6 +5,7 @@ use crate::allocators::arguments::{given, raised};
 use crate::custom::calls::{CallDepth, as_address, interrupt, keep_error, keep_scope_error};
 use crate::python::errors::{PyMemoryError, PyRuntimeError, PyValueError};
 use crate::python::guarded::Guarded;
+use crate::python::pending;
 use crate::python::values::Name;
 use crate::scratch::buffer::PyBuffer;
 use firsttouch::allocator::{AllocError, Limit};
@@ -209,13 +210,11 @@ unsafe impl Scratch for CustomScratch {
         Python::try_attach(|py| {
             let gone = self.marks.lock(py).1.split_off(&mark);
             let Some((_, mark)) = gone.first_key_value() else { return };
-            let pending = PyErr::take(py); // an array may end while an exception is on its way
-            if let Err(error) = self.object.bind(py).call_method1(Name("rewind"), (mark,)) {
-                keep_scope_error(error);
-            }
-            if let Some(error) = pending {
-                error.restore(py);
-            }
+            pending::aside(&|| {
+                if let Err(error) = self.object.bind(py).call_method1(Name("rewind"), (mark,)) {
+                    keep_scope_error(error);
+                }
+            });
         });
     }
 }
@@ -223,6 +222,7 @@ unsafe impl Scratch for CustomScratch {
 /// The buffer around an object that was checked: the same while anyone has it.
 #[pyfunction]
 fn own_buffer(object: &Bound<'_, PyAny>) -> PyResult<Py<PyBuffer>> {
+    pending::prepare();
     let name = object.get_type().name()?.to_string();
     let expression = object.repr()?.to_string();
     shared_buffer(object.py(), ScratchKey::Object(object.as_ptr() as usize), &expression, || {
