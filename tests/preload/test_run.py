@@ -58,6 +58,13 @@ def test_programs_that_end_by_exit_with_an_underscore_are_reported_on(bench: Ben
         assert "large blocks" in run("dash", "-c", "exit 3").stderr
 
 
+def test_programs_that_exit_in_a_handler_end(bench: Bench) -> None:
+    for _ in range(12):
+        done = run(bench.compiled("leaving"), "exit", timeout=30)
+        assert (done.returncode, done.stdout) == (7, "not flushed")
+        assert done.stderr.count("large blocks   ") <= 1
+
+
 def test_no_report_in_files_of_the_program(bench: Bench, tmp_path: Path) -> None:
     """It may close what it knows nothing of, the report's copy of a stream too, and get its number for a file."""
     file = tmp_path / "data"

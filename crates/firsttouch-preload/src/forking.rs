@@ -1,11 +1,11 @@
-//! The thread that holds all locks for its fork, and what it frees meanwhile.
+//! The thread that holds all locks for its fork, and what is freed by whoever may not wait for a lock.
 
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 /// The thread that holds the locks for its fork; zero where none does.
 static FORKING: AtomicUsize = AtomicUsize::new(0);
-/// The blocks that it freed meanwhile, each leading to the next.
+/// The blocks that were freed, each leading to the next.
 static DEFERRED: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 
 /// Whether this thread holds the locks for its fork.
@@ -20,12 +20,12 @@ fn this_thread() -> usize {
     unsafe { libc::pthread_self() as usize }
 }
 
-/// Keeps a block that was freed until the fork is over.
+/// Keeps a block that was freed until locks can be waited for.
 ///
 /// # Safety
 /// The block is the pool's and used no more.
 pub unsafe fn defer(block: NonNull<u8>) {
-    let _ = DEFERRED.fetch_update(Relaxed, Relaxed, |head| {
+    let _ = DEFERRED.fetch_update(Release, Relaxed, |head| {
         // SAFETY: the block is large enough for an address, aligned, and nobody else's.
         unsafe { block.cast::<*mut u8>().write(head) };
         Some(block.as_ptr())
@@ -42,7 +42,10 @@ pub fn set_forking(forking: bool) {
 /// # Safety
 /// `give` takes the blocks back.
 pub unsafe fn drain(mut give: impl FnMut(NonNull<u8>)) {
-    let mut next = DEFERRED.swap(null_mut(), Relaxed);
+    if DEFERRED.load(Relaxed).is_null() {
+        return;
+    }
+    let mut next = DEFERRED.swap(null_mut(), Acquire);
     while let Some(block) = NonNull::new(next) {
         // SAFETY: `defer` wrote the address of the next block into this one, which is used no more.
         next = unsafe { block.cast::<*mut u8>().read() };

@@ -1,8 +1,8 @@
 //! Whether a thread is within a request to the pool.
 //!
-//! A signal may interrupt it there, and its handler may fork, as it may under the C library in a program with one thread. The
-//! fork then waits for no lock: this thread may hold it. Its child leaves the pool alone, since other threads of its parent
-//! may have held locks, too: the C library serves it, and what came from the pool stays.
+//! A signal may interrupt it there, and its handler may fork, or call exit, which frees, as it may under the C library in a
+//! program with one thread. Nothing then waits for a lock, which this thread may hold: the C library serves, and what is
+//! freed waits. A forked child leaves the pool alone, since other threads of its parent may have held locks, too.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -18,13 +18,15 @@ pub fn is_inside() -> bool {
     INSIDE.get()
 }
 
-/// Calls what may acquire a lock of the pool.
-pub fn within<T>(body: impl FnOnce() -> T) -> T {
+/// Calls what may acquire a lock of the pool; nothing where this thread was interrupted within such a call.
+pub fn within<T>(body: impl FnOnce() -> T) -> Option<T> {
     INSIDE.with(|inside| {
-        let outer = inside.replace(true);
+        if inside.replace(true) {
+            return None;
+        }
         let result = body();
-        inside.set(outer);
-        result
+        inside.set(false);
+        Some(result)
     })
 }
 

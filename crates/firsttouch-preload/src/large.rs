@@ -41,8 +41,8 @@ fn any_pool() -> Option<&'static Pool> {
     unsafe { POOL.load(Acquire).as_ref() }
 }
 
-/// Calls what may wait for a lock of the pool, and keeps errno.
-pub fn in_pool<T>(body: impl FnOnce() -> T) -> T {
+/// Calls what may wait for a lock of the pool, and keeps errno; nothing where this thread may hold one.
+pub fn in_pool<T>(body: impl FnOnce() -> T) -> Option<T> {
     inside::within(|| keeping_errno(body))
 }
 
@@ -53,7 +53,7 @@ pub fn allocate(size: usize, align: usize, zeroed: bool) -> Option<*mut c_void> 
     let pool = pool().filter(|_| !forking::is_forking())?;
     idle::before_allocation(pool);
     let request = if zeroed { Request::zeroed(size) } else { Request::bytes(size) };
-    let block = in_pool(|| pool.allocate(request.aligned(align).ok()?).ok())?;
+    let block = in_pool(|| pool.allocate(request.aligned(align).ok()?).ok())??;
     Some(block.address.as_ptr().cast())
 }
 
@@ -98,11 +98,19 @@ pub unsafe extern "C" fn free(address: *mut c_void) {
 /// # Safety
 /// The block is the pool's, and used no more.
 pub unsafe fn give(pool: &'static Pool, block: NonNull<u8>) {
-    in_pool(|| {
-        // SAFETY: a block of the pool's that nobody uses (`free` above, and the list of blocks freed during forks).
+    let given = in_pool(|| {
+        // SAFETY: a block of the pool's that nobody uses (`free` above, and the list of blocks that had to wait).
         unsafe { pool.deallocate(block) };
         idle::after_free(pool);
     });
+    // SAFETY: as above; what waited is freed, and the pool's.
+    unsafe {
+        match given {
+            None => forking::defer(block),
+            Some(()) if inside::is_abandoned() => {}
+            Some(()) => forking::drain(|block| give(pool, block)),
+        }
+    }
 }
 
 /// # Safety
@@ -143,7 +151,7 @@ pub unsafe fn reallocate(address: *mut c_void, size: usize) -> *mut c_void {
                 idle::after_free(pool);
                 moved
             });
-            if let Some(moved) = moved {
+            if let Some(moved) = moved.flatten() {
                 return moved.as_ptr().cast();
             }
         }
@@ -178,5 +186,5 @@ pub unsafe fn take_over(address: *mut c_void, size: usize) -> *mut c_void {
 
 /// Gives back all that is idle; bytes given back.
 pub fn trim() -> usize {
-    pool().map_or(0, |pool| in_pool(|| pool.trim() + pool.trim_parts()))
+    pool().map_or(0, |pool| in_pool(|| pool.trim() + pool.trim_parts()).unwrap_or(0))
 }

@@ -6,7 +6,7 @@ mod stream;
 mod words;
 
 use crate::settings::Reporting;
-use crate::{next, text};
+use crate::{inside, next, text};
 use figures::{Figures, Spent, Start};
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
@@ -82,8 +82,12 @@ fn take_due() -> Option<&'static Report> {
     Some(report)
 }
 
-/// Writes the report at the end, if one was asked for.
+/// Writes the report at the end, if one was asked for. A signal handler that calls exit may have interrupted whoever held a
+/// lock, too.
 pub fn write() {
+    if inside::is_inside() {
+        return write_beside();
+    }
     if let Some(report) = take_due() {
         compose(report, Spent::since(&report.start), true);
     }

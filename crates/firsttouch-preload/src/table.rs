@@ -28,7 +28,9 @@ unsafe extern "C" fn resize_in_place(block: *mut u8, size: usize) -> bool {
     let Some((pool, block)) = large::pool().zip(NonNull::new(block)) else { return false };
     // SAFETY: a live block, as `sources/preloaded.rs` of the Python module's copy passes it on; whether the block is
     // the pool's is asked first.
-    !forking::is_forking() && pool.is_block(block) && large::in_pool(|| unsafe { pool.resize_in_place(block, size) })
+    !forking::is_forking()
+        && pool.is_block(block)
+        && large::in_pool(|| unsafe { pool.resize_in_place(block, size) }) == Some(true)
 }
 
 extern "C" fn trim() -> usize {
@@ -36,7 +38,7 @@ extern "C" fn trim() -> usize {
 }
 
 unsafe extern "C" fn stats(to: *mut Stats, size: usize) {
-    let stats = large::pool().map(|pool| large::in_pool(|| pool.stats())).unwrap_or_default();
+    let stats = large::pool().and_then(|pool| large::in_pool(|| pool.stats())).unwrap_or_default();
     // SAFETY: the caller has room for `size` bytes.
     unsafe { to.cast::<u8>().copy_from_nonoverlapping((&raw const stats).cast(), size.min(size_of::<Stats>())) };
 }

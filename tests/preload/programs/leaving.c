@@ -1,4 +1,4 @@
-/* Ends by _exit: at once, in a signal handler that interrupts malloc, or only in children. */
+/* Ends by _exit: at once, in a signal handler that interrupts malloc, or only in children; or by exit in such a handler. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,10 +9,21 @@
 
 static void leave(int number) { _exit(number == SIGALRM ? 4 : 5); }
 
+static void leave_by_exit(int number) { exit(number == SIGALRM ? 7 : 5); }
+
 static void use(size_t size) {
     char *volatile block = malloc(size);
     block[0] = 1;
     free(block);
+}
+
+static char *kept;
+
+/* What destructors do. */
+static void clean(void) {
+    kept = realloc(kept, 600000);
+    use(700000);
+    free(kept);
 }
 
 int main(int count, char **words) {
@@ -24,6 +35,14 @@ int main(int count, char **words) {
         signal(SIGALRM, leave);
         setitimer(ITIMER_REAL, &soon, NULL);
         for (size_t size = 1;; size = size % 400000 + 7919) use(size);
+    }
+    if (strcmp(how, "exit") == 0) {
+        struct itimerval soon = {{0, 0}, {0, 2000}};
+        kept = malloc(500000);
+        atexit(clean);
+        signal(SIGALRM, leave_by_exit);
+        setitimer(ITIMER_REAL, &soon, NULL);
+        for (;;) use(1 << 20), use(3 << 20);
     }
     if (strcmp(how, "children") == 0) {
         pid_t child = vfork();
