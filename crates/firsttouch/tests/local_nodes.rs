@@ -48,14 +48,15 @@ impl Machine for Pretended {
 
     fn write(&self, address: usize, size: usize) {
         // A huge page becomes real as a whole.
-        let (range, huge) = (pages(address, size), huge_page_size().unwrap_or(1));
-        let range = range.start / huge * huge..range.end.next_multiple_of(huge);
+        let (written, huge) = (pages(address, size), huge_page_size().unwrap_or(1));
+        let range = written.start / huge * huge..written.end.next_multiple_of(huge);
         let before = there(&range);
         (address..address + size).step_by(page_size()).for_each(common::wild::write);
         let after = there(&range);
         let mut nodes = NODES.lock().unwrap();
         for ((page, before), after) in range.step_by(page_size()).zip(before).zip(after) {
-            if !before && after {
+            // The kernel calls a page absent while it moves it.
+            if !before && (after || written.contains(&page)) {
                 nodes.insert(page, HERE.get());
             }
         }
