@@ -84,7 +84,8 @@ unsafe extern "C" fn firsttouch_retain(handle: *mut Handle) -> *mut Handle {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn firsttouch_release(handle: *mut Handle) {
     protect((), || {
-        // SAFETY: null, or a living handle, one of whose references the caller gives up (header).
+        // SAFETY: null, or a living handle, one of whose references is given up here (`firsttouch_release` in the
+        // header).
         unsafe {
             if handle.is_null() || (*handle).references.fetch_sub(1, AcqRel) > 1 {
                 return;

@@ -39,7 +39,7 @@ fn refused(error: Error, otherwise: Status) -> Status {
 /// Calls a factory with an upstream, unless it is null and the factory has a default, and named values.
 unsafe fn make(name: &str, upstream: Option<*const Handle>, values: &[(&str, Value)]) -> Made {
     let Some(factory) = factory::find(name) else { return Err(Status::Internal) };
-    // SAFETY: null or a living handle (caller).
+    // SAFETY: null or a living handle, as the header demands of the callers of `firsttouch_limited` and its like.
     let upstream = upstream.map(|handle| Existing(unsafe { shared(handle) }));
     let upstream = upstream.iter().map(|each| (Some("upstream"), each as &dyn Argument));
     let values = values.iter().map(|(name, value)| (Some(*name), value as &dyn Argument));
@@ -237,7 +237,8 @@ unsafe extern "C" fn firsttouch_from_functions(given: *const GivenFunctions, out
         free: None,
         context: std::ptr::null_mut(),
     };
-    // SAFETY: functions that keep the header's promises, and a place for the handle (header).
+    // SAFETY: functions that keep malloc's contract, and a place for the handle (`firsttouch_from_functions` in the
+    // header).
     unsafe {
         hand_out(out, || {
             let given = options::read(given, nothing)?;

@@ -121,7 +121,8 @@ impl PoolReplay {
                 unsafe { address.add(at).write_volatile(1) };
             }
         }
-        // SAFETY: the block is live, and freed once: the caller gives it up.
+        // SAFETY: the block is live, and given up here once (`summary.rs` takes it out of its table, `reallocate`
+        // replaces it).
         unsafe { self.pool.deallocate(address) };
     }
 

@@ -91,7 +91,8 @@ fn from_functions(
         context: std::ptr::with_exposed_provenance_mut(context),
     };
     pending::prepare();
-    // SAFETY: the docstring requires it of the caller.
+    // SAFETY: the functions keep malloc's contract in any thread, and stay loaded: the docstring of `from_functions`
+    // demands it of the program.
     Ok(PyAllocator::ours(unsafe { Functions::with_free_inside(table, pending::aside) }))
 }
 

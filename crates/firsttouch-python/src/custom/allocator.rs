@@ -60,7 +60,8 @@ impl CustomAllocator {
     }
 }
 
-// SAFETY: the ledger knows the blocks; that the object's memory is valid until it is freed is the promise of its author.
+// SAFETY: the ledger knows the blocks; that the object's memory is valid until it is freed is what `OwnAllocator`
+// demands of its author.
 unsafe impl Allocator for CustomAllocator {
     fn describe(&self) -> Description {
         Description::opaque(self.expression.clone())

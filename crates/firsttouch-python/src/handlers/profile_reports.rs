@@ -1,6 +1,6 @@
 //! What handlers report to the profile while a region is open.
 
-#![allow(unsafe_code)] // Safety: passes the promises of the callers on.
+#![allow(unsafe_code)] // Safety: passes on that blocks are live, as NumPy promises (`deallocate.rs`).
 
 use crate::handlers::handler::{Handler, Kind};
 use firsttouch::allocator::{Allocator, Request};

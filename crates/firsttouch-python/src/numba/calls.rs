@@ -55,12 +55,12 @@ unsafe fn attempt<T>(cursor: *mut Cursor, run: impl FnOnce(&mut Cursor) -> Resul
 }
 
 extern "C" fn allocate(cursor: *mut Cursor, size: usize) -> usize {
-    // SAFETY: the module's promise.
+    // SAFETY: the cursor is from `enter`, and its call lasts (compiled code, head of the file).
     unsafe { attempt(cursor, |cursor| cursor.allocate(size)) }.unwrap_or(0)
 }
 
 extern "C" fn mark(cursor: *mut Cursor) -> *mut MarkFrame {
-    // SAFETY: the module's promise.
+    // SAFETY: the cursor is from `enter`, and its call lasts (compiled code, head of the file).
     unsafe { attempt(cursor, Cursor::open) }.unwrap_or(null_mut())
 }
 
@@ -79,7 +79,7 @@ fn back(cursor: &mut Cursor, frame: *mut MarkFrame, generation: usize) -> Result
 }
 
 extern "C" fn rewind(cursor: *mut Cursor, frame: *mut MarkFrame, generation: usize) -> i32 {
-    // SAFETY: the module's promise.
+    // SAFETY: the cursor is from `enter`, and its call lasts (compiled code, head of the file).
     unsafe { attempt(cursor, |cursor| back(cursor, frame, generation)) }.map_or_else(|code| code, |()| 0)
 }
 

@@ -68,7 +68,8 @@ impl CursorHandle {
             let calls = self.calls.lock(py);
             (calls.frames.last().copied(), calls.frames.len() == 1)
         };
-        // SAFETY: made by the call that ends, and used by this thread, which runs it: no other enters while it is listed.
+        // SAFETY: made by the call that ends, and used by this thread, which runs it: no other enters while it is
+        // listed.
         let (Some(frame), Some(cursor)) = (innermost, unsafe { self.cursor.load(Relaxed).as_mut() }) else {
             return;
         };
@@ -138,7 +139,7 @@ where
 }
 
 extern "C" fn enter(object: *mut ffi::PyObject) -> *mut Cursor {
-    // SAFETY: Numba's promise for arguments.
+    // SAFETY: Numba holds the GIL and a reference to each argument for as long as the call (`with`).
     unsafe { with(object, enter_buffer) }.unwrap_or(null_mut())
 }
 

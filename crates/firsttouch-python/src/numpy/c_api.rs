@@ -151,7 +151,7 @@ impl NumPy {
     /// Makes `capsule` the current context's handler; the one before.
     pub fn set_current<'py>(&self, capsule: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         room_for_token(capsule.py())?;
-        // SAFETY: NumPy checks the capsule's name; callers pass capsules whose handlers outlive them.
+        // SAFETY: NumPy checks the capsule's name; the handlers outlive their capsules (`capsules.rs`).
         unsafe { Bound::from_owned_ptr_or_err(capsule.py(), (self.set_handler)(capsule.as_ptr())) }
     }
 
@@ -195,7 +195,7 @@ impl NumPy {
     /// A copy of an array on memory of the current handler, in the order that it has.
     pub fn copy<'py>(&self, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         debug_assert!(self.array(array).is_some());
-        // SAFETY: it is an array (callers asked), and the function gives a new reference or null with an error.
+        // SAFETY: it is an array (`result.rs` asked), and the function gives a new reference or null with an error.
         unsafe { Bound::from_owned_ptr_or_err(array.py(), (self.new_copy)(array.as_ptr(), KEEP_ORDER)) }
     }
 

@@ -50,7 +50,7 @@ impl Drop for Telling {
     }
 }
 
-// SAFETY: passes the promises on.
+// SAFETY: each call is passed on to a `Scratch`, which keeps the promises.
 #[allow(unsafe_code)]
 unsafe impl Scratch for Telling {
     fn allocate(&self, size: usize, align: usize) -> Result<NonNull<u8>, AllocError> {
@@ -168,8 +168,8 @@ impl CustomScratch {
     }
 }
 
-// SAFETY: the object promises what the trait asks, and is called with the GIL held; its addresses are checked for their
-// alignment.
+// SAFETY: the object's author promises what `Scratch` demands, and is called with the GIL held; its addresses are
+// checked for their alignment.
 #[allow(unsafe_code)]
 unsafe impl Scratch for CustomScratch {
     fn allocate(&self, size: usize, align: usize) -> Result<NonNull<u8>, AllocError> {

@@ -17,7 +17,8 @@ pub struct ReplayTarget {
     _handler: Option<Box<Handler>>,
 }
 
-// SAFETY: a handler's functions may be called from any thread that is attached to the interpreter, as `attached` ensures.
+// SAFETY: a handler's functions may be called from any thread that is attached to the interpreter, as `attached`
+// ensures.
 unsafe impl Sync for ReplayTarget {}
 // SAFETY: as above.
 unsafe impl Send for ReplayTarget {}
@@ -35,7 +36,7 @@ impl ReplayTarget {
     }
 }
 
-// SAFETY: NumPy's handlers keep malloc's promises.
+// SAFETY: NumPy's handlers keep malloc's contract, and so that of `Target`.
 unsafe impl Target for ReplayTarget {
     /// NumPy calls handlers with the GIL held, and its own functions rely on it: they cache small blocks in plain lists, and
     /// from NumPy 2.4 on `calloc` releases the GIL. Our handlers pass small requests on to them.

@@ -41,8 +41,8 @@ unsafe fn fill(address: NonNull<u8>, from: usize, to: usize, pattern: Option<u8>
     }
 }
 
-// SAFETY: the upstream keeps the promises; zeroed requests are not written, and others are no longer reported as
-// zeroed.
+// SAFETY: the upstream keeps the promises of `Allocator`; zeroed requests are not written, and others are no longer
+// reported as zeroed.
 unsafe impl Allocator for Filled {
     fn describe(&self) -> Description {
         Description::of("filled")

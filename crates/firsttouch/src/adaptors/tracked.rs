@@ -122,7 +122,7 @@ impl Tracked {
     }
 }
 
-// SAFETY: the upstream keeps the promises.
+// SAFETY: the upstream keeps the promises of `Allocator`.
 unsafe impl Allocator for Tracked {
     fn describe(&self) -> Description {
         Description::of("tracked").with(self.upstream.describe()).named("lines", self.site.is_some())

@@ -147,8 +147,8 @@ impl<'a> Arena<'a> {
     #[inline]
     unsafe fn rewind_shared(&self, mark: &Mark) -> Result<(), MarkError> {
         let position = self.marks.take(mark)?;
-        // SAFETY: what was allocated since is not used (caller), and marks are taken in their order. If no mark is left
-        // there is no position either, as no scope is open (caller).
+        // SAFETY: what was allocated since is not used, and no scope is open (`rewind` has the arena to itself, and
+        // `Scratch::rewind` demands it). Marks are taken in their order, so without one there is no position either.
         unsafe {
             if self.bump.rewind(position) && self.marks.is_empty() {
                 self.bump.consolidate();
@@ -245,7 +245,7 @@ unsafe impl Scratch for Arena<'_> {
             && index < numbered.len()
         {
             // SAFETY: no scope is open, as it would borrow the arena; the mark is of this arena and what was allocated
-            // since is not used (the implementors of `Scratch`'s callers).
+            // since is not used (`Scratch::rewind` demands it).
             let result = unsafe { self.rewind_shared(&numbered[index]) };
             debug_assert_eq!(result, Ok(()), "marks are rewound to in their order");
             numbered.truncate(index);

@@ -125,7 +125,7 @@ impl Bump<'_> {
         self.head.depth.set(Depth::NONE);
         self.release_idle(keep);
         self.rewind_to_start(&self.store.borrow());
-        // SAFETY: there are no positions (caller).
+        // SAFETY: there are no positions: the arena is borrowed exclusively (`reset`).
         unsafe { self.consolidate() };
     }
 

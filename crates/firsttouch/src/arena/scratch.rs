@@ -44,7 +44,7 @@ pub struct ScratchTable {
     pub rewind: unsafe extern "C" fn(*mut c_void, u64),
 }
 
-// SAFETY: the author of a table promises that any thread may call its functions, one at a time.
+// SAFETY: any thread may call the table's functions, one at a time: `TableScratch::new` demands it of their author.
 unsafe impl Send for ScratchTable {}
 // SAFETY: it is only read; the functions are called through `TableScratch`, which is not `Sync`.
 unsafe impl Sync for ScratchTable {}
@@ -75,19 +75,19 @@ impl TableScratch {
         }
         // Read as words first, since a Rust function pointer must not be null.
         let words = with_exposed_provenance::<[usize; 4]>(address);
-        // SAFETY: four words can be read there (caller).
+        // SAFETY: four words can be read there (`scratch_from_table` demands it of the program).
         let [_, allocate, mark, rewind] = unsafe { words.read() };
         for (word, name) in [(allocate, "allocate"), (mark, "mark"), (rewind, "rewind")] {
             if word == 0 {
                 return Err(ScratchTableError::Function(name));
             }
         }
-        // SAFETY: it is a table (caller), and none of its functions is null.
+        // SAFETY: it is a table (`scratch_from_table`, as above), and none of its functions is null.
         Ok(Self(unsafe { words.cast::<ScratchTable>().read() }))
     }
 }
 
-// SAFETY: the author of the table promised that its functions keep the promises; the alignment is checked besides.
+// SAFETY: the table's functions keep what `Scratch` demands (`TableScratch::new`); the alignment is checked besides.
 unsafe impl Scratch for TableScratch {
     fn allocate(&self, size: usize, align: usize) -> Result<NonNull<u8>, AllocError> {
         // SAFETY: the promise given to `new`.

@@ -51,7 +51,8 @@ impl Upstream<'_> {
         match self {
             Self::System => {
                 let layout = Layout::from_size_align(size, align).map_err(|_| refused)?;
-                // SAFETY: the size is not zero (caller).
+                // SAFETY: the size is not zero: chunks have headers (`chunks.rs`), and an arena's size is a
+                // `Request`'s.
                 let address = unsafe { if zeroed { System.alloc_zeroed(layout) } else { System.alloc(layout) } };
                 Ok(Block { address: NonNull::new(address).ok_or(refused)?, size, zeroed })
             }

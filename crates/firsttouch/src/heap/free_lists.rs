@@ -16,7 +16,8 @@ pub(crate) enum Side {
 impl Segment {
     #[allow(clippy::mut_from_ref)] // exclusive by the lock, see below
     fn lists(&self, side: Side) -> &mut Lists {
-        // SAFETY: the caller holds the heap's lock, and no other reference to these lists lives (law 6).
+        // SAFETY: the heap's lock is held (`list`, `unlist` and `find`), and no other reference to these lists lives
+        // (law 6).
         unsafe { &mut *self.lists[side as usize].as_ptr() }
     }
 

@@ -158,7 +158,7 @@ impl Reserve {
     fn give_back(&self, segment: &Segment, unit: u32, run: u32) {
         let (at, size) = (segment.address(unit), (run as usize) << self.shape.unit_shift);
         let open = segment.ages(unit, run).iter().filter(|&&age| age == FIRST_EPOCH).count() << self.shape.unit_shift;
-        // SAFETY: the range is the caller's and not used any more (law 8); it was mapped by us.
+        // SAFETY: the range was mapped by us, and nobody uses it any more (law 8, `close`).
         let unmap = || segment.claim.has_slots() && unsafe { os::unmap(at, size) }.is_ok();
         // SAFETY: as above.
         let discard = || unsafe { os::discard(at, size) }.is_ok();

@@ -197,8 +197,8 @@ impl Scope {
     }
 }
 
-// SAFETY: the backings and the other allocator keep the promises, and each block is freed by the one that allocated
-// it.
+// SAFETY: the backings and the other allocator keep the promises of `Allocator`, and each block is freed by the one
+// that allocated it.
 unsafe impl Allocator for Scope {
     fn describe(&self) -> Description {
         let backing = self.backing.describe();
@@ -233,7 +233,7 @@ unsafe impl Allocator for Scope {
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
         match self.backing_of(address) {
             Some((_, size)) => size,
-            // SAFETY: it is live (caller) and not in a backing, so it was passed on.
+            // SAFETY: it is live (`Allocator::usable_size`) and not in a backing, so it was passed on.
             None => unsafe { self.passed.to().usable_size(address) },
         }
     }

@@ -34,7 +34,8 @@ impl Aligned {
     }
 }
 
-// SAFETY: both upstreams keep the promises, and the address tells which of them a block came from (law 4).
+// SAFETY: both upstreams keep the promises of `Allocator`, and the address tells which of them a block came from (law
+// 4).
 unsafe impl Allocator for Aligned {
     fn describe(&self) -> Description {
         Description::of("aligned").with(self.align)

@@ -51,7 +51,7 @@ fn failed(request: Request) -> AllocError {
     error
 }
 
-// SAFETY: calloc and free keep the promises, and the word before a block belongs to it.
+// SAFETY: calloc and free keep the promises of `Allocator`, and the word before a block belongs to it.
 unsafe impl Allocator for Calloc {
     fn describe(&self) -> Description {
         Description::of("calloc")

@@ -137,7 +137,7 @@ impl Functions {
         let before = Self::block(old, false).address;
         let skipped = old.address() - old.raw;
         self.living.leave(before);
-        // SAFETY: the functions' promise; the caller owns the block and no longer uses it.
+        // SAFETY: the function keeps realloc's contract (`Functions::new`), and the block is live (`reallocate`).
         let raw = unsafe { realloc(context, old.raw as *mut c_void, given) };
         if raw.is_null() {
             while self.living.enter(before, request.size(), old).is_err() {} // its entry's room is still there
@@ -154,8 +154,8 @@ impl Functions {
     }
 }
 
-// SAFETY: blocks lie in what the functions returned, at their alignment, and the functions keep the rest of the
-// promises; what they did not zero is zeroed here (law 2).
+// SAFETY: blocks lie in what the functions returned, at their alignment, and the functions keep the rest of
+// malloc's contract (`Functions::new`); what they did not zero is zeroed here (law 2).
 unsafe impl Allocator for Functions {
     fn describe(&self) -> Description {
         let FunctionsTable { malloc, free, calloc, realloc, context } = self.table;
@@ -213,7 +213,8 @@ unsafe impl Allocator for Functions {
             return Ok(Self::block(old, false));
         }
         let block = self.allocate(request.with_zeroed(false))?;
-        // SAFETY: the old block is live (caller), the new one overlaps no live block, and both have that many bytes.
+        // SAFETY: the old block is live (`Allocator::reallocate`), the new one overlaps no live block, and both have
+        // that many bytes.
         unsafe {
             block.address.copy_from_nonoverlapping(address, old.usable().min(request.size()));
             self.deallocate(address);

@@ -50,7 +50,7 @@ pub(super) unsafe fn free(address: NonNull<u8>) {
     }
 }
 
-// SAFETY: posix_memalign and free keep the promises.
+// SAFETY: posix_memalign and free keep the promises of `Allocator`.
 unsafe impl Allocator for Malloc {
     fn describe(&self) -> Description {
         Description::of("malloc")

@@ -81,8 +81,8 @@ unsafe impl Allocator for PlacedPages {
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         let Some(receipt) = self.ledger.leave(address) else { return };
         self.bytes.fetch_sub(receipt.bytes, Relaxed);
-        // SAFETY: the block was a mapping of its own and is no longer in use (the caller). If the kernel cannot unmap
-        // it (too many mappings), at least its content is discarded.
+        // SAFETY: the block was a mapping of its own and is no longer in use (`Allocator::deallocate`). If the kernel
+        // cannot unmap it (too many mappings), at least its content is discarded.
         unsafe {
             if os::unmap(address.as_ptr() as usize, receipt.bytes).is_err() {
                 let _ = os::discard(address.as_ptr() as usize, receipt.bytes);
@@ -103,7 +103,8 @@ unsafe impl Allocator for PlacedPages {
         if cut >= CUT_MIN.max(whole / 8) {
             receipt.bytes = keep;
             self.ledger.set(address, receipt); // first: once it is unmapped, the end may belong to another block
-            // SAFETY: the end is whole pages of the block's own mapping and is no longer in use (the caller).
+            // SAFETY: the end is whole pages of the block's own mapping and is no longer in use
+            // (`Allocator::resize_in_place`).
             match unsafe { os::unmap(address.as_ptr() as usize + keep, cut) } {
                 Ok(()) => drop(self.bytes.fetch_sub(cut, Relaxed)),
                 Err(_) => receipt.bytes = whole,

@@ -50,7 +50,7 @@ impl PreloadedPool {
     }
 }
 
-// SAFETY: the pool behind the table keeps the promises, and for small blocks the C library does.
+// SAFETY: the pool behind the table keeps the promises of `Allocator`, and for small blocks the C library does.
 unsafe impl Allocator for PreloadedPool {
     fn describe(&self) -> Description {
         Description::of("pool")

@@ -120,7 +120,7 @@ pub fn owner(address: usize) -> Option<&'static dyn Allocator> {
 /// If the memory is ours, a live block lies at `address`. (Every owner of address space lives in an [`Arc`].)
 pub unsafe fn shared_owner(address: usize) -> Option<Arc<dyn Allocator>> {
     let owner: *const dyn Allocator = owner(address)?;
-    // SAFETY: the owner outlives its live block (caller), and came from an Arc, as all owners do.
+    // SAFETY: the owner outlives its live block (`owners.rs`), and came from an Arc, as all owners do.
     unsafe {
         Arc::increment_strong_count(owner);
         Some(Arc::from_raw(owner))

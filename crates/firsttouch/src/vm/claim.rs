@@ -143,7 +143,7 @@ impl Claims {
     /// The claim was just made. The area stays readable: permanently if the claim has slots of its own, otherwise
     /// while a block in it is live.
     pub(crate) unsafe fn enter(&mut self, claim: &Claim, area: NonNull<Area>) {
-        // SAFETY: the claim is exclusively the caller's, and the area stays readable while a lookup may find it
+        // SAFETY: the claim was just made, for one heap alone, and the area stays readable while a lookup may find it
         // (`heap/build.rs`).
         unsafe { set(claim, area.as_ptr()) }
     }
@@ -151,7 +151,8 @@ impl Claims {
     /// Ends a claim: lookups no longer find its area. This must come first, before foreign memory can be mapped there.
     /// The caller unmaps what is mapped in the claim before it gives up the right to change claims.
     pub(crate) fn leave(&mut self, claim: &Claim) {
-        // SAFETY: the claim is exclusively the caller's, and nothing needs to stay readable.
+        // SAFETY: the claim is that of a heap that is being dropped (`heap/build.rs`), and nothing needs to stay
+        // readable.
         unsafe { set(claim, null_mut()) }
         if claim.has_slots() {
             *self.0 = claim.base >> SLOT_SHIFT;

@@ -53,7 +53,7 @@ unsafe fn get_or_make<T>(place: &AtomicPtr<T>) -> Result<&'static T, NoMemory> {
         return Ok(found);
     }
     let layout = Layout::new::<T>();
-    // SAFETY: the layout is not empty (caller).
+    // SAFETY: the layout is not empty: `T` is a table of words (`enter`).
     let made: *mut T = unsafe { alloc_zeroed(layout) }.cast();
     if made.is_null() {
         return Err(NoMemory);

@@ -91,7 +91,7 @@ fn exact(block: Block, request: Request) -> Block {
     Block { size: request.size(), ..block }
 }
 
-// SAFETY: the upstream keeps the promises.
+// SAFETY: the upstream keeps the promises of `Allocator`.
 unsafe impl Allocator for Limited {
     fn describe(&self) -> Description {
         let limited = Description::of("limited").with(self.upstream.describe());

@@ -69,7 +69,8 @@ impl Pool {
             let (start, len) = (span.start + span.len, segment.span_len(span.start) - span.len);
             if !segment.is_known_local(start, len) {
                 let added = Span { segment, start, len, dirty };
-                // SAFETY: the addition was just allocated to the block that the caller is resizing.
+                // SAFETY: the addition was just allocated, for a block that its owner is resizing
+                // (`Pool::resize_in_place`).
                 unsafe { self.make_local(local_nodes, added, Request::bytes(1), true) };
             }
         }

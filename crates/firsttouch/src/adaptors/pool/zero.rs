@@ -40,7 +40,7 @@ pub(super) unsafe fn dirty_units(span: Span, size: usize, page: usize) -> usize 
         let dirty = ages[clean..].iter().take_while(|&&age| age >= FIRST_EPOCH).count() as u32;
         let from = segment.address(at + clean as u32).min(end);
         let to = segment.address(at + clean as u32 + dirty).min(end);
-        // SAFETY: the run lies in the caller's span.
+        // SAFETY: the run lies in the span, which nobody uses yet (`Pool::allocate`).
         again += unsafe { clear(span, from, to, page) };
         at += clean as u32 + dirty;
         left -= clean as u32 + dirty;

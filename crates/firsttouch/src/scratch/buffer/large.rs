@@ -97,7 +97,7 @@ impl Buffer {
     pub(super) unsafe fn give_large(&self, address: NonNull<u8>) -> bool {
         let Source::Chunks(Chunks { upstream, large, options, .. }) = &self.source else { return false };
         let Some(noted) = large.leave(address) else { return false };
-        // SAFETY: it belongs to the upstream, is no longer listed, and is not in use (caller).
+        // SAFETY: it belongs to the upstream, is no longer listed, and is not in use (`Backing::deallocate`).
         unsafe {
             if options.debug {
                 address.write_bytes(FREED, noted.usable);
