@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import mmap
 import sys
 import time
@@ -12,14 +13,14 @@ from tests.trust.program import program
 from tests.trust.record import Programs, added, record
 
 
-def one(seed: int, count: int, only: str | None, progress: str | None) -> int:
+def one(seed: int, count: int, only: str | None, progress: str | None, until: float) -> int:
     """Run the program of one seed; the last line says how many steps it had."""
     chosen = None if only is None else set(map(int, only.split(",")))
     if progress is None:
-        print(program(seed, count, chosen))
+        print(program(seed, count, chosen, until=until))
         return 0
     with open(progress, "r+b") as file, mmap.mmap(file.fileno(), 8) as memory:  # survives a crash
-        print(program(seed, count, chosen, lambda number: memory.__setitem__(slice(0, 8), number)))
+        print(program(seed, count, chosen, lambda number: memory.__setitem__(slice(0, 8), number), until))
     return 0
 
 
@@ -32,9 +33,10 @@ def main() -> int:
     parser.add_argument("--go-on", action="store_true", help="go on after a failure")
     parser.add_argument("--shrink", type=float, default=300, help="seconds to look for fewer steps (default: 300)")
     parser.add_argument("--progress", help=argparse.SUPPRESS)
+    parser.add_argument("--until", type=float, default=math.inf, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.seconds is None:
-        return one(given.seed, given.steps, given.only, given.progress)
+        return one(given.seed, given.steps, given.only, given.progress, given.until)
     done = campaign(given.seconds, given.seed, given.steps, given.shrink, given.go_on)
     did = Programs(done.programs, done.steps, done.hours)
     found = f"failed: seeds {', '.join(map(str, done.failed))}" if done.failed else "nothing"

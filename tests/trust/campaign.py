@@ -34,9 +34,10 @@ class Ended:
     last: int = -1
 
 
-def run(seed: int, count: int, only: list[int] | None = None) -> Ended:
-    """Run a program in a process of its own."""
+def run(seed: int, count: int, only: list[int] | None = None, until: float | None = None) -> Ended:
+    """Run a program in a process of its own, which ends at its next step when the monotonic clock reaches `until`."""
     chosen = [] if only is None else ["--only", ",".join(map(str, only))]
+    chosen += [] if until is None else ["--until", str(until)]
     with tempfile.NamedTemporaryFile() as progress, tempfile.TemporaryFile("w+", errors="replace") as said:
         progress.write(struct.pack("q", -1))
         progress.flush()
@@ -137,7 +138,7 @@ def campaign(seconds: float, first: int, count: int, shrink: float, go_on: bool)
             with turn:
                 seed = first + done.programs
                 done.programs += 1
-            ended = run(seed, count)
+            ended = run(seed, count, until=began + seconds)
             with turn:
                 done.steps += ended.steps or ended.last
                 done.seconds = time.monotonic() - began

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import faulthandler
 import gc
+import math
 import pickle
 import resource
 import struct
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from random import Random
@@ -30,10 +32,17 @@ def planned(seed: int, count: int) -> Iterator[tuple[int, Step, Random]]:
         yield number, plan.choice(STEPS) if number else FIRST, Random(plan.randrange(1 << 60))
 
 
-def program(seed: int, count: int, only: set[int] | None = None, told: Callable[[bytes], None] | None = None) -> int:
+def program(
+    seed: int,
+    count: int,
+    only: set[int] | None = None,
+    told: Callable[[bytes], None] | None = None,
+    until: float = math.inf,
+) -> int:
     """Run a program and return how many steps it had, those of its threads and children included.
 
-    `told` is called before each step with its number, as eight bytes.
+    `told` is called before each step with its number, as eight bytes. No step but the first begins after `until` on the
+    monotonic clock.
     """
     faulthandler.enable()
     plan = list(planned(seed, count))  # before memory becomes scarce, which is the steps' business
@@ -43,6 +52,8 @@ def program(seed: int, count: int, only: set[int] | None = None, told: Callable[
     for number, step, own in plan[: max(LEAST, count * WORTH // world.most)]:
         if only is not None and number not in only:
             continue
+        if number and time.monotonic() > until:
+            break
         if told:
             told(struct.pack("q", number))
         try:

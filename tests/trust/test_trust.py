@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,13 @@ from tests.trust.steps import STEPS
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs(seed: int) -> None:
     assert run(seed, 400).failure is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the steps fork, and limit the address space")
+def test_a_program_ends_at_its_next_step_when_the_time_is_up() -> None:
+    ended = run(0, 20_000, until=time.monotonic())
+    assert ended.failure is None
+    assert 0 < ended.steps < 1000
 
 
 def test_every_step_comes_several_times_in_a_program() -> None:
