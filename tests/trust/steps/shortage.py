@@ -90,12 +90,19 @@ def mappings_taken(left: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def one_mapping_more() -> Iterator[None]:
-    """Take the mapping that Linux grants beyond the limit. Then it refuses even those that would join others."""
-    page = _C.mmap(None, PAGE, 1, 0x22, -1, 0)
+    """Take what is left, and the mapping that Linux grants beyond the limit. Then it refuses even those that would join
+    others."""
+    pages = []
+    while len(pages) < 8:
+        page = _C.mmap(None, PAGE, len(pages) % 2, 0x22, -1, 0)  # neighbours that differ do not join
+        if page in (None, ctypes.c_size_t(-1).value):
+            break
+        pages.append(page)
     try:
         yield
     finally:
-        _C.munmap(page, PAGE)
+        for page in pages:
+            _C.munmap(page, PAGE)
 
 
 def idle_at_the_limit(world: World, random: Random) -> None:
