@@ -64,7 +64,7 @@ def programs(seconds: float) -> tuple[str, str] | None:
         again = python(ROOT, "-m", "tests.trust", "--seed", str(seed), "--steps", steps)
         if not again.returncode:
             return f"{duration(after)}, in program {seed - SEED + 1}", sign(failure)
-        print(f"seed {seed} fails with the repair, too: {again.stderr[-500:]}", flush=True)
+        print(f"seed {seed} fails with the repair, too: exit status {again.returncode} {again.stderr[-500:]}", flush=True)
         first = seed + 1
     return None
 
