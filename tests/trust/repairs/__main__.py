@@ -64,7 +64,8 @@ def programs(seconds: float) -> tuple[str, str] | None:
         again = python(ROOT, "-m", "tests.trust", "--seed", str(seed), "--steps", steps)
         if not again.returncode:
             return f"{duration(after)}, in program {seed - SEED + 1}", sign(failure)
-        print(f"seed {seed} fails with the repair, too: exit status {again.returncode} {again.stderr[-500:]}", flush=True)
+        how = f"exit status {again.returncode} {again.stderr[-500:]}"
+        print(f"seed {seed} fails with the repair, too: {how}", flush=True)
         first = seed + 1
     return None
 
