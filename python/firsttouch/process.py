@@ -11,7 +11,7 @@ import numpy as np
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
 from firsttouch._internal.reports import Failure, Stats, stats
-from firsttouch._internal.resolve import chosen
+from firsttouch._internal.resolve import chosen, keep_installed
 from firsttouch.context import use
 from firsttouch.custom import AllocatorLike
 
@@ -57,9 +57,12 @@ def install(allocator: AllocatorLike | Literal["process"] | None = "process") ->
 
     Notes
     -----
-    Existing arrays stay as they are. Installing again replaces the allocator. NumPy offers no public way to do this:
-    one pointer behind its default memory handler is swapped, after everything about it has been checked. Libraries
-    should leave the choice to the program.
+    Existing arrays stay as they are. Installing again replaces the allocator. What was installed is never dropped, as
+    any code may still have arrays of it: install the same allocator or expression again, rather than a new one each
+    time.
+
+    NumPy offers no public way to do this: one pointer behind its default memory handler is swapped, after everything
+    about it has been checked. Libraries should leave the choice to the program.
 
     Examples
     --------
@@ -75,6 +78,8 @@ def install(allocator: AllocatorLike | Literal["process"] | None = "process") ->
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         return
     _firsttouch.install(named)
+    if isinstance(allocator, str) and named is not None:
+        keep_installed(allocator, named)
 
 
 def uninstall() -> None:

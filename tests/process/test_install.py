@@ -115,3 +115,18 @@ def test_import_alone_changes_nothing() -> None:
         array = np.ones(1 << 20)
         print(json.dumps([ft.is_installed(), ft.stats().allocations, probe.threads().count("firsttouch")]))
     """) == [False, 0, 0]
+
+
+def test_an_expression_names_what_was_installed_by_it_ever_after() -> None:
+    """It is never dropped: a new one each time would be memory that the process never gets back."""
+    printed = run("""
+        for _ in range(3):
+            ft.install("pool(decay=7.0)")
+            served = ft.get_allocator(np.empty(1 << 20))
+            ft.uninstall()
+            for number in range(100):  # more expressions than are remembered
+                with ft.use(f"pool(decay={number + 10}.5)"):
+                    pass
+            print(ft.get_allocator(ft.empty(1 << 20, allocator="pool(decay=7.0)")) == served)
+    """)
+    assert printed == "True\nTrue\nTrue\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import sys
 import time
 from random import Random
@@ -26,8 +25,6 @@ def main() -> int:
         turn(random)
         turns += 1
         if now >= every * len(samples):
-            gc.collect()
-            time.sleep(0.05)
             samples.append(sample())
     rising = report(samples)
     ends = f"{min(each[0] for each in samples):.0f} to {max(each[0] for each in samples):.0f} MiB resident"

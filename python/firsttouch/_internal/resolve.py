@@ -20,6 +20,9 @@ FACTORIES: dict[str, Callable[..., Allocator]] = {
 _METHODS = ("allocate", "deallocate")
 _REMEMBERED = 64
 
+_installed: dict[str, Allocator] = {}
+"""The allocators that were installed by their text. They are never dropped, so they need not be made again either."""
+
 
 def parse(text: str) -> Allocator:
     """Return a new allocator from its expression, as on the command line.
@@ -42,7 +45,8 @@ def checked(allocator: object, caller: str) -> Allocator:
     if isinstance(allocator, Allocator):
         return allocator
     if isinstance(allocator, str):
-        return _of_text(allocator)
+        installed = _installed.get(allocator)
+        return _of_text(allocator) if installed is None else installed
     name = getattr(allocator, "__name__", None)
     if callable(allocator) and (name in FACTORIES or name in _firsttouch.FACTORIES):
         raise TypeError(f"{caller} got the function firsttouch.{name}: did you mean firsttouch.{name}()?")
@@ -65,6 +69,11 @@ def checked(allocator: object, caller: str) -> Allocator:
     raise TypeError(
         f"{caller} takes an allocator, like firsttouch.pool(), not {type(allocator).__name__}: {allocator!r:.80}"
     )
+
+
+def keep_installed(text: str, allocator: Allocator) -> None:
+    """Let a text name an allocator that was installed, from now on."""
+    _installed.setdefault(text, allocator)
 
 
 def chosen(allocator: AllocatorLike | Literal["process"] | None, caller: str) -> Allocator | None:
