@@ -80,19 +80,22 @@ class FirstUses:
         seen: list[str] = []
         own = World(world.most // 4, False, tolerant=True)  # it may come to run in a scope that is full
         own.cramped = world.cramped
+        over = False
 
         def handler(_number: int, _frame: FrameType | None) -> None:
             try:
                 self.again(own)
             except BaseException as error:
                 seen.append(f"in a signal handler, {type(error).__name__}: {error}")
-            signal.setitimer(signal.ITIMER_REAL, 0.002)  # not before, or it would interrupt itself for ever
+            if not over:  # or the signal would come when nobody handles it
+                signal.setitimer(signal.ITIMER_REAL, 0.002)  # not before, or it would interrupt itself for ever
 
         before = signal.signal(signal.SIGALRM, handler)
         signal.setitimer(signal.ITIMER_REAL, 0.0005)
         try:
             self.all(world, random)
         finally:
+            over = True
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
         assert not seen, seen[0]
