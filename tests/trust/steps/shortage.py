@@ -112,29 +112,37 @@ def beyond_the_limit() -> Iterator[Callable[[], None]]:
 
 
 def idle_at_the_limit(world: World, random: Random) -> None:
-    """At the limit of mappings a pool serves from what it keeps, be that of small arrays or of large ones."""
+    """At the limit of mappings, and beyond it, pools serve from what they keep, of small arrays or of large ones."""
+    pools = [_with_both_sizes() for _ in range(4)]  # taking all mappings lasts longer
+    with mappings_taken(0), beyond_the_limit() as take:
+        for number, (pool, *arrays) in enumerate(pools):
+            del arrays[number % 2][1:]  # what is idle is a part of a mapping
+            _use_up(pool, random, take if number >= 2 else lambda: None)
+
+
+def _with_both_sizes() -> tuple[ft.Allocator, list[Any], list[Any]]:
     pool = ft.pool(decay=None)
     small = [pool.empty(100_000, "u1") for _ in range(50)]
-    large = [pool.empty(3 << 20, "u1") for _ in range(10)]
+    large = [pool.empty(3 << 20, "u1") for _ in range(4)]
     for array in small + large:
         array[:] = 1
-    with mappings_taken(0), beyond_the_limit() as take:
-        again = take if random.random() < 0.5 else int
-        again()
-        del array
-        del random.choice((small, large))[1:]  # what is idle is a part of a mapping
-        kept: list[Any] = []
-        while ft.stats(pool).idle >= 4 << 20 and len(kept) < 40:  # the purger may make room for fresh memory, too
-            again()
-            kept.append(pool.empty(3 << 20, "u1"))
-        kept.clear()
-        for _ in range(random.randrange(3)):
-            with contextlib.suppress(MemoryError):
-                pool.empty(1 << 28, "u1")  # a refusal must not cost what is idle
-        for nbytes in random.sample((20_000, 100_000, 1 << 20, 3 << 20), 4):
-            for make in (pool.empty, pool.zeros, pool.empty):
-                again()
-                assert make(nbytes, "u1").nbytes == nbytes
+    return pool, small, large
+
+
+def _use_up(pool: ft.Allocator, random: Random, take: Callable[[], None]) -> None:
+    """Request what is idle, and no more; `take` sees to it that nothing was unmapped meanwhile."""
+    kept: list[Any] = []
+    while ft.stats(pool).idle >= 4 << 20 and len(kept) < 40:  # a purger may make room for fresh memory, too
+        take()
+        kept.append(pool.empty(3 << 20, "u1"))
+    kept.clear()
+    for _ in range(random.randrange(3)):
+        with contextlib.suppress(MemoryError):
+            pool.empty(1 << 28, "u1")  # a refusal must not cost what is idle
+    for nbytes in random.sample((20_000, 100_000, 1 << 20, 3 << 20), 4):
+        for make in (pool.empty, pool.zeros, pool.empty):
+            take()
+            assert make(nbytes, "u1").nbytes == nbytes
 
 
 class Shortage:
