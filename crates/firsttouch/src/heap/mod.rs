@@ -24,6 +24,7 @@ pub mod purgeable;
 pub mod purger;
 pub(crate) mod records;
 pub(crate) mod region;
+pub(crate) mod register;
 #[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
 pub(crate) mod reserve;
 pub(crate) mod segment;

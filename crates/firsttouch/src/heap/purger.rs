@@ -10,6 +10,7 @@
 
 use super::interrupted::is_interrupted;
 pub use super::purgeable::{DeferredTrim, Purgeable};
+use super::register::Register;
 use crate::failure;
 use crate::fault_ahead;
 use crate::os;
@@ -17,7 +18,6 @@ use crate::sync::lock::Lock;
 use crate::vm::claim;
 use std::ffi::c_void;
 use std::ptr::null_mut;
-use std::sync::Arc;
 use std::sync::atomic::{
     AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst,
 };
@@ -26,43 +26,12 @@ use std::time::Duration;
 /// Time between two ticks.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
-struct Entry {
-    /// Rises from entry to entry, so that a round continues where it was if entries change meanwhile.
-    number: u64,
-    what: &'static dyn Purgeable,
-}
-
 struct Purger {
-    entries: Vec<Entry>,
-    last: u64,
+    register: Register,
     thread: Option<os::Thread>,
     /// Whether the thread runs a deferred trim. Meanwhile it holds no lock of ours, or only as any thread that uses an
     /// allocator does.
     in_upstream: bool,
-}
-
-impl Purger {
-    fn enter(&mut self, what: &'static dyn Purgeable) {
-        self.last += 1;
-        self.entries.push(Entry { number: self.last, what });
-    }
-
-    /// The next deferred trim behind entry `number`, which moves on.
-    fn next(
-        &self,
-        number: &mut u64,
-        ask: impl Fn(&dyn Purgeable) -> Option<Arc<dyn DeferredTrim>>,
-    ) -> Option<Arc<dyn DeferredTrim>> {
-        let at = self.entries.partition_point(|entry| entry.number <= *number);
-        self.entries[at..].iter().find_map(|entry| {
-            *number = entry.number;
-            ask(entry.what)
-        })
-    }
-
-    fn is_idle(&self) -> bool {
-        self.entries.iter().all(|entry| entry.what.is_idle())
-    }
 }
 
 // SAFETY: a thread's handle may be joined from any thread.
@@ -71,7 +40,7 @@ unsafe impl Send for Purger {}
 /// Held from before a fork until after it: if two threads forked at once, one would wait for the purger's thread and the
 /// other would continue without it.
 static FORKING: Lock<()> = Lock::new(());
-static PURGER: Lock<Purger> = Lock::new(Purger { entries: Vec::new(), last: 0, thread: None, in_upstream: false });
+static PURGER: Lock<Purger> = Lock::new(Purger { register: Register::new(), thread: None, in_upstream: false });
 /// Whether the thread runs.
 static RUNS: AtomicU32 = AtomicU32::new(0);
 /// Whether it may be started. If not, pools tick as they are used.
@@ -99,8 +68,9 @@ pub(crate) fn watch_forks() {
 /// It lives until [`leave`].
 pub unsafe fn enter(what: *const dyn Purgeable) {
     watch_forks(); // where another constructor came first
-    // SAFETY: it lives until `leave`, which the drop of each caller calls (ledgers, pools, buffers).
-    PURGER.lock().enter(unsafe { &*what });
+    // SAFETY: the caller's promise, that it lives until `leave`: the drop of each caller calls that (ledgers, pools, pages,
+    // buffers, guarded and embedded allocators).
+    unsafe { PURGER.lock().register.enter(what) };
 }
 
 /// Registers what never leaves at the first call; `entered` says whether that was. No fork comes between, as it takes the
@@ -110,7 +80,8 @@ pub fn enter_once(what: &'static dyn Purgeable, entered: &AtomicBool) {
     if !entered.load(Acquire) {
         let mut purger = PURGER.lock();
         if !entered.swap(true, Release) {
-            purger.enter(what);
+            // SAFETY: it lives for ever.
+            unsafe { purger.register.enter(what) };
         }
     }
 }
@@ -123,7 +94,7 @@ pub fn forks() -> u32 {
 
 /// Removes `what` from the register.
 pub fn leave(what: *const dyn Purgeable) {
-    PURGER.lock().entries.retain(|other| !std::ptr::addr_eq(other.what, what));
+    PURGER.lock().register.leave(what);
 }
 
 /// Starts the thread if it does not run, and returns whether it runs. If it cannot be started, pools tick as they are
@@ -163,7 +134,7 @@ pub fn pause(paused: bool) {
 
 /// Starts the thread again after a fork, if anything keeps memory.
 pub fn resume() {
-    let idle = PURGER.lock().is_idle();
+    let idle = PURGER.lock().register.is_idle();
     if !idle {
         ensure();
     }
@@ -174,7 +145,7 @@ pub fn resume() {
 pub fn trim_deferred() {
     let mut number = 0;
     loop {
-        let trim = PURGER.lock().next(&mut number, |what| what.deferred_trim());
+        let trim = PURGER.lock().register.next(&mut number, |what| what.deferred_trim());
         let Some(trim) = trim else { return };
         trim.run(true);
     }
@@ -194,18 +165,18 @@ fn tick_all(thread: bool) -> bool {
         }
         let paused = PAUSED.load(Relaxed);
         let due = |what: &dyn Purgeable| if paused && what.decays() { None } else { what.tick() };
-        if let Some(trim) = purger.next(&mut number, due) {
+        if let Some(trim) = purger.register.next(&mut number, due) {
             purger.in_upstream |= thread;
             drop(purger);
             trim.run(false);
             continue;
         }
-        if !thread || !purger.is_idle() {
+        if !thread || !purger.register.is_idle() {
             return true;
         }
         // From now on, requests for fresh memory see that no thread runs, and start one.
         RUNS.store(0, SeqCst);
-        if purger.is_idle() {
+        if purger.register.is_idle() {
             return false;
         }
         RUNS.store(1, SeqCst);
@@ -264,9 +235,9 @@ extern "C" fn before_fork() {
     }
     // No thread runs except in an upstream, and none can be started while the lock is held.
     // SAFETY: the lock is held until `after_fork`.
-    let entries = unsafe { &PURGER.held().entries };
-    entries.iter().for_each(|entry| entry.what.trim_idle());
-    entries.iter().for_each(|entry| entry.what.hold());
+    let register = unsafe { &PURGER.held().register };
+    register.all().for_each(Purgeable::trim_idle);
+    register.all().for_each(Purgeable::hold);
     claim::hold();
     failure::hold();
 }
@@ -279,7 +250,7 @@ extern "C" fn after_fork() {
     unsafe {
         failure::release();
         claim::release();
-        PURGER.held().entries.iter().for_each(|entry| entry.what.release());
+        PURGER.held().register.all().for_each(|what| what.release());
         PURGER.release();
         fault_ahead::release();
         FORKING.release();
