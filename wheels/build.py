@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 GNU = "x86_64-unknown-linux-gnu"
 MUSL = "x86_64-unknown-linux-musl"
 ARM = "aarch64-unknown-linux-gnu"
+ARM_COMPILER = "aarch64-linux-gnu-gcc"
 #: The C library of manylinux2014: the oldest that Rust and NumPy's own wheels still serve.
 GLIBC = "2.17"
 LIBRARY = "libfirsttouch_preload.so"
@@ -106,8 +107,7 @@ def _unwinder(target: str) -> str:
 
     zig links one of its own in its place, whose records differ: the first of our frames that is unwound then crashes.
     """
-    compiler = "aarch64-linux-gnu-gcc" if target == ARM else "cc"
-    return run([compiler, "-print-file-name=libgcc_s.so.1"], "find libgcc_s").strip()
+    return run([ARM_COMPILER if target == ARM else "cc", "-print-file-name=libgcc_s.so.1"], "find libgcc_s").strip()
 
 
 def _environment(target: str) -> dict[str, str]:
@@ -121,7 +121,9 @@ def _environment(target: str) -> dict[str, str]:
 
 
 def _missing(target: str) -> str | None:
-    """Return why Rust cannot compile for a target; None if it can, which may take a download by rustup."""
+    """Return what is missing to compile for a target; None if nothing is, which may take a download by rustup."""
+    if target == ARM and shutil.which(ARM_COMPILER) is None:
+        return f"there is no {ARM_COMPILER} (Debian: apt-get install gcc-aarch64-linux-gnu)"
     if _has(target):
         return None
     if shutil.which("rustup") is None:

@@ -75,7 +75,7 @@ def test_advice_says_that_children_were_not_looked_at(firsttouch: Start, tmp_pat
         f"import numpy, subprocess, sys\nsubprocess.run([sys.executable, '-c', {work!r}], check=True)\n"
     )
     (tmp_path / "alone.py").write_text(work)
-    said = firsttouch("advise", "parent.py").stderr
+    said = " ".join(firsttouch("advise", "parent.py").stderr.split())
     assert "its child processes, which took " in said
     assert "not examined" in said
     assert "child" not in firsttouch("advise", "alone.py").stderr
