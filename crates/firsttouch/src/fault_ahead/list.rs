@@ -3,7 +3,9 @@
 use super::MIN;
 use super::node;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{
+    AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst,
+};
 
 /// Blocks that are helped at the same time; more go without.
 pub(super) const ROOM: usize = 8;
@@ -51,10 +53,11 @@ pub(super) fn add(block: Range<usize>, granule: usize, node: usize) -> bool {
         slot.start.load(Relaxed) == 0 && slot.start.compare_exchange(0, CLAIMED, SeqCst, Relaxed).is_ok()
     };
     let Some(slot) = SLOTS.iter().find(free) else { return false };
-    slot.size.store(block.len(), Relaxed);
-    slot.granule.store(granule, Relaxed);
-    slot.node.store(node, Relaxed);
-    slot.number.store(LAST_NUMBER.fetch_add(1, Relaxed) + 1, Relaxed);
+    slot.size.store(block.len(), Release);
+    slot.granule.store(granule, Release);
+    slot.node.store(node, Release);
+    // The last one: whoever reads it reads the others of this block, or of a later one.
+    slot.number.store(LAST_NUMBER.fetch_add(1, Relaxed) + 1, Release);
     TAKEN.fetch_add(1, SeqCst);
     slot.start.store(block.start, SeqCst);
     true
@@ -99,15 +102,16 @@ pub(crate) fn restart() {
     TAKEN.store(0, SeqCst);
 }
 
-/// The block in a slot.
+/// The block in a slot. If another one takes the slot meanwhile, what was read may be of both; then [`work`], which saw
+/// anything of the other, finds another start or number.
 pub(super) fn entry(at: usize) -> Option<Entry> {
     let slot = &SLOTS[at];
     let start = slot.start.load(SeqCst);
     (start > CLAIMED).then(|| Entry {
-        number: slot.number.load(Relaxed),
-        range: start..start + slot.size.load(Relaxed),
-        granule: slot.granule.load(Relaxed),
-        node: slot.node.load(Relaxed),
+        number: slot.number.load(Acquire),
+        range: start..start + slot.size.load(Acquire),
+        granule: slot.granule.load(Acquire),
+        node: slot.node.load(Acquire),
     })
 }
 
