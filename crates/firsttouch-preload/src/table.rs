@@ -26,11 +26,11 @@ extern "C" fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
 
 unsafe extern "C" fn resize_in_place(block: *mut u8, size: usize) -> bool {
     let Some((pool, block)) = large::pool().zip(NonNull::new(block)) else { return false };
-    // SAFETY: a live block, as `sources/preloaded.rs` of the Python module's copy passes it on; whether the block is
-    // the pool's is asked first.
-    !forking::is_forking()
-        && pool.is_block(block)
-        && large::in_pool(|| unsafe { pool.resize_in_place(block, size) }) == Some(true)
+    if forking::is_forking() || !pool.is_block(block) {
+        return false;
+    }
+    // SAFETY: a live block of the pool's, as `sources/preloaded.rs` of the Python module's copy passes it on.
+    large::in_pool(|| unsafe { pool.resize_in_place(block, size) }) == Some(true)
 }
 
 extern "C" fn trim() -> usize {
