@@ -9,7 +9,7 @@ import sys
 import time
 
 from tests.trust.campaign import campaign
-from tests.trust.program import program
+from tests.trust.program import LENGTH, program
 from tests.trust.record import Programs, added, record
 
 
@@ -28,7 +28,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.trust", description=__doc__)
     parser.add_argument("--seconds", type=float, help="how long to look for failures; without it, one seed is run")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="the first seed (default: the time)")
-    parser.add_argument("--steps", type=int, default=20_000, help="steps of each program (default: 20,000)")
+    parser.add_argument("--steps", type=int, default=LENGTH, help=f"steps of each program (default: {LENGTH:,})")
     parser.add_argument("--only", help="the numbers of the steps to run")
     parser.add_argument("--go-on", action="store_true", help="go on after a failure")
     parser.add_argument("--shrink", type=float, default=300, help="seconds to look for fewer steps (default: 300)")
@@ -38,7 +38,7 @@ def main() -> int:
     if given.seconds is None:
         return one(given.seed, given.steps, given.only, given.progress, given.until)
     done = campaign(given.seconds, given.seed, given.steps, given.shrink, given.go_on)
-    did = Programs(done.programs, done.steps, done.hours)
+    did = Programs(done.programs, done.steps, done.steps, done.hours)
     found = f"failed: seeds {', '.join(map(str, done.failed))}" if done.failed else "nothing"
     print(f"{did}, in {done.seconds:.0f} s from seed {given.seed} on; found: {found}")
     record("random programs", done.seconds, str(added(did)), found)

@@ -130,7 +130,10 @@ class Campaign:
 
 
 def campaign(seconds: float, first: int, count: int, shrink: float, go_on: bool) -> Campaign:
-    """Run seed after seed, one on each processor, until the time is up or, unless told to go on, one fails."""
+    """Run seed after seed until the time is up or, unless told to go on, one fails.
+
+    As programs wait now and then, one more runs than there are processors.
+    """
     began, done, turn, stop = time.monotonic(), Campaign(0, 0, 0, []), threading.Lock(), threading.Event()
 
     def work() -> None:
@@ -148,9 +151,9 @@ def campaign(seconds: float, first: int, count: int, shrink: float, go_on: bool)
                     stop.set()
                 _tell(seed, count, ended, f"after {done.seconds:.0f} s and {done.steps} steps", shrink)
 
-    processors = len(os.sched_getaffinity(0))
-    with concurrent.futures.ThreadPoolExecutor(processors) as pool:
-        for worker in [pool.submit(work) for _ in range(processors)]:
+    workers = len(os.sched_getaffinity(0)) + 1
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        for worker in [pool.submit(work) for _ in range(workers)]:
             worker.result()
     return done
 

@@ -20,6 +20,8 @@ from tests.trust.conditions import set_up
 from tests.trust.steps import FIRST, STEPS
 from tests.trust.world import Step
 
+LENGTH = 60_000
+"""Steps of a program, unless said otherwise. Its start takes as long as some thousand."""
 WORTH, LEAST = 2 << 20, 1000
 """Bytes in arrays up to which a program has all its steps. With more, which take longer to compare, it has fewer, but
 not fewer than these."""
@@ -45,11 +47,10 @@ def program(
     monotonic clock.
     """
     faulthandler.enable()
-    plan = list(planned(seed, count))  # before memory becomes scarce, which is the steps' business
     pickle.loads(pickle.dumps(np.zeros(1)))  # glibc ends a process without memory for NumPy's thread-local data
     gc.freeze()  # what is there by now is not looked at again
     world, conditions = set_up(Random(-1 - seed))
-    for number, step, own in plan[: max(LEAST, count * WORTH // world.most)]:
+    for number, step, own in planned(seed, min(count, max(LEAST, count * WORTH // world.most))):
         if only is not None and number not in only:
             continue
         if number and time.monotonic() > until:

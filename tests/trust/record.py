@@ -28,24 +28,34 @@ def duration(seconds: float) -> str:
 
 @dataclasses.dataclass
 class Programs:
-    """What runs of random programs did: programs, steps, hours of processor time."""
+    """What runs of random programs did: programs, steps, those on the library as it is, hours of processor time."""
 
     programs: int
     steps: int
+    of_this: int
     hours: float
 
     def __str__(self) -> str:
-        return f"{self.programs:,} programs, {self.steps:,} steps, {self.hours:.2f} processor-hours"
+        return (
+            f"{self.programs:,} programs, {self.steps:,} steps ({self.of_this:,} on this library), "
+            f"{self.hours:.2f} processor-hours"
+        )
+
+
+PROGRAMS = re.compile(r"([\d,]+) programs, ([\d,]+) steps \(([\d,]+) on this library\), ([\d.]+) processor-hours")
 
 
 def added(now: Programs, table: Path = TABLE) -> Programs:
-    """Return what a run did and the recorded ones before it, if the library was the same."""
+    """Return what a run and the recorded ones before it did: the campaign goes on while the library changes."""
     said = rows(table).get("random programs")
-    before = said and re.fullmatch(r"([\d,]+) programs, ([\d,]+) steps, ([\d.]+) processor-hours", said[4])
-    if not said or not before or _library(said[2]) != _library("HEAD"):
+    before = said and PROGRAMS.fullmatch(said[4])
+    if not said or not before:
         return now
-    programs, steps, hours = (each.replace(",", "") for each in before.groups())
-    return Programs(now.programs + int(programs), now.steps + int(steps), now.hours + float(hours))
+    programs, steps, of_this = (int(each.replace(",", "")) for each in before.groups()[:3])
+    if _library(said[2]) != _library("HEAD"):
+        of_this = 0
+    hours = now.hours + float(before[4])
+    return Programs(now.programs + programs, now.steps + steps, now.of_this + of_this, hours)
 
 
 def _library(commit: str) -> str:

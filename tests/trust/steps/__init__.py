@@ -59,11 +59,11 @@ STEPS: tuple[Step, ...] = (
     *(agreement.agree,) * 8,
     *(bounds.short_lived_pools,) * 6,
     *(bounds.sent_to_nobody,) * 6,
-    *(_shortage.few_mappings,) * 5,
-    *(idle_at_the_limit,) * 6,
+    *(_shortage.few_mappings,) * 3,
+    *(idle_at_the_limit,) * 3,
     *(_shortage.few_files,) * 20,
 )
-"""All steps, about as many as a program has. Those that take milliseconds share its time with the others."""
+"""All steps, a third of those that a program has. Those that take milliseconds share its time with the others."""
 
 _NOT_FIRST = (scopes.tasks, owners.swapped)
 """Steps that a signal handler cannot run: tasks within tasks, and what depends on the use() around it."""
