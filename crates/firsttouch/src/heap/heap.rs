@@ -6,7 +6,7 @@ use crate::heap::build;
 use crate::heap::free_lists::Side;
 use crate::heap::region::{Region, Span};
 use crate::heap::segment::{self, State};
-use crate::heap::shape::{Kind, Shape};
+use crate::heap::shape::{Fresh, Kind, Shape};
 use crate::os::{self, Errno};
 use crate::sync::lock::{Guard, Lock};
 use std::sync::OnceLock;
@@ -91,20 +91,32 @@ impl Heap {
         dirty_first: bool,
     ) -> Result<Span, Errno> {
         let sides = if dirty_first { [Side::Dirty, Side::Clean] } else { [Side::Clean, Side::Dirty] };
+        self.take_or_map(kind, bytes, align, sides, Fresh::Extents)
+    }
+
+    /// The same; what is mapped for it is mapped as `fresh` says.
+    pub(crate) fn take_or_map(
+        &self,
+        kind: Kind,
+        bytes: usize,
+        align: usize,
+        sides: [Side; 2],
+        fresh: Fresh,
+    ) -> Result<Span, Errno> {
         let owner = self.owner.get().ok_or(Errno::UNSUPPORTED)?.0;
         let mut regions = self.regions.lock();
         let region = &mut regions[kind as usize];
         loop {
-            if let Some(span) = region.take(bytes, align, &sides)? {
+            if let Some(span) = region.take(bytes, align, &sides, fresh)? {
                 return Ok(span);
             }
-            region.grow(bytes, align, owner)?;
+            region.grow(bytes, align, fresh, owner)?;
         }
     }
 
     /// Allocates a span from what is free and at least partly dirty.
     pub(crate) fn take_dirty(&self, kind: Kind, bytes: usize, align: usize) -> Result<Option<Span>, Errno> {
-        self.regions.lock()[kind as usize].take(bytes, align, &[Side::Dirty])
+        self.regions.lock()[kind as usize].take(bytes, align, &[Side::Dirty], Fresh::Extents)
     }
 
     /// Allocates a span that is free and dirty from end to end.
@@ -114,7 +126,7 @@ impl Heap {
 
     /// Allocates a span from what is free, without new address space.
     pub(crate) fn take_free(&self, kind: Kind, bytes: usize, align: usize) -> Result<Option<Span>, Errno> {
-        self.regions.lock()[kind as usize].take(bytes, align, &[Side::Dirty, Side::Clean])
+        self.regions.lock()[kind as usize].take(bytes, align, &[Side::Dirty, Side::Clean], Fresh::Extents)
     }
 
     /// Frees a span, as of `epoch`.

@@ -8,7 +8,7 @@ use crate::heap::heap::Heap;
 use crate::heap::purge::purge_oldest;
 use crate::heap::region::{Region, Span};
 use crate::heap::segment::{NONE, Segment, State};
-use crate::heap::shape::{Kind, huge_page};
+use crate::heap::shape::{Fresh, Kind, huge_page};
 use proptest::prelude::*;
 use std::ptr::NonNull;
 
@@ -107,7 +107,9 @@ fn run(heap: Heap, steps: &[Step]) {
             (0..=5, _) | (_, None) => {
                 let kind = if step % 2 == 0 { Kind::Small } else { Kind::Huge };
                 let (bytes, align) = (1 + a % (3 << (12 + b % 11)), 1 << (6 + b % 17));
-                let span = heap.take_or_grow(kind, bytes, align, step < 3).unwrap();
+                let sides = if step < 3 { [Side::Dirty, Side::Clean] } else { [Side::Clean, Side::Dirty] };
+                let fresh = if b % 3 == 0 { Fresh::HugePages } else { Fresh::Extents };
+                let span = heap.take_or_map(kind, bytes, align, sides, fresh).unwrap();
                 assert!(span.bytes() >= bytes && span.address().is_multiple_of(align));
                 assert_eq!(
                     span.dirty,

@@ -1,15 +1,16 @@
 //! Mapping units on demand, a whole extent at a time if the units around are free too.
 
-use crate::heap::ages::{CLEAN, UNMAPPED};
+use crate::heap::ages::{CLEAN, CLEAN_HUGE, UNMAPPED};
 use crate::heap::mapping_limit;
 use crate::heap::region::Region;
 use crate::heap::segment::Segment;
+use crate::heap::shape::Fresh;
 use crate::os::{self, Errno};
 
 impl Region {
     /// Maps what is not mapped of a used span, a whole extent at a time if the units around are free too.
-    pub(crate) fn open(&mut self, segment: &'static Segment, start: u32, len: u32) -> Result<(), Errno> {
-        self.open_above(segment, segment.free_before(start), start, len)
+    pub(crate) fn open(&mut self, segment: &'static Segment, start: u32, len: u32, fresh: Fresh) -> Result<(), Errno> {
+        self.open_above(segment, segment.free_before(start), (start, len), fresh)
     }
 
     /// Maps a part of a used span in the same way, and nothing below `floor`.
@@ -17,8 +18,8 @@ impl Region {
         &mut self,
         segment: &'static Segment,
         floor: u32,
-        start: u32,
-        len: u32,
+        (start, len): (u32, u32),
+        fresh: Fresh,
     ) -> Result<(), Errno> {
         let end = start + len;
         // Holders of used spans change the ages without the lock, so only those of free spans are read.
@@ -30,35 +31,28 @@ impl Region {
             if run == 0 {
                 break;
             }
-            let extent = self.widen(segment, (from, from + run), around, self.shape.extent);
-            let page = self.widen(segment, (from, from + run), around, self.shape.page);
-            let result = self.map_units(segment, extent.0, extent.1);
-            if result.is_err() {
-                self.map_units(segment, page.0, page.1)?;
+            let run = (from, from + run);
+            let extent = match fresh {
+                Fresh::Extents => self.multiples(run, self.shape.extent),
+                Fresh::HugePages => (segment.huge_below(run.0), segment.huge_above(run.1)),
+            };
+            let (low, high) = widen(segment, run, around, extent);
+            if self.map_units(segment, low, high, fresh).is_err() {
+                let (low, high) = widen(segment, run, around, self.multiples(run, self.shape.page));
+                self.map_units(segment, low, high, Fresh::Extents)?;
             }
-            unit = from + run;
+            unit = run.1;
         }
         Ok(())
     }
 
-    /// The units from `from` to `to`, widened to multiples of `step` within bounds as far as nothing is mapped there.
-    fn widen(
-        &self,
-        segment: &'static Segment,
-        (from, to): (u32, u32),
-        (floor, ceiling): (u32, u32),
-        step: usize,
-    ) -> (u32, u32) {
+    /// The units from `from` to `to`, widened to multiples of `step` bytes from the segment's first unit.
+    fn multiples(&self, (from, to): (u32, u32), step: usize) -> (u32, u32) {
         let step = (step >> self.shape.unit_shift).max(1) as u32;
-        let low = (from - from % step).max(floor);
-        let high = to.next_multiple_of(step).min(ceiling).max(to);
-        let unmapped = |age: &&u8| **age == UNMAPPED;
-        let before = segment.ages(low, from - low).iter().rev().take_while(unmapped).count() as u32;
-        let behind = segment.ages(to, high - to).iter().take_while(unmapped).count() as u32;
-        (from - before, to + behind)
+        (from - from % step, to.next_multiple_of(step))
     }
 
-    fn map_units(&mut self, segment: &'static Segment, from: u32, to: u32) -> Result<(), Errno> {
+    fn map_units(&mut self, segment: &'static Segment, from: u32, to: u32, fresh: Fresh) -> Result<(), Errno> {
         let size = ((to - from) as usize) << self.shape.unit_shift;
         os::map_at(segment.address(from), size)?;
         mapping_limit::mapped();
@@ -66,9 +60,37 @@ impl Region {
             let _ = os::advise_huge(segment.address(from), size); // a refusal only means base pages
         }
         segment.ages(from, to - from).fill(CLEAN);
+        if fresh == Fresh::HugePages && !self.shape.huge {
+            self.advise_whole(segment, segment.huge_above(from), segment.huge_below(to));
+        }
         self.mapped += size;
         Ok(())
     }
+
+    /// Advises whole huge pages in a region for base pages.
+    fn advise_whole(&mut self, segment: &'static Segment, from: u32, to: u32) {
+        if from >= to
+            || os::advise_huge(segment.address(from), ((to - from) as usize) << self.shape.unit_shift).is_err()
+        {
+            return;
+        }
+        segment.ages(from, to - from).fill(CLEAN_HUGE);
+        self.has_huge = true;
+    }
+}
+
+/// A run of units, widened towards an extent within bounds as far as nothing is mapped there.
+fn widen(
+    segment: &'static Segment,
+    (from, to): (u32, u32),
+    (floor, ceiling): (u32, u32),
+    extent: (u32, u32),
+) -> (u32, u32) {
+    let (low, high) = (extent.0.max(floor), extent.1.min(ceiling).max(to));
+    let unmapped = |age: &&u8| **age == UNMAPPED;
+    let before = segment.ages(low, from - low).iter().rev().take_while(unmapped).count() as u32;
+    let behind = segment.ages(to, high - to).iter().take_while(unmapped).count() as u32;
+    (from - before, to + behind)
 }
 
 /// Number of ages that are compared at a time.

@@ -3,7 +3,7 @@
 //! Victims are taken out of the free spans under the heap's lock, purged without it, and joined again under it. A lock
 //! of its own serializes purges, and is held around forks.
 
-use crate::heap::ages::{CLEAN, FIRST_EPOCH, UNMAPPED, ticks_since};
+use crate::heap::ages::{CLEAN, CLEAN_HUGE, FIRST_EPOCH, UNMAPPED, ticks_since};
 use crate::heap::heap::Heap;
 use crate::heap::mapping_limit;
 use crate::heap::open::{mapped_run, unmapped_run};
@@ -38,6 +38,8 @@ struct Run {
     segment: &'static Segment,
     start: u32,
     len: u32,
+    /// Whether it may be a part of a huge page, which has to be split.
+    is_part: bool,
 }
 
 impl Heap {
@@ -86,7 +88,7 @@ impl Heap {
     pub(crate) fn give_back(&self, kind: Kind, span: Span) {
         let _purging = self.purging.lock();
         let Span { segment, start, len, .. } = span;
-        let age = give_back(&Run { region: kind as usize, segment, start, len }, Victims::Idle(0));
+        let age = give_back(&Run { region: kind as usize, segment, start, len, is_part: false }, Victims::Idle(0));
         let mut regions = self.regions();
         let region = &mut regions[kind as usize];
         region.out -= span.bytes();
@@ -135,6 +137,7 @@ impl Heap {
             if parts && !region.shape.huge {
                 continue;
             }
+            let is_part = parts || region.has_huge;
             let page_units = if parts { 1 } else { (region.shape.page >> region.shape.unit_shift).max(1) as u32 };
             for at in 0..region.count {
                 let Some(segment) = region.segments[at] else { continue };
@@ -157,7 +160,7 @@ impl Heap {
                             let room = (budget - bytes).div_ceil(segment.unit()).min(len as usize) as u32;
                             let len = room.next_multiple_of(page_units).min(len);
                             segment.carve(span, start, len);
-                            runs[count] = Some(Run { region: index, segment, start, len });
+                            runs[count] = Some(Run { region: index, segment, start, len, is_part });
                             count += 1;
                             bytes += (len as usize) << segment.unit_shift();
                             given += segment.count_dirty(start, len) as usize;
@@ -225,7 +228,7 @@ fn idle_run(segment: &Segment, span: u32, len: u32, page: u32, now: u8, min_tick
 /// The first run of clean units, in whole pages, that is worth being unmapped.
 fn clean_run(segment: &Segment, span: u32, len: u32, page: u32) -> Option<(u32, u32)> {
     let least = (UNMAP_CLEAN >> segment.unit_shift()).max(1) as u32;
-    run_of(segment, span, len, page, least, |units| units.iter().all(|&age| age == CLEAN))
+    run_of(segment, span, len, page, least, |units| units.iter().all(|&age| matches!(age, CLEAN | CLEAN_HUGE)))
 }
 
 /// The first run of at least `least` units, in whole pages, all of which are victims.
@@ -261,9 +264,11 @@ fn give_back(run: &Run, victims: Victims) -> Option<u8> {
         if victims == Victims::Clean {
             return os::unmap(address, size).is_ok().then_some(UNMAPPED);
         }
-        if matches!(victims, Victims::IdleParts(_)) {
+        if run.is_part {
             os::split_huge(address, size);
-        } else if may_unmap && size >= UNMAP && os::unmap(address, size).is_ok() {
+        }
+        let unmaps = may_unmap && !matches!(victims, Victims::IdleParts(_));
+        if unmaps && size >= UNMAP && os::unmap(address, size).is_ok() {
             return Some(UNMAPPED);
         }
         if os::discard(address, size).is_ok() {

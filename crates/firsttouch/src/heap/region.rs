@@ -2,7 +2,7 @@
 
 use crate::heap::free_lists::Side;
 use crate::heap::segment::{NONE, Segment};
-use crate::heap::shape::{Kind, Shape};
+use crate::heap::shape::{Fresh, Kind, Shape};
 use crate::os::Errno;
 
 pub(crate) const MAX_SEGMENTS: usize = 256;
@@ -51,11 +51,13 @@ pub(crate) struct Region {
     pub dirty: usize,
     /// Bytes that are mapped.
     pub mapped: usize,
+    /// Whether a part of a region for base pages was advised huge.
+    pub has_huge: bool,
 }
 
 impl Region {
     pub(crate) fn new(shape: Shape) -> Self {
-        Self { shape, segments: [None; MAX_SEGMENTS], count: 0, out: 0, dirty: 0, mapped: 0 }
+        Self { shape, segments: [None; MAX_SEGMENTS], count: 0, out: 0, dirty: 0, mapped: 0, has_huge: false }
     }
 
     pub(crate) fn segments(&self) -> impl Iterator<Item = &'static Segment> + '_ {
@@ -63,13 +65,19 @@ impl Region {
     }
 
     /// Allocates a span of at least `bytes` from what is free. Mapping what is not mapped may fail.
-    pub(crate) fn take(&mut self, bytes: usize, align: usize, sides: &[Side]) -> Result<Option<Span>, Errno> {
+    pub(crate) fn take(
+        &mut self,
+        bytes: usize,
+        align: usize,
+        sides: &[Side],
+        fresh: Fresh,
+    ) -> Result<Option<Span>, Errno> {
         let Some(len) = self.units(bytes) else { return Ok(None) };
         for index in 0..self.count {
             let Some(segment) = self.segments[index] else { continue };
             while let Some((start, dirty)) = segment.take(len, align, sides) {
                 let mapped = dirty == len;
-                match if mapped { Ok(()) } else { self.open(segment, start, len) } {
+                match if mapped { Ok(()) } else { self.open(segment, start, len, fresh) } {
                     Ok(()) => {
                         let dirty = (dirty as usize) << self.shape.unit_shift;
                         let span = Span { segment, start, len, dirty };
@@ -125,10 +133,10 @@ impl Region {
         let len = self.units(bytes)?;
         let end = start + old;
         if end == segment.top.get() || segment.free_at_top().is_some_and(|(at, free)| at == end && free < len - old) {
-            self.raise_top(segment, len - old).ok()?;
+            self.raise_top(segment, len - old, Fresh::Extents).ok()?;
         }
         let dirty = segment.extend(start, len)?;
-        if self.open_above(segment, end, end, len - old).is_err() {
+        if self.open_above(segment, end, (end, len - old), Fresh::Extents).is_err() {
             segment.cut(start, old);
             segment.give(end, len - old, dirty);
             return None;

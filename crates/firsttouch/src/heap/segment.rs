@@ -4,7 +4,7 @@
 //! as `top` rises. Everything except the area, which lookups read, is guarded by the heap's lock.
 
 use crate::allocator::Allocator;
-use crate::heap::ages::{CLEAN, FIRST_EPOCH};
+use crate::heap::ages::{CLEAN, CLEAN_HUGE, FIRST_EPOCH};
 use crate::heap::class;
 use crate::heap::occupant::Occupant;
 use crate::heap::shape::huge_page;
@@ -261,6 +261,12 @@ impl Segment {
         // Summed in bytes, 255 at a time, so that the compiler can vectorize.
         let sum = |chunk: &[u8]| chunk.iter().map(|&age| u8::from(age >= FIRST_EPOCH)).sum::<u8>();
         self.ages(start, len).chunks(255).map(|chunk| u32::from(sum(chunk))).sum()
+    }
+
+    /// Bytes of the units of a used span that were mapped with their huge page and not freed since.
+    pub(crate) fn on_fresh_huge(&self, start: u32, len: u32) -> usize {
+        let count = self.ages(start, len).iter().filter(|&&age| age == CLEAN_HUGE).count();
+        count << self.unit_shift()
     }
 
     /// Bytes of the dirty units among `len` units from `start`.

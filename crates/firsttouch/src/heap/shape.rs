@@ -29,6 +29,15 @@ impl Kind {
     }
 }
 
+/// How memory that is not mapped yet is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fresh {
+    /// By extents of the region.
+    Extents,
+    /// By whole huge pages, also in the region for base pages.
+    HugePages,
+}
+
 /// The size of a unit in the region for huge pages, as a power of two: small enough that arrays share huge pages.
 const HUGE_UNIT_SHIFT: u32 = 16;
 /// Bytes mapped at a time in the region for base pages.

@@ -8,6 +8,7 @@ use crate::heap::open;
 use crate::heap::records;
 use crate::heap::region::{MAX_SEGMENTS, Region};
 use crate::heap::segment::Segment;
+use crate::heap::shape::Fresh;
 use crate::os::{self, Errno};
 use crate::pages::mapping::probe;
 
@@ -16,13 +17,19 @@ const PROBE_MIN: usize = 1 << 30;
 
 impl Region {
     /// Makes room for a span of `bytes`: more units at a segment's top, or another segment.
-    pub(crate) fn grow(&mut self, bytes: usize, align: usize, owner: *const dyn Allocator) -> Result<(), Errno> {
+    pub(crate) fn grow(
+        &mut self,
+        bytes: usize,
+        align: usize,
+        fresh: Fresh,
+        owner: *const dyn Allocator,
+    ) -> Result<(), Errno> {
         if bytes >= PROBE_MIN {
             probe(bytes)?; // its records would take a thousandth of it
         }
         let units = self.units(bytes.checked_add(align).ok_or(Errno::NO_MEMORY)?).ok_or(Errno::NO_MEMORY)?;
         for segment in self.segments() {
-            if segment.growable.get() && self.raise_top(segment, units).is_ok() {
+            if segment.growable.get() && self.raise_top(segment, units, fresh).is_ok() {
                 return Ok(());
             }
         }
@@ -33,7 +40,7 @@ impl Region {
         self.segments[self.count] = Some(segment);
         self.count += 1;
         if segment.growable.get() {
-            return self.raise_top(segment, units);
+            return self.raise_top(segment, units, fresh);
         }
         self.mapped += (segment.top.get() as usize) << segment.unit_shift();
         if self.shape.huge {
@@ -42,12 +49,15 @@ impl Region {
         Ok(())
     }
 
-    pub(crate) fn raise_top(&self, segment: &'static Segment, units: u32) -> Result<(), Errno> {
+    pub(crate) fn raise_top(&self, segment: &'static Segment, units: u32, fresh: Fresh) -> Result<(), Errno> {
         let step = (self.shape.extent >> self.shape.unit_shift) as u32;
         let top = segment.top.get();
         let spare = segment.free_at_top().map_or(0, |(_, len)| len);
         let wanted = top.checked_add(units.saturating_sub(spare)).ok_or(Errno::NO_MEMORY)?;
-        let raised = wanted.checked_next_multiple_of(step).ok_or(Errno::NO_MEMORY)?;
+        let mut raised = wanted.checked_next_multiple_of(step).ok_or(Errno::NO_MEMORY)?;
+        if fresh == Fresh::HugePages && segment.huge_above(raised) <= segment.capacity() {
+            raised = segment.huge_above(raised);
+        }
         if raised > segment.capacity() {
             return Err(Errno::NO_MEMORY);
         }

@@ -11,6 +11,7 @@
 mod clock;
 mod coloring;
 mod density;
+mod growth;
 mod guest;
 mod heaps;
 mod huge_min;
@@ -39,6 +40,7 @@ use crate::sources::Pages;
 use crate::stats::Stats;
 use crate::sync::lock::Lock;
 use clock::Clock;
+use growth::Growth;
 use guest::Guest;
 use heaps::Heaps;
 pub use huge_min::huge_min;
@@ -110,6 +112,7 @@ pub struct Pool {
     meter: Meter,
     clock: Clock,
     retention: Retention,
+    growth: Growth,
     /// Idle bytes that the last purge could not return.
     stuck: AtomicUsize,
     /// The memory of the machine or container, and the fresh bytes taken since the available memory was last queried.
@@ -146,6 +149,7 @@ impl Pool {
             meter: Meter::default(),
             clock,
             retention: Retention::default(),
+            growth: Growth::default(),
             stuck: AtomicUsize::new(0),
             total,
             unasked: AtomicUsize::new(0),
@@ -259,7 +263,10 @@ unsafe impl Allocator for Pool {
         }
         span.segment.set_occupant(span.start, Occupant::new(size, old.offset()));
         self.meter.note(&mut self.shard(self.here()).lock().counts, size as isize - old.asked() as isize, change);
-        self.taken_fresh_of(kind, fresh);
+        if fresh > 0 {
+            self.touched(kind, fresh);
+            self.taken_fresh_of(kind, fresh);
+        }
         true
     }
 

@@ -6,6 +6,7 @@ use super::{Pool, SHARD_MAX, coloring, huge_min};
 use crate::allocator::{AllocError, Allocator, Request};
 use crate::failure;
 use crate::fault_ahead;
+use crate::heap::free_lists::Side;
 use crate::heap::heap::{self, Heap};
 use crate::heap::mapping_limit;
 use crate::heap::occupant::Occupant;
@@ -91,7 +92,7 @@ impl Pool {
             }
             match span {
                 Some(span) => span,
-                None => heap.take_or_grow(kind, size, align, true)?,
+                None => heap.take_or_map(kind, size, align, [Side::Dirty, Side::Clean], self.fresh(kind, request))?,
             }
         };
         self.taken(span, request);
@@ -150,17 +151,23 @@ impl Pool {
         if self.fault_ahead && fresh == span.bytes() && fresh >= fault_ahead::MIN {
             fault_ahead::watch(span.address()..span.address() + request.size(), span.kind().page());
         }
+        if fresh == 0 {
+            return;
+        }
+        if span.kind() == Kind::Small {
+            self.growth.taken(fresh, request.is_zeroed());
+        }
+        let huge = span.segment.on_fresh_huge(span.start, span.len);
+        self.touched(Kind::Huge, huge);
+        self.touched(span.kind(), fresh - huge);
         self.taken_fresh_of(span.kind(), fresh);
     }
 
-    /// Counts `fresh` bytes that were taken from the system, and makes room for them.
+    /// Makes room for `fresh` bytes that were taken from the system.
     pub(super) fn taken_fresh_of(&self, kind: Kind, fresh: usize) {
-        if fresh > 0 {
-            self.touched(kind, fresh);
-            self.make_room(kind, fresh);
-            if !self.clock.is_set_by_hand() && !purger::ensure() {
-                self.tick_if_due();
-            }
+        self.make_room(kind, fresh);
+        if !self.clock.is_set_by_hand() && !purger::ensure() {
+            self.tick_if_due();
         }
     }
 

@@ -1,0 +1,102 @@
+//! Fresh memory for small blocks comes on huge pages where a pool grows densely, and nowhere else.
+
+mod common;
+
+use common::alone::alone;
+use common::held::Held;
+use common::process::resident;
+use firsttouch::adaptors::{Options, Pool};
+use firsttouch::os::huge_page_size;
+use firsttouch::{Allocator, Request};
+use std::sync::Arc;
+use std::time::Duration;
+
+const MIB: usize = 1 << 20;
+const BLOCK: usize = 100_000;
+
+/// Runs a test where huge pages have 2 MiB, which the sizes below are for.
+fn with_huge_pages(name: &str, test: impl Fn()) {
+    alone(name, || {
+        if huge_page_size() == Some(2 * MIB) {
+            test();
+        }
+    });
+}
+
+/// `bytes` in small blocks, all of them written.
+fn small(pool: &Arc<Pool>, bytes: usize) -> Vec<Held<'_>> {
+    (0..bytes / BLOCK).map(|seed| Held::filled(&**pool, BLOCK, seed as u64)).collect()
+}
+
+fn huge(pool: &Pool) -> usize {
+    pool.stats().first_touched_huge_bytes as usize
+}
+
+#[test]
+fn many_small_blocks_lie_on_huge_pages() {
+    with_huge_pages("many_small_blocks_lie_on_huge_pages", || {
+        let pool = Pool::new(Options::default());
+        let few = small(&pool, 4 * MIB);
+        assert_eq!(huge(&pool), 0);
+        let before = resident();
+        let many = small(&pool, 60 * MIB);
+        assert!(huge(&pool) > 55 * MIB, "{} bytes", huge(&pool));
+        let grown = resident() - before;
+        assert!(grown < 63 * MIB, "{grown} bytes for 60 MiB");
+        many.iter().chain(&few).for_each(Held::check);
+    });
+}
+
+#[test]
+fn holes_in_huge_pages_are_given_back() {
+    with_huge_pages("holes_in_huge_pages_are_given_back", || {
+        let pool = Pool::new(Options::default());
+        let mut blocks = small(&pool, 100 * MIB);
+        let full = resident();
+        let mut number = 0;
+        blocks.retain(|_| {
+            number += 1;
+            number % 2 == 0
+        });
+        pool.trim();
+        let freed = full - resident();
+        assert!(freed > 45 * MIB, "{freed} bytes of 50 MiB");
+        blocks.iter().for_each(Held::check);
+        drop(blocks);
+        pool.trim();
+        let freed = full - resident();
+        assert!(freed > 95 * MIB, "{freed} bytes of 100 MiB");
+    });
+}
+
+#[test]
+fn sparse_blocks_stay_sparse() {
+    with_huge_pages("sparse_blocks_stay_sparse", || {
+        let pool = Pool::new(Options::default());
+        let _dense = small(&pool, 20 * MIB);
+        assert!(huge(&pool) > 0);
+        let before = resident();
+        let mut sparse = Vec::new();
+        for _ in 0..200 {
+            let mut block = Held::zeros(&*pool, MIB);
+            block.bytes()[0] = 1;
+            sparse.push(block);
+            sparse.push(Held::new(&*pool, Request::bytes(BLOCK)).unwrap());
+        }
+        let grown = resident() - before;
+        assert!(grown < 6 * MIB, "{grown} bytes for 200 pages");
+    });
+}
+
+#[test]
+fn who_asks_for_none_gets_none() {
+    with_huge_pages("who_asks_for_none_gets_none", || {
+        let plain = Options { huge: false, ..Options::default() };
+        let at_once = Options { decay: Some(Duration::ZERO), ..Options::default() };
+        for pool in [Pool::new(plain), Pool::new(at_once), Pool::guest(Options::default())] {
+            let blocks = small(&pool, 40 * MIB);
+            assert_eq!(huge(&pool), 0);
+            drop(blocks);
+        }
+    });
+}
