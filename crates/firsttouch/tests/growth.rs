@@ -36,7 +36,7 @@ fn huge(pool: &Pool) -> usize {
 fn many_small_blocks_lie_on_huge_pages() {
     with_huge_pages("many_small_blocks_lie_on_huge_pages", || {
         let pool = Pool::new(Options::default());
-        let few = small(&pool, 4 * MIB);
+        let few = small(&pool, 2 * MIB - BLOCK);
         assert_eq!(huge(&pool), 0);
         let before = resident();
         let many = small(&pool, 60 * MIB);

@@ -2,7 +2,7 @@
 //!
 //! A program that makes many small blocks and keeps them takes a page fault for each base page. On a huge page the blocks
 //! made next lie beside the first one, so a fault serves them all; what they leave of it is memory for nothing. So the pool
-//! waits until it has grown by two huge pages: what is left of the third one is then at most half of what is in use.
+//! waits until it has grown by as much as a huge page: what is left of the next one is then less than what is in use.
 //! Zeroed blocks may be sparse, and should not lie where a neighbour makes their pages real: with them the count starts
 //! again, and they are given base pages.
 
@@ -28,7 +28,7 @@ impl Growth {
     }
 
     fn is_dense(&self) -> bool {
-        self.0.load(Relaxed) >= 2 * huge_page()
+        self.0.load(Relaxed) >= huge_page()
     }
 }
 
