@@ -93,10 +93,30 @@ fn who_asks_for_none_gets_none() {
     with_huge_pages("who_asks_for_none_gets_none", || {
         let plain = Options { huge: false, ..Options::default() };
         let at_once = Options { decay: Some(Duration::ZERO), ..Options::default() };
-        for pool in [Pool::new(plain), Pool::new(at_once), Pool::guest(Options::default())] {
+        for pool in [Pool::new(plain), Pool::new(at_once)] {
             let blocks = small(&pool, 40 * MIB);
             assert_eq!(huge(&pool), 0);
             drop(blocks);
         }
+    });
+}
+
+#[test]
+fn a_program_that_knows_nothing_of_pools_has_to_fill_its_blocks() {
+    with_huge_pages("a_program_that_knows_nothing_of_pools_has_to_fill_its_blocks", || {
+        let pool = Pool::guest(Options::default());
+        let before = resident();
+        let mut sparse = Vec::new();
+        for _ in 0..200 {
+            let mut block = Held::new(&*pool, Request::bytes(300_000)).unwrap();
+            block.bytes()[0] = 1;
+            sparse.push(block);
+        }
+        let grown = resident() - before;
+        assert!(grown < 4 * MIB, "{grown} bytes for 200 pages");
+        assert_eq!(huge(&pool), 0);
+        let full = small(&pool, 40 * MIB);
+        assert!(huge(&pool) > 30 * MIB, "{} bytes", huge(&pool));
+        full.iter().for_each(Held::check);
     });
 }

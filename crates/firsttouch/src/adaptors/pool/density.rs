@@ -22,6 +22,12 @@ pub(super) fn is_mostly_used(address: usize, size: usize) -> bool {
     4 * places(address, size).filter(|&at| is_there(at) && is_written(at)).count() >= 3 * PLACES
 }
 
+/// Whether nearly all pages of a small block were written.
+pub(super) fn is_filled(address: usize, size: usize) -> bool {
+    let there = os::resident_pages(address, size).unwrap_or(0) * os::page_size();
+    8 * there >= 7 * size && is_memory(address, size)
+}
+
 fn places(address: usize, size: usize) -> impl DoubleEndedIterator<Item = usize> {
     let page = os::page_size();
     let step = (size - PAGES * page) / (PLACES - 1);

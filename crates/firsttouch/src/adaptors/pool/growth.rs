@@ -4,40 +4,67 @@
 //! made next lie beside the first one, so a fault serves them all; what they leave of it is memory for nothing. So the pool
 //! waits until it has grown by as much as a huge page: what is left of the next one is then less than what is in use.
 //! Zeroed blocks may be sparse, and should not lie where a neighbour makes their pages real: with them the count starts
-//! again, and they are given base pages.
+//! again, and they are given base pages. In a program that was not written for pools any block may be sparse. There the
+//! pool looks at one that it handed out a while ago.
 
 use super::Pool;
+use super::density::is_filled;
 use crate::allocator::Request;
+use crate::heap::heap;
+use crate::heap::region::Span;
 use crate::heap::shape::{Fresh, Kind, huge_page};
 use crate::os;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Bytes of fresh memory for small blocks since the last zeroed one.
+/// Bytes of fresh memory between two marks.
+const STEP: usize = 1 << 20;
+
+/// How a pool has grown since the last zeroed small block.
 #[derive(Default)]
-pub(super) struct Growth(AtomicUsize);
+pub(super) struct Growth {
+    /// Fresh bytes for small blocks.
+    bytes: AtomicUsize,
+    /// Blocks that a part of them was taken for: one handed out lately, and one that the program may have filled by now.
+    late: AtomicUsize,
+    early: AtomicUsize,
+}
 
 impl Growth {
-    /// Records that `fresh` bytes were taken for a small block.
-    pub(super) fn taken(&self, fresh: usize, zeroed: bool) {
+    /// Records that `fresh` bytes were taken for the small block in a span.
+    pub(super) fn taken(&self, span: Span, fresh: usize, zeroed: bool) {
         if zeroed {
-            self.0.store(0, Relaxed);
-        } else {
-            self.0.fetch_add(fresh, Relaxed);
+            self.bytes.store(0, Relaxed);
+            return;
+        }
+        let before = self.bytes.fetch_add(fresh, Relaxed);
+        if before / STEP != (before + fresh) / STEP {
+            self.early.store(self.late.swap(span.block(), Relaxed), Relaxed);
         }
     }
 
-    fn is_dense(&self) -> bool {
-        self.0.load(Relaxed) >= huge_page()
+    fn is_large(&self) -> bool {
+        self.bytes.load(Relaxed) >= huge_page()
+    }
+
+    /// Whether the program filled a block that it was given a while ago.
+    fn was_filled(&self) -> bool {
+        let address = self.early.load(Relaxed);
+        heap::span_at(address)
+            .filter(|_| heap::lives(address))
+            .is_some_and(|(_, span)| is_filled(span.address(), span.bytes()))
     }
 }
 
 impl Pool {
-    /// How fresh memory for a request is mapped. In a program that was not written for pools a block may be sparse, and
-    /// without decay every block is fresh.
+    /// How fresh memory for a request is mapped. Without decay every block is fresh, and huge pages would be for nothing.
     pub(super) fn fresh(&self, kind: Kind, request: Request) -> Fresh {
-        let may = self.options.huge && self.guest.is_none() && self.options.decay != Some(Duration::ZERO);
-        let wants = kind == Kind::Small && !request.is_zeroed() && self.growth.is_dense();
-        if may && wants && os::huge_page_size().is_some() { Fresh::HugePages } else { Fresh::Extents }
+        let may = self.options.huge && self.options.decay != Some(Duration::ZERO) && os::huge_page_size().is_some();
+        let wants = kind == Kind::Small && !request.is_zeroed() && self.growth.is_large();
+        if may && wants && (self.guest.is_none() || self.growth.was_filled()) {
+            Fresh::HugePages
+        } else {
+            Fresh::Extents
+        }
     }
 }

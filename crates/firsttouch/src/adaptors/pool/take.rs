@@ -155,7 +155,7 @@ impl Pool {
             return;
         }
         if span.kind() == Kind::Small {
-            self.growth.taken(fresh, request.is_zeroed());
+            self.growth.taken(span, fresh, request.is_zeroed());
         }
         let huge = span.segment.on_fresh_huge(span.start, span.len);
         self.touched(Kind::Huge, huge);
