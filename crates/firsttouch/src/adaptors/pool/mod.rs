@@ -17,6 +17,7 @@ mod heaps;
 mod huge_min;
 mod locality;
 mod meter;
+mod options;
 mod purging;
 mod replayed;
 mod retention;
@@ -26,7 +27,6 @@ mod upstream_pool;
 mod zero;
 
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
-use crate::description::Value;
 use crate::failure;
 use crate::fault_ahead;
 use crate::heap::heap;
@@ -45,13 +45,13 @@ use guest::Guest;
 use heaps::Heaps;
 pub use huge_min::huge_min;
 use meter::Meter;
+pub use options::Options;
 use retention::Retention;
 use shard::{MAX as SHARD_MAX, Recent, Shard};
 use std::any::Any;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::time::Duration;
 
 /// Requests below this go to the pool's small upstream.
 pub const SMALL_LIMIT: usize = 16 << 10;
@@ -59,39 +59,6 @@ pub const SMALL_LIMIT: usize = 16 << 10;
 const GROW_SMALL_MAX: usize = 8 << 20;
 /// A shrinking block returns its end if that is at least this large.
 const CUT_MIN: usize = 64 << 10;
-
-/// The options of a pool.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
-    /// The most bytes that may be idle; by default a quarter of the memory of the machine or container.
-    pub max_idle: Option<usize>,
-    /// How long memory may stay idle before it is returned; `None` for ever.
-    pub decay: Option<Duration>,
-    /// Whether large blocks are advised huge.
-    pub huge: bool,
-    /// Whether large fresh blocks are populated ahead of their use.
-    pub fault_ahead: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { max_idle: None, decay: Some(Duration::from_secs(1)), huge: true, fault_ahead: false }
-    }
-}
-
-impl Options {
-    fn describe(&self, upstream: Description) -> Description {
-        let decay = self.decay.map_or(Value::None, |decay| Value::Float(decay.as_secs_f64()));
-        let pool = Description::of("pool").with(upstream).named("max_idle", self.max_idle).named("decay", decay);
-        if self.fault_ahead { pool.named("fault_ahead", true) } else { pool }
-    }
-
-    /// Whether both options have their defaults: the pool then decides what it keeps, in proportion to the peak.
-    fn is_automatic(&self) -> bool {
-        let Self { max_idle, decay, .. } = Self::default();
-        (self.max_idle, self.decay) == (max_idle, decay)
-    }
-}
 
 #[repr(align(128))] // two cache lines, which the prefetcher loads together
 struct Padded(Lock<Shard>);
