@@ -24,6 +24,7 @@ NAMES = (
     "prefault",
     "fault_ahead",
     "built_once",
+    "kept",
     "scratch",
     "scratch_filter",
     "scratch_edge",
