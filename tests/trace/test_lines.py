@@ -228,3 +228,24 @@ def test_sparse_zeros_cost_next_to_nothing(firsttouch: Start) -> None:
     )
     found = told(firsttouch("trace", "--summary", "--json", "-", "-c", code))
     assert sum(line["faults"] for line in found["lines"]) < 1000
+
+
+@pytest.mark.parametrize("reads", ["trace_survey(file, True)", "trace_summary(file, True, 0)"])
+def test_ctrl_c_while_a_trace_is_read_is_answered(python: Start, reads: str) -> None:
+    code = f"""
+import os, signal, threading
+from firsttouch import _firsttouch
+os.mkfifo(file := "endless.ft")
+def feed():
+    with open(file, "wb") as pipe:
+        pipe.write(b"\\x89FTRC\\r\\n\\x1a\\1\\0")  # version 1, and no facts
+        threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
+        while True:
+            pipe.write(b"\\4\\0" * 50_000)  # goes on with the first thread
+threading.Thread(target=feed, daemon=True).start()
+try:
+    _firsttouch.{reads}
+except KeyboardInterrupt:
+    os._exit(7)
+"""
+    assert python("-c", code, timeout=60).returncode == 7

@@ -4,7 +4,8 @@ use crate::event::{BlockDetail, Event, EventKind, Metadata, Totals};
 use crate::format::{self, BlockIds, MAGIC, MAX_VARINT_LEN, TraceError, VERSION};
 use std::io::{ErrorKind, Read};
 
-const BUFFER_SIZE: usize = 64 << 10;
+/// Small, since a source may look for signals whenever it is read: these are some hundred events of large blocks.
+const BUFFER_SIZE: usize = 4 << 10;
 /// Bounds the tables that users of the reader index by thread, whatever a corrupt file says.
 const MAX_THREADS: u64 = 1 << 20;
 

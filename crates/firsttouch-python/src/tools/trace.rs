@@ -10,6 +10,17 @@ use firsttouch_trace::{Metadata, TraceError, recorder};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::fs::File;
+use std::io::{self, Read};
+
+/// A trace that is read for long: a signal's handler that raises (Ctrl-C) ends it, with its exception as the error.
+struct Interruptible(File);
+
+impl Read for Interruptible {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        Python::attach(|py| py.check_signals()).map_err(io::Error::other)?;
+        self.0.read(buffer)
+    }
+}
 
 fn trace_error(error: TraceError) -> PyErr {
     match error {
@@ -45,7 +56,7 @@ fn trace_is_on() -> bool {
 /// Reads a whole trace: its facts, totals, whether it has its end.
 #[pyfunction]
 fn trace_survey<'py>(py: Python<'py>, file: &str, incomplete: bool) -> PyResult<Bound<'py, PyDict>> {
-    let opened = File::open(file)?;
+    let opened = Interruptible(File::open(file)?);
     let survey = py.detach(|| Survey::new(opened, incomplete)).map_err(trace_error)?;
     let found = PyDict::new(py);
     found.set_item("facts", survey.metadata.iter().cloned().collect::<std::collections::BTreeMap<_, _>>())?;
@@ -103,7 +114,7 @@ fn trace_summary<'py>(
     incomplete: bool,
     huge_from: u64,
 ) -> PyResult<(Vec<Bound<'py, PyDict>>, u64, u64)> {
-    let opened = File::open(file)?;
+    let opened = Interruptible(File::open(file)?);
     let summary = py.detach(|| Summary::new(opened, incomplete, huge_from)).map_err(trace_error)?;
     let each = summary.lines.iter().filter(|line| line.count > 0).map(|line| {
         let found = PyDict::new(py);
