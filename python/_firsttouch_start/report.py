@@ -63,22 +63,25 @@ def _last_failure() -> "dict[str, Any] | None":
 def _remarks(found: "dict[str, Any]") -> list[str]:
     """Return the conclusions that the figures alone do not show."""
     said = []
-    time = found["estimates"]["time"]
+    own = found["seconds"]["user"] + found["seconds"]["kernel"]
+    elsewhere = found["children_seconds"] > own  # so what this process could gain says little of the program
+    time = found["estimates"]["time"] if _counted(found) and not elsewhere else None
     if found["numpy"] is None:
         said.append("NumPy was never imported")
     elif not found["pooled"]:
         why = found["not_pooled_because"] or "the start-up hook did not see the import of NumPy"
         said.append(f"not pooled: {why}")
-    elif time is not None and _counted(found) and time["avoided_fault_share_at_most"] < estimate.WORTH_MENTIONING:
+    elif time is not None and time["avoided_fault_share_at_most"] < estimate.WORTH_MENTIONING:
         part = f"{units.share(time['fault_share_at_most'], 1)} of the time went to faults"
         if time["fault_share_at_most"] < estimate.WORTH_MENTIONING:
             said.append(f"nothing to gain: {part} (estimated)")
         else:
             said.append(f"little to gain: {part}, few avoidable (estimated)")
-    own = found["seconds"]["user"] + found["seconds"]["kernel"]
-    if found["children_seconds"] > own:
+    if elsewhere:
         used = units.seconds(found["children_seconds"])
-        said.append(f"child processes used {used}; --json with %p in the file name reports on each")
+        said.append(
+            f"child processes used {used} and are not in this report; --json with %p in the file name reports on each"
+        )
     return said
 
 

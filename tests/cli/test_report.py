@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -96,6 +97,14 @@ def test_nothing_to_gain(firsttouch: Start) -> None:
     done = firsttouch("run", "-c", code)
     assert "nothing to gain: " in done.stderr
     assert "% of the time went to faults (estimated)" in done.stderr
+
+
+def test_a_program_that_leaves_its_work_to_others_is_not_judged(firsttouch: Start) -> None:
+    """The report is on one process, which says nothing of what the others could gain."""
+    works = "import time\nwhile time.process_time() < 1.5: pass"
+    done = firsttouch("run", "-c", f"import numpy, subprocess, sys; subprocess.run([sys.executable, '-c', {works!r}])")
+    assert "to gain" not in done.stderr
+    assert re.search(r"child processes used 1\.\d\d s and are not in this report; --json with %p", done.stderr)
 
 
 def test_faults_that_no_pool_avoids(firsttouch: Start) -> None:

@@ -37,14 +37,15 @@ pub fn report(process: u32, figures: &Figures, threshold: usize) -> String {
 /// What the figures alone would leave to be guessed.
 pub fn remarks(figures: &Figures, threshold: usize) -> Vec<String> {
     let mut said = Vec::new();
-    if figures.pool.allocations == 0 {
+    if figures.spent.children > figures.spent.usage.user + figures.spent.usage.kernel {
+        let used = seconds(figures.spent.children); // of the program, so what this process gained says little
+        said.push(format!(
+            "child processes used {used} and are not in this report; --json with %p in the file name reports on each"
+        ));
+    } else if figures.pool.allocations == 0 {
         said.push(format!("nothing gained: the program allocates no blocks of {} or more", size(threshold as u64)));
     } else if figures.pool.recycled_bytes < WORTH_MENTIONING {
         said.push("nothing gained: hardly any large block is allocated after one was freed".to_owned());
-    }
-    if figures.spent.children > figures.spent.usage.user + figures.spent.usage.kernel {
-        let used = seconds(figures.spent.children);
-        said.push(format!("child processes used {used}; --json with %p in the file name reports on each"));
     }
     said
 }
