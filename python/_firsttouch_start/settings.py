@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def load() -> "dict[str, Any]":
     """Parse the options anew each time: a fork or the program itself may have changed the variable.
 
-    Keys: pid, json, quiet, runpy and, if given, allocator, limit, max_idle, decay and trace.
+    Keys: pid, json, quiet, runpy and, if given, allocator, limit, max_idle, decay, trace and advise.
     """
     text = os.environ.get(VARIABLE, "{}")
     try:

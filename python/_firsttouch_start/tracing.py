@@ -80,7 +80,7 @@ def end(options: "dict[str, Any]", main: bool) -> None:
     """Write the end mark and, in the process that was started, a line about the trace."""
     spoken = main and rank.is_first() and not options.get("quiet")
     if not _begun:
-        if not rank.is_first():
+        if not rank.is_first() or options.get("advise"):  # which says itself what it lacks
             return
         if main and "numpy" not in sys.modules:
             speak.line("no trace: NumPy was never imported")

@@ -54,7 +54,7 @@ def test_a_budget_in_an_expression_explains_itself_as_well(firsttouch: Start) ->
         (["--limit", "0", "-c", "0"], "run: --limit: 0 bytes would serve no array"),
         (["--limit", "1000", "-c", "0"], "1,000 bytes would serve no array, as those of 16 KiB and more are counted"),
         (["--limit", "lots", "-c", "0"], 'run: --limit: "lots" is not a size'),
-        (["--limit", "auto", "/bin/true"], "run: --limit is for the arrays of Python programs"),
+        (["--limit", "auto", "/bin/true"], "run: --limit is for Python programs, and /bin/true is not one\n"),
     ],
 )
 def test_what_is_no_budget(firsttouch: Start, words: list[str], said: str) -> None:

@@ -102,6 +102,17 @@ def test_each_process_can_write_its_own_report(bench: Bench, tmp_path: Path) -> 
     assert [report["main_process"] for report in reports if report["pool"]["allocations"] == 0] == [True]
 
 
+def test_a_script_is_not_what_its_processes_are(bench: Bench, tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text(f"#!/bin/sh\n{bench.compiled('dense')}\n")
+    script.chmod(0o755)
+    done = run(str(script))
+    assert re.search(r"child processes used \S+ m?s and are not in this report; --json with %p", done.stderr)
+    assert "nothing gained" not in done.stderr
+    done = run("--limit", "1GiB", str(script))
+    assert done.stderr.endswith("is not one; in the script, write firsttouch run in place of python\n")
+
+
 def test_options_reach_the_library(bench: Bench) -> None:
     serves = bench.compiled("secure", "-DSECURE=0")
     assert run("-q", "--threshold", "2 MiB", serves).stdout == "C library\n"
@@ -214,5 +225,7 @@ def test_scripts_of_python_are_python_s(tmp_path: Path) -> None:
     done = run(str(script), "a")
     assert done.stdout == "100000.0 ['a']\n"
     assert "large arrays" in done.stderr
+    script.write_text(f"#!/bin/sh\n'''exec' {sys.executable} \"$0\" \"$@\"\n' '''\n{script.read_text()}")
+    assert "large arrays" in run(str(script), "a").stderr, "as pip writes scripts where Python's path is too long"
     assert "omit python3" in run("python3", "x.py").stderr
     assert PROGRAMS.is_dir()

@@ -14,6 +14,7 @@ PROGRAM = "import numpy as np; np.ones(9); open('ran', 'w')"
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tmp_path = tmp_path_factory.mktemp("traces")
     (tmp_path / "script.py").write_text(PROGRAM)
+    (tmp_path / "wrapper").write_text("#!/bin/sh -e\npython script.py\n")
     (tmp_path / "folder").mkdir()
     assert start("-m", "firsttouch", "trace", "-q", "-o", "good.ft", "script.py", cwd=tmp_path).returncode == 0
     good = (tmp_path / "good.ft").read_bytes()
@@ -64,10 +65,12 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["advise", "--json", "", "script.py"], "advise: --json needs a file name"),
         (["advise", "ls"], "is not a Python program"),
         (["compare", "ls"], "is not a Python program (firsttouch compare -- takes any command)"),
-        (["advise", "/bin/sh"], "advise: /bin/sh is not a Python program (firsttouch run /bin/sh serves it)"),
+        (["advise", "/bin/sh"], "advise: /bin/sh is not a Python program (firsttouch compare -- /bin/sh measures it)"),
         (["trace", "/bin/sh"], "trace: /bin/sh is not a Python program"),
         (["run", sys.executable], f"run: for another Python, {sys.executable} -m firsttouch run script.py"),
         (["compare", "/bin/sh"], "compare: /bin/sh is not a Python program (firsttouch compare -- takes any command)"),
+        (["advise", "wrapper"], "advise: wrapper is a script for /bin/sh -e, not a Python program (firsttouch compare --"),
+        (["run", "wrapper"], "run: wrapper is a script for /bin/sh -e and not executable: firsttouch run /bin/sh -e wrap"),
         (["advise"], "advise: missing program"),
         (["advise", "--json", "no/such.json", "script.py"], "no such directory"),
     ],

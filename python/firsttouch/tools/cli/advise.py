@@ -42,11 +42,14 @@ def main(words: Sequence[str]) -> int:
     found_prices = prices.calibrate(prices.huge_page_size())
     with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder:
         file = os.path.join(folder, "advise.ft")
-        status = starting.run_and_wait(command, {"trace": file, "quiet": True}, found)
+        status = starting.run_and_wait(command, {"trace": file, "quiet": True, "advise": True}, found)
         if os.path.exists(file):
             _say(given, found, file, found_prices)
         elif found.can_start:
-            speak.line("no advice: nothing was recorded in the started process")
+            speak.line(
+                "no advice: advise counts NumPy's arrays, and the process that was started ended without importing NumPy;"
+                " firsttouch compare measures child processes, too, and with --all other memory than NumPy's"
+            )
     return starting.passed_on(status)
 
 

@@ -29,12 +29,18 @@ def find(word: str) -> str | None:
     path = word if os.path.dirname(word) or os.path.exists(word) else shutil.which(word)
     if path is None or path.endswith(".py") or not os.path.isfile(path):
         return None
-    start = _start(path)
-    if start.startswith(_ELF):
+    if _start(path).startswith(_ELF):
         return None if re.fullmatch(r"python[0-9.]*", os.path.basename(path)) else path
-    if start.startswith(b"#!") and os.access(path, os.X_OK):
-        return None if b"python" in start.partition(b"\n")[0] else path
-    return None
+    return path if interpreter(path) and os.access(path, os.X_OK) else None
+
+
+def interpreter(path: str) -> str:
+    """Return what the first line of a script names to run it, as `/bin/sh`; nothing if that is Python, or no script."""
+    first, _, second = _start(path).partition(b"\n")
+    of_pip = second.startswith(b"'''exec'")  # a shell's first line, where the path of Python is too long for one
+    if path.endswith(".py") or not first.startswith(b"#!") or b"python" in first or of_pip:
+        return ""
+    return os.fsdecode(first[2:].strip())
 
 
 def _start(path: str) -> bytes:

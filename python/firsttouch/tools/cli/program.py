@@ -87,13 +87,20 @@ def _refuse_command(word: str, of: str) -> None:
     """Catch a program that is not Python's, and the name of a command, which python would not find."""
     if word.startswith("-"):
         return
-    ways = {"compare": " (firsttouch compare -- takes any command)"}
+    ways = {
+        "compare": " (firsttouch compare -- takes any command)",
+        "advise": f" (firsttouch compare -- {word} measures it)",
+    }
     way = ways.get(of, f" (firsttouch run {word} serves it)")
     if os.path.dirname(word) or os.path.exists(word):
         if os.path.isfile(word) and _is_binary(word):
             if re.fullmatch(r"python[0-9.]*", os.path.basename(word)):
                 raise BadUsageError(f"{of}: for another Python, {word} -m firsttouch {of} script.py")
             raise BadUsageError(f"{of}: {word} is not a Python program{way}")
+        if os.path.isfile(word) and (its := executable.interpreter(word)):
+            if of == "run":
+                raise BadUsageError(f"run: {word} is a script for {its} and not executable: firsttouch run {its} {word}")
+            raise BadUsageError(f"{of}: {word} is a script for {its}, not a Python program{way}")
         return
     found = shutil.which(word)
     if found is None:

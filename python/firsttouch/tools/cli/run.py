@@ -51,10 +51,7 @@ def main(words: Sequence[str]) -> int:
     given, found = program.parse(_parser(), words, _WITH_VALUE)
     settings = _settings(given)
     if found.executable is not None:
-        if given.allocator is not None:
-            raise BadUsageError(f"run: --allocator is for Python programs; {found.words[0]} is served by the pool")
-        if given.limit is not None:
-            raise BadUsageError(f"run: --limit is for the arrays of Python programs, and {found.words[0]} is not one")
+        _refuse_pythons(given, found.executable)
         executable.check(found.executable)
         executable.become(found.executable, found.words, settings | _of_library(given))
     if given.threshold is not None and not given.all:
@@ -108,6 +105,14 @@ def _parser() -> Parser:
         help="for other programs, or with --all: minimum size of blocks to serve (default: 128 KiB)",
     )
     return parser
+
+
+def _refuse_pythons(given: Any, path: str) -> None:
+    """Refuse options that a program cannot obey that is not Python's."""
+    for option in ("allocator", "limit"):
+        if getattr(given, option) is not None:
+            inside = "; in the script, write firsttouch run in place of python" if executable.interpreter(path) else ""
+            raise BadUsageError(f"run: --{option} is for Python programs, and {path} is not one{inside}")
 
 
 def _settings(given: Any) -> dict[str, Any]:
