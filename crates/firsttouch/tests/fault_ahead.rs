@@ -239,6 +239,30 @@ fn where_every_processor_is_busy_the_program_goes_without() {
     });
 }
 
+/// A helper inherits the processors of the thread that starts it, so one started here could only take time from it.
+#[test]
+fn a_thread_pinned_to_one_processor_starts_no_helper() {
+    in_a_process("a_thread_pinned_to_one_processor_starts_no_helper", || {
+        let _turn = alone();
+        let all = os::thread_processors().unwrap();
+        let first = all.iter().next().unwrap();
+        let [pool, _] = on(false);
+        // SAFETY: it lies in the block.
+        let populated = || populated_by(&*pool, os::page_size(), |at| unsafe { at.write(1) });
+        os::run_on_processors(&os::Processors::one(first)).unwrap();
+        assert_eq!((populated(), helpers()), (0, 0));
+        os::run_on_processors(&all).unwrap();
+        assert!(all.len() < 2 || (0..5).any(|_| populated() > 0), "with the processors it had before");
+    });
+}
+
+/// The threads of this process that populate blocks.
+fn helpers() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names.filter(|name| name.trim() == "fault-ahead").count()
+}
+
 #[test]
 fn nothing_is_populated_without_the_option() {
     let _turn = alone();
