@@ -194,6 +194,6 @@ def test_without_rich_one_line_says_what_to_install(command: str) -> None:
     """
     done = programs.start(code, prologue="")
     assert (done.returncode, done.stdout) == (2, "")
-    said, _, otherwise = done.stderr.partition(", or ask for ")
+    said, _, otherwise = done.stderr.partition("; ")
     assert said.strip() == f'firsttouch: {command.split()[0]} needs rich: python -m pip install "firsttouch[measure]"'
-    assert otherwise == ("" if command == "compare" else "--json -\n")
+    assert otherwise == ("" if command == "compare" else "--json - prints JSON without it\n")

@@ -46,8 +46,8 @@ def main(words: Sequence[str]) -> int:
         if os.path.exists(file):
             _say(given, found, file, found_prices)
         elif found.can_start:
-            speak.line(
-                "no advice: advise counts NumPy's arrays, and the process that was started ended without importing NumPy;"
+            _tell(
+                "no advice: NumPy, whose arrays are counted, was never imported in the process that was started;"
                 " firsttouch compare measures child processes, too, and with --all other memory than NumPy's"
             )
     return starting.passed_on(status)
@@ -59,6 +59,10 @@ def _parser() -> Parser:
     add("--lines", type=program.lines, default=10, metavar="N", help="lines to show (default: 10)")
     add("--json", metavar="FILE", help="the advice as JSON, - for standard output")
     return parser
+
+
+def _tell(text: str) -> None:
+    speak.write(sys.__stderr__, showing.wrapped(f"firsttouch: {text}", sys.__stderr__) + "\n")
 
 
 def _say(given: Any, found: Program, file: str, found_prices: Any) -> None:
@@ -81,7 +85,7 @@ def _say(given: Any, found: Program, file: str, found_prices: Any) -> None:
     gaining = [line for line in advised.lines if line.avoidable > 0.001 * processor][: given.lines]
     if sys.stdout is not None:
         sys.stdout.flush()
-    speak.write(sys.__stderr__, showing.wrapped(f"firsttouch: {advised.words(program)}", sys.__stderr__) + "\n")
+    _tell(advised.words(program))
     rows = [
         (
             showing.place(line),

@@ -99,7 +99,8 @@ def _refuse_command(word: str, of: str) -> None:
             raise BadUsageError(f"{of}: {word} is not a Python program{way}")
         if os.path.isfile(word) and (its := executable.interpreter(word)):
             if of == "run":
-                raise BadUsageError(f"run: {word} is a script for {its} and not executable: firsttouch run {its} {word}")
+                way = f"firsttouch run {its} {word}"
+                raise BadUsageError(f"run: {word} is a script for {its} and not executable: {way}")
             raise BadUsageError(f"{of}: {word} is a script for {its}, not a Python program{way}")
         return
     found = shutil.which(word)

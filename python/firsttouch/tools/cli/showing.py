@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def needs_rich(command: str, json_file: str | None) -> None:
     """Reject, before the program runs, a table that could not be printed."""
     if json_file != "-":
-        output.need(command, "rich", otherwise=", or ask for --json -")
+        output.need(command, "rich", otherwise="; --json - prints JSON without it")
 
 
 def save_json(name: str, content: Mapping[str, Any]) -> None:
