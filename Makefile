@@ -345,7 +345,7 @@ semver: ## compare the crates' interfaces with the last release
 	$(call step,cargo semver-checks,.ci/semver)
 
 .PHONY: coverage
-coverage: $(COVERAGE)/made $(BUILD)/made | tools ## lines that the tests reach, in Rust and in Python, in one summary (see .ci/coverage)
+coverage: $(COVERAGE)/made $(BUILD)/made $(if $(filter Linux,$(shell uname)),$(PRELOAD)) | tools ## lines that the tests reach, in Rust and in Python, in one summary (see .ci/coverage)
 	@PYTEST_ARGS='$(PYTEST_ARGS)' .ci/coverage $(COVERAGE) $(BUILD)/bin/maturin
 
 .PHONY: release
