@@ -96,6 +96,7 @@ mod tests {
             ("pool() pages()", "expected the end, at character 8, before 'pages()'"),
             ("ü.pool()", "expected an allocator's name, at character 1"),
             ("ft.cli.pool()", "expected an allocator's name, at character 1"),
+            ("f(ft.None)", "expected an allocator's name, at character 3"),
             ("pool()()", "expected the end, at character 7"),
             ("pool().zeros(3)", "expected the end, at character 7"),
             ("(lambda: pool)()", "expected an allocator's name, at character 1"),
@@ -135,6 +136,7 @@ mod tests {
         says(&("(".repeat(5000) + &")".repeat(5000)), "expected an allocator's name");
         says(&("f(".to_owned() + &"(".repeat(5000) + &")".repeat(5000) + ")"), "nested too deeply");
         says(&("f(".repeat(3000) + &")".repeat(3000)), "nested too deeply");
+        says(&("f(".repeat(64) + "rendered_as_a_call" + &")".repeat(64)), "nested too deeply");
         says(&format!("aligned({})", "9".repeat(5000)), "is too large");
     }
 

@@ -81,17 +81,18 @@ impl<'a> Parser<'a> {
         if self.passes(".")? {
             let Token::Name(second) = self.token else { return Err(self.wrong(NAME)) };
             self.advance()?;
-            if !PACKAGES.contains(&first) || matches!(self.token, Token::Mark(".")) {
+            let named = PACKAGES.contains(&first) && !is_constant(second); // a constant would be rendered as one
+            if !named || matches!(self.token, Token::Mark(".")) {
                 return Err(wrong(self));
             }
             name = second;
         }
         let mut arguments = Vec::new();
+        self.deeper()?; // a bare name, too: it is rendered as a call
         if matches!(self.token, Token::Mark("(")) {
-            self.deeper()?;
             self.arguments(&mut arguments)?;
-            self.depth -= 1;
         }
+        self.depth -= 1;
         Ok(Description { name: name.to_owned().into(), arguments: Some(arguments) })
     }
 
