@@ -20,15 +20,17 @@ def address_space() -> int:
 
 
 def short_lived_pools(world: World, random: Random) -> None:
-    """More pools than there are slots, one after the other: what they mapped goes with them."""
+    """More pools at once than there may be slots: what they mapped goes with them."""
     grown = before = address_space()
     for _ in range(2):  # the first round may map what stays: tables, the threads' heaps
         before = address_space()
-        for _ in range(30):
-            pool = ft.pool()
-            small, large = pool.empty(random.randrange(20_000, 40_000), "u1"), pool.empty(4 << 20, "u1")
-            small[:1] = large[:1] = 1
-            del pool, small, large
+        pools = [ft.pool() for _ in range(30)]
+        arrays = [pool.empty(nbytes, "u1") for pool in pools for nbytes in (random.randrange(20_000, 40_000), 4 << 20)]
+        for array in arrays:
+            array[:1] = 1
+        pools.clear()
+        arrays.clear()
+        del array
         grown = address_space() - before
     assert grown < 128 << 20, f"30 short-lived pools leave {grown >> 20} MiB of address space mapped"
 
