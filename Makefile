@@ -233,6 +233,7 @@ TSAN := --cfg tsan -Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer
 tsan: | tools ## threads in the core under ThreadSanitizer
 	$(call step,threads under ThreadSanitizer,RUSTC_BOOTSTRAP=1 RUSTFLAGS="$(TSAN)" CARGO_TARGET_DIR=target/tsan \
 	    TSAN_OPTIONS="suppressions=$$PWD/crates/firsttouch/tests/tsan.supp" \
+	    "$$(.ci/find-python --first)" -m tests.trust.rust_tests ThreadSanitizer \
 	    cargo test $(CARGO_FLAGS) --package firsttouch --no-default-features --target "$$(rustc --print host-tuple)" \
 	    --test threads --test scratch_threads)
 
@@ -268,7 +269,7 @@ soak: $(TEST)/installed ## run a mixed program for long, whose memory must not g
 foreign: $(FOREIGN)/installed ## parts of other packages' tests, plainly and under four allocators
 	@$(call in,$(FOREIGN)) -m tests.foreign
 
-# Both need a nightly toolchain; what they run with it is in the scripts.
+# These need a nightly toolchain; what they run with it is in the scripts.
 .PHONY: fuzz
 fuzz: $(TEST)/installed ## fuzz every parser and format: FUZZ_S=60 seconds each
 	@PATH="$$PWD/$(TEST)/bin:$$PATH" .ci/fuzz $(FUZZ_S)
@@ -276,6 +277,10 @@ fuzz: $(TEST)/installed ## fuzz every parser and format: FUZZ_S=60 seconds each
 .PHONY: asan
 asan: | tools ## the tests of the core and of traces under AddressSanitizer (a nightly toolchain)
 	@.ci/asan
+
+.PHONY: miri
+miri: | tools ## the core's unit tests under Miri, which interprets them (a nightly toolchain with Miri)
+	@.ci/miri
 
 .PHONY: test-numpy
 test-numpy: $(TEST)/numpy-suite-passed ## NumPy's own tests, with and without firsttouch
