@@ -1,6 +1,6 @@
 //! The operating system: the only place that names a system call.
 //!
-//! Every platform implements this contract, each in a module of its own:
+//! Every platform implements this contract, each in a module of its own, and so does the interpreter Miri:
 //!
 //! - [`BACKEND`]: whether the platform is supported. If not, every call fails with [`Errno::UNSUPPORTED`].
 //! - [`map_at`], [`map_anywhere`]: map private, zeroed, readable and writable memory; `map_at` at exactly that address or
@@ -36,10 +36,13 @@
 
 mod bits;
 mod inject;
-#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+#[cfg(miri)]
+mod interpreted;
+#[cfg(all(target_os = "linux", not(any(miri, firsttouch_no_backend))))]
 mod linux;
 mod types;
-#[cfg(not(all(target_os = "linux", not(firsttouch_no_backend))))]
+#[cfg(any(miri, firsttouch_no_backend, not(target_os = "linux")))]
+#[cfg_attr(miri, allow(dead_code))]
 mod unsupported;
 
 pub use bits::{Bits, Nodes, Processors};
@@ -47,8 +50,10 @@ pub use inject::{
     Call, Pretence, claimable_slots, fail_after, injected, pretence, pretend, pretend_on, pretended_processor,
     shrink_slots,
 };
-#[cfg(all(target_os = "linux", not(firsttouch_no_backend)))]
+#[cfg(miri)]
+pub use interpreted::*;
+#[cfg(all(target_os = "linux", not(any(miri, firsttouch_no_backend))))]
 pub use linux::*;
 pub use types::{Bound, Errno, Fault, MappingText, MemoryBound, Mode, PageRegion, SharedPart, seen};
-#[cfg(not(all(target_os = "linux", not(firsttouch_no_backend))))]
+#[cfg(all(not(miri), any(firsttouch_no_backend, not(target_os = "linux"))))]
 pub use unsupported::*;

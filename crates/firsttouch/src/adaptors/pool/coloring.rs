@@ -41,6 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "a million steps, without unsafe code")]
     fn neighbors_differ_where_there_is_room() {
         for spare in 2 * LINE..2 * MOST {
             for turn in 0..COLORS as u64 {
@@ -64,6 +65,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "a million steps, without unsafe code")]
     fn room_costs_little() {
         let units = |size: usize| size.div_ceil(4096);
         for size in (1..1 << 20).step_by(64) {

@@ -48,6 +48,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "forty days of looks ten times a second")]
     fn what_had_decayed_is_fresh_and_a_pause_is_learned() {
         let fresh = fresh(&[0, 900, 2400, 3900, 5400, 4_000_000_000]);
         let decayed: Vec<_> = fresh.iter().map(|&bytes| bytes > 0).collect();

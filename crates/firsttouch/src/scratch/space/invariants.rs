@@ -42,11 +42,14 @@ impl Space {
     }
 }
 
+/// Programs, and the most steps of each: few where Miri interprets them.
+const MOST: (u32, usize) = if cfg!(miri) { (4, 30) } else { (200, 300) };
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: MOST.0, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn records_agree(steps in prop::collection::vec((0u8..8, any::<usize>(), 0usize..3000, 6u32..11), 1..300), debug: bool) {
+    fn records_agree(steps in prop::collection::vec((0u8..8, any::<usize>(), 0usize..3000, 6u32..11), 1..MOST.1), debug: bool) {
         let mut storage = vec![0_u64; 4000];
         let address = NonNull::new(storage.as_mut_ptr().cast()).unwrap();
         // SAFETY: the storage outlives the space and is not used otherwise.

@@ -204,6 +204,7 @@ mod tests {
 
     /// Compared with a list that is searched exhaustively.
     #[test]
+    #[cfg_attr(miri, ignore = "20,000 steps, without unsafe code")]
     fn it_agrees_with_a_plain_list() {
         let mut free_cache = FreeCache::new(3);
         let (mut plain, mut slots, mut dice) = (Vec::<Idle>::new(), HashMap::new(), 1u64);
