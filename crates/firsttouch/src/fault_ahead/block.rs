@@ -226,6 +226,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "minutes, without unsafe code")]
     fn a_walk_from_either_end_is_met_ahead() {
         for granule in [HUGE, BASE, 8 << 20] {
             for backward in [false, true] {
