@@ -94,6 +94,9 @@ unsafe impl Allocator for Owner {
     }
 }
 
+/// Powers of two between the sizes of blocks: few where Miri interprets the walk over all pages.
+const SIZES: usize = if cfg!(miri) { 2 } else { 11 };
+
 /// The kind of a step, and two numbers.
 type Step = (u8, usize, usize);
 
@@ -106,7 +109,7 @@ fn run(heap: Heap, steps: &[Step]) {
         match (step, spans.get(at).copied()) {
             (0..=5, _) | (_, None) => {
                 let kind = if step % 2 == 0 { Kind::Small } else { Kind::Huge };
-                let (bytes, align) = (1 + a % (3 << (12 + b % 11)), 1 << (6 + b % 17));
+                let (bytes, align) = (1 + a % (3 << (12 + b % SIZES)), 1 << (6 + b % 17));
                 let sides = if step < 3 { [Side::Dirty, Side::Clean] } else { [Side::Clean, Side::Dirty] };
                 let fresh = if b % 3 == 0 { Fresh::HugePages } else { Fresh::Extents };
                 let span = heap.take_or_map(kind, bytes, align, sides, fresh).unwrap();
@@ -154,7 +157,7 @@ fn run(heap: Heap, steps: &[Step]) {
             }
             (17, _) => {
                 let kind = if b % 2 == 0 { Kind::Small } else { Kind::Huge };
-                let (bytes, align) = (1 + a % (3 << (12 + b % 11)), 1 << (6 + b % 17));
+                let (bytes, align) = (1 + a % (3 << (12 + b % SIZES)), 1 << (6 + b % 17));
                 if let Some(span) = heap.take_resident(kind, bytes, align) {
                     assert!(span.bytes() >= bytes && span.address().is_multiple_of(align));
                     assert_eq!((span.dirty, span.segment.count_dirty(span.start, span.len)), (span.bytes(), span.len));

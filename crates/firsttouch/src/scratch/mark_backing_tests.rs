@@ -4,15 +4,16 @@ use super::*;
 use std::sync::Mutex;
 
 /// A bump allocator on one piece of memory that records its calls.
-struct Bump(Arc<Mutex<(usize, Vec<String>)>>, Box<[u64]>);
+struct Bump(Arc<Mutex<(usize, Vec<String>)>>, Mutex<Vec<u64>>);
 
 // SAFETY: the pointer moves up, and down only to marks; the piece is not moved.
 unsafe impl Scratch for Bump {
     fn allocate(&self, size: usize, align: usize) -> Result<NonNull<u8>, AllocError> {
-        let base = self.1.as_ptr() as usize;
+        let mut piece = self.1.lock().unwrap();
+        let base = piece.as_mut_ptr() as usize;
         let mut state = self.0.lock().unwrap();
         let at = (base + state.0).next_multiple_of(align);
-        if at + size > base + 8 * self.1.len() {
+        if at + size > base + 8 * piece.len() {
             return Err(AllocError::new(size, Limit::Upstream));
         }
         state.0 = at + size - base;
