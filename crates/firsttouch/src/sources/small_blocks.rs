@@ -75,6 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "a million steps, without unsafe code")]
     fn a_kept_block_is_never_too_small() {
         for size in 0..=MOST {
             let whole = rounded(size);
