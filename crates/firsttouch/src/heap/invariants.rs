@@ -94,9 +94,6 @@ unsafe impl Allocator for Owner {
     }
 }
 
-/// Powers of two between the sizes of blocks: few where Miri interprets the walk over all pages.
-const SIZES: usize = if cfg!(miri) { 2 } else { 11 };
-
 /// The kind of a step, and two numbers.
 type Step = (u8, usize, usize);
 
@@ -157,7 +154,7 @@ fn run(heap: Heap, steps: &[Step]) {
             }
             (17, _) => {
                 let kind = if b % 2 == 0 { Kind::Small } else { Kind::Huge };
-                let (bytes, align) = (1 + a % (3 << (12 + b % SIZES)), 1 << (6 + b % 17));
+                let (bytes, align) = (1 + a % (3 << (12 + b % 11)), 1 << (6 + b % 17));
                 if let Some(span) = heap.take_resident(kind, bytes, align) {
                     assert!(span.bytes() >= bytes && span.address().is_multiple_of(align));
                     assert_eq!((span.dirty, span.segment.count_dirty(span.start, span.len)), (span.bytes(), span.len));
@@ -185,15 +182,13 @@ fn run(heap: Heap, steps: &[Step]) {
     unsafe { heap.close() };
 }
 
-/// Programs, and the most steps of each: few where Miri interprets them.
-const MOST: (u32, usize) = if cfg!(miri) { (2, 12) } else { (64, 120) };
-
 proptest! {
-    #![proptest_config(ProptestConfig { cases: MOST.0, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
+    #[cfg_attr(miri, ignore = "minutes: it walks all pages after each step")]
     fn records_are_true_after_every_step(
-        steps in prop::collection::vec((0u8..19, any::<usize>(), any::<usize>()), 1..MOST.1)
+        steps in prop::collection::vec((0u8..19, any::<usize>(), any::<usize>()), 1..120)
     ) {
         run(Heap::new(), &steps);
         run(Heap::at(1), &steps);
