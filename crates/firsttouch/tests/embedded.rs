@@ -1,6 +1,5 @@
 //! mimalloc and jemalloc as sources: the owner and the origin of their memory, and that it is returned.
 
-#![allow(unsafe_code)] // Safety: somebody else's mapping is made and unmade.
 #![cfg(any(feature = "mimalloc", feature = "jemalloc"))]
 
 mod common;
@@ -9,7 +8,7 @@ use common::alone::alone;
 use common::forked::fork;
 use common::held::Held;
 use common::limits;
-use common::mapped::foreign;
+use common::mapped::{foreign, unmap};
 use common::process::{address_space, resident, threads_called, within};
 use firsttouch::allocator::Limit;
 use firsttouch::os::{Call, fail_after};
@@ -31,7 +30,7 @@ macro_rules! each {
             const MAKE: Make = || $make;
 
             each!(@tests $name blocks_are_ours, idle_memory_is_given_back, temporaries_stay, little_address_space, room_for_others,
-                nothing_left, purged_reads_zero, locked_memory_reads_zero,
+                purger_takes_no_room, nothing_left, purged_reads_zero, locked_memory_reads_zero,
                 forks_among_threads, threads_that_end, systems_that_fail);
 
             #[test]
@@ -105,10 +104,17 @@ fn room_for_others(source: &dyn Allocator) {
     limits::set(libc::RLIMIT_AS, address_space() + (130 << 20));
     for round in 0..5 {
         Held::filled(source, 90 << 20, round).give_back();
-        let others = foreign(0, 100 << 20).expect("it was given back");
-        // SAFETY: nobody uses it.
-        unsafe { libc::munmap(others.as_mut_ptr().cast(), others.len()) };
+        unmap(foreign(0, 100 << 20).expect("it was given back"));
     }
+}
+
+/// Nor does the purger's thread take it: in its first window it looks after what is kept.
+fn purger_takes_no_room(source: &dyn Allocator) {
+    limits::set(libc::RLIMIT_AS, address_space() + (200 << 20));
+    let kept = Held::filled(source, 1 << 20, 1);
+    std::thread::sleep(Duration::from_secs(1));
+    unmap(foreign(0, 180 << 20).expect("only 1 MiB is in use"));
+    kept.give_back();
 }
 
 fn nothing_left(source: &dyn Allocator) {

@@ -51,6 +51,8 @@ static STOP: AtomicU32 = AtomicU32::new(0);
 static PAUSED: AtomicBool = AtomicBool::new(false);
 /// The thread's number at the kernel.
 static TASK: AtomicU32 = AtomicU32::new(0);
+/// How often the thread was started.
+static STARTS: AtomicU32 = AtomicU32::new(0);
 /// The forks between the first process and this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
@@ -114,6 +116,7 @@ fn start() -> bool {
         if let Some(ended) = purger.thread.take() {
             ended.join();
         }
+        STARTS.fetch_add(1, Relaxed);
         if let Ok(thread) = os::spawn(body, &TASK) {
             purger.thread = Some(thread);
             RUNS.store(1, SeqCst);
@@ -125,6 +128,11 @@ fn start() -> bool {
 /// Whether the thread runs.
 pub fn runs() -> bool {
     RUNS.load(Relaxed) != 0
+}
+
+/// The number of this start of the thread, which tells it from those that ended.
+pub fn starts() -> u32 {
+    STARTS.load(Relaxed)
 }
 
 /// Pauses or resumes decay: during a profile, what is recycled must not depend on the clock. Bounds still apply.

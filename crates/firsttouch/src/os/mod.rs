@@ -20,7 +20,7 @@
 //! - [`at_fork`]: registers fork handlers. [`why_refused`]: tells which limit explains a refusal; [`mappings_are_short`]:
 //!   whether it is the number of mappings.
 //! - [`headroom`]: memory available to the machine or the container. [`address_space_limit`],
-//!   [`data_limit`]: the limits of the process.
+//!   [`data_limit`]: the limits of the process. [`address_space_left`]: what is left of one.
 //!   [`resident`]: its resident memory. [`stop_reading_files`]: from then on none of them opens a file.
 //! - [`memory_file`], [`open_memory_file`], [`map_file`]: memory that other processes can map, found by [`file_name`] and
 //!   [`file_number`]. [`file_size`] bounds what may be mapped, [`file_limit`] how many files a process may have open.

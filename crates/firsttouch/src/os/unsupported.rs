@@ -141,6 +141,11 @@ pub fn address_space_limit() -> Option<usize> {
 }
 pub use address_space_limit as data_limit;
 
+/// As without a limit.
+pub fn address_space_left() -> usize {
+    usize::MAX
+}
+
 /// Not known.
 pub fn file_limit() -> Option<usize> {
     None

@@ -42,6 +42,18 @@ pub fn address_space_limit() -> Option<usize> {
     rlimit(libc::RLIMIT_AS)
 }
 
+/// Returns the bytes of address space that the process may still map: [`usize::MAX`] where there is no limit, zero where
+/// it is not known how many are mapped.
+pub fn address_space_left() -> usize {
+    let left = |limit: usize| address_space().map_or(0, |used| limit.saturating_sub(used));
+    address_space_limit().map_or(usize::MAX, left)
+}
+
+/// The bytes of address space that are mapped.
+fn address_space() -> Option<usize> {
+    read(c"/proc/self/statm", &mut [0; 128]).and_then(number).map(|pages| pages * page_size())
+}
+
 /// Returns the current limit on the private memory of the process in bytes, if any.
 pub fn data_limit() -> Option<usize> {
     rlimit(libc::RLIMIT_DATA)
@@ -73,7 +85,7 @@ pub fn why_refused(size: usize, error: Errno) -> Limit {
     if error.0 != libc::ENOMEM {
         return Limit::Errno(error.0);
     }
-    let used = read(c"/proc/self/statm", &mut [0; 128]).and_then(number).map_or(0, |pages| pages * page_size());
+    let used = address_space().unwrap_or(0);
     // The request is rounded to huge pages, and needs records of at most a hundredth.
     let about = size.saturating_add(size / 100 + (4 << 20));
     if let Some(limit) = rlimit(libc::RLIMIT_AS)
