@@ -15,6 +15,8 @@ pub(super) struct Counts {
     untold: isize,
     pub allocations: u64,
     pub allocated_bytes: u64,
+    /// Usable bytes that were freed.
+    pub freed_bytes: u64,
 }
 
 #[repr(align(128))] // two cache lines, which the prefetcher loads together
@@ -42,6 +44,7 @@ impl Gate {
     /// Adds `change` to the bytes in use.
     pub(super) fn note(&self, counts: &mut Counts, change: isize) {
         counts.untold += change;
+        counts.freed_bytes += change.min(0).unsigned_abs() as u64;
         if counts.untold.abs() >= STEP {
             self.tell(counts);
         }
@@ -63,6 +66,7 @@ impl Gate {
             self.tell(&mut counts);
             sum.allocations += counts.allocations;
             sum.allocated_bytes += counts.allocated_bytes;
+            sum.freed_bytes += counts.freed_bytes;
         }
         (self.active.load(Relaxed).max(0) as usize, sum)
     }

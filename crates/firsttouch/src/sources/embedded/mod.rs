@@ -7,6 +7,8 @@ mod gate;
 mod idle;
 mod library;
 mod pages;
+#[cfg(test)]
+mod tests;
 
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::failure;
@@ -139,10 +141,14 @@ impl<L: Library> Embedded<L> {
     /// Decommits what is not in use. Returns the number of bytes.
     fn purge(&self) -> usize {
         let _one_at_a_time = self.purging.lock();
-        let before = self.space.closed();
+        let (closed, (_, before)) = (self.space.closed(), self.gate.sum());
         L::purge();
-        self.books.store(self.space.held().0.saturating_sub(self.gate.sum().0), Relaxed);
-        self.space.closed() - before
+        let open = self.space.held().0;
+        // What was freed meanwhile may have come too late to be decommitted: it is idle.
+        let (active, after) = self.gate.sum();
+        let freed = (after.freed_bytes - before.freed_bytes) as usize;
+        self.books.store(open.saturating_sub(active + freed), Relaxed);
+        self.space.closed() - closed
     }
 }
 
