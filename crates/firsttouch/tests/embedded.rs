@@ -5,7 +5,7 @@
 mod common;
 
 use common::alone::alone;
-use common::forked::fork;
+use common::forked::{fork, in_thread};
 use common::held::Held;
 use common::limits;
 use common::mapped::{foreign, unmap};
@@ -198,9 +198,7 @@ fn forks_among_threads(source: &dyn Allocator) {
             let child = fork(|| {
                 left.check();
                 let blocks: Vec<_> = (0..30).map(|n| Held::filled(source, 500 << (n % 14), n)).collect();
-                std::thread::scope(|threads| {
-                    threads.spawn(|| Held::zeros(source, 3 << 20).check_zero());
-                });
+                in_thread(|| Held::zeros(source, 3 << 20).check_zero());
                 blocks.into_iter().for_each(Held::give_back);
                 source.trim();
             });

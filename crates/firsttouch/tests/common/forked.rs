@@ -3,7 +3,10 @@
 #![allow(unsafe_code)] // Safety: the child runs only the body it is given, and never returns into the parent's code.
 
 use super::patience;
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::{null, null_mut};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -24,6 +27,22 @@ pub fn fork(body: impl FnOnce()) -> Child {
             unsafe { libc::_exit(status) }
         }
         id => Child { id, began: Instant::now() },
+    }
+}
+
+/// Runs `body` in a thread of the child. The standard library's would wait for ever for a lock of its own, which each of
+/// its threads takes as it starts and ends, if one of the parent's had it at the fork.
+pub fn in_thread<F: FnOnce() + Send>(body: F) {
+    extern "C" fn run<F: FnOnce()>(body: *mut c_void) -> *mut c_void {
+        // SAFETY: it points to the body below, which nobody else uses before this thread was joined.
+        unsafe { &mut *body.cast::<Option<F>>() }.take().unwrap()();
+        null_mut()
+    }
+    let (mut body, mut thread) = (Some(body), MaybeUninit::uninit());
+    // SAFETY: the body lives until the thread was joined.
+    unsafe {
+        assert_eq!(libc::pthread_create(thread.as_mut_ptr(), null(), run::<F>, (&raw mut body).cast()), 0);
+        assert_eq!(libc::pthread_join(thread.assume_init(), null_mut()), 0);
     }
 }
 
