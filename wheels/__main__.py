@@ -1,6 +1,7 @@
 """`python -m wheels`: build everything that this machine can, audit it, and try it.
 
-What cannot be had here is named and left out: a free-threaded Python, the standard library of a Rust target.
+What cannot be had here is named and left out: a free-threaded Python, the standard library of a Rust target, a compiler
+for 64-bit ARM.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m wheels", description=__doc__)
     parser.add_argument("--only", choices=("build", "audit", "try"), help="a single step, on what dist holds")
     parser.add_argument("--dist", type=Path, default=Path("dist"), help="folder of the results (default: dist)")
-    kinds = "sdist,gnu,free-threaded,musl"
+    kinds = ",".join(("sdist", *build.KINDS))
     parser.add_argument("--kinds", default=kinds, help="what to build (default: %(default)s)")
     given = parser.parse_args()
     try:
