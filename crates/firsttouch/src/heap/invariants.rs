@@ -106,7 +106,7 @@ fn run(heap: Heap, steps: &[Step]) {
         match (step, spans.get(at).copied()) {
             (0..=5, _) | (_, None) => {
                 let kind = if step % 2 == 0 { Kind::Small } else { Kind::Huge };
-                let (bytes, align) = (1 + a % (3 << (12 + b % SIZES)), 1 << (6 + b % 17));
+                let (bytes, align) = (1 + a % (3 << (12 + b % 11)), 1 << (6 + b % 17));
                 let sides = if step < 3 { [Side::Dirty, Side::Clean] } else { [Side::Clean, Side::Dirty] };
                 let fresh = if b % 3 == 0 { Fresh::HugePages } else { Fresh::Extents };
                 let span = heap.take_or_map(kind, bytes, align, sides, fresh).unwrap();
