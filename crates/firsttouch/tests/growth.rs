@@ -120,3 +120,37 @@ fn a_program_that_knows_nothing_of_pools_has_to_fill_its_blocks() {
         full.iter().for_each(Held::check);
     });
 }
+
+#[test]
+fn what_was_given_back_counts_as_growth_no_more() {
+    with_huge_pages("what_was_given_back_counts_as_growth_no_more", || {
+        let pool = Pool::new(Options::default());
+        let before = resident();
+        for _ in 0..10 {
+            drop(small(&pool, 4 * BLOCK));
+            pool.trim();
+        }
+        let _few = small(&pool, BLOCK);
+        assert_eq!(huge(&pool), 0);
+        let grown = resident().saturating_sub(before);
+        assert!(grown < MIB, "{grown} bytes for a small block");
+    });
+}
+
+#[test]
+fn a_dense_program_may_become_sparse() {
+    with_huge_pages("a_dense_program_may_become_sparse", || {
+        let pool = Pool::guest(Options::default());
+        let _full = small(&pool, 20 * MIB);
+        assert!(huge(&pool) > 10 * MIB, "{} bytes", huge(&pool));
+        let before = resident();
+        let mut sparse = Vec::new();
+        for _ in 0..1000 {
+            let mut block = Held::new(&*pool, Request::bytes(130_000)).unwrap();
+            block.bytes()[0] = 1;
+            sparse.push(block);
+        }
+        let grown = resident() - before;
+        assert!(grown < 40 * MIB, "{grown} bytes for 1000 pages");
+    });
+}

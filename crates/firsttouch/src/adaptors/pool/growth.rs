@@ -23,7 +23,7 @@ const STEP: usize = 1 << 20;
 /// How a pool has grown since the last zeroed small block.
 #[derive(Default)]
 pub(super) struct Growth {
-    /// Fresh bytes for small blocks.
+    /// Fresh bytes for small blocks, less what was given back.
     bytes: AtomicUsize,
     /// Blocks that a part of them was taken for: one handed out lately, and one that the program may have filled by now.
     late: AtomicUsize,
@@ -41,6 +41,11 @@ impl Growth {
         if before / STEP != (before + fresh) / STEP {
             self.early.store(self.late.swap(span.block(), Relaxed), Relaxed);
         }
+    }
+
+    /// Records that bytes of the region for base pages were given back: a pool that fills and empties does not grow.
+    pub(super) fn given_back(&self, bytes: usize) {
+        let _ = self.bytes.fetch_update(Relaxed, Relaxed, |now| Some(now.saturating_sub(bytes)));
     }
 
     fn is_large(&self) -> bool {

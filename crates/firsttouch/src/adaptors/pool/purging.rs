@@ -165,9 +165,10 @@ impl Pool {
         }
     }
 
-    /// Counts what the regions returned, and returns the sum.
+    /// Records what the regions returned, and returns the sum.
     pub(super) fn purged(&self, gone: [usize; 2]) -> usize {
         let sum = gone[0] + gone[1];
+        self.growth.given_back(gone[Kind::Small as usize]);
         self.meter.purged.fetch_add(sum as u64, Relaxed);
         sum
     }
