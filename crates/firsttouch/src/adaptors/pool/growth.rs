@@ -5,7 +5,8 @@
 //! waits until it has grown by as much as a huge page: what is left of the next one is then less than what is in use.
 //! Zeroed blocks may be sparse, and should not lie where a neighbour makes their pages real: with them the count starts
 //! again, and they are given base pages. In a program that was not written for pools any block may be sparse. There the
-//! pool looks at one that it handed out a while ago.
+//! pool looks at one that it handed out a while ago, again each time that it has doubled, so that at most as much as was
+//! filled is for nothing.
 
 use super::Pool;
 use super::density::is_filled;
@@ -25,27 +26,37 @@ const STEP: usize = 1 << 20;
 pub(super) struct Growth {
     /// Fresh bytes for small blocks, less what was given back.
     bytes: AtomicUsize,
+    /// As many of them at which a block was found filled. Up to twice that, blocks are taken to be filled.
+    filled: AtomicUsize,
     /// Blocks that a part of them was taken for: one handed out lately, and one that the program may have filled by now.
     late: AtomicUsize,
     early: AtomicUsize,
 }
 
 impl Growth {
-    /// Records that `fresh` bytes were taken for the small block in a span.
-    pub(super) fn taken(&self, span: Span, fresh: usize, zeroed: bool) {
+    /// Records that `fresh` bytes were taken for the small block in a span, and how many of them on huge pages. All pages of
+    /// a huge one are there once one of them is used, so a block on it says nothing.
+    pub(super) fn taken(&self, span: Span, fresh: usize, huge: usize, zeroed: bool) {
         if zeroed {
-            self.bytes.store(0, Relaxed);
+            self.restart();
             return;
         }
         let before = self.bytes.fetch_add(fresh, Relaxed);
         if before / STEP != (before + fresh) / STEP {
-            self.early.store(self.late.swap(span.block(), Relaxed), Relaxed);
+            let block = if huge == 0 { span.block() } else { 0 };
+            self.early.store(self.late.swap(block, Relaxed), Relaxed);
         }
     }
 
     /// Records that bytes of the region for base pages were given back: a pool that fills and empties does not grow.
     pub(super) fn given_back(&self, bytes: usize) {
         let _ = self.bytes.fetch_update(Relaxed, Relaxed, |now| Some(now.saturating_sub(bytes)));
+        self.filled.fetch_min(self.bytes.load(Relaxed), Relaxed);
+    }
+
+    fn restart(&self) {
+        self.bytes.store(0, Relaxed);
+        self.filled.store(0, Relaxed);
     }
 
     fn is_large(&self) -> bool {
@@ -54,10 +65,18 @@ impl Growth {
 
     /// Whether the program filled a block that it was given a while ago.
     fn was_filled(&self) -> bool {
+        let bytes = self.bytes.load(Relaxed);
+        if bytes < 2 * self.filled.load(Relaxed) {
+            return true;
+        }
         let address = self.early.load(Relaxed);
-        heap::span_at(address)
-            .filter(|_| heap::lives(address))
-            .is_some_and(|(_, span)| is_filled(span.address(), span.bytes()))
+        let Some((_, span)) = heap::span_at(address).filter(|_| heap::lives(address)) else { return false };
+        if is_filled(span.address(), span.bytes()) {
+            self.filled.store(bytes, Relaxed);
+            return true;
+        }
+        self.restart();
+        false
     }
 }
 

@@ -154,10 +154,10 @@ impl Pool {
         if fresh == 0 {
             return;
         }
-        if span.kind() == Kind::Small {
-            self.growth.taken(span, fresh, request.is_zeroed());
-        }
         let huge = span.segment.on_fresh_huge(span.start, span.len);
+        if span.kind() == Kind::Small {
+            self.growth.taken(span, fresh, huge, request.is_zeroed());
+        }
         self.touched(Kind::Huge, huge);
         self.touched(span.kind(), fresh - huge);
         self.taken_fresh_of(span.kind(), fresh);
