@@ -10,11 +10,11 @@
 
 use super::Pool;
 use super::density::is_filled;
+use super::huge_min::shares;
 use crate::allocator::Request;
 use crate::heap::heap;
 use crate::heap::region::Span;
 use crate::heap::shape::{Fresh, Kind, huge_page};
-use crate::os;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -81,9 +81,10 @@ impl Growth {
 }
 
 impl Pool {
-    /// How fresh memory for a request is mapped. Without decay every block is fresh, and huge pages would be for nothing.
+    /// How fresh memory for a request is mapped. Without decay every block is fresh, and huge pages would be for nothing; the
+    /// rest of one that is larger than usual would be too much.
     pub(super) fn fresh(&self, kind: Kind, request: Request) -> Fresh {
-        let may = self.options.huge && self.options.decay != Some(Duration::ZERO) && os::huge_page_size().is_some();
+        let may = self.options.huge && self.options.decay != Some(Duration::ZERO) && shares();
         let wants = kind == Kind::Small && !request.is_zeroed() && self.growth.is_large();
         if may && wants && (self.guest.is_none() || self.growth.was_filled()) {
             Fresh::HugePages
