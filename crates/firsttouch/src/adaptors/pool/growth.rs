@@ -10,7 +10,7 @@
 
 use super::Pool;
 use super::density::is_filled;
-use super::huge_min::shares;
+use super::huge_min::{huge_min, shares};
 use crate::allocator::Request;
 use crate::heap::heap;
 use crate::heap::region::Span;
@@ -36,9 +36,11 @@ pub(super) struct Growth {
 impl Growth {
     /// Records that `fresh` bytes were taken for the small block in a span, and how many of them on huge pages. All pages of
     /// a huge one are there once one of them is used, so a block on it says nothing.
-    pub(super) fn taken(&self, span: Span, fresh: usize, huge: usize, zeroed: bool) {
-        if zeroed {
+    pub(super) fn taken(&self, span: Span, fresh: usize, huge: usize, request: Request) {
+        if request.is_zeroed() {
             self.restart();
+        }
+        if request.is_zeroed() || !is_small(request) {
             return;
         }
         let before = self.bytes.fetch_add(fresh, Relaxed);
@@ -80,12 +82,17 @@ impl Growth {
     }
 }
 
+/// Whether a block is small. Where a large one comes from base pages, that was decided for it (`guest.rs`).
+fn is_small(request: Request) -> bool {
+    request.size() < huge_min(false)
+}
+
 impl Pool {
     /// How fresh memory for a request is mapped. Without decay every block is fresh, and huge pages would be for nothing; the
     /// rest of one that is larger than usual would be too much.
     pub(super) fn fresh(&self, kind: Kind, request: Request) -> Fresh {
         let may = self.options.huge && self.options.decay != Some(Duration::ZERO) && shares();
-        let wants = kind == Kind::Small && !request.is_zeroed() && self.growth.is_large();
+        let wants = kind == Kind::Small && is_small(request) && !request.is_zeroed() && self.growth.is_large();
         if may && wants && (self.guest.is_none() || self.growth.was_filled()) {
             Fresh::HugePages
         } else {

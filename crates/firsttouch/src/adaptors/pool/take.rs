@@ -156,7 +156,7 @@ impl Pool {
         }
         let huge = span.segment.on_fresh_huge(span.start, span.len);
         if span.kind() == Kind::Small {
-            self.growth.taken(span, fresh, huge, request.is_zeroed());
+            self.growth.taken(span, fresh, huge, request);
         }
         self.touched(Kind::Huge, huge);
         self.touched(span.kind(), fresh - huge);
