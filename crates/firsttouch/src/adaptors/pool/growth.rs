@@ -4,8 +4,8 @@
 //! made next lie beside the first one, so a fault serves them all; what they leave of it is memory for nothing. So the pool
 //! waits until it has grown by as much as a huge page: what is left of the next one is then less than what is in use.
 //! Zeroed blocks may be sparse, and should not lie where a neighbour makes their pages real: with them the count starts
-//! again, and they are given base pages. In a program that was not written for pools any block may be sparse. There the
-//! pool looks at one that it handed out a while ago, again each time that it has doubled, so that at most as much as was
+//! again, and they are given base pages. Others may be sparse, too, such as buffers made large enough for the worst case.
+//! So the pool looks at a block that it handed out a while ago, again each time that it has doubled: at most as much as was
 //! filled is for nothing.
 
 use super::Pool;
@@ -93,7 +93,7 @@ impl Pool {
     pub(super) fn fresh(&self, kind: Kind, request: Request) -> Fresh {
         let may = self.options.huge && self.options.decay != Some(Duration::ZERO) && shares();
         let wants = kind == Kind::Small && is_small(request) && !request.is_zeroed() && self.growth.is_large();
-        if may && wants && (self.guest.is_none() || self.growth.was_filled()) {
+        if may && wants && self.growth.was_filled() {
             Fresh::HugePages
         } else {
             Fresh::Extents
