@@ -192,7 +192,11 @@ mod tests {
         assert_eq!(make_mixed(range(slot)), Err(Errno::NO_MEMORY));
         assert_eq!(MAP[slot].load(Relaxed), area);
         assert_eq!(make_mixed(range(beyond)), Ok(()));
-        // SAFETY: as above.
-        unsafe { set_slots(range(slot), null_mut()) };
+        let made = MAP[beyond].swap(null_mut(), Relaxed).map_addr(|addr| addr & !MIXED);
+        // SAFETY: as above, so nobody looks at the table that was made either.
+        unsafe {
+            set_slots(range(slot), null_mut());
+            os::unmap(made.expose_provenance(), size_of::<Table>()).unwrap();
+        }
     }
 }
