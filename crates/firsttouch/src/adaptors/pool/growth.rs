@@ -93,10 +93,6 @@ impl Pool {
     pub(super) fn fresh(&self, kind: Kind, request: Request) -> Fresh {
         let may = self.options.huge && self.options.decay != Some(Duration::ZERO) && shares();
         let wants = kind == Kind::Small && is_small(request) && !request.is_zeroed() && self.growth.is_large();
-        if may && wants && self.growth.was_filled() {
-            Fresh::HugePages
-        } else {
-            Fresh::Extents
-        }
+        if may && wants && self.growth.was_filled() { Fresh::HugePages } else { Fresh::Extents }
     }
 }
