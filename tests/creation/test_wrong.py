@@ -110,7 +110,7 @@ def test_no_memory_says_what_was_asked_what_there_is_and_why() -> None:
         allocator.ones((1000, 1000))
     said = str(found.value)
     assert said.startswith("Unable to allocate 7.63 MiB for an array with shape (1000, 1000) and data type float64: ")
-    assert "cannot allocate 8000000 bytes: limited() allows 1048576 bytes, of which 80000 are in use" in said
+    assert "cannot allocate 7.63 MiB: limited() allows 1 MiB, of which 78.13 KiB are in use" in said
     cause = found.value.__cause__
     assert isinstance(cause, MemoryError)
     assert said.startswith(str(cause))
@@ -129,6 +129,6 @@ def test_the_same_failure_twice_has_its_reason_twice() -> None:
 
 def test_growing_without_memory() -> None:
     allocator = ft.limited(ft.malloc(), 10_000)
-    with pytest.raises(MemoryError, match=r"limited\(\) allows 10000 bytes"):
+    with pytest.raises(MemoryError, match=r"limited\(\) allows 9.77 KiB"):
         allocator.fromiter(range(10**6), "i8")
     assert allocator.fromiter(range(100), "i8").sum() == 4950

@@ -32,7 +32,7 @@ assert ft.pages(lock=True).ones(1 << 18, np.uint8).all() and ft.ones(8 << 20, np
 print(json.dumps(message))
 """
     )
-    assert "RLIMIT_MEMLOCK allows this process 1048576 bytes" in message
+    assert "RLIMIT_MEMLOCK allows this process 1 MiB," in message
 
 
 def test_at_rlimit_nofile_arrays_are_served_and_sharing_them_fails_with_an_error() -> None:
@@ -145,7 +145,7 @@ def test_at_a_budget_a_memoryerror_lists_the_largest_living_arrays_with_their_li
     assert "Unable to allocate 40.0 MiB" in shown
     assert reason in plain
     first, title, *lines = reason.splitlines()
-    assert first.startswith("cannot allocate 41943040 bytes: limited() allows 104857600 bytes, of which 77400320 are")
+    assert first.startswith("cannot allocate 40 MiB: limited() allows 100 MiB, of which 73.81 MiB are in use")
     assert title.strip() == "the largest living arrays:"
     assert [line.split("  ")[-1] for line in lines] == [
         "<string>:10 (5 arrays, the largest has 8.0 MiB)",
@@ -157,7 +157,7 @@ def test_at_a_budget_a_memoryerror_lists_the_largest_living_arrays_with_their_li
 def test_at_the_budget_auto_of_rlimit_as_other_code_still_gets_memory() -> None:
     run(f"""
         import resource
-        room = probe.status("VmSize") + (600 << 20)
+        room = (probe.status("VmSize") >> 20) + 600 << 20
         resource.setrlimit(resource.RLIMIT_AS, (room, {resource.RLIM_INFINITY}))
         ft.install("limited(auto)")
         arrays = []
@@ -166,7 +166,7 @@ def test_at_the_budget_auto_of_rlimit_as_other_code_still_gets_memory() -> None:
                 arrays.append(np.ones(7 << 20, np.uint8))
         except MemoryError:
             assert ft.last_failure().limit == "limited"
-            assert f"RLIMIT_AS allows {{room}} bytes" in ft.last_failure().reason
+            assert f"RLIMIT_AS allows {{room >> 20}} MiB" in ft.last_failure().reason
         assert len(bytearray(50 << 20)) and len(arrays) > 40
     """)
 
@@ -224,7 +224,7 @@ def test_at_rlimit_as_a_request_fails_with_a_memoryerror_that_names_the_limit() 
         import json, resource
         ft.install()
         kept = np.ones(10 << 20, np.uint8)
-        room = probe.status("VmSize") + (100 << 20)
+        room = (probe.status("VmSize") >> 20) + 100 << 20
         resource.setrlimit(resource.RLIMIT_AS, (room, room))
         try:
             np.empty(200 << 20, np.uint8)
@@ -236,7 +236,7 @@ def test_at_rlimit_as_a_request_fails_with_a_memoryerror_that_names_the_limit() 
     """)
     asked, limit, reason, room = found
     assert (asked, limit) == (200 << 20, "RLIMIT_AS")
-    assert reason.startswith(f"cannot allocate {asked} bytes: RLIMIT_AS allows {room} bytes of address space, of which")
+    assert reason.startswith(f"cannot allocate 200 MiB: RLIMIT_AS allows {room >> 20} MiB of address space, of which")
 
 
 def test_at_rlimit_data_a_request_fails_with_a_memoryerror_that_names_the_limit() -> None:

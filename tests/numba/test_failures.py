@@ -33,7 +33,7 @@ def one(buf: Any, n: int) -> Any:
 
 
 def test_more_than_any_machine_has() -> None:
-    with pytest.raises(MemoryError, match=f"cannot allocate {2**62} bytes"):
+    with pytest.raises(MemoryError, match="cannot allocate 4 EiB"):
         one(ft.ScratchBuffer(), 2**62)
 
 
@@ -62,7 +62,7 @@ def filling_caught(buf: Any) -> Any:
 def test_full_buffers(make: Any) -> None:
     buffer = make()
     for _ in range(3):
-        with pytest.raises(MemoryError, match="cannot allocate 8000 bytes"):
+        with pytest.raises(MemoryError, match=r"cannot allocate 7\.81 KiB"):
             filling(buffer, 1000)
         failure = ft.last_failure()
         assert failure is not None

@@ -125,7 +125,7 @@ def test_failures_in_any_thread_are_told() -> None:
     first, all_back, other, all_back_too, few = found
     assert "BufferFullError" in first
     assert "BufferFullError" in other
-    assert "cannot allocate 8000000000000000 bytes" in other
+    assert "cannot allocate 7.11 PiB" in other
     assert all_back
     assert all_back_too
     assert "there are 1 buffers, and thread 1 (from 0) has none" in few

@@ -25,8 +25,17 @@ def test_none_before_the_first() -> None:
 
 
 @pytest.mark.parametrize("make", [np.empty, np.zeros])
-@pytest.mark.parametrize("size", [IMPOSSIBLE, (1 << 63) - 1, (1 << 63) - 64, 1 << 48, 200 * 1024 * GIB])
-def test_an_impossible_size(make: type, size: int) -> None:
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        (IMPOSSIBLE, "4 EiB"),
+        ((1 << 63) - 1, "9223372036854775807 bytes"),
+        ((1 << 63) - 64, "9223372036854775744 bytes"),
+        (1 << 48, "256 TiB"),
+        (200 * 1024 * GIB, "200 TiB"),
+    ],
+)
+def test_an_impossible_size(make: type, size: int, words: str) -> None:
     pool = ft.pool()
     with ft.use(pool), pytest.raises(MemoryError, match="Unable to allocate"):
         make(size, np.uint8)
@@ -34,7 +43,7 @@ def test_an_impossible_size(make: type, size: int) -> None:
     assert failure is not None
     assert failure.asked == size
     assert str(failure) == failure.reason
-    assert failure.reason.startswith(f"cannot allocate {size} bytes: ")
+    assert failure.reason.startswith(f"cannot allocate {words}: ")
     assert failure.limit in ("size", "vm.overcommit_memory=0", "vm.overcommit_memory=2", "kernel", "RLIMIT_AS")
     assert ft.stats(pool).failures == 1
     assert ft.stats(pool).in_use == 0

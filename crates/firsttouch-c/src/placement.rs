@@ -12,6 +12,7 @@ use firsttouch::os;
 use firsttouch::pages::placement::page_bytes;
 use firsttouch::pages::receipt::{Outcome, Reason};
 use firsttouch::pages::touch::{Job, Pattern, Way, make_real};
+use firsttouch::size::Bytes;
 use firsttouch::sources::PlacedPages;
 use std::ffi::{c_char, c_int, c_void};
 
@@ -34,7 +35,7 @@ unsafe extern "C" fn firsttouch_touch(address: *mut c_void, size: usize, write: 
         };
         // SAFETY: memory of the caller's, writable where `write` says so (header).
         let made = unsafe { make_real(job, &mut |_| true) };
-        let refused = |error| fail(Status::System, format_args!("cannot touch {size} bytes: {}", Reason::of(error)));
+        let refused = |error| fail(Status::System, format_args!("cannot touch {}: {}", Bytes(size), Reason::of(error)));
         made.map(|_| ()).map_err(refused)
     };
     protect(Err(Status::Internal), body).err().unwrap_or(Status::Ok)
@@ -52,7 +53,7 @@ unsafe extern "C" fn firsttouch_collapse(address: *mut c_void, size: usize, huge
         }
         match why_not {
             Some(reason) if done == 0 => {
-                Err(fail(Status::System, format_args!("cannot collapse {size} bytes into huge pages: {reason}")))
+                Err(fail(Status::System, format_args!("cannot collapse {} into huge pages: {reason}", Bytes(size))))
             }
             _ => Ok(()),
         }

@@ -5,6 +5,7 @@ use crate::options::{self, Versioned};
 use crate::range::range;
 use firsttouch::os;
 use firsttouch::residency::{Residency, query, summarize};
+use firsttouch::size::Bytes;
 use std::ffi::c_void;
 
 /// `firsttouch_residency`.
@@ -41,7 +42,7 @@ fn states(address: *const c_void, size: usize) -> Result<(Residency, usize), Sta
     let ranges = [start..start + bytes];
     let found = query(if bytes == 0 { &[] } else { &ranges });
     if !found.runs.is_complete() {
-        return Err(fail(Status::NoMemory, format_args!("cannot allocate the states of {bytes} bytes of pages")));
+        return Err(fail(Status::NoMemory, format_args!("cannot allocate the states of {} of pages", Bytes(bytes))));
     }
     Ok((found, bytes / os::page_size()))
 }

@@ -9,6 +9,7 @@ use firsttouch::allocator::find;
 use firsttouch::failure;
 use firsttouch::pages::placement::Placement;
 use firsttouch::shared::{Fate, Handle, NotMade, Refused, Shared, Ticket, wait_until_opened};
+use firsttouch::size::Bytes;
 use firsttouch::sources::PlacedPages;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -118,10 +119,11 @@ fn words(code: i32) -> String {
 
 fn refused(nbytes: usize, asked: &Placement, error: NotMade) -> PyErr {
     match error {
-        NotMade::Memory(_) => PyMemoryError::new_err(
-            failure::last_reason()
-                .unwrap_or_else(|| format!("{nbytes} bytes of shared memory, {asked}: none are left")),
-        ),
+        NotMade::Memory(_) => {
+            PyMemoryError::new_err(failure::last_reason().unwrap_or_else(|| {
+                format!("cannot allocate {} of shared memory, {asked}: none is left", Bytes(nbytes))
+            }))
+        }
         NotMade::File(error) => {
             let why = match error.0 {
                 libc::EMFILE => "each shared array takes a file number, and RLIMIT_NOFILE (ulimit -n) leaves none",
@@ -129,7 +131,10 @@ fn refused(nbytes: usize, asked: &Placement, error: NotMade) -> PyErr {
                 libc::EFBIG => "it is larger than RLIMIT_FSIZE (ulimit -f) allows",
                 _ => "the system refuses it (memfd_create)",
             };
-            PyOSError::new_err((error.0, format!("{nbytes} bytes of shared memory: {why}: {}", words(error.0))))
+            PyOSError::new_err((
+                error.0,
+                format!("cannot allocate {} of shared memory: {why}: {}", Bytes(nbytes), words(error.0)),
+            ))
         }
     }
 }

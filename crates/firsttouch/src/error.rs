@@ -1,5 +1,6 @@
 //! Why memory cannot be allocated: the error of a request, and the limit that was exceeded.
 
+use crate::size::Bytes;
 use std::fmt;
 
 /// The limit that was exceeded.
@@ -131,40 +132,53 @@ impl AllocError {
 
 impl fmt::Display for AllocError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let asked = self.asked;
-        write!(f, "cannot allocate {asked} bytes: ")?;
+        let left = |all: usize, used: usize| Bytes(all.saturating_sub(used));
+        write!(f, "cannot allocate {}: ", Bytes(self.asked))?;
         match self.limit {
             Limit::Size => write!(f, "no address space is that large"),
             Limit::AddressSpace { limit, used } => write!(
                 f,
-                "RLIMIT_AS allows {limit} bytes of address space, of which {used} are in use ({} are left)",
-                limit.saturating_sub(used)
+                "RLIMIT_AS allows {} of address space, of which {} are in use ({} are left)",
+                Bytes(limit),
+                Bytes(used),
+                left(limit, used)
             ),
-            Limit::Data { limit } => write!(f, "RLIMIT_DATA allows {limit} bytes of private memory"),
+            Limit::Data { limit } => write!(f, "RLIMIT_DATA allows {} of private memory", Bytes(limit)),
             Limit::Locked { limit } => {
-                write!(f, "the process locks its memory (mlockall) and RLIMIT_MEMLOCK allows {limit} bytes")
+                write!(f, "the process locks its memory (mlockall) and RLIMIT_MEMLOCK allows {}", Bytes(limit))
             }
             Limit::Commit { limit, used } => write!(
                 f,
-                "vm.overcommit_memory=2 lets the machine commit {limit} bytes, of which {used} are in use ({} are left)",
-                limit.saturating_sub(used)
+                "vm.overcommit_memory=2 lets the machine commit {}, of which {} are in use ({} are left)",
+                Bytes(limit),
+                Bytes(used),
+                left(limit, used)
             ),
             Limit::Memory { total } => {
-                write!(f, "the kernel refuses more than the machine's memory and swap, {total} bytes")
+                write!(f, "the kernel refuses more than the machine's memory and swap, {}", Bytes(total))
             }
             Limit::Maps { limit } => write!(f, "vm.max_map_count allows {limit} mappings"),
             Limit::Budget { allowed, used } => write!(
                 f,
-                "limited() allows {allowed} bytes, of which {used} are in use ({} are left)",
-                allowed.saturating_sub(used)
+                "limited() allows {}, of which {} are in use ({} are left)",
+                Bytes(allowed),
+                Bytes(used),
+                left(allowed, used)
             ),
-            Limit::Buffer { allowed, held, used } => {
-                write!(f, "the scratch buffer may hold {allowed} bytes; it holds {held}, of which {used} are in use")
-            }
+            Limit::Buffer { allowed, held, used } => write!(
+                f,
+                "the scratch buffer may hold {}; it holds {}, of which {} are in use",
+                Bytes(allowed),
+                Bytes(held),
+                Bytes(used)
+            ),
             Limit::Full { capacity, used, gap, blocks } => write!(
                 f,
-                "of the fixed buffer's {capacity} bytes {used} are in use, by {blocks} live blocks, and its largest \
-                 gap has {gap}"
+                "the fixed buffer has {}, of which {} are in use by {blocks} live block{}; its largest gap has {}",
+                Bytes(capacity),
+                Bytes(used),
+                if blocks == 1 { "" } else { "s" },
+                Bytes(gap)
             ),
             Limit::Forked => write!(
                 f,
@@ -172,11 +186,13 @@ impl fmt::Display for AllocError {
             ),
             Limit::Arena { capacity, used } => write!(
                 f,
-                "the arena is fixed at {capacity} bytes, of which {used} are in use ({} are left)",
-                capacity.saturating_sub(used)
+                "the arena is fixed at {}, of which {} are in use ({} are left)",
+                Bytes(capacity),
+                Bytes(used),
+                left(capacity, used)
             ),
             Limit::Available { available } => {
-                write!(f, "they have to be resident at once, and {available} are available")
+                write!(f, "they have to be resident at once, and {} are available", Bytes(available))
             }
             Limit::Placement => write!(f, "the placement is strict, and the system did not grant what was requested"),
             Limit::Unsupported => write!(f, "firsttouch has no backend for this platform"),

@@ -1,6 +1,7 @@
-//! Parses human-readable sizes: `65536`, `"64 KiB"`, `"1.5 GB"`.
+//! Parses and formats human-readable sizes: `65536`, `"64 KiB"`, `"1.5 GB"`.
 
 use crate::layout::MAX_SIZE;
+use std::fmt;
 
 const UNITS: [(&str, u64); 14] = [
     ("", 1),
@@ -50,9 +51,49 @@ pub fn parse(text: &str) -> Result<usize, String> {
     Ok(bytes as usize)
 }
 
+/// A number of bytes, which messages give in the largest unit that is not above it: `76.29 MiB`. What would read as a whole
+/// number of units without being one is given in bytes, so that a message cannot say that 64 MiB exceed 64 MiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bytes(pub usize);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [&str; 7] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+        let step = (self.0.max(1).ilog2() / 10).min(UNITS.len() as u32 - 1);
+        let (unit, name) = (1_u128 << (10 * step), UNITS[step as usize]);
+        let hundredths = (self.0 as u128 * 100 + unit / 2) / unit; // not as a `String`: there may be no memory for one
+        let (whole, part) = (hundredths / 100, hundredths % 100);
+        match part {
+            0 if self.0 == 1 => f.write_str("1 byte"),
+            0 if whole * unit == self.0 as u128 => write!(f, "{whole} {name}"),
+            0 => write!(f, "{} bytes", self.0),
+            _ if part.is_multiple_of(10) => write!(f, "{whole}.{} {name}", part / 10),
+            _ => write!(f, "{whole}.{part:02} {name}"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{Bytes, parse};
+
+    #[test]
+    fn amounts_are_in_the_largest_unit() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (1000, "1000 bytes"),
+            (1024, "1 KiB"),
+            (3 << 19, "1.5 MiB"),
+            (80_000_000, "76.29 MiB"),
+            ((64 << 20) + 8, "67108872 bytes"),
+            ((1 << 20) - 1, "1048575 bytes"),
+            (8 << 30, "8 GiB"),
+            (1 << 62, "4 EiB"),
+        ] {
+            assert_eq!(Bytes(bytes).to_string(), text);
+        }
+    }
 
     #[test]
     fn accepts_numbers_with_units() {

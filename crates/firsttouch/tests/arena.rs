@@ -226,7 +226,7 @@ fn a_fixed_arena_says_what_is_used() {
     assert_eq!(limit(error.clone()), Limit::Arena { capacity: 1000, used: 900 });
     assert_eq!(
         error.to_string(),
-        "cannot allocate 200 bytes: the arena is fixed at 1000 bytes, of which 900 are in use (100 are left)"
+        "cannot allocate 200 bytes: the arena is fixed at 1000 bytes, of which 900 bytes are in use (100 bytes are left)"
     );
     arena.scope(|s| s.alloc_slice::<u8>(100).unwrap().fill(1));
     assert_eq!((arena.used(), arena.capacity()), (900, 1000));

@@ -2,6 +2,7 @@
 
 use super::figures::Figures;
 use firsttouch::os;
+use firsttouch::size::Bytes;
 
 /// Less recycled memory than this is not worth a gain.
 const WORTH_MENTIONING: u64 = 1 << 20;
@@ -63,11 +64,8 @@ fn faults(figures: &Figures) -> String {
     if avoided == 0 { taken } else { format!("{taken}; at most {} avoided", count(avoided)) }
 }
 
-fn size(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];
-    let step = (bytes.max(1).ilog2() / 10).min(UNITS.len() as u32 - 1);
-    let text = format!("{:.2}", bytes as f64 / (1u64 << (10 * step)) as f64);
-    format!("{} {}", text.trim_end_matches('0').trim_end_matches('.'), UNITS[step as usize])
+fn size(bytes: u64) -> Bytes {
+    Bytes(bytes as usize)
 }
 
 fn seconds(amount: f64) -> String {

@@ -13,6 +13,7 @@ use crate::python::values::{self, Name};
 use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use firsttouch::failure;
 use firsttouch::heap::ledger::Ledger;
+use firsttouch::size::Bytes;
 use pyo3::prelude::*;
 use std::any::Any;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
@@ -53,7 +54,7 @@ impl CustomAllocator {
 
     fn refused(&self, py: Python<'_>, request: Request, error: PyErr) -> AllocError {
         let failed = AllocError::new(request.size(), Limit::Upstream);
-        failure::explain(failed, format!("cannot allocate {} bytes: {}: {error}", request.size(), self.object.name));
+        failure::explain(failed, format!("cannot allocate {}: {}: {error}", Bytes(request.size()), self.object.name));
         interrupt(py, &error);
         keep_error(error.clone_ref(py));
         failed

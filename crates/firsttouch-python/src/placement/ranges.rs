@@ -14,6 +14,7 @@ use firsttouch::os;
 use firsttouch::pages::migration::{self, Axis};
 use firsttouch::pages::receipt::Reason;
 use firsttouch::pages::touch::{self, Job, Pattern, Way};
+use firsttouch::size::Bytes;
 use firsttouch::sources::PlacedPages;
 use pyo3::prelude::*;
 use std::any::Any;
@@ -38,8 +39,10 @@ fn touch_range(
     let (missing, available) = (migration::missing(address, size), os::headroom());
     if missing > available {
         return Err(PyMemoryError::new_err(format!(
-            "cannot touch {nbytes} bytes: {missing} of them are not resident, and {available} bytes are available in this \
-             machine or its memory cgroup"
+            "cannot touch {}: {} of them are not resident, and {} are available in this machine or its memory cgroup",
+            Bytes(nbytes),
+            Bytes(missing),
+            Bytes(available)
         )));
     }
     let job = Job {
@@ -61,13 +64,15 @@ fn touch_range(
     let done = interruptible(progress, &mut run)?;
     done.map(|done| ToPython((done.threads, done.by_kernel))).map_err(|error| match Reason::of(error) {
         Reason::Errno(code) if code == os::Errno::BAD_ADDRESS.0 => PyMemoryError::new_err(format!(
-            "cannot touch {nbytes} bytes: a mapped file is shorter now than it was, or its file system or the \
-             pool of huge pages is full (errno {code})"
+            "cannot touch {}: a mapped file is shorter now than it was, or its file system or the pool of huge pages \
+             is full (errno {code})",
+            Bytes(nbytes)
         )),
         Reason::Errno(code) if code == os::Errno::NO_MEMORY.0 => PyMemoryError::new_err(format!(
-            "cannot touch {nbytes} bytes: there is no memory for them, or some of them are not mapped (errno {code})"
+            "cannot touch {}: there is no memory for them, or some of them are not mapped (errno {code})",
+            Bytes(nbytes)
         )),
-        reason => PyOSError::new_err(format!("cannot touch {nbytes} bytes: {reason}")),
+        reason => PyOSError::new_err(format!("cannot touch {}: {reason}", Bytes(nbytes))),
     })
 }
 

@@ -13,6 +13,7 @@ use firsttouch::arena::{Scratch, TableScratch};
 use firsttouch::factory::check;
 use firsttouch::failure;
 use firsttouch::scratch::MarkBacking;
+use firsttouch::size::Bytes;
 use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 use std::collections::BTreeMap;
@@ -176,7 +177,7 @@ unsafe impl Scratch for CustomScratch {
         let error = AllocError::new(size, Limit::Upstream);
         let asked = Python::try_attach(|py| {
             self.ask(py, size, align).map_err(|raised| {
-                failure::explain(error, format!("cannot allocate {size} bytes: {}: {raised}", self.name));
+                failure::explain(error, format!("cannot allocate {}: {}: {raised}", Bytes(size), self.name));
                 interrupt(py, &raised);
                 keep_error(raised);
                 error

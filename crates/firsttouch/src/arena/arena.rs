@@ -99,7 +99,7 @@ impl<'a> Arena<'a> {
     /// let arena = Arena::over(&mut storage);
     /// arena.alloc_slice::<u8>(60)?;
     /// let error = arena.alloc_slice::<u8>(50).unwrap_err();
-    /// assert!(error.to_string().contains("of which 60 are in use (40 are left)"));
+    /// assert!(error.to_string().contains("of which 60 bytes are in use (40 bytes are left)"));
     /// # Ok::<(), firsttouch::arena::ArenaError>(())
     /// ```
     pub fn over(storage: &'a mut [MaybeUninit<u8>]) -> Self {

@@ -4,6 +4,7 @@ use super::Make;
 use super::common::held::Held;
 use firsttouch::allocator::Limit;
 use firsttouch::layout::MAX_SIZE;
+use firsttouch::size::Bytes;
 use firsttouch::{Allocator, Request, failure};
 
 /// More than the address space of a process.
@@ -13,7 +14,7 @@ const IMPOSSIBLE: [usize; 8] =
 fn refuse(allocator: &dyn Allocator, request: Request) {
     let error = Held::new(allocator, request).err().unwrap_or_else(|| panic!("{request:?} was served"));
     assert_eq!(error.asked, request.size());
-    assert!(error.to_string().contains(&request.size().to_string()), "{error}");
+    assert!(error.to_string().contains(&Bytes(request.size()).to_string()), "{error}");
     if request.size() >= MAX_SIZE {
         assert_eq!(error.limit, Limit::Size);
     }

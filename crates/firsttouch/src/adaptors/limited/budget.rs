@@ -1,6 +1,7 @@
 //! A budget in bytes, given as a number or found on the machine.
 
 use crate::os::{self, Bound, MemoryBound};
+use crate::size::Bytes;
 use std::fmt;
 
 /// The word that stands for [`Budget::found`] in expressions.
@@ -77,7 +78,10 @@ impl fmt::Display for Budget {
         };
         write!(
             f,
-            "; {whose} {limit} bytes, of which {used} were in use at the start, and {reserve} are kept in reserve"
+            "; {whose} {}, of which {} were in use at the start, and {} are kept in reserve",
+            Bytes(limit),
+            Bytes(used),
+            Bytes(reserve)
         )
     }
 }

@@ -8,6 +8,7 @@ use crate::numa::topology::Topology;
 use crate::os;
 use crate::pages::page::Page;
 use crate::pages::receipt::Receipt;
+use crate::size::Bytes;
 
 /// The size from which on a query of the available memory is worth its cost.
 pub(super) const LOOK: usize = 4 << 20;
@@ -32,9 +33,12 @@ pub(super) fn enough(size: usize, orders: Option<&Orders>, receipt: &Receipt, wh
         _ => "in this machine or its memory cgroup".into(),
     };
     let reason = format!(
-        "cannot allocate {} bytes: {size} have to be resident at once ({what}), with about {tables} for page tables, \
-         and {available} are available {whose}",
-        receipt.asked
+        "cannot allocate {}: {} have to be resident at once ({what}), with about {} for page tables, and {} are \
+         available {whose}",
+        Bytes(receipt.asked),
+        Bytes(size),
+        Bytes(tables),
+        Bytes(available)
     );
     failure::explain(error, reason);
     Err(error)

@@ -4,6 +4,7 @@ use crate::error::{AllocError, Limit};
 use crate::failure;
 use crate::os;
 use crate::pages::receipt::{Outcome, Reason, Receipt};
+use crate::size::Bytes;
 
 /// Locks a mapping.
 ///
@@ -20,8 +21,10 @@ pub(super) fn lock((address, size): (usize, usize), receipt: &mut Receipt) -> Re
     failure::explain(
         failed,
         format!(
-            "{size} bytes could not be locked into memory: RLIMIT_MEMLOCK allows this process {limit} \
-             bytes, other locked memory included (ulimit -l, or LimitMEMLOCK= of its service)"
+            "cannot lock {} into memory: RLIMIT_MEMLOCK allows this process {}, other locked memory included \
+             (ulimit -l, or LimitMEMLOCK= of its service)",
+            Bytes(size),
+            Bytes(limit)
         ),
     );
     Err(failed)

@@ -16,6 +16,7 @@ use crate::os;
 use crate::pages::mapping::{Mapper, Private};
 pub use crate::pages::page::{Page, page_bytes};
 use crate::pages::receipt::Receipt;
+use crate::size::Bytes;
 use std::fmt;
 
 /// Whether pages are prefaulted.
@@ -95,7 +96,7 @@ pub struct Placed {
 
 fn strict_error(asked: usize, what: &str) -> AllocError {
     let error = AllocError::new(asked, Limit::Placement);
-    failure::explain(error, format!("cannot allocate {asked} bytes as a strict placement requires: {what}"));
+    failure::explain(error, format!("cannot allocate {} as a strict placement requires: {what}", Bytes(asked)));
     error
 }
 

@@ -11,6 +11,7 @@ use crate::os::Errno;
 use crate::pages::page::page_bytes;
 use crate::pages::receipt::{Outcome, Reason, Receipt};
 use crate::pages::touch::{self, Job, Pattern, Way};
+use crate::size::Bytes;
 
 impl Placement {
     /// Faults in pages, by threads near the nodes that they come from.
@@ -37,7 +38,7 @@ impl Placement {
             Err(error) => {
                 receipt.populate = Outcome::Refused(Reason::of(error));
                 let failed = AllocError::new(receipt.asked, Limit::Errno(error.0));
-                failure::explain(failed, format!("cannot populate {size} bytes (populate=): {}", Reason::of(error)));
+                failure::explain(failed, format!("cannot populate {} (populate=): {}", Bytes(size), Reason::of(error)));
                 return Err(failed);
             }
         }

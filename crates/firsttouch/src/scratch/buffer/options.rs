@@ -2,6 +2,7 @@
 
 use super::super::space::GRANULE;
 use crate::layout::round_up;
+use crate::size::Bytes;
 use std::fmt;
 
 /// The largest chunk size allowed.
@@ -52,8 +53,9 @@ impl fmt::Display for BadOptions {
             }
             Self::Limit { limit, chunk_size } => write!(
                 f,
-                "a limit of {limit} bytes is less than one chunk of {chunk_size}: raise the limit or choose smaller \
-                 chunks"
+                "a limit of {} is less than one chunk of {}: raise the limit or choose smaller chunks",
+                Bytes(*limit),
+                Bytes(*chunk_size)
             ),
         }
     }
