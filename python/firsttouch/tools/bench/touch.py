@@ -233,6 +233,10 @@ def run(settings: Settings) -> Section:
         lambda seconds: units.rate(size / seconds),
         "allocated and touched",
     )
+    section.notes.append(
+        "**Touched** means that a byte of each page is written. Where the pages exist already, as after a free that "
+        "kept them, such a rate is beyond any memory's: it says how little a touch costs, not how fast memory is."
+    )
     return section
 
 
