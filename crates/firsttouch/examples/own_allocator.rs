@@ -85,7 +85,7 @@ fn main() {
 
     let refused = counted.allocate(Request::bytes(100 << 20)).unwrap_err();
     println!("{refused}");
-    assert!(refused.to_string().contains("104857600"));
+    assert!(refused.to_string().contains("100 MiB"));
 
     for block in blocks {
         // SAFETY: each block is deallocated once, by the allocator that allocated it.
