@@ -321,7 +321,7 @@ test-numpys: ## the tests that trace, replay and swap the handler on every minor
 
 .PHONY: test-numa
 test-numa: $(TEST)/installed ## boot machines with several NUMA nodes (qemu) and test placement in them
-	$(call step,machines with several NUMA nodes,$(TEST)/bin/python -m tests.numa)
+	$(call step,machines with several NUMA nodes,$(call twice,$(TEST)/bin/python -m tests.numa))
 
 # It runs no Python but the one that boots the machines; --pages and names of test programs choose some.
 .PHONY: test-aarch64
