@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Bytes of fresh memory between two marks.
-const STEP: usize = 1 << 20;
+const STEP: usize = 1 << 18;
 
 /// How a pool has grown since the last zeroed small block.
 #[derive(Default)]
