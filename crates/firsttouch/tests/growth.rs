@@ -28,6 +28,16 @@ fn small(pool: &Arc<Pool>, bytes: usize) -> Vec<Held<'_>> {
     (0..bytes / BLOCK).map(|seed| Held::filled(&**pool, BLOCK, seed as u64)).collect()
 }
 
+/// Blocks of which only the first byte is written.
+fn sparse(pool: &Pool, count: usize, bytes: usize) -> Vec<Held<'_>> {
+    let touched = |_| {
+        let mut block = Held::new(pool, Request::bytes(bytes)).unwrap();
+        block.bytes()[0] = 1;
+        block
+    };
+    (0..count).map(touched).collect()
+}
+
 fn huge(pool: &Pool) -> usize {
     pool.stats().first_touched_huge_bytes as usize
 }
@@ -106,12 +116,7 @@ fn blocks_have_to_be_filled_first() {
     with_huge_pages("blocks_have_to_be_filled_first", || {
         let pool = Pool::new(Options::default());
         let before = resident();
-        let mut sparse = Vec::new();
-        for _ in 0..200 {
-            let mut block = Held::new(&*pool, Request::bytes(300_000)).unwrap();
-            block.bytes()[0] = 1;
-            sparse.push(block);
-        }
+        let _sparse = sparse(&pool, 200, 300_000);
         let grown = resident() - before;
         assert!(grown < 4 * MIB, "{grown} bytes for 200 pages");
         assert_eq!(huge(&pool), 0);
@@ -144,12 +149,7 @@ fn a_dense_program_may_become_sparse() {
         let _full = small(&pool, 20 * MIB);
         assert!(huge(&pool) > 10 * MIB, "{} bytes", huge(&pool));
         let before = resident();
-        let mut sparse = Vec::new();
-        for _ in 0..1000 {
-            let mut block = Held::new(&*pool, Request::bytes(130_000)).unwrap();
-            block.bytes()[0] = 1;
-            sparse.push(block);
-        }
+        let _sparse = sparse(&pool, 1000, 130_000);
         let grown = resident() - before;
         assert!(grown < 40 * MIB, "{grown} bytes for 1000 pages");
     });
