@@ -209,7 +209,7 @@ static void check_scratch(void) {
     char *inside = firsttouch_scratch_alloc(scratch, 8, 4000);
     CHECK(inside >= storage && inside + 4000 <= storage + sizeof storage);
     CHECK(!firsttouch_scratch_alloc(scratch, 8, 200));
-    SAYS("4096");
+    SAYS("fixed at 4 KiB");
     firsttouch_scratch_destroy(scratch);
     CHECK(firsttouch_scratch_over(NULL, 10, &scratch) == FIRSTTOUCH_INVALID);
     CHECK(firsttouch_scratch_over(storage, SIZE_MAX, &scratch) == FIRSTTOUCH_INVALID);
