@@ -7,11 +7,12 @@ mod common;
 use common::alone::alone;
 use common::held::Held;
 use common::mapped::foreign;
-use firsttouch::Request;
 use firsttouch::adaptors::{Options, Pool, huge_min};
 use firsttouch::allocator::Limit;
 use firsttouch::os::page_size;
+use firsttouch::{Allocator, Request};
 use std::fs::read_to_string;
+use std::ptr::null_mut;
 use std::sync::Arc;
 
 const MIB: usize = 1 << 20;
@@ -37,6 +38,17 @@ fn exhaust() -> bool {
         }
     }
     panic!("{limit} mappings and more");
+}
+
+/// Takes the mapping that Linux grants beyond the limit, so that it refuses even those that would join others.
+fn exhaust_beyond() -> bool {
+    exhaust() && {
+        // SAFETY: anonymous mappings at addresses that the kernel chooses; neighbours that differ do not join.
+        let more = |protection| unsafe {
+            libc::mmap(null_mut(), page_size(), protection, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
+        };
+        (0..MOST).any(|number| more([libc::PROT_NONE, libc::PROT_READ][number % 2]) == libc::MAP_FAILED)
+    }
 }
 
 fn requests(size: usize) -> [Request; 2] {
@@ -92,5 +104,27 @@ fn small_requests_take_what_was_freed_of_large_ones() {
             let _ = block.resize(more);
         }
         blocks.into_iter().for_each(Held::give_back);
+    });
+}
+
+#[test]
+fn what_is_not_mapped_does_not_hide_what_is() {
+    alone("what_is_not_mapped_does_not_hide_what_is", || {
+        let pool = &*pool();
+        let mut large: Vec<_> = (0..8).map(|seed| Some(Held::filled(pool, 4 * MIB, seed))).collect();
+        let mut free = |at: usize| large[at].take().unwrap().give_back();
+        free(1);
+        pool.trim(); // a hole of the size that is requested below
+        if !exhaust_beyond() {
+            return;
+        }
+        free(3);
+        free(4);
+        assert!(Held::new(pool, Request::bytes(256 * MIB)).is_err());
+        for request in [4 * MIB, 8 * MIB, 100_000].into_iter().flat_map(requests) {
+            let mut block = Held::new(pool, request).unwrap();
+            block.fill(1);
+            block.give_back();
+        }
     });
 }

@@ -113,19 +113,22 @@ def beyond_the_limit() -> Iterator[Callable[[], None]]:
 
 def idle_at_the_limit(world: World, random: Random) -> None:
     """At the limit of mappings, and beyond it, pools serve from what they keep, of small arrays or of large ones."""
-    pools = [_with_both_sizes() for _ in range(4)]  # taking all mappings lasts longer
+    pools = [_with_both_sizes(random.randrange(2)) for _ in range(4)]  # taking all mappings lasts longer
     with mappings_taken(0), beyond_the_limit() as take:
         for number, (pool, *arrays) in enumerate(pools):
-            del arrays[number % 2][1:]  # what is idle is a part of a mapping
+            del arrays[number % 2][2:]  # what is idle is a part of a mapping
             _use_up(pool, random, take if number >= 2 else lambda: None)
 
 
-def _with_both_sizes() -> tuple[ft.Allocator, list[Any], list[Any]]:
+def _with_both_sizes(holes: int) -> tuple[ft.Allocator, list[Any], list[Any]]:
+    """Return a pool and its arrays; between the first two large ones so many others were unmapped."""
     pool = ft.pool(decay=None)
     small = [pool.empty(100_000, "u1") for _ in range(50)]
-    large = [pool.empty(3 << 20, "u1") for _ in range(4)]
+    large = [pool.empty(3 << 20, "u1") for _ in range(5 + holes)]
     for array in small + large:
         array[:] = 1
+    del large[1 : 1 + holes], array
+    pool.trim()
     return pool, small, large
 
 

@@ -124,11 +124,6 @@ impl Heap {
         self.regions.lock()[kind as usize].take_resident(bytes, align)
     }
 
-    /// Allocates a span from what is free, without new address space.
-    pub(crate) fn take_free(&self, kind: Kind, bytes: usize, align: usize) -> Result<Option<Span>, Errno> {
-        self.regions.lock()[kind as usize].take(bytes, align, &[Side::Dirty, Side::Clean], Fresh::Extents)
-    }
-
     /// Frees a span, as of `epoch`.
     pub(crate) fn give(&self, kind: Kind, span: Span, epoch: u8) {
         self.regions.lock()[kind as usize].give(span, epoch);

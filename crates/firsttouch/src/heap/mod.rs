@@ -14,6 +14,7 @@ pub mod interrupted;
 mod invariants;
 pub mod ledger;
 pub(crate) mod locality;
+mod mapped;
 pub(crate) mod mapping_limit;
 pub mod migration;
 pub(crate) mod misplaced;

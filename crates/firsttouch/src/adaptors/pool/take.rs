@@ -118,7 +118,7 @@ impl Pool {
         heap.take_resident(other, coloring::room(other.unit(), size, align), align)
     }
 
-    /// Takes a free span from the other region of the local heap; for huge pages, whose granules are large, also a fresh
+    /// Takes a mapped span from the other region of the local heap; for huge pages, whose granules are large, also a fresh
     /// one from the region for base pages.
     fn take_from_other(&self, kind: Kind, request: Request) -> Option<Span> {
         let other = match kind {
@@ -126,13 +126,22 @@ impl Pool {
             Kind::Small if self.options.huge => Kind::Huge,
             Kind::Small => return None,
         };
+        if let Some(span) = self.take_mapped(other, request) {
+            return Some(span);
+        }
+        if kind == Kind::Small {
+            return None;
+        }
         let heap = self.heaps.at(self.here().local_node);
-        let (size, align) = (request.size(), request.align());
-        let span = heap.take_free(other, size, align).ok().flatten();
-        let span = match span {
-            None if kind == Kind::Huge => heap.take_or_grow(other, size, align, true).ok(),
-            found => found,
-        }?;
+        let span = heap.take_or_grow(other, request.size(), request.align(), true).ok()?;
+        self.taken(span, request);
+        Some(span)
+    }
+
+    /// Takes a span from what is free and mapped, wherever it lies in a region of the local heap.
+    fn take_mapped(&self, kind: Kind, request: Request) -> Option<Span> {
+        let room = coloring::room(kind.unit(), request.size(), request.align());
+        let span = self.heaps.at(self.here().local_node).take_mapped(kind, room, request.align())?;
         self.taken(span, request);
         Some(span)
     }
@@ -193,8 +202,8 @@ impl Pool {
         counter.fetch_add(bytes as u64, Relaxed);
     }
 
-    /// Tries again after trimming the pool; then in the other region, because at the limit on mappings memory cannot
-    /// move from one region to the other.
+    /// Tries again after trimming the pool; then in what is mapped of either region, because at the limit on mappings memory
+    /// cannot move from one place to another.
     #[cold]
     pub(super) fn retry(&self, kind: Kind, request: Request, refused: Errno) -> Result<Span, AllocError> {
         if refused == Errno::NO_MEMORY {
@@ -203,7 +212,8 @@ impl Pool {
         self.trim();
         self.heaps.unmap_clean();
         let result = if refused == Errno::UNSUPPORTED { Err(refused) } else { self.take_from_heap(kind, request) };
-        let result = result.or_else(|error| self.take_from_other(kind, request).ok_or(error));
+        let mapped = || self.take_mapped(kind, request).or_else(|| self.take_from_other(kind, request));
+        let result = result.or_else(|error| mapped().ok_or(error));
         result.map_err(|error| {
             self.meter.failures.fetch_add(1, Relaxed);
             let error = heap::refused(request.size(), error);
