@@ -128,7 +128,7 @@ def _with_both_sizes(holes: int) -> tuple[ft.Allocator, list[Any], list[Any]]:
     for array in small + large:
         array[:] = 1
     del large[1 : 1 + holes], array
-    pool.trim()
+    ft.trim(pool)
     return pool, small, large
 
 
