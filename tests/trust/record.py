@@ -58,8 +58,10 @@ def added(now: Programs, table: Path = TABLE) -> Programs:
     return Programs(now.programs + programs, now.steps + steps, now.of_this + of_this, hours)
 
 
-def _library(commit: str) -> str:
-    return _git("rev-parse", f"{commit}:crates", f"{commit}:python")
+def _library(commit: str) -> list[str]:
+    """Return what tells a library from another one: its files, without those that only test it."""
+    files = _git("ls-tree", "-r", commit, ":/crates", ":/python").splitlines()
+    return [file for file in files if "/tests/" not in file and "/benches/" not in file]
 
 
 def _git(*words: str) -> str:

@@ -59,8 +59,8 @@ STEPS: tuple[Step, ...] = (
     *(agreement.agree,) * 8,
     *(bounds.short_lived_pools,) * 6,
     *(bounds.sent_to_nobody,) * 6,
-    *(_shortage.few_mappings,) * 3,
-    *(idle_at_the_limit,) * 3,
+    _shortage.few_mappings,
+    idle_at_the_limit,
     *(_shortage.few_files,) * 20,
 )
 """All steps, a third of those that a program has. Those that take milliseconds share its time with the others."""

@@ -179,7 +179,7 @@ class Shortage:
     def few_mappings(self, world: World, random: Random) -> None:
         """All but a few of the mappings that a process may have are taken."""
         with mappings_taken(random.randrange(1, 40)):
-            self.some(world, random, 80)  # taking them takes as long
+            self.some(world, random, 300)  # taking them takes as long
 
     def few_files(self, world: World, random: Random) -> None:
         """Almost no file number is left."""
