@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyDict, PyList, PyString, PyTuple};
 use pyo3::{IntoPyObject, PyClass};
 use std::collections::BTreeMap;
+use std::ptr::null;
 
 /// A value that can be converted to a Python object.
 pub trait IntoPython {
@@ -165,12 +166,18 @@ impl<A: IntoPython, B: IntoPython> IntoPython for BTreeMap<A, B> {
     }
 }
 
-/// A copy of some bytes.
+/// A copy of some bytes. It is made empty and grown, as CPython 3.13, where it has no memory for the bytes of a new
+/// bytearray, frees it with a count of exports that was never set.
 pub fn bytes<'py>(py: Python<'py>, from: &[u8]) -> PyResult<Bound<'py, PyByteArray>> {
-    // SAFETY: the bytes are as many as said, and what comes back is a bytearray.
+    // SAFETY: what is made is a bytearray, which nobody else has yet; it has as many bytes as are copied.
     unsafe {
-        let made = ffi::PyByteArray_FromStringAndSize(from.as_ptr().cast(), from.len() as isize);
-        Ok(owned(py, made)?.cast_into_unchecked())
+        let made = owned(py, ffi::PyByteArray_FromStringAndSize(null(), 0))?;
+        if ffi::PyByteArray_Resize(made.as_ptr(), from.len() as isize) < 0 {
+            return Err(PyErr::fetch(py));
+        }
+        let bytes = ffi::PyByteArray_AsString(made.as_ptr()).cast::<u8>();
+        bytes.copy_from_nonoverlapping(from.as_ptr(), from.len());
+        Ok(made.cast_into_unchecked())
     }
 }
 
