@@ -35,9 +35,9 @@ fn mapped_part(segment: &Segment, len: u32, align: usize) -> Option<(u32, u32)> 
         while state == State::Free && found.is_none() && at < end {
             at += unmapped_run(segment.ages(at, end - at));
             let address = segment.address(at);
-            let skip = ((address.next_multiple_of(align) - address) >> segment.unit_shift()) as u32;
+            let skip = (address.next_multiple_of(align) - address) >> segment.unit_shift();
             let run = mapped_run(segment.ages(at, end - at));
-            found = (run >= len && run - len >= skip).then_some((free, at + skip));
+            found = (run >= len && (run - len) as usize >= skip).then_some((free, at + skip as u32));
             at += run;
         }
         found.is_none()

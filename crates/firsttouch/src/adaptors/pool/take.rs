@@ -118,30 +118,24 @@ impl Pool {
         heap.take_resident(other, coloring::room(other.unit(), size, align), align)
     }
 
-    /// Takes a mapped span from the other region of the local heap; for huge pages, whose granules are large, also a fresh
-    /// one from the region for base pages.
-    fn take_from_other(&self, kind: Kind, request: Request) -> Option<Span> {
-        let other = match kind {
-            Kind::Huge => Kind::Small,
-            Kind::Small if self.options.huge => Kind::Huge,
-            Kind::Small => return None,
-        };
-        if let Some(span) = self.take_mapped(other, request) {
-            return Some(span);
-        }
-        if kind == Kind::Small {
-            return None;
-        }
+    /// Takes a span from what is free and mapped in either region of the local heap, wherever it lies.
+    fn take_mapped(&self, kind: Kind, request: Request) -> Option<Span> {
+        let (size, align) = (request.size(), request.align());
         let heap = self.heaps.at(self.here().local_node);
-        let span = heap.take_or_grow(other, request.size(), request.align(), true).ok()?;
+        let of = |kind: Kind| heap.take_mapped(kind, coloring::room(kind.unit(), size, align), align);
+        let other = match kind {
+            Kind::Huge => Some(Kind::Small),
+            Kind::Small => self.options.huge.then_some(Kind::Huge),
+        };
+        let span = of(kind).or_else(|| other.and_then(of))?;
         self.taken(span, request);
         Some(span)
     }
 
-    /// Takes a span from what is free and mapped, wherever it lies in a region of the local heap.
-    fn take_mapped(&self, kind: Kind, request: Request) -> Option<Span> {
-        let room = coloring::room(kind.unit(), request.size(), request.align());
-        let span = self.heaps.at(self.here().local_node).take_mapped(kind, room, request.align())?;
+    /// Takes a span from the region for base pages, from fresh memory if need be, as its granules are smaller.
+    fn take_base_pages(&self, request: Request) -> Option<Span> {
+        let heap = self.heaps.at(self.here().local_node);
+        let span = heap.take_or_grow(Kind::Small, request.size(), request.align(), true).ok()?;
         self.taken(span, request);
         Some(span)
     }
@@ -202,18 +196,26 @@ impl Pool {
         counter.fetch_add(bytes as u64, Relaxed);
     }
 
-    /// Tries again after trimming the pool; then in what is mapped of either region, because at the limit on mappings memory
-    /// cannot move from one place to another.
+    /// Serves a request from what is mapped of either region, because at the limit on mappings memory cannot move from one
+    /// place to another; else tries again after trimming the pool. Counting mappings takes longest, so it is done once.
     #[cold]
     pub(super) fn retry(&self, kind: Kind, request: Request, refused: Errno) -> Result<Span, AllocError> {
         if refused == Errno::NO_MEMORY {
-            mapping_limit::look_at_mappings();
+            if !mapping_limit::keeps_mappings() {
+                mapping_limit::look_at_mappings();
+            }
+            if let Some(span) = self.take_mapped(kind, request) {
+                return Ok(span);
+            }
         }
         self.trim();
         self.heaps.unmap_clean();
         let result = if refused == Errno::UNSUPPORTED { Err(refused) } else { self.take_from_heap(kind, request) };
-        let mapped = || self.take_mapped(kind, request).or_else(|| self.take_from_other(kind, request));
-        let result = result.or_else(|error| mapped().ok_or(error));
+        let result = result.or_else(|error| self.take_mapped(kind, request).ok_or(error));
+        let result = match kind {
+            Kind::Huge => result.or_else(|error| self.take_base_pages(request).ok_or(error)),
+            Kind::Small => result,
+        };
         result.map_err(|error| {
             self.meter.failures.fetch_add(1, Relaxed);
             let error = heap::refused(request.size(), error);
