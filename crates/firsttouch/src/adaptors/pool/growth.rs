@@ -5,8 +5,8 @@
 //! waits until it has grown by as much as a huge page: what is left of the next one is then less than what is in use.
 //! Zeroed blocks may be sparse, and should not lie where a neighbour makes their pages real: with them the count starts
 //! again, and they are given base pages. Others may be sparse, too, such as buffers made large enough for the worst case.
-//! So the pool looks at a block that it handed out a while ago, again each time that it has doubled: at most as much as was
-//! filled is for nothing.
+//! So the pool looks at some that it handed out a while ago, again each time that it has doubled. Where one in two blocks is
+//! filled, all of them are in one of eight times.
 
 use super::Pool;
 use super::density::is_filled;
@@ -18,8 +18,11 @@ use crate::heap::shape::{Fresh, Kind, huge_page};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Bytes of fresh memory between two marks.
-const STEP: usize = 1 << 18;
+/// Bytes of fresh memory between two marks, in the mean. The distance varies, or a program whose blocks come in a cycle
+/// would show the same one each time.
+const STEP: usize = 1 << 17;
+/// Blocks that are marked at a time, a power of two.
+const MARKS: usize = 4;
 
 /// How a pool has grown since the last zeroed small block.
 #[derive(Default)]
@@ -28,9 +31,12 @@ pub(super) struct Growth {
     bytes: AtomicUsize,
     /// As many of them at which a block was found filled. Up to twice that, blocks are taken to be filled.
     filled: AtomicUsize,
-    /// Blocks that a part of them was taken for: one handed out lately, and one that the program may have filled by now.
-    late: AtomicUsize,
-    early: AtomicUsize,
+    /// The last blocks that were marked. The program may be about to fill the newest one.
+    marked: [AtomicUsize; MARKS],
+    /// How many were marked, ever.
+    marks: AtomicUsize,
+    /// The bytes at which one is marked next.
+    next: AtomicUsize,
 }
 
 impl Growth {
@@ -43,21 +49,25 @@ impl Growth {
         if request.is_zeroed() || !is_small(request) {
             return;
         }
-        let before = self.bytes.fetch_add(fresh, Relaxed);
-        if before / STEP != (before + fresh) / STEP {
-            let block = if huge == 0 { span.block() } else { 0 };
-            self.early.store(self.late.swap(block, Relaxed), Relaxed);
+        let bytes = self.bytes.fetch_add(fresh, Relaxed) + fresh;
+        if bytes >= self.next.load(Relaxed) {
+            let mark = self.marks.fetch_add(1, Relaxed);
+            self.marked[mark % MARKS].store(if huge == 0 { span.block() } else { 0 }, Relaxed);
+            self.next.store(bytes + distance(mark), Relaxed);
         }
     }
 
     /// Records that bytes of the region for base pages were given back: a pool that fills and empties does not grow.
     pub(super) fn given_back(&self, bytes: usize) {
         let _ = self.bytes.fetch_update(Relaxed, Relaxed, |now| Some(now.saturating_sub(bytes)));
-        self.filled.fetch_min(self.bytes.load(Relaxed), Relaxed);
+        let bytes = self.bytes.load(Relaxed);
+        self.filled.fetch_min(bytes, Relaxed);
+        self.next.fetch_min(bytes + STEP, Relaxed);
     }
 
     fn restart(&self) {
         self.bytes.store(0, Relaxed);
+        self.next.store(0, Relaxed);
         self.filled.store(0, Relaxed);
     }
 
@@ -65,21 +75,30 @@ impl Growth {
         self.bytes.load(Relaxed) >= huge_page()
     }
 
-    /// Whether the program filled a block that it was given a while ago.
-    fn was_filled(&self) -> bool {
+    /// Whether the program filled the blocks that were marked a while ago.
+    fn were_filled(&self) -> bool {
         let bytes = self.bytes.load(Relaxed);
         if bytes < 2 * self.filled.load(Relaxed) {
             return true;
         }
-        let address = self.early.load(Relaxed);
-        let Some((_, span)) = heap::span_at(address).filter(|_| heap::lives(address)) else { return false };
-        if is_filled(span.address(), span.bytes()) {
-            self.filled.store(bytes, Relaxed);
-            return true;
+        let marks = self.marks.load(Relaxed);
+        for back in 2..=MARKS {
+            let address = self.marked[marks.wrapping_sub(back) % MARKS].load(Relaxed);
+            let Some((_, span)) = heap::span_at(address).filter(|_| heap::lives(address)) else { return false };
+            if !is_filled(span.address(), span.bytes()) {
+                self.restart();
+                return false;
+            }
         }
-        self.restart();
-        false
+        self.filled.store(bytes, Relaxed);
+        true
     }
+}
+
+/// Bytes of fresh memory from a mark to the next: from half of [`STEP`] to one and a half, as if by chance.
+fn distance(mark: usize) -> usize {
+    let golden = 0x9E37_79B9_7F4A_7C15; // of 2^64: its multiples lie as evenly as can be
+    STEP / 2 + ((mark as u64).wrapping_mul(golden) >> (64 - STEP.ilog2())) as usize
 }
 
 /// Whether a block is small. Where a large one comes from base pages, that was decided for it (`guest.rs`).
@@ -93,6 +112,6 @@ impl Pool {
     pub(super) fn fresh(&self, kind: Kind, request: Request) -> Fresh {
         let may = self.options.huge && self.options.decay != Some(Duration::ZERO) && shares();
         let wants = kind == Kind::Small && is_small(request) && !request.is_zeroed() && self.growth.is_large();
-        if may && wants && self.growth.was_filled() { Fresh::HugePages } else { Fresh::Extents }
+        if may && wants && self.growth.were_filled() { Fresh::HugePages } else { Fresh::Extents }
     }
 }
