@@ -4,6 +4,7 @@ mod common;
 
 use common::alone::alone;
 use common::held::Held;
+use common::mapped::is_advised_huge;
 use common::process::resident;
 use firsttouch::adaptors::{Options, Pool};
 use firsttouch::os::huge_page_size;
@@ -72,6 +73,8 @@ fn holes_in_huge_pages_are_given_back() {
         let freed = full - resident();
         assert!(freed > 45 * MIB, "{freed} bytes of 50 MiB");
         blocks.iter().for_each(Held::check);
+        let middle = &blocks[blocks.len() / 2];
+        assert!(!is_advised_huge(middle.address()), "the kernel may fill the holes");
         drop(blocks);
         pool.trim();
         let freed = full - resident();
@@ -152,5 +155,25 @@ fn a_dense_program_may_become_sparse() {
         let _sparse = sparse(&pool, 1000, 130_000);
         let grown = resident() - before;
         assert!(grown < 40 * MIB, "{grown} bytes for 1000 pages");
+    });
+}
+
+#[test]
+fn what_comes_in_a_cycle_is_not_taken_for_dense() {
+    with_huge_pages("what_comes_in_a_cycle_is_not_taken_for_dense", || {
+        let (full, empty, page) = (16 << 10, 240 << 10, 4096);
+        for offset in 0..16 {
+            let pool = Pool::new(Options::default());
+            let make = |size: usize, filled: usize| {
+                let mut block = Held::new(&*pool, Request::bytes(size).aligned(page).unwrap()).unwrap();
+                block.bytes()[..filled].fill(1);
+                block
+            };
+            let before = resident();
+            let mut blocks: Vec<_> = (0..offset).map(|_| make(full, full)).collect();
+            blocks.extend((0..600).flat_map(|_| [make(full, full), make(empty, 1)]));
+            let grown = resident() - before;
+            assert!(grown < 24 * MIB, "{grown} bytes for 12 MiB, with an offset of {offset}");
+        }
     });
 }

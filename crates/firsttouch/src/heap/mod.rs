@@ -32,3 +32,4 @@ pub(crate) mod segment;
 pub(crate) mod shape;
 pub(crate) mod spans;
 pub(crate) mod top;
+mod victims;

@@ -3,44 +3,19 @@
 //! Victims are taken out of the free spans under the heap's lock, purged without it, and joined again under it. A lock
 //! of its own serializes purges, and is held around forks.
 
-use crate::heap::ages::{CLEAN, CLEAN_HUGE, FIRST_EPOCH, UNMAPPED, ticks_since};
+use crate::heap::ages::{CLEAN, FIRST_EPOCH, UNMAPPED};
 use crate::heap::heap::Heap;
 use crate::heap::mapping_limit;
 use crate::heap::open::{mapped_run, unmapped_run};
 use crate::heap::region::{Region, Span};
 use crate::heap::segment::{Segment, State};
 use crate::heap::shape::Kind;
-use crate::layout::{round_down, round_up};
+use crate::heap::victims::{BATCH, Place, Run, Victims};
 use crate::os;
 
-/// The number of runs purged between two acquisitions of the heap's lock.
-const BATCH: usize = 64;
 /// From this many bytes on memory is unmapped: it then costs no address space, and locked memory can go too. Below,
 /// holes would cost mappings, so the pages are discarded and the mapping stays.
 const UNMAP: usize = 1 << 20;
-/// If address space is short, clean memory is unmapped from this many bytes on.
-const UNMAP_CLEAN: usize = 64 << 10;
-
-/// What is purged.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Victims {
-    /// Dirty memory that has been idle for so many ticks.
-    Idle(u8),
-    /// The same in parts of huge pages.
-    IdleParts(u8),
-    /// Clean memory: address space is wanted.
-    Clean,
-}
-
-#[derive(Clone, Copy)]
-struct Run {
-    region: usize,
-    segment: &'static Segment,
-    start: u32,
-    len: u32,
-    /// Whether it may be a part of a huge page, which has to be split.
-    is_part: bool,
-}
 
 impl Heap {
     /// Gives back free memory that has been idle for at least `min_ticks`, until `budget` bytes have gone; bytes given
@@ -61,23 +36,24 @@ impl Heap {
 
     fn purge_victims(&self, victims: Victims, budget: usize) -> [usize; 2] {
         let _purging = self.purging.lock();
-        let (mut gone, mut total) = ([0; 2], 0);
+        let (mut gone, mut total, mut place) = ([0; 2], 0, Place::START);
+        let mut regions = self.regions();
         while total < budget {
-            let runs = self.collect(victims, budget - total);
-            let mut now = 0;
+            let runs = victims.collect(&mut regions, place, self.epoch(), budget - total);
+            drop(regions);
             let mut ages = [None; BATCH];
             for (run, age) in runs.iter().flatten().zip(&mut ages) {
-                *age = give_back(run, victims);
+                *age = give_back(run.segment, (run.start, run.len), run.is_part, victims);
             }
-            let mut regions = self.regions();
+            regions = self.regions();
+            let before = total;
             for (run, age) in runs.iter().flatten().zip(ages) {
-                let its = settle(&mut regions[run.region], run, age);
-                gone[run.region] += its;
-                now += its;
+                place = run.place();
+                let its = settle(&mut regions[place.region], run, age);
+                gone[place.region] += its;
+                total += its;
             }
-            drop(regions);
-            total += now;
-            if now == 0 {
+            if total == before {
                 break;
             }
         }
@@ -88,7 +64,7 @@ impl Heap {
     pub(crate) fn give_back(&self, kind: Kind, span: Span) {
         let _purging = self.purging.lock();
         let Span { segment, start, len, .. } = span;
-        let age = give_back(&Run { region: kind as usize, segment, start, len, is_part: false }, Victims::Idle(0));
+        let age = give_back(segment, (start, len), false, Victims::Idle(0));
         let mut regions = self.regions();
         let region = &mut regions[kind as usize];
         region.out -= span.bytes();
@@ -120,62 +96,6 @@ impl Heap {
         }
         regions[usize::from(segment.huge)].dirty -= gone;
         gone
-    }
-
-    /// Takes up to [`BATCH`] runs of idle units out of the free spans.
-    fn collect(&self, victims: Victims, budget: usize) -> [Option<Run>; BATCH] {
-        let now = self.epoch();
-        let mut runs = [None; BATCH];
-        let (mut count, mut bytes) = (0, 0);
-        let mut regions = self.regions();
-        for index in [1, 0] {
-            let region = &mut regions[index];
-            if region.dirty == 0 && victims != Victims::Clean {
-                continue;
-            }
-            let parts = matches!(victims, Victims::IdleParts(_));
-            if parts && !region.shape.huge {
-                continue;
-            }
-            let is_part = parts || region.has_huge;
-            let page_units = if parts { 1 } else { (region.shape.page >> region.shape.unit_shift).max(1) as u32 };
-            for at in 0..region.count {
-                let Some(segment) = region.segments[at] else { continue };
-                if victims == Victims::Clean && !segment.claim.has_slots() {
-                    continue;
-                }
-                let mut given = 0;
-                segment.walk(|span, len, state| {
-                    let (mut span, end) = (span, span + len);
-                    let mut look = state == State::Free && (segment.dirty_units(span) > 0 || victims == Victims::Clean);
-                    while look && span < end && count < BATCH && bytes < budget {
-                        let run = match victims {
-                            Victims::Idle(min_ticks) | Victims::IdleParts(min_ticks) => {
-                                idle_run(segment, span, end - span, page_units, now, min_ticks)
-                            }
-                            Victims::Clean => clean_run(segment, span, end - span, page_units),
-                        };
-                        look = run.is_some();
-                        if let Some((start, len)) = run {
-                            let room = (budget - bytes).div_ceil(segment.unit()).min(len as usize) as u32;
-                            let len = room.next_multiple_of(page_units).min(len);
-                            segment.carve(span, start, len);
-                            runs[count] = Some(Run { region: index, segment, start, len, is_part });
-                            count += 1;
-                            bytes += (len as usize) << segment.unit_shift();
-                            given += segment.count_dirty(start, len) as usize;
-                            span = start + len; // the rest behind is a free span of its own now
-                        }
-                    }
-                    count < BATCH && bytes < budget
-                });
-                region.dirty -= given << segment.unit_shift();
-                if count == BATCH || bytes >= budget {
-                    return runs;
-                }
-            }
-        }
-        runs
     }
 }
 
@@ -218,58 +138,24 @@ pub(crate) fn add(one: [usize; 2], other: [usize; 2]) -> [usize; 2] {
     [one[0] + other[0], one[1] + other[1]]
 }
 
-/// The first run of units, in whole pages, that are all free, none younger than `min_ticks`, and some dirty.
-fn idle_run(segment: &Segment, span: u32, len: u32, page: u32, now: u8, min_ticks: u8) -> Option<(u32, u32)> {
-    let old = |age: u8| age < FIRST_EPOCH || ticks_since(age, now) >= min_ticks;
-    let victim = |units: &[u8]| units.iter().all(|&age| old(age)) && units.iter().any(|&age| age >= FIRST_EPOCH);
-    run_of(segment, span, len, page, 1, victim)
-}
-
-/// The first run of clean units, in whole pages, that is worth being unmapped.
-fn clean_run(segment: &Segment, span: u32, len: u32, page: u32) -> Option<(u32, u32)> {
-    let least = (UNMAP_CLEAN >> segment.unit_shift()).max(1) as u32;
-    run_of(segment, span, len, page, least, |units| units.iter().all(|&age| matches!(age, CLEAN | CLEAN_HUGE)))
-}
-
-/// The first run of at least `least` units, in whole pages, all of which are victims.
-fn run_of(
-    segment: &Segment,
-    span: u32,
-    len: u32,
-    page: u32,
-    least: u32,
-    victim: impl Fn(&[u8]) -> bool,
-) -> Option<(u32, u32)> {
-    let first_page = round_up(span as usize, page as usize)? - span as usize;
-    let whole = round_down(len as usize + span as usize, page as usize).checked_sub(span as usize)?;
-    let mut pages = segment.ages(span, len).get(first_page..whole)?.chunks_exact(page as usize);
-    let mut at = span + first_page as u32;
-    loop {
-        at += pages.position(&victim)? as u32 * page;
-        let more = pages.by_ref().take_while(|units| victim(units)).count() as u32;
-        let run = (1 + more) * page;
-        if run >= least {
-            return Some((at, run));
-        }
-        at += run + page; // the page that ended the run
-    }
-}
-
-/// Purges the units; returns their new age, or `None` if the system refused.
-fn give_back(run: &Run, victims: Victims) -> Option<u8> {
-    let (address, size) = (run.segment.address(run.start), (run.len as usize) << run.segment.unit_shift());
-    let may_unmap = run.segment.claim.has_slots() && !mapping_limit::keeps_mappings();
+/// Purges units; returns their new age, or `None` if the system refused.
+fn give_back(segment: &Segment, (start, len): (u32, u32), is_part: bool, victims: Victims) -> Option<u8> {
+    let (address, size) = (segment.address(start), (len as usize) << segment.unit_shift());
+    let may_unmap = segment.claim.has_slots() && !mapping_limit::keeps_mappings();
     // SAFETY: the units are not in use: they were free, and were taken out under the lock (law 8).
     unsafe {
         if victims == Victims::Clean {
             return os::unmap(address, size).is_ok().then_some(UNMAPPED);
         }
-        if run.is_part {
+        if is_part {
             os::split_huge(address, size);
         }
         let unmaps = may_unmap && !matches!(victims, Victims::IdleParts(_));
         if unmaps && size >= UNMAP && os::unmap(address, size).is_ok() {
             return Some(UNMAPPED);
+        }
+        if is_part {
+            leave_split(segment, start, start + len);
         }
         if os::discard(address, size).is_ok() {
             return Some(CLEAN);
@@ -277,6 +163,13 @@ fn give_back(run: &Run, victims: Victims) -> Option<u8> {
         // Locked memory cannot be discarded, but it can be unmapped.
         (may_unmap && os::unmap(address, size).is_ok()).then_some(UNMAPPED)
     }
+}
+
+/// Takes the advice away from the huge pages that contain the units, or khugepaged would fill what is discarded. Whole pages
+/// join their neighbours' mapping. The rest of them stays as it is, be it anybody's.
+fn leave_split(segment: &Segment, from: u32, to: u32) {
+    let (low, high) = (segment.huge_below(from), segment.huge_above(to).min(segment.capacity()));
+    os::unadvise_huge(segment.address(low), ((high - low) as usize) << segment.unit_shift());
 }
 
 /// Makes the units free again; returns the bytes purged.

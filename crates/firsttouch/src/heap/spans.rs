@@ -139,8 +139,12 @@ impl Segment {
 
     /// Calls `visit` with every span in order of address until it returns `false`. It may carve the span it is called
     /// with.
-    pub(crate) fn walk(&self, mut visit: impl FnMut(u32, u32, State) -> bool) {
-        let mut unit = 0;
+    pub(crate) fn walk(&self, visit: impl FnMut(u32, u32, State) -> bool) {
+        self.walk_from(0, visit);
+    }
+
+    /// The same from the span that starts at `unit`.
+    pub(crate) fn walk_from(&self, mut unit: u32, mut visit: impl FnMut(u32, u32, State) -> bool) {
         while unit < self.top.get() {
             let len = self.record(unit).len.get();
             debug_assert!(len > 0);

@@ -84,6 +84,7 @@ unsupported_unsafe! {
 
 /// Does nothing.
 pub fn split_huge(_address: usize, _size: usize) {}
+pub fn unadvise_huge(_address: usize, _size: usize) {}
 
 /// Does nothing.
 pub fn write_at_start(_file: i32, _bytes: &[u8]) {}

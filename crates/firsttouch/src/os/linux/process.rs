@@ -109,6 +109,12 @@ pub fn advise_huge(address: usize, size: usize) -> Result<(), Errno> {
     check(unsafe { libc::madvise(address as *mut c_void, size, libc::MADV_HUGEPAGE) })
 }
 
+/// Takes that advice back (madvise(2) with `MADV_NOHUGEPAGE`). The huge pages that are there stay; a refusal changes nothing.
+pub fn unadvise_huge(address: usize, size: usize) {
+    // SAFETY: the advice changes page sizes, never content, whatever is mapped there.
+    unsafe { libc::madvise(address as *mut c_void, size, libc::MADV_NOHUGEPAGE) };
+}
+
 /// Returns the number of resident pages of a range of at most 4096 (mincore(2)). Swapped pages may not be counted.
 ///
 /// # Errors
