@@ -4,6 +4,7 @@ mod common;
 
 use common::alone::alone;
 use common::held::Held;
+use common::mapped::is_advised_huge;
 use common::process::{resident, settles, threads_called, within};
 use firsttouch::adaptors::{Options, Pool};
 use firsttouch::os::huge_page_size;
@@ -213,4 +214,29 @@ fn growing_requests_do_not_pile_up() {
         Held::filled(&*pool, step * MIB + step * 4096, step as u64).give_back();
     }
     settles(&*pool, |stats| stats.peak_held <= 59 * MIB * 5 / 4 + 16 * MIB);
+}
+
+#[test]
+fn split_huge_pages_get_no_advice_until_a_block_has_them_whole() {
+    alone("split_huge_pages_get_no_advice_until_a_block_has_them_whole", || {
+        if huge_page_size() != Some(2 * MIB) {
+            return;
+        }
+        let pool = pool(Some(100), None);
+        let mut blocks: Vec<_> = (0..60).map(|seed| Held::filled(&*pool, 700_000, seed)).collect();
+        assert!(is_advised_huge(blocks[30].address()), "before");
+        let mut number = 0;
+        blocks.retain(|_| {
+            number += 1;
+            number % 2 == 0
+        });
+        let first = blocks[10].address();
+        within(PATIENCE, "the holes are gone", || pool.stats().purged_bytes > 19 * 1_000_000);
+        assert!(!is_advised_huge(first), "the kernel may fill the holes");
+        blocks.iter().for_each(Held::check);
+        drop(blocks);
+        let whole = Held::filled(&*pool, 38 * MIB, 1);
+        assert!((whole.address()..whole.address() + whole.asked).contains(&first), "it lies elsewhere");
+        assert!(is_advised_huge(first), "afterwards");
+    });
 }

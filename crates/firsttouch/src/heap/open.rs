@@ -60,22 +60,18 @@ impl Region {
             let _ = os::advise_huge(segment.address(from), size); // a refusal only means base pages
         }
         segment.ages(from, to - from).fill(CLEAN);
-        if fresh == Fresh::HugePages && !self.shape.huge {
-            self.advise_whole(segment, segment.huge_above(from), segment.huge_below(to));
+        let (low, high) = (segment.huge_above(from), segment.huge_below(to));
+        if fresh == Fresh::HugePages && !self.shape.huge && self.advise(segment, low, high) {
+            segment.ages(low, high - low).fill(CLEAN_HUGE);
+            self.has_huge = true;
         }
         self.mapped += size;
         Ok(())
     }
 
-    /// Advises whole huge pages in a region for base pages.
-    fn advise_whole(&mut self, segment: &'static Segment, from: u32, to: u32) {
-        if from >= to
-            || os::advise_huge(segment.address(from), ((to - from) as usize) << self.shape.unit_shift).is_err()
-        {
-            return;
-        }
-        segment.ages(from, to - from).fill(CLEAN_HUGE);
-        self.has_huge = true;
+    /// Asks for huge pages for some units, if there are any.
+    pub(crate) fn advise(&self, segment: &Segment, from: u32, to: u32) -> bool {
+        from < to && os::advise_huge(segment.address(from), ((to - from) as usize) << self.shape.unit_shift).is_ok()
     }
 }
 

@@ -165,8 +165,8 @@ fn give_back(segment: &Segment, (start, len): (u32, u32), is_part: bool, victims
     }
 }
 
-/// Takes the advice away from the huge pages that contain the units, or khugepaged would fill what is discarded. Whole pages
-/// join their neighbours' mapping. The rest of them stays as it is, be it anybody's.
+/// Takes the advice away from the huge pages that contain the units, or khugepaged would fill what is discarded, until a
+/// block takes them whole. They join their neighbours' mapping. Their content stays, be it anybody's.
 fn leave_split(segment: &Segment, from: u32, to: u32) {
     let (low, high) = (segment.huge_below(from), segment.huge_above(to).min(segment.capacity()));
     os::unadvise_huge(segment.address(low), ((high - low) as usize) << segment.unit_shift());
@@ -182,6 +182,7 @@ fn settle(region: &mut Region, run: &Run, age: Option<u8>) -> usize {
         segment.give(run.start, run.len, dirty);
         return 0;
     };
+    region.has_split |= run.is_part && region.shape.huge;
     if age == UNMAPPED {
         let mapped = segment.ages(run.start, run.len).iter().filter(|&&age| age != UNMAPPED).count();
         region.mapped -= mapped << segment.unit_shift();

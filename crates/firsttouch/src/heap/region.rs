@@ -53,11 +53,22 @@ pub(crate) struct Region {
     pub mapped: usize,
     /// Whether a part of a region for base pages was advised huge.
     pub has_huge: bool,
+    /// Whether huge pages of a region for them were split, and lost the advice.
+    pub has_split: bool,
 }
 
 impl Region {
     pub(crate) fn new(shape: Shape) -> Self {
-        Self { shape, segments: [None; MAX_SEGMENTS], count: 0, out: 0, dirty: 0, mapped: 0, has_huge: false }
+        Self {
+            shape,
+            segments: [None; MAX_SEGMENTS],
+            count: 0,
+            out: 0,
+            dirty: 0,
+            mapped: 0,
+            has_huge: false,
+            has_split: false,
+        }
     }
 
     pub(crate) fn segments(&self) -> impl Iterator<Item = &'static Segment> + '_ {
@@ -79,6 +90,9 @@ impl Region {
                 let mapped = dirty == len;
                 match if mapped { Ok(()) } else { self.open(segment, start, len, fresh) } {
                     Ok(()) => {
+                        if !mapped && self.has_split {
+                            let _ = self.advise(segment, segment.huge_above(start), segment.huge_below(start + len));
+                        }
                         let dirty = (dirty as usize) << self.shape.unit_shift;
                         let span = Span { segment, start, len, dirty };
                         self.out += span.bytes();

@@ -16,9 +16,13 @@ pub(crate) fn collapse(range: (usize, usize), go_on: GoOn<'_>) -> (usize, Option
     }
     let (mut huge, mut why_not) = (0, None);
     for address in (start..end).step_by(page) {
-        match (0..TRIES).find_map(|_| {
-            os::collapse(address, page).map_or_else(|e| (e != Errno::AGAIN).then_some(Err(e)), |()| Some(Ok(())))
-        }) {
+        let done = (0..TRIES).find_map(|attempt| match os::collapse(address, page) {
+            Err(Errno::AGAIN) => None,
+            // A heap may have taken the advice away when it split the page.
+            Err(Errno::INVALID) if attempt == 0 && os::advise_huge(address, page).is_ok() => None,
+            done => Some(done),
+        });
+        match done {
             Some(Ok(())) => huge += page,
             Some(Err(error)) => why_not = Some(Reason::of(error)),
             None => why_not = Some(Reason::of(Errno::AGAIN)),
