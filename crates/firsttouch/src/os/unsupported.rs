@@ -84,6 +84,8 @@ unsupported_unsafe! {
 
 /// Does nothing.
 pub fn split_huge(_address: usize, _size: usize) {}
+
+/// Does nothing.
 pub fn unadvise_huge(_address: usize, _size: usize) {}
 
 /// Does nothing.
