@@ -243,3 +243,22 @@ fn a_purger_that_cannot_be_started() {
         within(Duration::from_secs(5), "idle memory goes by itself", || pool.stats().idle == 0);
     });
 }
+
+/// An upstream would give out what is inaccessible for ever, so it stays.
+#[test]
+fn the_upstream_of_inaccessible_memory_stays() {
+    alone("the_upstream_of_inaccessible_memory_stays", || {
+        for refused in [false, true] {
+            let upstream: Arc<dyn Allocator> = Pages::new(true);
+            let its = Arc::downgrade(&upstream);
+            let guarded = Guarded::new(upstream, GuardedOptions { keep: 1 << 20, ..Default::default() });
+            Held::filled(&*guarded, 5000, 1).give_back();
+            if refused {
+                fail_after(&[Call::Protect], 0, FOREVER);
+            }
+            drop(guarded);
+            fail_after(&[], 0, 0);
+            assert_eq!(its.strong_count(), usize::from(refused));
+        }
+    });
+}

@@ -38,6 +38,10 @@ impl Kept {
         self.rooms -= 1;
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     pub(super) fn push(&mut self, room: Room) {
         self.bytes += room.pages().len();
         self.queue.push_back(room);

@@ -245,5 +245,9 @@ impl Drop for Guarded {
     fn drop(&mut self) {
         purger::leave(std::ptr::from_ref(self));
         self.let_go(0);
+        if !self.kept.lock().is_empty() {
+            // The system refused to make memory accessible again, which the upstream must not give out (law 8).
+            std::mem::forget(self.upstream.clone());
+        }
     }
 }
