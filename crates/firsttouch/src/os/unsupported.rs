@@ -60,6 +60,40 @@ unsupported! {
     file_size(&File) -> usize;
 }
 
+/// Defines functions that know nothing.
+macro_rules! not_known {
+    ($($name:ident($($type:ty),*) -> $output:ty = $answer:expr;)*) => { $(
+        /// Not known.
+        pub fn $name($(_: $type),*) -> $output {
+            $answer
+        }
+    )* };
+}
+
+not_known! {
+    huge_page_size() -> Option<usize> = None;
+    address_space_limit() -> Option<usize> = None;
+    data_limit() -> Option<usize> = None;
+    file_limit() -> Option<usize> = None;
+    mappings_are_short() -> bool = false;
+    memory_total() -> usize = usize::MAX;
+    resident() -> usize = 0;
+    is_shared(usize) -> bool = false;
+    shared_parts(Range<usize>) -> Vec<SharedPart> = Vec::new();
+    free_memory_of(usize) -> Option<(usize, usize)> = None;
+    free_huge_pages(usize, Option<usize>) -> Option<usize> = None;
+    transparent_huge_pages() -> bool = false;
+    lock_limit() -> Option<usize> = None;
+    locks_memory() -> Option<bool> = None;
+    has_swap() -> Option<bool> = None;
+    may_ask_for_cache(&str, u64) -> bool = false;
+    file_number(&File) -> i32 = -1;
+    process_exists(u32) -> bool = false;
+    transparent_huge_pages_shared() -> bool = false;
+    only_node() -> Option<usize> = None;
+    headroom() -> usize = usize::MAX;
+}
+
 /// A thread that [`help`] never starts.
 pub struct Helper;
 
@@ -133,30 +167,9 @@ pub fn seed() -> usize {
     0
 }
 
-/// Not known.
-pub fn huge_page_size() -> Option<usize> {
-    None
-}
-
-/// Not known.
-pub fn address_space_limit() -> Option<usize> {
-    None
-}
-pub use address_space_limit as data_limit;
-
 /// As without a limit.
 pub fn address_space_left() -> usize {
     usize::MAX
-}
-
-/// Not known.
-pub fn file_limit() -> Option<usize> {
-    None
-}
-
-/// Not known.
-pub fn mappings_are_short() -> bool {
-    false
 }
 
 /// Returns [`Limit::Unsupported`].
@@ -164,29 +177,9 @@ pub fn why_refused(_size: usize, _error: Errno) -> Limit {
     Limit::Unsupported
 }
 
-/// Not known.
-pub fn memory_total() -> usize {
-    usize::MAX
-}
-
-/// Not known.
-pub fn resident() -> usize {
-    0
-}
-
 /// None are known.
 pub fn memory_bounds() -> [Option<MemoryBound>; 4] {
     [None; 4]
-}
-
-/// Not known.
-pub fn is_shared(_address: usize) -> bool {
-    false
-}
-
-/// Not known.
-pub fn shared_parts(_range: Range<usize>) -> Vec<SharedPart> {
-    Vec::new()
 }
 
 /// Never constructed.
@@ -218,31 +211,8 @@ pub fn current_node() -> usize {
 /// No requirements.
 pub fn stop_reading_files() {}
 
-/// Not known.
-pub fn free_memory_of(_node: usize) -> Option<(usize, usize)> {
-    None
-}
-
 /// Never constructed.
 pub fn system_file(_path: &str) -> Option<String> {
-    None
-}
-
-/// Not known.
-pub fn free_huge_pages(_page: usize, _node: Option<usize>) -> Option<usize> {
-    None
-}
-
-/// Not known.
-pub fn transparent_huge_pages() -> bool {
-    false
-}
-
-/// Not known.
-pub use self::{lock_limit as only_node, memory_total as headroom};
-
-/// Not known.
-pub fn lock_limit() -> Option<usize> {
     None
 }
 
@@ -264,36 +234,6 @@ impl PageTable {
     pub fn entries(&self, _start: usize, _seen: &mut [u64]) -> Result<(), Errno> {
         Err(Errno::UNSUPPORTED)
     }
-}
-
-/// Not known.
-pub fn locks_memory() -> Option<bool> {
-    None
-}
-
-/// Not known.
-pub fn has_swap() -> Option<bool> {
-    None
-}
-
-/// Not known.
-pub fn may_ask_for_cache(_path: &str, _inode: u64) -> bool {
-    false
-}
-
-/// Not known.
-pub fn file_number(_file: &File) -> i32 {
-    -1
-}
-
-/// Not known.
-pub fn process_exists(_process: u32) -> bool {
-    false
-}
-
-/// Not known.
-pub fn transparent_huge_pages_shared() -> bool {
-    false
 }
 
 /// No requirements.
