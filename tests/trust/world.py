@@ -29,6 +29,7 @@ class World:
         self.allocators: list[Any] = [None]
         self.pools: list[Any] = []
         self.buffers: list[Any] = []
+        self.installed = False
         self.most = most
         self.forks = forks
         self.tolerant = tolerant

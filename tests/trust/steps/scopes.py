@@ -69,6 +69,7 @@ def install(world: World, random: Random) -> None:
     else:
         with contextlib.suppress(TypeError):  # not every composition can serve the whole process
             ft.install(expression(random, installable=True, refusing=world.tolerant))
+            world.installed = True
             assert ft.is_installed() or threading.active_count() > 1  # another one may have uninstalled it
 
 

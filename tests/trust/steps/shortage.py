@@ -39,14 +39,16 @@ PAGE = resource.getpagesize()
 
 @contextlib.contextmanager
 def tolerated(world: World) -> Iterator[None]:
-    """Let steps be refused. Allocators that are made meanwhile may refuse later, too, and are dropped."""
+    """Let steps be refused. Allocators that are made meanwhile may refuse later, too: they go again."""
     before, world.tolerant = world.tolerant, True
-    allocators = [*world.allocators]
+    allocators, world.installed = [*world.allocators], False
     try:
         yield
     finally:
         world.tolerant = before
         world.allocators[:] = allocators
+        if world.installed:
+            ft.uninstall()
 
 
 def short_of_memory(world: World, random: Random) -> None:
