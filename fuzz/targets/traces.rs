@@ -7,7 +7,7 @@ use firsttouch_trace::summary::Summary;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     for allow_truncated in [false, true] {
-        let _ = Summary::new(bytes, allow_truncated, 1 << 20);
-        let _ = Survey::new(bytes, allow_truncated);
+        let survey = Survey::new(bytes, allow_truncated);
+        let _ = survey.map(|survey| Summary::new(bytes, &survey, 1 << 20));
     }
 });

@@ -37,7 +37,10 @@ def test_peak_held_is_that_of_the_run(trace: Trace, replay: Replay, program: str
 
 
 def test_what_is_touched(trace: Trace, replay: Replay) -> None:
-    trace("import numpy as np\na = [np.empty(1 << 22) for _ in range(3)]\nz = np.zeros(1 << 24)\nz[: 1 << 20] = 1")
+    trace(
+        "import numpy as np\na = [np.ones(1 << 22) for _ in range(3)]\n"
+        "z = np.zeros(1 << 24)\nz[: 1 << 20] = 1\ne = np.empty(1 << 24)"
+    )
     held = {mode: replay("pages()", options=("--touch", mode))[0]["peak_held"] for mode in ("none", "first", "all")}
     assert held["none"] < 8 << 20
     for mode in ("first", "all"):

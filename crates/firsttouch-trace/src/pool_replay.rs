@@ -1,8 +1,7 @@
 //! Repeats the requests of a traced program on a pool, and tells what of each would have been fresh memory.
 //!
 //! It is the pool that programs get, so fragmentation, decay and what it learns are the real ones; only its clock is set
-//! from the trace. Blocks are written, as far as the program had written them, when they are freed: until then the pool
-//! does not look at them.
+//! from the trace. Blocks are written as far as the program had written them in the end.
 
 #![allow(unsafe_code)] // Safety: blocks of a pool, which the replay owns and frees once.
 
@@ -75,7 +74,8 @@ impl PoolReplay {
         self.writes
     }
 
-    pub(super) fn allocate(&mut self, size: u64, zeroed: bool, now: u64) -> ReplayedBlock {
+    /// Allocates a block, of whose pages the program will touch `touched`.
+    pub(super) fn allocate(&mut self, size: u64, zeroed: bool, touched: u64, now: u64) -> ReplayedBlock {
         if size < SMALL_LIMIT as u64 {
             return ReplayedBlock::default();
         }
@@ -88,6 +88,7 @@ impl PoolReplay {
                 let Fresh { small, huge, purges } = self.look();
                 let huge = huge.min(size); // spans are larger than their blocks
                 let fresh = Fresh { small: small.min(size - huge), huge, purges };
+                self.write(block.address, size, touched);
                 ReplayedBlock { address: Some(block.address), fresh }
             }
             Err(_) => ReplayedBlock { address: None, fresh: Fresh { small: size, ..Fresh::default() } },
@@ -104,7 +105,7 @@ impl PoolReplay {
                 return block.fresh.add(self.look());
             }
         }
-        let old = std::mem::replace(block, self.allocate(size, false, now));
+        let old = std::mem::replace(block, self.allocate(size, false, pages(old_size.min(size)), now));
         block.fresh.add(old.fresh);
         self.free(old, old_size, u64::MAX, now);
     }
@@ -113,17 +114,21 @@ impl PoolReplay {
     pub(super) fn free(&mut self, block: ReplayedBlock, size: u64, touched: u64, now: u64) {
         let Some(address) = block.address else { return };
         self.pool.pass_until(Duration::from_micros(now));
-        let page = os::page_size();
-        let pages = touched.min(size.div_ceil(page as u64)) as usize;
-        if size < UNWRITTEN_SIZE && self.may_write((pages * page) as u64) {
-            for at in (0..size as usize).step_by(page).take(pages) {
+        self.write(address, size, touched); // what it was resized by, too
+        // SAFETY: the block is live, and given up here once (`summary.rs` takes it out of its table, `reallocate`
+        // replaces it).
+        unsafe { self.pool.deallocate(address) };
+    }
+
+    /// Writes to the first `touched` pages of a live block of `size` bytes.
+    fn write(&mut self, address: NonNull<u8>, size: u64, touched: u64) {
+        let touched = touched.min(pages(size));
+        if size < UNWRITTEN_SIZE && self.may_write(touched * os::page_size() as u64) {
+            for at in (0..size as usize).step_by(os::page_size()).take(touched as usize) {
                 // SAFETY: the byte is one of the block's.
                 unsafe { address.add(at).write_volatile(1) };
             }
         }
-        // SAFETY: the block is live, and given up here once (`summary.rs` takes it out of its table, `reallocate`
-        // replaces it).
-        unsafe { self.pool.deallocate(address) };
     }
 
     /// What was fresh since the last look.
@@ -143,6 +148,11 @@ impl PoolReplay {
     }
 }
 
+/// The number of base pages of so many bytes.
+fn pages(size: u64) -> u64 {
+    size.div_ceil(os::page_size() as u64)
+}
+
 impl Fresh {
     fn add(&mut self, other: Self) {
         self.small = self.small.saturating_add(other.small); // of a damaged trace, any number
@@ -160,10 +170,10 @@ mod tests {
     /// Frees blocks after few and after many were in use, and requests as much again.
     fn use_again(replay: &mut PoolReplay, zeroed: bool) {
         for count in [16, 64] {
-            let blocks: Vec<_> = (0..count).map(|_| replay.allocate(SIZE, zeroed, 0)).collect();
+            let blocks: Vec<_> = (0..count).map(|_| replay.allocate(SIZE, zeroed, u64::MAX, 0)).collect();
             blocks.into_iter().for_each(|block| replay.free(block, SIZE, u64::MAX, 0));
         }
-        for block in (0..64).map(|_| replay.allocate(SIZE - 1, zeroed, 0)).collect::<Vec<_>>() {
+        for block in (0..64).map(|_| replay.allocate(SIZE - 1, zeroed, 0, 0)).collect::<Vec<_>>() {
             replay.free(block, SIZE - 1, 0, 0);
         }
     }
@@ -182,7 +192,7 @@ mod tests {
     #[test]
     fn sizes_that_no_memory_has_are_fresh_and_add_up() {
         let mut replay = PoolReplay::new();
-        let mut block = replay.allocate(u64::MAX, true, 0);
+        let mut block = replay.allocate(u64::MAX, true, 0, 0);
         replay.resize(&mut block, u64::MAX, u64::MAX - 1, u64::MAX);
         replay.resize(&mut block, u64::MAX - 1, SIZE, u64::MAX);
         assert_eq!(block.fresh.small, u64::MAX);

@@ -4,6 +4,7 @@ use crate::event::{BlockDetail, EventKind};
 use crate::format::TraceError;
 use crate::pool_replay::{PoolReplay, ReplayedBlock};
 use crate::reader::Reader;
+use crate::replay::{ResidentAtEnd, Survey};
 use firsttouch::os;
 use std::io::Read;
 
@@ -119,12 +120,12 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Reads a whole trace, and repeats its requests on a pool. With `allow_truncated`, as much of it as there
-    /// is. Blocks of at least `huge_from` bytes are assumed to have been on huge pages wherever they cover whole ones.
+    /// Reads a trace that `survey` has read before, and repeats its requests on a pool. Blocks of at least `huge_from`
+    /// bytes are assumed to have been on huge pages wherever they cover whole ones.
     ///
     /// # Errors
-    /// If the trace cannot be read, or is truncated and that is not allowed.
-    pub fn new(source: impl Read, allow_truncated: bool, huge_from: u64) -> Result<Self, TraceError> {
+    /// If `source` cannot be read.
+    pub fn new(source: impl Read, survey: &Survey, huge_from: u64) -> Result<Self, TraceError> {
         let mut summary = Self {
             lines: vec![LineSummary::default()],
             small_blocks: 0,
@@ -134,23 +135,24 @@ impl Summary {
             blocks: Vec::new(),
         };
         let mut now = 0;
-        let read = summary.read(source, allow_truncated, &mut now);
+        let read = summary.read(source, survey, &mut now);
         for block in 0..summary.blocks.len() as u32 {
             summary.on_free(block, None, now); // live at the end without a `Live` event
         }
         read.map(|()| summary)
     }
 
-    fn read(&mut self, source: impl Read, allow_truncated: bool, now: &mut u64) -> Result<(), TraceError> {
-        let mut reader = Reader::new(source)?;
-        while let Some(event) = reader.next_event(allow_truncated)? {
+    fn read(&mut self, source: impl Read, survey: &Survey, now: &mut u64) -> Result<(), TraceError> {
+        let (mut reader, mut resident_at_end) = (Reader::new(source)?, ResidentAtEnd::new(survey));
+        while let Some(event) = reader.next_event(!survey.complete)? {
             *now = event.micros;
             match event.kind {
                 EventKind::Site { file, line } => {
                     self.lines.push(LineSummary { file, line, ..LineSummary::default() });
                 }
                 EventKind::Allocate { block, size, zeroed, detail } => {
-                    let replayed = self.pool.allocate(size, zeroed, *now);
+                    let touched = resident_at_end.of_next(detail).unwrap_or(u64::MAX);
+                    let replayed = self.pool.allocate(size, zeroed, touched, *now);
                     self.on_alloc(block, SummarizedBlock { size, zeroed, allocated_at: *now, replayed, detail });
                 }
                 EventKind::Free { block, resident } => self.on_free(block, resident, *now),

@@ -114,8 +114,9 @@ fn trace_summary<'py>(
     incomplete: bool,
     huge_from: u64,
 ) -> PyResult<(Vec<Bound<'py, PyDict>>, u64, u64)> {
-    let opened = Interruptible(File::open(file)?);
-    let summary = py.detach(|| Summary::new(opened, incomplete, huge_from)).map_err(trace_error)?;
+    let (first, again) = (Interruptible(File::open(file)?), Interruptible(File::open(file)?));
+    let summarize = || Summary::new(again, &Survey::new(first, incomplete)?, huge_from);
+    let summary = py.detach(summarize).map_err(trace_error)?;
     let each = summary.lines.iter().filter(|line| line.count > 0).map(|line| {
         let found = PyDict::new(py);
         found.set_item("file", &line.file)?;

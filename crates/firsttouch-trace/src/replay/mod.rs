@@ -7,6 +7,7 @@ mod tests;
 mod threads;
 
 pub use player::{ReplayOptions, ReplayOutcome, Target, Touch};
+pub(crate) use survey::ResidentAtEnd;
 pub use survey::Survey;
 
 use crate::format::TraceError;

@@ -1,7 +1,7 @@
 //! Performs the events of a trace, in batches so that decoding is not measured.
 
-use super::survey::{Survey, UNKNOWN};
-use crate::event::{Event, EventKind};
+use super::survey::{ResidentAtEnd, Survey};
+use crate::event::{BlockDetail, Event, EventKind};
 use crate::format::TraceError;
 use crate::reader::Reader;
 use firsttouch::os;
@@ -50,7 +50,7 @@ pub enum Touch {
 /// How a trace is replayed.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayOptions {
-    /// What is written. Of a large zeroed block, only as many pages as were resident at its end are touched.
+    /// What is written. Of a large block, only as many pages as were resident at its end are touched.
     pub touch: Touch,
     /// Whether each thread of the trace gets a thread of its own; otherwise all events run in the calling thread.
     pub threads: bool,
@@ -94,7 +94,7 @@ pub(super) struct Player<'a, R> {
     reader: Reader<R>,
     target: &'a dyn Target,
     touch: Touch,
-    resident_at_end: std::slice::Iter<'a, u32>,
+    resident_at_end: ResidentAtEnd<'a>,
     batch: Vec<Event>,
     /// Index of the next event in the batch.
     next: usize,
@@ -120,7 +120,7 @@ impl<'a, R: Read> Player<'a, R> {
             reader: Reader::new(source)?,
             target,
             touch: options.touch,
-            resident_at_end: survey.resident_at_end.iter(),
+            resident_at_end: ResidentAtEnd::new(survey),
             batch: Vec::with_capacity(BATCH),
             next: 0,
             complete: survey.complete,
@@ -187,20 +187,19 @@ impl<'a, R: Read> Player<'a, R> {
 
     fn perform(&mut self, event: &Event) {
         match event.kind {
-            EventKind::Allocate { block, size, zeroed, .. } => self.allocate(block as usize, size, zeroed),
+            EventKind::Allocate { block, size, zeroed, detail } => self.allocate(block as usize, size, zeroed, detail),
             EventKind::Free { block, .. } => self.free(block as usize),
             EventKind::Resize { block, size } => self.resize(block as usize, size as usize),
             EventKind::Live { .. } | EventKind::Site { .. } => {}
         }
     }
 
-    fn allocate(&mut self, index: usize, size: u64, zeroed: bool) {
+    fn allocate(&mut self, index: usize, size: u64, zeroed: bool, detail: Option<BlockDetail>) {
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         let address = self.target.allocate(size, zeroed);
         self.refused += u64::from(address.is_null());
-        let resident = if zeroed { self.resident_at_end.next().copied().unwrap_or(UNKNOWN) } else { UNKNOWN };
-        let touched =
-            if resident == UNKNOWN { size } else { size.min(bytes_on_pages(address as usize, resident as usize)) };
+        let resident = self.resident_at_end.of_next(detail);
+        let touched = resident.map_or(size, |pages| size.min(bytes_on_pages(address as usize, pages as usize)));
         self.blocks.resize(self.blocks.len().max(index + 1), ReplayedBlock::NONE);
         self.blocks[index] = ReplayedBlock { address, size };
         self.touch(self.blocks[index], 0, touched);

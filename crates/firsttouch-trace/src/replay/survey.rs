@@ -1,12 +1,12 @@
 //! A first pass over a trace, which validates it and collects what a replay has to know in advance.
 
-use crate::event::{EventKind, Metadata, Totals};
+use crate::event::{BlockDetail, EventKind, Metadata, Totals};
 use crate::format::TraceError;
 use crate::reader::Reader;
 use std::io::Read;
 
-/// Marks a zeroed block whose resident pages were not recorded.
-pub(super) const UNKNOWN: u32 = u32::MAX;
+/// Marks a block whose resident pages were not recorded.
+const UNKNOWN: u32 = u32::MAX;
 
 /// The result of reading a whole trace.
 #[derive(Debug, Default)]
@@ -19,8 +19,8 @@ pub struct Survey {
     pub totals: Totals,
     /// Time of the last event in microseconds.
     pub micros: u64,
-    /// Resident pages at the end of each zeroed block, in the order of allocation.
-    pub(super) resident_at_end: Vec<u32>,
+    /// Resident pages at the end of each large block, in the order of allocation.
+    resident_at_end: Vec<u32>,
     /// Number of the last event of each thread, counted from 1.
     pub(super) last_events: Vec<u64>,
 }
@@ -34,18 +34,18 @@ impl Survey {
         let mut reader = Reader::new(source)?;
         let mut survey = Self { metadata: reader.metadata().clone(), ..Self::default() };
         // By block number, the index in `resident_at_end`.
-        let mut zeroed_indices: Vec<Option<usize>> = Vec::new();
+        let mut indices: Vec<Option<usize>> = Vec::new();
         while let Some(event) = reader.next_event(allow_truncated)? {
             survey.micros = event.micros;
             match event.kind {
-                EventKind::Allocate { block, zeroed, .. } => {
-                    let index = zeroed.then_some(survey.resident_at_end.len());
+                EventKind::Allocate { block, detail, .. } => {
+                    let index = detail.map(|_| survey.resident_at_end.len());
                     survey.resident_at_end.extend(index.map(|_| UNKNOWN));
-                    zeroed_indices.resize(zeroed_indices.len().max(block as usize + 1), None);
-                    zeroed_indices[block as usize] = index;
+                    indices.resize(indices.len().max(block as usize + 1), None);
+                    indices[block as usize] = index;
                 }
                 EventKind::Free { block, resident: Some(resident) } | EventKind::Live { block, resident } => {
-                    if let Some(index) = zeroed_indices[block as usize] {
+                    if let Some(index) = indices[block as usize] {
                         survey.resident_at_end[index] = resident.min(u64::from(UNKNOWN - 1)) as u32;
                     }
                 }
@@ -63,5 +63,20 @@ impl Survey {
             survey.metadata.extend(metadata.iter().cloned());
         }
         Ok(survey)
+    }
+}
+
+/// The resident pages of blocks at their ends, for another pass over the same trace.
+pub(crate) struct ResidentAtEnd<'a>(std::slice::Iter<'a, u32>);
+
+impl<'a> ResidentAtEnd<'a> {
+    pub(crate) fn new(survey: &'a Survey) -> Self {
+        Self(survey.resident_at_end.iter())
+    }
+
+    /// Those of the block that is allocated next, if they are known.
+    pub(crate) fn of_next(&mut self, detail: Option<BlockDetail>) -> Option<u64> {
+        let pages = detail.and_then(|_| self.0.next()).copied().filter(|&pages| pages != UNKNOWN);
+        pages.map(u64::from)
     }
 }

@@ -164,13 +164,35 @@ fn summary_estimates_what_a_pool_saves() {
         at(0, 3_000_400, large(2)),
         at(0, 3_000_700, gone(Some(0))), // recycled, and never touched
     ];
-    let summary = Summary::new(&encoded(&events, &Vec::new())[..], false, u64::MAX).unwrap();
+    let summary = summarized(&events, u64::MAX);
     let [_, first, second] = &summary.lines[..] else { panic!("three lines") };
     assert_eq!((first.line, first.count, first.bytes), (3, 1, size));
     assert_eq!((first.faults.small, first.pooled.huge), (pages as f64, size as f64));
     assert_eq!((second.line, second.count, second.bytes), (4, 3, 3 * size));
     assert_eq!((second.faults.small, second.pooled.huge), (2.0 * pages as f64, size as f64));
     assert!((280..=320).contains(&second.median_lifetime()), "{}", second.median_lifetime());
-    let huge = Summary::new(&encoded(&events, &Vec::new())[..], false, 4 << 20).unwrap();
+    let huge = summarized(&events, 4 << 20);
     assert!(huge.lines[1].faults.huge > 4.0);
+}
+
+#[test]
+fn kept_blocks_come_on_huge_pages_if_they_were_filled() {
+    if !firsttouch::os::transparent_huge_pages() {
+        return;
+    }
+    let (size, detail) = (100_000, BlockDetail { site: 0, present: 0, huge_offset: 0 });
+    let large = |block| EventKind::Allocate { block, size, zeroed: false, detail: Some(detail) };
+    let pooled = |resident| {
+        let made = (0..1000).map(|block| at(0, 0, large(block)));
+        let kept = (0..1000).map(|block| at(0, 0, EventKind::Live { block, resident }));
+        summarized(&made.chain(kept).collect::<Vec<_>>(), u64::MAX).lines[0].pooled
+    };
+    let filled = pooled(size / firsttouch::os::page_size() as u64 + 1);
+    assert!(filled.huge > 2.0 * filled.small, "{filled:?}");
+    assert_eq!(pooled(1).huge, 0.0);
+}
+
+fn summarized(events: &[Event], huge_from: u64) -> Summary {
+    let trace = encoded(events, &Vec::new());
+    Summary::new(&trace[..], &Survey::new(&trace[..], false).unwrap(), huge_from).unwrap()
 }

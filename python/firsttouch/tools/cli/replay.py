@@ -22,8 +22,8 @@ for example:
   firsttouch replay trace.ft --allocator 'pool(pages())' --allocator mimalloc
   firsttouch replay trace.ft --touch none       the cost of the requests alone
 
---touch all writes every byte (first: one byte in each page). Of a large zeroed array, only as many
-pages are written as were resident when the traced program freed it: a sparse np.zeros stays sparse.
+--touch all writes every byte (first: one byte in each page). Of a large array, only as many pages
+are written as were resident when the traced program freed it: a sparse np.zeros stays sparse.
 Times are those of the allocator's functions and of the writes, one event after the other.
 """
 
