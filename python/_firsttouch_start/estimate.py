@@ -1,7 +1,8 @@
 """An estimate of what page faults cost on this machine, as far as it can be measured outside the kernel.
 
 The cost of one fault is measured at the end of the run, on a few fresh pages. That is an upper bound, and so is the
-time spent in the kernel. Recycled memory would otherwise have been faulted in, at most all of it.
+time spent in the kernel. Recycled memory would otherwise have been faulted in, at most all of it; fresh memory of small
+arrays, page by page.
 """
 
 import time
@@ -12,6 +13,8 @@ from _firsttouch_start import library
 WORTH_MENTIONING = 0.01
 
 _PAGES = 256
+#: NumPy requests huge pages itself for arrays of this many bytes and more.
+_NUMPYS_HUGE = 4 << 20
 
 
 def seconds_per_fault() -> float | None:
@@ -37,7 +40,7 @@ def time_in_faults(
 ) -> dict[str, float] | None:
     """Estimate the seconds spent in faults, those avoided at most, and both as shares of the time without a pool.
 
-    At most, because what was recycled might have been faulted in on huge pages, or not at all.
+    At most, because what was avoided might have been faulted in on huge pages, or not at all.
     """
     price = seconds_per_fault()
     if price is None:
@@ -52,6 +55,11 @@ def time_in_faults(
         "fault_share_at_most": min(1.0, (spent + saved) / (wall + saved)) if wall > 0 else 0.0,
         "avoided_fault_share_at_most": saved / (wall + saved) if wall > 0 else 0.0,
     }
+
+
+def joined_bytes(huge_bytes: float, blocks: float, block_bytes: float) -> float:
+    """Return the bytes on huge pages that NumPy would have faulted in page by page, going by the mean block."""
+    return huge_bytes if block_bytes < _NUMPYS_HUGE * blocks else 0
 
 
 def numpy_faults(small_bytes: float, huge_bytes: float, page: int, huge_page: int) -> float:

@@ -18,7 +18,7 @@ try:
 except ImportError:  # not a Unix
     resource = None
 
-_COUNTS = ("wall", "waited", "user", "kernel", "minor_faults", "major_faults")
+_COUNTS = ("wall", "waited", "user", "kernel", "minor_faults", "major_faults", "children")
 _start: "dict[str, float]" = dict.fromkeys(_COUNTS, 0.0)
 _inherited: "dict[str, int]" = {}
 _before_fork: "dict[str, int]" = {}
@@ -63,16 +63,12 @@ def _remember() -> None:
 
 
 def process() -> "dict[str, float]":
-    """Return the seconds and faults since the start; during `waited`, a part of `wall`, others had the processor."""
+    """Return the seconds and faults since the start.
+
+    During `waited`, a part of `wall`, others had the processor. `children` is the processor time of child processes
+    that have ended and were waited for.
+    """
     return {name: value - _start[name] for name, value in _now().items()}
-
-
-def children() -> float:
-    """Return the processor seconds of child processes that have ended and were waited for."""
-    if resource is None:
-        return 0.0
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return float(usage.ru_utime + usage.ru_stime)
 
 
 def pool() -> "dict[str, int] | None":
@@ -90,10 +86,11 @@ def _pool_totals() -> "dict[str, int]":
 
 def _now() -> "dict[str, float]":
     if resource is None:
-        used = (time.process_time(), 0.0, 0, 0)
+        used = (time.process_time(), 0.0, 0, 0, 0.0)
     else:
-        usage = resource.getrusage(resource.RUSAGE_SELF)
-        used = (usage.ru_utime, usage.ru_stime, usage.ru_minflt, usage.ru_majflt)
+        usage, others = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+        children = others.ru_utime + others.ru_stime
+        used = (usage.ru_utime, usage.ru_stime, usage.ru_minflt, usage.ru_majflt, children)
     return dict(zip(_COUNTS, (time.perf_counter(), _waited(), *used), strict=True))
 
 

@@ -30,7 +30,7 @@ def collect(main: bool) -> "dict[str, Any]":
         "pooled": state.installed,
         "not_pooled_because": state.reason,
         "seconds": {name: spent[name] for name in ("wall", "user", "kernel")},
-        "children_seconds": measures.children(),
+        "children_seconds": spent["children"],
         "faults": {"minor": int(spent["minor_faults"]), "major": int(spent["major_faults"])},
         "resident_bytes": measures.resident(),
         "allocator": None if state.allocator is None else repr(state.allocator),
@@ -41,11 +41,13 @@ def collect(main: bool) -> "dict[str, Any]":
     small, huge = (totals.get(f"first_touched_{kind}_bytes", 0) for kind in ("small", "huge"))
     faults = spent["minor_faults"]
     of_numpy = min(faults, estimate.numpy_faults(small, huge, page, huge_page))
+    recycled = totals.get("recycled_bytes", 0)
+    joined = estimate.joined_bytes(huge, totals.get("allocations", 0), totals.get("allocated_bytes", 0))
     found["estimates"] = {
-        "avoided_bytes": totals.get("recycled_bytes", 0),
+        "avoided_bytes": recycled,
         "faults_not_of_numpy": int(faults - of_numpy),
         "time": estimate.time_in_faults(
-            spent["wall"] - spent["waited"], spent["kernel"], faults, huge, totals.get("recycled_bytes", 0), page
+            spent["wall"] - spent["waited"], spent["kernel"], faults, huge, recycled + joined, page
         ),
     }
     found["remarks"] = _remarks(found)
@@ -129,11 +131,12 @@ def _arrays(pool: "dict[str, int]", avoided: int, by_default: bool) -> list[tupl
     if not _knows_touched(pool) and not by_default:
         return [("large arrays", f"{served:,}; this allocator does not tell which memory was fresh")]
     recycled = units.share(pool["recycled"], served)
-    touched, avoidance = units.size(pool["first_touched_bytes"]), units.size(avoided)
+    touched, huge = pool["first_touched_bytes"], pool["first_touched_huge_bytes"]
+    on_huge = f" ({units.share(huge, touched)} on huge pages)" if huge else ""
     used, held = units.size(pool["peak_in_use"]), units.size(pool["peak_held"])
     rows = [
         (f"large {what}s", f"{served:,}, {recycled} on recycled memory"),
-        ("first touched", f"at most {touched}, about {avoidance} avoided"),
+        ("first touched", f"at most {units.size(touched)}{on_huge}, {units.size(avoided)} avoided"),
         (f"{what} memory", f"at most {used} used, {held} held"),
     ]
     if pool["populated_ahead_bytes"]:

@@ -103,9 +103,8 @@ def end(options: "dict[str, Any]", main: bool) -> None:
 
 def _ending() -> "Pairs":
     spent, resident = measures.process(), measures.resident()
-    facts = {name: f"{spent[name]:.6f}" for name in ("wall", "waited", "user", "kernel")}
+    facts = {name: f"{spent[name]:.6f}" for name in ("wall", "waited", "user", "kernel", "children")}
     facts["minor_faults"] = str(int(spent["minor_faults"]))
-    facts["children"] = f"{measures.children():.6f}"
     peak, before = resident["peak"], _before.get("now")
     if peak is not None and before is not None:
         facts["resident_peak"] = str(peak)

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.preload.starting import has_huge_pages
+
 from .conftest import Start, clean_environment
 
 Write = Callable[[str, str], Path]
@@ -107,12 +109,33 @@ def test_a_program_that_leaves_its_work_to_others_is_not_judged(firsttouch: Star
     assert re.search(r"child processes used 1\.\d\d s and are not in this report; --json with %p", done.stderr)
 
 
+@pytest.mark.parametrize("what", ["'-c', 'import numpy'", "'sleep', '0'"])
+def test_children_that_came_before_are_not_the_programs(what: str) -> None:
+    """An exec keeps what the kernel counted of them."""
+    code = f"""
+import os, subprocess, sys, time
+subprocess.run([sys.executable, "-c", "import time\\nwhile time.process_time() < 1: pass"])
+os.execv(sys.executable, [sys.executable, "-m", "firsttouch", "run", {what}])
+"""
+    done = subprocess.run([sys.executable, "-c", code], env=clean_environment(), capture_output=True, text=True)
+    assert "firsttouch, process " in done.stderr
+    assert "child processes" not in done.stderr
+
+
 def test_faults_that_no_pool_avoids(firsttouch: Start) -> None:
     """One large array, written once, on memory that must come from the kernel."""
     done = firsttouch("run", "-c", "import numpy; numpy.ones(1 << 26)")
     assert "little to gain: " in done.stderr
     assert "few avoidable (estimated)" in done.stderr
     assert max(map(len, done.stderr.splitlines())) <= 80
+
+
+def test_arrays_that_are_kept_gain_by_huge_pages(firsttouch: Start) -> None:
+    if not has_huge_pages():
+        pytest.skip("no huge pages")
+    done = firsttouch("run", "-c", "import numpy; kept = [numpy.ones(10_000) for _ in range(2000)]")
+    assert re.search(r"first touched  at most \d[\d.]+ MiB \([\d.]+ % on huge pages\), 0 bytes avoided", done.stderr)
+    assert "to gain" not in done.stderr
 
 
 def test_no_large_arrays(firsttouch: Start) -> None:

@@ -37,13 +37,15 @@ impl Usage {
 pub struct Start {
     at: Instant,
     usage: Usage,
+    children: Usage,
     pool: Stats,
 }
 
 impl Start {
     pub fn now() -> Self {
         let pool = large::pool().map(Allocator::stats).unwrap_or_default();
-        Self { at: Instant::now(), usage: Usage::of(libc::RUSAGE_SELF), pool }
+        let (usage, children) = (Usage::of(libc::RUSAGE_SELF), Usage::of(libc::RUSAGE_CHILDREN));
+        Self { at: Instant::now(), usage, children, pool }
     }
 }
 
@@ -66,7 +68,7 @@ impl Spent {
             minor_faults: now.minor_faults.saturating_sub(start.usage.minor_faults),
             major_faults: now.major_faults.saturating_sub(start.usage.major_faults),
         };
-        let children = children.user + children.kernel;
+        let children = children.user + children.kernel - start.children.user - start.children.kernel;
         Self { wall: start.at.elapsed().as_secs_f64(), usage, children, resident: resident() }
     }
 }

@@ -1,10 +1,10 @@
 //! The report for people: one line a subject, as for Python programs.
 
 use super::figures::Figures;
-use firsttouch::os;
 use firsttouch::size::Bytes;
+use firsttouch::{Stats, os};
 
-/// Less recycled memory than this is not worth a gain.
+/// Less memory than this, recycled or on huge pages, is not worth a gain.
 const WORTH_MENTIONING: u64 = 1 << 20;
 
 pub fn report(process: u32, figures: &Figures, threshold: usize) -> String {
@@ -16,8 +16,10 @@ pub fn report(process: u32, figures: &Figures, threshold: usize) -> String {
         let touched = pool.first_touched_small_bytes + pool.first_touched_huge_bytes;
         let recycled = share(pool.recycled as f64, pool.allocations as f64);
         lines.push(("large blocks", format!("{}, {recycled} on recycled memory", count(pool.allocations))));
-        lines
-            .push(("first touched", format!("at most {}, about {} avoided", size(touched), size(pool.recycled_bytes))));
+        lines.push((
+            "first touched",
+            format!("at most {}{}, {} avoided", size(touched), on_huge(pool, touched), size(pool.recycled_bytes)),
+        ));
         let (used, held) = (size(pool.peak_in_use as u64), size(pool.peak_held as u64));
         lines.push(("block memory", format!("at most {used} used, {held} held")));
     }
@@ -45,7 +47,7 @@ pub fn remarks(figures: &Figures, threshold: usize) -> Vec<String> {
         ));
     } else if figures.pool.allocations == 0 {
         said.push(format!("nothing gained: the program allocates no blocks of {} or more", size(threshold as u64)));
-    } else if figures.pool.recycled_bytes < WORTH_MENTIONING {
+    } else if figures.pool.recycled_bytes + figures.pool.first_touched_huge_bytes < WORTH_MENTIONING {
         said.push("nothing gained: hardly any large block is allocated after one was freed".to_owned());
     }
     said
@@ -58,8 +60,18 @@ fn time(figures: &Figures) -> String {
     format!("{wall}; processor time {all}, {in_kernel} ({}) in the kernel", share(kernel, used))
 }
 
+fn on_huge(pool: &Stats, touched: u64) -> String {
+    match pool.first_touched_huge_bytes {
+        0 => String::new(),
+        huge => format!(" ({} on huge pages)", share(huge as f64, touched as f64)),
+    }
+}
+
+/// A huge page takes one fault where the C library takes one for each of its base pages.
 fn faults(figures: &Figures) -> String {
-    let avoided = figures.pool.recycled_bytes / os::page_size() as u64;
+    let (page, huge_page) = (os::page_size() as u64, os::huge_page_size().unwrap_or(usize::MAX) as u64);
+    let huge = figures.pool.first_touched_huge_bytes;
+    let avoided = (figures.pool.recycled_bytes + huge) / page - huge / huge_page;
     let taken = count(figures.spent.usage.minor_faults);
     if avoided == 0 { taken } else { format!("{taken}; at most {} avoided", count(avoided)) }
 }
