@@ -115,7 +115,6 @@ def test_what_is_no_expression(text: str, said: str) -> None:
         ),
         ("malloc(3)", "malloc(): too many positional arguments; it takes nothing (in 'malloc(3)')"),
         ("aligned", "aligned(): missing a required argument: 'alignment'"),
-        ("from_functions(malloc=64)", "missing 1 required keyword argument: 'free'"),
         ("pool(pool(), upstream=pool())", "multiple values for argument 'upstream'"),
         ("aligned(calloc)", "alignment=calloc() is an Allocator: give a number of bytes"),
         ("limited(pool)", "limited() needs a budget"),
@@ -125,6 +124,15 @@ def test_what_a_factory_does_not_take(text: str, said: str) -> None:
     with pytest.raises(TypeError) as error:
         resolve.parse(text)
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["from_functions", "from_functions(malloc=1, free=2)", "tracked(ft.from_functions(malloc=1, free=2))"]
+)
+def test_text_names_no_addresses_of_code(text: str) -> None:
+    for make in (resolve.parse, ft.install, lambda text: ft.zeros(9, allocator=text)):
+        with pytest.raises(ValueError, match=r"call firsttouch\.from_functions\(\)"):
+            make(text)
 
 
 def test_nesting_deeper_than_python_itself_can() -> None:

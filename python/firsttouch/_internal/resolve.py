@@ -9,10 +9,19 @@ from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator, FixedBuffer, ScratchBuffer, evaluate_expression
 from firsttouch.custom import AllocatorLike, OwnAllocator
 
+
+def _refuse_addresses(*_given: object, **_named: object) -> Allocator:
+    """Refuse to make an allocator that would call whatever lies at the addresses in a text."""
+    raise ValueError(
+        "from_functions() cannot be written as text, which must not name addresses of code: "
+        "call firsttouch.from_functions(), and give the allocator that it returns"
+    )
+
+
 FACTORIES: dict[str, Callable[..., Allocator]] = {
     "FixedBuffer": FixedBuffer,
     "ScratchBuffer": ScratchBuffer,
-    "from_functions": _firsttouch.from_functions,
+    "from_functions": _refuse_addresses,
     "numpy_default": _firsttouch.numpy_default,
 }
 """The factories that expressions know in addition to the core's, by name."""
