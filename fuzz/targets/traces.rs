@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use firsttouch_trace::replay::Survey;
+use firsttouch_trace::Survey;
 use firsttouch_trace::summary::Summary;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -26,7 +26,7 @@ ROOMS = {
         "statistics",
     ),
     "firsttouch-trace": (
-        "lib", "format", "event", "reader", "pool_replay", "profile", "summary", "encoder", "recorder", "tests",
+        "lib", "format", "event", "reader", "survey", "pool_replay", "profile", "summary", "encoder", "recorder", "tests",
         "replay",
     ),
     "firsttouch-python": (

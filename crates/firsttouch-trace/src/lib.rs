@@ -4,6 +4,7 @@
 //!
 //! * [`recorder`] writes a trace of every request of the process, in the compact [`format`](mod@format) of an [`Encoder`].
 //! * [`Reader`] decodes a trace [event](event::Event) by event.
+//! * A [`Survey`] validates a trace, and collects what another pass has to know in advance.
 //! * [`replay`] performs the requests of a trace on another allocator.
 //! * [`summary`] attributes requests and page faults to the lines of the program.
 //! * [`profile`] counts the allocations made while a region is open; it writes no trace.
@@ -19,6 +20,7 @@ mod reader;
 pub mod recorder;
 pub mod replay;
 pub mod summary;
+mod survey;
 #[cfg(test)]
 mod tests;
 
@@ -26,3 +28,4 @@ pub use encoder::{Encoder, Sink};
 pub use event::{BlockDetail, Event, EventKind, Metadata, Totals};
 pub use format::TraceError;
 pub use reader::Reader;
+pub use survey::Survey;

@@ -4,7 +4,7 @@ use crate::event::{BlockDetail, EventKind};
 use crate::format::TraceError;
 use crate::pool_replay::{PoolReplay, ReplayedBlock};
 use crate::reader::Reader;
-use crate::replay::{ResidentAtEnd, Survey};
+use crate::survey::{ResidentAtEnd, Survey};
 use firsttouch::os;
 use std::io::Read;
 

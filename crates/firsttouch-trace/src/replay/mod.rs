@@ -1,16 +1,14 @@
 //! Replays a trace on any allocator: the same requests in the same order, each thread's in a thread of its own.
 
 mod player;
-mod survey;
 #[cfg(test)]
 mod tests;
 mod threads;
 
 pub use player::{ReplayOptions, ReplayOutcome, Target, Touch};
-pub(crate) use survey::ResidentAtEnd;
-pub use survey::Survey;
 
 use crate::format::TraceError;
+use crate::survey::Survey;
 use player::Player;
 use std::io::Read;
 

@@ -1,9 +1,9 @@
 //! Performs the events of a trace, in batches so that decoding is not measured.
 
-use super::survey::{ResidentAtEnd, Survey};
 use crate::event::{BlockDetail, Event, EventKind};
 use crate::format::TraceError;
 use crate::reader::Reader;
+use crate::survey::{ResidentAtEnd, Survey};
 use firsttouch::os;
 use std::io::Read;
 use std::ptr::null_mut;

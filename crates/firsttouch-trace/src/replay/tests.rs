@@ -1,9 +1,10 @@
 //! A replay performs the recorded requests in order, in the right threads.
 
-use super::{ReplayOptions, ReplayOutcome, Survey, Target, Touch, replay};
+use super::{ReplayOptions, ReplayOutcome, Target, Touch, replay};
 use crate::event::{BlockDetail, Event, EventKind};
 use crate::format::TraceError;
 use crate::summary::Summary;
+use crate::survey::Survey;
 use crate::tests::encoded;
 use std::cell::Cell;
 use std::collections::HashMap;

@@ -2,8 +2,8 @@
 //! belongs to another. A thread is started for its first event and ends after its last; the calling thread is number 0.
 
 use super::player::{Next, Player, ReplayOutcome};
-use super::survey::Survey;
 use crate::format::TraceError;
+use crate::survey::Survey;
 use std::io::Read;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope};

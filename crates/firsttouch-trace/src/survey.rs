@@ -22,7 +22,7 @@ pub struct Survey {
     /// Resident pages at the end of each large block, in the order of allocation.
     resident_at_end: Vec<u32>,
     /// Number of the last event of each thread, counted from 1.
-    pub(super) last_events: Vec<u64>,
+    pub(crate) last_events: Vec<u64>,
 }
 
 impl Survey {
