@@ -42,7 +42,8 @@ class use:
     Notes
     -----
     Blocks nest. Arrays may outlive the block and are freed by the allocator that created them. New threads do not
-    inherit the choice; :func:`install` serves them, too.
+    inherit the choice, except where Python lets them inherit the context (``sys.flags.thread_inherit_context``, the
+    default of free-threaded Python); :func:`install` serves all threads.
 
     Examples
     --------

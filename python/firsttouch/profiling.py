@@ -47,10 +47,10 @@ class measure:
 
     Notes
     -----
-    Counted are arrays of 16 KiB and more that NumPy or firsttouch allocates while the block runs, under whatever
-    allocator is current; smaller ones stay with NumPy, where counting would cost too much. Not counted are arrays of
-    :func:`numpy_default` and :func:`shared`, and those of child processes. Blocks may nest and overlap, in threads and
-    tasks: each counts what happens while it is open.
+    Counted are arrays of 16 KiB and more that NumPy or firsttouch allocates while the block runs, also where no
+    allocator was chosen; smaller ones stay with NumPy, where counting would cost too much. Not counted are arrays of
+    an explicit :func:`numpy_default`, of :func:`shared`, and of child processes. Blocks may nest and overlap, in
+    threads and tasks: each counts what happens while it is open.
 
     Idle memory is returned when the outermost block begins, and does not decay while one is open, so that the figures
     depend neither on what ran before nor on how long the code took.

@@ -26,8 +26,8 @@ ROOMS = {
         "statistics",
     ),
     "firsttouch-trace": (
-        "lib", "format", "event", "reader", "survey", "pool_replay", "profile", "summary", "encoder", "recorder", "tests",
-        "replay",
+        "lib", "format", "event", "reader", "survey", "pool_replay", "profile", "summary", "encoder", "recorder",
+        "tests", "replay",
     ),
     "firsttouch-python": (
         "python", "numpy", "allocators", "custom", "handlers", "arrays", "scratch", "numba", "placement", "inspection",

@@ -28,7 +28,8 @@ def pool(
         Instead of an upstream: huge pages on a node or by a policy, as for :func:`pages`. Slabs (``"blocked:0"``) are
         refused, as blocks are reused for other arrays.
     max_idle : int or str, optional
-        Bytes that may stay idle. The default is a quarter of the memory of the machine or container.
+        Bytes that may stay idle. By default the pool decides, see Notes; where `decay` is set, a quarter of the memory
+        of the machine or container.
     decay : float or None, optional
         Seconds after which idle memory is returned to the operating system. ``None`` means never. The default is 1.
     fault_ahead : bool, optional

@@ -27,7 +27,7 @@ def pages(
         pages are used where rounding up wastes at most an eighth of the block, or 2 MiB.
     populate : bool or int, optional
         Whether pages are faulted in before the constructor returns. An integer is the number of threads; ``True``
-        chooses one. Populating releases the GIL and can be interrupted by Ctrl-C.
+        lets firsttouch choose it. Populating releases the GIL and can be interrupted by Ctrl-C.
     lock : bool, optional
         Whether pages are locked in memory (``mlock``).
     numa : int, str or Policy, optional

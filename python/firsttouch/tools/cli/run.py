@@ -91,7 +91,7 @@ def _parser() -> Parser:
     add(
         "--max-idle",
         metavar="SIZE",
-        help='limit on idle memory, as in 512MiB or "4 GiB" (default: depends on the machine)',
+        help='limit on idle memory, as in 512MiB or "4 GiB" (default: a tenth more than the most that arrays used)',
     )
     add(
         "--decay",

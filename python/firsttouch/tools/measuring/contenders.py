@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import os
+import platform
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+
+def mmap_threshold(libc: tuple[str, str]) -> int:
+    """Return the largest threshold that counts: before 2.35, glibc ignores one above 32 MiB and keeps its 128 KiB."""
+    name, version = libc
+    numbers = [int(number) for number in version.split(".") if number.isdecimal()]
+    return 32 << 20 if name == "glibc" and numbers < [2, 35] else 4 << 30
+
 
 # Raised so far that glibc neither maps nor trims anything that an experiment requests.
 TUNED = {
     "MALLOC_TRIM_THRESHOLD_": str(4 << 30),
-    "MALLOC_MMAP_THRESHOLD_": str(4 << 30),
+    "MALLOC_MMAP_THRESHOLD_": str(mmap_threshold(platform.libc_ver())),
     "MALLOC_TOP_PAD_": str(64 << 20),
 }
 
 # The same as tunables, and with its heap on huge pages.
 TUNED_HUGE = {
-    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=4294967296"
-    ":glibc.malloc.trim_threshold=4294967296:glibc.malloc.top_pad=67108864"
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:"
+    + ":".join(f"glibc.malloc.{name[7:-1].lower()}={size}" for name, size in TUNED.items())
 }
 
 LIBRARIES = {
