@@ -6,7 +6,7 @@ import pytest
 
 from firsttouch.tools import preload
 from firsttouch.tools.compare import candidates
-from firsttouch.tools.measuring.contenders import TUNED, Contender
+from firsttouch.tools.measuring.contenders import TUNED, Contender, mmap_threshold
 
 
 def test_the_default_and_its_double_come_first() -> None:
@@ -58,3 +58,11 @@ def test_a_contender_alone_can_be_typed() -> None:
     tuned = candidates.how(Contender("tuned glibc", TUNED), words, [])
     assert tuned.startswith("MALLOC_TRIM_THRESHOLD_=")
     assert tuned.endswith(" 'a b.py' 1")
+
+
+@pytest.mark.parametrize(
+    ("libc", "most"),
+    [(("glibc", "2.17"), 32), (("glibc", "2.34.9000"), 32), (("glibc", "2.35"), 4096), (("", ""), 4096)],
+)
+def test_old_glibc_takes_no_large_threshold(libc: tuple[str, str], most: int) -> None:
+    assert mmap_threshold(libc) == most << 20
