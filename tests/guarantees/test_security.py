@@ -6,6 +6,8 @@ import pickle
 import pickletools
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -119,15 +121,19 @@ def test_a_shared_array_has_no_name_in_any_file_system() -> None:
     assert array.size == 100_000
 
 
+@pytest.fixture
+def anybodys() -> Iterator[Path]:
+    """A folder in which every user may write; pytest's own may not be entered."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        yield Path(folder)
+
+
 @needs_root
 @pytest.mark.parametrize(("maker", "opener", "may"), [(1234, 4321, False), (1234, 1234, True), (1234, 0, True)])
-def test_only_the_user_that_made_a_shared_array_can_open_it(maker: int, opener: int, may: bool, tmp_path: Path) -> None:
-    handle = tmp_path / "handle"
+def test_only_the_user_that_made_a_shared_array_can_open_it(maker: int, opener: int, may: bool, anybodys: Path) -> None:
+    handle = anybodys / "handle"
     as_user = "import os; os.setresgid({0}, {0}, {0}); os.setresuid({0}, {0}, {0})\n"
-    tmp_path.chmod(0o777)
-    for folder in tmp_path.parents:
-        with contextlib.suppress(OSError):
-            folder.chmod(folder.stat().st_mode | 0o011)
     writer = subprocess.Popen(
         [
             *(sys.executable, "-c"),
