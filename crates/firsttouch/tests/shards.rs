@@ -5,6 +5,7 @@ mod common;
 use common::held::Held;
 use firsttouch::Allocator;
 use firsttouch::adaptors::{Options, Pool, huge_min};
+use firsttouch::os::{Pretence, pretend, pretend_on};
 
 const MIB: usize = 1 << 20;
 
@@ -62,4 +63,25 @@ fn the_last_of_a_size_is_handed_out_first_on_huge_pages_as_well() {
         });
         assert!(found, "{size} bytes");
     }
+}
+
+/// What a shard has not reported yet, less than 1 MiB, counts as idle until then; with many shards that is much.
+#[test]
+fn many_processors_with_little_each_use_it_again() {
+    const PROCESSORS: usize = 32;
+    let pool = pretend(Pretence { nodes: PROCESSORS, node_of: |_| 0 }, || Pool::new(Options::default()));
+    let on_each = |body: &mut dyn FnMut(u64)| {
+        for processor in 0..PROCESSORS {
+            pretend_on(Some(processor));
+            body(processor as u64);
+        }
+        pretend_on(None);
+    };
+    let mut live = Vec::new();
+    on_each(&mut |seed| live.extend((0..3).map(|_| Held::filled(&*pool, 300_000, seed))));
+    for _ in 0..20 {
+        on_each(&mut |seed| Held::filled(&*pool, 60_000, seed).give_back());
+    }
+    let stats = pool.stats();
+    assert_eq!((stats.refaulted_bytes, stats.recycled), (0, 19 * PROCESSORS as u64), "{stats:?}");
 }

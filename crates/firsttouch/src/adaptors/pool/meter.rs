@@ -30,6 +30,16 @@ impl Meter {
         }
     }
 
+    /// Bytes of spans that hold blocks.
+    pub(super) fn active(&self) -> usize {
+        self.active.load(Relaxed).max(0) as usize
+    }
+
+    /// The same at their peak.
+    pub(super) fn most_active(&self) -> usize {
+        self.active().max(self.peak_active.load(Relaxed).max(0) as usize)
+    }
+
     pub(super) fn report(&self, counts: &mut Counts) {
         add(&self.in_use, &self.peak_in_use, counts.in_use);
         add(&self.active, &self.peak_active, counts.active);

@@ -66,18 +66,22 @@ impl Pool {
         self.look_at_bound();
         let held = self.heaps.held();
         let held = held.out + held.dirty;
-        let idle = held.saturating_sub(self.meter.active.load(Relaxed).max(0) as usize);
         self.meter.peak_held.fetch_max(held as isize, Relaxed);
-        let active = self.meter.active.load(Relaxed).max(self.meter.peak_active.load(Relaxed)).max(0) as usize;
-        self.retention.taken(kind as usize, fresh, active, self.clock.now());
-        let allowed = self.retention.allowed(active);
-        let beyond = if self.options.is_automatic() { held.saturating_sub(allowed) } else { 0 };
+        let idle = held.saturating_sub(self.meter.active());
+        self.retention.taken(kind as usize, fresh, self.meter.most_active(), self.clock.now());
         let shortage = self.shortage(fresh, held, idle);
-        let excess = beyond.max(shortage);
-        if excess > 0 && idle > self.stuck.load(Relaxed) + SLACK / 8 {
+        let stuck = self.stuck.load(Relaxed);
+        if self.beyond(held).max(shortage) > 0 && idle > stuck + SLACK / 8 {
+            // With many shards, what they have not reported may be all of it.
+            self.shards().for_each(|shard| self.meter.report(&mut shard.lock().counts));
+            let idle = held.saturating_sub(self.meter.active());
+            let excess = self.beyond(held).max(shortage);
+            if excess == 0 || idle <= stuck + SLACK / 8 {
+                return;
+            }
             self.flush(|_| true);
             // Purges somewhat more at a time, because searching for victims is expensive.
-            let wanted = excess + allowed / 32;
+            let wanted = excess + self.retention.allowed(self.meter.most_active()) / 32;
             let gone = self.heaps.purge_oldest(wanted);
             if shortage == 0 {
                 self.retention.given_back_for_room(gone, self.clock.now());
@@ -85,6 +89,12 @@ impl Pool {
             let gone = self.purged(gone);
             self.stuck.store(if gone < wanted { idle.saturating_sub(gone) } else { 0 }, Relaxed);
         }
+    }
+
+    /// Bytes by which what is held exceeds what the peak justifies.
+    fn beyond(&self, held: usize) -> usize {
+        let allowed = || self.retention.allowed(self.meter.most_active());
+        if self.options.is_automatic() { held.saturating_sub(allowed()) } else { 0 }
     }
 
     /// Bytes by which idle memory exceeds what the machine, the container or an outer bound have left, if that may be
@@ -112,10 +122,7 @@ impl Pool {
     /// for memory, would run out. Only then does a free make system calls.
     #[cold]
     pub(super) fn vacate(&self, may: usize) {
-        let beyond = |may: usize| {
-            let held = self.heaps.held();
-            (held.mapped.saturating_sub(held.out) + self.cached()).saturating_sub(may)
-        };
+        let beyond = |may: usize| self.idle_space_beyond(may);
         if beyond(may.saturating_add(self.stuck_space.load(Relaxed))) > 0 {
             // Half of it at a time, because searching for victims is expensive. What could not be purged is not
             // searched for at every free.
@@ -126,6 +133,12 @@ impl Pool {
             }
             self.stuck_space.store(beyond(may / 2), Relaxed);
         }
+    }
+
+    /// Bytes of idle address space beyond so many.
+    fn idle_space_beyond(&self, may: usize) -> usize {
+        let held = self.heaps.held();
+        (held.mapped.saturating_sub(held.out) + self.cached()).saturating_sub(may)
     }
 
     /// Does the background purger's work if its thread could not be started.
@@ -158,6 +171,9 @@ impl Pool {
             }
         }
         let idle = self.heaps.held().dirty + self.cached();
+        // What could not be purged may have gone since. Once a tick, or each request would search.
+        self.stuck.fetch_min(idle, Relaxed);
+        self.stuck_space.fetch_min(self.idle_space_beyond(self.idle_space.load(Relaxed) / 2), Relaxed);
         let limit = idle_limit(self.max_idle, idle);
         if idle > limit {
             self.flush(|_| true);
