@@ -81,8 +81,9 @@ fn lower(value: &AtomicUsize, by: usize) {
     let _ = value.fetch_update(Relaxed, Relaxed, |value| Some(value.saturating_sub(by)));
 }
 
+/// The number of a slot, from 1, because 0 marks an entry that was never written. Numbers come again after 97 days.
 fn slot(time: Duration) -> u64 {
-    1 + (time.as_millis() / SLOT.as_millis()) as u64 // from 1, because 0 marks an entry that was never written
+    1 + (time.as_millis() / SLOT.as_millis()) as u64 % ((1 << (64 - BYTES)) - 1)
 }
 
 /// What was purged lately, by region and time. An entry holds the number of its slot and, in the lower bits, bytes.
@@ -153,6 +154,17 @@ mod tests {
             retention.taken(0, 50 * MIB, 100 * MIB, at(turn));
         }
         assert_eq!(retention.allowed(100 * MIB), 135 * MIB + SLACK);
+    }
+
+    #[test]
+    fn learning_goes_on_for_years() {
+        for days in [96, 98, 200, 4000] {
+            let retention = Retention::default();
+            let now = at(days * 24 * 3600 * 1000);
+            retention.decayed([0, 64 * MIB], now);
+            retention.taken(1, 64 * MIB, 64 * MIB, now + at(400));
+            assert_eq!(retention.patient(10), PATIENT_EPOCHS, "after {days} days");
+        }
     }
 
     #[test]
