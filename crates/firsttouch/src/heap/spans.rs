@@ -33,7 +33,8 @@ impl Segment {
         }
         let start = found + skip;
         let behind = total - skip - len;
-        let (its, before) = (dirty_of(start, len), dirty_of(found, skip));
+        let its = dirty_of(start, len);
+        let before = if behind == 0 { dirty - its } else { dirty_of(found, skip) }; // a long span is counted in part
         if skip > 0 {
             self.list(found, skip, before);
         }
@@ -105,24 +106,26 @@ impl Segment {
         if end >= self.top.get() || self.state(end) != State::Free || self.record(end).len.get() < more {
             return None;
         }
-        let (free, _) = self.unlist(end);
+        let (free, dirty) = self.unlist(end);
+        let its = self.count_dirty(end, more);
         if free > more {
-            self.list(end + more, free - more, self.count_dirty(end + more, free - more));
+            self.list(end + more, free - more, dirty - its);
         }
         self.mark_used(start, len);
         self.set_occupant(start, occupant);
-        Some(self.count_dirty(end, more))
+        Some(its)
     }
 
     /// Turns a part of a free span into a used span; the rest stays free.
     pub(crate) fn carve(&self, span: u32, start: u32, len: u32) {
-        let (total, _) = self.unlist(span);
+        let (total, dirty) = self.unlist(span);
         let behind = span + total - start - len;
+        let (before, its) = (self.count_dirty(span, start - span), self.count_dirty(start, len));
         if start > span {
-            self.list(span, start - span, self.count_dirty(span, start - span));
+            self.list(span, start - span, before);
         }
         if behind > 0 {
-            self.list(start + len, behind, self.count_dirty(start + len, behind));
+            self.list(start + len, behind, dirty - before - its);
         }
         self.mark_used(start, len);
     }

@@ -21,16 +21,18 @@ pub(super) enum Victims {
     Clean,
 }
 
-/// Where a walk over the spans is: in which region, that for huge pages first, in which of its segments, and at which span.
+/// Where a walk over the spans is: in which region, that for huge pages first, in which of its segments, at which span, and
+/// from which of its units on nothing was looked at.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub region: usize,
     segment: usize,
+    span: u32,
     unit: u32,
 }
 
 impl Place {
-    pub(super) const START: Self = Self { region: 1, segment: 0, unit: 0 };
+    pub(super) const START: Self = Self { region: 1, segment: 0, span: 0, unit: 0 };
 }
 
 #[derive(Clone, Copy)]
@@ -46,7 +48,7 @@ pub(super) struct Run {
 impl Run {
     /// Where the walk goes on behind it, while it is still out of the free spans: at the span that it will be joined to.
     pub(super) fn place(&self) -> Place {
-        Place { unit: self.segment.free_before(self.start), ..self.place }
+        Place { span: self.segment.free_before(self.start), unit: self.start + self.len, ..self.place }
     }
 }
 
@@ -63,7 +65,7 @@ impl Victims {
         let (mut count, mut bytes) = (0, 0);
         for index in (0..=from.region).rev() {
             let region = &mut regions[index];
-            let (first, unit) = if index == from.region { (from.segment, from.unit) } else { (0, 0) };
+            let from = if index == from.region { from } else { Place { region: index, ..Place::START } };
             if region.dirty == 0 && self != Self::Clean {
                 continue;
             }
@@ -73,22 +75,23 @@ impl Victims {
             }
             let is_part = parts || region.has_huge;
             let page_units = if parts { 1 } else { (region.shape.page >> region.shape.unit_shift).max(1) as u32 };
-            for at in first..region.count {
+            for at in from.segment..region.count {
                 let Some(segment) = region.segments[at] else { continue };
-                let place = Place { region: index, segment: at, unit: if at == first { unit } else { 0 } };
+                let place = if at == from.segment { from } else { Place { segment: at, span: 0, unit: 0, ..from } };
                 if self == Self::Clean && !segment.claim.has_slots() {
                     continue;
                 }
                 let mut given = 0;
-                segment.walk_from(place.unit, |span, len, state| {
+                segment.walk_from(place.span, |span, len, state| {
                     let (mut span, end) = (span, span + len);
+                    let mut unit = place.unit.clamp(span, end);
                     let mut look = state == State::Free && (segment.dirty_units(span) > 0 || self == Self::Clean);
                     while look && span < end && count < BATCH && bytes < budget {
                         let run = match self {
                             Self::Idle(min_ticks) | Self::IdleParts(min_ticks) => {
-                                idle_run(segment, span, end - span, page_units, now, min_ticks)
+                                idle_run(segment, unit, end - unit, page_units, now, min_ticks)
                             }
-                            Self::Clean => clean_run(segment, span, end - span, page_units),
+                            Self::Clean => clean_run(segment, unit, end - unit, page_units),
                         };
                         look = run.is_some();
                         if let Some((start, len)) = run {
@@ -100,6 +103,7 @@ impl Victims {
                             bytes += (len as usize) << segment.unit_shift();
                             given += segment.count_dirty(start, len) as usize;
                             span = start + len; // the rest behind is a free span of its own now
+                            unit = span;
                         }
                     }
                     count < BATCH && bytes < budget
