@@ -28,12 +28,15 @@ impl Region {
             probe(bytes)?; // its records would take a thousandth of it
         }
         let units = self.units(bytes.checked_add(align).ok_or(Errno::NO_MEMORY)?).ok_or(Errno::NO_MEMORY)?;
-        for segment in self.segments() {
-            if segment.growable.get() && self.raise_top(segment, units, fresh).is_ok() {
-                return Ok(());
+        let mut has_room = false;
+        for segment in self.segments().filter(|segment| segment.growable.get()) {
+            match self.raise_top(segment, units, fresh) {
+                Ok(()) => return Ok(()),
+                Err(error) => has_room |= error == Errno::NO_MEMORY && self.raised(segment, units, fresh).is_some(),
             }
         }
-        if self.count == MAX_SEGMENTS {
+        // Where memory for records is short, another segment would be another one without.
+        if has_room || self.count == MAX_SEGMENTS {
             return Err(Errno::NO_MEMORY);
         }
         let segment = build::segment(self.shape, units, self.mapped, owner)?;
@@ -49,18 +52,20 @@ impl Region {
         Ok(())
     }
 
-    pub(crate) fn raise_top(&self, segment: &'static Segment, units: u32, fresh: Fresh) -> Result<(), Errno> {
+    /// The top that a segment needs for a span of `units`, if it has the capacity.
+    fn raised(&self, segment: &Segment, units: u32, fresh: Fresh) -> Option<u32> {
         let step = (self.shape.extent >> self.shape.unit_shift) as u32;
-        let top = segment.top.get();
         let spare = segment.free_at_top().map_or(0, |(_, len)| len);
-        let wanted = top.checked_add(units.saturating_sub(spare)).ok_or(Errno::NO_MEMORY)?;
-        let mut raised = wanted.checked_next_multiple_of(step).ok_or(Errno::NO_MEMORY)?;
-        if fresh == Fresh::HugePages && segment.huge_above(raised) <= segment.capacity() {
-            raised = segment.huge_above(raised);
-        }
-        if raised > segment.capacity() {
-            return Err(Errno::NO_MEMORY);
-        }
+        let wanted = segment.top.get().checked_add(units.saturating_sub(spare))?;
+        let raised = wanted.checked_next_multiple_of(step)?;
+        let whole = segment.huge_above(raised);
+        let raised = if fresh == Fresh::HugePages && whole <= segment.capacity() { whole } else { raised };
+        (raised <= segment.capacity()).then_some(raised)
+    }
+
+    pub(crate) fn raise_top(&self, segment: &'static Segment, units: u32, fresh: Fresh) -> Result<(), Errno> {
+        let top = segment.top.get();
+        let raised = self.raised(segment, units, fresh).ok_or(Errno::NO_MEMORY)?;
         if raised > top {
             records::open(segment, raised)?;
             segment.top.set(raised);
