@@ -177,12 +177,12 @@ fn settle(region: &mut Region, run: &Run, age: Option<u8>) -> usize {
     let segment = run.segment;
     let size = (run.len as usize) << segment.unit_shift();
     let dirty = segment.count_dirty(run.start, run.len);
+    region.has_split |= run.is_part && region.shape.huge;
     let Some(age) = age else {
         region.dirty += (dirty as usize) << segment.unit_shift();
         segment.give(run.start, run.len, dirty);
         return 0;
     };
-    region.has_split |= run.is_part && region.shape.huge;
     if age == UNMAPPED {
         let mapped = segment.ages(run.start, run.len).iter().filter(|&&age| age != UNMAPPED).count();
         region.mapped -= mapped << segment.unit_shift();

@@ -14,18 +14,23 @@ const ASKED: usize = 4;
 
 /// Whether nearly all sampled pages were written. The end is looked at first: blocks are filled from the front.
 pub(super) fn is_dense(address: usize, size: usize) -> bool {
-    places(address, size).rev().all(is_there) && places(address, size).all(is_written)
+    has_places(size) && places(address, size).rev().all(is_there) && places(address, size).all(is_written)
 }
 
 /// Whether those of three quarters of the places were.
 pub(super) fn is_mostly_used(address: usize, size: usize) -> bool {
-    4 * places(address, size).filter(|&at| is_there(at) && is_written(at)).count() >= 3 * PLACES
+    has_places(size) && 4 * places(address, size).filter(|&at| is_there(at) && is_written(at)).count() >= 3 * PLACES
 }
 
 /// Whether nearly all pages of a small block were written.
 pub(super) fn is_filled(address: usize, size: usize) -> bool {
     let there = os::resident_pages(address, size).unwrap_or(0) * os::page_size();
     8 * there >= 7 * size && is_memory(address, size)
+}
+
+/// Where base pages are large, a block may be smaller than a place.
+fn has_places(size: usize) -> bool {
+    size >= PAGES * os::page_size()
 }
 
 fn places(address: usize, size: usize) -> impl DoubleEndedIterator<Item = usize> {
