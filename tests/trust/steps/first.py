@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+import traceback
 from collections.abc import Sequence
 from random import Random
 from types import FrameType
@@ -85,8 +86,8 @@ class FirstUses:
         def handler(_number: int, _frame: FrameType | None) -> None:
             try:
                 self.again(own)
-            except BaseException as error:
-                seen.append(f"in a signal handler, {type(error).__name__}: {error}")
+            except BaseException:
+                seen.append(f"in a signal handler: {traceback.format_exc()}")
             if not over:  # or the signal would come when nobody handles it
                 signal.setitimer(signal.ITIMER_REAL, 0.002)  # not before, or it would interrupt itself for ever
 

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+import traceback
 from collections.abc import Sequence
 from random import Random
 from types import FrameType
@@ -27,6 +28,8 @@ def ended(child: int) -> int:
     end = time.monotonic() + HANGS
     while (status := os.waitpid(child, os.WNOHANG)) == (0, 0):
         if time.monotonic() > end:
+            os.kill(child, signal.SIGABRT)  # faulthandler prints the stacks of all threads
+            time.sleep(1)
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             raise AssertionError(f"a child hangs, {HANGS} s after its fork")
@@ -109,8 +112,8 @@ class Together:
                 with ft.scratch() as scope, ft.use("pool()"):
                     scope.empty(500)
                     a[:] = np.ones(50_000, "u1")
-            except BaseException as error:
-                seen.append(f"in a signal handler, {type(error).__name__}: {error}")
+            except BaseException:
+                seen.append(f"in a signal handler: {traceback.format_exc()}")
 
         own, before = Random(random.randrange(1 << 30)), signal.signal(signal.SIGALRM, handler)
         signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.001)

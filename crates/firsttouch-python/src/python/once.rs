@@ -30,7 +30,7 @@ impl<T> Once<T> for PyOnceLock<T> {
 }
 
 /// Has PyO3 make what its own functions make at their first use, as its way is the other one: names of attributes of types,
-/// and types that it knows by name.
+/// types that it knows by name, and what it says of arguments that are refused.
 pub fn look_up(py: Python<'_>) -> PyResult<()> {
     let kind = py.get_type::<PyInt>();
     kind.name()?;
@@ -39,8 +39,12 @@ pub fn look_up(py: Python<'_>) -> PyResult<()> {
     kind.fully_qualified_name()?;
     kind.call0()?.extract::<i128>()?;
     let _ = (py.get_type::<PanicException>(), py.get_type::<PyWeakrefReference>());
+    let _ = wrap_pyfunction!(takes_a_number, py)?.call1(("no number",));
     Ok(())
 }
+
+#[pyfunction]
+fn takes_a_number(_number: i32) {}
 
 /// A string that is looked up often.
 pub struct Interned {
