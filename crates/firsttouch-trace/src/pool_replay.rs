@@ -149,7 +149,7 @@ impl PoolReplay {
 }
 
 /// The number of base pages of so many bytes.
-fn pages(size: u64) -> u64 {
+pub(super) fn pages(size: u64) -> u64 {
     size.div_ceil(os::page_size() as u64)
 }
 

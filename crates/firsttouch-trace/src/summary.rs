@@ -2,7 +2,7 @@
 
 use crate::event::{BlockDetail, EventKind};
 use crate::format::TraceError;
-use crate::pool_replay::{PoolReplay, ReplayedBlock};
+use crate::pool_replay::{PoolReplay, ReplayedBlock, pages};
 use crate::reader::Reader;
 use crate::survey::{ResidentAtEnd, Survey};
 use firsttouch::os;
@@ -189,7 +189,7 @@ impl Summary {
     /// Accounts for a block that is freed; it counts as fully written if its resident pages are not known.
     fn on_free(&mut self, number: u32, resident: Option<u64>, now: u64) {
         let block = std::mem::take(&mut self.blocks[number as usize]);
-        let pages = block.size.div_ceil(os::page_size() as u64);
+        let pages = pages(block.size);
         let touched = resident.unwrap_or(pages).min(pages);
         self.pool.free(block.replayed, block.size, touched, now);
         let Some(detail) = block.detail else { return };

@@ -122,16 +122,15 @@ impl Pool {
     /// for memory, would run out. Only then does a free make system calls.
     #[cold]
     pub(super) fn vacate(&self, may: usize) {
-        let beyond = |may: usize| self.idle_space_beyond(may);
-        if beyond(may.saturating_add(self.stuck_space.load(Relaxed))) > 0 {
+        if self.idle_space_beyond(may.saturating_add(self.stuck_space.load(Relaxed))) > 0 {
             // Half of it at a time, because searching for victims is expensive. What could not be purged is not
             // searched for at every free.
             self.flush(|_| true);
-            self.purged(self.heaps.purge_oldest(beyond(may / 2)));
-            if beyond(may / 2) > 0 {
+            self.purged(self.heaps.purge_oldest(self.idle_space_beyond(may / 2)));
+            if self.idle_space_beyond(may / 2) > 0 {
                 self.heaps.unmap_clean();
             }
-            self.stuck_space.store(beyond(may / 2), Relaxed);
+            self.stuck_space.store(self.idle_space_beyond(may / 2), Relaxed);
         }
     }
 
@@ -173,7 +172,10 @@ impl Pool {
         let idle = self.heaps.held().dirty + self.cached();
         // What could not be purged may have gone since. Once a tick, or each request would search.
         self.stuck.fetch_min(idle, Relaxed);
-        self.stuck_space.fetch_min(self.idle_space_beyond(self.idle_space.load(Relaxed) / 2), Relaxed);
+        let idle_space = self.idle_space.load(Relaxed);
+        if idle_space != usize::MAX {
+            self.stuck_space.fetch_min(self.idle_space_beyond(idle_space / 2), Relaxed);
+        }
         let limit = idle_limit(self.max_idle, idle);
         if idle > limit {
             self.flush(|_| true);
