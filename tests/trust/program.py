@@ -16,9 +16,10 @@ from random import Random
 
 import numpy as np
 
+import firsttouch as ft
 from tests.trust.conditions import set_up
 from tests.trust.steps import FIRST, STEPS
-from tests.trust.world import Step
+from tests.trust.world import Step, World
 
 LENGTH = 60_000
 """Steps of a program, unless said otherwise. Its start takes as long as some thousand."""
@@ -27,11 +28,11 @@ WORTH, LEAST = 2 << 20, 1000
 not fewer than these."""
 
 
-def planned(seed: int, count: int) -> Iterator[tuple[int, Step, Random]]:
-    """Yield the steps of a program; each has its own random numbers, whatever ran before."""
+def planned(seed: int, count: int) -> Iterator[tuple[int, Step, int]]:
+    """Yield the steps of a program; each has its own seed, whatever ran before."""
     plan = Random(seed)
     for number in range(count):
-        yield number, plan.choice(STEPS) if number else FIRST, Random(plan.randrange(1 << 60))
+        yield number, plan.choice(STEPS) if number else FIRST, plan.randrange(1 << 60)
 
 
 def program(
@@ -48,9 +49,10 @@ def program(
     """
     faulthandler.enable()
     pickle.loads(pickle.dumps(np.zeros(1)))  # glibc ends a process without memory for NumPy's thread-local data
+    plan = list(planned(seed, count))  # later there may be no memory for it
     gc.freeze()  # what is there by now is not looked at again
     world, conditions = set_up(Random(-1 - seed))
-    for number, step, own in planned(seed, min(count, max(LEAST, count * WORTH // world.most))):
+    for number, step, own in plan[: max(LEAST, count * WORTH // world.most)]:
         if only is not None and number not in only:
             continue
         if number and time.monotonic() > until:
@@ -58,13 +60,25 @@ def program(
         if told:
             told(struct.pack("q", number))
         try:
-            world.run(step, own)
+            world.run(step, _random(own, world))
         except BaseException as error:
             unlimit()  # or there may be no memory to say what happened
             traceback.print_exc()
             sys.exit(f"step {number}, {step.__name__}: {type(error).__name__}: {error}\n({conditions})")
     unlimit()  # the end of the interpreter has first uses of its own
     return world.steps
+
+
+def _random(seed: int, world: World) -> Random:
+    """Return the random numbers of a step. The interpreter itself may be short of memory: then arrays are dropped."""
+    try:
+        return Random(seed)
+    except MemoryError:
+        if not world.cramped:
+            raise
+        world.arrays.clear()
+        ft.trim("process")
+        return Random(seed)
 
 
 def unlimit() -> None:

@@ -220,3 +220,15 @@ fn a_system_that_refuses() {
         }
     });
 }
+
+#[test]
+fn recycled_is_a_part_of_the_requests_served() {
+    let pool = Pool::new(Options::default());
+    let guarded = guarded(pool.clone(), Side::After, 0);
+    Held::filled(&*guarded, 100_000, 1).give_back();
+    for _ in 0..10 {
+        Held::filled(&*pool, 100_000, 1).give_back(); // another user of the same pool, all but one served by recycled memory
+    }
+    assert!(pool.stats().recycled > guarded.stats().allocations, "nothing was recycled");
+    assert_eq!((guarded.stats().allocations, guarded.stats().recycled), (1, 1));
+}

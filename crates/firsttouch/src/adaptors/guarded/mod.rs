@@ -196,12 +196,15 @@ unsafe impl Allocator for Guarded {
             return stats; // the upstream does not count
         }
         let kept = self.kept.lock().bytes.min(stats.active);
+        let allocations = self.allocations.load(Relaxed);
         Stats {
             in_use: self.in_use.load(Relaxed),
             active: stats.active - kept,
             idle: stats.idle + kept,
             blocks: self.blocks.load(Relaxed),
-            allocations: self.allocations.load(Relaxed),
+            allocations,
+            // The upstream also counts other users' requests, and blocks that could not be guarded.
+            recycled: stats.recycled.min(allocations),
             allocated_bytes: self.allocated.load(Relaxed),
             ..stats
         }
