@@ -49,6 +49,11 @@ def test_no_descriptor_is_opened(bench: Bench) -> None:
     assert start(bench.compiled("descriptors"), "/dev/null").returncode == -signal.SIGSYS
 
 
+@pytest.mark.parametrize("served", [False, True])
+def test_a_refusal_keeps_no_memory_from_others(bench: Bench, served: bool) -> None:
+    assert numbers(bench.compiled("refused"), served=served) == [2]
+
+
 def test_no_thread_before_it_is_worth_one(bench: Bench) -> None:
     little, much, of_child, unshared, _ = numbers(bench.compiled("threads"), served=False)
     assert (little, much, of_child) == (1, 1, 1)

@@ -12,10 +12,10 @@ pub(crate) fn look_at_mappings() {
     MAPPINGS_SHORT.store(os::mappings_are_short(), Relaxed);
 }
 
-/// To be called when the system mapped memory.
-pub(crate) fn mapped() {
-    if MAPPINGS_SHORT.load(Relaxed) {
-        MAPPINGS_SHORT.store(false, Relaxed);
+/// To be called before memory goes back: checks whether the number of mappings still is at the limit.
+pub(crate) fn look_again() {
+    if keeps_mappings() {
+        look_at_mappings();
     }
 }
 

@@ -1,7 +1,6 @@
 //! Mapping units on demand, a whole extent at a time if the units around are free too.
 
 use crate::heap::ages::{CLEAN, CLEAN_HUGE, UNMAPPED};
-use crate::heap::mapping_limit;
 use crate::heap::region::Region;
 use crate::heap::segment::Segment;
 use crate::heap::shape::Fresh;
@@ -55,7 +54,6 @@ impl Region {
     fn map_units(&mut self, segment: &'static Segment, from: u32, to: u32, fresh: Fresh) -> Result<(), Errno> {
         let size = ((to - from) as usize) << self.shape.unit_shift;
         os::map_at(segment.address(from), size)?;
-        mapping_limit::mapped();
         if self.shape.huge {
             let _ = os::advise_huge(segment.address(from), size); // a refusal only means base pages
         }

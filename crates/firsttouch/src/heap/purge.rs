@@ -31,10 +31,12 @@ impl Heap {
 
     /// Unmaps free memory that is mapped and clean, as address space has run short; bytes of it.
     pub(crate) fn unmap_clean(&self) -> usize {
+        mapping_limit::look_again();
         if mapping_limit::keeps_mappings() { 0 } else { self.purge_victims(Victims::Clean, usize::MAX).iter().sum() }
     }
 
     fn purge_victims(&self, victims: Victims, budget: usize) -> [usize; 2] {
+        mapping_limit::look_again();
         let _purging = self.purging.lock();
         let (mut gone, mut total, mut place) = ([0; 2], 0, Place::START);
         let mut regions = self.regions();

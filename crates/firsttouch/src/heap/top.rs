@@ -28,15 +28,20 @@ impl Region {
             probe(bytes)?; // its records would take a thousandth of it
         }
         let units = self.units(bytes.checked_add(align).ok_or(Errno::NO_MEMORY)?).ok_or(Errno::NO_MEMORY)?;
-        let mut has_room = false;
+        let mut refused = None;
         for segment in self.segments().filter(|segment| segment.growable.get()) {
             match self.raise_top(segment, units, fresh) {
                 Ok(()) => return Ok(()),
-                Err(error) => has_room |= error == Errno::NO_MEMORY && self.raised(segment, units, fresh).is_some(),
+                Err(Errno::EXISTS) => {}
+                Err(error) if self.raised(segment, units, fresh).is_some() => refused = Some(error),
+                Err(_) => {}
             }
         }
         // Where memory for records is short, another segment would be another one without.
-        if has_room || self.count == MAX_SEGMENTS {
+        if let Some(error) = refused {
+            return Err(error);
+        }
+        if self.count == MAX_SEGMENTS {
             return Err(Errno::NO_MEMORY);
         }
         let segment = build::segment(self.shape, units, self.mapped, owner)?;

@@ -197,13 +197,11 @@ impl Pool {
     }
 
     /// Serves a request from what is mapped of either region, because at the limit on mappings memory cannot move from one
-    /// place to another; else tries again after trimming the pool. Counting mappings takes longest, so it is done once.
+    /// place to another; else tries again after trimming the pool.
     #[cold]
     pub(super) fn retry(&self, kind: Kind, request: Request, refused: Errno) -> Result<Span, AllocError> {
         if refused == Errno::NO_MEMORY {
-            if !mapping_limit::keeps_mappings() {
-                mapping_limit::look_at_mappings();
-            }
+            mapping_limit::look_at_mappings();
             if let Some(span) = self.take_mapped(kind, request) {
                 return Ok(span);
             }

@@ -114,27 +114,25 @@ pub fn why_refused(size: usize, error: Errno) -> Limit {
     }
 }
 
-/// Returns whether the process has almost as many mappings as it may have.
+/// Returns whether the process has almost as many mappings as it may have: whether no mapping can be made and split.
+///
+/// Nothing is read: counting mappings takes milliseconds, and a program may have all of its file descriptors open.
 pub fn mappings_are_short() -> bool {
-    const NEAR: usize = 16;
-    if kernel_files::stopped() {
-        return address_space_limit().is_none(); // of the usual reasons that is the other
-    }
-    let Some(limit) = read_number(c"/proc/sys/vm/max_map_count") else { return false };
-    let mut lines = 0;
-    // SAFETY: the path ends in a zero byte, and the kernel writes at most the buffer's length.
+    let page = page_size();
+    // SAFETY: the mapping is new, nobody else knows it, and all of it is unmapped.
     unsafe {
-        let file = libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
-        if file < 0 {
-            return false;
+        // Memory that cannot be written counts towards no limit but those on mappings and on address space.
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let mapped = libc::mmap(std::ptr::null_mut(), 3 * page, libc::PROT_READ, flags, -1, 0);
+        if mapped == libc::MAP_FAILED {
+            return Errno::last() == Errno::NO_MEMORY
+                && (address_space_limit().is_none() || address_space_left() >= 3 * page);
         }
-        let mut part = [0u8; 4096];
-        while let Ok(read @ 1..) = usize::try_from(libc::read(file, part.as_mut_ptr().cast(), part.len())) {
-            lines += part[..read].iter().filter(|&&byte| byte == b'\n').count();
-        }
-        libc::close(file);
+        let split = libc::mprotect(mapped.byte_add(page), page, libc::PROT_NONE);
+        let short = split != 0 && Errno::last() == Errno::NO_MEMORY;
+        libc::munmap(mapped, 3 * page);
+        short
     }
-    lines + NEAR >= limit
 }
 
 /// Returns the total and the free memory of the machine in bytes, where there is no /proc.
