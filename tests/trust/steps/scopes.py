@@ -68,7 +68,8 @@ def install(world: World, random: Random) -> None:
         ft.uninstall()
     else:
         with contextlib.suppress(TypeError):  # not every composition can serve the whole process
-            ft.install(expression(random, installable=True, refusing=world.tolerant))
+            # What a thread or a signal handler installs is there for those that may not be refused.
+            ft.install(expression(random, installable=True, refusing=world.tolerant and world.forks))
             world.installed = True
             assert ft.is_installed() or threading.active_count() > 1  # another one may have uninstalled it
 
