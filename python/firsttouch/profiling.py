@@ -68,7 +68,7 @@ class measure:
 
     def __init__(self, *, threads: Literal["all", "own"] = "all") -> None:
         self._only_own = validation.one_of("threads", threads, ("all", "own")) == "own"
-        self._open: list[Measured] = []
+        self._open: list[tuple[object, Measured]] = []  # by thread or task, which may share this object
 
     if not TYPE_CHECKING:
 
@@ -86,7 +86,7 @@ class measure:
         here, everywhere = _firsttouch.get_allocator(), contextvars.Context().run(_firsttouch.get_allocator)
         cold = [allocator for allocator in (here, everywhere) if allocator is not None]
         measured = Measured(_firsttouch.ProfileRegion(self._only_own, cold))
-        self._open.append(measured)
+        self._open.append((_firsttouch.home(), measured))
         return measured
 
     def __exit__(
@@ -94,7 +94,10 @@ class measure:
     ) -> None:
         if not self._open:
             raise RuntimeError("this measure() was not entered, or has ended already")
-        self._open.pop()._end()
+        own, here = list(self._open), _firsttouch.home()
+        entered = next((each for each in reversed(own) if each[0] is here), own[-1])  # a generator may end elsewhere
+        self._open.remove(entered)
+        entered[1]._end()
 
 
 class Measured:

@@ -107,3 +107,31 @@ def test_a_container_that_refuses_mbind() -> None:
     assert printed[0].startswith("None ('numa: the system does not permit it (EPERM")
     assert "as a strict placement requires: numa: the system does not permit it" in printed[1]
     assert "memory policy stays as it was: the system does not permit it" in printed[2]
+
+
+def test_one_object_in_two_threads() -> None:
+    shared, failed = ft.run_on(0), []
+    inside, entered, ended = (threading.Event() for _ in range(3))
+    mine = sorted(os.sched_getaffinity(0))
+
+    def first() -> None:
+        os.sched_setaffinity(0, mine[:1])
+        with shared:
+            inside.set()
+            entered.wait()
+        failed.append(os.sched_getaffinity(0) != set(mine[:1]))
+        ended.set()
+
+    def second() -> None:
+        inside.wait()
+        with shared:
+            entered.set()
+            ended.wait()
+        failed.append(os.sched_getaffinity(0) != set(mine))
+
+    threads = [threading.Thread(target=work) for work in (first, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == [False, False]

@@ -5,6 +5,7 @@ import functools
 import gc
 import threading
 import weakref
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -160,3 +161,42 @@ def test_what_is_no_buffer_can_not_be_the_default() -> None:
     for wrong in (5, None, "1 MiB", np.ones(3), Mine):
         with pytest.raises(TypeError, match=r"using_buffer\(\)"):
             ft.using_buffer(wrong)
+
+
+def test_one_using_buffer_in_two_tasks() -> None:
+    shared, own = ft.using_buffer(ft.ScratchBuffer("4 MiB")), []
+
+    async def first(entered: asyncio.Event, left: asyncio.Event) -> None:
+        before = ft.default_buffer()
+        with shared:
+            await entered.wait()
+        own.append(ft.default_buffer() is before)
+        left.set()
+
+    async def second(entered: asyncio.Event, left: asyncio.Event) -> None:
+        with shared as buffer:
+            entered.set()
+            await left.wait()
+            own.append(ft.default_buffer() is buffer)
+
+    async def main() -> None:
+        entered, left = asyncio.Event(), asyncio.Event()
+        await asyncio.gather(first(entered, left), second(entered, left))
+
+    asyncio.run(main())
+    assert own == [True, True]
+
+
+def test_using_buffer_of_a_generator_that_another_thread_closes() -> None:
+    def generator() -> Generator[None]:
+        with ft.using_buffer(ft.ScratchBuffer()):
+            yield
+
+    before, suspended = ft.default_buffer(), generator()
+    next(suspended)
+    thread = threading.Thread(target=suspended.close)
+    thread.start()
+    thread.join()
+    assert ft.default_buffer() is before
+    with pytest.raises(RuntimeError, match="was not entered"):
+        ft.using_buffer(ft.ScratchBuffer()).__exit__(None, None, None)

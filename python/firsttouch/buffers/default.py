@@ -1,6 +1,5 @@
 """The default buffers of threads and tasks, and buffers on custom scratch memory."""
 
-import threading
 from collections.abc import Callable, Hashable
 from types import TracebackType
 from typing import Any
@@ -92,16 +91,23 @@ class using_buffer:
 
     def __init__(self, buffer: object) -> None:
         self._buffer = own_buffer(buffer, "using_buffer()")
-        self._homes: dict[int, list[object]] = {}  # by thread, because an object may be shared
+        self._homes: list[object] = []  # threads and tasks may share this object
 
     def __repr__(self) -> str:
         return f"using_buffer({self._buffer!r})"
 
     def __enter__(self) -> Buffer:
-        self._homes.setdefault(threading.get_ident(), []).append(_firsttouch.home_enter(self._buffer))
+        self._homes.append(_firsttouch.home_enter(self._buffer))
         return self._buffer
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        _firsttouch.home_leave(self._homes[threading.get_ident()].pop(), self._buffer)
+        if not self._homes:
+            raise RuntimeError("this using_buffer() was not entered, or has ended already")
+        home = _firsttouch.home()
+        try:
+            self._homes.remove(home)
+        except ValueError:  # a generator that ends elsewhere
+            home = self._homes.pop()
+        _firsttouch.home_leave(home, self._buffer)

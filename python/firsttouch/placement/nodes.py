@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import threading
 import warnings
 from itertools import starmap
 from types import TracebackType
@@ -137,11 +138,11 @@ class run_on:
         if not 0 <= number < 1024:
             raise ValueError(f"node={node!r}: this machine's nodes are 0 to {highest_node()}")
         self._node = number
-        self._before: list[_firsttouch.ThreadPlace] = []
+        self._before: dict[int, list[_firsttouch.ThreadPlace]] = {}  # by thread, because an object may be shared
 
     def __enter__(self) -> run_on:
         before = _firsttouch.run_on_node(self._node)
-        self._before.append(before)
+        self._before.setdefault(threading.get_ident(), []).append(before)
         if before.why_not is not None:
             warnings.warn(
                 f"run_on({self._node}): the thread's memory policy stays as it was: {before.why_not}",
@@ -153,7 +154,12 @@ class run_on:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._before.pop().restore()
+        before = self._before.get(threading.get_ident())
+        if not before:
+            raise RuntimeError(
+                "run_on() ends in another thread than it began in: processors and memory policies belong to threads"
+            )
+        before.pop().restore()
 
     def __repr__(self) -> str:
         return f"run_on({self._node})"

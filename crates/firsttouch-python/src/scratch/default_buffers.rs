@@ -122,6 +122,12 @@ fn home_enter<'py>(py: Python<'py>, buffer: Bound<'py, PyBuffer>) -> PyResult<Bo
     Ok(home)
 }
 
+/// What tells this thread or task from others.
+#[pyfunction]
+fn home(py: Python<'_>) -> PyResult<Bound<'_, DefaultBuffers>> {
+    DefaultBuffers::here(py)
+}
+
 /// Ends the innermost `home_enter` of this buffer.
 #[pyfunction]
 fn home_leave(home: &Bound<'_, DefaultBuffers>, buffer: &Bound<'_, PyBuffer>) {
@@ -135,6 +141,7 @@ fn home_leave(home: &Bound<'_, DefaultBuffers>, buffer: &Bound<'_, PyBuffer>) {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(home_buffer, module)?)?;
     module.add_function(wrap_pyfunction!(home_kinds, module)?)?;
+    module.add_function(wrap_pyfunction!(home, module)?)?;
     module.add_function(wrap_pyfunction!(home_enter, module)?)?;
     module.add_function(wrap_pyfunction!(home_leave, module)?)
 }
