@@ -222,3 +222,31 @@ def test_recursion_without_end_is_an_error(inner: str, around: Callable[[Any], A
     assert Endless.asked < 1_000
     with pytest.raises((RecursionError, MemoryError)), ft.use(allocator):
         np.ones(100_000)
+
+
+def test_an_object_is_one_allocator() -> None:
+    own, other = Counted(), Counted()
+    a, b = ft.zeros(1000, allocator=own), ft.zeros(1000, allocator=own)
+    assert ft.get_allocator(a) == ft.get_allocator(b) != ft.get_allocator(ft.zeros(1000, allocator=other))
+    assert ft.asarray(a, allocator=own, copy=False) is a
+    with pytest.raises(ValueError, match="does not come from"):
+        ft.asarray(a, allocator=other, copy=False)
+    del a, b
+    gc.collect()
+    assert ft.get_allocator(ft.zeros(1000, allocator=own)) != ft.get_allocator(ft.zeros(1000, allocator=Counted()))
+
+
+def test_memory_made_with_numpy_is_told_to_be_without_end() -> None:
+    class Own(Counted):
+        def allocate(self, nbytes: int, alignment: int, zeroed: bool) -> int:
+            room = np.zeros(nbytes + alignment, "u1")
+            self.kept[room.ctypes.data] = room
+            return int(room.ctypes.data)
+
+    with pytest.raises(RecursionError, match=r"Own.allocate\(\) makes arrays on the allocator that it serves"):
+        ft.ones(1000, allocator=Own())
+    with pytest.raises(MemoryError), ft.use(Own()):
+        np.ones(100_000)
+    failure = ft.last_failure()
+    assert failure is not None
+    assert "which calls it again, without end" in str(failure)

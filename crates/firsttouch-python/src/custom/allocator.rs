@@ -17,7 +17,7 @@ use firsttouch::size::Bytes;
 use pyo3::prelude::*;
 use std::any::Any;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 struct CustomAllocator {
     object: Arc<PythonAllocator>,
@@ -31,9 +31,10 @@ impl CustomAllocator {
     fn ask(&self, py: Python<'_>, request: Request) -> PyResult<usize> {
         let PythonAllocator { object, name } = self.object.as_ref();
         let (size, align, zeroed) = (request.size(), request.align(), request.is_zeroed());
-        let _depth = CallDepth::enter(name)?;
+        let depth = CallDepth::enter(name)?;
         let arguments = values::arguments(py, (size, align, zeroed))?;
-        let given = object.bind(py).call_method1(Name("allocate"), arguments)?;
+        let given = object.bind(py).call_method1(Name("allocate"), arguments);
+        let given = given.map_err(|error| depth.explained(py, name, error))?;
         let call = || format!("{name}.allocate({size}, {align}, {})", if zeroed { "True" } else { "False" });
         if given.is_none() {
             return Err(PyMemoryError::new_err(format!("{} returned None: it has no memory", call())));
@@ -110,10 +111,16 @@ pub fn stands_on_python(allocator: &Arc<dyn Allocator>) -> bool {
     any.is::<CustomAllocator>() || allocator.upstream().is_some_and(stands_on_python)
 }
 
-/// An allocator from an object with `allocate` and `deallocate`.
+/// The allocators that live, by the addresses of their objects.
+static LIVING: Mutex<Vec<(usize, Weak<CustomAllocator>)>> = Mutex::new(Vec::new());
+
+/// The allocator of an object with `allocate` and `deallocate`: the same while anyone has it.
 #[pyfunction]
 fn own(candidate: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
     ensure_memory(candidate.py())?;
+    if let Some(living) = living(candidate) {
+        return Ok(PyAllocator::ours(living));
+    }
     for method in ["allocate", "deallocate"] {
         if !candidate.getattr_opt(method)?.is_some_and(|found| found.is_callable()) {
             return Err(PyTypeError::new_err(format!(
@@ -126,7 +133,19 @@ fn own(candidate: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
     let name = candidate.get_type().name()?.to_string();
     let expression = candidate.repr()?.to_string();
     let object = Arc::new(PythonAllocator { object: candidate.clone().unbind(), name });
-    Ok(PyAllocator::ours(Arc::new(CustomAllocator { object, expression, ledger: Ledger::new() })))
+    let made = Arc::new(CustomAllocator { object, expression, ledger: Ledger::new() });
+    let mut all = LIVING.lock().unwrap_or_else(PoisonError::into_inner);
+    all.retain(|(_, each)| each.strong_count() > 0);
+    all.push((candidate.as_ptr() as usize, Arc::downgrade(&made)));
+    drop(all);
+    Ok(PyAllocator::ours(made))
+}
+
+fn living(candidate: &Bound<'_, PyAny>) -> Option<Arc<CustomAllocator>> {
+    let all = LIVING.lock().unwrap_or_else(PoisonError::into_inner);
+    // A living allocator keeps its object, so that no other one has its address. Others are not upgraded: to be the last
+    // to drop one would run code of Python with the lock held.
+    all.iter().filter(|(address, _)| *address == candidate.as_ptr() as usize).find_map(|(_, each)| each.upgrade())
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -5,7 +5,7 @@
 
 use crate::python::callbacks::callback;
 use crate::python::errors::{PyTypeError, PyValueError};
-use pyo3::exceptions::{PyException, PyRecursionError};
+use pyo3::exceptions::{PyException, PyMemoryError, PyRecursionError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
@@ -41,12 +41,21 @@ impl CallDepth {
         let (depth, refused) = RUNNING.get();
         if depth >= MAX_DEPTH || (refused && depth > 0) {
             RUNNING.set((depth, true));
-            return Err(PyRecursionError::new_err(format!(
-                "{name}.allocate() makes arrays on the allocator that it serves, which calls it again, without end"
-            )));
+            return Err(Self::endless(name));
         }
         RUNNING.set((depth + 1, false));
         Ok(Self)
+    }
+
+    /// What to say of an error of this call: NumPy makes one of its own of the refusal of a call within it.
+    pub fn explained(&self, py: Python<'_>, name: &str, error: PyErr) -> PyErr {
+        if RUNNING.get().1 && error.is_instance_of::<PyMemoryError>(py) { Self::endless(name) } else { error }
+    }
+
+    fn endless(name: &str) -> PyErr {
+        PyRecursionError::new_err(format!(
+            "{name}.allocate() makes arrays on the allocator that it serves, which calls it again, without end"
+        ))
     }
 }
 
