@@ -78,7 +78,7 @@ def satisfying(constructor: Constructor, arguments: tuple[Any, ...], named: dict
     found = made(constructor, arguments, named, chosen)
     if not isinstance(found, np.ndarray) or _firsttouch.accepts(chosen, found):
         return found
-    if named.get("copy") is False:
+    if _never(named.get("copy")):
         raise ValueError(
             "Unable to avoid copy while creating an array as requested: "
             f"its memory does not come from {chosen!r}.\n"
@@ -86,6 +86,14 @@ def satisfying(constructor: Constructor, arguments: tuple[Any, ...], named: dict
             "to allow a copy when needed (no behavior change in NumPy 1.x)."
         )
     return made(_copied, (found,), {}, chosen)
+
+
+def _never(copy: object) -> bool:
+    """Return whether `copy` forbids one: NumPy takes its truth value."""
+    try:
+        return copy is not None and not copy
+    except ValueError:  # a mode of NumPy's that has none
+        return False
 
 
 def _copied(array: np.ndarray) -> np.ndarray:
