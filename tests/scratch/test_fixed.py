@@ -206,3 +206,14 @@ def test_between_processes() -> None:
     finally:
         block.close()
         block.unlink()
+
+
+def test_a_number_of_numpys_is_a_size() -> None:
+    assert ft.FixedBuffer(np.prod((1024, 8))).capacity == ft.FixedBuffer(8192).capacity
+
+
+def test_fields_may_have_any_name() -> None:
+    ft.FixedBuffer(np.zeros(1000, [("Oxygen", "f8"), ("O", "i4")]))
+    for kind in ("O", [("Oxygen", "f8"), ("rest", "O")], [("a", [("O", "f8"), ("b", "O")])]):
+        with pytest.raises(TypeError, match="of objects, whose references would be lost"):
+            ft.FixedBuffer(np.zeros(1000, kind))

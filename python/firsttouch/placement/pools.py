@@ -26,7 +26,7 @@ def storage(given: object, numa: PolicyLike) -> Allocator:
 
 
 def _is_number(given: object) -> bool:
-    return hasattr(given, "__index__") and not hasattr(given, "__array_interface__")  # arrays have both
+    return hasattr(given, "__index__") and not hasattr(given, "__len__")  # arrays have both
 
 
 def _shared(caller: str, numa: PolicyLike) -> Allocator:

@@ -138,15 +138,14 @@ pub struct FixedBuffer {
 }
 
 fn storage(pool: Arc<dyn Allocator>, given: Option<&Bound<'_, PyAny>>) -> PyResult<Storage> {
-    let is_size = |given: &&Bound<'_, PyAny>| {
-        given.is_instance_of::<PyString>() || given.hasattr(Name("__index__")).unwrap_or(false)
+    let has = |given: &Bound<'_, PyAny>, name| given.hasattr(Name(name)).unwrap_or(false);
+    // Arrays have __index__, too, but numbers no length.
+    let is_size = |given: &Bound<'_, PyAny>| {
+        given.is_instance_of::<PyString>() || has(given, "__index__") && !has(given, "__len__")
     };
     let size = match given {
         None => DEFAULT,
-        // Arrays have __index__, too.
-        Some(given) if is_size(&given) && !given.hasattr(Name("__array_interface__"))? => {
-            bytes("nbytes_or_array", given)?
-        }
+        Some(given) if is_size(given) => bytes("nbytes_or_array", given)?,
         Some(lender) => return storage::lent(lender),
     };
     if size == 0 {

@@ -163,6 +163,11 @@ pub fn of_pool(pool: Arc<dyn Allocator>, size: usize) -> Result<Storage, AllocEr
     Ok(Storage { address: block.address, size, shared, keep: Box::new(PoolBlock(pool, block.address)) })
 }
 
+/// Whether a format of the buffer protocol has objects. The names of fields stand between colons.
+fn has_objects(format: &[u8]) -> bool {
+    format.split(|&byte| byte == b':').step_by(2).any(|types| types.contains(&b'O'))
+}
+
 /// The memory of `lender`: an array, a memory map, shared memory, a bytearray.
 pub fn lent(lender: &Bound<'_, PyAny>) -> PyResult<Storage> {
     let py = lender.py();
@@ -188,7 +193,7 @@ pub fn lent(lender: &Bound<'_, PyAny>) -> PyResult<Storage> {
     }
     // SAFETY: where there is a format it is a string that lives as long as the view.
     let format = unsafe { view.0.format.as_ref().map(|format| CStr::from_ptr(format)) };
-    if format.is_some_and(|format| format.to_bytes().contains(&b'O')) {
+    if format.is_some_and(|format| has_objects(format.to_bytes())) {
         return Err(PyTypeError::new_err(format!(
             "FixedBuffer() got a {kind} of objects, whose references would be lost: give it one of numbers or bytes"
         )));
