@@ -113,3 +113,11 @@ def test_under_xdist(tmp_path: Path, way: str) -> None:
     assert len(ended.outcomes) == 9
     if way == "tracked":
         assert "test_a.py::test_n[0]" in ended.said, "the table"
+
+
+@pytest.mark.parametrize("mode", ["guarded", "filled", "tracked"])
+def test_it_works_without_a_terminal(tmp_path: Path, mode: str) -> None:
+    (tmp_path / "test_a.py").write_text("def test_a():\n pass\n")
+    command = [sys.executable, "-m", "pytest", *plugin(), "-p", "no:terminal", f"--firsttouch={mode}", "test_a.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout

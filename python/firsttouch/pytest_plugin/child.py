@@ -101,7 +101,8 @@ def _fork() -> int:
 
 def _flush(config: pytest.Config) -> None:
     """Flush buffers, whose contents would be written twice after a fork."""
-    config.get_terminal_writer().flush()
+    if config.pluginmanager.has_plugin("terminalreporter"):
+        config.get_terminal_writer().flush()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
