@@ -136,3 +136,9 @@ def test_version(firsttouch: Start) -> None:
     import firsttouch as package
 
     assert firsttouch("--version").stdout == f"firsttouch {package.__version__}\n"
+
+
+@pytest.mark.parametrize("words", [["nonexist\udcff"], ["run", "--xx\udcff", "s.py"], ["replay", "--xx\udcff"]])
+def test_words_that_are_not_utf_8(firsttouch: Start, words: list[str]) -> None:
+    done = firsttouch(*words)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr

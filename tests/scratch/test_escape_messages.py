@@ -2,6 +2,9 @@
 
 import gc
 import inspect
+import os
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -168,3 +171,18 @@ def test_a_note_costs_little_and_holds_nothing() -> None:
     except ValueError as raised:
         escapes.note(raised, [block(array)])
     assert len(gc.get_referrers(array)) == before
+
+
+def test_a_file_whose_name_is_not_utf_8(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"d-\xff")
+    folder.mkdir()
+    (folder / "script.py").write_text(
+        "import warnings\nimport numpy as np, firsttouch as ft\nkept = []\n"
+        "@ft.scratch(debug=True, escape='warn')\ndef work(fails):\n"
+        "    kept.append(np.ones(10**5))\n    if fails:\n        raise ValueError('own')\n    return 5\n"
+        "with warnings.catch_warnings(record=True) as told:\n    warnings.simplefilter('always')\n"
+        "    print(work(False), 'script.py:6' in str(told[0].message))\n"
+        "    try:\n        work(True)\n    except ValueError as error:\n        print(error)\n"
+    )
+    said = subprocess.run([sys.executable, "script.py"], cwd=folder, capture_output=True, text=True, check=False)
+    assert (said.stdout, said.stderr) == ("5 True\nown\n", "")

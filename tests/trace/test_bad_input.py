@@ -1,5 +1,7 @@
 """Errors print one line that names the cause, and exit with status 2 before any program has run."""
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -91,3 +93,39 @@ def test_a_missing_script_is_pythons_to_tell(firsttouch: Start, tmp_path: Path) 
     assert done.returncode == 2
     assert "can't open file" in done.stderr
     assert not (tmp_path / "trace.ft").exists()
+
+
+def test_an_older_trace_is_not_the_programs(tmp_path: Path) -> None:
+    words = ("-m", "firsttouch", "trace", "--summary", "-o", "old.ft", "-c")
+    assert " arrays, at most" in start(*words, "import numpy as np; np.ones(9)", cwd=tmp_path).stdout
+    old = (tmp_path / "old.ft").read_bytes()
+    done = start(*words, "print('hi')", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "hi\n")
+    assert "no trace: NumPy was never imported" in done.stderr
+    assert (tmp_path / "old.ft").read_bytes() == old
+
+
+@pytest.mark.parametrize("name", ["a%rb", "50%pc", "20%% off", b"not-\xff-utf-8"])
+@pytest.mark.parametrize("command", ["trace", "trace --summary", "advise", "run --json report.json"])
+def test_what_folders_are_called_does_not_matter(tmp_path: Path, name: str | bytes, command: str) -> None:
+    folder = tmp_path / os.fsdecode(name)
+    folder.mkdir()
+    (folder / "script.py").write_text("import numpy as np\na = np.ones(10**6)\n")
+    done = start("-m", "firsttouch", *command.split(), "script.py", cwd=folder, environment={"TMPDIR": str(folder)})
+    assert done.returncode == 0, done.stderr
+    assert "no trace" not in done.stderr
+    assert "no advice" not in done.stderr
+    assert {file.name for file in folder.iterdir()} - {"script.py"} == (
+        {"trace.ft"} if command == "trace" else {"report.json"} if "json" in command else set()
+    )
+    if command == "trace --summary":
+        assert "script.py:2" in done.stdout
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("closed", ["", ">&-"])
+def test_json_that_cannot_be_written_is_named(files: Path, closed: str) -> None:
+    command = f"exec '{sys.executable}' -m firsttouch trace --summary --json /dev/full good.ft {closed}"
+    done = subprocess.run(["sh", "-c", command], cwd=files, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "firsttouch: trace: cannot write /dev/full: No space left on device\n"

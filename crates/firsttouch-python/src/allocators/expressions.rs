@@ -8,7 +8,7 @@ use firsttouch::description::{Argument, Description, Value};
 use firsttouch::expression;
 use firsttouch::factory::{self, Error};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 /// The text of an expression, and the functions, by name, that create what the core does not know.
 struct Evaluation<'a, 'py> {
@@ -38,8 +38,9 @@ fn check_expression(text: &str, others: Vec<String>) -> PyResult<ToPython<Vec<St
 
 /// `" (did you mean pool?)"`, or nothing where none of the known words is near.
 #[pyfunction]
-fn did_you_mean(word: &str, known: Vec<String>) -> ToPython<String> {
-    ToPython(expression::did_you_mean(word, known.iter().map(String::as_str)))
+fn did_you_mean(word: &Bound<'_, PyString>, known: Vec<String>) -> ToPython<String> {
+    // Words of a command line may have bytes that are not UTF-8.
+    ToPython(expression::did_you_mean(&word.to_string_lossy(), known.iter().map(String::as_str)))
 }
 
 impl<'py> Evaluation<'_, 'py> {

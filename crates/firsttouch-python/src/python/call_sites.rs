@@ -6,6 +6,7 @@ use crate::python::values::Name;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::PyString;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -42,12 +43,17 @@ fn libraries(py: Python<'_>) -> &'static [String] {
     FOUND.get_or_init(py, || {
         let folder = |name: &str| -> PyResult<String> {
             let modules = py.import(Name("sys"))?.getattr(Name("modules"))?; // both are loaded, or being loaded, by now
-            let file: String = modules.get_item(name)?.getattr(Name("__file__"))?.extract()?;
+            let file = text(&modules.get_item(name)?.getattr(Name("__file__"))?)?;
             Ok(file.trim_end_matches("__init__.py").to_owned())
         };
         let folders = ["numpy", "firsttouch"].into_iter().filter_map(|name| folder(name).ok());
         folders.chain(["<frozen importlib".to_owned()]).collect()
     })
+}
+
+/// A file's name; bytes that are not UTF-8, which Python keeps as surrogates, are replaced.
+fn text(name: &Bound<'_, PyAny>) -> PyResult<String> {
+    Ok(name.cast::<PyString>()?.to_string_lossy().into_owned())
 }
 
 /// Looks up now what the first call site would need.
@@ -56,7 +62,7 @@ pub fn look_up(py: Python<'_>) {
 }
 
 fn is_library(code: &Bound<'_, PyAny>) -> bool {
-    let file = code.getattr(Name("co_filename")).and_then(|name| name.extract::<String>()).unwrap_or_default();
+    let file = code.getattr(Name("co_filename")).and_then(|name| text(&name)).unwrap_or_default();
     libraries(code.py()).iter().any(|folder| file.starts_with(folder))
 }
 
@@ -121,7 +127,7 @@ pub fn place(py: Python<'_>, site: u64) -> PyResult<Option<(String, i32)>> {
         line.map(|line| (line.code.clone_ref(py), line.number))
     };
     let Some((code, number)) = found else { return Ok(None) };
-    Ok(Some((code.bind(py).getattr(Name("co_filename"))?.extract()?, number)))
+    Ok(Some((text(&code.bind(py).getattr(Name("co_filename"))?)?, number)))
 }
 
 /// The same as text, for messages of the core, in any thread.

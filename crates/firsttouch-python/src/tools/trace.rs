@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::fs::File;
 use std::io::{self, Read};
+use std::path::PathBuf;
 
 /// A trace that is read for long: a signal's handler that raises (Ctrl-C) ends it, with its exception as the error.
 struct Interruptible(File);
@@ -31,7 +32,7 @@ fn trace_error(error: TraceError) -> PyErr {
 
 /// Starts recording the requests to NumPy's default handler in `file`, with `facts` in its header.
 #[pyfunction]
-fn trace_begin(py: Python<'_>, file: &str, facts: Metadata) -> PyResult<()> {
+fn trace_begin(py: Python<'_>, file: PathBuf, facts: Metadata) -> PyResult<()> {
     recorder_handler::stand(py)?;
     recorder_handler::forget_lines();
     Ok(recorder::start(File::create(file)?, &facts)?)
@@ -55,7 +56,7 @@ fn trace_is_on() -> bool {
 
 /// Reads a whole trace: its facts, totals, whether it has its end.
 #[pyfunction]
-fn trace_survey<'py>(py: Python<'py>, file: &str, incomplete: bool) -> PyResult<Bound<'py, PyDict>> {
+fn trace_survey<'py>(py: Python<'py>, file: PathBuf, incomplete: bool) -> PyResult<Bound<'py, PyDict>> {
     let opened = Interruptible(File::open(file)?);
     let survey = py.detach(|| Survey::new(opened, incomplete)).map_err(trace_error)?;
     let found = PyDict::new(py);
@@ -78,7 +79,7 @@ fn trace_survey<'py>(py: Python<'py>, file: &str, incomplete: bool) -> PyResult<
 #[pyo3(signature = (file, allocator, touch, threads, incomplete, ready))]
 fn trace_replay<'py>(
     py: Python<'py>,
-    file: &str,
+    file: PathBuf,
     allocator: Option<&PyAllocator>,
     touch: &str,
     threads: bool,
@@ -91,7 +92,7 @@ fn trace_replay<'py>(
         "all" => Touch::All,
         other => return Err(PyValueError::new_err(format!("touch is none, first or all, not {other:?}"))),
     };
-    let (first, again) = (File::open(file)?, File::open(file)?);
+    let (first, again) = (File::open(&file)?, File::open(file)?);
     let survey = py.detach(|| Survey::new(first, incomplete)).map_err(trace_error)?;
     let target = ReplayTarget::new(py, allocator)?;
     ready.call0()?;
@@ -110,11 +111,11 @@ fn trace_replay<'py>(
 #[pyfunction]
 fn trace_summary<'py>(
     py: Python<'py>,
-    file: &str,
+    file: PathBuf,
     incomplete: bool,
     huge_from: u64,
 ) -> PyResult<(Vec<Bound<'py, PyDict>>, u64, u64)> {
-    let (first, again) = (Interruptible(File::open(file)?), Interruptible(File::open(file)?));
+    let (first, again) = (Interruptible(File::open(&file)?), Interruptible(File::open(file)?));
     let summarize = || Summary::new(again, &Survey::new(first, incomplete)?, huge_from);
     let summary = py.detach(summarize).map_err(trace_error)?;
     let each = summary.lines.iter().filter(|line| line.count > 0).map(|line| {

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from _firsttouch_start import speak, units
+from _firsttouch_start import rank, speak, units
 from firsttouch.tools.cli import files, interpreter, program, showing, starting
 from firsttouch.tools.cli.parser import Parser
 from firsttouch.tools.cli.program import Program
@@ -42,7 +42,7 @@ def main(words: Sequence[str]) -> int:
     found_prices = prices.calibrate(prices.huge_page_size())
     with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder:
         file = os.path.join(folder, "advise.ft")
-        status = starting.run_and_wait(command, {"trace": file, "quiet": True, "advise": True}, found)
+        status = starting.run_and_wait(command, {"trace": rank.escape(file), "quiet": True, "advise": True}, found)
         if os.path.exists(file):
             _say(given, found, file, found_prices)
         elif found.can_start:
@@ -78,7 +78,7 @@ def _say(given: Any, found: Program, file: str, found_prices: Any) -> None:
         return
     program = shlex.join(found.words)
     if given.json is not None:
-        showing.save_json(given.json, {"advice": advised.words(program), **advised.as_dict()})
+        showing.save_json("advise", given.json, {"advice": advised.words(program), **advised.as_dict()})
     if given.json == "-":
         return
     processor = advised.summary.processor

@@ -119,8 +119,7 @@ def told(settings: Mapping[str, Any]) -> str:
     if settings.get("quiet") or not rank.is_first():
         words.append("quiet=1")
     if pattern and (fields or rank.is_first()):
-        process = "%p" if "p" in fields else ""
-        words.append("json=" + process.join(rank.fill(part) for part in pattern.split("%p")))
+        words.append("json=" + rank.fill(pattern, process="%p"))
     return " ".join(words)
 
 

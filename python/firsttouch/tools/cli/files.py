@@ -15,6 +15,12 @@ def absolute(name: str, command: str = "run", option: str = "--json") -> str:
     return name if name == "-" else os.path.abspath(name)
 
 
+def pattern(name: str, command: str = "run", option: str = "--json") -> str:
+    """Return the same of a name with fields; what the current directory is called has none."""
+    path = absolute(name, command, option)
+    return path if path == "-" else os.path.normpath(os.path.join(rank.escape(os.getcwd()), name))
+
+
 def one_per_process(name: str) -> bool:
     """Return whether each process gets a file of its own."""
     return "p" in rank.fields(name)
@@ -57,10 +63,8 @@ MAGIC = b"\x89FTRC\r\n\x1a"
 
 
 def checked(command: str, name: str) -> str:
-    """Return the absolute name of a writable file, which stays valid if the program changes its directory."""
-    path = absolute(name, command, "-o")
-    if path == "-":
-        path = os.path.abspath(name)
+    """Return the absolute name, fields included, of a writable file; a change of directory does not matter to it."""
+    path = pattern(f"./{name}" if name == "-" else name, command, "-o")
     refuse(command, name, rank.fill(path))
     return path
 

@@ -67,6 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _silence() -> None:
     """Discard buffered output; python would try to write it again at exit, and complain."""
+    if sys.stdout is None:  # closed
+        return
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

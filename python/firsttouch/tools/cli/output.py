@@ -50,7 +50,7 @@ class Output:
     def save_html(self, page: Callable[[], str]) -> None:
         """Write the page if it was requested."""
         if self.html is not None:
-            self._write(self.html, lambda path: path.write_text(page(), encoding="utf-8"))
+            self._write(self.html, lambda path: path.write_text(page(), encoding="utf-8", errors="backslashreplace"))
 
     def save_plot(self, pictures: "Sequence[Picture]") -> None:
         """Draw the pictures into one file if that was requested."""

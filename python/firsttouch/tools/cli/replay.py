@@ -46,7 +46,7 @@ def main(words: Sequence[str]) -> int:
     found = [_play(given, allocator) for allocator in allocators]
     answer = {"trace": facts, "replays": found}
     if given.json is not None:
-        showing.save_json(given.json, answer)
+        showing.save_json("replay", given.json, answer)
     if given.json != "-":
         _show(facts, found)
     return 0

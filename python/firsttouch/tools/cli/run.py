@@ -121,7 +121,7 @@ def _settings(given: Any) -> dict[str, Any]:
     if given.quiet:
         settings["quiet"] = True
     if given.json is not None:
-        settings["json"] = path = files.absolute(given.json)
+        settings["json"] = path = files.pattern(given.json)
         if path != "-":
             files.refuse("run", given.json, rank.fill(path))
     if given.allocator is not None:

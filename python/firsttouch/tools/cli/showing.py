@@ -10,8 +10,9 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from _firsttouch_start import units
+from _firsttouch_start import speak, units
 from firsttouch.tools.cli import output
+from firsttouch.tools.cli.parser import BadUsageError
 
 if TYPE_CHECKING:
     from firsttouch.tools.trace.lines import Summary
@@ -23,14 +24,17 @@ def needs_rich(command: str, json_file: str | None) -> None:
         output.need(command, "rich", otherwise="; --json - prints JSON without it")
 
 
-def save_json(name: str, content: Mapping[str, Any]) -> None:
+def save_json(command: str, name: str, content: Mapping[str, Any]) -> None:
     """Write to a file, or to standard output for -."""
     text = json.dumps(content, indent=2) + "\n"
     if name == "-":
         print(text, end="")  # does nothing if standard output is closed
         return
-    with open(name, "w", encoding="utf-8") as file:
-        file.write(text)
+    try:
+        with open(name, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise BadUsageError(f"{command}: cannot write {name}: {speak.reason(error)}") from None
 
 
 def wrapped(sentence: str, stream: TextIO | None) -> str:

@@ -62,7 +62,7 @@ def main(words: Sequence[str]) -> int:
         return starting.passed_on(_both(given, found, file))
     given.quiet = True  # say nothing about a file that is not kept
     with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder:
-        status = _both(given, found, os.path.join(folder, _DEFAULT))
+        status = _both(given, found, os.path.join(rank.escape(folder), _DEFAULT))
     return starting.passed_on(status)  # ends this process by the same signal
 
 
@@ -89,12 +89,22 @@ def _record(given: Any, found: Program, file: str) -> int:
     starting.become([*command, *found.words], starting.environment(settings, found))
 
 
-def _both(given: Any, found: Program, file: str) -> int:
-    settings = _settings(given, file)
+def _both(given: Any, found: Program, pattern: str) -> int:
+    settings, file = _settings(given, pattern), rank.fill(pattern)
+    before = _version(file)
     status = starting.run_and_wait(_command(), settings, found)
-    if os.path.exists(file):
+    if _version(file) not in (None, before):
         _sum_up(given, file)
     return status
+
+
+def _version(file: str) -> tuple[int, int] | None:
+    """Tell an older trace, which stays where the program records none, from the program's own."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def _settings(given: Any, file: str) -> dict[str, Any]:
@@ -119,7 +129,7 @@ def _sum_up(given: Any, file: str) -> int:
     except (ValueError, OSError) as error:
         raise BadUsageError(f"trace: {file}: {getattr(error, 'strerror', None) or error}") from None
     if given.json is not None:
-        showing.save_json(given.json, summary.as_dict())
+        showing.save_json("trace", given.json, summary.as_dict())
     if given.json != "-":
         showing.summary(summary, given.lines, sys.stdout)
     return 0

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from _firsttouch_start import rank
 from firsttouch.tools import preload
 from firsttouch.tools.measuring.contenders import FOREIGN, HUGE_GLIBC, TUNED_GLIBC, Contender, preloaded
 
@@ -48,7 +49,7 @@ def served(contender: Contender) -> bool:
 def environment(contender: Contender, report: str | None = None) -> dict[str, str]:
     """Return the program's environment: the caller's variables, without those that would configure a contender.
 
-    `report` names a file, with %p in it, that each process of a served program writes.
+    `report` is a folder: each process of a served program writes a file there.
     """
     kept = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
     kept.setdefault("PYTHONHASHSEED", "0")  # the order of sets must not differ between runs
@@ -57,13 +58,13 @@ def environment(contender: Contender, report: str | None = None) -> dict[str, st
     if files:
         found["LD_PRELOAD"] = ":".join(files)
     if contender == PRELOADED:
-        found[preload.VARIABLE] = f"quiet=1 json={report}" if report else "quiet=1"
+        found[preload.VARIABLE] = f"quiet=1 json={report}/%p.json" if report else "quiet=1"
     elif served(contender):
         settings: dict[str, object] = {"quiet": True}
         if isinstance(contender.install, str):
             settings["allocator"] = contender.install
         if report is not None:
-            settings["json"] = report
+            settings["json"] = f"{rank.escape(report)}/%p.json"
         found["FIRSTTOUCH_RUN"] = json.dumps(settings)
     return found
 

@@ -153,7 +153,7 @@ class Trial:
         shutil.rmtree(reports, ignore_errors=True)  # left over from a contender that failed
         if asked:
             reports.mkdir()
-        run = self._once(contender, f"{reports}/%p.json" if asked else None)
+        run = self._once(contender, str(reports) if asked else None)
         self._compare(contender)
         return run, told(reports) if asked else None
 
