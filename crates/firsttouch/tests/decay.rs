@@ -240,3 +240,22 @@ fn split_huge_pages_get_no_advice_until_a_block_has_them_whole() {
         assert!(is_advised_huge(first), "afterwards");
     });
 }
+
+#[test]
+fn old_holes_between_young_ones_go_first() {
+    let pool = pool(Some(2000), None);
+    let (mut old, mut young) = (Vec::new(), Vec::new());
+    for seed in 0..400 {
+        let blocks = if seed % 2 == 0 { &mut old } else { &mut young };
+        blocks.push(Held::filled(&*pool, 100_000, seed));
+    }
+    let idle = |least: usize, most: usize| (least..=most).contains(&pool.stats().idle);
+    drop(old);
+    wait(1000);
+    drop(young); // all of it is one span now, of more runs than are purged at a time
+    let freed = Instant::now();
+    assert!(idle(39 * MIB, 42 * MIB) || freed.elapsed() > Duration::from_millis(700));
+    within(PATIENCE, "half of it is gone", || idle(0, 22 * MIB));
+    assert!(idle(18 * MIB, 22 * MIB) || freed.elapsed() > Duration::from_millis(1500), "the young half, too");
+    within(PATIENCE, "all of it is gone", || pool.stats().idle == 0);
+}

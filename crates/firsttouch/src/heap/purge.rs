@@ -50,7 +50,7 @@ impl Heap {
             regions = self.regions();
             let before = total;
             for (run, age) in runs.iter().flatten().zip(ages) {
-                place = run.place();
+                place = run.place(age.is_none());
                 let its = settle(&mut regions[place.region], run, age);
                 gone[place.region] += its;
                 total += its;

@@ -118,9 +118,15 @@ impl Segment {
 
     /// Turns a part of a free span into a used span; the rest stays free.
     pub(crate) fn carve(&self, span: u32, start: u32, len: u32) {
+        self.carve_behind(span, (span, 0), start, len);
+    }
+
+    /// The same where it is known that so many units before the one at `unit` are dirty.
+    pub(crate) fn carve_behind(&self, span: u32, (unit, known): (u32, u32), start: u32, len: u32) {
+        debug_assert_eq!(known, self.count_dirty(span, unit - span));
         let (total, dirty) = self.unlist(span);
         let behind = span + total - start - len;
-        let (before, its) = (self.count_dirty(span, start - span), self.count_dirty(start, len));
+        let (before, its) = (known + self.count_dirty(unit, start - unit), self.count_dirty(start, len));
         if start > span {
             self.list(span, start - span, before);
         }

@@ -21,18 +21,19 @@ pub(super) enum Victims {
     Clean,
 }
 
-/// Where a walk over the spans is: in which region, that for huge pages first, in which of its segments, at which span, and
-/// from which of its units on nothing was looked at.
+/// Where a walk over the spans is: in which region, that for huge pages first, in which of its segments, at which span,
+/// from which of its units on nothing was looked at, and how many units before that are dirty.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub region: usize,
     segment: usize,
     span: u32,
     unit: u32,
+    dirty: u32,
 }
 
 impl Place {
-    pub(super) const START: Self = Self { region: 1, segment: 0, span: 0, unit: 0 };
+    pub(super) const START: Self = Self { region: 1, segment: 0, span: 0, unit: 0, dirty: 0 };
 }
 
 #[derive(Clone, Copy)]
@@ -46,9 +47,14 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Where the walk goes on behind it, while it is still out of the free spans: at the span that it will be joined to.
-    pub(super) fn place(&self) -> Place {
-        Place { span: self.segment.free_before(self.start), unit: self.start + self.len, ..self.place }
+    /// Where the walk goes on behind it, while it is still out of the free spans: at the span that it will be joined to,
+    /// with its dirty units if it `stays` as it is.
+    pub(super) fn place(&self, stays: bool) -> Place {
+        let (segment, start) = (self.segment, self.start);
+        let span = segment.free_before(start);
+        let before = if span < start { segment.dirty_units(span) } else { 0 };
+        let its = if stays { segment.count_dirty(start, self.len) } else { 0 };
+        Place { span, unit: start + self.len, dirty: before + its, ..self.place }
     }
 }
 
@@ -77,7 +83,8 @@ impl Victims {
             let page_units = if parts { 1 } else { (region.shape.page >> region.shape.unit_shift).max(1) as u32 };
             for at in from.segment..region.count {
                 let Some(segment) = region.segments[at] else { continue };
-                let place = if at == from.segment { from } else { Place { segment: at, span: 0, unit: 0, ..from } };
+                let place =
+                    if at == from.segment { from } else { Place { segment: at, region: index, ..Place::START } };
                 if self == Self::Clean && !segment.claim.has_slots() {
                     continue;
                 }
@@ -85,6 +92,7 @@ impl Victims {
                 segment.walk_from(place.span, |span, len, state| {
                     let (mut span, end) = (span, span + len);
                     let mut unit = place.unit.clamp(span, end);
+                    let mut dirty = if unit > span { place.dirty } else { 0 }; // of the span of the place, the first one
                     let mut look = state == State::Free && (segment.dirty_units(span) > 0 || self == Self::Clean);
                     while look && span < end && count < BATCH && bytes < budget {
                         let run = match self {
@@ -97,13 +105,13 @@ impl Victims {
                         if let Some((start, len)) = run {
                             let room = (budget - bytes).div_ceil(segment.unit()).min(len as usize) as u32;
                             let len = room.next_multiple_of(page_units).min(len);
-                            segment.carve(span, start, len);
+                            segment.carve_behind(span, (unit, dirty), start, len);
                             runs[count] = Some(Run { place, segment, start, len, is_part });
                             count += 1;
                             bytes += (len as usize) << segment.unit_shift();
                             given += segment.count_dirty(start, len) as usize;
                             span = start + len; // the rest behind is a free span of its own now
-                            unit = span;
+                            (unit, dirty) = (span, 0);
                         }
                     }
                     count < BATCH && bytes < budget
