@@ -4,7 +4,7 @@ use crate::allocator::Allocator;
 use crate::heap::ages::CLEAN;
 use crate::heap::locality;
 use crate::heap::records::STEP;
-use crate::heap::segment::{Body, Lists, Record, Segment, Top};
+use crate::heap::segment::{Body, Lists, Number, Record, Segment};
 use crate::heap::shape::Shape;
 use crate::layout::round_up;
 use crate::os::{self, Errno};
@@ -141,7 +141,7 @@ unsafe fn make(
         records: with_exposed_provenance_mut(at + plan.records),
         ages: with_exposed_provenance_mut(at + plan.ages),
         locality: plan.locality.map_or(null(), |locality| with_exposed_provenance(at + locality)),
-        top: Top::new(0),
+        top: Number::new(0),
         growable: Cell::new(claim.has_slots()),
         lists: [Cell::new(Lists::EMPTY), Cell::new(Lists::EMPTY)],
     };

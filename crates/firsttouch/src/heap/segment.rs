@@ -17,16 +17,16 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// The record of one unit. The length and state of a span stand in the records of its first and its last unit.
 ///
-/// The fields are cells because the holder of a used span may change `next` and `prev` while the holder of the heap's
-/// lock reads `len` and `tag`.
+/// The holder of a used span may change `next` and `prev` while the holder of the heap's lock reads `len` and `tag`; and
+/// growth looks without the lock at blocks that others may free meanwhile (`heap::lives`): what it reads is a guess.
 #[repr(C)]
 pub(crate) struct Record {
-    pub len: Cell<u32>,
+    pub len: Number,
     /// Bits 0 and 1: the state; bit 2: which lists contain it; above: how many of its units are dirty.
-    pub tag: Cell<u32>,
+    pub tag: Number,
     /// Free: the neighbours in the list. Used: the two halves of an [`Occupant`].
-    pub next: Cell<u32>,
-    pub prev: Cell<u32>,
+    pub next: Number,
+    pub prev: Number,
 }
 
 impl Record {
@@ -60,11 +60,11 @@ impl Lists {
 }
 
 /// A number that is changed under the heap's lock and may be read without it.
-pub(crate) struct Top(AtomicU32);
+pub(crate) struct Number(AtomicU32);
 
-impl Top {
-    pub(crate) const fn new(top: u32) -> Self {
-        Self(AtomicU32::new(top))
+impl Number {
+    pub(crate) const fn new(number: u32) -> Self {
+        Self(AtomicU32::new(number))
     }
 
     #[inline]
@@ -72,8 +72,9 @@ impl Top {
         self.0.load(Relaxed)
     }
 
-    pub(crate) fn set(&self, top: u32) {
-        self.0.store(top, Relaxed);
+    #[inline]
+    pub(crate) fn set(&self, number: u32) {
+        self.0.store(number, Relaxed);
     }
 }
 
@@ -110,13 +111,13 @@ pub(crate) struct Body {
     /// The locality bitmap; null where locality does not matter.
     pub(crate) locality: *const AtomicU64,
     /// Number of units that have records.
-    pub top: Top,
+    pub top: Number,
     /// Whether `top` may rise.
     pub growable: Cell<bool>,
     pub(crate) lists: [Cell<Lists>; 2],
 }
 
-// SAFETY: the cells and the records are used under the heap's lock; fields that are read without it never change.
+// SAFETY: the cells are used under the heap's lock; fields that are read without it never change, or are atomic.
 unsafe impl Sync for Segment {}
 // SAFETY: as above; its owner is Send and Sync as every allocator.
 unsafe impl Send for Segment {}
