@@ -39,6 +39,22 @@ def test_fork_handlers_that_allocate(bench: Bench, options: tuple[str, ...]) -> 
     assert output(bench.compiled("forks", *options)) == "forked\n"
 
 
+def test_a_fork_is_no_cancellation_point(bench: Bench) -> None:
+    for served in (False, True):
+        assert output(bench.compiled("cancelled"), settings="thread=0", served=served) == "forked\n"
+
+
+def test_a_thread_that_dlopen_waits_for(bench: Bench) -> None:
+    bench.compiled("plugin", "-shared", "-fPIC")
+    for served in (False, True):
+        assert output(bench.compiled("loading"), served=served, cwd=bench.folder) == "loaded, missing\n"
+
+
+def test_a_program_with_a_malloc_of_its_own(bench: Bench) -> None:
+    for served in (False, True):
+        assert output(bench.compiled("own"), served=served) == "own\n"
+
+
 def test_forks_in_a_handler_that_interrupts_malloc(bench: Bench) -> None:
     for thread in ["never", "2MiB"]:
         assert output(bench.compiled("interrupted"), settings=f"thread={thread}", timeout=60) == "0 failures\n"
@@ -131,7 +147,7 @@ def test_the_library_needs_no_static_thread_local_storage() -> None:
 def test_nothing_is_exported_by_accident() -> None:
     said = subprocess.run(["nm", "-D", "--defined-only", library()], capture_output=True, text=True, check=True).stdout
     assert {line.split()[-1] for line in said.splitlines()} == {
-        *("malloc", "calloc", "realloc", "reallocarray", "free", "free_sized", "free_aligned_sized"),
+        *("malloc", "calloc", "realloc", "free", "free_sized", "free_aligned_sized"),
         *("posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc", "malloc_usable_size", "malloc_trim"),
         *("_exit", "_Exit", "firsttouch_preload_table_v1"),
     }

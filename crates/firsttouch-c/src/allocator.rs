@@ -98,6 +98,10 @@ unsafe extern "C" fn firsttouch_release(handle: *mut Handle) {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn firsttouch_describe(handle: *const Handle, buffer: *mut c_char, capacity: usize) -> usize {
+    if capacity > 0 && !buffer.is_null() {
+        // SAFETY: `buffer` has room for `capacity` bytes (header).
+        unsafe { *buffer = 0 }; // also where there is no memory for the text
+    }
     protect(0, || {
         if ensure_memory().is_err() {
             return 0;

@@ -19,7 +19,7 @@ pub extern "C" fn memalign(align: usize, size: usize) -> *mut c_void {
 /// See aligned_alloc(3).
 #[unsafe(no_mangle)]
 pub extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
-    memalign(align, size)
+    if is_large(size) && align.is_power_of_two() { memalign(align, size) } else { next::aligned_alloc(align, size) }
 }
 
 /// See posix_memalign(3).

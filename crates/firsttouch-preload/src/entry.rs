@@ -1,8 +1,11 @@
 //! The functions that programs call in place of the C library's.
+//!
+//! reallocarray(3) is not among them: the C library's calls whichever `realloc` is in force, and a program that brings its
+//! own `malloc`, which goes before ours, often brings no `reallocarray`.
 
 use crate::forking;
 use crate::large::{self, is_large};
-use crate::next::{self, out_of_memory};
+use crate::next;
 use firsttouch::vm::address_map::is_foreign;
 use libc::c_void;
 
@@ -52,19 +55,6 @@ pub unsafe extern "C" fn realloc(address: *mut c_void, size: usize) -> *mut c_vo
             return malloc(size);
         }
         large::take_over(address, size)
-    }
-}
-
-/// See reallocarray(3).
-///
-/// # Safety
-/// As stated there.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn reallocarray(address: *mut c_void, count: usize, size: usize) -> *mut c_void {
-    match count.checked_mul(size) {
-        // SAFETY: null or a live block, as reallocarray(3) demands of the program.
-        Some(bytes) => unsafe { realloc(address, bytes) },
-        None => out_of_memory(),
     }
 }
 

@@ -20,8 +20,10 @@ static CALLOC: AtomicPtr<c_void> = AtomicPtr::new(__libc_calloc as *mut c_void);
 static REALLOC: AtomicPtr<c_void> = AtomicPtr::new(__libc_realloc as *mut c_void);
 static MEMALIGN: AtomicPtr<c_void> = AtomicPtr::new(__libc_memalign as *mut c_void);
 static FREE: AtomicPtr<c_void> = AtomicPtr::new(__libc_free as *mut c_void);
-/// Has no second name in glibc, so it is looked up.
+/// These have no second names in glibc, so they are looked up.
 static USABLE_SIZE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+static TRIM: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+static ALIGNED_ALLOC: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 #[inline(always)]
 pub fn malloc(size: usize) -> *mut c_void {
@@ -60,11 +62,7 @@ pub unsafe fn free(address: *mut c_void) {
 /// # Safety
 /// As for malloc_usable_size(3).
 pub unsafe fn usable_size(address: *mut c_void) -> usize {
-    let mut function = USABLE_SIZE.load(Relaxed);
-    if function.is_null() {
-        function = look_up(c"malloc_usable_size".as_ptr());
-        USABLE_SIZE.store(function, Relaxed);
-    }
+    let function = USABLE_SIZE.load(Relaxed);
     if function.is_null() || address.is_null() {
         return 0;
     }
@@ -73,9 +71,19 @@ pub unsafe fn usable_size(address: *mut c_void) -> usize {
     unsafe { transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void) -> usize>(function)(address) }
 }
 
+/// aligned_alloc(3) of the C library: which alignments it refuses depends on its version.
+pub fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
+    let function = ALIGNED_ALLOC.load(Relaxed);
+    if function.is_null() {
+        return memalign(align, size);
+    }
+    // SAFETY: the function of that name.
+    unsafe { transmute::<*mut c_void, extern "C" fn(usize, usize) -> *mut c_void>(function)(align, size) }
+}
+
 /// malloc_trim(3) of the C library.
 pub fn trim(pad: usize) -> c_int {
-    let function = look_up(c"malloc_trim".as_ptr());
+    let function = TRIM.load(Relaxed);
     if function.is_null() {
         return 0;
     }
@@ -87,6 +95,16 @@ pub fn trim(pad: usize) -> c_int {
 pub fn look_up(name: *const c_char) -> *mut c_void {
     // SAFETY: the name is a C string.
     unsafe { libc::dlsym(libc::RTLD_NEXT, name) }
+}
+
+/// Looks up what has no second name. To be called while the program is loaded: later, dlsym(3) may wait for another
+/// thread's dlopen(3), and forgets the error that dlerror(3) would tell.
+pub fn look_up_names() {
+    for (function, name) in
+        [(&USABLE_SIZE, c"malloc_usable_size"), (&TRIM, c"malloc_trim"), (&ALIGNED_ALLOC, c"aligned_alloc")]
+    {
+        function.store(look_up(name.as_ptr()), Relaxed);
+    }
 }
 
 /// Passes everything on to whoever replaced the C library's functions, instead of going around them.

@@ -22,6 +22,7 @@ static END: extern "C" fn() = end;
 const SANITIZERS: [&CStr; 5] = [c"__asan_init", c"__hwasan_init", c"__msan_init", c"__tsan_init", c"__lsan_init"];
 
 unsafe extern "C" fn begin(count: c_int, words: *const *const c_char, environment: *const *const c_char) {
+    next::look_up_names();
     // SAFETY: asks for a number.
     if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
         return; // more rights than its caller, whose settings must not count

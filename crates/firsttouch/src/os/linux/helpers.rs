@@ -1,5 +1,6 @@
 //! Threads that do a part of their caller's work, and end before it goes on.
 
+use super::cancellation::join;
 use super::process::start;
 use crate::os::{Call, Errno, injected};
 use std::ffi::c_void;
@@ -29,6 +30,6 @@ pub unsafe fn help(body: extern "C" fn(*mut c_void) -> *mut c_void, work: *mut c
 impl Drop for Helper {
     fn drop(&mut self) {
         // SAFETY: the thread was created by `help`, and is joined once.
-        unsafe { libc::pthread_join(self.0, null_mut()) };
+        unsafe { join(self.0) };
     }
 }

@@ -1,5 +1,6 @@
 //! Reads small files of the kernel. Nothing here uses the global allocator, so that the background purger may call it.
 
+use super::cancellation::uncancelled;
 use super::kernel_texts::number;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -22,15 +23,15 @@ pub fn read<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a str> {
         return None;
     }
     // SAFETY: the path is a C string and the kernel writes at most the length of the buffer.
-    let length = unsafe {
+    let length = uncancelled(|| unsafe {
         let file = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         if file < 0 {
-            return None;
+            return -1;
         }
         let length = libc::read(file, buffer.as_mut_ptr().cast(), buffer.len());
         libc::close(file);
         length
-    };
+    });
     std::str::from_utf8(&buffer[..usize::try_from(length).ok()?]).ok()
 }
 

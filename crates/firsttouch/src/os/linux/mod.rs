@@ -1,6 +1,7 @@
 //! Linux. Mapping, unmapping and discarding go through the symbols of libc, so that the hooks of MPI libraries and
 //! profilers see them.
 
+mod cancellation;
 mod cgroups;
 mod faults;
 mod helpers;

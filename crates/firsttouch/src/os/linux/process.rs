@@ -253,7 +253,7 @@ impl Thread {
             if process != self.1 {
                 return;
             }
-            libc::pthread_join(self.0, null_mut());
+            super::cancellation::join(self.0);
             let task = self.2.load(Relaxed);
             for _ in 0..10_000 {
                 if libc::syscall(libc::SYS_tgkill, process, task, 0) != 0 {
