@@ -33,3 +33,11 @@ def test_many_figures_have_an_interval_between_two_of_them() -> None:
     low, high = around_median(np.arange(1.0, 11.0))
     assert 2.0 < low < 3.0
     assert low - 1.0 == pytest.approx(10.0 - high)
+
+
+@pytest.mark.parametrize("count", [1023, 1024, 10_000])
+def test_any_number_of_runs_has_an_interval(count: int) -> None:
+    low, high = around_median(np.arange(count, dtype=float))
+    middle, wide = (count - 1) / 2, 0.98 * np.sqrt(count)  # as of a normal distribution
+    assert low == pytest.approx(middle - wide, rel=0.01)
+    assert high == pytest.approx(middle + wide, rel=0.01)

@@ -1,8 +1,13 @@
 """The number of rounds."""
 
+import time
+
 import pytest
 
-from firsttouch.tools.compare.schedule import FEWEST, MOST, enough, plan, seconds
+from firsttouch.tools.compare.comparison import Wish, compare
+from firsttouch.tools.compare.runs import Run
+from firsttouch.tools.compare.schedule import FEWEST, MOST, Schedule, enough, plan, seconds
+from firsttouch.tools.measuring.contenders import Contender
 from firsttouch.tools.measuring.statistics import Estimate
 
 
@@ -62,3 +67,27 @@ def test_rounds_end_early_where_all_is_settled_or_time_is_up() -> None:
     assert not enough(found, 10, 50, lambda: [settled, wide])
     assert not enough(found, 4, 1e9, lambda: [settled])
     assert enough(found, 5, 400, lambda: [wide])
+
+
+def test_preparing_counts() -> None:
+    class Slow:
+        def first(self, default: object) -> Run:
+            time.sleep(0.3)  # as --prepare does
+            return Run(0.01, 0.01, 0, 0, 0, 0, 0)
+
+        def run(self, contender: object, check: bool = False) -> None:
+            raise KeyboardInterrupt
+
+    class Seen:
+        def planned(self, one_run: float, plan: Schedule, contenders: object) -> None:
+            plans.append((one_run, plan))
+
+        def done(self, part: float) -> None:
+            """Nothing."""
+
+    plans: list[tuple[float, Schedule]] = []
+    with pytest.raises(KeyboardInterrupt):
+        compare(Slow(), [Contender("a"), Contender("b")], Wish(runs=10), Seen())  # type: ignore[arg-type]
+    ((one_run, found),) = plans
+    assert one_run == 0.01
+    assert found.expected > 6

@@ -28,7 +28,7 @@ def judge(noise: Estimate, standings: list[Standing], rounds: int) -> Verdict:
 
 def test_two_per_cent_are_the_least_that_is_told() -> None:
     assert margin(QUIET) == 0.02
-    found = judge(QUIET, [standing("pool()", 1.03, 1.015, 1.05, ours=True)], 20)
+    found = judge(QUIET, [standing("pool()", 1.01, 1.005, 1.019, ours=True)], 20)
     assert found.faster == ()
     assert found.sentences == ("No difference: nothing here is faster than the default by more than 2 %.",)
 
@@ -122,3 +122,26 @@ def test_few_runs_are_no_ground_for_advice() -> None:
 
 def test_where_everyone_failed_there_is_no_advice() -> None:
     assert judge(QUIET, [], 20).sentences == ("No conclusion: every contender had a failed run.",)
+
+
+def test_an_interval_that_allows_a_gain_is_no_absence_of_one() -> None:
+    found = judge(QUIET, [standing("pool()", 1.5, 0.97, 1.51, ours=True)], 5)
+    assert (found.faster, found.unsure) == ((), True)
+    (said,) = found.sentences
+    assert said.startswith("No certain difference: pool() is 1.50 times as fast as the default (95 %: 0.97 to 1.51).")
+    assert said.endswith("More runs, as with --budget 5m, may tell.")
+    loss = standing("guarded()", 0.5, 0.4, 0.625, ours=True)
+    found = judge(QUIET, [loss, standing("pool()", 1.0, 0.97, 1.03)], 20)
+    assert found.sentences[0].startswith("Nothing here is certainly faster than the default: pool() is 1.00 times")
+
+
+def test_processor_time_tells_where_one_run_was_disturbed() -> None:
+    def row(name: str, walls: list[float], processor: float) -> Row:
+        return Row(Contender(name, install=False), [Run(wall, processor, 0, 0, 0, 0, 0) for wall in walls], None, None)
+
+    default = [3.0, 3.01, 3.0, 2.99, 3.0]
+    rows = [row("the default", default, 3.0), row("the same again", default[::-1], 3.0)]
+    rows.append(row("pool()", [2.0, 2.0, 3.1, 2.0, 1.99], 2.0))
+    (clock, processor) = judged(Outcome(rows, 5, "", 1.0, [])).sentences
+    assert clock.startswith("No certain difference: pool() is 1.50 times")
+    assert "pool() needs 0.67 times" in processor

@@ -76,8 +76,9 @@ def compare(trial: Trial, contenders: Sequence[Contender], wish: Wish, watcher: 
     """Run everything. Raises what `Trial.run` raises for the default, and :exc:`DifferentError` for any contender."""
     started, begin, watch = datetime.now().astimezone(), time.monotonic(), Watch()
     rows = [Row(contender) for contender in contenders]
+    beginning = time.monotonic()
     first = trial.first(rows[0].contender)
-    plan = schedule.plan(first.wall, len(rows), wish.warmup, wish.runs, wish.budget)
+    plan = schedule.plan(time.monotonic() - beginning, len(rows), wish.warmup, wish.runs, wish.budget)
     watcher.planned(first.wall, plan, contenders)
     total = (wish.warmup + plan.rounds) * len(rows)
     done = 1

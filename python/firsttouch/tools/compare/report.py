@@ -35,7 +35,8 @@ def judged(outcome: Outcome) -> verdict.Verdict:
     noise = speedup(outcome.default.runs, outcome.rows[1].runs, "processor")
     standings = _standings(outcome, "processor")
     said = verdict.paid(noise, [one for one in standings if one.name in found.faster])
-    if not (found.faster or found.slower or verdict.margin(outcome.noise) == verdict.LEAST):
+    noisy = verdict.margin(outcome.noise) != verdict.LEAST
+    if (noisy or found.unsure) and not (found.faster or found.slower):
         said = verdict.by_processor_time(noise, standings)
     return replace(found, sentences=(*found.sentences, *said))
 

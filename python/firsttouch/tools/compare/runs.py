@@ -19,8 +19,8 @@ import numpy as np
 from firsttouch.tools.measuring.starter import ending_with_us
 from firsttouch.tools.measuring.statistics import Estimate, Matrix, around_median, median
 
-#: Seconds; those that the starter allows a process to end.
-_PATIENCE = 5.0
+#: Seconds for the starter, which allows a process to end.
+_ENDING = 5.0
 
 
 class CannotStartError(Exception):
@@ -107,7 +107,7 @@ def _end(starter: subprocess.Popen[str]) -> None:
     """Let the starter end its group."""
     starter.terminate()
     try:
-        starter.wait(_PATIENCE)
+        starter.wait(_ENDING)
     except subprocess.TimeoutExpired:
         _end_group(starter)
 

@@ -48,7 +48,8 @@ class Schedule:
 def plan(one_run: float, contenders: int, warmups: int, runs: int | None, budget: float | None) -> Schedule:
     """Plan rounds in which each contender runs once; the budget counts from after the first run.
 
-    `one_run` is the duration of the first run in seconds; `warmups` are the uncounted runs of each contender.
+    `one_run` is the duration of the first run and its preparation in seconds; `warmups` are the uncounted runs of each
+    contender.
     """
     turn = contenders * (one_run + BESIDE)
     before = warmups * turn - one_run

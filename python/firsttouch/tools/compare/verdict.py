@@ -29,11 +29,15 @@ class Standing:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The sentences, and the contenders that are certainly faster or slower, the most extreme first."""
+    """The sentences, and the contenders that are certainly faster or slower, the most extreme first.
+
+    `unsure` says that some are neither that, nor certainly as fast as the default.
+    """
 
     sentences: tuple[str, ...]
     faster: tuple[str, ...] = ()
     slower: tuple[str, ...] = ()
+    unsure: bool = False
 
 
 def margin(noise: Estimate) -> float:
@@ -55,11 +59,13 @@ def judge(noise: Estimate, standings: Sequence[Standing], rounds: int, lead: Cal
     ordered = sorted(standings, key=lambda one: -one.speedup.value)
     faster = [one for one in ordered if one.speedup.low > bar]
     slower = [one for one in reversed(ordered) if one.speedup.high < 1 / bar]
-    sentences = _faster(ordered, faster, bar, lead) if faster else [_none(noise, bool(slower))]
+    unsure = [one for one in ordered if one.speedup.low <= bar < one.speedup.high]
+    sentences = _faster(ordered, faster, bar, lead) if faster else [_none(noise, unsure, bool(slower))]
     if slower:
         losses = ", ".join(_loss(one) for one in slower)
         sentences.append(f"Slower here: {losses} longer than the default.")
-    return Verdict(tuple(sentences), tuple(one.name for one in faster), tuple(one.name for one in slower))
+    names = tuple(one.name for one in faster), tuple(one.name for one in slower)
+    return Verdict(tuple(sentences), names[0], names[1], bool(unsure))
 
 
 def by_processor_time(noise: Estimate, standings: Sequence[Standing]) -> list[str]:
@@ -84,8 +90,13 @@ def paid(noise: Estimate, faster: Sequence[Standing]) -> list[str]:
     return [f"But {units.listed(needs)}."] if needs else []
 
 
-def _none(noise: Estimate, slower: bool) -> str:
+def _none(noise: Estimate, unsure: Sequence[Standing], slower: bool) -> str:
     size = margin(noise)
+    if unsure:
+        beyond = "" if size == LEAST else f" beyond the noise, which is {100 * size:.0f} % here"
+        begin = "Nothing here is certainly faster than the default" if slower else f"No certain difference{beyond}"
+        most = f"{unsure[0].name} is {_gain(unsure[0])} as fast as the default{_between(unsure[0])}"
+        return f"{begin}: {most}. More runs, as with --budget 5m, may tell."
     if slower:  # which is a difference
         return f"Nothing here is faster than the default by more than {100 * size:.0f} %."
     if size == LEAST:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -56,15 +55,20 @@ def around_median(figures: npt.NDArray[np.float64]) -> tuple[float, float]:
     ordered = np.sort(figures)
     count, wanted = len(ordered), 0.95
 
-    def covered(depth: int) -> float:
-        return 1 - 2 * sum(math.comb(count, below) for below in range(depth)) / float(2**count)
+    # How many of the 2**count ways in which figures lie below or above the median have fewer than `depth` below it, and
+    # how many have just as many: in integers, whose quotients do not overflow.
+    depth, fewer, as_many = 1, 1, count
 
-    depth = 1
-    while depth + 1 <= count // 2 and covered(depth + 1) >= wanted:
+    def covered(outside: int) -> float:
+        return float(1 - 2 * outside / 2**count)
+
+    while depth + 1 <= count // 2 and covered(fewer + as_many) >= wanted:
         depth += 1
-    if covered(depth) <= wanted:
+        fewer, as_many = fewer + as_many, as_many * (count - depth + 1) // depth
+    here, deeper = covered(fewer), covered(fewer + as_many)
+    if here <= wanted:
         return float(ordered[0]), float(ordered[-1])
-    part = (covered(depth) - wanted) / (covered(depth) - covered(depth + 1))
+    part = (here - wanted) / (here - deeper)
     share = (count - depth) * part / (depth + (count - 2 * depth) * part)
     low = (1 - share) * ordered[depth - 1] + share * ordered[depth]
     high = (1 - share) * ordered[-depth] + share * ordered[-depth - 1]
