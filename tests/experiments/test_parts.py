@@ -1,5 +1,7 @@
 """Sizes, shuffled cells, and the doubts that are reported."""
 
+from pathlib import Path
+
 import pytest
 
 from _firsttouch_start.units import listed, rate, seconds, share, times
@@ -7,6 +9,7 @@ from firsttouch.tools.bench import settings, touch
 from firsttouch.tools.bench.settings import Settings
 from firsttouch.tools.bench.shuffled import Cell, Reply, order_effect, run
 from firsttouch.tools.bench.touch import WAYS, Key, every, rows
+from firsttouch.tools.measuring import machine, sizes
 from firsttouch.tools.measuring.contenders import NUMPY
 from firsttouch.tools.measuring.rounds import Call
 
@@ -106,3 +109,26 @@ def test_times_are_told_with_three_digits(value: float, words: str) -> None:
 def test_other_figures_are_told_as_people_read_them() -> None:
     assert (rate(19.6e9), times(133.2), times(0.42)) == ("19.6 GB/s", "133 times", "0.42 times")
     assert (share(1, 3), share(0, 0), listed(["a"]), listed(["a", "b", "c"])) == ("33 %", "0 %", "a", "a, b and c")
+
+
+def test_where_nothing_fits_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizes, "available", lambda: 10 * MIB)
+    assert sizes.fitting([MIB, 4 * MIB], 3) == ([MIB], ["Left out for lack of memory: 4 MiB."])
+    assert sizes.fitting([], 3) == ([], [])
+    with pytest.raises(RuntimeError, match=r"3 arrays of 4 MiB must fit into 60 % of what is free, which is 10 MiB"):
+        sizes.fitting([4 * MIB, 8 * MIB], 3)
+
+
+def test_the_tightest_control_group_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    group = tmp_path
+    for folder, limit, used, cache in [("job", 1000, 900, 0), ("step", 2000, 1950, 1500), ("task", "max", 10, 0)]:
+        group = group / folder
+        group.mkdir()
+        (group / "memory.max").write_text(f"{limit}\n")
+        (group / "memory.current").write_text(f"{used}\n")
+        (group / "memory.stat").write_text(f"anon 5\ninactive_file {cache}\n")
+    monkeypatch.setattr(machine, "cgroup_files", lambda v2, _: (each / v2 for each in [group, *group.parents[:2]]))
+    assert machine.cgroup_bound() == (1000, 900)
+    assert machine.available() == 100
+    (group / "memory.max").write_text("40\n")
+    assert machine.available() == 30

@@ -24,7 +24,7 @@ from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, TUNED_GLIBC
 from firsttouch.tools.measuring.picture import Picture
 from firsttouch.tools.measuring.report import Section, Table
 from firsttouch.tools.measuring.rounds import Call, Plan, Samples, collect
-from firsttouch.tools.measuring.sizes import KIB, MIB, fitting, name
+from firsttouch.tools.measuring.sizes import KIB, MIB, NoRoomError, fitting, name
 from firsttouch.tools.measuring.statistics import Matrix, geometric_mean, median
 
 if TYPE_CHECKING:
@@ -86,7 +86,14 @@ def run(settings: Settings) -> Section:
     everyone = contenders(settings)
     threads_of = sorted({1, cores})
     for step, threads in enumerate(threads_of):
-        sizes, notes = asked(settings, threads)
+        title = "In the main thread" if threads == 1 else f"In {threads} threads at once"
+        try:
+            sizes, notes = asked(settings, threads)
+        except NoRoomError as error:
+            if threads == 1:
+                raise
+            section.notes.append(f"{title}: {error}.")
+            continue
         measured: Measured = {}
         for number, size in enumerate(sizes):
             arguments = {"nbytes": size, "threads": threads, "windows": WINDOWS, "seconds": SECONDS}
@@ -96,7 +103,6 @@ def run(settings: Settings) -> Section:
             measured[size] = samples
             section.raw[f"{threads} {size}"] = samples.replies
             settings.progress((step + (number + 1) / len(sizes)) / len(threads_of))
-        title = "In the main thread" if threads == 1 else f"In {threads} threads at once"
         report(section, title, everyone, measured)
         section.notes += [f"{title}: {note}" for note in notes]
     return section

@@ -40,13 +40,10 @@ def standing(root: Path = Path("/")) -> list[str]:
 
 
 def _nearly_full() -> list[str]:
-    limit, used = (read(cgroup_file(*names)) for names in _CGROUP)
-    if not limit.isdigit() or not used.isdigit() or int(used) < FULL * int(limit):
+    bound = machine.cgroup_bound()
+    if bound is None or bound[1] < FULL * bound[0]:
         return []
-    return [f"the control group's memory is {100 * int(used) / int(limit):.0f} % full: pages are reclaimed meanwhile"]
-
-
-_CGROUP = ("memory.max", "memory.limit_in_bytes"), ("memory.current", "memory.usage_in_bytes")
+    return [f"the control group's memory is {100 * bound[1] / bound[0]:.0f} % full: pages are reclaimed meanwhile"]
 
 
 class Watch:

@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -153,6 +154,11 @@ def meminfo(key: str) -> int:
 
 def cgroup_file(v2: str, v1: str) -> Path | None:
     """Return a file of this process's memory control group, or of the nearest visible group above."""
+    return next(cgroup_files(v2, v1), None)
+
+
+def cgroup_files(v2: str, v1: str) -> Iterator[Path]:
+    """Yield the same file of each group, from this process's own to the topmost visible one."""
     for line in read("/proc/self/cgroup", "").splitlines():
         number, controllers, path = line.split(":", 2)
         if number == "0":
@@ -166,11 +172,10 @@ def cgroup_file(v2: str, v1: str) -> Path | None:
         folder = root / path.lstrip("/")
         while True:
             if (folder / name).exists():
-                return folder / name
+                yield folder / name
             if folder == root:
                 break
             folder = folder.parent
-    return None
 
 
 def cgroup_current() -> int | None:
@@ -179,14 +184,23 @@ def cgroup_current() -> int | None:
     return None if file is None else int(file.read_text())
 
 
+def cgroup_bound() -> tuple[int, int] | None:
+    """Return the limit of the control group that leaves least, and the bytes that count towards it and stay."""
+    bounds: list[tuple[int, int]] = []
+    for file in cgroup_files("memory.max", "memory.limit_in_bytes"):
+        current = "memory.current" if file.name == "memory.max" else "memory.usage_in_bytes"
+        limit, used = read(file), read(file.with_name(current))
+        if limit.isdigit() and used.isdigit():
+            stat = fields(file.with_name("memory.stat"))
+            cache = stat.get("total_inactive_file", stat.get("inactive_file", 0))  # which goes where memory is short
+            bounds.append((int(limit), max(0, int(used) - cache)))
+    return min(bounds, key=lambda bound: bound[0] - bound[1], default=None)
+
+
 def available() -> int:
-    """Return the bytes that this process may still use: the machine's free memory, or what the control group allows."""
-    bound = cgroup_file("memory.max", "memory.limit_in_bytes")
-    used = cgroup_file("memory.current", "memory.usage_in_bytes")
-    free = meminfo("MemAvailable")
-    if bound is None or used is None or not read(bound).isdigit():
-        return free
-    return max(0, min(free, int(read(bound)) - int(read(used))))
+    """Return the bytes that this process may still use: the machine's free memory, or what control groups allow."""
+    free, bound = meminfo("MemAvailable"), cgroup_bound()
+    return free if bound is None else max(0, min(free, bound[0] - bound[1]))
 
 
 def cpu() -> str:
@@ -211,9 +225,10 @@ def peers() -> str:
 
 
 def processors() -> str:
-    """Return the number of processors that the control group grants."""
-    quota, _, period = read(cgroup_file("cpu.max", ""), "max").partition(" ")
-    return f"{int(quota) / int(period):g}" if quota.isdigit() and period.isdigit() else "none"
+    """Return the number of processors that control groups grant."""
+    pairs = [read(file).split(" ") for file in cgroup_files("cpu.max", "")]
+    granted = [int(pair[0]) / int(pair[1]) for pair in pairs if len(pair) == 2 and all(map(str.isdigit, pair))]
+    return f"{min(granted):g}" if granted else "none"
 
 
 def gil() -> str:
@@ -225,8 +240,8 @@ def describe() -> dict[str, str]:
     """Return the facts that a reader needs to judge the figures."""
     thp = Path("/sys/kernel/mm/transparent_hugepage")
     nodes = len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) or 1
-    limit = read(cgroup_file("memory.max", "memory.limit_in_bytes"))
-    bounded = limit.isdigit() and int(limit) < meminfo("MemTotal")
+    bound = cgroup_bound()
+    limit = units.size(bound[0], 1) if bound is not None and bound[0] < meminfo("MemTotal") else "none"
     return {
         "CPU": cpu(),
         "cores": f"{len(os.sched_getaffinity(0))} usable of {os.cpu_count()}, {nodes} NUMA node(s)",
@@ -240,7 +255,7 @@ def describe() -> dict[str, str]:
         "mitigations": mitigations(),
         "frequency": frequency(),
         "overcommit": read("/proc/sys/vm/overcommit_memory"),
-        "cgroup memory limit": units.size(int(limit), 1) if bounded else "none",
+        "cgroup memory limit": limit,
         "cgroup processor limit": processors(),
         "libc": " ".join(platform.libc_ver()),
         "Python": f"{platform.python_implementation()} {platform.python_version()}{gil()}",

@@ -18,10 +18,21 @@ def name(nbytes: int) -> str:
     return units.size(nbytes, 6)
 
 
+class NoRoomError(RuntimeError):
+    """Arrays of no size fit into the free memory; the message says what would be needed."""
+
+
 def fitting(sizes: Sequence[int], arrays: int) -> tuple[list[int], list[str]]:
-    """Return the sizes at which that many arrays fit into most of the free memory, and a note about the others."""
-    room = int(available() * 0.6)
+    """Return the sizes at which that many arrays fit into most of the free memory, and a note about the others.
+
+    Raises :exc:`NoRoomError` if there is none.
+    """
+    free = available()
+    room = int(free * 0.6)
     kept = [size for size in sizes if size * arrays <= room]
+    if sizes and not kept:
+        need = f"{units.count(arrays, 'array')} of {name(min(sizes))}"
+        raise NoRoomError(f"not enough memory: {need} must fit into 60 % of what is free, which is {units.size(free)}")
     left_out = [name(size) for size in sizes if size * arrays > room]
     notes = [f"Left out for lack of memory: {', '.join(left_out)}."] if left_out else []
     return kept, notes
