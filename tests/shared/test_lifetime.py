@@ -1,6 +1,7 @@
 """When shared memory is released, and the errors afterwards."""
 
 import json
+import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -225,3 +226,17 @@ def test_a_child_of_a_fork_does_not_keep_what_its_parent_has_under_way() -> None
         assert memory_files() == 1
         pickle.loads(handle)
     """)
+
+
+def test_a_sender_that_ended_and_was_not_waited_for_has_ended() -> None:
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(writer, pickle.dumps(ft.shared(1000)))
+        os._exit(0)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    with pytest.raises(ft.SharedArrayError, match="has ended before it was opened here"):
+        pickle.loads(os.read(reader, 10_000))
+    os.waitpid(child, 0)
+    os.close(reader)
+    os.close(writer)

@@ -4,7 +4,6 @@ use super::cancellation::join;
 use super::process::start;
 use crate::os::{Call, Errno, injected};
 use std::ffi::c_void;
-use std::ptr::null_mut;
 
 /// A thread started by [`help`]. Dropping it waits until the thread has ended.
 pub struct Helper(libc::pthread_t);

@@ -60,9 +60,11 @@ pub fn file_number(file: &File) -> i32 {
     file.as_raw_fd()
 }
 
-/// Returns whether a process exists and is visible to this one.
+/// Returns whether a process exists, is visible to this one, and has not ended yet: until somebody waits for it, it is
+/// still there, without files.
 pub fn process_exists(process: u32) -> bool {
-    std::fs::exists(format!("/proc/{process}")).unwrap_or(false)
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
 /// Maps a file, shared, at a multiple of `align` (mmap(2)).
