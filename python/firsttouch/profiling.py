@@ -68,7 +68,7 @@ class measure:
 
     def __init__(self, *, threads: Literal["all", "own"] = "all") -> None:
         self._only_own = validation.one_of("threads", threads, ("all", "own")) == "own"
-        self._open: list[tuple[object, Measured]] = []  # by thread or task, which may share this object
+        self._open: dict[object, list[Measured]] = {}  # by thread or task, because an object may be shared
 
     if not TYPE_CHECKING:
 
@@ -86,18 +86,22 @@ class measure:
         here, everywhere = _firsttouch.get_allocator(), contextvars.Context().run(_firsttouch.get_allocator)
         cold = [allocator for allocator in (here, everywhere) if allocator is not None]
         measured = Measured(_firsttouch.ProfileRegion(self._only_own, cold))
-        self._open.append((_firsttouch.home(), measured))
+        self._open.setdefault(_firsttouch.home(), []).append(measured)
         return measured
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if not self._open:
+        here = _firsttouch.home()
+        if here not in self._open and self._open:
+            here = list(self._open)[-1]  # a generator may end elsewhere
+        entered = self._open.get(here)
+        if not entered:
             raise RuntimeError("this measure() was not entered, or has ended already")
-        own, here = list(self._open), _firsttouch.home()
-        entered = next((each for each in reversed(own) if each[0] is here), own[-1])  # a generator may end elsewhere
-        self._open.remove(entered)
-        entered[1]._end()
+        measured = entered.pop()
+        if not entered:
+            del self._open[here]
+        measured._end()
 
 
 class Measured:

@@ -27,7 +27,7 @@ def test_programs_in_any_language_are_compared_by_their_malloc() -> None:
     few, _ = candidates.chosen(False, [], any_program=True)
     names = ["the default", "the same again", "pool()", "preloaded pool", "tuned glibc", "tuned glibc, huge pages"]
     assert [one.name for one in few] == names
-    told = candidates.environment(candidates.PRELOADED, "/x/%p.json")
+    told = candidates.environment(candidates.PRELOADED, "/x")
     assert (told["LD_PRELOAD"], told["FIRSTTOUCH_PRELOAD"]) == (str(preload.FILE), "quiet=1 json=/x/%p.json")
     assert "FIRSTTOUCH_RUN" not in told
     assert candidates.how(candidates.PRELOADED, ["./a b"], []) == "firsttouch run './a b'"
