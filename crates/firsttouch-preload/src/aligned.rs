@@ -4,22 +4,21 @@ use crate::large::{self, is_large};
 use crate::next;
 use libc::{c_int, c_void};
 
+/// A block of the pool, if it is for the pool and there is memory.
+fn large_block(align: usize, size: usize) -> Option<*mut c_void> {
+    if is_large(size) && align.is_power_of_two() { large::allocate(size, align, false) } else { None }
+}
+
 /// See memalign(3).
 #[unsafe(no_mangle)]
 pub extern "C" fn memalign(align: usize, size: usize) -> *mut c_void {
-    if is_large(size)
-        && align.is_power_of_two()
-        && let Some(address) = large::allocate(size, align, false)
-    {
-        return address;
-    }
-    next::memalign(align, size)
+    large_block(align, size).unwrap_or_else(|| next::memalign(align, size))
 }
 
 /// See aligned_alloc(3).
 #[unsafe(no_mangle)]
 pub extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
-    if is_large(size) && align.is_power_of_two() { memalign(align, size) } else { next::aligned_alloc(align, size) }
+    large_block(align, size).unwrap_or_else(|| next::aligned_alloc(align, size))
 }
 
 /// See posix_memalign(3).

@@ -31,7 +31,7 @@ class Standing:
 class Verdict:
     """The sentences, and the contenders that are certainly faster or slower, the most extreme first.
 
-    `unsure` says that some are neither that, nor certainly as fast as the default.
+    `unsure` says that some may be faster by more than the margin, but not certainly.
     """
 
     sentences: tuple[str, ...]
@@ -64,8 +64,7 @@ def judge(noise: Estimate, standings: Sequence[Standing], rounds: int, lead: Cal
     if slower:
         losses = ", ".join(_loss(one) for one in slower)
         sentences.append(f"Slower here: {losses} longer than the default.")
-    names = tuple(one.name for one in faster), tuple(one.name for one in slower)
-    return Verdict(tuple(sentences), names[0], names[1], bool(unsure))
+    return Verdict(tuple(sentences), tuple(one.name for one in faster), tuple(one.name for one in slower), bool(unsure))
 
 
 def by_processor_time(noise: Estimate, standings: Sequence[Standing]) -> list[str]:

@@ -5,6 +5,7 @@ use std::ptr::null_mut;
 
 const DISABLE: libc::c_int = 1;
 
+// SAFETY: the C library's function, as pthread_setcancelstate(3) declares it.
 unsafe extern "C" {
     fn pthread_setcancelstate(state: libc::c_int, before: *mut libc::c_int) -> libc::c_int;
 }
