@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from _firsttouch_start import units
 from firsttouch import _firsttouch
 from firsttouch.tools.measuring.machine import available
-from firsttouch.tools.measuring.sizes import fitting, name
+from firsttouch.tools.measuring.sizes import ROOM, fitting, name
 
 
 def _nobody(_done: float) -> None:
@@ -34,9 +34,6 @@ KINDS = {
     "4 KiB pages": "pages()",
     "huge pages (THP)": 'pages(huge="thp")',
 }
-
-
-ROOM = 0.6  # the fraction of the free memory that an experiment may use
 
 
 def parse(text: str) -> tuple[int, ...]:

@@ -11,6 +11,8 @@ KIB, MIB = 1 << 10, 1 << 20
 
 EXPRESSIONS = tuple(int(mib * MIB) for mib in (1 / 16, 1 / 4, 1, 3.5, 8, 24, 40, 64, 128, 256))
 QUICK = (256 * KIB, 8 * MIB)
+ROOM = 0.6
+"""The fraction of the free memory that an experiment may use."""
 
 
 def name(nbytes: int) -> str:
@@ -28,11 +30,12 @@ def fitting(sizes: Sequence[int], arrays: int) -> tuple[list[int], list[str]]:
     Raises :exc:`NoRoomError` if there is none.
     """
     free = available()
-    room = int(free * 0.6)
+    room = int(free * ROOM)
     kept = [size for size in sizes if size * arrays <= room]
     if sizes and not kept:
         need = f"{units.count(arrays, 'array')} of {name(min(sizes))}"
-        raise NoRoomError(f"not enough memory: {need} must fit into 60 % of what is free, which is {units.size(free)}")
+        share = f"{100 * ROOM:g} % of what is free, which is {units.size(free)}"
+        raise NoRoomError(f"not enough memory: {need} must fit into {share}")
     left_out = [name(size) for size in sizes if size * arrays > room]
     notes = [f"Left out for lack of memory: {', '.join(left_out)}."] if left_out else []
     return kept, notes
