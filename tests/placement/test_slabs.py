@@ -71,6 +71,16 @@ def test_what_is_known_afterwards_is_put_right(call: Any) -> None:
     assert receipt.why_not == ()
 
 
+def test_views_that_need_no_copy_are_returned_as_they_are() -> None:
+    allocator = ft.numa("blocked:0")
+    whole = allocator.zeros((64, 1024))
+    for view in (whole[:, ::2], whole[::-1], whole[1:5, 3:9], np.broadcast_to(whole[0], (3, 1024))):
+        assert ft.asarray(view, allocator=allocator) is view
+        assert ft.array(view, copy=None, subok=True, allocator=allocator).base is whole
+        with ft.use(allocator):
+            assert ft.asarray(view) is view
+
+
 def test_arrays_without_that_axis_are_refused() -> None:
     for allocator, shape in (("blocked:1", 7), ("blocked:2", (3, 4)), ("blocked:-3", (3, 4)), ("blocked:1", ())):
         with pytest.raises(ValueError, match=rf"{allocator}: the array has \d ax[ie]s"):

@@ -89,7 +89,11 @@ def laid(make: Callable[[], Any], stated: Expected | None, number: int, allocato
         _firsttouch.expect_axis()
     array = made[0] if isinstance(made, tuple) and made else made  # linspace may return its step, too
     if isinstance(array, np.ndarray) and array.nbytes and _firsttouch.get_allocator(array) == allocator:
-        axis = axis_of(array, number)
+        checked_axis(number, array.ndim)
+        try:
+            axis = axis_of(array, number)
+        except ValueError:  # a view with gaps, or backwards: not made here, but an argument that needed no copy
+            return made
         if (array.nbytes, *axis) != stated:
             with suppress(OSError):  # the receipt says why
                 _firsttouch.migrate_range(array.ctypes.data, array.nbytes, f"blocked:{number}", axis, allocator)
