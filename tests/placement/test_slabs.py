@@ -36,6 +36,8 @@ KNOWN: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("asarray", (BASE.swapaxes(0, 2),), {}),
     ("copy", (BASE.swapaxes(0, 2),), {}),
     ("copy", (BASE, "F"), {}),
+    ("zeros", ((3, 4), "2f8"), {}),
+    ("empty", (3, ("i4", (2, 5)), "F"), {}),
     ("eye", (5,), {}),
     ("eye", (5, 3), {"order": "F", "dtype": "f4"}),
 ]
@@ -69,6 +71,13 @@ def test_what_is_known_afterwards_is_put_right(call: Any) -> None:
     receipt = ft.receipt(made)
     assert receipt is not None
     assert receipt.why_not == ()
+
+
+def test_axes_that_a_constructor_adds_may_be_named() -> None:
+    made = ft.array(np.ones(1 << 16), ndmin=2, allocator=ft.numa("blocked:1"))
+    receipt = ft.receipt(made)
+    assert receipt is not None
+    assert (made.shape, receipt.why_not) == ((1, 1 << 16), ())
 
 
 def test_views_that_need_no_copy_are_returned_as_they_are() -> None:

@@ -30,7 +30,7 @@ def _filled(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", **
 
 def _like(a: Any = None, dtype: Any = None, order: Any = "K", _: Any = None, shape: Any = None, **named: Any) -> Made:
     like = named.get("prototype", named.get("object", a))
-    if not isinstance(like, np.ndarray):
+    if not isinstance(like, np.ndarray) or named.get("ndmin", 0) > like.ndim:
         raise TypeError  # known once it is made
     return like.shape if shape is None else shape, like.dtype if dtype is None else dtype, order or "K", like
 
@@ -58,8 +58,9 @@ def expected(
     """
     try:
         shape, dtype, order, like = _KNOWN[constructor.__name__](*arguments, **named)
-        shape = tuple(shape) if np.iterable(shape) else (shape,)
-        inner, itemsize = _inner_first(len(shape), str(order).upper(), like), np.dtype(dtype).itemsize
+        kind = np.dtype(dtype)
+        shape = (*(shape if np.iterable(shape) else (shape,)), *kind.shape)
+        inner, itemsize = _inner_first(len(shape), str(order).upper(), like), kind.base.itemsize
         nbytes = math.prod(shape) * itemsize
     except Exception:  # the constructor will say what is wrong
         return None
