@@ -109,6 +109,26 @@ def test_a_container_that_refuses_mbind() -> None:
     assert "memory policy stays as it was: the system does not permit it" in printed[2]
 
 
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the program names x86_64's numbers")
+def test_a_policy_from_outside_with_relative_nodes() -> None:
+    """Node 0 of those that are allowed is named as one of the next round, as `MPOL_F_RELATIVE_NODES` permits."""
+    program = """
+    import ctypes, errno
+    libc = ctypes.CDLL(None, use_errno=True)
+    allowed, named = (ctypes.c_ulong * 16)(), (ctypes.c_ulong * 16)()
+    libc.syscall(239, None, allowed, 1024, None, 4)  # get_mempolicy, MPOL_F_MEMS_ALLOWED
+    nodes = [node for node in range(1024) if allowed[node // 64] >> node % 64 & 1]
+    named[len(nodes) // 64] = 1 << len(nodes) % 64
+    failed = libc.syscall(238, 2 | 1 << 14, named, 1024)  # set_mempolicy, MPOL_BIND
+    assert not failed, errno.errorcode[ctypes.get_errno()]
+    array = np.ones(100_000)
+    for policy in (nodes[0], "bind:all", "interleave:all", "local", "blocked:0"):
+        receipt = ft.receipt(ft.pages(numa=policy).zeros(100_000))
+        print(receipt.numa.endswith(f":{nodes[0]}"), receipt.why_not, ft.migrate(array, policy).failed)
+    """
+    assert run(program) == "True () 0\n" * 5
+
+
 def test_one_object_in_two_threads() -> None:
     shared, failed = ft.run_on(0), []
     inside, entered, ended = (threading.Event() for _ in range(3))

@@ -94,6 +94,9 @@ impl Policy {
     /// The reason, if nothing of it is allowed.
     pub fn within(&self, outer: &Outer) -> Result<Orders, Reason> {
         let may = outer.nodes();
+        if may.is_empty() {
+            return Err(outer.reason(&outer.with_memory));
+        }
         let of = |which: &Which| match which {
             Which::All => Ok((may, false)),
             Which::These(nodes) => match nodes.and(&may) {

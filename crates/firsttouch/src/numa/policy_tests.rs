@@ -78,6 +78,14 @@ fn outer_restrictions_are_never_widened() {
 }
 
 #[test]
+fn where_no_node_is_left_nothing_is_granted() {
+    for policy in ["bind:all", "bind:0", "interleave:all", "local", "preferred:0", "blocked:0"] {
+        assert_eq!(orders(policy, &outer("0-1", Some("2"))), Err(Reason::OuterPolicy), "{policy}");
+        assert_eq!(orders(policy, &outer("7", None)), Err(Reason::Cpuset), "{policy}");
+    }
+}
+
+#[test]
 fn slabs_cover_everything_and_end_at_pages() {
     let four = orders("blocked:0", &outer("0-3", None)).unwrap();
     for (size, page) in [(4096, 4096), (8192, 4096), (1 << 20, 4096), ((1 << 20) + 4096, 4096), (5 << 21, 2 << 20)] {

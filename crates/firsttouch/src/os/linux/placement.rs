@@ -34,14 +34,24 @@ impl ThreadPolicy {
     pub fn bounds(&self) -> Option<Nodes> {
         let mode = self.mode & !MODE_FLAGS;
         let free = [libc::MPOL_DEFAULT, libc::MPOL_PREFERRED, libc::MPOL_LOCAL, 5]; // 5: MPOL_PREFERRED_MANY
-        (!free.contains(&mode)).then_some(self.nodes)
+        (!free.contains(&mode)).then(|| self.nodes())
+    }
+
+    /// Returns the nodes that the policy names. Relative ones are counted among those that the cpuset allows, again and again.
+    fn nodes(&self) -> Nodes {
+        match allowed_nodes() {
+            Ok(may) if self.mode & libc::MPOL_F_RELATIVE_NODES != 0 => {
+                self.nodes.iter().filter_map(|node| may.iter().nth(node % may.len().max(1))).collect()
+            }
+            _ => self.nodes,
+        }
     }
 
     /// Returns whether a thread that runs on `near` and touches memory gets it from there.
     pub fn leads_to(&self, near: &Nodes) -> bool {
         match self.mode & !MODE_FLAGS {
             libc::MPOL_DEFAULT | libc::MPOL_LOCAL => true,
-            libc::MPOL_BIND | libc::MPOL_PREFERRED | 5 => self.nodes.is_empty() || !self.nodes.and(near).is_empty(),
+            libc::MPOL_BIND | libc::MPOL_PREFERRED | 5 => self.nodes.is_empty() || !self.nodes().and(near).is_empty(),
             _ => false,
         }
     }
