@@ -217,6 +217,16 @@ def test_migration_to_where_it_is() -> None:
     assert ft.migrate(array[:0], 0) == (0, 0, 0, 0, None)
 
 
+def test_slabs_of_axes_with_one_item_or_none() -> None:
+    array = np.ones((4, 1024))
+    for view in (array[:1][::-1], array[::2, :0], array[:0, ::-2], array[3::-4]):
+        assert ft.migrate(view, "blocked:0").failed == 0
+    with pytest.raises(ValueError, match="runs backwards"):
+        ft.migrate(array[::-1], "blocked:0")
+    with pytest.raises(ValueError, match="blocked:2: the array has 2 axes"):
+        ft.migrate(array[:0, ::-2], "blocked:2")
+
+
 @pytest.mark.parametrize("pattern", ["dynamic", "static"])
 @pytest.mark.parametrize("started", [0, 2])
 def test_what_threads_that_do_not_start_would_have_touched_is_touched(
