@@ -56,6 +56,24 @@ def test_it_says_who_was_asked() -> None:
     }
 
 
+def test_where_memory_is_out_a_large_array_is_looked_at_in_parts() -> None:
+    program = """
+        from firsttouch import _firsttouch
+        array = ft.pages().ones(256 << 20, "u1")  # whose nodes do not fit into what Rust has in reserve
+        right = ft.inspect(array).nodes
+        _firsttouch.refuse_sources(["has_memory"])
+        for first in range(1, 10):
+            _firsttouch.fail_allocation(first, True)
+            try:
+                found = ft.inspect(array).nodes
+            except MemoryError:
+                found = right
+            _firsttouch.fail_allocation(0, False)
+            assert found == right, found
+        """
+    assert run(program) == ""
+
+
 def test_unknown_sizes_are_shown_as_one() -> None:
     array = some()
     _firsttouch.refuse_sources(["PAGEMAP_SCAN", "smaps"])

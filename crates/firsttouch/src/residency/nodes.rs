@@ -23,9 +23,11 @@ pub fn visit_nodes_of_range(
     mut visit: impl FnMut(Range<usize>, i32),
 ) -> Result<(), Errno> {
     let mut nodes = Vec::new();
+    // Where there is no memory for so many, they are queried by the batch.
+    let slice = if nodes.try_reserve_exact(SLICE.min(range.len() / step + 2)).is_ok() { SLICE } else { BATCH };
     let mut at = range.start;
     while at < range.end {
-        let end = ((at / step + SLICE) * step).min(range.end);
+        let end = ((at / step + slice) * step).min(range.end);
         nodes.resize((end - 1) / step - at / step + 1, 0);
         query_nodes(at, step, &mut nodes)?;
         let edge = |page: usize| if page == 0 { at } else { ((at / step + page) * step).min(end) };
