@@ -22,7 +22,7 @@ pub enum Reason {
     OffShared,
     /// The system does not permit it.
     NotPermitted,
-    /// The thread's memory policy does not allow these nodes.
+    /// The thread's memory policy allows only other nodes, or no preference.
     OuterPolicy,
     /// The cpuset does not allow these nodes.
     Cpuset,
@@ -108,7 +108,7 @@ impl fmt::Display for Reason {
                 write!(f, "/sys/kernel/mm/transparent_hugepage/shmem_enabled does not allow them")
             }
             Self::NotPermitted => write!(f, "the system does not permit it (EPERM, as containers do by seccomp)"),
-            Self::OuterPolicy => write!(f, "the memory policy inherited by the process allows only other nodes"),
+            Self::OuterPolicy => write!(f, "the memory policy inherited by the process does not allow it"),
             Self::Cpuset => write!(f, "the cpuset allows only other nodes"),
             Self::Axis => write!(f, "the array's axes are not known here, so the slabs are of bytes"),
             Self::Unsupported => write!(f, "the kernel does not support it"),
