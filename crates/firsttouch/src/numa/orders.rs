@@ -2,6 +2,7 @@
 
 use crate::numa::axis::Axis;
 use crate::os::{Mode, Nodes};
+use std::iter;
 
 /// A policy within the limits of the cpuset and the outer policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,22 +22,25 @@ pub struct Orders {
 impl Orders {
     /// Splits `size` bytes into ranges (offset, length, nodes). All but the last end at a multiple of `page`; a page belongs
     /// to the slab of its first byte.
-    pub fn ranges(&self, size: usize, page: usize) -> Vec<(usize, usize, Nodes)> {
-        if !self.slabs {
-            return vec![(0, size, self.nodes)];
-        }
-        let (count, axis) = (self.nodes.len().max(1), self.axis.unwrap_or(Axis::of_bytes(size)));
-        let (mut ranges, mut from): (Vec<(usize, usize, Nodes)>, _) = (Vec::new(), 0);
-        while from < size {
-            let to = axis.edge(from, count).next_multiple_of(page).min(size);
-            let node = Nodes::one(self.nodes.iter().nth(axis.slab(from, count)).unwrap_or(0));
-            match ranges.last_mut() {
-                Some((_, len, last)) if *last == node => *len += to - from,
-                _ => ranges.push((from, to - from, node)),
+    pub fn ranges(&self, size: usize, page: usize) -> impl Iterator<Item = (usize, usize, Nodes)> + '_ {
+        let count = if self.slabs { self.nodes.len() } else { 1 };
+        let axis = self.axis.unwrap_or(Axis::of_bytes(size));
+        let mut next = 0;
+        iter::from_fn(move || {
+            let from = next;
+            if from >= size {
+                return None;
             }
-            from = to;
-        }
-        ranges
+            if count <= 1 {
+                next = size;
+                return Some((from, size, self.nodes));
+            }
+            let slab = axis.slab(from, count);
+            while next < size && axis.slab(next, count) == slab {
+                next = axis.edge(next, count).next_multiple_of(page).min(size);
+            }
+            Some((from, next - from, self.nodes.iter().nth(slab).map_or(Nodes::EMPTY, Nodes::one)))
+        })
     }
 
     /// Returns the node of the page at `offset` of an array of `size` bytes, if the policy prescribes one.

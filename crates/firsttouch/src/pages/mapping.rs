@@ -146,11 +146,10 @@ pub(crate) fn bind((address, size): (usize, usize), orders: &Orders, page: Page)
         Page::Transparent => os::huge_page_size().unwrap_or(os::page_size()),
         page => page_bytes(page),
     };
-    let slabs = orders.ranges(size, edge);
-    if slabs.len() > MOST_SLABS {
+    if orders.ranges(size, edge).nth(MOST_SLABS).is_some() {
         return os::bind(address, size, orders.mode, &orders.nodes, false).map(|()| false);
     }
-    for (from, len, nodes) in slabs {
+    for (from, len, nodes) in orders.ranges(size, edge) {
         os::bind(address + from, len, orders.mode, &nodes, false)?;
     }
     Ok(true)
