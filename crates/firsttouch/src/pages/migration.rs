@@ -1,9 +1,10 @@
 //! Resident pages: their nodes, and migration to others.
 
 use crate::numa::policy::Orders;
-use crate::os::{self, Errno, Mode};
+use crate::os::{self, Errno, MappingText, Mode};
 use crate::pages::receipt::Reason;
 use crate::pages::touch::GoOn;
+use std::ops::ControlFlow;
 
 pub use crate::numa::axis::Axis;
 
@@ -140,14 +141,55 @@ pub(crate) fn migrate(range: (usize, usize), orders: &Orders, go_on: GoOn<'_>) -
 
 /// Whether any mapping between two addresses has transparent huge pages.
 fn has_huge_pages(start: usize, end: usize) -> bool {
-    let text = os::system_file("/proc/self/smaps").unwrap_or_default();
-    let mut ours = false;
-    text.lines().any(|line| {
+    any_kib(start, end, "AnonHugePages:", |kib| kib > 0)
+}
+
+/// Whether the kernel tells of any mapping between two addresses a number in KiB that is wanted.
+fn any_kib(start: usize, end: usize, name: &str, is_wanted: impl Fn(usize) -> bool) -> bool {
+    let (mut ours, mut found) = (false, false);
+    let _ = os::mapping_lines(MappingText::Long, &mut |line| {
         let hex = |text: &str| usize::from_str_radix(text, 16).ok();
         let range = line.split(' ').next().and_then(|word| word.split_once('-'));
         if let Some((Some(from), Some(to))) = range.map(|(from, to)| (hex(from), hex(to))) {
             ours = from < end && start < to;
         }
-        ours && line.strip_prefix("AnonHugePages:").is_some_and(|rest| rest.trim() != "0 kB")
-    })
+        let kib = line.strip_prefix(name).and_then(|rest| rest.split_whitespace().next()?.parse().ok());
+        found = ours && kib.is_some_and(&is_wanted);
+        if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    found
+}
+
+#[cfg(all(test, target_os = "linux", not(miri)))]
+mod tests {
+    use super::*;
+    use crate::pages::mapping::map_transparent;
+    use std::ffi::OsStr;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::ffi::OsStrExt;
+    use std::ptr::null_mut;
+
+    #[test]
+    fn mapped_files_of_any_name_hide_no_huge_pages() {
+        let Some((start, size)) = os::huge_page_size().and_then(|page| map_transparent(2 * page, page).ok()) else {
+            return;
+        };
+        let _ = os::populate(start, size, true);
+        if !has_huge_pages(start, start + size) {
+            return; // the kernel has none to give
+        }
+        let path = std::env::temp_dir().join(format!("firsttouch-{}", std::process::id()));
+        let path = path.with_extension(OsStr::from_bytes(b"\xff"));
+        std::fs::write(&path, [0; 16]).unwrap();
+        let file = std::fs::File::open(&path).unwrap();
+        // SAFETY: a new mapping replaces no other, and is gone after this.
+        unsafe {
+            let at = libc::mmap(null_mut(), 16, libc::PROT_READ, libc::MAP_PRIVATE, file.as_raw_fd(), 0);
+            std::fs::remove_file(&path).unwrap();
+            assert_ne!(at, libc::MAP_FAILED);
+            let found = has_huge_pages(start, start + size);
+            libc::munmap(at, 16);
+            assert!(found);
+        }
+    }
 }
