@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from tests.programs import run
+from tests.limits.cgroups import group
+from tests.programs import quiet, run, start
 
 MIB, GIB = 1 << 20, 1 << 30
 POOLS = Path("/sys/kernel/mm/hugepages")
@@ -43,6 +44,12 @@ def four() -> Iterator[None]:
 
 
 @pytest.fixture
+def many() -> Iterator[None]:
+    """More than a small container has of other memory."""
+    yield from reserved(2048, 48)
+
+
+@pytest.fixture
 def giant() -> Iterator[None]:
     """One huge page of 1 GiB."""
     yield from reserved(1 << 20, 1)
@@ -62,6 +69,16 @@ def test_pages_of_2_mib_are_granted_and_go_back() -> None:
     assert (found.huge, found.small, found.absent) == (6 * MIB, 0, 0)
     del array
     assert free(2048) == before
+
+
+@pytest.mark.usefixtures("many")
+def test_touching_them_takes_no_other_memory() -> None:
+    program = """
+        array = ft.pages("2M", strict=True).empty(96 << 20, "u1")
+        print(ft.touch(array).nbytes >> 20, ft.inspect(array).huge >> 20)
+        """
+    with group(limit=96 * MIB) as place:
+        assert quiet(start(program, preexec_fn=place.enter)) == "96 96\n"
 
 
 @pytest.mark.usefixtures("four")

@@ -36,8 +36,7 @@ fn touch_range(
     if size == 0 {
         return Ok(ToPython((0, true)));
     }
-    let (missing, available) = (migration::missing(address, size), os::headroom());
-    if missing > available {
+    if let Some((missing, available)) = migration::lacking(address, size) {
         return Err(PyMemoryError::new_err(format!(
             "cannot touch {}: {} of them are not resident, and {} are available in this machine or its memory cgroup",
             Bytes(nbytes),

@@ -35,8 +35,16 @@ pub fn whole_pages(address: usize, size: usize) -> (usize, usize) {
     (start, if size == 0 { 0 } else { (address + size).next_multiple_of(page) - start })
 }
 
+/// Bytes of whole pages that are not resident and those that are available, if these are fewer. Explicit huge pages are ready
+/// in the kernel's pool.
+pub fn lacking(address: usize, size: usize) -> Option<(usize, usize)> {
+    let (missing, available) = (missing(address, size), os::headroom());
+    let is_explicit = || any_kib(address, address + size, "KernelPageSize:", |kib| kib << 10 > os::page_size());
+    (missing > available && !is_explicit()).then_some((missing, available))
+}
+
 /// Bytes of whole pages that are not resident; all bytes if the kernel does not tell.
-pub fn missing(address: usize, size: usize) -> usize {
+fn missing(address: usize, size: usize) -> usize {
     const PAGES: usize = 4096;
     let (page, mut there) = (os::page_size(), 0);
     for from in (0..size).step_by(PAGES * page) {
