@@ -12,6 +12,8 @@ use crate::heap::purger;
 static AT_LOAD: extern "C" fn() = at_load;
 
 extern "C" fn at_load() {
+    #[cfg(feature = "mimalloc")]
+    super::mimalloc::load();
     #[cfg(feature = "jemalloc")]
     super::jemalloc::load(); // its handlers take its locks: ours, registered after it, come before it and may call it
     purger::watch_forks();

@@ -29,12 +29,16 @@ const ARENA_CLAIMED: usize = 1 << 30;
 type Commit = unsafe extern "C" fn(bool, *mut c_void, usize, *mut bool, *mut c_void) -> bool;
 
 // The options of version 3.3, which the bindings lack; the version is pinned for this reason.
+const RESERVE_HUGE_OS_PAGES: c_int = 7;
+const RESERVE_OS_MEMORY: c_int = 9;
 const PURGE_DELAY: c_int = 15;
 const DISALLOW_OS_ALLOC: c_int = 17;
 const DESTROY_ON_EXIT: c_int = 22;
 const ARENA_PURGE_MULT: c_int = 24;
 const DISALLOW_ARENA_ALLOC: c_int = 26;
+const MAX_VABITS: c_int = 38;
 const PAGE_COMMIT_ON_DEMAND: c_int = 40;
+const ALLOW_THP: c_int = 43;
 const ARENA_MAX_OBJECT_SIZE: c_int = 45;
 
 const _: () = assert!(mi::_mi_option_last == 47, "mimalloc's options have changed: check the numbers above");
@@ -95,6 +99,32 @@ unsafe extern "C" fn commit(open: bool, at: *mut c_void, size: usize, is_zero: *
     opened.is_ok()
 }
 
+/// Sets the options before mimalloc's own constructor reads them. What `MIMALLOC_` variables ask for would be memory of its
+/// own, which nobody could tell from the C library's, a map that is too small for our addresses, or a process without
+/// transparent huge pages.
+///
+/// Idle memory is decommitted by our clock, which calls `mi_collect`; with a delay set, mimalloc records what can be
+/// decommitted.
+pub(super) fn load() {
+    let options = [
+        (RESERVE_HUGE_OS_PAGES, 0),
+        (RESERVE_OS_MEMORY, 0),
+        (DISALLOW_OS_ALLOC, 1),
+        (DISALLOW_ARENA_ALLOC, 0),
+        (PURGE_DELAY, c_long::from(i32::MAX)),
+        (ARENA_PURGE_MULT, 1),
+        (DESTROY_ON_EXIT, 0),
+        (MAX_VABITS, 0),
+        (PAGE_COMMIT_ON_DEMAND, 0),
+        (ALLOW_THP, 1),
+        (ARENA_MAX_OBJECT_SIZE, 2 << 20), // in KiB
+    ];
+    for (option, value) in options {
+        // SAFETY: the options are those of version 3, and setting one only writes to it.
+        unsafe { mi::mi_option_set(option, value) };
+    }
+}
+
 /// Gives mimalloc an arena of `bytes`.
 fn add_arena(source: &'static Mimalloc, bytes: usize) -> Result<(), Errno> {
     let at = source.take(bytes, SLICE)?;
@@ -123,21 +153,6 @@ unsafe impl Library for Mi {
     }
 
     fn start(source: &'static Mimalloc) -> Result<(), Errno> {
-        // Idle memory is decommitted by our clock, which calls `mi_collect`; with a delay set, mimalloc records what
-        // can be decommitted.
-        let options = [
-            (DISALLOW_OS_ALLOC, 1),
-            (DISALLOW_ARENA_ALLOC, 0),
-            (PURGE_DELAY, c_long::from(i32::MAX)),
-            (ARENA_PURGE_MULT, 1),
-            (DESTROY_ON_EXIT, 0),
-            (PAGE_COMMIT_ON_DEMAND, 0),
-            (ARENA_MAX_OBJECT_SIZE, 2 << 20), // in KiB
-        ];
-        for (option, value) in options {
-            // SAFETY: the options are those of version 3.
-            unsafe { mi::mi_option_set(option, value) };
-        }
         // The first arena is small, in case all of it has to be mapped at once.
         add_arena(source, ARENA_STEP)?;
         if source.space().is_claimed() {

@@ -1,0 +1,31 @@
+"""Environment variables for other libraries, which the copies in this package must not obey."""
+
+import pytest
+
+from tests.programs import run
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "MIMALLOC_RESERVE_OS_MEMORY=64MiB",
+        "MIMALLOC_RESERVE_HUGE_OS_PAGES=1",
+        "MIMALLOC_MAX_VABITS=40",
+        "MIMALLOC_DISALLOW_ARENA_ALLOC=1",
+        "MIMALLOC_ALLOW_THP=0",
+        "_RJEM_MALLOC_CONF=retain:false,dirty_decay_ms:0,percpu_arena:percpu,zero:true",
+    ],
+)
+def test_embedded_libraries_keep_their_own_options(variable: str) -> None:
+    name, _, value = variable.partition("=")
+    program = """
+        import ctypes
+        for allocator in (ft.mimalloc(), ft.jemalloc()):
+            arrays = [make(size, np.uint8) for size in (8, 1000, 10**5, 10**7) for make in (allocator.empty, allocator.zeros)]
+            assert all(ft.get_allocator(array) == allocator for array in arrays)
+            del arrays
+            ft.trim(allocator)
+        PR_GET_THP_DISABLE = 42
+        assert ctypes.CDLL(None).prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) == 0
+    """
+    assert run(program, env={name: value}) == ""
