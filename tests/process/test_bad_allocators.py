@@ -44,6 +44,16 @@ def test_a_factory_that_was_not_called(caller: str, name: str) -> None:
         TAKERS[caller](getattr(ft, name))
 
 
+def test_more_levels_than_a_stack_has_room_for() -> None:
+    allocator = ft.pool()
+    with pytest.raises(ValueError, match=r"tracked\(\) stands on more than \d+ other allocators"):
+        for _ in range(1000):
+            allocator = ft.tracked(allocator)
+    assert allocator.zeros(1000).sum() == 0
+    again = ft.use(repr(allocator))  # as deep as it is, its text is an expression
+    assert repr(allocator) in repr(again)
+
+
 @pytest.mark.parametrize("allocator", [ft.malloc(), ft.calloc(), ft.aligned(128), ft.aligned("2 MiB")], ids=repr)
 def test_install_refuses_what_it_could_not_tell_by_address(allocator: ft.Allocator) -> None:
     with pytest.raises(TypeError) as error:

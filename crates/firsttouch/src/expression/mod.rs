@@ -14,6 +14,7 @@ mod parser;
 mod suggestion;
 
 pub use error::ParseError;
+pub(crate) use parser::DEEPEST;
 pub use parser::parse;
 pub use suggestion::did_you_mean;
 

@@ -8,7 +8,7 @@ use std::fmt::Display;
 /// What may precede a name.
 const PACKAGES: [&str; 2] = ["ft", "firsttouch"];
 /// How deep calls and tuples may nest: far more than needed, and far from the end of a thread's stack.
-const DEEPEST: usize = 64;
+pub(crate) const DEEPEST: usize = 64;
 
 const NAME: &str = "expected an allocator's name";
 const VALUE: &str = "expected a number, a string, None, True, False or an allocator";

@@ -23,7 +23,7 @@ mod table;
 
 use crate::allocator::{Allocator, Description};
 use crate::description::Value;
-use crate::expression::{self, did_you_mean};
+use crate::expression::{self, DEEPEST, did_you_mean};
 use std::sync::Arc;
 
 pub use adaptors::set_call_sites;
@@ -73,8 +73,16 @@ pub fn allocator_from(description: &Description) -> Result<Arc<dyn Allocator>, E
 /// # Errors
 /// What is wrong with the call, or why the allocator cannot be created.
 pub fn build(factory: &'static Factory, call: &Call<'_>) -> Result<Arc<dyn Allocator>, Error> {
-    (factory.make)(&factory.arguments(call)?)
+    let made = (factory.make)(&factory.arguments(call)?)?;
+    match std::iter::successors(Some(&made), |allocator| allocator.upstream()).nth(LEVELS) {
+        // Requests and frees descend level by level, and would come to the end of the thread's stack.
+        Some(_) => Err(Error::Value(format!("{}() stands on more than {LEVELS} other allocators", factory.name))),
+        None => Ok(made),
+    }
 }
+
+/// The most allocators that may stand on each other: a few less than an expression may nest, so that theirs can be parsed.
+const LEVELS: usize = DEEPEST - 4;
 
 /// Checks an expression without creating anything: names of factories and arguments, but not values, which may only be
 /// valid on another machine. Calls `other` with each name of a factory that is in `others` but not in the table.
