@@ -31,6 +31,11 @@ def test_budgets_that_are_none(budget: Any, said: str) -> None:
         ft.limited(ft.pool(), budget)
 
 
+def test_a_bound_that_leaves_no_budget() -> None:
+    with pytest.raises(ValueError, match="at_most=0 would serve no array: give at least 1 byte"):
+        ft.limited("auto", at_most=0)
+
+
 @pytest.mark.parametrize("arguments", [(), (ft.pool(),), ("4 GiB",), (4096,)])
 def test_a_budget_that_is_missing(arguments: Any) -> None:
     with pytest.raises(TypeError, match=r'limited\(\) needs a budget in bytes .*limited\(pool\(\), "4 GiB"\)'):

@@ -66,6 +66,9 @@ pub(super) fn limited(arguments: &Arguments<'_>) -> Made {
     if at_most.is_some() && !is_auto {
         return Err(Error::Value("at_most= bounds the budget \"auto\": give it with \"auto\", or leave it out".into()));
     }
+    if at_most == Some(0) {
+        return Err(Error::Value("at_most=0 would serve no array: give at least 1 byte".into()));
+    }
     let upstream = arguments.upstream()?; // before the budget is read, as it may take memory
     let budget = match arguments.number("budget") {
         Some(bytes) => Budget::from(bytes),
