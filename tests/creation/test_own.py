@@ -124,6 +124,20 @@ def test_answers_that_are_no_address(act: Callable[[int], Any], kind: type[Excep
         ft.zeros(100, allocator=Failing(act))
 
 
+def test_an_address_at_which_an_array_lives() -> None:
+    first: list[int] = []
+
+    def act(address: int) -> int:
+        first.append(address)
+        return first[0]
+
+    own = Failing(act)
+    array = ft.zeros(100, allocator=own)
+    with pytest.raises(ValueError, match=r"Failing\.allocate\(400, 64, True\) returned 0x[0-9a-f]+, at which an array is"):
+        ft.zeros(50, allocator=own)
+    assert not array.any()
+
+
 def test_half_an_allocator_and_a_class() -> None:
     class Half:
         def allocate(self, nbytes: int, alignment: int, zeroed: bool) -> int:
