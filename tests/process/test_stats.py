@@ -132,3 +132,15 @@ def test_allocators_that_keep_no_count_say_zero() -> None:
     for allocator in (ft.malloc(), ft.calloc(), ft.numpy_default()):
         assert ft.stats(allocator).in_use == 0
         assert ft.trim(allocator) == 0
+
+
+@pytest.mark.parametrize("upstream", ["pages()", "pages(huge='thp')", "pool()", "mimalloc()"])
+def test_what_guarded_keeps_is_idle(upstream: str) -> None:
+    guarded = ft.guarded(upstream, keep="8 MiB")
+    array = guarded.zeros(3 * MIB, np.uint8)
+    found = ft.stats(guarded)
+    assert (found.in_use, found.blocks, found.allocations) == (3 * MIB, 1, 1)
+    del array
+    found = ft.stats(guarded)
+    assert (found.in_use, found.blocks, found.allocations) == (0, 0, 1)
+    assert found.idle >= 3 * MIB

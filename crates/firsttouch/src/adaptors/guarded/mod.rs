@@ -192,8 +192,8 @@ unsafe impl Allocator for Guarded {
 
     fn stats(&self) -> Stats {
         let stats = self.upstream.stats();
-        if stats.allocations == 0 {
-            return stats; // the upstream does not count
+        if stats == Stats::default() {
+            return stats; // the upstream keeps none
         }
         let kept = self.kept.lock().bytes.min(stats.active);
         let allocations = self.allocations.load(Relaxed);
