@@ -169,6 +169,17 @@ fn a_trim_reaches_through_to_the_upstream() {
     assert_eq!((below.stats().active, below.stats().idle), (0, 0));
 }
 
+/// Memory that was returned may be idle in the upstream.
+#[test]
+fn the_peak_of_all_includes_the_upstream() {
+    let pool = Pool::over(Pool::over(Arc::new(Malloc), FOREVER), Options::default());
+    for size in [10, 40, 45] {
+        Held::filled(&*pool, size * MIB, 1).give_back();
+        let stats = pool.stats();
+        assert!(stats.active + stats.idle <= stats.peak_held, "{stats:?}");
+    }
+}
+
 #[test]
 fn no_thread_before_and_none_after() {
     alone("no_thread_before_and_none_after", || {

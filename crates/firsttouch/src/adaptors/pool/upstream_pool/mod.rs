@@ -273,8 +273,10 @@ unsafe impl Allocator for UpstreamPool {
 
     fn stats(&self) -> Stats {
         let upstream = self.upstream.stats();
-        let state = self.state.lock();
+        let mut state = self.state.lock();
         let idle = state.free_cache.bytes + upstream.idle;
+        // What was returned may be idle in the upstream still.
+        state.counts.peak_held = state.counts.peak_held.max(state.counts.active + idle);
         let mapped = upstream.mapped.max(state.counts.active + idle + upstream.retained);
         let populated_ahead_bytes = upstream.populated_ahead_bytes;
         Stats { idle, mapped, retained: upstream.retained, populated_ahead_bytes, ..state.counts }
