@@ -63,3 +63,16 @@ def test_from_every_source(expression: str) -> None:
     assert failure.asked == IMPOSSIBLE
     with ft.use(allocator):
         assert not np.zeros(1 << 20).any()
+
+
+@pytest.mark.parametrize("over", ["pool({})", "guarded({}, keep='64 MiB')", "guarded(pool({}), keep='64 MiB')"])
+def test_a_request_that_was_served_at_the_second_attempt_is_no_failure(over: str) -> None:
+    allocator = over.format("limited(pages(), '64 MiB')")
+    with pytest.raises(MemoryError):
+        ft.zeros(IMPOSSIBLE, np.uint8, allocator=ft.malloc())
+    before = ft.last_failure()
+    array = ft.zeros(40 << 20, np.uint8, allocator=allocator)
+    del array  # what is kept fills the budget
+    array = ft.zeros(50 << 20, np.uint8, allocator=allocator)
+    assert not array.any()
+    assert ft.last_failure() == before

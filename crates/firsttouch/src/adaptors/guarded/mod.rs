@@ -124,7 +124,13 @@ unsafe impl Allocator for Guarded {
         };
         request.check().map_err(refused)?;
         self.kept.lock().admit(request.size()).map_err(refused)?;
-        let again = |error| if self.let_go(0) > 0 { self.take(request) } else { Err(error) };
+        let again = |error| {
+            if self.let_go(0) == 0 {
+                return Err(error);
+            }
+            failure::retract(error);
+            self.take(request)
+        };
         let (room, zero) = self.take(request).or_else(again).map_err(|error| {
             self.kept.lock().gone();
             refused(error)

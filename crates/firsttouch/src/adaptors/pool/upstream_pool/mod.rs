@@ -109,7 +109,8 @@ impl UpstreamPool {
     /// whether the block reads zero.
     fn fresh(&self, request: Request) -> Result<(Idle, bool), AllocError> {
         let slot = self.state.lock().free_cache.admit().ok_or(AllocError::new(request.size(), Limit::Upstream))?;
-        let again = |_| {
+        let again = |error| {
+            failure::retract(error);
             self.trim();
             self.upstream.allocate(request)
         };
