@@ -40,11 +40,11 @@ type LiveBlock = (usize, usize, Option<String>, i32);
 fn living(py: Python<'_>, allocator: &PyAllocator) -> PyResult<ToPython<Vec<LiveBlock>>> {
     let living = found::<Tracked>(allocator, "tracked")?.living().map_err(|_| out_of_memory(py))?;
     let each = living.into_iter().map(|block| {
-        let place = call_sites::place(py, block.site)?;
+        let place = call_sites::place(py, block.site);
         let (file, line) = place.map_or((None, 0), |(file, line)| (Some(file), line));
-        Ok((block.address, block.asked, file, line))
+        (block.address, block.asked, file, line)
     });
-    each.collect::<PyResult<_>>().map(ToPython)
+    Ok(ToPython(each.collect()))
 }
 
 /// Writes beyond arrays that the outermost `guarded` found in its canaries: address, bytes asked, and where it was hit.

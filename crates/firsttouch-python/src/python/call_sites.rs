@@ -1,6 +1,6 @@
 //! The Python line that requests memory: the innermost frame that is neither NumPy's nor ours.
 
-#![allow(unsafe_code)] // Safety: frames are walked with the GIL held, and code objects are kept once seen.
+#![allow(unsafe_code)] // Safety: frames are walked with the GIL held.
 
 use crate::python::values::Name;
 use pyo3::ffi;
@@ -8,31 +8,27 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Frames that are looked at: deep enough for NumPy's helpers of helpers.
 const DEPTH: usize = 16;
 
-/// A line, and the code object it belongs to, kept so that its address stays its own.
-struct SourceLine {
-    code: Py<PyAny>,
-    number: i32,
+/// A file of Python code, by its number.
+#[derive(Clone, Copy)]
+struct File {
+    number: usize,
+    /// Whether it belongs to NumPy or us.
+    is_library: bool,
 }
 
+/// Files and lines by name, not by code object: a program may make those without end.
 #[derive(Default)]
 struct SeenCode {
-    /// Whether a code object belongs to NumPy or us.
-    library: HashMap<usize, bool>,
-    /// Numbers of lines from 1 on, by code object and line.
+    files: HashMap<Arc<str>, File>,
+    names: Vec<Arc<str>>,
+    /// Numbers of lines from 1 on, by file and line.
     numbers: HashMap<(usize, i32), u64>,
-    lines: Vec<SourceLine>,
-}
-
-impl SeenCode {
-    /// Makes room for one more line; where there is no memory for it, a block has no line.
-    fn has_room(&mut self) -> bool {
-        self.library.try_reserve(1).is_ok() && self.numbers.try_reserve(1).is_ok() && self.lines.try_reserve(1).is_ok()
-    }
+    lines: Vec<(usize, i32)>,
 }
 
 static SEEN: Mutex<Option<SeenCode>> = Mutex::new(None);
@@ -61,9 +57,23 @@ pub fn look_up(py: Python<'_>) {
     libraries(py);
 }
 
-fn is_library(code: &Bound<'_, PyAny>) -> bool {
-    let file = code.getattr(Name("co_filename")).and_then(|name| text(&name)).unwrap_or_default();
-    libraries(code.py()).iter().any(|folder| file.starts_with(folder))
+/// The file of a code object; `None` where there is no memory for its name.
+fn file(code: &Bound<'_, PyAny>) -> Option<File> {
+    let libraries = libraries(code.py()); // before the lock, as it runs Python
+    let name = code.getattr(Name("co_filename")).ok()?;
+    let name = name.cast::<PyString>().ok()?.to_string_lossy();
+    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let seen = seen.get_or_insert_default();
+    if let Some(&found) = seen.files.get(&*name) {
+        return Some(found);
+    }
+    seen.files.try_reserve(1).and_then(|()| seen.names.try_reserve(1)).ok()?;
+    let is_library = libraries.iter().any(|folder| name.starts_with(folder));
+    let file = File { number: seen.names.len(), is_library };
+    let name: Arc<str> = name.as_ref().into();
+    seen.names.push(name.clone());
+    seen.files.insert(name, file);
+    Some(file)
 }
 
 /// The number of the line that asks; zero where no Python code runs in this thread. (NumPy's text parsers ask without the
@@ -79,59 +89,42 @@ fn find(py: Python<'_>) -> u64 {
         let Some(at) = &frame else { return 0 };
         // SAFETY: the frame lives, and the code object is a new reference.
         let code = unsafe { Bound::from_owned_ptr(py, ffi::PyFrame_GetCode(at.as_ptr().cast()).cast()) };
-        let key = code.as_ptr() as usize;
-        let known =
-            SEEN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().library.get(&key).copied();
-        let library = known.unwrap_or_else(|| is_library(&code));
-        if !library {
+        let Some(file) = file(&code) else { return 0 };
+        if !file.is_library {
             // SAFETY: the frame lives.
             let number = unsafe { ffi::PyFrame_GetLineNumber(at.as_ptr().cast()) };
-            return note(code, number);
-        }
-        if known.is_none() {
-            let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
-            let seen = seen.get_or_insert_default();
-            if !seen.has_room() {
-                return 0;
-            }
-            seen.library.insert(key, true);
-            seen.lines.push(SourceLine { code: code.unbind(), number: 0 }); // keeps it
+            return note((file.number, number));
         }
         frame = at.getattr(Name("f_back")).ok().filter(|back| !back.is_none());
     }
     0
 }
 
-fn note(code: Bound<'_, PyAny>, number: i32) -> u64 {
-    let key = (code.as_ptr() as usize, number);
+fn note(line: (usize, i32)) -> u64 {
     let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
     let seen = seen.get_or_insert_default();
-    if let Some(&found) = seen.numbers.get(&key) {
+    if let Some(&found) = seen.numbers.get(&line) {
         return found;
     }
-    if !seen.has_room() {
+    if seen.numbers.try_reserve(1).is_err() || seen.lines.try_reserve(1).is_err() {
         return 0;
     }
-    seen.library.insert(key.0, false);
-    seen.lines.push(SourceLine { code: code.unbind(), number });
+    seen.lines.push(line);
     let site = seen.lines.len() as u64;
-    seen.numbers.insert(key, site);
+    seen.numbers.insert(line, site);
     site
 }
 
 /// File and line of a site.
-pub fn place(py: Python<'_>, site: u64) -> PyResult<Option<(String, i32)>> {
-    let found = {
-        let seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
-        let line = seen.as_ref().and_then(|seen| seen.lines.get((site as usize).checked_sub(1)?));
-        line.map(|line| (line.code.clone_ref(py), line.number))
-    };
-    let Some((code, number)) = found else { return Ok(None) };
-    Ok(Some((text(&code.bind(py).getattr(Name("co_filename"))?)?, number)))
+pub fn place(_: Python<'_>, site: u64) -> Option<(String, i32)> {
+    let seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let seen = seen.as_ref()?;
+    let &(file, number) = seen.lines.get((site as usize).checked_sub(1)?)?;
+    Some((seen.names.get(file)?.to_string(), number))
 }
 
 /// The same as text, for messages of the core, in any thread.
 pub fn file_and_line(site: u64) -> Option<String> {
-    let found = Python::try_attach(|py| place(py, site).ok().flatten()).flatten();
+    let found = Python::try_attach(|py| place(py, site)).flatten();
     found.map(|(file, line)| format!("{file}:{line}"))
 }

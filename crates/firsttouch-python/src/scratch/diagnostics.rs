@@ -14,7 +14,7 @@ use pyo3::types::PyList;
 pub fn damage(py: Python<'_>, found: Option<Damage>) -> PyResult<()> {
     raise_scope_error()?;
     let Some(damage) = found else { return Ok(()) };
-    let line = call_sites::place(py, damage.site)?;
+    let line = call_sites::place(py, damage.site);
     let line = line.map_or_else(String::new, |(file, number)| format!(", which {file}:{number} asked for"));
     Err(PyRuntimeError::new_err(format!(
         "scratch memory was written to after it was freed: byte {} of a block of {} bytes at {:#x}{line}",
@@ -26,7 +26,7 @@ pub fn damage(py: Python<'_>, found: Option<Damage>) -> PyResult<()> {
 pub fn listed<'py>(py: Python<'py>, survivors: &[Survivor]) -> PyResult<Bound<'py, PyList>> {
     let list = values::list(py)?;
     for survivor in survivors {
-        let line = call_sites::place(py, survivor.site)?.map(|(file, number)| format!("{file}:{number}"));
+        let line = call_sites::place(py, survivor.site).map(|(file, number)| format!("{file}:{number}"));
         list.append(ToPython((survivor.address, survivor.size, line)))?;
     }
     Ok(list)
