@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::alone::alone;
 use common::pattern;
 use firsttouch::adaptors::{Limited, Options as PoolOptions, Pool, Tracked};
 use firsttouch::allocator::Limit;
@@ -321,4 +322,17 @@ fn arenas_move() {
     .join()
     .unwrap();
     arena.reset();
+}
+
+#[test]
+fn a_smaller_chunk_is_no_failure() {
+    alone("a_smaller_chunk_is_no_failure", || {
+        let arena = Arena::with(Limited::new(Arc::new(Malloc), 10 * KIB), small(4 * KIB, MIB)).unwrap();
+        for _ in 0..8 {
+            arena.alloc_slice::<u8>(KIB).unwrap();
+        }
+        assert_eq!(failure::last(), None);
+        arena.alloc_slice::<u8>(3 * KIB).unwrap_err();
+        assert!(failure::last().is_some());
+    });
 }

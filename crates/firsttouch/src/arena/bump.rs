@@ -178,10 +178,13 @@ impl<'a> Bump<'a> {
             _ if request.size > MAX_SIZE - align => AllocError::new(size, Limit::Size),
             Supply::Growing { upstream, options } => match self.serve(request, upstream, options) {
                 Ok(block) => return Ok(block),
-                Err(_) => match self.release_and_serve(request, upstream, options) {
-                    Ok(block) => return Ok(block),
-                    Err(error) => AllocError { asked: size, ..error },
-                },
+                Err(error) => {
+                    failure::retract(error);
+                    match self.release_and_serve(request, upstream, options) {
+                        Ok(block) => return Ok(block),
+                        Err(error) => AllocError { asked: size, ..error },
+                    }
+                }
             },
             Supply::Fixed { size: capacity, .. } => {
                 AllocError::new(size, Limit::Arena { capacity: *capacity, used: self.used() })

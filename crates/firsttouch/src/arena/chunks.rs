@@ -4,6 +4,7 @@ use super::error::ArenaOptionsError;
 use super::inline_vec::InlineVec;
 use super::upstream::Upstream;
 use crate::allocator::{AllocError, Block};
+use crate::failure;
 use crate::layout::{DEFAULT_ALIGN, MAX_SIZE, round_down, round_up};
 use std::ptr::NonNull;
 
@@ -94,7 +95,10 @@ impl Chunks {
             match upstream.allocate(size, CHUNK_ALIGN, false) {
                 Ok(block) => break block.address,
                 Err(error) if size == need => return Err(AllocError { asked: need, ..error }),
-                Err(_) => size = round_down(size / 2, DEFAULT_ALIGN).max(need),
+                Err(error) => {
+                    failure::retract(error);
+                    size = round_down(size / 2, DEFAULT_ALIGN).max(need);
+                }
             }
         };
         self.next_size = size.saturating_mul(2).min(max_chunk);

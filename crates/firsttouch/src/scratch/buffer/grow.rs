@@ -33,7 +33,10 @@ impl Buffer {
     pub(super) fn grow(&self, from: &Chunks, asked: BlockRequest) -> Result<Taken, Refused> {
         let wanted = self.state.lock().next_chunk(&from.sizes, asked.request.size()).ok_or(Refused::Fragmented)?;
         let space = match self.chunk(from, wanted, asked.request.size()) {
-            Err(_) if wanted > from.sizes.chunk => self.chunk(from, from.sizes.chunk, asked.request.size())?,
+            Err(refused) if wanted > from.sizes.chunk => {
+                refused.retract();
+                self.chunk(from, from.sizes.chunk, asked.request.size())?
+            }
             other => other?,
         };
         let mut state = self.state.lock();

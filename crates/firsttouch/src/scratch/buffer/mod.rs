@@ -140,6 +140,7 @@ impl Buffer {
             // If no chunk can be allocated, a single block may still fit. Outside all scopes there is no other
             // allocator to turn to.
             (Err(refused), Source::Chunks(from)) if refused != Refused::Fragmented || asked.slot == Slot::OUTSIDE => {
+                refused.retract();
                 let block = self.take_large(from, asked.slot, asked.request, asked.site)?;
                 let dirty = if block.zeroed { 0 } else { block.size };
                 Ok(Taken { address: block.address, size: block.size, dirty })
