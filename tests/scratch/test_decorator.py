@@ -125,6 +125,19 @@ def test_what_the_fields_of_a_result_say_is_kept() -> None:
     assert (x == np.arange(MIDDLE)).all()
 
 
+def test_an_array_of_arrays_is_made_again() -> None:
+    @ft.scratch(BUFFER)
+    def made(count: int, *, keyword: Any = None) -> Any:
+        found = np.empty(count, object)
+        found[0], found[1] = np.full(MIDDLE, 7.0), keyword
+        return found
+
+    for count in (2, MIDDLE):  # on NumPy's own memory, and on the buffer
+        for found in (made(count), made(count, keyword=5)):
+            assert BUFFER.used == 0
+            assert (found[0] == 7).all()
+
+
 def test_calls_inside_calls() -> None:
     @ft.scratch(BUFFER)
     def depth(x: Any, levels: int) -> Any:

@@ -144,6 +144,7 @@ fn copied<'py>(
     if let Some(fields) = numpy.array(&returned)
         && numpy.is_exact(&returned)
         && fields.flags & OWNDATA != 0
+        && !fields.is_of_objects()
     {
         if !owned.has(numpy, &returned) || args.iter().any(|argument| argument.is(&returned)) {
             return Ok(returned);
