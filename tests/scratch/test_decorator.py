@@ -138,6 +138,20 @@ def test_an_array_of_arrays_is_made_again() -> None:
             assert (found[0] == 7).all()
 
 
+def test_an_array_whose_base_is_none_is_copied() -> None:
+    @ft.scratch(BUFFER)
+    def field() -> Any:
+        return np.full(MIDDLE, 7, [("a", "f8"), ("b", "f8", 3)])[5]["b"]
+
+    @ft.scratch(BUFFER)
+    def bytes_of() -> Any:
+        return np.frombuffer(memoryview(np.full(MIDDLE, 7.0))[10:]), np.asarray(memoryview(np.full(MIDDLE, 7.0)))
+
+    found = field(), *bytes_of()
+    assert BUFFER.used == 0
+    assert all((array == 7).all() for array in found)
+
+
 def test_calls_inside_calls() -> None:
     @ft.scratch(BUFFER)
     def depth(x: Any, levels: int) -> Any:

@@ -11,7 +11,7 @@ use crate::scratch::entered_scope::EnteredScope;
 use firsttouch::scratch::{Backing, Hold, Scope, Slot};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTuple, PyType};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -72,24 +72,35 @@ struct IsOnBuffer(Arc<Scope>);
 impl IsOnBuffer {
     fn has(&self, numpy: &NumPy, array: &Bound<'_, PyAny>) -> bool {
         let mut at = array.clone();
-        while let Some(fields) = numpy.array(&at) {
-            if fields.flags & OWNDATA != 0 {
-                let Some(address) = NonNull::new(fields.data.cast()) else { return false };
-                let hold = self.0.hold(address);
-                if hold == Hold::Alone {
-                    self.0.release(address);
+        loop {
+            let base = match numpy.array(&at) {
+                Some(fields) if fields.flags & OWNDATA != 0 => {
+                    let Some(address) = NonNull::new(fields.data.cast()) else { return false };
+                    let hold = self.0.hold(address);
+                    if hold == Hold::Alone {
+                        self.0.release(address);
+                    }
+                    return hold == Hold::Shared;
                 }
-                return hold == Hold::Shared;
-            }
-            // SAFETY: the array keeps a reference to its base.
-            #[allow(unsafe_code)]
-            match unsafe { Bound::from_borrowed_ptr_or_opt(array.py(), fields.base) } {
-                Some(base) => at = base,
-                None => return false,
-            }
+                // SAFETY: the array keeps a reference to its base.
+                #[allow(unsafe_code)]
+                Some(fields) => unsafe { Bound::from_borrowed_ptr_or_opt(array.py(), fields.base) },
+                None => lender(&at),
+            };
+            let Some(base) = base else { return false };
+            at = base;
         }
-        false
     }
+}
+
+/// The array behind a base that is none itself: of a field of a structured scalar, and of `np.frombuffer`.
+fn lender<'py>(base: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    let name = match () {
+        () if base.is_instance_of::<PyMemoryView>() => Name("obj"),
+        () if base.is_instance(void(base.py()).ok()?).ok()? => Name("base"),
+        () => return None,
+    };
+    base.getattr(name).ok() // a view may have been released
 }
 
 #[pymethods]
@@ -105,7 +116,11 @@ static SCALARS: [PyOnceLock<Py<PyType>>; 2] = [const { PyOnceLock::new() }; 2];
 pub fn look_up(py: Python<'_>) -> PyResult<()> {
     py.get_type::<IsOnBuffer>();
     SCALARS[0].import(py, "numpy", "generic")?;
-    SCALARS[1].import(py, "numpy", "void").map(drop)
+    void(py).map(drop)
+}
+
+fn void(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    SCALARS[1].import(py, "numpy", "void")
 }
 
 /// Whether a value is an array or may hold some that are copied with it.
@@ -123,7 +138,7 @@ fn may_hold(numpy: &NumPy, value: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
     if value.is_instance(SCALARS[0].import(value.py(), "numpy", "generic")?)? {
         // Of NumPy's scalars only those of structured types may be views.
-        return value.is_instance(SCALARS[1].import(value.py(), "numpy", "void")?);
+        return value.is_instance(void(value.py())?);
     }
     Ok(value.is_instance_of::<PyTuple>()
         || value.is_instance_of::<PyList>()
@@ -140,7 +155,7 @@ fn copied<'py>(
     let py = returned.py();
     let numpy = NumPy::get(py)?;
     let owned = IsOnBuffer(scope.clone());
-    // The usual case needs no search: one array that has its memory to itself.
+    // The usual case needs no search: one array that has its memory to itself, and no objects.
     if let Some(fields) = numpy.array(&returned)
         && numpy.is_exact(&returned)
         && fields.flags & OWNDATA != 0
