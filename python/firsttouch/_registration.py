@@ -7,7 +7,7 @@ import threading
 
 from firsttouch import _firsttouch, arrays
 from firsttouch._firsttouch import Allocator, Buffer
-from firsttouch._internal import display
+from firsttouch._internal import display, memory_error
 from firsttouch.buffers import compiled, copying, decorating, outcome
 from firsttouch.placement import pools
 from firsttouch.placement.bar import bar
@@ -29,6 +29,7 @@ _firsttouch.register(
     copied=copying.copied,
     note=outcome.note,
     report=outcome.report,
+    add_reason=memory_error.add_reason,
     main_thread=threading.main_thread,
     threads=threading.enumerate,
 )

@@ -48,6 +48,26 @@ def test_numpys_own_arrays_that_do_not_fit() -> None:
     assert any("cannot allocate 2.29 MiB" in note for note in error.value.__notes__)
 
 
+def test_an_error_is_told_its_own_reason_once() -> None:
+    full, elsewhere = ft.FixedBuffer(200_000), np.ones(3)
+    with pytest.raises(MemoryError) as error, ft.scratch(full), ft.scratch(full), ft.scratch(full):
+        np.ones(300_000)
+    assert len(error.value.__notes__) == 1
+    with pytest.raises(MemoryError) as other:
+        np.broadcast_to(elsewhere, (2**50, 3)).copy()
+
+    def fail_again() -> None:
+        with ft.scratch(full):
+            with pytest.raises(MemoryError):
+                np.ones(300_000)
+            raise other.value
+
+    with pytest.raises(MemoryError) as again:
+        fail_again()
+    assert again.value is other.value
+    assert not getattr(again.value, "__notes__", ())
+
+
 def test_the_error_lists_what_lives_and_the_largest_gap() -> None:
     with ft.scratch(ft.FixedBuffer(200_000)) as s:
         arrays = [s.empty(20_000, np.uint8) for _ in range(9)]

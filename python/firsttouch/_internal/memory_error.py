@@ -36,6 +36,13 @@ def explained(error: MemoryError, before: Failure | None) -> MemoryError:
     return MemoryError(f"{str(error) or 'no memory for the array'}: {found[2]}")
 
 
+def add_reason(error: MemoryError) -> None:
+    """Add the reason of the last failure to NumPy's error as a note, if that was this one's and it has none yet."""
+    found = _firsttouch.last_failure()
+    if found is not None and found[0] == _asked(error) and found[2] not in getattr(error, "__notes__", ()):
+        error.add_note(found[2])
+
+
 def _asked(error: MemoryError) -> int | None:
     """Return the bytes that NumPy requested, which its error keeps as shape and type."""
     try:

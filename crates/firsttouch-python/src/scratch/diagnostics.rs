@@ -2,9 +2,9 @@
 
 use crate::custom::calls::raise_scope_error;
 use crate::python::call_sites;
+use crate::python::callbacks::callback;
 use crate::python::errors::PyRuntimeError;
-use crate::python::values::{self, Name, ToPython};
-use firsttouch::failure;
+use crate::python::values::{self, ToPython};
 use firsttouch::scratch::{Damage, Survivor};
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
@@ -32,14 +32,10 @@ pub fn listed<'py>(py: Python<'py>, survivors: &[Survivor]) -> PyResult<Bound<'p
     Ok(list)
 }
 
-/// What a `MemoryError` does not say itself: NumPy knows nothing of buffers.
+/// Adds what NumPy's `MemoryError` does not say itself: it knows nothing of buffers.
 pub fn explain(error: &Bound<'_, PyAny>) -> PyResult<()> {
     if !error.is_instance_of::<PyMemoryError>() || error.get_type().qualname()? != "_ArrayMemoryError" {
         return Ok(());
     }
-    let py = error.py();
-    if let Some(reason) = failure::last_reason() {
-        error.call_method1(Name("add_note"), values::arguments(py, (reason,))?)?;
-    }
-    Ok(())
+    callback(error.py(), "add_reason")?.call1((error,)).map(drop)
 }
