@@ -103,8 +103,17 @@ def test_failures_in_any_thread_are_told() -> None:
                 t[0] = i
                 out[i] = t[0]
 
+        @njit(parallel=True)
+        def shapes(buffers, out):
+            for i in prange(len(out)):
+                out[i] = buffers.local().empty(500 - i).size
+
         out = np.zeros(1000)
         told = []
+        try:
+            shapes(fn.ThreadBuffers(), out)
+        except BaseException as error:
+            told.append(repr(error.__cause__ or error))
         for which in (0, 999):
             buffers = fn.ThreadBuffers()
             try:
@@ -122,7 +131,8 @@ def test_failures_in_any_thread_are_told() -> None:
         prologue=BEGIN,
         env={"NUMBA_NUM_THREADS": "2"},
     )
-    first, all_back, other, all_back_too, few = found
+    shape, first, all_back, other, all_back_too, few = found
+    assert "ShapeError('negative dimensions" in shape
     assert "BufferFullError" in first
     assert "BufferFullError" in other
     assert "cannot allocate 7.11 PiB" in other

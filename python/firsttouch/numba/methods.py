@@ -19,7 +19,7 @@ from firsttouch.numba.native import WORD
 from firsttouch.numba.signatures import BufferMethods, BuffersMethods
 
 
-def _sizes(context: Any, builder: Any, kind: Any, shape: Any, itemsize: Any) -> tuple[list[Any], Any]:
+def _sizes(context: Any, builder: Any, cursor: Any, kind: Any, shape: Any, itemsize: Any) -> tuple[list[Any], Any]:
     """Return the validated shape of an array and its size in bytes."""
     pairs = (
         [(kind, shape)]
@@ -37,6 +37,7 @@ def _sizes(context: Any, builder: Any, kind: Any, shape: Any, itemsize: Any) -> 
         dims = cgutils.pack_array(builder, lengths, ty=WORD)
         at = builder.bitcast(cgutils.alloca_once_value(builder, dims), native.BYTES)
         native.call(builder, "bad_shape", ir.VoidType(), at, WORD(len(lengths)), itemsize)
+        native.call(builder, "failed", ir.VoidType(), cursor)
         native.fail(context, builder, 4)
     return lengths, size
 
@@ -44,7 +45,7 @@ def _sizes(context: Any, builder: Any, kind: Any, shape: Any, itemsize: Any) -> 
 def _array(context: Any, builder: Any, sig: Any, args: Any, zero: bool) -> Any:
     kind = sig.return_type
     itemsize = context.get_constant(types.intp, get_itemsize(context, kind))
-    lengths, size = _sizes(context, builder, sig.args[1], args[1], itemsize)
+    lengths, size = _sizes(context, builder, args[0], sig.args[1], args[1], itemsize)
     data, info = instructions.allocate(context, builder, args[0], size)
     if zero:
         cgutils.memset(builder, data, size, 0)

@@ -47,10 +47,9 @@ unsafe fn attempt<T>(cursor: *mut Cursor, run: impl FnOnce(&mut Cursor) -> Resul
     // SAFETY: the cursor is from `enter` or a list of them, and its call lasts (compiled code).
     let cursor = unsafe { mine(cursor) }.map_err(failure::put)?;
     run(cursor).map_err(|error| {
-        if cursor.caller != thread() {
-            cursor.failed = Some(error.report());
-        }
-        failure::put(error)
+        let code = failure::put(error);
+        cursor.note_failure();
+        code
     })
 }
 
@@ -100,6 +99,23 @@ extern "C" fn bad_shape(lengths: *const isize, count: usize, itemsize: isize) {
     }));
 }
 
+/// Keeps the failure of a call that had no cursor, as `bad_shape`, in the cursor.
+extern "C" fn failed(cursor: *mut Cursor) {
+    // SAFETY: the cursor is from `enter`, and its call lasts (compiled code, head of the file).
+    if let Ok(cursor) = unsafe { mine(cursor) } {
+        cursor.note_failure();
+    }
+}
+
+impl Cursor {
+    /// Keeps the last failure of this thread for the caller's, as Numba would not report it.
+    fn note_failure(&mut self) {
+        if self.caller != thread() {
+            self.failed = Some(failure::last());
+        }
+    }
+}
+
 /// A new reference to a cursor's buffer.
 extern "C" fn object(cursor: *mut Cursor) -> *mut ffi::PyObject {
     // SAFETY: called with the GIL held; the object owns the cursor, so both live.
@@ -107,13 +123,14 @@ extern "C" fn object(cursor: *mut Cursor) -> *mut ffi::PyObject {
 }
 
 /// Names and addresses for the linker of compiled code.
-pub fn symbols() -> [(&'static str, usize); 7] {
+pub fn symbols() -> [(&'static str, usize); 8] {
     [
         ("firsttouch_numba_allocate", (allocate as *const ()).expose_provenance()),
         ("firsttouch_numba_mark", (mark as *const ()).expose_provenance()),
         ("firsttouch_numba_rewind", (rewind as *const ()).expose_provenance()),
         ("firsttouch_numba_thread", (thread as *const ()).expose_provenance()),
         ("firsttouch_numba_bad_shape", (bad_shape as *const ()).expose_provenance()),
+        ("firsttouch_numba_failed", (failed as *const ()).expose_provenance()),
         ("firsttouch_numba_object", (object as *const ()).expose_provenance()),
         ("firsttouch_numba_failure_code", (failure_code as *const ()).expose_provenance()),
     ]

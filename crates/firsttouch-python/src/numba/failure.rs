@@ -84,6 +84,11 @@ pub fn code() -> i32 {
 }
 
 /// The last failure of this thread.
+pub fn last() -> FailureReport {
+    LAST.with_borrow(FailureReport::clone)
+}
+
+/// Its text, for its exception.
 pub fn take() -> FailureText {
     LAST.with_borrow(|last| last.text.clone())
 }
