@@ -132,3 +132,28 @@ def test_a_mark_that_marks() -> None:
     own = Nested()
     own.buffer = buffer = own_buffer(own, "this test")
     buffer.rewind(buffer.mark())
+
+
+def test_blocks_outside_all_scopes_come_back_with_the_last_one() -> None:
+    own = Bump()
+    buffer = own_buffer(own, "test")
+    for _ in range(100):
+        one, two = (buffer.full(own.size // 5, 7, np.uint8) for _ in range(2))
+        with ft.scratch(buffer):
+            np.ones(own.size // 5, np.uint8)
+        assert buffer.used == one.nbytes + two.nbytes
+        del one
+        assert (two == 7).all()
+        del two
+    with ft.scratch(buffer):
+        pass
+    assert own.top == buffer.capacity == 0
+
+
+def test_a_buffer_outside_all_scopes_is_full_where_its_memory_is() -> None:
+    own = Bump()
+    buffer = own_buffer(own, "test")
+    kept = [buffer.full(own.size // 3, 7, np.uint8) for _ in range(2)]
+    with pytest.raises(MemoryError, match="has no room"):
+        buffer.empty(own.size // 2, np.uint8)
+    assert all((array == 7).all() for array in kept)

@@ -56,8 +56,8 @@ impl From<Refused> for Failure {
     fn from(refused: Refused) -> Self {
         match refused {
             Refused::Failed(error) => {
-                failure::remember(error);
-                Self::Memory(error.to_string())
+                failure::pass_on(error); // with the reason that custom scratch memory gave
+                Self::Memory(failure::last_reason().unwrap_or_else(|| error.to_string()))
             }
             Refused::Fragmented => {
                 Self::Memory("the buffer is fragmented: live arrays keep too much of its memory".into())

@@ -28,7 +28,7 @@ struct Living {
 /// See the module.
 #[derive(Default)]
 pub struct Levels {
-    /// Below the first level lies what was allocated outside all scopes.
+    /// Blocks outside all scopes have a level too, without a scope that would have to end, or lie on a scope's.
     stack: Vec<Level>,
     outside: usize,
     blocks: HashMap<usize, Living>,
@@ -46,6 +46,21 @@ impl Levels {
         let slot = Slot(self.last);
         self.stack.push(Level { mark, slot, open: true, living: 0, taken: 0 });
         slot
+    }
+
+    /// Begins a level of blocks outside all scopes.
+    pub fn open_outside(&mut self, mark: u64) {
+        self.stack.push(Level { mark: Some(mark), slot: Slot::OUTSIDE, open: false, living: 0, taken: 0 });
+    }
+
+    /// Whether there is no level.
+    pub fn is_empty(&self) -> bool {
+        self.stack.is_empty()
+    }
+
+    /// Levels of ended scopes.
+    fn ended_scopes(&self) -> impl Iterator<Item = &Level> {
+        self.stack.iter().filter(|level| !level.open && level.slot != Slot::OUTSIDE)
     }
 
     /// Ends a scope.
@@ -77,13 +92,12 @@ impl Levels {
     /// Reserves room to record a block; `false` if ended scopes hold too much memory.
     pub fn make_room(&mut self) -> Result<bool, ()> {
         self.blocks.try_reserve(1).map_err(|_| ())?;
-        let ended = self.stack.iter().filter(|level| !level.open);
-        Ok(ended.map(|level| level.taken).sum::<usize>() <= 3 * self.used + SLACK)
+        Ok(self.ended_scopes().map(|level| level.taken).sum::<usize>() <= 3 * self.used + SLACK)
     }
 
     /// Whether ended scopes keep memory from being rewound.
     pub fn holds_up(&self) -> bool {
-        self.stack.iter().any(|level| !level.open && level.taken > 0)
+        self.ended_scopes().any(|level| level.taken > 0)
     }
 
     /// Records a new block, on the top level; `false` if a block at that address is live already.

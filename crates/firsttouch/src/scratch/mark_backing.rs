@@ -49,6 +49,15 @@ impl Turn<'_> {
             unsafe { self.scratch().rewind(mark) };
         }
     }
+
+    /// Makes sure that a block outside all scopes lies above a mark, so that its memory is not lost when it dies.
+    fn begin_outside(&self) {
+        self.settle();
+        if self.0.levels.lock().is_empty() {
+            let mark = self.scratch().mark();
+            self.0.levels.lock().open_outside(mark);
+        }
+    }
 }
 
 impl Drop for Turn<'_> {
@@ -79,6 +88,9 @@ impl MarkBacking {
     fn taken(&self, slot: Slot, request: Request) -> Result<Block, Refused> {
         request.check()?;
         let turn = self.turn().ok_or(Refused::Fragmented)?;
+        if slot == Slot::OUTSIDE {
+            turn.begin_outside();
+        }
         if !self.levels.lock().make_room().map_err(|()| AllocError::new(request.size(), Limit::Upstream))? {
             return Err(Refused::Fragmented);
         }
