@@ -62,6 +62,43 @@ def test_a_second_thread() -> None:
     assert rest == [9, [30], 9, 0]
 
 
+def test_a_child_forked_while_another_thread_runs_on_the_buffer() -> None:
+    found = ask(
+        """
+        import os, warnings
+        warnings.simplefilter("ignore")  # Python warns of forks with threads
+        entered, done = threading.Event(), threading.Event()
+
+        def wait():
+            entered.set()
+            done.wait(30)
+
+        @njit
+        def slow(buf):
+            x = buf.empty(30, np.int64)
+            x[:] = 1
+            with objmode():
+                wait()
+            return x.sum()
+
+        buffer, results = ft.ScratchBuffer(), []
+        fill(ft.ScratchBuffer(), 3)
+        first = threading.Thread(target=lambda: results.append(int(slow(buffer))))
+        first.start()
+        entered.wait(30)
+        child = os.fork()
+        if not child:
+            os._exit(int(fill(buffer, 3)))
+        results.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        done.set()
+        first.join()
+        print(json.dumps([*results, int(fill(buffer, 3)), buffer.used]))
+        """,
+        prologue=BEGIN,
+    )
+    assert found == [9, 30, 9, 0]
+
+
 def test_loops_in_parallel() -> None:
     run(
         """

@@ -128,6 +128,42 @@ def test_while_other_threads_open_scopes() -> None:
     assert printed == "0\n"
 
 
+def test_a_buffer_that_another_thread_uses_is_free_in_the_child() -> None:
+    printed = run(
+        """
+        import os, threading
+        from tests.scratch.arrays import Kept, MIDDLE, churn
+        buffer, kept, entered, done = ft.ScratchBuffer(), Kept(), threading.Event(), threading.Event()
+        def work():
+            with ft.scratch(buffer):
+                kept.make()
+                entered.set()
+                done.wait(60)
+        thread = threading.Thread(target=work)
+        thread.start()
+        entered.wait(60)
+        child = os.fork()
+        if not child:
+            with ft.scratch(buffer), ft.scratch(buffer):
+                churn(1)
+            def use():
+                with ft.scratch(buffer):
+                    churn(1)
+                kept.clear()
+            other = threading.Thread(target=use)  # nothing is left of the turn of the thread above
+            assert kept.intact()
+            other.start()
+            other.join()
+            os._exit(7 if buffer.used == 0 else 8)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), kept.intact())
+        done.set()
+        thread.join()
+    """,
+        *QUIET,
+    )
+    assert printed == "7 True\n"
+
+
 def test_own_scratch_memory_and_a_child() -> None:
     printed = run("""
         import os

@@ -10,7 +10,7 @@ use crate::python::errors::{PyMemoryError, PyRuntimeError};
 use crate::python::guarded::Guarded;
 use crate::python::once::Once;
 use crate::scratch::buffer::PyBuffer;
-use firsttouch::scratch::Backing;
+use firsttouch::scratch::{Backing, Owner};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ptr::null_mut;
@@ -32,6 +32,8 @@ struct RunningCalls {
     frames: Vec<*mut MarkFrame>,
     /// Python's identifier of the thread that runs them.
     ident: usize,
+    /// The same thread, and its process.
+    owner: Option<Owner>,
 }
 
 // SAFETY: a frame is only passed on to its cursor, which the one thread uses that runs the calls.
@@ -43,6 +45,11 @@ impl CursorHandle {
         let mut calls = self.calls.lock(owner.py());
         // SAFETY: no more than asking for the number of this thread.
         let here = unsafe { libc::pthread_self() } as usize;
+        if !calls.frames.is_empty() && calls.ident != here && !calls.owner.is_some_and(Owner::is_here) {
+            // This is a forked child, without the thread that ran them: its cursor stays as it was in the middle of that.
+            calls.frames.clear();
+            self.cursor.store(null_mut(), Relaxed);
+        }
         if !calls.frames.is_empty() && calls.ident != here {
             let user = calls.ident;
             drop(calls); // the text is Python's
@@ -55,7 +62,7 @@ impl CursorHandle {
         // SAFETY: made above, dropped with the handle; no other thread uses it, as none but this one runs calls.
         let cursor = unsafe { &mut *address };
         let frame = cursor.open().map_err(|_| PyMemoryError::new_err("no memory is left to enter a buffer"))?;
-        calls.ident = here;
+        (calls.ident, calls.owner) = (here, Some(Owner::current()));
         cursor.owner = thread();
         cursor.caller = cursor.owner;
         calls.frames.push(frame);

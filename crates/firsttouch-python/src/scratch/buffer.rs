@@ -91,11 +91,14 @@ impl PyBuffer {
         let now = ThreadOrTask::now(py)?;
         let other = {
             let mut turn = self.turn.lock(py);
-            match &turn.who {
-                Some(who) if turn.depth > 0 && *who != now => who.clone_ref(py),
-                _ => {
-                    turn.who = Some(now);
-                    turn.depth += 1;
+            match turn.who.take_if(|who| *who != now) {
+                Some(who) if who.is_here() => turn.who.insert(who).clone_ref(py),
+                gone => {
+                    // Of a forked child's parent: nobody will end its scopes here.
+                    turn.depth = if gone.is_some() { 1 } else { turn.depth + 1 };
+                    let before = turn.who.replace(now);
+                    drop(turn);
+                    drop((gone, before)); // a task's end may run code of its own
                     return Ok(());
                 }
             }

@@ -3,6 +3,7 @@
 use crate::python::callbacks::callback;
 use crate::python::once::{Interned, Once};
 use crate::python::values::Name;
+use firsttouch::scratch::Owner;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -47,6 +48,7 @@ pub fn task(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
 pub struct ThreadOrTask {
     thread: u64,
     task: Option<Py<PyAny>>,
+    owner: Owner,
 }
 
 impl ThreadOrTask {
@@ -55,11 +57,16 @@ impl ThreadOrTask {
         // SAFETY: has no preconditions.
         #[allow(unsafe_code)]
         let thread = unsafe { ffi::PyThread_get_thread_ident() } as u64;
-        Ok(Self { thread, task: task(py)?.map(Bound::unbind) })
+        Ok(Self { thread, task: task(py)?.map(Bound::unbind), owner: Owner::current() })
     }
 
     pub fn clone_ref(&self, py: Python<'_>) -> Self {
-        Self { thread: self.thread, task: self.task.as_ref().map(|task| task.clone_ref(py)) }
+        Self { thread: self.thread, task: self.task.as_ref().map(|task| task.clone_ref(py)), owner: self.owner }
+    }
+
+    /// Whether it is one of this process: a forked child has none of its parent's but the one that forked.
+    pub fn is_here(&self) -> bool {
+        self.owner.is_here()
     }
 
     /// The task or the thread by its name.
