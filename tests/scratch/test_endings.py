@@ -161,3 +161,11 @@ def test_a_scope_that_ended_serves_no_more() -> None:
         ft.empty(10, allocator=s)
     assert array.sum() == MIDDLE
     assert ft.get_allocator() == NUMPY
+
+
+def test_where_a_scope_ended_elsewhere_get_allocator_names_who_serves() -> None:
+    context, scratch = contextvars.copy_context(), ft.scratch()
+    context.run(scratch.__enter__)
+    assert context.run(ft.get_allocator) != NUMPY
+    leave(scratch)
+    assert context.run(ft.get_allocator) == NUMPY

@@ -37,7 +37,7 @@ fn leave(before: &Bound<'_, PyAny>) -> PyResult<()> {
 #[pyfunction]
 fn current(py: Python<'_>) -> PyResult<PyAllocator> {
     let numpy = NumPy::get(py)?;
-    let capsule = numpy.current(py)?;
+    let capsule = nearest_open(numpy.current(py)?)?;
     if capsule.is(numpy.default_capsule(py)) {
         return Ok(installed().map_or_else(PyAllocator::numpy, PyAllocator::ours));
     }
