@@ -82,6 +82,22 @@ def test_tracemalloc_counts_arrays_as_ever(way: str) -> None:
     assert traced == [0, first, grown, grown + (3 << 20), 0]
 
 
+def test_tracemalloc_counts_raw_memory() -> None:
+    run("""
+        import tracemalloc
+        tracemalloc.start()
+        def traced():
+            mine = [tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)]
+            return sum(trace.size for trace in tracemalloc.take_snapshot().filter_traces(mine).traces)
+        buffer = ft.ScratchBuffer()
+        with ft.scratch(buffer) as s:
+            views = buffer.alloc(10_000), s.alloc(5_000)
+        assert traced() == 15_000, traced()
+        del views
+        assert traced() == 0, traced()
+    """)
+
+
 def test_tracemalloc_from_the_start() -> None:
     assert run("ft.install()\n" + ARRAYS + "del a, array; ft.uninstall()\n" + ARRAYS, "-X", "tracemalloc=5") == ""
 

@@ -6,6 +6,7 @@ use crate::custom::calls::kept_error;
 use crate::handlers::capsules;
 use crate::handlers::handler::Handler;
 use crate::numpy::c_api::NumPy;
+use crate::numpy::tracemalloc;
 use crate::python::errors::{PyMemoryError, PyRuntimeError, PyValueError};
 use crate::python::values::{self, Name};
 use firsttouch::allocator::Request;
@@ -41,6 +42,7 @@ pub fn raw<'py>(
     unsafe {
         let array = numpy.owning(&[size as isize], &dtype, block.address.as_ptr().cast(), capsule);
         let array = array.inspect_err(|_| native.deallocate(block.address))?;
+        tracemalloc::track(block.address.as_ptr().cast(), size);
         Bound::from_owned_ptr_or_err(py, ffi::PyMemoryView_FromObject(array.as_ptr()))
     }
 }
