@@ -81,3 +81,24 @@ fn what_ended_scopes_waste_is_bounded() {
     // SAFETY: as above.
     kept.iter().for_each(|block| unsafe { assert!(backing.deallocate(block.address)) });
 }
+
+#[test]
+fn blocks_outside_all_scopes_are_rewound_when_the_last_one_dies() {
+    let log = Arc::new(Mutex::new((0, Vec::new())));
+    let backing = MarkBacking::new(Box::new(Bump(log.clone(), vec![0; 4096].into())), "Bump()".into());
+    let outside = |size| backing.allocate(Slot::OUTSIDE, Request::bytes(size)).unwrap().address;
+    for _ in 0..10 {
+        let (first, second) = (outside(10_000), outside(10_000));
+        let scope = backing.open();
+        let third = backing.allocate(scope, Request::bytes(10_000)).unwrap().address;
+        // SAFETY: the blocks are live and not in use.
+        unsafe {
+            assert!(backing.deallocate(first) && backing.deallocate(third));
+            backing.close(scope);
+            assert!(log.lock().unwrap().0 >= 20_000, "the second is live");
+            assert!(backing.deallocate(second));
+        }
+    }
+    backing.reset().unwrap();
+    assert_eq!((log.lock().unwrap().0, backing.capacity(), backing.depth()), (0, 0, 0));
+}
