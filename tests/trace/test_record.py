@@ -1,5 +1,6 @@
 """What is recorded is what the program requested, and the program is not affected."""
 
+import os
 import re
 import signal
 import subprocess
@@ -116,6 +117,17 @@ def test_a_full_disk_is_told(firsttouch: Start) -> None:
     )
     assert (done.returncode, done.stdout) == (0, "5\n")
     assert "is truncated: No space left on device" in done.stderr
+
+
+def test_a_disk_that_is_too_slow_is_told(firsttouch: Start, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "slow.ft")
+    with subprocess.Popen(["sh", "-c", "exec 3<slow.ft; sleep 14; exec cat <&3 >read.ft"], cwd=tmp_path) as reader:
+        done = firsttouch("trace", "-o", "slow.ft", "-c", "import numpy as np\nfor _ in range(200_000): np.ones(9)")
+        reader.wait()
+    assert done.returncode == 0
+    assert done.stderr.endswith("slow.ft is truncated: the disk took longer than 10 seconds\n")
+    found = _firsttouch.trace_survey(str(tmp_path / "read.ft"), True)
+    assert not found["complete"]
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])

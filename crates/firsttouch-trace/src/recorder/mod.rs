@@ -34,6 +34,8 @@ use writer::Writer;
 const FLUSH_INTERVAL: Duration = Duration::from_millis(20);
 /// How long a request waits for the disk before recording is given up.
 const MAX_WAIT: Duration = Duration::from_secs(10);
+/// Why the end of the run is missing then.
+const TOO_SLOW: &str = "the disk took longer than 10 seconds";
 
 struct RecorderState {
     producer: Producer,
@@ -237,15 +239,19 @@ pub fn start(file: File, metadata: &Metadata) -> Result<(), Error> {
 /// # Errors
 /// If the trace could not be written completely.
 pub fn stop(metadata: &Metadata) -> Option<Result<(Totals, u64), Error>> {
-    let (mut writer, lost) = {
+    let (mut writer, lost, given_up) = {
         let mut state = STATE.lock(); // until the ring is empty: another thread may be about to start the next trace
-        RECORDING.store(false, SeqCst);
+        let given_up = !RECORDING.swap(false, SeqCst);
         state.stop_thread();
         let mut writer = WRITER.lock().take()?;
         // SAFETY: recording is off, the writer thread was joined, and no other has a writer.
         unsafe { writer.drain(&RING, now()) };
-        (writer, state.producer.lost())
+        (writer, state.producer.lost(), given_up)
     };
+    if given_up && !writer.failed() {
+        writer.flush();
+        return Some(Err(Error::new(ErrorKind::TimedOut, TOO_SLOW)));
+    }
     Some(writer.finish(lost, metadata))
 }
 
