@@ -119,6 +119,25 @@ def test_a_full_disk_is_told(firsttouch: Start) -> None:
     assert "is truncated: No space left on device" in done.stderr
 
 
+CLOSES = """
+import numpy as np, os, time
+os.closerange(3, 99)
+file = open("data.txt", "w")
+file.write("precious")
+file.flush()
+for _ in range(999): np.ones(1000)
+time.sleep(0.2)  # the recorder writes every 20 ms
+file.write(" and whole")  # written by the interpreter, after the recording has ended
+"""
+
+
+def test_a_file_that_got_the_descriptor_of_the_trace_is_left_alone(trace: Trace, tmp_path: Path) -> None:
+    _, done = trace(CLOSES)
+    assert (tmp_path / "data.txt").read_text("latin-1") == "precious and whole"
+    assert done.returncode == 0
+    assert done.stderr.endswith("t.ft is truncated: the program closed its descriptor\n")
+
+
 def test_a_disk_that_is_too_slow_is_told(firsttouch: Start, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "slow.ft")
     with subprocess.Popen(["sh", "-c", "exec 3<slow.ft; sleep 14; exec cat <&3 >read.ft"], cwd=tmp_path) as reader:

@@ -7,6 +7,7 @@ use super::ring::{Record, Ring, record};
 use crate::encoder::{Encoder, Sink};
 use crate::event::{BlockDetail, Event, EventKind, Metadata, Totals};
 use crate::format::{self, BlockIds};
+use firsttouch::os;
 use std::fs::File;
 use std::io::{Error, ErrorKind, Write};
 
@@ -15,8 +16,12 @@ const _: () = assert!(record::MAX_NAME_LEN <= format::MAX_STRING_LEN);
 const BUFFER_SIZE: usize = 64 << 10;
 
 /// A buffered file that computes the checksum of what is written. After an error it discards everything.
+///
+/// A program may close every descriptor, as daemons do, and the next file that it opens gets the number of this one.
 struct ChecksumFile {
-    file: File,
+    /// `None` once the descriptor was found to be another file's.
+    file: Option<File>,
+    identity: Option<(u64, u64)>,
     buffer: MappedVec<u8>,
     filled: usize,
     hash: u64,
@@ -26,16 +31,25 @@ struct ChecksumFile {
 
 impl ChecksumFile {
     fn new(file: File) -> Option<Self> {
-        let buffer = MappedVec::zeroed(BUFFER_SIZE)?;
-        Some(Self { file, buffer, filled: 0, hash: format::CHECKSUM_SEED, written: 0, error: None })
+        let (buffer, identity) = (MappedVec::zeroed(BUFFER_SIZE)?, os::file_identity(&file).ok());
+        let (file, hash) = (Some(file), format::CHECKSUM_SEED);
+        Some(Self { file, identity, buffer, filled: 0, hash, written: 0, error: None })
+    }
+
+    /// Gives the descriptor up, without closing it, if it is no longer this file's.
+    fn check_descriptor(&mut self) {
+        if self.file.as_ref().is_some_and(|file| os::file_identity(file).ok() != self.identity) {
+            std::mem::forget(self.file.take());
+        }
     }
 
     fn flush(&mut self) {
+        self.check_descriptor();
         let bytes = &self.buffer.items()[..self.filled];
         self.hash = format::checksum(self.hash, bytes);
         self.written += bytes.len() as u64;
-        if self.error.is_none() {
-            self.error = self.file.write_all(bytes).err();
+        if let (Some(file), None) = (&mut self.file, &self.error) {
+            self.error = file.write_all(bytes).err();
         }
         self.filled = 0;
     }
@@ -46,10 +60,17 @@ impl ChecksumFile {
         let hash = self.hash;
         self.bytes(&hash.to_le_bytes());
         self.flush();
-        match self.error.take() {
-            Some(error) => Err(error),
-            None => self.file.flush().map(|()| self.written),
+        match (&self.file, self.error.take()) {
+            (_, Some(error)) => Err(error),
+            (None, None) => Err(Error::new(ErrorKind::NotFound, "the program closed its descriptor")),
+            (Some(_), None) => Ok(self.written),
         }
+    }
+}
+
+impl Drop for ChecksumFile {
+    fn drop(&mut self) {
+        self.check_descriptor();
     }
 }
 
@@ -120,7 +141,7 @@ impl Writer {
 
     /// Returns whether the trace cannot be continued.
     pub(super) fn failed(&self) -> bool {
-        self.out_of_memory || self.file.error.is_some()
+        self.out_of_memory || self.file.error.is_some() || self.file.file.is_none()
     }
 
     /// Encodes all records in the ring. Later records have the time `now` at least.

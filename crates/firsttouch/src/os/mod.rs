@@ -24,6 +24,7 @@
 //!   [`resident`]: its resident memory. [`stop_reading_files`]: from then on none of them opens a file.
 //! - [`memory_file`], [`open_memory_file`], [`map_file`]: memory that other processes can map, found by [`file_name`] and
 //!   [`file_number`]. [`file_size`] bounds what may be mapped, [`file_limit`] how many files a process may have open.
+//!   [`file_identity`]: whether a descriptor is still the same file's.
 //! - [`is_shared`]: whether forked children would write to the same memory. [`shared_parts`]: which memory that is.
 //! - [`map_huge`], [`populate`], [`collapse`], [`lock`], [`bind`], [`move_pages`]: page size, prefaulting and NUMA node of
 //!   a range. [`thread_policy`], [`prefer_node`], [`thread_processors`], [`run_on_processors`]: of a thread.

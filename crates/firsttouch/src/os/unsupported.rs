@@ -58,6 +58,7 @@ unsupported! {
     write_file_at(&File, &[u8], usize) -> ();
     read_file_at(&File, &mut [u8], usize) -> ();
     file_size(&File) -> usize;
+    file_identity(&File) -> (u64, u64);
 }
 
 /// Defines functions that know nothing.

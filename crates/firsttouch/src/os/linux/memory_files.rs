@@ -6,7 +6,7 @@ use crate::os::types::Errno;
 use std::ffi::{CString, c_int, c_uint, c_void};
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
 const MFD_NOEXEC_SEAL: c_uint = 8; // Linux 6.3
 
@@ -131,4 +131,13 @@ pub fn random() -> [u8; 16] {
     // SAFETY: the kernel writes at most the length of the buffer.
     unsafe { libc::getrandom(bytes.as_mut_ptr().cast::<c_void>(), bytes.len(), 0) };
     bytes
+}
+
+/// Returns the device of a file and its number there, which tell whether a descriptor has become another file's.
+///
+/// # Errors
+/// If the descriptor was closed, or the system does not tell.
+pub fn file_identity(file: &File) -> Result<(u64, u64), Errno> {
+    let found = file.metadata()?;
+    Ok((found.dev(), found.ino()))
 }
