@@ -138,6 +138,30 @@ def test_a_file_that_got_the_descriptor_of_the_trace_is_left_alone(trace: Trace,
     assert done.stderr.endswith("t.ft is truncated: the program closed its descriptor\n")
 
 
+def test_two_programs_do_not_write_one_file(firsttouch: Start, tmp_path: Path) -> None:
+    code = "import numpy as np\nprint('begun', flush=True)\nfor _ in range(99): np.ones(1000)\ninput()"
+    words = [sys.executable, "-m", "firsttouch", "trace", "-c", code]
+    with subprocess.Popen(
+        words,
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_environment(),
+    ) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == b"begun\n"
+        second = firsttouch("trace", "-c", "import numpy as np; print('ran')")
+        _, said = first.communicate(b"\n")
+    assert (second.returncode, second.stdout) == (0, "ran\n")
+    assert second.stderr.endswith("trace.ft cannot be written: another process is recording to it\n")
+    assert b"trace.ft: " in said
+    found = _firsttouch.trace_survey(str(tmp_path / "trace.ft"), False)
+    assert found["allocations"] >= 99
+    assert firsttouch("trace", "-c", "import numpy as np").returncode == 0
+    assert _firsttouch.trace_survey(str(tmp_path / "trace.ft"), False)["allocations"] < 99  # shorter, and whole
+
+
 def test_a_disk_that_is_too_slow_is_told(firsttouch: Start, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "slow.ft")
     with subprocess.Popen(["sh", "-c", "exec 3<slow.ft; sleep 14; exec cat <&3 >read.ft"], cwd=tmp_path) as reader:

@@ -9,8 +9,8 @@ use firsttouch_trace::summary::{Faults, Summary};
 use firsttouch_trace::{Metadata, Survey, TraceError, recorder};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::fs::File;
-use std::io::{self, Read};
+use std::fs::{File, TryLockError};
+use std::io::{self, ErrorKind, Read};
 use std::path::PathBuf;
 
 /// A trace that is read for long: a signal's handler that raises (Ctrl-C) ends it, with its exception as the error.
@@ -35,7 +35,20 @@ fn trace_error(error: TraceError) -> PyErr {
 fn trace_begin(py: Python<'_>, file: PathBuf, facts: Metadata) -> PyResult<()> {
     recorder_handler::stand(py)?;
     recorder_handler::forget_lines();
-    Ok(recorder::start(File::create(file)?, &facts)?)
+    Ok(recorder::start(create(file)?, &facts)?)
+}
+
+/// Creates the file of a trace, or empties it; but not one that another process is writing to, as two programs do that are
+/// traced in one directory.
+fn create(file: PathBuf) -> io::Result<File> {
+    let opened = File::options().write(true).create(true).truncate(false).open(file)?;
+    if let Err(TryLockError::WouldBlock) = opened.try_lock() {
+        return Err(io::Error::new(ErrorKind::ResourceBusy, "another process is recording to it"));
+    }
+    if opened.metadata()?.is_file() {
+        opened.set_len(0)?;
+    }
+    Ok(opened)
 }
 
 /// Ends the trace with `facts`: events, bytes and lost events. `None` where none is being written.
