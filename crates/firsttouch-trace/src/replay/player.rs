@@ -218,6 +218,7 @@ impl<'a, R: Read> Player<'a, R> {
         if old.address.is_null() {
             return;
         }
+        let size = size.max(1); // realloc(3) to no bytes frees the block
         // SAFETY: blocks in the list are live.
         let address = unsafe { self.target.resize(old.address, size) };
         if address.is_null() {

@@ -52,10 +52,14 @@ unsafe impl Target for RecordingTarget {
         block
     }
 
+    /// As realloc(3), which frees the block if no bytes are asked for.
     unsafe fn resize(&self, address: *mut u8, size: usize) -> *mut u8 {
         self.record('r', size);
         // SAFETY: the block is live (the player).
         unsafe { self.give_back(address) };
+        if size == 0 {
+            return std::ptr::null_mut();
+        }
         let block = Box::into_raw(vec![0u8; size].into_boxed_slice()).cast::<u8>();
         self.live.lock().unwrap().insert(block as usize, size);
         block
@@ -143,6 +147,15 @@ fn truncated_traces_are_replayed_up_to_their_end() {
         assert_eq!(outcome.events, survey.totals.events);
         assert!(target.live.lock().unwrap().is_empty());
     }
+}
+
+#[test]
+fn a_block_that_is_resized_to_nothing_is_freed_once() {
+    let resize = EventKind::Resize { block: 0, size: 0 };
+    let free = EventKind::Free { block: 0, resident: None };
+    let (_, outcome) =
+        replayed(&encoded(&[allocate(0, 64, false), resize, free].map(|kind| at(0, 0, kind)), &vec![]), false);
+    assert_eq!((outcome.events, outcome.refused), (3, 0));
 }
 
 #[test]
