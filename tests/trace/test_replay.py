@@ -1,6 +1,9 @@
 """A replay makes the program's requests, and holds what the program held."""
 
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,6 +62,20 @@ def test_threads_of_the_trace_are_threads(trace: Trace, replay: Replay) -> None:
             assert played["events"] == found["events"]
             assert played["peak_in_use"] == found["peak_in_use"]
             assert played["refused"] == 0
+
+
+def test_threads_that_cannot_be_started_are_told(trace: Trace, tmp_path: Path) -> None:
+    trace(
+        "import numpy as np, threading\nall_there = threading.Barrier(500)\n"
+        "def work():\n    a = np.ones(9); all_there.wait(); del a\n"
+        "threads = [threading.Thread(target=work) for _ in range(500)]\n"
+        "for t in threads: t.start()\nfor t in threads: t.join()"
+    )
+    # Room for NumPy, and not for so many stacks of 2 MiB.
+    command = f"ulimit -v 1000000; exec {sys.executable} -m firsttouch replay --allocator 'numpy_default()' t.ft"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "cannot start a thread for thread " in done.stderr
 
 
 def test_allocators_that_serve_no_process_can_be_played(trace: Trace, replay: Replay) -> None:

@@ -4,7 +4,7 @@
 use super::player::{Next, Player, ReplayOutcome};
 use crate::format::TraceError;
 use crate::survey::Survey;
-use std::io::Read;
+use std::io::{Error, Read};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope};
 
@@ -83,7 +83,8 @@ fn hand_over<'scope, 'a: 'scope, R: Read + Send>(
     *wake_up = Some(Arc::new(Condvar::new()));
     let started = thread::Builder::new().spawn_scoped(scope, move || run_thread(scope, replay, survey, next));
     if let Err(error) = started {
-        shared.error = Some(TraceError::Io(error));
+        let text = format!("cannot start a thread for thread {next} of the trace: {error}");
+        shared.error = Some(TraceError::Io(Error::new(error.kind(), text)));
         end(shared);
     }
 }
