@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Literal
 
 from firsttouch._internal.validation import Size
-from firsttouch.profiling import Measured, checked, measure
+from firsttouch.profiling import checked, measure
 
 
 class within(measure):
@@ -16,16 +16,11 @@ class within(measure):
         __tracebackhide__ = True
         super().__init__(threads=threads)
         self._limits = checked(limits)
-        self._last: Measured | None = None
-
-    def __enter__(self) -> Measured:
-        self._last = super().__enter__()
-        return self._last
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         __tracebackhide__ = True
-        super().__exit__(kind, error, traceback)
-        if kind is None and self._last is not None:
-            self._last.assert_at_most(**self._limits)
+        measured = self._leave()
+        if kind is None:
+            measured.assert_at_most(**self._limits)
