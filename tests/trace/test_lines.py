@@ -77,6 +77,14 @@ def test_summary_passes_the_programs_status_on(firsttouch: Start, tmp_path: Path
     assert done.returncode == -15
 
 
+@pytest.mark.parametrize("command", ["advise", "trace --summary"])
+def test_output_is_whole_where_a_signal_ended_the_program(firsttouch: Start, command: str) -> None:
+    code = "import numpy as np\na = np.ones(99999)\nraise KeyboardInterrupt"  # Python ends by SIGINT then
+    done = firsttouch(*command.split(), "--json", "-", "-c", code)
+    assert done.returncode == -signal.SIGINT
+    assert json.loads(done.stdout)["complete"]
+
+
 def test_advice_finds_what_can_be_gained(firsttouch: Start, tmp_path: Path) -> None:
     (tmp_path / "work.py").write_text(FAULTS.replace("range(60)", "range(400)"))
     found = told(firsttouch("advise", "--json", "-", "work.py"))

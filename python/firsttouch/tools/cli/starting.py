@@ -82,7 +82,10 @@ def passed_on(status: int) -> int:
     """Return our exit status for a program's; if a signal ended the program, end this process by the same signal."""
     if status < 0:
         import signal
+        import sys
 
+        if sys.stdout is not None:
+            sys.stdout.flush()  # a signal leaves no time for it
         signal.signal(-status, signal.SIG_DFL) if -status not in (signal.SIGKILL, signal.SIGSTOP) else None
         os.kill(os.getpid(), -status)
     return status
