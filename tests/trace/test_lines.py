@@ -85,6 +85,13 @@ def test_output_is_whole_where_a_signal_ended_the_program(firsttouch: Start, com
     assert json.loads(done.stdout)["complete"]
 
 
+def test_letters_that_the_output_lacks_are_spelt(firsttouch: Start, tmp_path: Path) -> None:
+    (tmp_path / "é.py").write_text(FAULTS)
+    done = firsttouch("trace", "--summary", "é.py", environment={"PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\xe9.py:6" in done.stdout
+
+
 def test_advice_finds_what_can_be_gained(firsttouch: Start, tmp_path: Path) -> None:
     (tmp_path / "work.py").write_text(FAULTS.replace("range(60)", "range(400)"))
     found = told(firsttouch("advise", "--json", "-", "work.py"))

@@ -13,7 +13,6 @@ import tempfile
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from io import TextIOWrapper
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -276,8 +275,6 @@ def show(outcome: Outcome, out: Output, asked: Asked) -> None:
     program, python = asked.program, asked.python
     hows = {row.contender.name: candidates.how(row.contender, program, python) for row in outcome.rows[2:]}
     if out.prints:
-        if isinstance(sys.stdout, TextIOWrapper):  # for a terminal that supports only ASCII
-            sys.stdout.reconfigure(errors="replace")
         console = Console(highlight=False, markup=False, width=None if os.isatty(1) else 120)
         if not out.quiet:
             show_table(table, console)

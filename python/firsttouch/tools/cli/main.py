@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from io import TextIOWrapper
 
 from _firsttouch_start import speak
 from firsttouch._firsttouch import did_you_mean
@@ -45,6 +46,9 @@ for example:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":  # a terminal may support only ASCII
+            stream.reconfigure(errors="backslashreplace")
     try:
         status = _dispatch(words)
         if sys.stdout is not None:
