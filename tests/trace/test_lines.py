@@ -229,6 +229,21 @@ def test_closed_output(firsttouch: Start, tmp_path: Path, words: str) -> None:
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
 
 
+@pytest.mark.parametrize("command", ["advise", "trace --summary", "run --json report.json", "trace"])
+def test_a_folder_that_is_gone(tmp_path: Path, command: str) -> None:
+    (tmp_path / "work.py").write_text(FAULTS)
+    (gone := tmp_path / "gone").mkdir()
+    call = f"rmdir {gone}; exec {sys.executable} -m firsttouch {command} {tmp_path}/work.py"
+    done = subprocess.run(["sh", "-c", call], cwd=gone, capture_output=True, text=True, check=False)
+    if command in ("advise", "trace --summary"):
+        assert done.returncode == 0, done.stderr
+        assert "work.py:6" in done.stdout + done.stderr
+    else:
+        assert done.returncode == 2
+        what = command.split()[0]
+        assert done.stderr == f"firsttouch: {what}: the current directory: No such file or directory\n"
+
+
 @pytest.mark.parametrize("command", ["advise", "trace --summary"])
 def test_a_program_that_is_killed_leaves_no_folder(tmp_path: Path, command: str) -> None:
     code = "import os, signal, time; os.kill(os.getppid(), signal.SIGTERM); time.sleep(30); open('lived', 'w')"

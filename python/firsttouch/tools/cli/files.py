@@ -12,13 +12,23 @@ def absolute(name: str, command: str = "run", option: str = "--json") -> str:
         raise BadUsageError(f"{command}: {option} needs a file name, not ''")
     if name.endswith(".py"):  # with a forgotten file name, the program would be overwritten
         raise BadUsageError(f"{command}: {option} takes a file to write, but {name} is a program")
-    return name if name == "-" else os.path.abspath(name)
+    return name if name == "-" else os.path.normpath(os.path.join(_folder(name, command), name))
+
+
+def _folder(name: str, command: str) -> str:
+    """Return the directory of a relative name: the current one, which may have been removed."""
+    if os.path.isabs(name):
+        return ""
+    try:
+        return os.getcwd()
+    except OSError as error:
+        raise BadUsageError(f"{command}: the current directory: {speak.reason(error)}") from None
 
 
 def pattern(name: str, command: str = "run", option: str = "--json") -> str:
     """Return the same of a name with fields; what the current directory is called has none."""
     path = absolute(name, command, option)
-    return path if path == "-" else os.path.normpath(os.path.join(rank.escape(os.getcwd()), name))
+    return path if path == "-" else os.path.normpath(os.path.join(rank.escape(_folder(name, command)), name))
 
 
 def one_per_process(name: str) -> bool:

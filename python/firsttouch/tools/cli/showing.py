@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -65,7 +66,10 @@ def place(line: Any) -> str:
     if not os.path.isabs(line.file):
         return f"{line.file}:{line.line}"
     # The installed packages first: their folder is often below the current one, and its path is long.
-    for folder in (*(sysconfig.get_path(name) for name in ("purelib", "platlib")), os.getcwd()):
+    folders = [sysconfig.get_path(name) for name in ("purelib", "platlib")]
+    with contextlib.suppress(OSError):  # it may have been removed
+        folders.append(os.getcwd())
+    for folder in folders:
         if line.file.startswith(os.path.join(folder, "")):
             return f"{os.path.relpath(line.file, folder)}:{line.line}"
     return f"{line.file}:{line.line}"
