@@ -21,7 +21,7 @@ def borrow(name: str) -> "Any":
     if loaded is not None and _is_own(loaded):
         return loaded
     path, of_program = sys.path, _take_out(name)
-    sys.path = [folder for folder in path if folder in _folders()]
+    sys.path = _folders()  # which the program may have taken off its path
     try:
         return __import__(name)
     finally:

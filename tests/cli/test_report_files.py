@@ -68,6 +68,12 @@ def test_folder_that_the_program_takes_away_costs_one_line(firsttouch: Start, tm
     assert "old/report.json: No such file or directory" in done.stderr
 
 
+def test_a_path_that_the_program_emptied_does_not_matter(firsttouch: Start, tmp_path: Path) -> None:
+    done = firsttouch("run", "-q", "--json", "report.json", "-c", f"{IMPORT}; import sys; sys.path.clear()")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads((tmp_path / "report.json").read_text())["pooled"] is True
+
+
 @pytest.mark.parametrize(
     "variable", ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"]
 )
