@@ -244,12 +244,13 @@ def test_a_folder_that_is_gone(tmp_path: Path, command: str) -> None:
         assert done.stderr == f"firsttouch: {what}: the current directory: No such file or directory\n"
 
 
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGUSR1])
 @pytest.mark.parametrize("command", ["advise", "trace --summary"])
-def test_a_program_that_is_killed_leaves_no_folder(tmp_path: Path, command: str) -> None:
-    code = "import os, signal, time; os.kill(os.getppid(), signal.SIGTERM); time.sleep(30); open('lived', 'w')"
+def test_a_program_that_is_killed_leaves_no_folder(tmp_path: Path, command: str, ending: signal.Signals) -> None:
+    code = f"import os, time; os.kill(os.getppid(), {ending:d}); time.sleep(10); open('lived', 'w')"
     words = [sys.executable, "-m", "firsttouch", *command.split(), "-c", code]
     done = subprocess.run(words, cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path)}, timeout=25, check=False)
-    assert done.returncode == -signal.SIGTERM
+    assert done.returncode == -ending
     assert list(tmp_path.iterdir()) == []
 
 

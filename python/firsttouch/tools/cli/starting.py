@@ -58,7 +58,7 @@ def run_and_wait(command: list[str], settings: dict[str, Any], found: program.Pr
     """Run the program in a child, and wait for it. Returns its status as :func:`os.waitstatus_to_exitcode` does.
 
     Ctrl-C reaches the program, as it would without this process, which keeps waiting. Other signals that would end this
-    process are passed on to the program.
+    process are passed on to the program, those among them that mean what a program wants.
     """
     import signal
 
@@ -69,7 +69,9 @@ def run_and_wait(command: list[str], settings: dict[str, Any], found: program.Pr
         finally:
             os._exit(2)
     handlers: dict[int, Any] = {signal.SIGINT: signal.SIG_IGN}
-    handlers |= dict.fromkeys((signal.SIGTERM, signal.SIGHUP), lambda number, _: os.kill(child, number))
+    handlers |= dict.fromkeys(
+        (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2), lambda number, _: os.kill(child, number)
+    )
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
