@@ -254,6 +254,14 @@ def test_a_program_that_is_killed_leaves_no_folder(tmp_path: Path, command: str,
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("command", ["advise", "trace --summary"])
+def test_what_has_no_room_is_not_the_output(tmp_path: Path, command: str) -> None:
+    call = f"ulimit -f 0; exec {sys.executable} -m firsttouch {command} -c 1"
+    done = subprocess.run(["sh", "-c", call], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"firsttouch: {command.split()[0]}: No usable temporary directory")
+
+
 def test_sparse_zeros_cost_next_to_nothing(firsttouch: Start) -> None:
     code = (
         "import numpy as np\nz = [np.zeros(1 << 20) for _ in range(100)]\ne = [np.empty(1 << 18) for _ in range(100)]"
