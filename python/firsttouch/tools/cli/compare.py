@@ -269,9 +269,8 @@ def show(outcome: Outcome, out: Output, asked: Asked) -> None:
     from firsttouch.tools.measuring.page import Page
 
     wanted = out.json or out.html or not out.quiet
-    served = wanted and any(candidates.served(row.contender) and row.runs for row in outcome.rows)
     verdict, table = report.judged(outcome), report.table(outcome)
-    notes = report.notes(outcome, asked.absent, report.import_seconds() if served else None)
+    notes = report.notes(outcome, asked.absent, report.loading(outcome) if wanted else None)
     program, python = asked.program, asked.python
     hows = {row.contender.name: candidates.how(row.contender, program, python) for row in outcome.rows[2:]}
     if out.prints:

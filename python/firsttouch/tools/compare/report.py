@@ -88,7 +88,7 @@ def _cells(row: Row, outcome: Outcome) -> Sequence[str]:
     )
 
 
-def notes(outcome: Outcome, absent: Sequence[str], importing: float | None) -> list[str]:
+def notes(outcome: Outcome, absent: Sequence[str], loading: str | None) -> list[str]:
     """Return notes that explain the table."""
     said = [f"{row.contender.name}: {words}" for row in outcome.rows for words in (row.failure, row.remark) if words]
     if absent:
@@ -99,8 +99,8 @@ def notes(outcome: Outcome, absent: Sequence[str], importing: float | None) -> l
     major = sum(run.major_faults for row in outcome.rows for run in row.runs)
     if major:
         said.append(f"{units.count(major, 'fault')} in total waited for the disk (major faults)")
-    if importing is not None:
-        said.append(f"the figures of firsttouch include its own import, {units.seconds(importing)} a process")
+    if loading is not None:
+        said.append(loading)
     spread = "\u00b1 is half of the interquartile range"
     if outcome.rounds >= verdict.FEWEST:
         said.append(f"{spread}; the interval is a bootstrap over the ratios of the rounds, widened if there are few")
@@ -143,16 +143,28 @@ def _of_row(row: Row, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-_PROBE = "import numpy, time; t = time.perf_counter(); import firsttouch; print(time.perf_counter() - t)"
+#: What a process loads for the default pool, and where an expression names the allocator.
+LOADED = {
+    False: "from _firsttouch_start import native; native.load().register()",
+    True: "from firsttouch._internal import resolve",
+}
+_PROBE = "import numpy, time; t = time.perf_counter(); {}; print(time.perf_counter() - t)"
 _TIMES = 3
 
 
-def import_seconds() -> float | None:
-    """Return the time of `import firsttouch` in a process that has imported NumPy; `None` if that fails."""
+def loading(outcome: Outcome) -> str | None:
+    """Return a note on how long a process takes to load firsttouch; `None` if it serves none, or that fails."""
+    kinds = {isinstance(row.contender.install, str) for row in outcome.rows if row.contender.install and row.runs}
+    took = {kind: seconds for kind in sorted(kinds) if (seconds := _median_seconds(LOADED[kind])) is not None}
+    said = [f"{units.seconds(seconds)}{' for an expression' * kind}" for kind, seconds in took.items()]
+    return f"the figures of firsttouch include loading it: {', '.join(said)}, in each Python process" if said else None
+
+
+def _median_seconds(code: str) -> float | None:
     took: list[float] = []
     for _ in range(_TIMES):
         probe = subprocess.run(
-            helper("-c", _PROBE), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+            helper("-c", _PROBE.format(code)), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
         )
         if probe.returncode != 0:
             return None
