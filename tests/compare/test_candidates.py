@@ -38,13 +38,15 @@ def test_settings_of_the_callers_reach_nobody(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "65536")
     monkeypatch.setenv("FIRSTTOUCH_RUN", '{"json": "x"}')
     monkeypatch.setenv("LD_PRELOAD", "/usr/lib/libjemalloc.so.2:/usr/lib/libother.so")
+    monkeypatch.setenv("_RJEM_MALLOC_CONF", "junk:true")  # of the bundled jemalloc
     monkeypatch.setenv("MINE", "1")
     default = candidates.environment(candidates.DEFAULT)
     assert "MALLOC_TRIM_THRESHOLD_" not in default
     assert "FIRSTTOUCH_RUN" not in default
+    assert "_RJEM_MALLOC_CONF" not in default
     assert default["MINE"] == "1"
     assert default["LD_PRELOAD"] == "/usr/lib/libother.so"
-    assert candidates.left_out() == ["FIRSTTOUCH_RUN", "LD_PRELOAD", "MALLOC_TRIM_THRESHOLD_"]
+    assert candidates.left_out() == ["FIRSTTOUCH_RUN", "LD_PRELOAD", "MALLOC_TRIM_THRESHOLD_", "_RJEM_MALLOC_CONF"]
     library = candidates.environment(Contender("x preloaded", {"LD_PRELOAD": "/lib/x.so"}))
     assert library["LD_PRELOAD"] == "/lib/x.so:/usr/lib/libother.so"
     assert json.loads(candidates.environment(candidates.POOL)["FIRSTTOUCH_RUN"]) == {"quiet": True}

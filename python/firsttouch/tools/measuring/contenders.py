@@ -36,7 +36,16 @@ LIBRARIES = {
 }
 
 # Settings of the caller's that would change a contender unnoticed.
-FOREIGN = ("MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD", "FIRSTTOUCH", "MIMALLOC_", "TCMALLOC_", "TBB_")
+FOREIGN = (
+    "MALLOC_",
+    "GLIBC_TUNABLES",
+    "LD_PRELOAD",
+    "FIRSTTOUCH",
+    "MIMALLOC_",
+    "_RJEM_MALLOC_CONF",  # of the bundled jemalloc
+    "TCMALLOC_",
+    "TBB_",
+)
 
 
 @dataclass(frozen=True)

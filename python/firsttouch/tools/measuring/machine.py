@@ -139,7 +139,16 @@ def frequency(folder: Path = _CPU) -> str:
 
 def malloc_settings() -> str:
     """Return the variables of this process's environment that configure or preload a malloc."""
-    known = ("MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD", "MIMALLOC_", "TCMALLOC_", "TBB_MALLOC", "PYTHONMALLOC")
+    known = (
+        "MALLOC_",
+        "GLIBC_TUNABLES",
+        "LD_PRELOAD",
+        "MIMALLOC_",
+        "_RJEM_",
+        "TCMALLOC_",
+        "TBB_MALLOC",
+        "PYTHONMALLOC",
+    )
     found = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith(known)]
     return " ".join(found) or "none"
 

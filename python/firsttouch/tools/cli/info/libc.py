@@ -23,7 +23,7 @@ def look(root: Path) -> dict[str, Any]:
 
 def _steers(name: str) -> bool:
     """Return whether glibc, jemalloc, mimalloc or tcmalloc reads this variable."""
-    starts = ("MALLOC_", "MIMALLOC_", "TCMALLOC_", "TBB_MALLOC_")
+    starts = ("MALLOC_", "MIMALLOC_", "_RJEM_MALLOC_CONF", "TCMALLOC_", "TBB_MALLOC_")
     return name.startswith(starts) or name in ("LD_PRELOAD", "PYTHONMALLOC")
 
 
