@@ -77,7 +77,7 @@ class Stats(NamedTuple):
     failures: int
     """Number of requests that failed."""
     small_limit: int
-    """Requests below this size go to NumPy's own allocator."""
+    """Size below which pools, and what is installed, leave NumPy's arrays to its own allocator, and count none."""
 
     def as_dict(self) -> dict[str, int]:
         """Return the statistics as a dictionary.
@@ -107,7 +107,7 @@ def stats(allocator: AllocatorLike | Literal["process"] | None = "process") -> S
     Returns
     -------
     firsttouch.process.Stats
-        All zero if the allocator keeps no statistics.
+        All zero but `small_limit` if the allocator keeps no statistics.
 
     Raises
     ------

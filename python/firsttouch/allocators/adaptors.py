@@ -52,7 +52,8 @@ def pool(
     Notes
     -----
     Memory that stays idle saves the page faults of the next array, at the price of a larger process: `max_idle` bounds
-    that price, and `decay` limits how long it is paid. Requests below 16 KiB go to NumPy's own allocator.
+    that price, and `decay` limits how long it is paid. Arrays below 16 KiB are not pooled: NumPy's own stay with its
+    allocator, and the pool's constructors take them from the C library.
 
     With both at their defaults, a pool learns how much to keep: a tenth more than the largest number of bytes that were
     ever in use, and up to a quarter beyond that if memory it returned is soon faulted in again. If memory that decayed
