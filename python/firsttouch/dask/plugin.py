@@ -32,8 +32,9 @@ class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there
         :func:`firsttouch.pages`.
     limit : {"auto"}, float, int or str, optional
         Budget for the arrays of a worker, beyond which a task gets a :exc:`MemoryError` where its worker would have
-        been killed. ``"auto"`` is Dask's limit less what the worker holds at its start; a float is a fraction of
-        Dask's limit, anything else a size. The default is no budget.
+        been killed. ``"auto"`` is the memory at which Dask ends a worker (by default 0.95 of its limit) less what the
+        worker holds at its start, but at least half of its limit; a float is a fraction of the limit, anything else a
+        size. The default is no budget, and so is ``"auto"`` where a worker has no limit.
 
     Raises
     ------
