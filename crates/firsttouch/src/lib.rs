@@ -2,12 +2,14 @@
 //!
 //! # Layers
 //!
-//! The layers, from the bottom: [`error`], [`description`], [`expression`], [`layout`] and [`size`] are the
-//! vocabulary; [`os`] is the only place that names a system call; [`allocator`] is the interface that all allocators
-//! share; [`numa`], [`pages`], [`residency`], [`vm`], [`heap`] and [`shared`] manage the system's memory safely;
-//! [`sources`] obtain memory; an [`arena`] is scratch memory for Rust; [`scratch`] memory is reused when its scope
-//! ends; [`adaptors`] wrap another allocator; [`owners`] find the allocator of any block; a [`factory`] creates
-//! allocators from expressions. No layer imports one above it, and nothing here depends on Python.
+//! The layers, from the bottom: [`error`], [`description`], [`expression`], [`layout`], [`size`] and [`stats`] are the
+//! vocabulary, and a [`reserve`] serves fronts while memory is out; [`os`] is the only place that names a system call;
+//! [`fault_ahead`] populates fresh blocks ahead of their use; [`failure`] keeps the reason of the last failed request;
+//! [`allocator`] is the interface that all allocators share; [`numa`], [`pages`], [`residency`], [`vm`], [`heap`] and
+//! [`shared`] manage the system's memory safely; [`sources`] obtain memory; an [`arena`] is scratch memory for Rust;
+//! [`scratch`] memory is reused when its scope ends; [`adaptors`] wrap another allocator; [`owners`] find the allocator
+//! of any block; a [`factory`] creates allocators from expressions. No layer imports one above it, and nothing here
+//! depends on Python.
 
 #[cfg(not(unix))]
 compile_error!(
