@@ -102,7 +102,7 @@ def _parser() -> Parser:
     add(
         "--threshold",
         metavar="SIZE",
-        help="for other programs, or with --all: minimum size of blocks to serve (default: 128 KiB)",
+        help="for other programs, or with --all: minimum size of blocks to serve, 16 KiB or more (default: 128 KiB)",
     )
     return parser
 
