@@ -169,6 +169,16 @@ def test_advice_says_that_there_is_nothing(firsttouch: Start) -> None:
     assert done.stderr.count("firsttouch: ") == 1
 
 
+def test_a_record_that_was_removed_is_not_taken_for_a_program_without_numpy(firsttouch: Start) -> None:
+    removes = (
+        "import json, os, shutil; shutil.rmtree(os.path.dirname(json.loads(os.environ['FIRSTTOUCH_RUN'])['trace']))"
+    )
+    done = firsttouch("advise", "-c", f"{removes}; import numpy")
+    assert done.returncode == 0
+    assert "no advice: the record of the run is gone" in done.stderr
+    assert "never imported" not in done.stderr
+
+
 def said(size: int, seconds: float, avoidable: float) -> str:
     """What `advise` says of a program of a second with ten such arrays."""
     line = Line("a.py", 1, 10, 10 * size, 1.0, 1.0, seconds, avoidable, seconds - avoidable)

@@ -45,6 +45,8 @@ def main(words: Sequence[str]) -> int:
         status = starting.run_and_wait(command, {"trace": rank.escape(file), "quiet": True, "advise": True}, found)
         if os.path.exists(file):
             _say(given, found, file, found_prices)
+        elif not os.path.isdir(folder):
+            _tell(f"no advice: the record of the run is gone, as {folder} was removed")
         elif found.can_start:
             _tell(
                 "no advice: NumPy, whose arrays are counted, was never imported in the process that was started;"
