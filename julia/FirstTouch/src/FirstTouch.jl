@@ -71,6 +71,7 @@ include("stats.jl")
 
 function __init__()
     load_library()
+    notice_end()
     create_lazy_pool()
 end
 

@@ -18,7 +18,8 @@ ERROR: AllocationError: [...]
 mutable struct Allocator{B} <: AbstractArrayAllocator{B}
     handle::Handle
     usable::Bool
-    Allocator{B}(pointer::Ptr{Cvoid}) where {B} = finalizer(retire, new{B}(Handle(pointer), true))
+    Allocator{B}(pointer::Ptr{Cvoid}) where {B} =
+        finalizer(until_end(retire), new{B}(Handle(pointer), true))
 end
 Allocator{B}(expression::AbstractString) where {B} =
     Allocator{B}(created(handle -> ccall((:firsttouch_parse, libfirsttouch), Cint, (Cstring, Ptr{Ptr{Cvoid}}),

@@ -19,7 +19,7 @@ julia> size(LibNUMA.wrap_numa(Array{Int}, Ptr{Int}(LibNUMA.numa_alloc_local(80))
 module LibNUMA
 
 using ..FirstTouch: NumaAllocator, give, highest_numa_node, libfirsttouch, lineage_finalizer, node_policy, pages_on,
-    pointer_of, take
+    pointer_of, take, until_end
 
 "See [`NumaAllocator`](@ref)."
 const LibNumaAllocator = NumaAllocator
@@ -66,7 +66,7 @@ function wrap_numa(::Type{A}, pointer::Ptr{T}, dims) where {T,A<:AbstractArray{T
     pointer == C_NULL && throw(OutOfMemoryError())
     array = unsafe_wrap(A, pointer, dims; own = false)
     # By its address: an empty array of Julia 1.11 may lie elsewhere.
-    lineage_finalizer(_ -> numa_free(pointer, 0), array)
+    lineage_finalizer(until_end(_ -> numa_free(pointer, 0)), array)
     return array
 end
 

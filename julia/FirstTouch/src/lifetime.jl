@@ -15,10 +15,16 @@ else
     lifetime(array::Array) = array.ref.mem
 end
 
+# As it ends, Julia runs all finalizers while tasks in other threads may still use what they would free. Then nothing
+# is freed: the memory goes with the process.
+const ending = Threads.Atomic{Bool}(false)
+notice_end() = atexit(() -> ending[] = true)
+until_end(release) = object -> (ending[] || release(object); nothing)
+
 # Runs `release()` once, after the last use of the memory. It runs in whichever task collects garbage, between any two
 # instructions: it must not take a lock, yield or throw.
 function on_release(release, array::Array)
-    finalizer(_ -> release(), lifetime(array))
+    finalizer(until_end(_ -> release()), lifetime(array))
     return array
 end
 

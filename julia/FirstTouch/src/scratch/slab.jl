@@ -33,7 +33,7 @@ mutable struct SlabBuffer{SlabSize}
         size = slab_size(SlabSize)
         slab = take_slab(size)
         buffer = new{size}(slab, slab + size, [slab], Ptr{Cvoid}[], Int[])
-        return finalize ? finalizer(free, buffer) : buffer
+        return finalize ? finalizer(until_end(free), buffer) : buffer
     end
 end
 SlabBuffer(; finalize = true) = SlabBuffer{DEFAULT_SLAB}(; finalize = finalize)
