@@ -54,18 +54,15 @@ is_usable(allocator::Allocator) = allocator.usable && allocator.handle.pointer !
 
 # Memory of the allocator that a pointer leads to.
 function take(handle::Ptr{Cvoid}, bytes::Int, zeroed::Bool = false)
-    count_allocation(bytes)
+    make_room(bytes)
     block = ask(handle, bytes, zeroed)
     if block == C_NULL
         # What nobody uses any more may be what the limit counts.
         GC.gc(true)
         block = ask(handle, bytes, zeroed)
+        block == C_NULL && throw(AllocationError(last_error()))
     end
-    if block == C_NULL
-        message = last_error()
-        count_release(bytes)
-        throw(AllocationError(message))
-    end
+    count_allocation(bytes)
     return block
 end
 ask(handle, bytes, zeroed) =

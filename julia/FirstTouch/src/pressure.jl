@@ -13,10 +13,12 @@ const survived = Threads.Atomic{Int}(0)
 
 const COLLECT_AFTER = 64 << 20
 
+# Before an allocation, which is counted only once it has succeeded.
+make_room(bytes::Int) = bytes > max(COLLECT_AFTER, survived[] >> 1) - recent[] && relieve()
+
 function count_allocation(bytes::Int)
     Threads.atomic_add!(live, bytes)
-    fresh = Threads.atomic_add!(recent, bytes) + bytes
-    fresh > max(COLLECT_AFTER, survived[] >> 1) && relieve()
+    Threads.atomic_add!(recent, bytes)
     return
 end
 

@@ -114,6 +114,21 @@ end
     @test most < 2^29 # of 2 GiB that were allocated
 end
 
+@testset "collected in time after a request that failed" begin
+    p = tracked(pool())
+    before = FirstTouch.live[]
+    for bytes in (typemax(Int), 2^50, 2^62)
+        @test_throws AllocationError Vector{UInt8}(p, bytes)
+    end
+    @test FirstTouch.live[] <= before
+    most = 0
+    for _ in 1:2000
+        Vector{UInt8}(p, 2^20)
+        most = max(most, stats(p).in_use)
+    end
+    @test most < 2^29
+end
+
 @testset "under the guarded allocator" begin
     p = guarded(pages(), keep = "16 MiB")
     kept = Any[]
