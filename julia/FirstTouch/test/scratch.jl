@@ -37,6 +37,8 @@ end
         @test reshape(A, 2, 6) isa typeof(A) && vec(A) isa DenseVector
         @test vec(reshape(A, 2, :)) == fill(2.0, 12)
         @test_throws DimensionMismatch reshape(A, 5, 3)
+        @test_throws ArgumentError reshape(A, -2, -6)
+        @test_throws OverflowError reshape(@alloc(Int, 0), 2^32, 2^32)
         @test size(@alloc(Int)) == ()
         @test isempty(@alloc(Int, 0))
         @test_throws ArgumentError @alloc(String, 1)

@@ -18,7 +18,7 @@ Base.unsafe_convert(::Type{Ptr{T}}, array::ScratchArray{T}) where {T} = array.po
 Base.pointer(array::ScratchArray) = array.pointer
 Base.sizeof(array::ScratchArray) = length(array) * Base.elsize(array)
 function Base.reshape(array::ScratchArray{T}, size::Dims{N}) where {T,N}
-    prod(size) == length(array) ||
+    scratch_bytes(T, size) == sizeof(array) && prod(size) == length(array) ||
         throw(DimensionMismatch("$size does not hold the $(length(array)) elements of the array"))
     return ScratchArray{T,N}(array.pointer, size)
 end
