@@ -89,6 +89,21 @@ end
     @test_throws ErrorException FirstTouch.alloc_ptr!(buffer, typemax(Int))
 end
 
+@testset "the storage of an AllocBuffer" begin
+    @test sizeof(AllocBuffer("64 KiB").buf) == sizeof(AllocBuffer(65536).buf) == 65536
+    @test_throws ArgumentError AllocBuffer("64 sheets")
+    whole = zeros(UInt8, 64)
+    part = AllocBuffer(view(whole, 9:16))
+    fill!(FirstTouch.alloc!(part, UInt8, 8), 1)
+    @test_throws ErrorException FirstTouch.alloc!(part, UInt8, 1)
+    @test findall(isone, whole) == 9:16
+    # Others have gaps, or a `sizeof` that is not that of their memory.
+    for storage in (view(whole, 1:2:9), whole', reinterpret(Int8, whole), view(reinterpret(Int8, whole), 1:8),
+                    PermutedDimsArray(zeros(2, 2), (2, 1)))
+        @test_throws ArgumentError AllocBuffer(storage)
+    end
+end
+
 @testset "negative sizes" begin
     for buffer in (SlabBuffer{4096}(), AllocBuffer(100), CheckedBuffer(SlabBuffer{4096}()))
         before = FirstTouch.checkpoint_save(buffer)

@@ -21,12 +21,12 @@ mutable struct AllocBuffer{Storage}
     buf::Storage
     offset::UInt
 end
-AllocBuffer(bytes::Integer = 1_048_576) =
+AllocBuffer(bytes::Union{Integer,AbstractString} = "1 MiB") =
     AllocBuffer(Vector{UInt8}(undef, Int(bytes_option("bytes", bytes))))
 function AllocBuffer(storage)
     storage isa AbstractArray && !isbitstype(eltype(storage)) && not_bits(eltype(storage))
     memory_of_its_own = try
-        pointer(storage) isa Ptr && sizeof(storage) isa Integer
+        is_whole(storage) && pointer(storage) isa Ptr && sizeof(storage) isa Integer
     catch
         false
     end
@@ -34,6 +34,11 @@ function AllocBuffer(storage)
                                 "`pointer` and `sizeof`")
     return AllocBuffer(storage, UInt(0))
 end
+
+# What stands on another array may have gaps, or the `sizeof` of a wrapper.
+is_whole(storage) = true
+is_whole(array::AbstractArray) = parent(array) === array
+is_whole(view::Base.FastContiguousSubArray) = is_whole(parent(view))
 
 alloc_ptr!(buffer::AllocBuffer, n::Int)::Ptr{Cvoid} = aligned_ptr!(buffer, n, 1)
 
