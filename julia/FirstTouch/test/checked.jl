@@ -57,6 +57,12 @@ end
     FirstTouch.reset_buffer!(buffer)
 end
 @test_throws ErrorException outer[][1]
+@no_escape buffer begin
+    FirstTouch.reset_buffer!(buffer)
+    inner[] = @alloc(Int, 3) # belongs to the scope around the reset
+    nothing
+end
+@test_throws ErrorException inner[][1]
 # A late array as the value of a scope does not keep the scope from ending.
 start = buffer.buffer.current
 @test_throws ErrorException @no_escape buffer begin

@@ -79,7 +79,9 @@ function checkpoint_restore!(checkpoint::CheckedCheckpoint)
 end
 allocated_since(checkpoint::CheckedCheckpoint, address::Ptr) = allocated_since(checkpoint.inner, address)
 function reset_buffer!(checked::CheckedBuffer)
+    depth = length(checked.open)
     close_scopes!(checked, 0)
-    push!(checked.open, Ref(true))
+    # The scopes around the reset have yet to end.
+    foreach(_ -> push!(checked.open, Ref(true)), 1:depth)
     return reset_buffer!(checked.buffer)
 end
