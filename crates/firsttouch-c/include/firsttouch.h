@@ -280,7 +280,8 @@ typedef enum firsttouch_outcome {
     FIRSTTOUCH_REFUSED = 3
 } firsttouch_outcome;
 
-/* What was granted to a block of firsttouch_pages(). */
+/* What was granted to a block of firsttouch_pages() with sizes of huge pages, numa, populate, lock or strict: there is
+ * none where nothing was asked that the system could refuse. */
 typedef struct firsttouch_receipt {
     size_t struct_size;
     uint64_t asked;     /* bytes requested */

@@ -16,7 +16,7 @@ const OUTCOMES = (:not_asked, :granted, :partly, :refused)
 """
     FirstTouch.Receipt
 
-What was granted to an array on [`pages`](@ref) or [`numa`](@ref): bytes asked and mapped, the size of its explicit huge
+What was granted to an array on [`pages`](@ref) with options or [`numa`](@ref): bytes asked and mapped, the size of its explicit huge
 or base pages, and for `numa`, `populate` and `lock` one of `:not_asked`, `:granted`, `:partly` and `:refused`.
 """
 struct Receipt <: Figures
@@ -32,8 +32,8 @@ end
 """
     receipt(array)
 
-The receipt of an array on `pages()` or `numa(node)`, or of the one that a wrapper such as a view stands on. Others have
-none, nor has what is on `tracked(pages())` and the like: an `ArgumentError`.
+The receipt of an array on `numa(node)`, or on `pages` with sizes of huge pages, `numa`, `populate`, `lock` or `strict`;
+or of the one that a wrapper such as a view stands on. An `ArgumentError` where there is none, as on plain `pages()`.
 
 # Examples
 
@@ -55,7 +55,8 @@ function receipt(array::AbstractArray)
         return Receipt(r.asked, r.mapped, r.page_size, OUTCOMES[r.numa+1], OUTCOMES[r.populate+1], OUTCOMES[r.lock+1],
                        r.threads)
     end
-    throw(ArgumentError("this array has no receipt: only arrays on pages() and numa(node) have"))
+    throw(ArgumentError("this array has no receipt: arrays on numa(node) have one, and those of pages() only with " *
+                        "huge page sizes, numa, populate, lock or strict"))
 end
 
 function title(r::Receipt)

@@ -245,6 +245,13 @@ static void check_pages(void) {
     CHECK(receipt.asked == size && receipt.mapped >= size && receipt.populate == FIRSTTOUCH_GRANTED);
     CHECK(firsttouch_get_receipt(pages, &size, &receipt) == FIRSTTOUCH_INVALID);
     CHECK(firsttouch_get_receipt(NULL, block, &receipt) == FIRSTTOUCH_UNSUPPORTED);
+    firsttouch_allocator *plain;
+    CHECK(firsttouch_pages(NULL, &plain) == FIRSTTOUCH_OK);
+    void *other = firsttouch_malloc(plain, size);
+    CHECK(firsttouch_get_receipt(plain, other, &receipt) == FIRSTTOUCH_UNSUPPORTED);
+    CHECK(strstr(firsttouch_last_error(), "only pages() with"));
+    firsttouch_free(plain, other);
+    firsttouch_release(plain);
     firsttouch_residency residency = FIRSTTOUCH_INIT(firsttouch_residency);
     CHECK(firsttouch_inspect(block, size, &residency) == FIRSTTOUCH_OK);
     CHECK(residency.pages * page == size && residency.real == size && residency.absent == 0);
