@@ -150,6 +150,16 @@ def test_pkg_config_finds_it(prefix: Path, tmp_path: Path) -> None:
     assert "pool" in run(tmp_path / "found", env={"LD_LIBRARY_PATH": str(prefix / "lib")})
 
 
+def test_the_commands_of_the_how_to(prefix: Path, tmp_path: Path) -> None:
+    if shutil.which("pkg-config") is None:
+        pytest.skip("needs pkg-config")
+    page = (ROOT / "docs" / "howto" / "c-and-fortran.md").read_text("utf-8")
+    (tmp_path / "program.c").write_text(re.findall(r"```c\n(.*?)```", page, re.DOTALL)[0], "utf-8")
+    commands = "\n".join(["set -e", *re.findall(r"^\$ (.*)", page, re.MULTILINE), "./a.out"])
+    commands = commands.replace("make install", f"make -C {CRATE} install-built")
+    run("sh", "-c", commands, cwd=tmp_path, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
+
+
 def test_installed_for_a_package_under_a_name_with_a_space(tmp_path: Path, prefix: Path) -> None:
     stage, final = tmp_path / "a stage", "/opt/first touch"
     run("make", "-C", CRATE, "install-built", f"PREFIX={final}", f"DESTDIR={stage}")
