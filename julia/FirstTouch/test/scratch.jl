@@ -346,6 +346,16 @@ end
     end
     FirstTouch.reset_buffer!(buffer)
 end
+@testset "empty arrays overlap nothing, $(nameof(typeof(buffer)))" for buffer in (SlabBuffer(), CheckedBuffer())
+    @no_escape buffer begin
+        x = @alloc(Int, 0, 3)
+        y = @alloc(Int, 1, 3) # at the same address
+        y .= 1
+        x .= y
+        view(x, :, 1:2) .= y[:, 1:2] .+ view(y, :, 2:3)
+        @test isempty(x)
+    end
+end
 @testset "copyto! with positions, $(nameof(typeof(buffer)))" for buffer in (SlabBuffer(), CheckedBuffer())
     for (to, from) in ((2, 1), (1, 2))
         expected = copyto!(collect(1:10), to, collect(1:10), from, 9)

@@ -8,7 +8,8 @@ const ScratchMemory{T} = Union{ScratchArray{T},CheckedArray{T}}
 const ScratchTarget = Union{ScratchMemory,SubArray{<:Any,<:Any,<:ScratchMemory}}
 
 function Base.unalias(target::ScratchTarget, source::AbstractArray)
-    overlap(target, source) && overlapping()
+    # An empty array lies where the next one does.
+    !isempty(target) && !isempty(source) && overlap(target, source) && overlapping()
     return source
 end
 Base.unalias(::ScratchTarget, range::AbstractRange) = range
