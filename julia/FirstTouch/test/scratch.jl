@@ -89,6 +89,18 @@ end
     @test_throws ErrorException FirstTouch.alloc_ptr!(buffer, typemax(Int))
 end
 
+@testset "aligned for $T" for T in (NTuple{8,VecElement{Float64}}, NTuple{16,VecElement{Float64}})
+    for buffer in (SlabBuffer{4096}(), AllocBuffer(10^6), CheckedBuffer(SlabBuffer{4096}())), n in (1, 3, 30, 31, 40, 200)
+        for _ in 1:20
+            FirstTouch.alloc!(buffer, UInt8, 64)
+            x = FirstTouch.alloc!(buffer, T, n)
+            @test UInt(pointer(x)) % sizeof(T) == 0
+            x .= Ref(ntuple(_ -> VecElement(1.0), length(T.parameters)))
+        end
+        FirstTouch.reset_buffer!(buffer)
+    end
+end
+
 @testset "the storage of an AllocBuffer" begin
     @test sizeof(AllocBuffer("64 KiB").buf) == sizeof(AllocBuffer(65536).buf) == 65536
     @test_throws ArgumentError AllocBuffer("64 sheets")

@@ -59,14 +59,17 @@ end
 
 @inline function aligned_ptr!(buffer::SlabBuffer, n::Int, alignment::Int)::Ptr{Cvoid}
     start = align_up(buffer.current, alignment)
-    (start > buffer.slab_end || n % UInt > UInt(buffer.slab_end - start)) && return add_slab!(buffer, n)
+    (start > buffer.slab_end || n % UInt > UInt(buffer.slab_end - start)) &&
+        return align_up(add_slab!(buffer, n + max(alignment - BLOCK_ALIGNMENT, 0)), alignment)
     buffer.current = start + n
     return start
 end
 
 align_up(pointer::Ptr, alignment::Int) = (pointer + (alignment - 1)) - UInt(pointer + (alignment - 1)) % alignment
 
-# Blocks of the library are aligned to 64 bytes, more than any bits type needs.
+# Of the library's blocks. Only long SIMD vectors need more, such as 16 times a `VecElement{Float64}`.
+const BLOCK_ALIGNMENT = 64
+
 @noinline function add_slab!(buffer::SlabBuffer{SlabSize}, n::Int)::Ptr{Cvoid} where {SlabSize}
     n < 0 && throw(ArgumentError("cannot allocate $n bytes: the number is negative"))
     is_void(buffer) && return alloc_ptr!(reset_buffer!(buffer), n)
