@@ -166,6 +166,13 @@ end
         @test length(buffer.slabs) == 1 && buffer.current == buffer.slabs[1]
     end
     FirstTouch.free(buffer)
+    before = FirstTouch.live[]
+    # A copy from another process lists the slabs that it had there, as null pointers.
+    push!(buffer.slabs, C_NULL)
+    push!(buffer.custom_slabs, C_NULL)
+    push!(buffer.custom_sizes, 10^6)
+    FirstTouch.free(FirstTouch.reset_buffer!(buffer))
+    @test FirstTouch.live[] == before
     buffer = SlabBuffer()
     other = deepcopy((5, buffer))[2]
     @test isempty(intersect(buffer.slabs, other.slabs))

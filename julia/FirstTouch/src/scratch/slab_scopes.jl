@@ -1,6 +1,6 @@
 # How scopes and resets free the slabs of a buffer.
 
-# Whether its only slab is null: it was freed, or is a constant of a precompiled package, whose pointers become null.
+# Whether its slabs are null: it was freed, or is a constant of a precompiled package, whose pointers become null.
 is_void(buffer) = buffer.slab_end == C_NULL
 
 struct SlabCheckpoint{SlabSize}
@@ -52,8 +52,12 @@ end
 end
 
 function reset_buffer!(buffer::SlabBuffer{SlabSize}) where {SlabSize}
-    shrink!(buffer, 1, 0)
-    is_void(buffer) && (buffer.slabs[1] = take_slab(SlabSize))
+    if is_void(buffer)
+        foreach(empty!, (buffer.slabs, buffer.custom_slabs, buffer.custom_sizes))
+        push!(buffer.slabs, take_slab(SlabSize))
+    else
+        shrink!(buffer, 1, 0)
+    end
     buffer.current = buffer.slabs[1]
     buffer.slab_end = buffer.current + SlabSize
     return buffer
