@@ -16,8 +16,9 @@ const OUTCOMES = (:not_asked, :granted, :partly, :refused)
 """
     FirstTouch.Receipt
 
-What was granted to an array on [`pages`](@ref) with options or [`numa`](@ref): bytes asked and mapped, the size of its explicit huge
-or base pages, and for `numa`, `populate` and `lock` one of `:not_asked`, `:granted`, `:partly` and `:refused`.
+What was granted to an array on [`pages`](@ref) with options or [`numa`](@ref): bytes asked and mapped, the size of its
+explicit huge or base pages, and for `numa`, `populate` and `lock` one of `:not_asked`, `:granted`, `:partly` and
+`:refused`.
 """
 struct Receipt <: Figures
     asked::Int

@@ -90,7 +90,8 @@ end
 end
 
 @testset "aligned for $T" for T in (NTuple{8,VecElement{Float64}}, NTuple{16,VecElement{Float64}})
-    for buffer in (SlabBuffer{4096}(), AllocBuffer(10^6), CheckedBuffer(SlabBuffer{4096}())), n in (1, 3, 30, 31, 40, 200)
+    for n in (1, 3, 30, 31, 40, 200),
+        buffer in (SlabBuffer{4096}(), AllocBuffer(10^6), CheckedBuffer(SlabBuffer{4096}()))
         for _ in 1:20
             FirstTouch.alloc!(buffer, UInt8, 64)
             x = FirstTouch.alloc!(buffer, T, n)
