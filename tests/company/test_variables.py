@@ -21,7 +21,8 @@ def test_embedded_libraries_keep_their_own_options(variable: str) -> None:
     program = """
         import ctypes
         for allocator in (ft.mimalloc(), ft.jemalloc()):
-            arrays = [make(size, np.uint8) for size in (8, 1000, 10**5, 10**7) for make in (allocator.empty, allocator.zeros)]
+            makers = (allocator.empty, allocator.zeros)
+            arrays = [make(size, np.uint8) for size in (8, 1000, 10**5, 10**7) for make in makers]
             assert all(ft.get_allocator(array) == allocator for array in arrays)
             del arrays
             ft.trim(allocator)

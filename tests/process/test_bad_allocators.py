@@ -45,10 +45,15 @@ def test_a_factory_that_was_not_called(caller: str, name: str) -> None:
 
 
 def test_more_levels_than_a_stack_has_room_for() -> None:
-    allocator = ft.pool()
+    levels = [ft.pool()]
+
+    def pile_up() -> None:
+        while len(levels) < 1000:
+            levels.append(ft.tracked(levels[-1]))
+
     with pytest.raises(ValueError, match=r"tracked\(\) stands on more than \d+ other allocators"):
-        for _ in range(1000):
-            allocator = ft.tracked(allocator)
+        pile_up()
+    allocator = levels[-1]
     assert allocator.zeros(1000).sum() == 0
     again = ft.use(repr(allocator))  # as deep as it is, its text is an expression
     assert repr(allocator) in repr(again)

@@ -82,6 +82,7 @@ def test_a_smaller_chunk_than_a_buffer_would_like_is_no_failure() -> None:
     before = ft.last_failure()
     buffer = ft.ScratchBuffer("1 MiB", upstream=ft.limited(ft.pages(), "3 MiB"))
     with ft.scratch(buffer) as scope:
-        arrays = [scope.empty(20_000, np.uint8) for _ in range(110)]  # in two chunks, of which the next would have 2 MiB
+        # In three chunks: the third would have 2 MiB, as much as both before it.
+        arrays = [scope.empty(20_000, np.uint8) for _ in range(110)]
     assert sum(array.nbytes for array in arrays) > 2 << 20
     assert ft.last_failure() == before

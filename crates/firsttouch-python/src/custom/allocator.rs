@@ -50,7 +50,8 @@ impl CustomAllocator {
                 call()
             )));
         }
-        if NonNull::new(with_exposed_provenance_mut(address)).is_some_and(|address| self.ledger.get(address).is_some()) {
+        if NonNull::new(with_exposed_provenance_mut(address)).is_some_and(|address| self.ledger.get(address).is_some())
+        {
             return Err(PyValueError::new_err(format!("{} returned {address:#x}, at which an array is live", call())));
         }
         Ok(address)
