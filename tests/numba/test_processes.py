@@ -44,6 +44,9 @@ def test_cached_code(tmp_path: Path) -> None:
     assert ask(USE, env=env, prologue="") == [False, [660, 660, 0], 0, 1]
     for _ in range(2):
         assert ask(USE, env=env, prologue="") == [False, [660, 660, 0], 1, 0]
+    # Another version's structures may have other offsets.
+    other = "from firsttouch import _firsttouch; _firsttouch.__version__ = '0.0.1'" + USE
+    assert ask(other, env=env, prologue="") == [False, [660, 660, 0], 0, 1]
 
 
 def test_importing_firsttouch_imports_no_numba() -> None:

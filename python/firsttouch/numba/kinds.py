@@ -14,25 +14,37 @@ from firsttouch import _firsttouch
 from firsttouch.numba import native
 
 
-class ScratchBufferType(types.Type):  # type: ignore[misc]
+class _Type(types.Type):  # type: ignore[misc]
+    """A type of one version of firsttouch: code in Numba's cache that another one compiled has other offsets."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.version = _firsttouch.__version__
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.name, self.version
+
+
+class ScratchBufferType(_Type):
     """A scratch buffer, as an argument of compiled code."""
 
     def __init__(self) -> None:
-        super().__init__(name="ScratchBuffer")
+        super().__init__("ScratchBuffer")
 
 
-class ThreadBuffersType(types.Type):  # type: ignore[misc]
+class ThreadBuffersType(_Type):
     """One buffer for each thread of a parallel loop."""
 
     def __init__(self) -> None:
-        super().__init__(name="ThreadBuffers")
+        super().__init__("ThreadBuffers")
 
 
-class MarkType(types.Type):  # type: ignore[misc]
+class MarkType(_Type):
     """A position in a buffer. It cannot leave the call that made it, which makes rewinding safe."""
 
     def __init__(self) -> None:
-        super().__init__(name="ScratchMark")
+        super().__init__("ScratchMark")
 
 
 scratch_buffer = ScratchBufferType()
