@@ -208,6 +208,11 @@ pub unsafe trait Allocator: Any + Send + Sync {
         true
     }
 
+    /// The alignment in bytes of every block, whatever less its request asks for.
+    fn alignment(&self) -> usize {
+        self.upstream().map_or(1, |upstream| upstream.alignment())
+    }
+
     /// The size in bytes below which requests are better served by the program's own allocator.
     fn small_limit(&self) -> usize {
         self.upstream().map_or(0, |upstream| upstream.small_limit())

@@ -43,12 +43,27 @@ fn writing_behind_stops() {
             for size in sizes() {
                 let block = Held::filled(&*guarded, size, 1);
                 survives(|| write(block.address() + size - 1));
-                dies(|| write(guard_behind(&block)));
-                dies(|| read(guard_behind(&block) + 1000));
+                let guard = guard_behind(&block).next_multiple_of(guarded.alignment());
+                dies(|| write(guard));
+                dies(|| read(guard + 1000));
                 block.give_back();
             }
         }
     });
+}
+
+#[test]
+fn the_alignment_of_the_upstream_is_kept() {
+    for align in [256, page_size(), 1 << 20] {
+        for side in [Side::After, Side::Before] {
+            let guarded = guarded(Tracked::new(Aligned::new(align).unwrap(), None), side, 0);
+            for size in sizes() {
+                let block = Held::filled(&*guarded, size, 1);
+                assert_eq!(block.address() % align, 0, "{size} bytes, {side:?}");
+                block.give_back();
+            }
+        }
+    }
 }
 
 #[test]

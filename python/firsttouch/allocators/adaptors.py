@@ -189,6 +189,8 @@ def guarded(
     Notes
     -----
     Overruns are caught at once and at no cost per access, but every array takes two pages and two system calls more.
+    Behind an array that does not end at a multiple of its alignment (64 bytes, or that of :func:`aligned` below) lies a
+    gap, in which they are found when the array is freed.
 
     Examples
     --------

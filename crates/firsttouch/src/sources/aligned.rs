@@ -89,6 +89,10 @@ unsafe impl Allocator for Aligned {
         address.is_multiple_of(self.align)
     }
 
+    fn alignment(&self) -> usize {
+        self.align
+    }
+
     fn stats(&self) -> Stats {
         self.pages.stats()
     }

@@ -1,8 +1,8 @@
 //! Blocks next to inaccessible guard pages: a read or write past the end stops at once, with SIGSEGV.
 //!
-//! A block ends as close to its guard as its alignment allows, or begins right behind it. The rest of its first and
-//! last page holds canaries, which are checked when the block is freed and by [`Guarded::check`]. Freed blocks may be
-//! kept inaccessible for a while. A guard never splits a huge page.
+//! A block ends as close to its guard as its alignment and the upstream's allow, or begins right behind it. The rest of
+//! its first and last page holds canaries, which are checked when the block is freed and by [`Guarded::check`]. Freed
+//! blocks may be kept inaccessible for a while. A guard never splits a huge page.
 
 #![allow(unsafe_code)] // Safety: a block and its guard lie on pages of their own, which belong to no other block.
 
@@ -123,6 +123,8 @@ unsafe impl Allocator for Guarded {
             error
         };
         request.check().map_err(refused)?;
+        // The upstream would align the pages, but not the block in them. Both alignments were checked.
+        let request = request.aligned(request.align().max(self.upstream.alignment())).unwrap_or(request);
         self.kept.lock().admit(request.size()).map_err(refused)?;
         let again = |error| {
             if self.let_go(0) == 0 {
