@@ -104,6 +104,15 @@ def test_a_cell_is_served_and_reported_on(shell: Any) -> None:
     assert shell.user_ns["b"].sum() == 2_000_000
 
 
+def test_a_semicolon_hides_the_value_of_a_cell(shell: Any) -> None:
+    assert "98765" in said(shell, "%%firsttouch\n98764 + 1")
+    quiet = said(shell, "%%firsttouch\nx = 98764 + 1\nx;  # not shown")
+    assert "98765" not in quiet
+    assert "page faults" in quiet
+    assert shell.user_ns["x"] == 98765
+    assert "SyntaxError" in said(shell, "%%firsttouch\n(;", fails=True)
+
+
 def test_a_cells_own_allocator_ends_with_it(shell: Any) -> None:
     said(shell, "%firsttouch pool")
     text = said(shell, "%%firsttouch limited(pool(), '1 MiB')\nnp.ones(1_000_000)", fails=True)

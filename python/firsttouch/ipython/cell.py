@@ -49,7 +49,7 @@ def measured(
         resource.getrusage(resource.RUSAGE_SELF),
         time.perf_counter(),
     )
-    result: Any = shell.run_cell(cell)
+    result: Any = shell.run_cell(cell, silent=_is_quiet(shell, cell))
     wall = time.perf_counter() - start
     after, then = firsttouch.stats(allocator or "process"), resource.getrusage(resource.RUSAGE_SELF)
     user, kernel = then.ru_utime - used.ru_utime, then.ru_stime - used.ru_stime
@@ -66,6 +66,14 @@ def measured(
     if failure is not None and failure != failed:
         rows.append(("last failure", " ".join(str(failure).split())))
     return CellReport(tuple(rows)), result.error_before_exec or result.error_in_exec
+
+
+def _is_quiet(shell: InteractiveShell, cell: str) -> bool:
+    """Return whether a semicolon at the end hides the value; IPython looks at the whole input, which is a magic."""
+    try:
+        return bool(shell.displayhook.semicolon_at_end_of_expression(shell.transform_cell(cell)))
+    except Exception:  # a mistake that shows when the cell runs
+        return False
 
 
 def _arrays(before: firsttouch.process.Stats, after: firsttouch.process.Stats) -> list[tuple[str, str]]:
