@@ -7,6 +7,8 @@ import platform
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from firsttouch.tools import malloc_variables
+
 
 def mmap_threshold(libc: tuple[str, str]) -> int:
     """Return the largest threshold that counts: before 2.35, glibc ignores one above 32 MiB and keeps its 128 KiB."""
@@ -36,16 +38,7 @@ LIBRARIES = {
 }
 
 # Settings of the caller's that would change a contender unnoticed.
-FOREIGN = (
-    "MALLOC_",
-    "GLIBC_TUNABLES",
-    "LD_PRELOAD",
-    "FIRSTTOUCH",
-    "MIMALLOC_",
-    "_RJEM_MALLOC_CONF",  # of the bundled jemalloc
-    "TCMALLOC_",
-    "TBB_",
-)
+FOREIGN = (*malloc_variables.PREFIXES, "GLIBC_TUNABLES", "LD_PRELOAD", "FIRSTTOUCH", "TBB_")
 
 
 @dataclass(frozen=True)

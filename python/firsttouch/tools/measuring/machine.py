@@ -14,7 +14,7 @@ import numpy as np
 
 import firsttouch
 from _firsttouch_start import units
-from firsttouch.tools import host
+from firsttouch.tools import host, malloc_variables
 from firsttouch.tools.measuring.contenders import LIBRARIES, library
 
 MISSING = "not readable"
@@ -139,16 +139,7 @@ def frequency(folder: Path = _CPU) -> str:
 
 def malloc_settings() -> str:
     """Return the variables of this process's environment that configure or preload a malloc."""
-    known = (
-        "MALLOC_",
-        "GLIBC_TUNABLES",
-        "LD_PRELOAD",
-        "MIMALLOC_",
-        "_RJEM_",
-        "TCMALLOC_",
-        "TBB_MALLOC",
-        "PYTHONMALLOC",
-    )
+    known = (*malloc_variables.PREFIXES, "GLIBC_TUNABLES", "LD_PRELOAD", "PYTHONMALLOC")
     found = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith(known)]
     return " ".join(found) or "none"
 

@@ -5,6 +5,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
+from firsttouch.tools import malloc_variables
 from firsttouch.tools.cli.info import kernel_files
 
 _PEERS = ("tcmalloc", "jemalloc", "mimalloc", "tbbmalloc")
@@ -22,9 +23,8 @@ def look(root: Path) -> dict[str, Any]:
 
 
 def _steers(name: str) -> bool:
-    """Return whether glibc, jemalloc, mimalloc or tcmalloc reads this variable."""
-    starts = ("MALLOC_", "MIMALLOC_", "_RJEM_MALLOC_CONF", "TCMALLOC_", "TBB_MALLOC_")
-    return name.startswith(starts) or name in ("LD_PRELOAD", "PYTHONMALLOC")
+    """Return whether it configures or replaces the malloc."""
+    return name.startswith(malloc_variables.PREFIXES) or name in ("LD_PRELOAD", "PYTHONMALLOC")
 
 
 def _preloaded(root: Path) -> dict[str, str]:
