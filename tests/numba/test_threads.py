@@ -21,24 +21,30 @@ def fill(buf, n):
     return x.sum()
 """
 
+#: A call that lasts until `done` is set.
+LASTING = (
+    BEGIN
+    + """
+entered, done = threading.Event(), threading.Event()
+
+def wait():
+    entered.set()
+    done.wait(30)
+
+@njit(nogil=True)
+def slow(buf):
+    x = buf.empty(30, np.int64)
+    x[:] = 1
+    with objmode():
+        wait()
+    return x.sum()
+"""
+)
+
 
 def test_a_second_thread() -> None:
     found = ask(
         """
-        entered, done = threading.Event(), threading.Event()
-
-        def wait():
-            entered.set()
-            done.wait(30)
-
-        @njit(nogil=True)
-        def slow(buf):
-            x = buf.empty(30, np.int64)
-            x[:] = 1
-            with objmode():
-                wait()
-            return x.sum()
-
         buffer = ft.ScratchBuffer()
         results = []
         first = threading.Thread(target=lambda: results.append(int(slow(buffer))), name="first")
@@ -55,7 +61,7 @@ def test_a_second_thread() -> None:
         """,
         "-W",
         "ignore",
-        prologue=BEGIN,
+        prologue=LASTING,
     )
     text, *rest = found
     assert "in use by thread 'first', and thread 'MainThread' may not use it" in text
@@ -67,20 +73,6 @@ def test_a_child_forked_while_another_thread_runs_on_the_buffer() -> None:
         """
         import os, warnings
         warnings.simplefilter("ignore")  # Python warns of forks with threads
-        entered, done = threading.Event(), threading.Event()
-
-        def wait():
-            entered.set()
-            done.wait(30)
-
-        @njit
-        def slow(buf):
-            x = buf.empty(30, np.int64)
-            x[:] = 1
-            with objmode():
-                wait()
-            return x.sum()
-
         buffer, results = ft.ScratchBuffer(), []
         fill(ft.ScratchBuffer(), 3)
         first = threading.Thread(target=lambda: results.append(int(slow(buffer))))
@@ -94,7 +86,7 @@ def test_a_child_forked_while_another_thread_runs_on_the_buffer() -> None:
         first.join()
         print(json.dumps([*results, int(fill(buffer, 3)), buffer.used]))
         """,
-        prologue=BEGIN,
+        prologue=LASTING,
     )
     assert found == [9, 30, 9, 0]
 
