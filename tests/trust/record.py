@@ -72,7 +72,8 @@ def record(part: str, seconds: float, did: str, found: str) -> None:
     """Put what a part did into the table, in place of what it did before, if FIRSTTOUCH_TRUST_RECORD is set."""
     if not os.environ.get("FIRSTTOUCH_TRUST_RECORD"):
         return
-    commit = _git("rev-parse", "--short", "HEAD") or "unknown"
+    # Not one that only records: those may be amended away.
+    commit = _git("log", "-1", "--format=%h", "--", ":/", f":!{TABLE.name}") or "unknown"
     put(TABLE, HEAD, (part, time.strftime("%Y-%m-%d"), commit, duration(seconds), did, found))
 
 
