@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)] // Safety: frames are walked with the GIL held.
 
+use crate::python::once::Interned;
 use crate::python::values::Name;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -55,12 +56,15 @@ fn text(name: &Bound<'_, PyAny>) -> PyResult<String> {
 /// Looks up now what the first call site would need.
 pub fn look_up(py: Python<'_>) {
     libraries(py);
+    let _ = FILE_NAME.get(py);
 }
+
+static FILE_NAME: Interned = Interned::new("co_filename");
 
 /// The file of a code object; `None` where there is no memory for its name.
 fn file(code: &Bound<'_, PyAny>) -> Option<File> {
     let libraries = libraries(code.py()); // before the lock, as it runs Python
-    let name = code.getattr(Name("co_filename")).ok()?;
+    let name = code.getattr(FILE_NAME.get(code.py()).ok()?).ok()?;
     let name = name.cast::<PyString>().ok()?.to_string_lossy();
     let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
     let seen = seen.get_or_insert_default();
