@@ -102,11 +102,21 @@ def test_a_container_that_refuses_mbind() -> None:
         with ft.run_on(0):
             pass
     print(seen[0].message)
+    warnings.simplefilter("error")
+    outside = ft.run_on(0)
+    try:
+        outside.__enter__()
+    except RuntimeWarning:
+        try:
+            outside.__exit__(None, None, None)
+        except RuntimeError as error:
+            print(error)
     """
     printed = run(REFUSED + program).splitlines()
     assert printed[0].startswith("None ('numa: the system does not permit it (EPERM")
     assert "as a strict placement requires: numa: the system does not permit it" in printed[1]
     assert "memory policy stays as it was: the system does not permit it" in printed[2]
+    assert "ends in another thread" in printed[3], "a block that raises on entry is open no longer"
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the program names x86_64's numbers")

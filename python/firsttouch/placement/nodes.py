@@ -142,13 +142,17 @@ class run_on:
 
     def __enter__(self) -> run_on:
         before = _firsttouch.run_on_node(self._node)
-        self._before.setdefault(threading.get_ident(), []).append(before)
-        if before.why_not is not None:
-            warnings.warn(
-                f"run_on({self._node}): the thread's memory policy stays as it was: {before.why_not}",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+        try:
+            if before.why_not is not None:
+                warnings.warn(
+                    f"run_on({self._node}): the thread's memory policy stays as it was: {before.why_not}",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+            self._before.setdefault(threading.get_ident(), []).append(before)
+        except BaseException:  # warnings may be errors; no block is open then
+            before.restore()
+            raise
         return self
 
     def __exit__(
