@@ -80,6 +80,9 @@ def test_a_child_forked_while_another_thread_runs_on_the_buffer() -> None:
         entered.wait(30)
         child = os.fork()
         if not child:
+            other = threading.Thread(target=fill, args=(buffer, 3))  # with the number of the first, which is gone
+            other.start()
+            other.join()
             os._exit(int(fill(buffer, 3)))
         results.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         done.set()

@@ -164,6 +164,37 @@ def test_a_buffer_that_another_thread_uses_is_free_in_the_child() -> None:
     assert printed == "7 True\n"
 
 
+def test_a_thread_of_the_child_with_the_number_of_one_that_is_gone() -> None:
+    printed = run(
+        """
+        import os, threading
+        from tests.scratch.arrays import churn
+        buffer, entered, done = ft.ScratchBuffer(), threading.Event(), threading.Event()
+        def use(event):
+            with ft.scratch(buffer):
+                churn(1)
+                entered.set()
+                event.wait(60)
+        first = threading.Thread(target=use, args=(done,))
+        first.start()
+        entered.wait(60)
+        child = os.fork()
+        if not child:
+            other = threading.Thread(target=use, args=(entered,))
+            other.start()
+            other.join()
+            with ft.scratch(buffer):
+                churn(1)
+            os._exit(7)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        done.set()
+        first.join()
+    """,
+        *QUIET,
+    )
+    assert printed == "7\n"
+
+
 def test_own_scratch_memory_and_a_child() -> None:
     printed = run("""
         import os

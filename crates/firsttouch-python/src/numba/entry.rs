@@ -30,7 +30,7 @@ pub struct CursorHandle {
 struct RunningCalls {
     /// The frame that each call opened, the innermost last.
     frames: Vec<*mut MarkFrame>,
-    /// Python's identifier of the thread that runs them.
+    /// Python's identifier of the thread that runs them, by which its name is found.
     ident: usize,
     /// The same thread, and its process.
     owner: Option<Owner>,
@@ -45,12 +45,13 @@ impl CursorHandle {
         let mut calls = self.calls.lock(owner.py());
         // SAFETY: no more than asking for the number of this thread.
         let here = unsafe { libc::pthread_self() } as usize;
-        if !calls.frames.is_empty() && calls.ident != here && !calls.owner.is_some_and(Owner::is_here) {
+        let now = Owner::current();
+        let other = calls.owner.filter(|user| !calls.frames.is_empty() && !user.is_same_thread(now));
+        if other.is_some_and(|user| !user.is_here()) {
             // This is a forked child, without the thread that ran them: its cursor stays as it was in the middle of that.
             calls.frames.clear();
             self.cursor.store(null_mut(), Relaxed);
-        }
-        if !calls.frames.is_empty() && calls.ident != here {
+        } else if other.is_some() {
             let user = calls.ident;
             drop(calls); // the text is Python's
             return Err(PyRuntimeError::new_err(in_use(owner.py(), user, here)));
@@ -62,7 +63,7 @@ impl CursorHandle {
         // SAFETY: made above, dropped with the handle; no other thread uses it, as none but this one runs calls.
         let cursor = unsafe { &mut *address };
         let frame = cursor.open().map_err(|_| PyMemoryError::new_err("no memory is left to enter a buffer"))?;
-        (calls.ident, calls.owner) = (here, Some(Owner::current()));
+        (calls.ident, calls.owner) = (here, Some(now));
         cursor.owner = thread();
         cursor.caller = cursor.owner;
         calls.frames.push(frame);

@@ -46,6 +46,7 @@ pub fn task(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
 
 /// A thread, and the task in it.
 pub struct ThreadOrTask {
+    /// Python's identifier of the thread, by which its name is found.
     thread: u64,
     task: Option<Py<PyAny>>,
     owner: Owner,
@@ -88,6 +89,6 @@ impl ThreadOrTask {
 impl PartialEq for ThreadOrTask {
     fn eq(&self, other: &Self) -> bool {
         let task = |who: &Self| who.task.as_ref().map(Py::as_ptr);
-        self.thread == other.thread && task(self) == task(other)
+        self.owner.is_same_thread(other.owner) && task(self) == task(other)
     }
 }

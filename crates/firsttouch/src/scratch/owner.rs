@@ -16,6 +16,12 @@ impl Owner {
         Self { thread: thread(), process: forks() }
     }
 
+    /// Whether both are one thread, which goes on in a child that it forks. The system's numbers of threads do not tell: a
+    /// child gives those of its parent's other threads to new ones.
+    pub fn is_same_thread(self, other: Self) -> bool {
+        self.thread == other.thread
+    }
+
     /// Whether this is the calling thread.
     #[inline]
     pub fn is_current(self) -> bool {
