@@ -147,9 +147,14 @@ def test_an_array_whose_base_is_none_is_copied() -> None:
     def bytes_of() -> Any:
         return np.frombuffer(memoryview(np.full(MIDDLE, 7.0))[10:]), np.asarray(memoryview(np.full(MIDDLE, 7.0)))
 
-    found = field(), *bytes_of()
+    @ft.scratch(BUFFER)
+    def window() -> Any:
+        return np.lib.stride_tricks.sliding_window_view(np.full(MIDDLE, 7.0)[10:], 3)
+
+    found = field(), *bytes_of(), window()
     assert BUFFER.used == 0
     assert all((array == 7).all() for array in found)
+    assert found[-1].strides == (8, 8)
 
 
 def test_calls_inside_calls() -> None:

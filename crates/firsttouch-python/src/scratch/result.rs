@@ -85,7 +85,7 @@ impl IsOnBuffer {
                 // SAFETY: the array keeps a reference to its base.
                 #[allow(unsafe_code)]
                 Some(fields) => unsafe { Bound::from_borrowed_ptr_or_opt(array.py(), fields.base) },
-                None => lender(&at),
+                None => lender(numpy, &at),
             };
             let Some(base) = base else { return false };
             at = base;
@@ -93,14 +93,13 @@ impl IsOnBuffer {
     }
 }
 
-/// The array behind a base that is none itself: of a field of a structured scalar, and of `np.frombuffer`.
-fn lender<'py>(base: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
-    let name = match () {
-        () if base.is_instance_of::<PyMemoryView>() => Name("obj"),
-        () if base.is_instance(void(base.py()).ok()?).ok()? => Name("base"),
-        () => return None,
-    };
-    base.getattr(name).ok() // a view may have been released
+/// What is behind a base that is no array: the owner of a memoryview, as `np.frombuffer` takes one, or the array that is its
+/// own base: of a scalar of a structured type, whose field an array is, or of the stand-in that `as_strided` makes.
+fn lender<'py>(numpy: &NumPy, base: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    if base.is_instance_of::<PyMemoryView>() {
+        return base.getattr(Name("obj")).ok(); // it may have been released
+    }
+    base.getattr_opt(Name("base")).ok()?.filter(|found| numpy.array(found).is_some())
 }
 
 #[pymethods]
@@ -116,11 +115,7 @@ static SCALARS: [PyOnceLock<Py<PyType>>; 2] = [const { PyOnceLock::new() }; 2];
 pub fn look_up(py: Python<'_>) -> PyResult<()> {
     py.get_type::<IsOnBuffer>();
     SCALARS[0].import(py, "numpy", "generic")?;
-    void(py).map(drop)
-}
-
-fn void(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
-    SCALARS[1].import(py, "numpy", "void")
+    SCALARS[1].import(py, "numpy", "void").map(drop)
 }
 
 /// Whether a value is an array or may hold some that are copied with it.
@@ -138,7 +133,7 @@ fn may_hold(numpy: &NumPy, value: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
     if value.is_instance(SCALARS[0].import(value.py(), "numpy", "generic")?)? {
         // Of NumPy's scalars only those of structured types may be views.
-        return value.is_instance(void(value.py())?);
+        return value.is_instance(SCALARS[1].import(value.py(), "numpy", "void")?);
     }
     Ok(value.is_instance_of::<PyTuple>()
         || value.is_instance_of::<PyList>()
