@@ -162,6 +162,18 @@ def test_two_programs_do_not_write_one_file(firsttouch: Start, tmp_path: Path) -
     assert _firsttouch.trace_survey(str(tmp_path / "trace.ft"), False)["allocations"] < 99  # shorter, and whole
 
 
+def test_two_programs_write_to_one_device(firsttouch: Start) -> None:
+    code = "import numpy as np; print('begun', flush=True); input()"
+    words = [sys.executable, "-m", "firsttouch", "trace", "-o", "/dev/null", "-c", code]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, env=clean_environment()) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == b"begun\n"
+        second = firsttouch("trace", "-o", "/dev/null", "-c", "import numpy as np")
+        first.communicate(b"\n")
+    assert "cannot be written" not in second.stderr
+
+
 def test_a_disk_that_is_too_slow_is_told(firsttouch: Start, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "slow.ft")
     with subprocess.Popen(["sh", "-c", "exec 3<slow.ft; sleep 14; exec cat <&3 >read.ft"], cwd=tmp_path) as reader:

@@ -42,10 +42,11 @@ fn trace_begin(py: Python<'_>, file: PathBuf, facts: Metadata) -> PyResult<()> {
 /// traced in one directory.
 fn create(file: PathBuf) -> io::Result<File> {
     let opened = File::options().write(true).create(true).truncate(false).open(file)?;
-    if let Err(TryLockError::WouldBlock) = opened.try_lock() {
-        return Err(io::Error::new(ErrorKind::ResourceBusy, "another process is recording to it"));
-    }
     if opened.metadata()?.is_file() {
+        // Any number may write to a device: /dev/null, a terminal.
+        if let Err(TryLockError::WouldBlock) = opened.try_lock() {
+            return Err(io::Error::new(ErrorKind::ResourceBusy, "another process is recording to it"));
+        }
         opened.set_len(0)?;
     }
     Ok(opened)
