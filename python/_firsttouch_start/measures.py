@@ -107,7 +107,7 @@ def resident() -> "dict[str, int | None]":
     """Return the resident bytes now and at the peak of this program; Linux counts both per address space."""
     found: dict[str, int | None] = {"now": None, "peak": None}
     try:
-        with open("/proc/self/status", encoding="utf-8") as status:
+        with open("/proc/self/status", encoding="utf-8", errors="replace") as status:
             for line in status:
                 key, _, value = line.partition(":")
                 if key in ("VmRSS", "VmHWM"):

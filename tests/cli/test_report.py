@@ -86,6 +86,12 @@ def test_counts_leave_out_what_came_before_the_exec(firsttouch: Start, tmp_path:
     assert found["faults"]["minor"] < int(done.stdout)
 
 
+def test_a_name_that_is_no_text(firsttouch: Start) -> None:
+    """The kernel cuts names after 15 bytes, also in the middle of a letter."""
+    code = "import ctypes, numpy; ctypes.CDLL(None).prctl(15, 'Gr\u00f6'.encode()[:3], 0, 0, 0)"
+    assert "resident" in labels(firsttouch("run", "-c", code).stderr)
+
+
 def test_numpy_never_imported(firsttouch: Start) -> None:
     done = firsttouch("run", "-c", "print(1)")
     assert done.stdout == "1\n"

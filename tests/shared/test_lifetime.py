@@ -120,6 +120,18 @@ def test_a_process_does_not_wait_long_for_what_nobody_opens() -> None:
     assert 1.9 < ask(program.format(opened=False)) < 3.5  # once, not twice
 
 
+def test_a_process_whose_name_is_no_text_lives() -> None:
+    run("""
+        import ctypes, pickle, subprocess, sys
+        ctypes.CDLL(None).prctl(15, b"Gr\\xc3", 0, 0, 0)  # a letter that was cut in two
+        handle = pickle.dumps(ft.shared(10))
+        other = [sys.executable, "-c", "import pickle, sys; pickle.load(sys.stdin.buffer)"]
+        first, second = [subprocess.run(other, input=handle, capture_output=True) for _ in range(2)]
+        assert first.returncode == 0
+        assert b"no longer holds" in second.stderr, second.stderr
+    """)
+
+
 def test_another_host_and_another_container() -> None:
     a = ft.shared(10)
     reduced: Any = a.__reduce_ex__(5)

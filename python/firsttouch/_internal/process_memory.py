@@ -10,7 +10,7 @@ import numpy as np
 
 def status(key: str) -> int:
     """Return a field of /proc/self/status, such as VmRSS or VmHWM."""
-    for line in Path("/proc/self/status").read_text().splitlines():
+    for line in Path("/proc/self/status").read_text(errors="replace").splitlines():
         if line.startswith(key + ":"):
             return int(line.split()[1]) << 10
     raise KeyError(key)

@@ -105,7 +105,7 @@ def _shares_its_process(worker: Worker) -> bool:
 
 def _memory_allowed() -> set[int] | None:
     try:
-        lines = Path("/proc/self/status").read_text().splitlines()
+        lines = Path("/proc/self/status").read_text(errors="replace").splitlines()
     except OSError:
         return None
     (text,) = [line.split()[1] for line in lines if line.startswith("Mems_allowed_list:")] or [""]

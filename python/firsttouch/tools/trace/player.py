@@ -14,7 +14,7 @@ from firsttouch._internal import resolve
 
 
 def _status(name: str) -> int | None:
-    for line in Path("/proc/self/status").read_text("utf-8").splitlines():
+    for line in Path("/proc/self/status").read_text("utf-8", "replace").splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) << 10
     return None

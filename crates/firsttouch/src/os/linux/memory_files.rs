@@ -63,7 +63,7 @@ pub fn file_number(file: &File) -> i32 {
 /// Returns whether a process exists, is visible to this one, and has not ended yet: until somebody waits for it, it is
 /// still there, without files.
 pub fn process_exists(process: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let stat = system_file(&format!("/proc/{process}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 

@@ -236,9 +236,9 @@ pub fn run_on_processors(set: &Processors) -> Result<(), Errno> {
     check(unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&set.0), set.0.as_ptr()) })
 }
 
-/// Reads a file below /sys or /proc.
+/// Reads a file below /sys or /proc. Names of processes in it need not be UTF-8.
 pub fn system_file(path: &str) -> Option<String> {
-    std::fs::read_to_string(path).ok()
+    std::fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Returns the sizes of explicit huge pages that the machine supports, largest first.

@@ -1,7 +1,7 @@
 //! Queries pages and mappings. No query needs privileges or touches a page.
 
 use super::kernel_texts::shared_part;
-use super::placement::move_pages;
+use super::placement::{move_pages, system_file};
 use super::process::page_size;
 use crate::os::inject::{Call, injected};
 use crate::os::types::{Errno, MappingText, SharedPart};
@@ -65,7 +65,7 @@ pub fn locks_memory() -> Option<bool> {
     if injected(Call::ReadMappings) {
         return None;
     }
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let status = system_file("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmLck:"))?;
     Some(line.split_ascii_whitespace().next()? != "0")
 }
