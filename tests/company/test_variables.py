@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.programs import run
+from tests.programs import run, start
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,9 @@ def test_embedded_libraries_keep_their_own_options(variable: str) -> None:
         assert ctypes.CDLL(None).prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) == 0
     """
     assert run(program, env={name: value}) == ""
+
+
+@pytest.mark.parametrize("variable", ["MIMALLOC_SHOW_STATS", "MIMALLOC_VERBOSE"])
+def test_the_program_ends_where_mimalloc_tells_of_itself(variable: str) -> None:
+    """Python's own mimalloc may: it obeys them, too."""
+    assert start("ft.mimalloc().empty(10**6)", env={variable: "1"}).returncode == 0

@@ -29,6 +29,8 @@ const ARENA_CLAIMED: usize = 1 << 30;
 type Commit = unsafe extern "C" fn(bool, *mut c_void, usize, *mut bool, *mut c_void) -> bool;
 
 // The options of version 3.3, which the bindings lack; the version is pinned for this reason.
+const SHOW_STATS: c_int = 1;
+const VERBOSE: c_int = 2;
 const RESERVE_HUGE_OS_PAGES: c_int = 7;
 const RESERVE_OS_MEMORY: c_int = 9;
 const PURGE_DELAY: c_int = 15;
@@ -100,13 +102,15 @@ unsafe extern "C" fn commit(open: bool, at: *mut c_void, size: usize, is_zero: *
 }
 
 /// Sets the options before mimalloc's own constructor reads them. What `MIMALLOC_` variables ask for would be memory of its
-/// own, which nobody could tell from the C library's, a map that is too small for our addresses, or a process without
-/// transparent huge pages.
+/// own, which nobody could tell from the C library's, a map that is too small for our addresses, a process without
+/// transparent huge pages, or statistics at its end, for which mimalloc asks a thread that it has taken leave of.
 ///
 /// Idle memory is decommitted by our clock, which calls `mi_collect`; with a delay set, mimalloc records what can be
 /// decommitted.
 pub(super) fn load() {
     let options = [
+        (SHOW_STATS, 0),
+        (VERBOSE, 0),
         (RESERVE_HUGE_OS_PAGES, 0),
         (RESERVE_OS_MEMORY, 0),
         (DISALLOW_OS_ALLOC, 1),
