@@ -157,3 +157,22 @@ def test_a_buffer_outside_all_scopes_is_full_where_its_memory_is() -> None:
     with pytest.raises(MemoryError, match="has no room"):
         buffer.empty(own.size // 2, np.uint8)
     assert all((array == 7).all() for array in kept)
+
+
+@pytest.mark.parametrize("method", ["mark", "rewind"])
+def test_an_error_before_a_block_outside_all_scopes_is_that_of_its_request(method: str) -> None:
+    def fail(*_: Any) -> int:
+        raise ZeroDivisionError("mine")
+
+    own: Any = Bump()
+    buffer = own_buffer(own, "test")
+    buffer.empty(1000)  # dead, but not rewound
+    if method == "mark":
+        buffer.reset()
+    setattr(own, method, fail)
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        buffer.empty(1000)
+    delattr(own, method)
+    with ft.scratch():
+        assert buffer.ones(1000).sum() == 1000
+    assert buffer.used == 0

@@ -2,7 +2,7 @@
 //! or two would rewind each other's blocks.
 
 use crate::allocators::arguments::{given, raised};
-use crate::custom::calls::{CallDepth, as_address, interrupt, keep_error, keep_scope_error};
+use crate::custom::calls::{CallDepth, as_address, interrupt, keep_error, keep_scope_error, raise_scope_error};
 use crate::python::errors::{PyMemoryError, PyRuntimeError, PyValueError};
 use crate::python::guarded::Guarded;
 use crate::python::pending;
@@ -152,6 +152,7 @@ const NONE: u64 = 0;
 
 impl CustomScratch {
     fn ask(&self, py: Python<'_>, size: usize, align: usize) -> PyResult<usize> {
+        raise_scope_error()?; // of `mark` or `rewind`, which were called for this block if it lies outside all scopes
         let _depth = CallDepth::enter(&self.name)?;
         let answer = self.object.bind(py).call_method1(Name("allocate"), (size, align))?;
         let call = || format!("{}.allocate({size}, {align})", self.name);
