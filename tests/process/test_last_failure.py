@@ -86,3 +86,26 @@ def test_a_smaller_chunk_than_a_buffer_would_like_is_no_failure() -> None:
         arrays = [scope.empty(20_000, np.uint8) for _ in range(110)]
     assert sum(array.nbytes for array in arrays) > 2 << 20
     assert ft.last_failure() == before
+
+
+def test_what_a_buffer_serves_in_another_way_hides_no_failure() -> None:
+    """Where there is no room for a chunk, a block of its own may fit."""
+    buffer = ft.ScratchBuffer("1 MiB", limit="1.5 MiB")
+    kept = [buffer.empty(120_000, np.uint8) for _ in range(8)] + [buffer.empty(400_000, np.uint8)]
+    with pytest.raises(MemoryError):
+        buffer.empty(130_000, np.uint8)
+    failure = ft.last_failure()
+    kept.append(buffer.empty(120_000, np.uint8))
+    assert failure is not None
+    assert ft.last_failure() == failure
+
+
+def test_what_a_buffer_serves_at_the_second_attempt_is_no_failure() -> None:
+    """Before a large block fails, idle chunks go back to the upstream."""
+    before = ft.last_failure()
+    buffer = ft.ScratchBuffer("1 MiB", upstream=ft.limited(ft.malloc(), "1.5 MiB"))
+    with ft.scratch(buffer):
+        np.ones(2000)
+    assert buffer.capacity == 1 << 20
+    assert buffer.ones(1 << 20, np.uint8).all()
+    assert ft.last_failure() == before

@@ -2,6 +2,7 @@
 
 use crate::error::AllocError;
 use crate::sync::lock::Lock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The last failure, with the reason that its allocator added.
 struct Last {
@@ -18,8 +19,12 @@ struct Failures {
 impl Failures {
     fn put(&mut self, error: AllocError, note: Option<Box<str>>) {
         self.before = self.last.replace(Last { error, note });
+        COUNT.fetch_add(1, Relaxed);
     }
 }
+
+/// How many were recorded and not taken back; changed under the lock.
+static COUNT: AtomicU64 = AtomicU64::new(0);
 
 static FAILURES: Lock<Failures> = Lock::new(Failures { last: None, before: None });
 
@@ -33,19 +38,32 @@ pub fn explain(error: AllocError, reason: String) {
     FAILURES.lock().put(error, Some(reason.into()));
 }
 
-/// Takes back what an upstream recorded for `error`, because its request is tried again.
-pub fn retract(error: AllocError) {
+/// A moment before a request that may be tried again.
+#[derive(Clone, Copy)]
+pub struct Moment(u64);
+
+/// Returns the present moment, for [`retract`].
+pub fn now() -> Moment {
+    Moment(COUNT.load(Relaxed))
+}
+
+/// Takes back the failure recorded since `moment`, because the request is tried again. There is none if the request did not
+/// come to an upstream; after several, some are of other requests, and all stay.
+pub fn retract(moment: Moment) {
     let failures = &mut *FAILURES.lock();
-    if failures.last.as_ref().is_some_and(|last| last.error.limit == error.limit) {
+    if COUNT.load(Relaxed) == moment.0 + 1 {
         failures.last = failures.before.take();
+        COUNT.store(moment.0, Relaxed);
     }
 }
 
 /// Records an upstream's `error` as the last failure, with the upstream's reason.
 pub fn pass_on(error: AllocError) {
-    let last = &mut FAILURES.lock().last;
-    let note = last.take().filter(|last| last.error.limit == error.limit).and_then(|last| last.note);
-    *last = Some(Last { error, note });
+    let failures = &mut *FAILURES.lock();
+    match &mut failures.last {
+        Some(last) if last.error.limit == error.limit => last.error = error,
+        _ => failures.put(error, None),
+    }
 }
 
 /// The last failure of the process.

@@ -176,16 +176,17 @@ impl<'a> Bump<'a> {
         let request = ArenaRequest { size, align, zeroed };
         let refused = match &self.supply {
             _ if request.size > MAX_SIZE - align => AllocError::new(size, Limit::Size),
-            Supply::Growing { upstream, options } => match self.serve(request, upstream, options) {
-                Ok(block) => return Ok(block),
-                Err(error) => {
-                    failure::retract(error);
-                    match self.release_and_serve(request, upstream, options) {
-                        Ok(block) => return Ok(block),
-                        Err(error) => AllocError { asked: size, ..error },
-                    }
+            Supply::Growing { upstream, options } => {
+                let before = failure::now();
+                if let Ok(block) = self.serve(request, upstream, options) {
+                    return Ok(block);
                 }
-            },
+                failure::retract(before);
+                match self.release_and_serve(request, upstream, options) {
+                    Ok(block) => return Ok(block),
+                    Err(error) => AllocError { asked: size, ..error },
+                }
+            }
             Supply::Fixed { size: capacity, .. } => {
                 AllocError::new(size, Limit::Arena { capacity: *capacity, used: self.used() })
             }

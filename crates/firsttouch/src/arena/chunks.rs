@@ -92,11 +92,12 @@ impl Chunks {
         self.list.reserve(need)?;
         let mut size = self.next_size.max(need);
         let start = loop {
+            let before = failure::now();
             match upstream.allocate(size, CHUNK_ALIGN, false) {
                 Ok(block) => break block.address,
                 Err(error) if size == need => return Err(AllocError { asked: need, ..error }),
-                Err(error) => {
-                    failure::retract(error);
+                Err(_) => {
+                    failure::retract(before);
                     size = round_down(size / 2, DEFAULT_ALIGN).max(need);
                 }
             }

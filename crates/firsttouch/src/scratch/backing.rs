@@ -1,7 +1,6 @@
 //! The memory that scopes allocate from.
 
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
-use crate::failure;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -29,13 +28,6 @@ impl Refused {
         match self {
             Self::Failed(error) => error,
             Self::Fragmented => AllocError::new(0, Limit::Upstream),
-        }
-    }
-
-    /// Takes back what an upstream recorded, because the request is tried again.
-    pub(super) fn retract(self) {
-        if let Self::Failed(error) = self {
-            failure::retract(error);
         }
     }
 }

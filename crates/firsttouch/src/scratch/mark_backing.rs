@@ -94,11 +94,15 @@ impl MarkBacking {
         if !self.levels.lock().make_room().map_err(|()| AllocError::new(request.size(), Limit::Upstream))? {
             return Err(Refused::Fragmented);
         }
+        let before = failure::now();
         let address = turn.scratch().allocate(request.size(), request.align());
         // If ended scopes keep memory from being rewound, another allocator may serve the request; otherwise the
         // memory is full.
         let address = address.map_err(|error| match self.levels.lock().holds_up() {
-            true => Refused::Fragmented,
+            true => {
+                failure::retract(before);
+                Refused::Fragmented
+            }
             false => error.into(),
         })?;
         if !self.levels.lock().on_alloc(slot, address.as_ptr() as usize, request.size()) {

@@ -126,11 +126,12 @@ unsafe impl Allocator for Guarded {
         // The upstream would align the pages, but not the block in them. Both alignments were checked.
         let request = request.aligned(request.align().max(self.upstream.alignment())).unwrap_or(request);
         self.kept.lock().admit(request.size()).map_err(refused)?;
+        let before = failure::now();
         let again = |error| {
             if self.let_go(0) == 0 {
                 return Err(error);
             }
-            failure::retract(error);
+            failure::retract(before);
             self.take(request)
         };
         let (room, zero) = self.take(request).or_else(again).map_err(|error| {

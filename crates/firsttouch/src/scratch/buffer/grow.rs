@@ -6,6 +6,7 @@ use super::options::Sizes;
 use super::state::{BlockRequest, State};
 use super::{Buffer, Chunks, Source};
 use crate::allocator::{AllocError, Limit, Request};
+use crate::failure;
 use crate::heap::purger;
 
 /// Chunks are aligned to pages, as those of most upstreams are anyway.
@@ -32,9 +33,10 @@ impl Buffer {
     #[cold]
     pub(super) fn grow(&self, from: &Chunks, asked: BlockRequest) -> Result<Taken, Refused> {
         let wanted = self.state.lock().next_chunk(&from.sizes, asked.request.size()).ok_or(Refused::Fragmented)?;
+        let before = failure::now();
         let space = match self.chunk(from, wanted, asked.request.size()) {
-            Err(refused) if wanted > from.sizes.chunk => {
-                refused.retract();
+            Err(_) if wanted > from.sizes.chunk => {
+                failure::retract(before);
                 self.chunk(from, from.sizes.chunk, asked.request.size())?
             }
             other => other?,

@@ -7,6 +7,7 @@ use super::options::Sizes;
 use super::state::State;
 use super::{Buffer, Chunks, Source};
 use crate::allocator::{AllocError, Block, Limit, Request};
+use crate::failure;
 use crate::sync::brief_lock::Guard;
 use std::ptr::NonNull;
 
@@ -36,7 +37,9 @@ impl Buffer {
         let (place, peak) = (state.place(slot), state.peak);
         state.on_alloc(place, size);
         drop(state);
+        let before = failure::now();
         let block = upstream.allocate(request).or_else(|_| {
+            failure::retract(before);
             self.give_back_all();
             upstream.allocate(request)
         });

@@ -13,6 +13,7 @@ mod state;
 use super::backing::{Refused, Slot};
 use super::space::{Space, Taken};
 use crate::allocator::{AllocError, Allocator, Limit, Request};
+use crate::failure;
 use crate::heap::ledger::Ledger;
 use crate::heap::purger;
 use crate::sync::brief_lock::BriefLock;
@@ -136,11 +137,12 @@ impl Buffer {
     /// Continues with requests that are too large here, or that the upstream may serve instead.
     #[cold]
     fn serve_otherwise(&self, asked: BlockRequest) -> Result<Taken, Refused> {
+        let before = failure::now();
         match (self.serve(asked), &self.source) {
             // If no chunk can be allocated, a single block may still fit. Outside all scopes there is no other
             // allocator to turn to.
             (Err(refused), Source::Chunks(from)) if refused != Refused::Fragmented || asked.slot == Slot::OUTSIDE => {
-                refused.retract();
+                failure::retract(before);
                 let block = self.take_large(from, asked.slot, asked.request, asked.site)?;
                 let dirty = if block.zeroed { 0 } else { block.size };
                 Ok(Taken { address: block.address, size: block.size, dirty })

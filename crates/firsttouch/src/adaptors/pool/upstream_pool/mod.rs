@@ -109,8 +109,9 @@ impl UpstreamPool {
     /// whether the block reads zero.
     fn fresh(&self, request: Request) -> Result<(Idle, bool), AllocError> {
         let slot = self.state.lock().free_cache.admit().ok_or(AllocError::new(request.size(), Limit::Upstream))?;
-        let again = |error| {
-            failure::retract(error);
+        let before = failure::now();
+        let again = |_| {
+            failure::retract(before);
             self.trim();
             self.upstream.allocate(request)
         };
