@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import mmap
+import signal
 import sys
 import time
 
@@ -37,6 +38,7 @@ def main() -> int:
     given = parser.parse_args()
     if given.seconds is None:
         return one(given.seed, given.steps, given.only, given.progress, given.until)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # as of `timeout`: the programs end, too
     done = campaign(given.seconds, given.seed, given.steps, given.shrink, given.go_on)
     did = Programs(done.programs, done.steps, done.steps, done.hours)
     found = f"failed: seeds {', '.join(map(str, done.failed))}" if done.failed else "nothing"

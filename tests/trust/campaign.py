@@ -23,6 +23,8 @@ ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "target" / "trust"
 HANGS = 150
 """Seconds after which a step counts as hanging; those that wait for children do so for less."""
+_given_up = threading.Event()
+"""Set when the campaign is interrupted: programs have sessions of their own, where no Ctrl-C reaches them."""
 
 
 @dataclasses.dataclass
@@ -70,6 +72,8 @@ def _waits_in_vain(child: subprocess.Popen[bytes], progress: IO[bytes]) -> bool:
         try:
             child.wait(1)
         except subprocess.TimeoutExpired:
+            if _given_up.is_set():
+                raise concurrent.futures.CancelledError from None
             if (now := _step(progress)) != step:
                 step, since = now, time.monotonic()
             elif time.monotonic() - since > HANGS:
@@ -153,8 +157,12 @@ def campaign(seconds: float, first: int, count: int, shrink: float, go_on: bool)
 
     workers = len(os.sched_getaffinity(0)) + 1
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-        for worker in [pool.submit(work) for _ in range(workers)]:
-            worker.result()
+        try:
+            for worker in [pool.submit(work) for _ in range(workers)]:
+                worker.result()
+        except BaseException:  # with a failure of our own, too, the others would go on until the time is up
+            _given_up.set()
+            raise
     return done
 
 
