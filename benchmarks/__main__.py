@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.util
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +28,16 @@ def parse() -> argparse.Namespace:
     for name in arguments.names:
         if name not in EVERY:
             parser.error(f"unknown experiment {name!r}: there are {', '.join(EVERY)}")
+    try:  # now, not after hours
+        for path in filter(None, (arguments.write, arguments.raw)):
+            path.open("a").close()
+        for path in filter(None, (arguments.write, arguments.render)):
+            if (text := path.read_text()) or path is arguments.render:
+                rendered(text)
+    except OSError as error:
+        parser.error(f"{error.filename}: {error.strerror}")
+    except ValueError as error:
+        parser.error(f"{path}: {error}")
     return arguments
 
 
@@ -49,9 +57,6 @@ def main() -> int:
     if arguments.render is not None:
         arguments.render.write_text(rendered(arguments.render.read_text()))
         return 0
-    if importlib.util.find_spec("firsttouch") is None:
-        print("firsttouch is not installed in this Python: build and install it first", file=sys.stderr)
-        return 2
     machine = describe()
     print(machine_markdown(machine), flush=True)
     if not arguments.quick:

@@ -54,7 +54,8 @@ def rendered(text: str) -> str:
 def _machine(text: str) -> dict[str, str]:
     """Return the machine that a file describes."""
     table = re.search(r"## The machine\n\n\| what .*\n\| --- .*\n((?:\|.*\n)+)", text)
-    assert table is not None
+    if table is None:
+        raise ValueError("it holds no table of the machine, so this command did not write it")
     return dict(re.findall(r"^\| (.*?) \| (.*) \|$", table[1].replace("\\|", "|"), re.MULTILINE))
 
 

@@ -27,7 +27,8 @@ def recorded(section: str, place: str) -> str:
 def measured_on(section: str) -> str:
     """Return the machine of a section's record."""
     record = _RECORD.search(section)
-    assert record is not None, f"no record of the machine in the section {section.partition(chr(10))[0]}"
+    if record is None:
+        raise ValueError(f"no record of the machine in the section {section.partition(chr(10))[0]}")
     return record[1]
 
 

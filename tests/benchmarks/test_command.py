@@ -48,6 +48,22 @@ def test_a_misspelt_experiment_is_named_with_those_there_are() -> None:
     assert all(name in done.stderr for name in NAMES)
 
 
+@pytest.mark.parametrize("option", ["--write", "--raw", "--render"])
+@pytest.mark.parametrize(("name", "why"), [("no/B.md", "No such file"), (".", "Is a directory"), ("R.md", "no table")])
+def test_a_file_that_cannot_take_the_figures_is_refused_before_they_are_measured(
+    tmp_path: Path, option: str, name: str, why: str
+) -> None:
+    if option == "--raw" and name == "R.md":
+        pytest.skip("what --raw writes replaces what was there")
+    (tmp_path / "R.md").write_text("# Read me\n")
+    done = command("startup", "--quick", option, str(tmp_path / name))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert f"{tmp_path / name}: " in done.stderr.splitlines()[-1]
+    assert why in done.stderr.splitlines()[-1]
+    assert (tmp_path / "R.md").read_text() == "# Read me\n"
+
+
 def test_every_experiment_is_a_file() -> None:
     files = {path.stem for path in (ROOT / "benchmarks" / "experiments").glob("*.py")}
     assert files - {"__init__"} == set(NAMES)
