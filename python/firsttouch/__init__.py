@@ -26,9 +26,9 @@ if TYPE_CHECKING or not _command_line.is_this_process():
     from firsttouch._internal import interpreter as _interpreter
 
     _interpreter.check()  # before anything native is loaded
+    from firsttouch._firsttouch import __version__ as __version__  # where it is missing, this says so
     from firsttouch._public import *  # noqa: F403
     from firsttouch._public import __all__ as __all__
-    from firsttouch._public import __version__ as __version__
     from firsttouch._public import array as array  # these three are not in __all__, see _public.UNSTARRED
     from firsttouch._public import copy as copy
     from firsttouch._public import inspect as inspect

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -81,6 +82,17 @@ def test_both_licences_travel_along(installed: Distribution) -> None:
     assert mit is not None
     assert hashlib.sha256(apache.encode()).hexdigest() == APACHE_2
     assert mit.startswith("MIT License\n")
+
+
+@pytest.mark.parametrize("words", [["-c", "import firsttouch"], ["-m", "firsttouch", "info"]])
+def test_a_package_without_its_native_module_says_so(tmp_path: Path, words: list[str]) -> None:
+    """As in a checkout that is not built, or in a zip archive."""
+    for package in ("firsttouch", "_firsttouch_start"):
+        folder = sysconfig.get_path("purelib") + f"/{package}"
+        shutil.copytree(folder, tmp_path / package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    environment = plain_environment() | {"PYTHONPATH": str(tmp_path)}
+    said = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True)
+    assert said.stderr.splitlines()[-1] == "ModuleNotFoundError: No module named 'firsttouch._firsttouch'"
 
 
 def test_the_start_file_is_inert_where_nobody_asked() -> None:
