@@ -88,6 +88,13 @@ def test_the_newest_comes_first_and_each_version_once(tmp_path: Path) -> None:
     assert find(tmp_path, "", "--first").stdout.split() == ["python-13"]
 
 
+def test_folders_may_have_spaces_in_their_names(tmp_path: Path) -> None:
+    folder = tmp_path / "my programs"
+    pretend(folder, "python3.13", f"sys.version_info = (3, 13, 1); sys.executable = '{folder}/python3.13'")
+    pretend(folder, "python3", f"sys.version_info = (3, 11, 1); sys.executable = '{folder}/python3'")
+    assert find(folder).stdout.splitlines() == [f"{folder}/python3.13", f"{folder}/python3"]
+
+
 FREE = (
     "import sysconfig; sysconfig.get_config_var = lambda name: 1 if name == 'Py_GIL_DISABLED' else None; "
     "sys.version_info = (3, 14, 1); sys.version = '3.14.1 (main)'; sys.executable = 'free'"
