@@ -95,6 +95,12 @@ def test_folders_may_have_spaces_in_their_names(tmp_path: Path) -> None:
     assert find(folder).stdout.splitlines() == [f"{folder}/python3.13", f"{folder}/python3"]
 
 
+def test_it_needs_no_home(tmp_path: Path) -> None:
+    pretend(tmp_path, "python3", "sys.executable = 'the-only-one'")
+    said = subprocess.run(["/bin/sh", FIND], env={"PATH": str(tmp_path)}, capture_output=True, text=True)
+    assert (said.stdout, said.stderr) == ("the-only-one\n", "")
+
+
 FREE = (
     "import sysconfig; sysconfig.get_config_var = lambda name: 1 if name == 'Py_GIL_DISABLED' else None; "
     "sys.version_info = (3, 14, 1); sys.version = '3.14.1 (main)'; sys.executable = 'free'"
