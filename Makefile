@@ -71,7 +71,7 @@ in = PATH="$$PWD/$(1)/bin:$$PATH" $(1)/bin/python
 
 # $(call environment,FOLDER,LOCK...,WHICH): a fresh environment with exactly what the locks name.
 define environment
-$(call step,the environment $(1),python=$$(.ci/find-python $(or $(3),--first)) && rm -rf $(1) && "$$python" -m venv $(1) \
+$(call step,the environment $(1),python=$$(.ci/find-python $(or $(3),--first)) && "$$python" -m venv --clear $(1) \
     && $(1)/$(PIP) --require-hashes $(foreach lock,$(2),-r requirements/$(lock).txt) && touch $@)
 endef
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,20 @@ def test_a_wrong_python_stops_make_before_an_environment_is_touched(tmp_path: Pa
     assert said.returncode != 0
     assert "PYTHON=/nonexistent/python3 cannot be run, or is no Python 3" in said.stderr
     assert folder.is_dir()
+
+
+def test_an_environment_is_made_again_by_its_own_python(tmp_path: Path) -> None:
+    """As where it is active while a lock changes."""
+    lock, extra, folder = tmp_path / "empty.txt", tmp_path / "extra.mk", tmp_path / "environment"
+    lock.touch()
+    name = os.path.relpath(lock.with_suffix(""), ROOT / "requirements")
+    extra.write_text(f"{folder}/made:\n\t$(call environment,{folder},{name})\n")
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    (folder / "left").touch()
+    said = make("-f", "Makefile", "-f", extra, f"PYTHON={folder}/bin/python", f"{folder}/made")
+    assert said.returncode == 0, said.stderr
+    assert (folder / "bin" / "python").exists()
+    assert not (folder / "left").exists()
 
 
 def test_help_names_what_people_ask_for() -> None:
