@@ -18,8 +18,8 @@ class Section(NamedTuple):
 def top(root: Path) -> Section:
     """Return the first section of the changelog, which may be empty."""
     _, _, rest = (root / "CHANGELOG.md").read_text("utf-8").partition("\n## ")
-    title, _, rest = rest.partition("\n")
-    return Section(title.strip(), rest.partition("\n## ")[0].strip())
+    title, _, body = rest.partition("\n## ")[0].partition("\n")
+    return Section(title.strip(), body.strip())
 
 
 def released_on(section: Section, version: str) -> date:

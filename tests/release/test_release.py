@@ -168,6 +168,11 @@ def test_what_is_out_of_step_is_refused(ready: Path, capsys: pytest.CaptureFixtu
     assert reasons.git(ready, "tag", "--list") == ""
 
 
+def test_a_section_without_an_empty_line_before_the_next_is_empty(ready: Path) -> None:
+    (ready / "CHANGELOG.md").write_text(f"# Changelog\n\n## {VERSION} ({TODAY})\n## 0.0.9\n\n- All.\n")
+    assert any("is empty; say what changed" in reason for reason in reasons.of_files(ready, VERSION))
+
+
 def test_an_unclean_tree_is_refused(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (ready / "forgotten").touch()
     with pytest.raises(SystemExit):
