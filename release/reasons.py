@@ -36,8 +36,10 @@ def of_git(root: Path, version: str) -> Iterator[str]:
 
 
 def git(root: Path, *arguments: str, text: str = "") -> str:
-    """Return what git prints."""
-    done = subprocess.run(["git", "-C", root, *arguments], input=text, check=True, capture_output=True, text=True)
+    """Return what git prints; where it fails, end with its own words."""
+    done = subprocess.run(["git", "-C", root, *arguments], input=text, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"git {arguments[0]}: {done.stderr.strip()}")
     return done.stdout.strip()
 
 

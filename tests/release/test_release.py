@@ -187,6 +187,15 @@ def test_a_tag_that_exists_is_refused(ready: Path, capsys: pytest.CaptureFixture
     assert f"the tag v{VERSION} exists" in capsys.readouterr().err
 
 
+def test_what_git_refuses_is_said_in_its_words(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_COMMITTER_NAME", "")
+    with pytest.raises(SystemExit, match=r"git tag: .*empty ident name"):
+        command.main(["tag"], ready)
+    shutil.rmtree(ready / ".git")
+    with pytest.raises(SystemExit, match="git status: fatal: not a git repository"):
+        command.main(["tag"], ready)
+
+
 def test_another_tag_is_not_verified(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         command.main(["verify", "v9.0.0"], ready)
