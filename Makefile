@@ -239,11 +239,11 @@ tsan: | tools ## threads in the core under ThreadSanitizer
 
 .PHONY: c-library
 c-library: | tools ## build libfirsttouch for C, C++ and Fortran into target/c
-	$(call step,the C library,$(MAKE) --silent -C crates/firsttouch-c)
+	$(call step,the C library,$(MAKE) --silent -f crates/firsttouch-c/Makefile)
 
 .PHONY: install
 install: | tools ## install libfirsttouch: PREFIX=/usr/local DESTDIR=
-	@$(MAKE) --silent -C crates/firsttouch-c install
+	@$(MAKE) --silent -f crates/firsttouch-c/Makefile install
 
 .PHONY: test-julia
 test-julia: c-library ## the tests of the Julia package, with a julia that is found or else Debian's

@@ -1,5 +1,6 @@
 """libfirsttouch as C, C++ and Fortran programs use it: built, installed, found, linked, called."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -166,6 +167,14 @@ def test_installed_for_a_package_under_a_name_with_a_space(tmp_path: Path, prefi
     installed = {path.relative_to(stage / final[1:]).as_posix() for path in stage.rglob("*") if not path.is_dir()}
     assert installed == {path.relative_to(prefix).as_posix() for path in prefix.rglob("*") if not path.is_dir()}
     assert f"prefix={final}\n" in (stage / final[1:] / "lib/pkgconfig/firsttouch.pc").read_text("utf-8")
+
+
+@pytest.mark.usefixtures("prefix")
+def test_relative_folders_are_those_of_who_calls_make(tmp_path: Path) -> None:
+    stage = tmp_path / "stage"
+    folders = (f"DESTDIR={os.path.relpath(stage, ROOT)}", "PREFIX=/usr", f"BUILD={tmp_path}", "CARGO_TARGET_DIR=target")
+    run("make", "install", *folders, cwd=ROOT)
+    assert (stage / "usr" / "lib" / "libfirsttouch.so").exists()
 
 
 @pytest.mark.usefixtures("prefix")
