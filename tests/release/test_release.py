@@ -196,6 +196,12 @@ def test_what_git_refuses_is_said_in_its_words(ready: Path, monkeypatch: pytest.
         command.main(["tag"], ready)
 
 
+@pytest.mark.parametrize("name", ["LICENSE-APACHE", "LICENSE-MIT"])
+@pytest.mark.parametrize("crate", ["firsttouch", "firsttouch-trace"])
+def test_a_published_crate_carries_the_text_of_both_licences(crate: str, name: str) -> None:
+    assert (ROOT / "crates" / crate / name).read_text("utf-8") == (ROOT / name).read_text("utf-8")
+
+
 def test_another_tag_is_not_verified(ready: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         command.main(["verify", "v9.0.0"], ready)
