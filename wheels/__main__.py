@@ -7,7 +7,6 @@ for 64-bit ARM.
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from pathlib import Path
 
@@ -20,13 +19,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m wheels", description=__doc__)
     parser.add_argument("--only", choices=("build", "audit", "try"), help="a single step, on what dist holds")
     parser.add_argument("--dist", type=Path, default=Path("dist"), help="folder of the results (default: dist)")
-    kinds = ",".join(("sdist", *build.KINDS))
-    parser.add_argument("--kinds", default=kinds, help="what to build (default: %(default)s)")
+    known = ("sdist", *build.KINDS)
+    parser.add_argument("--kinds", default=",".join(known), help="what to build (default: %(default)s)")
     given = parser.parse_args()
+    kinds = given.kinds.split(",")
+    for kind in kinds:
+        if kind not in known:
+            parser.error(f"unknown kind {kind!r}: there are {', '.join(known)}")
     try:
         if given.only in (None, "build"):
-            shutil.rmtree(given.dist, ignore_errors=True)
-            build.build(given.dist.absolute(), given.kinds.split(","))
+            for old in given.dist.glob("firsttouch-*"):  # and nothing else: the folder may be anybody's
+                old.unlink()
+            build.build(given.dist.absolute(), kinds)
         found = sorted(given.dist.absolute().glob("firsttouch-*"))
         if not found:
             raise FailedError(f"{given.dist} holds neither wheels nor an sdist: `make wheels` builds them")
