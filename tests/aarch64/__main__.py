@@ -44,9 +44,11 @@ def booted(machine: Machine, image: Path, archive: Path, expected: int) -> bool:
 
 def prepared(names: list[str]) -> tuple[int, Path]:
     """Build what all guests start with: all programs, or those that are named; how many there are."""
-    built = {}
-    if set(names) != {"python"}:
-        built = {name: path for name, path in programs.build().items() if not names or name in names}
+    every = programs.build() if set(names) != {"python"} else {}
+    for name in names:
+        if name not in (*every, "python"):
+            raise SystemExit(f"unknown program {name!r}: there are {', '.join(sorted(every))}, python")
+    built = {name: path for name, path in every.items() if not names or name in names}
     _unpacked(programs.PACKAGES)
     archive = FOLDER / "tests.cpio"
     return programs.pack(archive, built, ROOT, _site() if not names or "python" in names else None), archive
