@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,13 @@ def test_a_repair_can_be_taken_out(patch: Path) -> None:
     assert by == "programs" or (ROOT / by).is_file()
     done = subprocess.run(["git", "apply", "--check", str(patch)], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_misspelt_repair_is_named_before_the_others_are_looked_for() -> None:
+    command = [sys.executable, "-m", "tests.trust.repairs", "reserve", "handle-sise"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "unknown repair 'handle-sise': there are " in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -91,8 +91,12 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="the repairs to take out, in this order (default: all)")
     parser.add_argument("--seconds", type=float, default=600, help="how long to look for each (default: 600)")
     given = parser.parse_args()
+    known = {patch.stem: patch for patch in sorted(HERE.glob("*.patch"))}
+    for name in given.names:
+        if name not in known:
+            parser.error(f"unknown repair {name!r}: there are {', '.join(known)}")
     missed = []
-    for patch in [HERE / f"{name}.patch" for name in given.names] or sorted(HERE.glob("*.patch")):
+    for patch in [known[name] for name in given.names or known]:
         copy.refresh()
         copy.apply(patch)
         copy.build()
