@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -62,3 +63,17 @@ def test_help_names_what_people_ask_for() -> None:
     assert said.returncode == 0
     for target in ("demo", "test", "lint", "bench", "clean"):
         assert f"make {target} " in said.stdout
+
+
+@pytest.mark.skipif(shutil.which("ruff") is None or not (ROOT / ".git").exists(), reason="needs ruff and a checkout")
+def test_lint_reads_every_program_in_python() -> None:
+    """As the hooks of pre-commit do, which know a program by its first line, too."""
+
+    def said(*command: str) -> list[Path]:
+        done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+        return [ROOT / line for line in done.stdout.splitlines()]
+
+    tracked = [path for path in said("git", "ls-files") if path.is_file()]
+    ours = {path for path in tracked if path.suffix in (".py", ".pyi")}
+    ours |= {path for path in tracked if re.match(rb"#!.*python", path.read_bytes()[:80])}
+    assert ours <= set(said("ruff", "check", "--show-files", ".")), "extend-include in pyproject.toml adds one"
