@@ -122,10 +122,11 @@ $(PUBLISH)/made: requirements/wheels.txt
 $(COVERAGE)/made: requirements/test.txt requirements/project.txt
 	$(call environment,$(COVERAGE),test project)
 
-# Not a part of the Python module: other programs load it. The wheel takes it along.
+# Not a part of the Python module: other programs load it. The wheel takes it along. install removes the old file first,
+# where cp would write into what programs run with.
 $(PRELOAD): $(rust_files) | tools
 	$(call step,the library for other programs,cargo build $(CARGO_FLAGS) --release --package firsttouch-preload \
-	    && mkdir -p $(@D) && cp -f "$${CARGO_TARGET_DIR:-target}/release/$(@F)" $@)
+	    && mkdir -p $(@D) && install "$${CARGO_TARGET_DIR:-target}/release/$(@F)" $@)
 
 $(WHEEL): $(BUILD)/made $(rust_files) $(python_files) $(metadata) $(if $(filter Linux,$(shell uname)),$(PRELOAD)) | tools
 	$(call build,$(BUILD)/bin/python,$(BUILD))

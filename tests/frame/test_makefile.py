@@ -65,6 +65,21 @@ def test_help_names_what_people_ask_for() -> None:
         assert f"make {target} " in said.stdout
 
 
+@pytest.mark.skipif(
+    shutil.which("cargo") is None or not (ROOT / "target" / "release" / "libfirsttouch_preload.so").exists(),
+    reason="the library for other programs is not built here",
+)
+def test_programs_that_run_keep_the_library_they_were_started_with(tmp_path: Path) -> None:
+    library = tmp_path / "libfirsttouch_preload.so"
+    library.write_bytes(b"as before")
+    os.utime(library, (0, 0))
+    with library.open("rb") as mapped:
+        said = make(f"PRELOAD={library}", "CARGO_TARGET_DIR=target", library)
+        assert said.returncode == 0, said.stderr
+        assert mapped.read() == b"as before"
+    assert library.read_bytes()[:4] == b"\x7fELF"
+
+
 @pytest.mark.skipif(shutil.which("ruff") is None or not (ROOT / ".git").exists(), reason="needs ruff and a checkout")
 def test_lint_reads_every_program_in_python() -> None:
     """As the hooks of pre-commit do, which know a program by its first line, too."""

@@ -67,6 +67,7 @@ def _build_library() -> None:
     for line in done.stdout.splitlines():
         for built in json.loads(line).get("filenames", ()):
             if built.endswith("libfirsttouch_preload.so"):
-                into = _ROOT / "python" / "firsttouch" / "_lib"
-                into.mkdir(exist_ok=True)
-                shutil.copy(built, into)
+                library = _ROOT / "python" / "firsttouch" / "_lib" / "libfirsttouch_preload.so"
+                library.parent.mkdir(exist_ok=True)
+                library.unlink(missing_ok=True)  # or programs would find it changed that run with it
+                shutil.copy(built, library)
