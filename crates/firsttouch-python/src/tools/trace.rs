@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind, Read};
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
 /// A trace that is read for long: a signal's handler that raises (Ctrl-C) ends it, with its exception as the error.
@@ -49,7 +50,9 @@ fn create(file: PathBuf) -> io::Result<File> {
         }
         opened.set_len(0)?;
     }
-    Ok(opened)
+    // Where standard output is closed, the file got its number, and would take what the program prints. A clone's number is
+    // beyond those of the standard streams.
+    if opened.as_raw_fd() <= libc::STDERR_FILENO { opened.try_clone() } else { Ok(opened) }
 }
 
 /// Ends the trace with `facts`: events, bytes and lost events. `None` where none is being written.
