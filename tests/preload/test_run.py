@@ -133,6 +133,19 @@ def test_the_process_is_the_program(bench: Bench) -> None:
     assert (int(said), process.returncode) == (process.pid, -signal.SIGTERM)
 
 
+def test_what_python_changes_for_itself_is_not_inherited() -> None:
+    """It ignores two signals, and sets LC_CTYPE where the locale is C."""
+    for name, number in [("PIPE", signal.SIGPIPE), ("XFSZ", signal.SIGXFSZ)]:
+        assert run("-q", "sh", "-c", f"kill -{name} $$").returncode == -number
+    without = {name: value for name, value in environment().items() if not name.startswith(("LC_", "LANG"))}
+    code = "from firsttouch.tools.compare.candidates import *; print(environment(DEFAULT).get('LC_CTYPE', 'none'))"
+    of_run = ["-m", "firsttouch", "run", "-q", "sh", "-c", "echo ${LC_CTYPE-none}"]
+    for given, expected in [({}, "none"), ({"LC_CTYPE": "C"}, "C"), ({"LC_CTYPE": "C.UTF-8"}, "C.UTF-8")]:
+        for words in (of_run, ["-c", code]):
+            said = subprocess.run([sys.executable, *words], env=without | given, stdout=subprocess.PIPE, check=True)
+            assert said.stdout == f"{expected}\n".encode()
+
+
 def test_programs_that_cannot_be_served(bench: Bench, tmp_path: Path) -> None:
     def refused(path: str) -> str:
         done = run(path)

@@ -9,7 +9,7 @@ import stat
 import sys
 
 from _firsttouch_start import VARIABLE, rank, speak
-from firsttouch.tools import preload
+from firsttouch.tools import inherited, preload
 from firsttouch.tools.cli.parser import BadUsageError
 
 TYPE_CHECKING = False
@@ -125,7 +125,8 @@ def told(settings: Mapping[str, Any]) -> str:
 
 def become(path: str, words: Sequence[str], settings: Mapping[str, Any]) -> NoReturn:
     """Replace this process by the program."""
-    outer = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    outer = {name: value for name, value in inherited.environment().items() if name != VARIABLE}
+    inherited.restore_signals()
     try:
         os.execve(path, list(words), environment(settings, outer))
     except OSError as error:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from _firsttouch_start import rank
-from firsttouch.tools import preload
+from firsttouch.tools import inherited, preload
 from firsttouch.tools.measuring.contenders import FOREIGN, HUGE_GLIBC, TUNED_GLIBC, Contender, preloaded
 
 DEFAULT = Contender("the default")
@@ -51,7 +51,7 @@ def environment(contender: Contender, report: str | None = None) -> dict[str, st
 
     `report` is a folder: each process of a served program writes a file there.
     """
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
+    kept = {key: value for key, value in inherited.environment().items() if not key.startswith(FOREIGN)}
     kept.setdefault("PYTHONHASHSEED", "0")  # the order of sets must not differ between runs
     found = {**kept, **contender.environment}
     files = [*([found["LD_PRELOAD"]] if "LD_PRELOAD" in found else []), *_of_callers()]

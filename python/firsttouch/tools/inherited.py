@@ -1,0 +1,29 @@
+"""What a program inherits from this process, without what Python changed in it at its own start."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+#: What Python sets LC_CTYPE to where the locale is C (PEP 538).
+_COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
+
+
+def environment() -> dict[str, str]:
+    """Return the environment with LC_CTYPE as it was given: a program in another language obeys it."""
+    found = dict(os.environ)
+    if found.get("LC_CTYPE") in _COERCED:
+        try:
+            with open("/proc/self/environ", "rb") as file:  # which setenv(3) does not change
+                given = file.read().split(b"\0")
+        except OSError:
+            return found
+        del found["LC_CTYPE"]
+        found.update(os.fsdecode(entry).split("=", 1) for entry in given if entry.startswith(b"LC_CTYPE="))
+    return found
+
+
+def restore_signals() -> None:
+    """Restore the signals that Python ignores, before another program takes this process's place."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
