@@ -30,10 +30,15 @@ def fields(pattern: str) -> set[str]:
     return {piece[1] for piece in _pieces(pattern) if piece in ("%r", "%p")}
 
 
-def fill(pattern: str, process: str | None = None) -> str:
-    """Substitute the rank for %r, the process number (or `process`) for %p and a percent sign for %%."""
-    values = {"%r": str(current() or 0), "%p": process or str(os.getpid()), "%%": "%"}
+def fill(pattern: str) -> str:
+    """Substitute the rank for %r, the process number for %p and a percent sign for %%."""
+    values = {"%r": str(current() or 0), "%p": str(os.getpid()), "%%": "%"}
     return "".join(values.get(piece, piece) for piece in _pieces(pattern))
+
+
+def fill_rank(pattern: str) -> str:
+    """Substitute the rank alone; who gets the result substitutes the rest."""
+    return "".join(str(current() or 0) if piece == "%r" else piece for piece in _pieces(pattern))
 
 
 def escape(name: str) -> str:

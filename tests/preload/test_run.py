@@ -104,6 +104,16 @@ def test_each_process_can_write_its_own_report(bench: Bench, tmp_path: Path) -> 
     assert [report["main_process"] for report in reports if report["pool"]["allocations"] == 0] == [True]
 
 
+def test_any_name_of_a_report(bench: Bench, tmp_path: Path) -> None:
+    folder = tmp_path / "of %p"
+    folder.mkdir()
+    for name, file in [("a b.json", b"a b.json"), ("%%p%x.json", b"%p%x.json"), ("caf\udce9.json", b"caf\xe9.json")]:
+        assert run("-q", "--json", name, bench.compiled("idle"), "1", "300", "1", cwd=folder).returncode == 0
+        path = os.path.join(os.fsencode(folder), file)
+        assert json.loads(Path(os.fsdecode(path)).read_text())["pool"]["allocations"] == 1
+    assert len(list(folder.iterdir())) == 3
+
+
 def test_a_script_is_not_what_its_processes_are(bench: Bench, tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text(f"#!/bin/sh\n{bench.compiled('dense')}\n")

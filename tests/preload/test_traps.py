@@ -156,7 +156,8 @@ def test_nothing_is_exported_by_accident() -> None:
 def test_settings_that_are_not_understood_are_left_out(bench: Bench) -> None:
     program = bench.compiled("secure", "-DSECURE=0")
     assert output(program, settings="threshold=much decay=-1 thread= more=less word") == "pool\n"
-    assert output(program, settings="threshold=2MiB") == "C library\n"
+    for settings in ["threshold=2MiB", "word  threshold=2MiB", " more=less threshold=2MiB", "threshold=2MiB json"]:
+        assert output(program, settings=settings) == "C library\n"
 
 
 def test_under_seconds_of_random_use(bench: Bench) -> None:

@@ -1,6 +1,7 @@
 //! The report of a process at its end, where `firsttouch run` asked for one.
 
 mod figures;
+mod file;
 mod json;
 mod stream;
 mod words;
@@ -8,6 +9,7 @@ mod words;
 use crate::settings::Reporting;
 use crate::{inside, next, text};
 use figures::{Figures, Spent, Start};
+pub use file::Pattern;
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use stream::Stream;
@@ -32,7 +34,7 @@ static OUTPUT: Stream = Stream::none();
 /// # Safety
 /// `words` are as many C strings as `count` says.
 pub unsafe fn begin(reporting: Reporting, threshold: usize, count: c_int, words: *const *const c_char) {
-    let all = reporting.json.as_deref().is_some_and(|name| name.contains("%p"));
+    let all = reporting.json.as_ref().is_some_and(Pattern::has_process);
     let main = reporting.process == Some(std::process::id());
     if !main && !all {
         return;
@@ -44,7 +46,7 @@ pub unsafe fn begin(reporting: Reporting, threshold: usize, count: c_int, words:
     if main && !reporting.quiet {
         SCREEN.keep(libc::STDERR_FILENO);
     }
-    if main && reporting.json.as_deref() == Some("-") {
+    if main && reporting.json.as_ref().is_some_and(Pattern::is_output) {
         OUTPUT.keep(libc::STDOUT_FILENO);
     }
     let report =
@@ -60,7 +62,7 @@ pub fn leave_to_parent() {
     if let Some(report) = unsafe { REPORT.load(Relaxed).as_mut() } {
         report.start = Start::now();
         report.process = std::process::id();
-        if !report.reporting.json.as_deref().is_some_and(|name| name.contains("%p")) {
+        if !report.reporting.json.as_ref().is_some_and(Pattern::has_process) {
             REPORT.store(std::ptr::null_mut(), Relaxed);
         }
     }
@@ -124,9 +126,9 @@ fn compose(report: &Report, spent: Spent, flush: bool) {
     if main && let Some(screen) = screen {
         text::write(screen, words::report(process, &figures, report.threshold).as_bytes());
     }
-    let Some(name) = &report.reporting.json else { return };
+    let Some(pattern) = &report.reporting.json else { return };
     let content = json::report(process, main, &report.command, &figures, report.threshold);
-    if name == "-" {
+    if pattern.is_output() {
         if main && let Some(output) = OUTPUT.get() {
             if flush {
                 // SAFETY: flushes all streams; what the program printed comes first.
@@ -134,9 +136,13 @@ fn compose(report: &Report, spent: Spent, flush: bool) {
             }
             text::write(output, content.as_bytes());
         }
-    } else if let Err(error) = std::fs::write(name.replace("%p", &process.to_string()), content)
+        return;
+    }
+    let file = pattern.of(process);
+    if let Err(error) = std::fs::write(&file, content)
         && let Some(screen) = screen
     {
-        text::write(screen, format!("firsttouch: cannot write the report to {name}: {error}\n").as_bytes());
+        let message = format!("firsttouch: cannot write the report to {}: {error}\n", file.display());
+        text::write(screen, message.as_bytes());
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! `firsttouch run` writes them; a word that is not understood is left out, since the library may be younger or older.
 
+use crate::report::Pattern;
 use firsttouch::adaptors::Options;
 use firsttouch::size;
 use std::ffi::{CStr, c_char};
@@ -24,8 +25,8 @@ pub struct Reporting {
     pub process: Option<u32>,
     /// Whether nothing is written on standard error.
     pub quiet: bool,
-    /// A file for the report as JSON; `-` for standard output, `%p` for the process.
-    pub json: Option<String>,
+    /// A file for the report as JSON.
+    pub json: Option<Pattern>,
 }
 
 pub struct Settings {
@@ -52,7 +53,7 @@ impl Settings {
             while !environment.is_null() && !(*environment).is_null() {
                 let entry = CStr::from_ptr(*environment).to_bytes();
                 if let Some(text) = entry.strip_prefix(VARIABLE.as_bytes()) {
-                    found.understand(&String::from_utf8_lossy(text));
+                    found.understand(text);
                 }
                 environment = environment.add(1);
             }
@@ -60,17 +61,20 @@ impl Settings {
         found
     }
 
-    fn understand(&mut self, text: &str) {
-        let mut rest = text;
-        while let Some((name, behind)) = rest.split_once('=') {
+    fn understand(&mut self, text: &[u8]) {
+        let mut rest = text.trim_ascii_start();
+        while !rest.is_empty() {
             // A file's name may hold anything, so it comes last.
-            if name == "json" {
-                self.reporting.json = Some(behind.to_owned()).filter(|name| !name.is_empty());
+            if let Some(name) = rest.strip_prefix(b"json=") {
+                self.reporting.json = Some(Pattern(name.to_owned())).filter(|_| !name.is_empty());
                 return;
             }
-            let (value, next) = behind.split_once(' ').unwrap_or((behind, ""));
-            self.set(name, value);
-            rest = next;
+            let end = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
+            let (word, behind) = rest.split_at(end);
+            if let Some((name, value)) = std::str::from_utf8(word).ok().and_then(|word| word.split_once('=')) {
+                self.set(name, value);
+            }
+            rest = behind.trim_ascii_start();
         }
     }
 

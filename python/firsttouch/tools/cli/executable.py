@@ -119,7 +119,7 @@ def told(settings: Mapping[str, Any]) -> str:
     if settings.get("quiet") or not rank.is_first():
         words.append("quiet=1")
     if pattern and (fields or rank.is_first()):
-        words.append("json=" + rank.fill(pattern, process="%p"))
+        words.append("json=" + rank.fill_rank(pattern))
     return " ".join(words)
 
 

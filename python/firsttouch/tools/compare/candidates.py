@@ -57,14 +57,15 @@ def environment(contender: Contender, report: str | None = None) -> dict[str, st
     files = [*([found["LD_PRELOAD"]] if "LD_PRELOAD" in found else []), *_of_callers()]
     if files:
         found["LD_PRELOAD"] = ":".join(files)
+    file = None if report is None else f"{rank.escape(report)}/%p.json"
     if contender == PRELOADED:
-        found[preload.VARIABLE] = f"quiet=1 json={report}/%p.json" if report else "quiet=1"
+        found[preload.VARIABLE] = f"quiet=1 json={file}" if file else "quiet=1"
     elif served(contender):
         settings: dict[str, object] = {"quiet": True}
         if isinstance(contender.install, str):
             settings["allocator"] = contender.install
-        if report is not None:
-            settings["json"] = f"{rank.escape(report)}/%p.json"
+        if file is not None:
+            settings["json"] = file
         found["FIRSTTOUCH_RUN"] = json.dumps(settings)
     return found
 
