@@ -48,7 +48,7 @@ def test_programs_that_close_their_streams_are_reported_on(bench: Bench) -> None
     assert "large blocks" in run("sort", input="b\na\n").stderr
 
 
-@pytest.mark.parametrize(("how", "status"), [("now", 3), ("signal", 4), ("children", 6)])
+@pytest.mark.parametrize(("how", "status"), [("now", 3), ("signal", 4), ("children", 6), ("quick", 8)])
 def test_programs_that_end_by_exit_with_an_underscore_are_reported_on(bench: Bench, how: str, status: int) -> None:
     for _ in range(5 if how == "signal" else 1):
         done = run(bench.compiled("leaving"), how, timeout=30)
@@ -65,6 +65,41 @@ def test_programs_that_exit_in_a_handler_end(bench: Bench) -> None:
         done = run(bench.compiled("leaving"), "exit", timeout=30)
         assert (done.returncode, done.stdout) == (7, "not flushed")
         assert done.stderr.count("large blocks   ") <= 1
+
+
+def test_threads_that_end_the_program_together_report_once(bench: Bench) -> None:
+    for _ in range(16):
+        done = run(bench.compiled("leaving"), "together", timeout=30)
+        assert (done.returncode, done.stderr.count("large blocks   ")) == (9, 1)
+
+
+def test_a_thread_that_waits_for_input_delays_no_report(bench: Bench) -> None:
+    """It holds the lock of standard input."""
+    command = [sys.executable, "-m", "firsttouch", "run", "--json", "-", bench.compiled("leaving"), "waiting"]
+    silent, speaking = os.pipe()
+    done = subprocess.run(
+        command, stdin=silent, capture_output=True, text=True, timeout=30, env=environment(), check=False
+    )
+    os.close(silent)
+    os.close(speaking)
+    assert (done.returncode, done.stdout.startswith("not flushed{")) == (10, True)
+
+
+def test_the_report_follows_what_the_program_printed(bench: Bench) -> None:
+    done = run(
+        bench.compiled("leaving"), "children", stderr=subprocess.STDOUT, capture_output=False, stdout=subprocess.PIPE
+    )
+    assert done.stdout.startswith("not flushedfirsttouch, process ")
+
+
+def test_a_report_that_cannot_be_written_leaves_the_status_alone(bench: Bench, tmp_path: Path) -> None:
+    """A pipe that nobody reads and a file that may not grow are signals to who writes."""
+    command = [sys.executable, "-m", "firsttouch", "run", "--json", str(tmp_path / "report"), bench.compiled("dense")]
+    unread, pipe = os.pipe()
+    os.close(unread)
+    limited = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *command]
+    done = subprocess.run(limited, stdout=subprocess.PIPE, stderr=pipe, env=environment(), check=False)
+    assert (done.returncode, len(done.stdout.split())) == (0, 2)
 
 
 def test_no_report_in_files_of_the_program(bench: Bench, tmp_path: Path) -> None:

@@ -3,14 +3,18 @@
 mod figures;
 mod file;
 mod json;
+mod output;
 mod stream;
+mod turn;
 mod words;
 
 use crate::settings::Reporting;
 use crate::{inside, next, text};
 use figures::{Figures, Spent, Start};
 pub use file::Pattern;
-use std::ffi::{CStr, c_char, c_int};
+use output::{flush_stdout, without_signals};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use stream::Stream;
 
@@ -24,7 +28,7 @@ struct Report {
 }
 
 /// What was asked; null where nothing was, and in forked children of the process that reports.
-static REPORT: AtomicPtr<Report> = AtomicPtr::new(std::ptr::null_mut());
+static REPORT: AtomicPtr<Report> = AtomicPtr::new(null_mut());
 /// Where the report goes.
 static SCREEN: Stream = Stream::none();
 static OUTPUT: Stream = Stream::none();
@@ -52,6 +56,17 @@ pub unsafe fn begin(reporting: Reporting, threshold: usize, count: c_int, words:
     let report =
         Report { process: std::process::id(), start: Start::now(), reporting, threshold, command: words.collect() };
     REPORT.store(Box::into_raw(Box::new(report)), Relaxed);
+    // SAFETY: a function that stays, as this library is never unloaded. It is called after all others, which come later.
+    unsafe { __cxa_at_quick_exit(end_quickly, null_mut()) };
+}
+
+unsafe extern "C" {
+    /// What at_quick_exit(3) calls, which is not in the C library itself.
+    fn __cxa_at_quick_exit(function: extern "C" fn(*mut c_void), library: *mut c_void) -> c_int;
+}
+
+extern "C" fn end_quickly(_: *mut c_void) {
+    write_beside();
 }
 
 /// In a forked child: the report is its parent's, or, with a file for each process, about what it does itself.
@@ -63,25 +78,30 @@ pub fn leave_to_parent() {
         report.start = Start::now();
         report.process = std::process::id();
         if !report.reporting.json.as_ref().is_some_and(Pattern::has_process) {
-            REPORT.store(std::ptr::null_mut(), Relaxed);
+            leave();
         }
     }
+    turn::end();
 }
 
 /// Leaves the report to another library of this process, which reports on the same pool.
 pub extern "C" fn leave() {
-    REPORT.store(std::ptr::null_mut(), Relaxed);
+    REPORT.store(null_mut(), Relaxed);
 }
 
-/// The report that this process has still to write.
-fn take_due() -> Option<&'static Report> {
+/// Calls `body` with the report, if this process has still to write one, and this thread is the first that would.
+fn with_due(body: impl FnOnce(&Report)) {
     // SAFETY: null, or what `begin` made.
-    let report = unsafe { REPORT.load(Relaxed).as_ref() }?;
-    if report.process != std::process::id() {
-        return None;
+    let due = unsafe { REPORT.load(Relaxed).as_ref() }.filter(|report| report.process == std::process::id());
+    if due.is_some() && turn::take() {
+        // SAFETY: as above.
+        if let Some(report) = unsafe { REPORT.swap(null_mut(), Relaxed).as_ref() } {
+            body(report);
+        }
+        turn::end();
+    } else {
+        turn::wait();
     }
-    REPORT.store(std::ptr::null_mut(), Relaxed);
-    Some(report)
 }
 
 /// Writes the report at the end, if one was asked for. A signal handler that calls exit may have interrupted whoever held a
@@ -90,35 +110,41 @@ pub fn write() {
     if inside::is_inside() {
         return write_beside();
     }
-    if let Some(report) = take_due() {
-        compose(report, Spent::since(&report.start), true);
-    }
+    with_due(|report| {
+        without_signals(|| {
+            if SCREEN.get().or_else(|| OUTPUT.get()).is_some() {
+                flush_stdout();
+            }
+            compose(report, Spent::since(&report.start));
+        });
+    });
 }
 
 /// The same for `_exit`, which runs nothing of the program's any more and may come from a signal handler that interrupted
 /// whoever held a lock: a copy of the process does it, and is not waited for much longer than it takes.
 pub fn write_beside() {
-    const PAUSE: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-    let Some(report) = take_due() else { return };
-    let spent = Spent::since(&report.start);
-    // SAFETY: like fork(2), but no handler is called, and no signal tells of the copy's end. It only writes the report.
-    unsafe {
-        let copy = libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0);
-        if copy == 0 {
-            if next::allocate_apart() {
-                compose(report, spent, false);
+    with_due(|report| {
+        let spent = Spent::since(&report.start);
+        // SAFETY: like fork(2), but no handler is called, and no signal tells of the copy's end. It only writes the report.
+        unsafe {
+            let copy = libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0);
+            if copy == 0 {
+                if next::allocate_apart() {
+                    without_signals(|| compose(report, spent));
+                }
+                libc::syscall(libc::SYS_exit_group, 0);
             }
-            libc::syscall(libc::SYS_exit_group, 0);
+            let copy = copy as libc::pid_t;
+            let ended = |options| libc::waitpid(copy, null_mut(), options | libc::__WALL) != 0;
+            if copy > 0 && !turn::within_a_second(|| ended(libc::WNOHANG)) {
+                libc::kill(copy, libc::SIGKILL);
+                ended(0);
+            }
         }
-        let ended = |options| libc::waitpid(copy as libc::pid_t, std::ptr::null_mut(), options | libc::__WALL) != 0;
-        if copy > 0 && !(0..1000).any(|_| ended(libc::WNOHANG) || libc::nanosleep(&PAUSE, std::ptr::null_mut()) > 0) {
-            libc::kill(copy as libc::pid_t, libc::SIGKILL);
-            ended(0);
-        }
-    }
+    });
 }
 
-fn compose(report: &Report, spent: Spent, flush: bool) {
+fn compose(report: &Report, spent: Spent) {
     let process = report.process;
     let main = report.reporting.process == Some(process);
     let Some(figures) = Figures::new(spent, &report.start) else { return };
@@ -130,10 +156,6 @@ fn compose(report: &Report, spent: Spent, flush: bool) {
     let content = json::report(process, main, &report.command, &figures, report.threshold);
     if pattern.is_output() {
         if main && let Some(output) = OUTPUT.get() {
-            if flush {
-                // SAFETY: flushes all streams; what the program printed comes first.
-                unsafe { libc::fflush(std::ptr::null_mut()) };
-            }
             text::write(output, content.as_bytes());
         }
         return;

@@ -1,4 +1,6 @@
-/* Ends by _exit: at once, in a signal handler that interrupts malloc, or only in children; or by exit in such a handler. */
+/* Ends by _exit: at once, in a signal handler that interrupts malloc, in several threads together, or only in children; by
+   exit in such a handler, or while a thread waits for input; or by quick_exit. */
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +28,19 @@ static void clean(void) {
     free(kept);
 }
 
+static pthread_barrier_t together;
+
+static void *leave_together(void *nothing) {
+    pthread_barrier_wait(&together);
+    _exit(9);
+    return nothing;
+}
+
+static void *wait_for_input(void *nothing) {
+    getchar();
+    return nothing;
+}
+
 int main(int count, char **words) {
     const char *how = count > 1 ? words[1] : "";
     printf("not flushed");
@@ -44,6 +59,19 @@ int main(int count, char **words) {
         setitimer(ITIMER_REAL, &soon, NULL);
         for (;;) use(1 << 20), use(3 << 20);
     }
+    if (strcmp(how, "together") == 0) {
+        pthread_t thread;
+        pthread_barrier_init(&together, NULL, 4);
+        for (int n = 0; n < 3; n++) pthread_create(&thread, NULL, leave_together, NULL);
+        leave_together(NULL);
+    }
+    if (strcmp(how, "waiting") == 0) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, wait_for_input, NULL);
+        usleep(100000);
+        return 10;
+    }
+    if (strcmp(how, "quick") == 0) quick_exit(8);
     if (strcmp(how, "children") == 0) {
         pid_t child = vfork();
         if (child == 0) _exit(0);
