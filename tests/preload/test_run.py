@@ -289,3 +289,14 @@ def test_scripts_of_python_are_python_s(tmp_path: Path) -> None:
     assert "large arrays" in run(str(script), "a").stderr, "as pip writes scripts where Python's path is too long"
     assert "omit python3" in run("python3", "x.py").stderr
     assert PROGRAMS.is_dir()
+
+
+def test_an_interpreter_in_a_folder_called_python_is_not_python(tmp_path: Path) -> None:
+    shell = shutil.which("sh")
+    assert shell is not None
+    folder, script = tmp_path / "python-3", tmp_path / "tool"
+    folder.mkdir()
+    (folder / "sh").symlink_to(shell)
+    script.write_text(f"#!{folder}/sh -u\necho $1\n")
+    script.chmod(0o755)
+    assert run("-q", str(script), "a").stdout == "a\n"
