@@ -54,6 +54,8 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
         (["run", "--decay=-1", "script.py"], "'-1' is not a duration"),
         (["run", "--decay", "nan", "script.py"], "'nan' is not a duration"),
         (["run", "--decay", "inf", "script.py"], "never"),
+        (["run", "--decay", "1e20", "script.py"], "'1e20' is not a duration"),
+        (["run", "--decay", "1e20", "sh"], "'1e20' is not a duration"),
         (["info", "--jsn", "-"], "did you mean --json?"),
         (["info", "more"], "unexpected argument more"),
         (["info", "--json", "no/such/folder/x.json"], "cannot write no/such/folder/x.json: no such directory"),

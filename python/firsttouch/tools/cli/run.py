@@ -19,6 +19,9 @@ _USAGE = """firsttouch run [options] script.py | -m module | -c code | program
 #: Smaller arrays stay with NumPy (`SMALL_LIMIT` in crates/firsttouch/src/adaptors/pool).
 _COUNTED = 16 << 10
 
+#: More seconds than this are no time to the native code, which counts them in 64 bits.
+_FOREVER = 2.0**64
+
 _DESCRIPTION = """\
 Run an unmodified NumPy program on pooled memory: freed memory is reused, instead of being mapped
 and faulted in again for every temporary array. The program runs as under `python`; a short
@@ -168,6 +171,6 @@ def _seconds(text: str) -> float | None:
         seconds = float(text)
     except ValueError:
         seconds = -1.0
-    if not 0 <= seconds < float("inf"):
+    if not 0 <= seconds < _FOREVER:
         raise BadUsageError(f"run: --decay: {text!r} is not a duration: give seconds, as in 0.5 or 30, or never")
     return seconds
