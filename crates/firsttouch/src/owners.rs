@@ -187,6 +187,13 @@ impl Place {
         best
     }
 
+    /// Drops the keepers that need not stay; returns how many.
+    fn sweep(&self) -> usize {
+        let positions = self.entries.lock().len();
+        // Each is dropped here, under no lock.
+        (0..positions).filter(|&position| self.take_idle(position).is_some()).count()
+    }
+
     /// Removes the keeper at a position if it is referenced only here and has no live blocks.
     fn take_idle(&self, position: usize) -> Option<Entry> {
         let entry = self.at(position)?.filter(|entry| entry.keeper.holders() == 2 && !entry.keeper.has_living())?;
@@ -219,14 +226,9 @@ pub fn enter(keeper: Keeper) {
     place.count.fetch_add(1, Release);
 }
 
-/// Drops the keepers that are referenced only here and have no live blocks.
+/// Drops the keepers that are referenced only here and have no live blocks, and then those that they referenced.
 pub fn sweep() {
-    for place in KEEPERS.iter().filter(|place| place.count.load(Relaxed) > 0) {
-        let positions = place.entries.lock().len();
-        for position in 0..positions {
-            drop(place.take_idle(position)); // drops the keeper here, under no lock
-        }
-    }
+    while KEEPERS.iter().filter(|place| place.count.load(Relaxed) > 0).map(Place::sweep).sum::<usize>() > 0 {}
 }
 
 /// The owner of the live block at `address`.

@@ -170,7 +170,19 @@ static void check_constructors(void) {
     CHECK(firsttouch_from_functions(&functions, &outer) == FIRSTTOUCH_OK);
     check_blocks(outer);
     CHECK(living == 0);
+    /* The last reference to what stands on the functions gives all of their memory back. */
+    firsttouch_pool_options forever = FIRSTTOUCH_POOL_OPTIONS;
+    firsttouch_allocator *limited;
+    forever.upstream = outer;
+    forever.decay = INFINITY;
+    CHECK(firsttouch_pool(&forever, &pool) == FIRSTTOUCH_OK);
     firsttouch_release(outer);
+    CHECK(firsttouch_limited(pool, 1 << 20, &limited) == FIRSTTOUCH_OK);
+    firsttouch_free(pool, firsttouch_malloc(pool, 100000));
+    firsttouch_release(pool);
+    CHECK(living == 1);
+    firsttouch_release(limited);
+    CHECK(living == 0);
 }
 
 static void check_scratch(void) {

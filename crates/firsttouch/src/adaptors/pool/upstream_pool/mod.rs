@@ -284,6 +284,11 @@ unsafe impl Allocator for UpstreamPool {
         Stats { idle, mapped, retained: upstream.retained, populated_ahead_bytes, ..state.counts }
     }
 
+    /// Idle blocks are no reason, although they live for the upstream: they go back to it with the pool.
+    fn must_stay(&self) -> bool {
+        self.ledger.any() && self.upstream.must_stay()
+    }
+
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {
         Some(self.ledger.get(address).is_some())
     }
