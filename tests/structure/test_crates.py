@@ -34,7 +34,7 @@ ROOMS = {
         "sharing", "process", "tools", "lib",
     ),
     "firsttouch-preload": (
-        "text", "settings", "next", "forking", "inside", "wrong", "idle", "large", "report", "forks", "entry",
+        "text", "pattern", "settings", "next", "forking", "inside", "wrong", "idle", "large", "report", "forks", "entry",
         "aligned", "table", "exit", "start", "lib",
     ),
 }  # fmt: skip

@@ -18,6 +18,7 @@ mod idle;
 mod inside;
 mod large;
 mod next;
+mod pattern;
 mod report;
 mod settings;
 mod start;

@@ -1,17 +1,16 @@
 //! The report of a process at its end, where `firsttouch run` asked for one.
 
 mod figures;
-mod file;
 mod json;
 mod output;
 mod stream;
 mod turn;
 mod words;
 
+use crate::pattern::Pattern;
 use crate::settings::Reporting;
 use crate::{inside, next, text};
 use figures::{Figures, Spent, Start};
-pub use file::Pattern;
 use output::{flush_stdout, without_signals};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;

@@ -2,7 +2,7 @@
 //!
 //! `firsttouch run` writes them; a word that is not understood is left out, since the library may be younger or older.
 
-use crate::report::Pattern;
+use crate::pattern::Pattern;
 use firsttouch::adaptors::Options;
 use firsttouch::size;
 use std::ffi::{CStr, c_char};

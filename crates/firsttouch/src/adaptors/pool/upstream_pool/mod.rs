@@ -169,8 +169,7 @@ impl UpstreamPool {
         state.free_cache.dismiss(idle.slot);
     }
 
-    /// Returns blocks, oldest first, while `more` returns `true` for their epoch and the idle bytes; returns the bytes
-    /// that were returned.
+    /// Returns blocks, oldest first, while `more` returns `true` for their epoch and idle bytes; says how many bytes.
     fn give_back_while(&self, more: impl Fn(u32, usize) -> bool) -> usize {
         let mut gone = 0;
         loop {
@@ -269,8 +268,7 @@ unsafe impl Allocator for UpstreamPool {
     }
 
     fn trim(&self) -> usize {
-        let gone = self.give_back_while(|_, _| true);
-        gone.max(self.upstream.trim())
+        self.give_back_while(|_, _| true).max(self.upstream.trim())
     }
 
     fn stats(&self) -> Stats {

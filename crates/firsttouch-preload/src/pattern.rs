@@ -1,10 +1,10 @@
-//! The file of a report as JSON.
+//! The name of a file for a report as JSON.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-/// Its name, in which `%p` stands for the process and `%%` for a percent sign; `-` is standard output. Names are bytes.
+/// In it `%p` stands for the process and `%%` for a percent sign; `-` is standard output. Names are bytes.
 #[derive(Clone)]
 pub struct Pattern(pub Vec<u8>);
 
