@@ -34,8 +34,8 @@ ROOMS = {
         "sharing", "process", "tools", "lib",
     ),
     "firsttouch-preload": (
-        "text", "pattern", "settings", "next", "forking", "inside", "wrong", "idle", "large", "report", "forks", "entry",
-        "aligned", "table", "exit", "start", "lib",
+        "text", "pattern", "settings", "next", "forking", "inside", "wrong", "idle", "large", "report", "forks",
+        "entry", "aligned", "table", "exit", "start", "lib",
     ),
 }  # fmt: skip
 

@@ -210,8 +210,16 @@ def test_a_killed_program_leaves_what_it_did(tmp_path: Path, firsttouch: Start, 
     assert "the trace is truncated" in played.stdout
 
 
+PRINTS = """
+import numpy as np, os
+np.ones(99)
+for _ in range(9):
+    try: os.write(1, b"x" * 999)
+    except OSError: pass
+"""
+
+
 def test_a_closed_standard_output_leaves_its_number_free(tmp_path: Path) -> None:
-    code = "import numpy as np, os\nnp.ones(99)\nfor _ in range(9):\n    try: os.write(1, b'x' * 999)\n    except OSError: pass"
-    words = [sys.executable, "-m", "firsttouch", "trace", "-o", "t.ft", "-c", code]
+    words = [sys.executable, "-m", "firsttouch", "trace", "-o", "t.ft", "-c", PRINTS]
     subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *words], cwd=tmp_path, env=clean_environment(), check=True)
     assert _firsttouch.trace_survey(str(tmp_path / "t.ft"), False)["allocations"] >= 1

@@ -19,7 +19,9 @@ def environment() -> dict[str, str]:
         except OSError:
             return found
         del found["LC_CTYPE"]
-        found.update(os.fsdecode(entry).split("=", 1) for entry in given if entry.startswith(b"LC_CTYPE="))
+        for entry in given:
+            if entry.startswith(b"LC_CTYPE="):
+                found["LC_CTYPE"] = os.fsdecode(entry.removeprefix(b"LC_CTYPE="))
     return found
 
 
