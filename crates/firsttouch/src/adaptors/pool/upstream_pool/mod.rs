@@ -105,8 +105,7 @@ impl UpstreamPool {
         Some(idle)
     }
 
-    /// Allocates a block from the upstream; if that fails, once more after all idle blocks were returned. Also returns
-    /// whether the block reads zero.
+    /// Allocates a block, if need be after all idle ones were returned; also returns whether it reads zero.
     fn fresh(&self, request: Request) -> Result<(Idle, bool), AllocError> {
         let slot = self.state.lock().free_cache.admit().ok_or(AllocError::new(request.size(), Limit::Upstream))?;
         let before = failure::now();
