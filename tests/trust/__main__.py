@@ -14,9 +14,12 @@ from tests.trust.program import LENGTH, program
 from tests.trust.record import Programs, added, record
 
 
-def one(seed: int, count: int, only: str | None, progress: str | None, until: float) -> int:
+def numbers(text: str) -> set[int]:
+    return set(map(int, text.split(",")))
+
+
+def one(seed: int, count: int, chosen: set[int] | None, progress: str | None, until: float) -> int:
     """Run the program of one seed; the last line says how many steps it had."""
-    chosen = None if only is None else set(map(int, only.split(",")))
     if progress is None:
         print(program(seed, count, chosen, until=until))
         return 0
@@ -30,7 +33,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, help="how long to look for failures; without it, one seed is run")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="the first seed (default: the time)")
     parser.add_argument("--steps", type=int, default=LENGTH, help=f"steps of each program (default: {LENGTH:,})")
-    parser.add_argument("--only", help="the numbers of the steps to run")
+    parser.add_argument("--only", type=numbers, metavar="N,N...", help="the numbers of the steps to run")
     parser.add_argument("--go-on", action="store_true", help="go on after a failure")
     parser.add_argument("--shrink", type=float, default=300, help="seconds to look for fewer steps (default: 300)")
     parser.add_argument("--progress", help=argparse.SUPPRESS)
