@@ -7,6 +7,7 @@ third-party packages (matplotlib, Numba, IPython) that the caller requested by n
 """
 
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from firsttouch import _registration as _registration
 from firsttouch import allocators, arrays, buffers, custom, inspection, placement, process, profiling, sharing
@@ -16,10 +17,8 @@ from firsttouch._firsttouch import (
     ScratchBuffer,
     UnsupportedError,
     current_node,
-    empty,
     highest_node,
     scratch,
-    zeros,
 )
 from firsttouch._firsttouch import (
     __version__ as __version__,
@@ -67,6 +66,11 @@ from firsttouch.placement import collapse, migrate, receipt, receipts, run_on, t
 from firsttouch.process import get_allocator, install, is_installed, last_failure, stats, trim, uninstall
 from firsttouch.profiling import measure
 from firsttouch.sharing import SharedArrayError, share, shared
+
+if TYPE_CHECKING:
+    from firsttouch.arrays import empty, zeros  # their types
+else:
+    from firsttouch._firsttouch import empty, zeros  # the short way, and those as the long one
 
 MODULES: tuple[ModuleType, ...] = (
     allocators,

@@ -144,7 +144,7 @@ def test_half_an_allocator_and_a_class() -> None:
             return 0
 
     with pytest.raises(TypeError, match=r"zeros\(\) got Half, which has allocate\(\) and no deallocate\(\)"):
-        ft.zeros(3, allocator=Half())
+        ft.zeros(3, allocator=Half())  # type: ignore[call-overload]
     with pytest.raises(TypeError, match=r"got the class Counted, not an object of it: did you mean Counted\(\)\?"):
         ft.use(Counted)  # type: ignore[arg-type]
 

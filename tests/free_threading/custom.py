@@ -14,7 +14,7 @@ class Own:
     def __init__(self) -> None:
         self.kept: dict[int, Any] = {}
 
-    def allocate(self, nbytes: int, alignment: int, zeroed: bool) -> int | None:
+    def allocate(self, nbytes: int, alignment: int, zeroed: bool) -> int:
         if nbytes % 11 == 5:
             raise MemoryError("not this many")  # comes out of the constructor that asked
         with ft.use(ft.numpy_default()):

@@ -210,4 +210,4 @@ def test_policies_as_objects() -> None:
     assert list(map(str, texts)) == ["interleave:all", "preferred:0", "local", "blocked:0", "bind:all"]
     assert ft.numa.bind(0) == ft.placement.Policy("bind:0")
     with pytest.raises(TypeError, match=r"did you mean firsttouch.numa\(\)"):
-        ft.zeros(3, allocator=ft.numa)
+        ft.zeros(3, allocator=ft.numa)  # type: ignore[call-overload]
