@@ -56,7 +56,7 @@ def test_every_setting_of_the_preloaded_library_is_there_with_its_default() -> N
     source = (ROOT / "crates/firsttouch-preload/src/settings.rs").read_text("utf-8")
     understood = {
         *re.findall(r'^ +"(\w+)" (?:if .*)?=>', source, re.MULTILINE),
-        *re.findall(r'name == "(\w+)"', source),
+        *re.findall(r'strip_prefix\(b"(\w+)="\)', source),
     }
     assert set(defaults) == understood
     numbers = re.findall(r"(threshold|thread): (?:Thread::After\()?(\d+) << (\d+)", source)
