@@ -5,19 +5,11 @@ from __future__ import annotations
 import json
 import resource
 import sys
-from pathlib import Path
 from typing import Any
 
 import firsttouch
 from firsttouch import _firsttouch
-from firsttouch._internal import resolve
-
-
-def _status(name: str) -> int | None:
-    for line in Path("/proc/self/status").read_text("utf-8", "replace").splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1]) << 10
-    return None
+from firsttouch._internal import process_memory, resolve
 
 
 class _Start:
@@ -30,12 +22,19 @@ class _Start:
     def ready(self) -> None:
         """Reset the peak of the resident memory."""
         try:
-            Path("/proc/self/clear_refs").write_text("5")
-            self.resident = _status("VmRSS")
-        except OSError:
-            self.resident = None  # the kernel does not allow that
+            process_memory.reset_peak()
+            self.resident = process_memory.status("VmRSS")
+        except (OSError, KeyError):
+            self.resident = None  # the kernel does not allow that, or does not tell
         usage = resource.getrusage(resource.RUSAGE_SELF)
         self.faults, self.kernel = usage.ru_minflt, usage.ru_stime
+
+    def grown(self) -> int | None:
+        """Return by how much the resident memory grew at most."""
+        try:
+            return None if self.resident is None else process_memory.peak() - self.resident
+        except KeyError:
+            return None
 
 
 def play(request: dict[str, Any]) -> dict[str, Any]:
@@ -51,8 +50,7 @@ def play(request: dict[str, Any]) -> dict[str, Any]:
     rest = (request["touch"], request["threads"], request["incomplete"], start.ready)
     found: dict[str, Any] = _firsttouch.trace_replay(request["trace"], alone, *rest)
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    peak = _status("VmHWM")
-    held = peak - start.resident if peak is not None and start.resident is not None else None
+    held = start.grown()
     own = firsttouch.stats(parsed).as_dict() if parsed != firsttouch.numpy_default() else {}
     found |= {
         "allocator": request["allocator"],
