@@ -59,6 +59,7 @@ pub unsafe fn begin(reporting: Reporting, threshold: usize, count: c_int, words:
     unsafe { __cxa_at_quick_exit(end_quickly, null_mut()) };
 }
 
+// SAFETY: glibc's function, as its at_quick_exit calls it.
 unsafe extern "C" {
     /// What at_quick_exit(3) calls, which is not in the C library itself.
     fn __cxa_at_quick_exit(function: extern "C" fn(*mut c_void), library: *mut c_void) -> c_int;

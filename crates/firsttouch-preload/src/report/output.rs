@@ -4,6 +4,7 @@ use libc::{FILE, SIGPIPE, SIGXFSZ, c_int, sigset_t, timespec};
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 
+// SAFETY: glibc's stream, and functions as flockfile(3) and unlocked_stdio(3) declare them.
 unsafe extern "C" {
     /// The C library's stream for standard output, whatever the program made of `stdout`.
     #[link_name = "_IO_2_1_stdout_"]
