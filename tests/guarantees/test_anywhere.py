@@ -12,13 +12,11 @@ import firsttouch as ft
 #: How each public name is used. A class that is only returned or raised is asked for its name.
 USES = {
     "Allocator": "ft.pool().empty(10)",
-    "AllocatorLike": "ft.custom.AllocatorLike",
     "Buffer": "ft.default_buffer().empty(10)",
     "FixedBuffer": "ft.FixedBuffer(4096).empty(10)",
     "Inspection": "str(ft.inspect(A)), ft.inspect(A)._repr_html_()",
     "Mark": "ft.ScratchBuffer().mark()",
     "Measured": "measured()",
-    "OwnAllocator": "ft.use(Own()), isinstance(Own(), ft.custom.OwnAllocator)",
     "PageSource": "ft.pagemap(A).sources == ft.inspection.PageSource.NOBODY",
     "PageState": "ft.pagemap(A) == ft.inspection.PageState.ABSENT",
     "Policy": "ft.placement.Policy('local')",
@@ -80,7 +78,7 @@ USES = {
     "zeros_like": "ft.zeros_like(A)",
 }
 
-NAMES = sorted({*ft.__all__, *USES})
+NAMES = sorted(ft.__all__)
 
 PRELUDE = """
 import asyncio, ctypes, os, pickle, signal, sys, threading, time, warnings

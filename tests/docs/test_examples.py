@@ -1,0 +1,93 @@
+"""The code of docstrings, of the README and of every page runs, or at least parses and names what exists."""
+
+import ast
+import doctest
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+import firsttouch.asv
+
+pytest.importorskip("distributed", reason="firsttouch.dask needs Dask's distributed")
+pytest.importorskip("numba", reason="firsttouch.numba needs Numba")
+
+import firsttouch.dask
+import firsttouch.numba
+
+ROOT = Path(__file__).parents[2]
+PAGES = {
+    str(page.relative_to(ROOT)): page.read_text("utf-8") for page in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]
+}
+BLOCK = re.compile(r"^(?:```|~~~)(\w+)\n(.*?)^(?:```|~~~)$", re.MULTILINE | re.DOTALL)
+PACKAGE = Path(ft.__file__).parent
+
+
+def documented() -> dict[str, str]:
+    """The docstrings with examples, by file and name; those of the native module stand in its stub."""
+    found = {}
+    for path in [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.pyi")]:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+                doc = ast.get_docstring(node) or ""
+                if ">>> " in doc:
+                    name = getattr(node, "name", "")
+                    found[f"{path.relative_to(PACKAGE)}:{name}:{getattr(node, 'lineno', 1)}"] = doc
+    return found
+
+
+DOCSTRINGS = documented()
+
+
+def assert_runs(name: str, text: str) -> None:
+    test = doctest.DocTestParser().get_doctest(text, {"np": np, "ft": ft}, name, name, 0)
+    assert test.examples
+    out: list[str] = []
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    doctest.DocTestRunner(optionflags=flags).run(test, out=out.append)
+    if ft.is_installed():
+        ft.uninstall()
+    assert not out, "".join(out)
+
+
+@pytest.mark.parametrize("name", sorted(DOCSTRINGS))
+def test_examples_of_docstrings_run(name: str) -> None:
+    if "plot_pagemap" in name:
+        pytest.importorskip("matplotlib").use("agg")
+    assert_runs(name, DOCSTRINGS[name])
+
+
+@pytest.mark.parametrize("page", sorted(page for page, text in PAGES.items() if "```pycon" in text))
+def test_sessions_of_pages_run(page: str) -> None:
+    assert_runs(page, "\n".join(code for language, code in BLOCK.findall(PAGES[page]) if language == "pycon"))
+
+
+def resolved(node: ast.expr) -> Any:
+    """The object of ours that `ft.a.b` names; ``None`` for anything else."""
+    if isinstance(node, ast.Name):
+        return ft if node.id in ("ft", "firsttouch") else None
+    if not isinstance(node, ast.Attribute):
+        return None
+    owner = resolved(node.value)
+    return None if owner is None else getattr(owner, node.attr)
+
+
+@pytest.mark.parametrize("page", sorted(page for page, text in PAGES.items() if "```python" in text))
+def test_code_of_pages_parses_and_names_what_exists(page: str) -> None:
+    for language, code in BLOCK.findall(PAGES[page]):
+        for node in ast.walk(ast.parse(code)) if language == "python" else ():
+            if isinstance(node, ast.Attribute):
+                resolved(node)
+            if isinstance(node, ast.Call) and (function := resolved(node.func)) is not None:
+                given = {keyword.arg: object() for keyword in node.keywords if keyword.arg}
+                inspect.signature(function).bind(*node.args, **given)
+
+
+def test_links_of_the_readme_lead_somewhere() -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", PAGES["README.md"])
+    assert len(links) > 10
+    assert [link for link in links if not (ROOT / link).exists()] == []
