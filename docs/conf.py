@@ -28,7 +28,7 @@ extensions = [
     "sphinx_design",
     "sphinxcontrib.programoutput",
 ]
-exclude_patterns = ["_build", "gallery/programs"]
+exclude_patterns = ["_build", "gallery/programs", "notes"]
 templates_path = ["_templates"]
 nitpicky = False
 

@@ -22,8 +22,6 @@ NAMES = (
     "bundled",
     "inspect",
     "prefault",
-    "fault_ahead",
-    "built_once",
     "kept",
     "scratch",
     "scratch_filter",

@@ -23,7 +23,6 @@ CHOICES = {
     "numpy_default()": "NumPy's",
     "pool()": "recycled, huge pages",
     "pool(pages())": "recycled, base pages",
-    "pool(fault_ahead=True)": "recycled, fault-ahead",
     "pages(huge='thp')": "fresh, huge pages",
     "mimalloc()": "mimalloc",
     SCRATCH: "scratch",

@@ -13,12 +13,3 @@ NAMES = (
     "shallow_water",
     "spectral_solver",
 )
-
-#: Programs that build large data once: no allocator can recycle anything for them.
-BUILT_ONCE = (
-    "decoded_images",
-    "design_matrix",
-    "distance_matrix",
-    "joined_tables",
-    "lookup_tables",
-)

@@ -34,7 +34,6 @@ _GROWING = (
     "first_touched_huge_bytes",
     "purged_bytes",
     "refaulted_bytes",
-    "populated_ahead_bytes",
     "failures",
 )
 

@@ -139,8 +139,6 @@ def _arrays(pool: "dict[str, int]", avoided: int, by_default: bool) -> list[tupl
         ("first touched", f"at most {units.size(touched)}{on_huge}, {units.size(avoided)} avoided"),
         (f"{what} memory", f"at most {used} used, {held} held"),
     ]
-    if pool["populated_ahead_bytes"]:
-        rows.append(("fault-ahead", f"{units.size(pool['populated_ahead_bytes'])} faulted in ahead of use"))
     if pool["refaulted_bytes"] > _WORTH_KEEPING * pool["allocated_bytes"]:
         early = f"{units.size(pool['refaulted_bytes'])} too early (needed within 8 s)"
         rows.append(("given back", early + ("; --decay 10 keeps it" if by_default else "")))

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.experiments.built_once import AHEAD
-from benchmarks.programs import BUILT_ONCE, NAMES
+from benchmarks.programs import NAMES
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
 from firsttouch.tools.measuring.rounds import Call, Worker
 
@@ -17,7 +16,7 @@ def test_every_program_is_a_file() -> None:
     found = {
         path.stem for path in Path(str(importlib.import_module("benchmarks.programs").__file__)).parent.glob("*.py")
     }
-    assert found - {"__init__"} == {*NAMES, *BUILT_ONCE}
+    assert found - {"__init__"} == {*NAMES}
 
 
 @pytest.mark.parametrize("program", NAMES)
@@ -31,10 +30,3 @@ def test_a_program_finds_again_what_it_left(program: str) -> None:
     assert "again" not in one
     assert other["again"] <= 0.05
     assert other["faults"] < one["faults"]
-
-
-@pytest.mark.parametrize("program", BUILT_ONCE)
-def test_what_is_built_once_is_the_same_with_a_helper(program: str) -> None:
-    call = Call("benchmarks.tasks.whole", "measure", {"program": program})
-    with Worker(NUMPY) as plain, Worker(AHEAD) as helped:
-        assert helped.ask(call)["result"] == pytest.approx(plain.ask(call)["result"], rel=1e-9)

@@ -20,7 +20,6 @@ BLOCKS = [
     "malloc",
     "cgroup",
     "limits",
-    "fault-ahead",
     "what it means",
 ]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from firsttouch.tools.cli import info
-from firsttouch.tools.cli.info import cgroup, fault_ahead, hugepages, kernel, libc, machine, numa, pages
+from firsttouch.tools.cli.info import cgroup, hugepages, kernel, libc, numa, pages
 
 Tree = Callable[[dict[str, str]], Path]
 
@@ -233,38 +233,3 @@ def test_old_kernel_lacks_by_version(tree: Tree) -> None:
     features = kernel.look(tree({"proc/sys/kernel/osrelease": "5.10.0-28-amd64\n"}))["features"]
     assert features["MAP_FIXED_NOREPLACE"] is True
     assert features["PAGEMAP_SCAN"] is False
-
-
-_BOX_V1 = "sys/fs/cgroup/cpu,cpuacct/box"
-_CPU_V1 = {
-    "proc/self/mountinfo": "30 25 0:26 / /sys/fs/cgroup/cpu,cpuacct rw shared:9 - cgroup cgroup rw,cpu,cpuacct\n",
-    "proc/self/cgroup": "4:cpu,cpuacct:/box\n",
-    f"{_BOX_V1}/cpu.cfs_period_us": "100000",
-}
-_CPU_V2 = {
-    "proc/self/mountinfo": "30 25 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
-    "proc/self/cgroup": "0::/box/in\n",
-    "sys/fs/cgroup/box/in/cpu.max": "max 100000",
-}
-
-
-@pytest.mark.parametrize(
-    ("files", "processors", "said"),
-    [
-        ({}, 2, "can work, while a processor is idle"),
-        ({}, 1, "cannot work: one usable processor"),
-        ({"sys/devices/system/node/online": "0-1\n"}, 8, "can work, while a processor is idle"),
-        ({"proc/self/pagemap": None}, 8, "cannot work: /proc/self/pagemap is not readable"),
-        (_CPU_V2 | {"sys/fs/cgroup/box/cpu.max": "150000 100000"}, 8, "cannot work: a quota of 1.5 processors"),
-        (_CPU_V2 | {"sys/fs/cgroup/box/cpu.max": "200000 100000"}, 8, "can work, while a processor is idle"),
-        (_CPU_V1 | {f"{_BOX_V1}/cpu.cfs_quota_us": "-1"}, 8, "can work, while a processor is idle"),
-        (_CPU_V1 | {f"{_BOX_V1}/cpu.cfs_quota_us": "50000"}, 8, "cannot work: a quota of 0.5 processors"),
-    ],
-)
-def test_fault_ahead(
-    tree: Tree, monkeypatch: pytest.MonkeyPatch, files: dict[str, str | None], processors: int, said: str
-) -> None:
-    files = {"proc/self/pagemap": "", **files}
-    root = tree({name: text for name, text in files.items() if text is not None})
-    monkeypatch.setattr(machine, "usable", lambda: processors)
-    assert fault_ahead.rows(fault_ahead.look(root)) == [("fault_ahead=True", said)]

@@ -107,11 +107,11 @@ def test_what_is_no_expression(text: str, said: str) -> None:
     [
         (
             "pool(decai=3)",
-            "pool() takes no decai (did you mean decay?): it takes upstream, numa, max_idle, decay, fault_ahead (in ",
+            "pool() takes no decai (did you mean decay?): it takes upstream, numa, max_idle, decay (in ",
         ),
         (
             "pool(None, 3)",
-            "pool(): too many positional arguments; it takes upstream, numa, max_idle, decay, fault_ahead (in ",
+            "pool(): too many positional arguments; it takes upstream, numa, max_idle, decay (in ",
         ),
         ("malloc(3)", "malloc(): too many positional arguments; it takes nothing (in 'malloc(3)')"),
         ("aligned", "aligned(): missing a required argument: 'alignment'"),

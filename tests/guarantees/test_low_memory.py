@@ -78,7 +78,6 @@ pool = ft.pool()
 ft.install(pool)
 arrays = [np.ones(size, np.uint8) for size in (50_000, 3 << 20, 40 << 20)]
 arrays.append(ft.pages(populate=4).ones(40 << 20, np.uint8))
-arrays.append(ft.pool(fault_ahead=True).ones(40 << 20, np.uint8))
 assert "firsttouch" not in probe.threads()
 try:
     threading.Thread(target=print).start()

@@ -16,7 +16,7 @@ def test_no_signal_handler_is_installed() -> None:
         import signal
         before, handlers = caught(), [signal.getsignal(number) for number in signal.valid_signals()]
         ft.install()
-        arrays = [kind.zeros(1 << 20) for kind in (ft.guarded(), ft.pages(populate=True), ft.pool(fault_ahead=True))]
+        arrays = [kind.zeros(1 << 20) for kind in (ft.guarded(), ft.pages(populate=True))]
         arrays += [ft.shared(1000), np.ones(1 << 20)]
         with ft.scratch():
             np.ones(5000)

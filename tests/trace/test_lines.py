@@ -192,19 +192,6 @@ def test_advice_says_that_pooled_memory_would_cost_time() -> None:
     assert said(1 << 20, 0.1, 0.06).startswith("pooled memory would save about 6.0 %")
 
 
-def test_advice_names_what_helps_with_memory_that_is_used_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 5})
-    helped = (
-        "about 20 % goes to memory that it uses for the first time: firsttouch compare --allocator"
-        " 'pool(fault_ahead=True)' a.py -n 3 measures"
-    )
-    assert helped in said(16 << 20, 0.3, 0.1)
-    assert "for the first time" not in said(16 << 20, 0.3, 0.25)
-    assert "for the first time" not in said(15 << 20, 0.3, 0.1)  # too small for a second thread
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {5})
-    assert "for the first time" not in said(16 << 20, 0.3, 0.1)  # which would have no processor
-
-
 def test_no_advice_where_the_record_was_lost(firsttouch: Start) -> None:
     code = "import numpy as np, os; a = np.ones(1 << 20); os._exit(5)"
     done = firsttouch("advise", "-c", code)

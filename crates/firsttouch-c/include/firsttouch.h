@@ -93,9 +93,8 @@ typedef struct firsttouch_pool_options {
     firsttouch_allocator *upstream; /* where its memory comes from; NULL: pages of the operating system */
     size_t max_idle;                /* bytes kept idle at the most; SIZE_MAX: the pool decides */
     double decay;                   /* seconds that memory stays idle; INFINITY: for ever; negative: the pool decides */
-    bool fault_ahead;               /* whether a second thread populates large fresh blocks ahead of their use */
 } firsttouch_pool_options;
-#define FIRSTTOUCH_POOL_OPTIONS {sizeof(firsttouch_pool_options), NULL, SIZE_MAX, -1.0, false}
+#define FIRSTTOUCH_POOL_OPTIONS {sizeof(firsttouch_pool_options), NULL, SIZE_MAX, -1.0}
 firsttouch_status firsttouch_pool(const firsttouch_pool_options *options, firsttouch_allocator **allocator)
     FIRSTTOUCH_NOEXCEPT;
 
@@ -370,7 +369,6 @@ typedef struct firsttouch_stats {
     uint64_t purged_bytes;              /* returned to the operating system */
     uint64_t failures;                  /* number of requests that failed */
     uint64_t refaulted_bytes;           /* of purged_bytes, what was soon faulted in again: purged too early */
-    uint64_t populated_ahead_bytes;     /* populated ahead of use, for all pools, if this one does so */
 } firsttouch_stats;
 firsttouch_status firsttouch_get_stats(const firsttouch_allocator *allocator, firsttouch_stats *stats)
     FIRSTTOUCH_NOEXCEPT;

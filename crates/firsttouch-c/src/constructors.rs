@@ -66,7 +66,6 @@ struct PoolOptions {
     upstream: *const Handle,
     max_idle: usize,
     decay: f64,
-    fault_ahead: bool,
 }
 
 // SAFETY: as its definition says; all bytes are valid for numbers and pointers, and the header says that a `bool` is 0
@@ -85,8 +84,7 @@ const UNSET: usize = usize::MAX;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn firsttouch_pool(given: *const PoolOptions, out: *mut *mut Handle) -> Status {
-    let default =
-        PoolOptions { struct_size: 0, upstream: std::ptr::null(), max_idle: UNSET, decay: -1.0, fault_ahead: false };
+    let default = PoolOptions { struct_size: 0, upstream: std::ptr::null(), max_idle: UNSET, decay: -1.0 };
     // SAFETY: options or null, and a place for the handle (header).
     unsafe {
         hand_out(out, || {
@@ -103,9 +101,6 @@ unsafe extern "C" fn firsttouch_pool(given: *const PoolOptions, out: *mut *mut H
                     return Err(fail(Status::Invalid, format_args!("decay is {}: give {wanted}", given.decay)));
                 }
                 values.push(("decay", Value::Float(given.decay)));
-            }
-            if given.fault_ahead {
-                values.push(("fault_ahead", Value::from(true)));
             }
             make("pool", (!given.upstream.is_null()).then_some(given.upstream), &values)
         })

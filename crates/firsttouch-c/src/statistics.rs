@@ -27,7 +27,6 @@ struct Stats {
     purged_bytes: u64,
     failures: u64,
     refaulted_bytes: u64,
-    populated_ahead_bytes: u64,
 }
 
 // SAFETY: numbers, the size first.
@@ -63,7 +62,6 @@ unsafe extern "C" fn firsttouch_get_stats(handle: *const Handle, out: *mut Stats
                 purged_bytes: stats.purged_bytes,
                 failures: stats.failures,
                 refaulted_bytes: stats.refaulted_bytes,
-                populated_ahead_bytes: stats.populated_ahead_bytes,
             };
             options::write(out, &stats).err().unwrap_or(Status::Ok)
         }

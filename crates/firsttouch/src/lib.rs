@@ -4,7 +4,7 @@
 //!
 //! The layers, from the bottom: [`error`], [`description`], [`expression`], [`layout`], [`size`] and [`stats`] are the
 //! vocabulary, and a [`reserve`] serves fronts while memory is out; [`os`] is the only place that names a system call;
-//! [`fault_ahead`] populates fresh blocks ahead of their use; [`failure`] keeps the reason of the last failed request;
+//! [`failure`] keeps the reason of the last failed request;
 //! [`allocator`] is the interface that all allocators share; [`numa`], [`pages`], [`residency`], [`vm`], [`heap`] and
 //! [`shared`] manage the system's memory safely; [`sources`] obtain memory; an [`arena`] is scratch memory for Rust;
 //! [`scratch`] memory is reused when its scope ends; [`adaptors`] wrap another allocator; [`owners`] find the allocator
@@ -25,7 +25,6 @@ pub mod error;
 pub mod expression;
 pub mod factory;
 pub mod failure;
-pub mod fault_ahead;
 pub mod heap;
 pub mod layout;
 pub mod numa;

@@ -39,15 +39,13 @@ pub struct Stats {
     /// The part of it that was faulted in again within eight seconds, if a pool over pages purged it on its own:
     /// because it had decayed, or for fresh memory.
     pub refaulted_bytes: u64,
-    /// Populated ahead of use, for all pools of the process, if this one populates ahead.
-    pub populated_ahead_bytes: u64,
     /// Number of requests that failed.
     pub failures: u64,
 }
 
 impl Stats {
     /// The names and values that reports show.
-    pub fn figures(&self) -> [(&'static str, u64); 20] {
+    pub fn figures(&self) -> [(&'static str, u64); 19] {
         [
             ("in_use", self.in_use as u64),
             ("active", self.active as u64),
@@ -67,7 +65,6 @@ impl Stats {
             ("first_touched_huge_bytes", self.first_touched_huge_bytes),
             ("purged_bytes", self.purged_bytes),
             ("refaulted_bytes", self.refaulted_bytes),
-            ("populated_ahead_bytes", self.populated_ahead_bytes),
             ("failures", self.failures),
         ]
     }

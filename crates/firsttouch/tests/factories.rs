@@ -196,12 +196,9 @@ fn types_and_calls_that_are_wrong() {
     for (text, said) in [
         (
             "pool(decai=3)",
-            "pool() takes no decai (did you mean decay?): it takes upstream, numa, max_idle, decay, fault_ahead (in 'pool",
+            "pool() takes no decai (did you mean decay?): it takes upstream, numa, max_idle, decay (in 'pool",
         ),
-        (
-            "pool(None, 3)",
-            "pool(): too many positional arguments; it takes upstream, numa, max_idle, decay, fault_ahead (in ",
-        ),
+        ("pool(None, 3)", "pool(): too many positional arguments; it takes upstream, numa, max_idle, decay (in "),
         ("malloc(3)", "malloc(): too many positional arguments; it takes nothing (in 'malloc(3)')"),
         ("aligned", "aligned(): missing a required argument: 'alignment'; it takes alignment (in 'aligned')"),
         ("numa()", "numa(): missing a required argument: 'numa'; it takes numa, huge, "),

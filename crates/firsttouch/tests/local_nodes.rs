@@ -18,7 +18,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 /// The node of each page that was written first since it was there.
 static NODES: LazyLock<Mutex<HashMap<usize, usize>>> = LazyLock::new(Mutex::default);
-const FOREVER: Options = Options { max_idle: Some(usize::MAX), decay: None, huge: true, fault_ahead: false };
+const FOREVER: Options = Options { max_idle: Some(usize::MAX), decay: None, huge: true };
 
 thread_local! {
     static HERE: Cell<usize> = const { Cell::new(0) };

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 const MIB: usize = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(5);
-const FOREVER: Options = Options { max_idle: Some(usize::MAX), decay: None, huge: true, fault_ahead: false };
+const FOREVER: Options = Options { max_idle: Some(usize::MAX), decay: None, huge: true };
 
 /// A pool, and what its upstream sees of it.
 fn pool(options: Options) -> (Arc<dyn Allocator>, Arc<Tracked>) {

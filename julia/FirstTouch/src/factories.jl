@@ -10,15 +10,13 @@ struct PoolOptions
     upstream::Ptr{Cvoid}
     max_idle::Csize_t
     decay::Cdouble
-    fault_ahead::Bool
 end
 
 """
-    pool([upstream]; max_idle = nothing, decay = nothing, fault_ahead = false)
+    pool([upstream]; max_idle = nothing, decay = nothing)
 
 A pool keeps freed blocks for later requests, and returns them to the operating system once they have stayed idle for
-`decay` seconds. At most `max_idle` bytes are kept; without either, the pool decides. With
-`fault_ahead`, a second thread populates large fresh arrays just ahead of their use.
+`decay` seconds. At most `max_idle` bytes are kept; without either, the pool decides.
 
 # Examples
 
@@ -29,13 +27,12 @@ julia> sum(fill!(Array{Float64}(p, 100, 100), 1.0))
 10000.0
 ```
 """
-function pool(upstream = nothing; max_idle = nothing, decay = nothing, fault_ahead = false)
+function pool(upstream = nothing; max_idle = nothing, decay = nothing)
     idle = max_idle === nothing ? typemax(Csize_t) :
            bytes_option("max_idle", max_idle, ", or nothing for no fixed bound")
     keep = seconds("decay", decay)
-    ahead = flag("fault_ahead", fault_ahead)
     GC.@preserve upstream begin
-        options = Ref(PoolOptions(sizeof(PoolOptions), pointer_of(upstream), idle, keep, ahead))
+        options = Ref(PoolOptions(sizeof(PoolOptions), pointer_of(upstream), idle, keep))
         make(h -> ccall((:firsttouch_pool, libfirsttouch), Cint, (Ref{PoolOptions}, Ptr{Ptr{Cvoid}}), options, h))
     end
 end

@@ -2,7 +2,7 @@
 
 const COUNTERS = (:in_use, :active, :idle, :mapped, :retained, :peak_in_use, :peak_active, :peak_held, :blocks,
                   :allocations, :recycled, :allocated_bytes, :recycled_bytes, :first_touched_small_bytes,
-                  :first_touched_huge_bytes, :purged_bytes, :failures, :refaulted_bytes, :populated_ahead_bytes)
+                  :first_touched_huge_bytes, :purged_bytes, :failures, :refaulted_bytes)
 const NUMBERS = (:blocks, :allocations, :recycled, :failures)
 
 @eval struct RawStats

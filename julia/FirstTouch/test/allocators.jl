@@ -34,7 +34,6 @@ end
 @testset "options" begin
     @test occursin("max_idle=1073741824", repr(pool(max_idle = "1 GiB")))
     @test occursin("decay=3", repr(pool(decay = 3)))
-    @test occursin("fault_ahead=True", repr(pool(fault_ahead = true)))
     @test occursin("before", repr(guarded(pages(), side = :before)))
     @test_throws ArgumentError pages(huge = "3 bananas")
     @test_throws MethodError MemAlign(64.0)

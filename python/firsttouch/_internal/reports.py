@@ -72,8 +72,6 @@ class Stats(NamedTuple):
     """Returned to the operating system."""
     refaulted_bytes: int
     """Part of `purged_bytes` that was faulted in again within eight seconds."""
-    populated_ahead_bytes: int
-    """Populated ahead of use, for all pools of the process; 0 if this one does not populate ahead."""
     failures: int
     """Number of requests that failed."""
     small_limit: int

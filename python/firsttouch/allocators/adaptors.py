@@ -15,7 +15,6 @@ def pool(
     numa: PolicyLike | None = None,
     max_idle: Size | None = None,
     decay: float | None = 1.0,
-    fault_ahead: bool = False,
 ) -> Allocator:
     """Return a pool, which keeps freed blocks and reuses the most recently freed.
 
@@ -32,8 +31,6 @@ def pool(
         of the machine or container.
     decay : float or None, optional
         Seconds after which idle memory is returned to the operating system. ``None`` means never. The default is 1.
-    fault_ahead : bool, optional
-        Whether a second thread faults in fresh blocks of 16 MiB and more just ahead of the thread that writes them.
 
     Returns
     -------
@@ -59,19 +56,13 @@ def pool(
     ever in use, and up to a quarter beyond that if memory it returned is soon faulted in again. If memory that decayed
     is needed again shortly after, it stays for 1.8 seconds next time. Any other value of either is obeyed literally.
 
-    Fault-ahead is to page faults what read-ahead is to files. It begins once a block's first pages were written in a
-    row, from either end, and stays at most 8 MiB ahead; blocks that are touched here and there stay sparse. It needs a
-    processor that is idle. It pays most on base pages (``pool(pages(), fault_ahead=True)``): a huge page that another
-    core cleared has left the program's cache, so blocks on huge pages below 192 MiB are helped only where the system is
-    slow to populate them.
-
     Examples
     --------
     >>> ft.pool(max_idle="1 GiB", decay=5.0)
     pool(pages(huge='thp'), max_idle=1073741824, decay=5.0)
 
     """
-    return make("pool", upstream, numa=plain(numa), max_idle=max_idle, decay=decay, fault_ahead=fault_ahead)
+    return make("pool", upstream, numa=plain(numa), max_idle=max_idle, decay=decay)
 
 
 def tracked(upstream: AllocatorLike | None = None, *, lines: bool = False) -> Allocator:

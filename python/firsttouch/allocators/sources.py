@@ -15,7 +15,6 @@ def pages(
     numa: PolicyLike | None = None,
     strict: bool = False,
     progress: bool = False,
-    fault_ahead: bool = False,
 ) -> Allocator:
     """Return an allocator that maps fresh pages for every array and unmaps them when the array is freed.
 
@@ -38,9 +37,6 @@ def pages(
         receipt.
     progress : bool, optional
         Whether a progress bar is drawn on standard error while an array is populated.
-    fault_ahead : bool, optional
-        Whether a second thread faults in the pages of arrays of 16 MiB and more just ahead of the thread that writes
-        them, where a processor is idle. For base pages and ``huge="thp"``, without the other options.
 
     Returns
     -------
@@ -49,8 +45,7 @@ def pages(
     Raises
     ------
     TypeError, ValueError
-        If an argument is not one of the above, or this machine has no such page size or node, or `fault_ahead` is
-        combined with another option than `huge`.
+        If an argument is not one of the above, or this machine has no such page size or node.
 
     See Also
     --------
@@ -79,7 +74,6 @@ def pages(
         numa=plain(numa),
         strict=strict,
         progress=progress,
-        fault_ahead=fault_ahead,
     )
 
 

@@ -29,25 +29,13 @@ pub(super) fn pool(arguments: &Arguments<'_>) -> Made {
         Value::Float(seconds) => Duration::try_from_secs_f64(*seconds).ok(),
         _ => None,
     };
-    let options = Options {
-        max_idle: arguments.number("max_idle"),
-        decay,
-        fault_ahead: arguments.is_set("fault_ahead"),
-        ..Options::default()
-    };
+    let options = Options { max_idle: arguments.number("max_idle"), decay, ..Options::default() };
     let upstream = upstream_of(&arguments.caller(), arguments.given_upstream(), policy)?;
     let Some(upstream) = upstream else { return Ok(Pool::new(options)) };
     // A pool over pages is a pool with a heap, which can split blocks, join them, and return parts.
     let any: &dyn Any = upstream.as_ref();
     match any.downcast_ref::<Pages>() {
-        Some(pages) => {
-            let fault_ahead = options.fault_ahead || pages.fault_ahead();
-            Ok(Pool::new(Options { huge: pages.huge(), fault_ahead, ..options }))
-        }
-        None if options.fault_ahead => Err(Error::Value(format!(
-            "fault_ahead=True needs a pool that takes its pages itself, not from {}: give no upstream, or pages()",
-            upstream.describe()
-        ))),
+        Some(pages) => Ok(Pool::new(Options { huge: pages.huge(), ..options })),
         None => Ok(Pool::over(upstream, options)),
     }
 }

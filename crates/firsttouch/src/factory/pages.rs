@@ -11,17 +11,9 @@ use std::sync::Arc;
 
 pub(super) fn pages(arguments: &Arguments<'_>) -> Result<Arc<dyn Allocator>, Error> {
     let placement = of(arguments)?;
-    let fault_ahead = arguments.is_set("fault_ahead");
     let plain = Placement { pages: placement.pages.clone(), ..Placement::default() };
     if placement == plain && matches!(*placement.pages, [] | [Page::Transparent]) {
-        return Ok(Pages::with_fault_ahead(!placement.pages.is_empty(), fault_ahead));
-    }
-    if fault_ahead {
-        return Err(Error::Value(
-            "fault_ahead=True needs base pages or huge='thp', without populate, lock, numa and strict: \
-             pages that are placed are populated by populate=True"
-                .into(),
-        ));
+        return Ok(Pages::new(!placement.pages.is_empty()));
     }
     Ok(PlacedPages::new(placement))
 }

@@ -12,7 +12,6 @@ use super::interrupted::is_interrupted;
 pub use super::purgeable::{DeferredTrim, Purgeable};
 use super::register::Register;
 use crate::failure;
-use crate::fault_ahead;
 use crate::os;
 use crate::sync::lock::Lock;
 use crate::vm::claim;
@@ -221,7 +220,6 @@ extern "C" fn before_fork() {
         return;
     }
     FORKING.hold();
-    fault_ahead::hold();
     loop {
         PURGER.hold();
         // SAFETY: the lock was acquired on the line above, and there is no other reference to the value.
@@ -260,7 +258,6 @@ extern "C" fn after_fork() {
         claim::release();
         PURGER.held().register.all().for_each(|what| what.release());
         PURGER.release();
-        fault_ahead::release();
         FORKING.release();
     }
 }
@@ -273,6 +270,5 @@ extern "C" fn after_fork_in_child() {
         purger.thread = None; // the child does not have it
         RUNS.store(0, SeqCst);
     }
-    fault_ahead::restart();
     after_fork();
 }

@@ -21,8 +21,6 @@ pub enum Call {
     Resident = 32,
     /// Changing access to pages.
     Protect = 64,
-    /// Counting the threads that want to run.
-    RunnableThreads = 128,
     /// Opening the page table.
     OpenPages = 1 << 20,
     /// Scanning it.

@@ -13,9 +13,7 @@
 //!   [`mapping_lines`], [`locks_memory`], [`is_shared`]: what else is known of pages. None of them touches a page.
 //! - [`page_size`], [`huge_page_size`], [`processors`], [`current_processor`].
 //! - [`wait`], [`wake`]: sleep while a word has a value; wake a sleeping thread.
-//! - [`spawn`], [`Thread::join`]: a thread that blocks all signals and needs no allocator. [`sleep_exactly`]: it wakes up on
-//!   time. [`runnable_threads`]: how many threads of the machine want to run. [`processor_quota`]: how many processors the
-//!   container may use.
+//! - [`spawn`], [`Thread::join`]: a thread that blocks all signals and needs no allocator.
 //! - [`help`]: a thread that does a part of its caller's work, and needs no memory of the C library either.
 //! - [`at_fork`]: registers fork handlers. [`why_refused`]: tells which limit explains a refusal; [`mappings_are_short`]:
 //!   whether it is the number of mappings.

@@ -43,9 +43,6 @@ unsupported! {
     allowed_nodes() -> Nodes;
     move_pages(&[usize], Option<&[i32]>, &mut [i32]) -> ();
     thread_processors() -> Processors;
-    runnable_threads() -> usize;
-    processor_quota() -> f64;
-    sleep_exactly() -> ();
     explicit_huge_pages() -> Vec<usize>;
     run_on_processors(&Processors) -> ();
     nodes_of(&[usize], &mut [i32]) -> ();

@@ -5,7 +5,6 @@
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::description::Value;
 use crate::failure;
-use crate::fault_ahead;
 use crate::heap::heap::{self, Heap};
 use crate::heap::occupant::Occupant;
 use crate::heap::purger::{self, Purgeable};
@@ -19,26 +18,17 @@ use std::sync::{Arc, Weak};
 /// so that the block can grow again in place.
 pub(super) const CUT_MIN: usize = 1 << 20;
 
-/// See the module. With `huge`, blocks of at least one huge page are aligned to it and advised huge; with `fault_ahead`,
-/// large ones are populated ahead of a program that walks through them.
+/// See the module. With `huge`, blocks of at least one huge page are aligned to it and advised huge.
 pub struct Pages {
     huge: bool,
-    fault_ahead: bool,
-    /// Whether it can be had here, too.
-    is_helped: bool,
     heap: Heap,
 }
 
 impl Pages {
     /// Creates a source of pages.
     pub fn new(huge: bool) -> Arc<Self> {
-        Self::with_fault_ahead(huge, false)
-    }
-
-    /// Creates a source of pages that are populated ahead of the program, or not.
-    pub fn with_fault_ahead(huge: bool, fault_ahead: bool) -> Arc<Self> {
         // SAFETY: it is not moved before it is dropped, which closes the heap.
-        Arc::new_cyclic(|me: &Weak<Self>| unsafe { Self::owned_by(me.as_ptr(), huge, fault_ahead) }).entered()
+        Arc::new_cyclic(|me: &Weak<Self>| unsafe { Self::owned_by(me.as_ptr(), huge) }).entered()
     }
 
     /// Creates the pages of another source, which owns their segments.
@@ -47,17 +37,16 @@ impl Pages {
     /// The owner lives in an [`Arc`], is not moved, and outlives the pages.
     pub(super) unsafe fn of(owner: *const dyn Allocator, huge: bool) -> Arc<Self> {
         // SAFETY: the owner lives in an `Arc` and outlives the pages (`Aligned`).
-        Arc::new(unsafe { Self::owned_by(owner, huge, false) }).entered()
+        Arc::new(unsafe { Self::owned_by(owner, huge) }).entered()
     }
 
     /// # Safety
     /// The owner is not moved until the pages are dropped.
-    unsafe fn owned_by(owner: *const dyn Allocator, huge: bool, fault_ahead: bool) -> Self {
+    unsafe fn owned_by(owner: *const dyn Allocator, huge: bool) -> Self {
         let heap = Heap::new();
         // SAFETY: the owner is not moved until the pages are dropped (`of` above and `new`).
         unsafe { heap.set_owner(owner) };
-        let is_helped = fault_ahead && fault_ahead::is_supported();
-        Self { huge, fault_ahead, is_helped, heap }
+        Self { huge, heap }
     }
 
     fn entered(self: Arc<Self>) -> Arc<Self> {
@@ -72,12 +61,7 @@ impl Pages {
         self.huge
     }
 
-    /// Whether large blocks are populated ahead of the program.
-    pub fn fault_ahead(&self) -> bool {
-        self.fault_ahead
-    }
-
-    /// The description of such a source, without fault-ahead.
+    /// The description of such a source.
     pub(crate) fn description(huge: bool) -> Description {
         let huge = if huge { Value::from("thp") } else { Value::Flag(false) };
         Description::of("pages").named("huge", huge)
@@ -99,8 +83,7 @@ impl Pages {
 // SAFETY: spans are whole pages of their own; fresh pages read zero.
 unsafe impl Allocator for Pages {
     fn describe(&self) -> Description {
-        let described = Self::description(self.huge);
-        if self.fault_ahead { described.named("fault_ahead", true) } else { described }
+        Self::description(self.huge)
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
@@ -121,9 +104,6 @@ unsafe impl Allocator for Pages {
         };
         let span = span.map_err(|error| self.failed(heap::refused(size, error)))?;
         span.segment.set_occupant(span.start, Occupant::new(size, 0));
-        if self.is_helped && span.dirty == 0 && size >= fault_ahead::MIN {
-            fault_ahead::watch(span.address()..span.address() + size, span.kind().page());
-        }
         // SAFETY: spans lie in mapped memory, never at zero.
         let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(span.address())) };
         if request.is_zeroed() && span.dirty > 0 {
@@ -135,7 +115,6 @@ unsafe impl Allocator for Pages {
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         if let Some((kind, span)) = heap::span_at(address.as_ptr() as usize) {
-            fault_ahead::forget(span.address(), span.bytes());
             self.heap.give_back(kind, span);
         }
     }
@@ -152,7 +131,6 @@ unsafe impl Allocator for Pages {
         let page = kind.page();
         let keep = size.max(1).next_multiple_of(page);
         if span.bytes().saturating_sub(keep) >= CUT_MIN.max(span.bytes() / 8) {
-            fault_ahead::forget(span.address(), span.bytes());
             self.heap.shrink(kind, span, (keep >> span.segment.unit_shift()) as u32);
             self.heap.purge(0, usize::MAX);
         }
@@ -168,8 +146,7 @@ unsafe impl Allocator for Pages {
         let held = self.heap.held();
         let retained = held.mapped.saturating_sub(held.out + held.dirty);
         let (active, idle, mapped) = (held.out, held.dirty, held.mapped);
-        let populated_ahead_bytes = if self.is_helped { fault_ahead::populated_bytes() } else { 0 };
-        Stats { active, in_use: active, idle, mapped, retained, populated_ahead_bytes, ..Stats::default() }
+        Stats { active, in_use: active, idle, mapped, retained, ..Stats::default() }
     }
 
     fn in_segments(&self) -> bool {

@@ -3,7 +3,6 @@
 #![allow(dead_code)] // each test binary uses its part
 
 pub mod alone;
-pub mod cgroup;
 pub mod forked;
 pub mod held;
 pub mod limits;

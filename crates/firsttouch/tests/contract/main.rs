@@ -174,8 +174,6 @@ contract! {
     pool_pages_placed: over(placed(&[Page::Transparent], Populate::No));
     pool: Pool::new(Options::default());
     pool_small_pages: Pool::new(Options { huge: false, ..Options::default() });
-    pages_fault_ahead: Pages::with_fault_ahead(true, true);
-    pool_fault_ahead: Pool::new(Options { fault_ahead: true, ..Options::default() });
     pool_forever: Pool::new(Options { decay: None, ..Options::default() });
     pool_at_once: Pool::new(Options { decay: Some(Duration::ZERO), ..Options::default() });
     pool_bounded: Pool::new(Options { max_idle: Some(8 << 20), ..Options::default() });

@@ -3,7 +3,6 @@
 
 #![allow(unsafe_code)] // Safety: each block says what it rests on.
 
-mod ahead;
 #[path = "../common/mod.rs"]
 mod common;
 mod guest;
@@ -61,8 +60,6 @@ const TESTS: &[Test] = &[
     ("pools: a node that is full", 2, pools::full),
     ("pools: a container that does not tell", 2, pools::untold),
     ("pools: processors without memory", 1, pools::without_memory),
-    ("fault-ahead: on the program's node", 2, ahead::on_the_programs_node),
-    ("fault-ahead: under a policy", 2, ahead::under_a_policy),
     ("nodes that are not there", 1, outside::not_there),
     ("a node without memory", 1, outside::without_memory),
     ("a node that is offline", 1, outside::offline),

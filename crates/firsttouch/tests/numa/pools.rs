@@ -13,7 +13,7 @@ use firsttouch::pages::migration::nodes_of;
 use firsttouch::sources::Pages;
 use std::sync::{Arc, LazyLock};
 
-const FOREVER: Options = Options { max_idle: Some(usize::MAX), decay: None, huge: true, fault_ahead: false };
+const FOREVER: Options = Options { max_idle: Some(usize::MAX), decay: None, huge: true };
 
 /// The nodes that have memory and processors.
 pub fn homes() -> &'static [usize] {

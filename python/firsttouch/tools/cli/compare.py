@@ -104,7 +104,7 @@ def _parser() -> Parser:
     add(
         "--all",
         action="store_true",
-        help="also compare a pool on base pages, fault-ahead, mimalloc, jemalloc and all preloadable mallocs",
+        help="also compare a pool on base pages, mimalloc, jemalloc and all preloadable mallocs",
     )
     output.add(parser)
     return parser

@@ -18,7 +18,7 @@ POOL = Contender("pool()", install=True)
 PRELOADED = Contender("preloaded pool", {"LD_PRELOAD": str(preload.FILE)}, install=True)
 
 #: Included by --all, in addition to the pool.
-_MORE = ("pool(pages())", "pool(fault_ahead=True)", "mimalloc()", "jemalloc()")
+_MORE = ("pool(pages())", "mimalloc()", "jemalloc()")
 _MALLOCS = ("malloc", "hoard")
 
 

@@ -7,7 +7,6 @@ still take fresh comes on huge pages, if the system has them. Each page costs wh
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +15,6 @@ from firsttouch.tools.trace.lines import Line, Summary
 
 #: Shares of the time below which there is nothing, and little, to gain.
 _NOTHING, _LITTLE = 0.01, 0.05
-#: Bytes of an array from which on fault-ahead looks at it (`MIN` in crates/firsttouch/src/fault_ahead).
-_AHEAD = 16 << 20
-#: First touches, as a fraction of the processor time, from which on fault-ahead is worth a try.
-_FIRST = 0.1
 #: Processor time of child processes, as a fraction of the run time, from which on it is worth mentioning.
 _CHILDREN = 0.1
 #: Waiting for a processor, as a fraction of the run time, from which on it is worth mentioning.
@@ -41,11 +36,6 @@ class Advice:
         return self.seconds / processor if processor > 0 else 0.0
 
     @property
-    def first(self) -> float:
-        """The seconds that the kernel would need even so, for arrays that fault-ahead looks at."""
-        return sum(line.fresh for line in self.lines if line.bytes >= _AHEAD * line.count)
-
-    @property
     def children(self) -> float:
         """Seconds of processor time of child processes, whose arrays were not counted."""
         return float(self.summary.facts["facts"].get("children") or 0)
@@ -54,12 +44,6 @@ class Advice:
         """Return the conclusion, with what limits it: work of child processes, and waiting."""
         said = self._judgement(program)
         summary = self.summary
-        if self.first > _FIRST * summary.processor and _can_help():
-            said += (
-                f"; about {units.share(self.first, summary.processor)} goes to memory that it uses for the first time:"
-                f" firsttouch compare --allocator 'pool(fault_ahead=True)' {program} measures whether a second thread"
-                " can spare it"
-            )
         if self.children > _CHILDREN * summary.processor:
             said += (
                 f"; its child processes, which took {self.children:.2g} s of processor time, were not examined:"
@@ -89,11 +73,6 @@ class Advice:
     def as_dict(self) -> dict[str, Any]:
         """For programs."""
         return {"gain_seconds": self.seconds, "gain_share": self.share, **self.summary.as_dict()}
-
-
-def _can_help() -> bool:
-    """Return whether there is a second processor for fault-ahead's thread."""
-    return len(os.sched_getaffinity(0)) > 1
 
 
 def advise(summary: Summary) -> Advice:

@@ -28,7 +28,6 @@ mod zero;
 
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::failure;
-use crate::fault_ahead;
 use crate::heap::heap;
 use crate::heap::occupant::Occupant;
 use crate::heap::purger;
@@ -72,7 +71,6 @@ pub fn is_pool(allocator: &dyn Allocator) -> bool {
 /// See the module.
 pub struct Pool {
     options: Options,
-    fault_ahead: bool,
     max_idle: usize,
     heaps: Heaps,
     shards: Box<[Padded]>,
@@ -104,12 +102,9 @@ impl Pool {
     fn make(options: Options, clock: Clock, guest: Option<Guest>) -> Arc<Self> {
         let total = os::memory_total();
         let heaps = Heaps::new(LocalNodes::of_the_machine());
-        // A foreign program is left its threads.
-        let fault_ahead = options.fault_ahead && fault_ahead::is_supported() && guest.is_none();
         let shards = heaps.local_nodes.map_or(os::processors().min(64), LocalNodes::shards);
         let pool = Arc::new(Self {
             options,
-            fault_ahead,
             max_idle: options.max_idle.unwrap_or(total / 4),
             heaps,
             shards: (0..shards).map(|_| Padded(Lock::new(Shard::new()))).collect(),
@@ -185,7 +180,6 @@ unsafe impl Allocator for Pool {
     #[inline]
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         let Some((kind, span)) = heap::span_at(address.as_ptr() as usize) else { return };
-        fault_ahead::forget(span.address(), span.bytes());
         let asked = span.segment.occupant(span.start).asked() as isize;
         span.segment.set_occupant(span.start, Occupant::NONE);
         if let Some(guest) = &self.guest {
@@ -224,7 +218,6 @@ unsafe impl Allocator for Pool {
             let Some(added) = self.extend(kind, span, need) else { return false };
             (change, fresh) = ((need - span.bytes()) as isize, added);
         } else if span.bytes() - need >= CUT_MIN.max(span.bytes() / 8) {
-            fault_ahead::forget(span.address(), span.bytes());
             self.heaps.of(span).shrink(kind, span, (need >> span.segment.unit_shift()).max(1) as u32);
             change = need.max(span.segment.unit()) as isize - span.bytes() as isize;
         }

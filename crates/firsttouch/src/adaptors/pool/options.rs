@@ -13,21 +13,18 @@ pub struct Options {
     pub decay: Option<Duration>,
     /// Whether large blocks are advised huge.
     pub huge: bool,
-    /// Whether large fresh blocks are populated ahead of their use.
-    pub fault_ahead: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { max_idle: None, decay: Some(Duration::from_secs(1)), huge: true, fault_ahead: false }
+        Self { max_idle: None, decay: Some(Duration::from_secs(1)), huge: true }
     }
 }
 
 impl Options {
     pub(super) fn describe(&self, upstream: Description) -> Description {
         let decay = self.decay.map_or(Value::None, |decay| Value::Float(decay.as_secs_f64()));
-        let pool = Description::of("pool").with(upstream).named("max_idle", self.max_idle).named("decay", decay);
-        if self.fault_ahead { pool.named("fault_ahead", true) } else { pool }
+        Description::of("pool").with(upstream).named("max_idle", self.max_idle).named("decay", decay)
     }
 
     /// Whether both options have their defaults: the pool then decides what it keeps, in proportion to the peak.

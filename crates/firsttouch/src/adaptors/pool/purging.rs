@@ -3,7 +3,6 @@
 use super::retention::SLACK;
 use super::{Lock, Padded, Pool, Recent, Shard, os};
 use crate::allocator::Allocator;
-use crate::fault_ahead;
 use crate::heap::ages::ticks_since;
 use crate::heap::bound;
 use crate::heap::purge;
@@ -228,7 +227,6 @@ impl Pool {
             first_touched_huge_bytes: self.meter.first_touched_huge.load(Relaxed),
             purged_bytes: self.meter.purged.load(Relaxed),
             refaulted_bytes: self.retention.refaulted.load(Relaxed),
-            populated_ahead_bytes: if self.fault_ahead { fault_ahead::populated_bytes() } else { 0 },
             failures: self.meter.failures.load(Relaxed),
             ..stats
         }

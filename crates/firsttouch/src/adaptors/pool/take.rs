@@ -5,7 +5,6 @@ use super::zero::RENEW_MIN;
 use super::{Pool, SHARD_MAX, coloring, huge_min};
 use crate::allocator::{AllocError, Allocator, Request};
 use crate::failure;
-use crate::fault_ahead;
 use crate::heap::free_lists::Side;
 use crate::heap::heap::{self, Heap};
 use crate::heap::mapping_limit;
@@ -150,9 +149,6 @@ impl Pool {
         drop(shard);
         if let Some(guest) = &self.guest {
             guest.taken(span, request.size());
-        }
-        if self.fault_ahead && fresh == span.bytes() && fresh >= fault_ahead::MIN {
-            fault_ahead::watch(span.address()..span.address() + request.size(), span.kind().page());
         }
         if fresh == 0 {
             return;

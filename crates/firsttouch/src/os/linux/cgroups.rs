@@ -2,7 +2,7 @@
 //! that the background purger may call it.
 
 use super::kernel_files::{read, read_number};
-use super::kernel_texts::{self, Controller, number};
+use super::kernel_texts::{self, number};
 use std::ffi::CStr;
 
 /// The limit of a memory cgroup and its use, in bytes.
@@ -23,7 +23,7 @@ impl Group {
 /// Returns the tightest limit of the memory cgroups, and its use, in bytes.
 pub(super) fn cgroup() -> Option<Group> {
     let mut least: Option<Group> = None;
-    visit(Controller::Memory, |root, group| {
+    visit(|root, group| {
         if let Some(found) = bounds(root, group)
             && least.as_ref().is_none_or(|least| found.left() < least.left())
         {
@@ -33,23 +33,12 @@ pub(super) fn cgroup() -> Option<Group> {
     least
 }
 
-/// Returns for how many processors the tightest quota of the process's cgroups lasts.
-pub(super) fn processors() -> Option<f64> {
-    let mut least: Option<f64> = None;
-    visit(Controller::Processors, |root, group| {
-        if let Some(found) = quota(root, group) {
-            least = Some(least.map_or(found, |least| least.min(found)));
-        }
-    });
-    least
-}
-
 /// Calls a function with every folder and path that a group and its ancestors may have. Inside a container its own cgroup
 /// is mounted at the root; outside, /proc/self/cgroup names it.
-fn visit(controller: Controller, mut function: impl FnMut(&str, &str)) {
+fn visit(mut function: impl FnMut(&str, &str)) {
     let mut buffer = [0; 4096];
     for line in read(c"/proc/self/cgroup", &mut buffer).unwrap_or_default().lines() {
-        let Some((roots, group)) = kernel_texts::group(line, controller) else { continue };
+        let Some((roots, group)) = kernel_texts::group(line) else { continue };
         for root in roots {
             let mut group = group;
             loop {
@@ -61,19 +50,6 @@ fn visit(controller: Controller, mut function: impl FnMut(&str, &str)) {
             }
         }
     }
-}
-
-fn quota(root: &str, group: &str) -> Option<f64> {
-    let (mut path, mut buffer) = ([0; 4096], [0; 64]);
-    if let Some(both) = read(join(&mut path, &[root, group, "/cpu.max"])?, &mut buffer) {
-        let (microseconds, period) = both.trim().split_once(' ')?;
-        return kernel_texts::quota(microseconds, period);
-    }
-    let (mut path, mut buffers) = ([0; 4096], [[0; 64]; 2]);
-    let [first, second] = &mut buffers;
-    let microseconds = read(join(&mut path, &[root, group, "/cpu.cfs_quota_us"])?, first)?;
-    let period = read(join(&mut path, &[root, group, "/cpu.cfs_period_us"])?, second)?;
-    kernel_texts::quota(microseconds, period)
 }
 
 fn bounds(root: &str, group: &str) -> Option<Group> {

@@ -1,12 +1,11 @@
 //! The limits of the machine, the container and the process. Nothing here uses the global allocator, so that the background
 //! purger may call it.
 
-use super::cgroups::{self, cgroup};
+use super::cgroups::cgroup;
 use super::kernel_files::{self, read, read_number};
 use super::kernel_texts::{kib, number};
 use super::process::page_size;
 use crate::error::Limit;
-use crate::os::inject::{Call, injected};
 use crate::os::types::{Bound, Errno, MemoryBound};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -145,25 +144,6 @@ fn machine() -> (usize, usize) {
             _ => (usize::MAX, usize::MAX),
         }
     }
-}
-
-/// Returns the number of threads that run or could, on all processors (proc_loadavg(5)).
-///
-/// # Errors
-/// If the system does not tell.
-pub fn runnable_threads() -> Result<usize, Errno> {
-    let mut buffer = [0; 64];
-    let text = if injected(Call::RunnableThreads) { None } else { read(c"/proc/loadavg", &mut buffer) };
-    let running = text.and_then(|text| text.split_ascii_whitespace().nth(3)?.split('/').next()?.parse().ok());
-    running.ok_or(Errno::NOTHING_THERE)
-}
-
-/// Returns for how many processors the quota of the container lasts.
-///
-/// # Errors
-/// If there is none.
-pub fn processor_quota() -> Result<f64, Errno> {
-    cgroups::processors().ok_or(Errno::NOTHING_THERE)
 }
 
 /// Returns the memory of the machine or, if smaller, the limit of the container, in bytes, as it was when first asked:

@@ -233,16 +233,6 @@ pub fn name_thread(name: &std::ffi::CStr, task: &AtomicU32) {
     }
 }
 
-/// Lets the calling thread wake up from [`wait`] at the time given; usually it may be 50 us late (prctl(2),
-/// `PR_SET_TIMERSLACK`).
-///
-/// # Errors
-/// If the kernel refuses.
-pub fn sleep_exactly() -> Result<(), Errno> {
-    // SAFETY: it changes this thread alone.
-    if unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) } == 0 { Ok(()) } else { Err(Errno::last()) }
-}
-
 impl Thread {
     /// Waits until the thread has ended and the kernel no longer counts it. Does nothing in a forked child.
     pub fn join(self) {

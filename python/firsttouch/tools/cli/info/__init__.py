@@ -10,7 +10,7 @@ from typing import Any
 
 from _firsttouch_start import speak
 from firsttouch.tools.cli import files
-from firsttouch.tools.cli.info import cgroup, fault_ahead, hugepages, kernel, libc, limits, machine, numa, pages
+from firsttouch.tools.cli.info import cgroup, hugepages, kernel, libc, limits, machine, numa, pages
 from firsttouch.tools.cli.parser import BadUsageError, Parser
 
 #: In the order of the output. Each has look(root), rows(found) and meaning(found).
@@ -23,7 +23,6 @@ TOPICS: dict[str, ModuleType] = {
     "malloc": libc,
     "cgroup": cgroup,
     "limits": limits,
-    "fault-ahead": fault_ahead,
 }
 
 _OF_SYS = "much of the pages, huge pages and NUMA nodes"

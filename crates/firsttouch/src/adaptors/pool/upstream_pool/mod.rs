@@ -277,8 +277,7 @@ unsafe impl Allocator for UpstreamPool {
         // What was returned may be idle in the upstream still.
         state.counts.peak_held = state.counts.peak_held.max(state.counts.active + idle);
         let mapped = upstream.mapped.max(state.counts.active + idle + upstream.retained);
-        let populated_ahead_bytes = upstream.populated_ahead_bytes;
-        Stats { idle, mapped, retained: upstream.retained, populated_ahead_bytes, ..state.counts }
+        Stats { idle, mapped, retained: upstream.retained, ..state.counts }
     }
 
     /// Idle blocks are no reason, although they live for the upstream: they go back to it with the pool.
