@@ -48,7 +48,7 @@ def report(done: subprocess.CompletedProcess[str], path: Path) -> Any:
         ("pages", "pages(huge=False)"),
         ("ft.mimalloc", "mimalloc()"),
         ("jemalloc()", "jemalloc()"),
-        ("tracked(limited(pool, '4 GiB'))", f"tracked(limited({POOL}, 4294967296), lines=False)"),
+        ("tracked(limited(pool, '4 GiB'))", f"tracked(limited({POOL}, '4 GiB'), lines=False)"),
         ("filled(malloc, on_free=0)", "filled(malloc(), on_allocate=255, on_free=0)"),
     ],
 )

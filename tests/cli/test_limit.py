@@ -13,9 +13,9 @@ PROGRAM = "import numpy as np; a = [np.ones(1 << 20, np.uint8) for _ in range(5)
 @pytest.mark.parametrize(
     ("words", "shown"),
     [
-        (["--limit", "1GiB"], "limited(pool(pages(huge='thp'), max_idle=None, decay=1.0), 1073741824)"),
+        (["--limit", "1GiB"], "limited(pool(pages(huge='thp'), max_idle=None, decay=1.0), '1 GiB')"),
         (["--limit", "auto"], "limited(pool(pages(huge='thp'), max_idle=None, decay=1.0), 'auto', at_most="),
-        (["--limit=1GiB", "--decay", "5"], "limited(pool(pages(huge='thp'), max_idle=None, decay=5.0), 1073741824)"),
+        (["--limit=1GiB", "--decay", "5"], "limited(pool(pages(huge='thp'), max_idle=None, decay=5.0), '1 GiB')"),
         (["--limit", "AUTO", "--allocator", "mimalloc"], "limited(mimalloc(), 'auto', at_most="),
     ],
 )

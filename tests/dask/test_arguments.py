@@ -53,7 +53,7 @@ def test_it_travels_as_text() -> None:
     given = ArrayMemory(ft.limited(ft.pool(), "1 GiB"), numa=[0, 1], limit=0.5)
     there = pickle.loads(pickle.dumps(given))
     assert repr(there) == repr(given)
-    assert "limited(pool(pages(huge='thp'), max_idle=None, decay=1.0), 1073741824)" in repr(there)
+    assert "limited(pool(pages(huge='thp'), max_idle=None, decay=1.0), '1 GiB')" in repr(there)
     assert "numa=(0, 1)" in repr(there)
 
 

@@ -57,7 +57,7 @@ def test_each_level_of_a_stack() -> None:
     assert [word for word in words if word.startswith(("tracked", "limited", "pool", "pages"))] == [
         repr(allocator),
         "tracked(lines=False)",
-        "limited(1073741824)",
+        "limited('1 GiB')",
         "pool(pages(huge='thp'), max_idle=None, decay=1.0)",
     ]
     assert words[words.index("tracked(lines=False)") + 1 :][:2] == ["in use", "7.63 MiB"]

@@ -56,9 +56,9 @@ def test_what_can_not_be_installed_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "shown"),
     [
-        ("guarded", "guarded(pages(huge=False), side='after', keep=67108864), each test in a process of its own"),
+        ("guarded", "guarded(pages(huge=False), side='after', keep='64 MiB'), each test in a process of its own"),
         ('guarded(side="before")', "side='before', keep=0), each test in a process of its own"),
-        ("guarded(pages(), keep='1 MiB')", "keep=1048576), each test in a process of its own"),
+        ("guarded(pages(), keep='1 MiB')", "keep='1 MiB'), each test in a process of its own"),
         ("filled", "on_allocate=255, on_free=None) and filled("),
         ("filled(on_allocate=0)", "on_allocate=0, on_free=None), each test in a process of its own, once"),
         ("tracked", "lines=True), each test in a process of its own"),

@@ -38,7 +38,7 @@ fn refused(error: Error, otherwise: Status) -> Status {
 
 /// Calls a factory with an upstream, unless it is null and the factory has a default, and named values.
 unsafe fn make(name: &str, upstream: Option<*const Handle>, values: &[(&str, Value)]) -> Made {
-    let Some(factory) = factory::find(name) else { return Err(Status::Internal) };
+    let Some(factory) = firsttouch::spec::Spec::find(name) else { return Err(Status::Internal) };
     // SAFETY: null or a living handle, as the header demands of the callers of `firsttouch_limited` and its like.
     let upstream = upstream.map(|handle| Existing(unsafe { shared(handle) }));
     let upstream = upstream.iter().map(|each| (Some("upstream"), each as &dyn Argument));

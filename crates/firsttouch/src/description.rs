@@ -3,6 +3,7 @@
 //! Decisions are taken on types and on these values. The text of an expression is rendered from them here and nowhere
 //! else: it is for display, and for creating the same allocator again.
 
+use crate::size::{self, Bytes};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -89,6 +90,14 @@ impl Description {
             arguments.retain(|argument| !matches!(argument.value, Value::Allocator(_)));
         }
         self
+    }
+}
+
+impl Value {
+    /// A number of bytes as people write it, where that is exact: `'4 GiB'`, but `1000000`.
+    pub fn size(bytes: usize) -> Self {
+        let text = Bytes(bytes).to_string();
+        if bytes >= 1024 && size::parse(&text) == Ok(bytes) { Self::from(text) } else { Self::from(bytes) }
     }
 }
 

@@ -8,7 +8,8 @@
 //! [`allocator`] is the interface that all allocators share; [`numa`], [`pages`], [`residency`], [`vm`], [`heap`] and
 //! [`shared`] manage the system's memory safely; [`sources`] obtain memory; an [`arena`] is scratch memory for Rust;
 //! [`scratch`] memory is reused when its scope ends; [`adaptors`] wrap another allocator; [`owners`] find the allocator
-//! of any block; a [`factory`] creates allocators from expressions. No layer imports one above it, and nothing here
+//! of any block; [`spec`] declares all allocators, and a [`factory`]
+//! creates them from expressions. No layer imports one above it, and nothing here
 //! depends on Python.
 
 #[cfg(not(unix))]
@@ -38,6 +39,7 @@ pub mod scratch;
 pub mod shared;
 pub mod size;
 pub mod sources;
+pub mod spec;
 pub mod stats;
 #[doc(hidden)]
 pub mod sync;

@@ -32,7 +32,7 @@ end
 end
 
 @testset "options" begin
-    @test occursin("max_idle=1073741824", repr(pool(max_idle = "1 GiB")))
+    @test occursin("max_idle='1 GiB'", repr(pool(max_idle = "1 GiB")))
     @test occursin("decay=3", repr(pool(decay = 3)))
     @test occursin("before", repr(guarded(pages(), side = :before)))
     @test_throws ArgumentError pages(huge = "3 bananas")

@@ -59,7 +59,7 @@ def pool(
     Examples
     --------
     >>> ft.pool(max_idle="1 GiB", decay=5.0)
-    pool(pages(huge='thp'), max_idle=1073741824, decay=5.0)
+    pool(pages(huge='thp'), max_idle='1 GiB', decay=5.0)
 
     """
     return make("pool", upstream, numa=plain(numa), max_idle=max_idle, decay=decay)
@@ -144,9 +144,9 @@ def limited(
     Examples
     --------
     >>> ft.limited(ft.pool(), "4 GiB")
-    limited(pool(pages(huge='thp'), max_idle=None, decay=1.0), 4294967296)
+    limited(pool(pages(huge='thp'), max_idle=None, decay=1.0), '4 GiB')
     >>> ft.limited("auto", at_most="1 MiB")
-    limited(pool(pages(huge='thp'), max_idle=None, decay=1.0), 'auto', at_most=1048576)
+    limited(pool(pages(huge='thp'), max_idle=None, decay=1.0), 'auto', at_most='1 MiB')
 
     """
     made = make("limited", upstream, budget, at_most=at_most)

@@ -7,6 +7,7 @@ use crate::python::values::{self, Dict, ToPython};
 use firsttouch::description::{Argument, Description, Value};
 use firsttouch::expression;
 use firsttouch::factory::{self, Error};
+use firsttouch::spec::Spec;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
@@ -53,16 +54,16 @@ impl<'py> Evaluation<'_, 'py> {
         let arguments = description.arguments.iter().flatten();
         let objects = arguments.map(|Argument { name, value }| Ok((name.as_deref(), self.object(value)?)));
         let objects: Vec<_> = objects.collect::<PyResult<_>>()?;
-        if let Some(factory) = factory::find(&description.name) {
+        if let Some(spec) = Spec::find(&description.name) {
             let objects: Vec<_> = objects.into_iter().map(|(name, object)| (name, PyArgument(object))).collect();
             let call: Vec<_> = objects.iter().map(|(name, object)| (*name, object as &dyn factory::Argument)).collect();
-            let made = factory::build(factory, &call).map_err(|error| self.raised(error))?;
+            let made = factory::build(spec, &call).map_err(|error| self.raised(error))?;
             return Ok(Bound::new(py, PyAllocator::ours(made))?.into_any());
         }
         let Some(other) = self.others.get_item(ToPython(description.name.as_ref()))? else {
             let names: Vec<String> = self.others.keys().extract()?;
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            return Err(self.raised(factory::no_factory(&description.name, &names)));
+            return Err(self.raised(factory::no_allocator(&description.name, &names)));
         };
         let (by_place, by_name) = (values::list(py)?, Dict::new(py)?);
         for (name, object) in objects {

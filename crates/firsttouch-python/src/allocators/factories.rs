@@ -9,8 +9,9 @@ use crate::python::global_allocator::ensure_memory;
 use crate::python::pending;
 use crate::python::values::IntoPython;
 use firsttouch::adaptors::CallSites;
-use firsttouch::factory::{self, Argument, check};
+use firsttouch::factory::{self, Argument};
 use firsttouch::sources::{Functions, FunctionsTable, PlacedPages};
+use firsttouch::spec::{self, ALLOCATORS, Spec};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -35,9 +36,9 @@ pub fn call<'a>(arguments: &'a Arguments<'_>) -> Vec<(Option<&'a str>, &'a dyn A
 #[pyo3(signature = (name, *by_place, **by_name))]
 fn make(name: &str, by_place: &Bound<'_, PyTuple>, by_name: Option<&Bound<'_, PyDict>>) -> PyResult<PyAllocator> {
     ensure_memory(by_place.py())?;
-    let factory = factory::find(name).ok_or_else(|| raised(factory::no_factory(name, &[])))?;
+    let spec = Spec::find(name).ok_or_else(|| raised(factory::no_allocator(name, &[])))?;
     let arguments = collect(by_place, by_name)?;
-    factory::build(factory, &call(&arguments)).map(PyAllocator::ours).map_err(raised)
+    factory::build(spec, &call(&arguments)).map(PyAllocator::ours).map_err(raised)
 }
 
 /// Pages with a receipt, also where `pages` would make plain ones.
@@ -46,7 +47,7 @@ fn make(name: &str, by_place: &Bound<'_, PyTuple>, by_name: Option<&Bound<'_, Py
 fn placed_pages(py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<PyAllocator> {
     ensure_memory(py)?;
     let arguments = collect(&PyTuple::empty(py), options)?;
-    let placement = factory::placement(&call(&arguments)).map_err(raised)?;
+    let placement = spec::placement(&call(&arguments)).map_err(raised)?;
     Ok(PyAllocator::ours(PlacedPages::new(placement)))
 }
 
@@ -57,16 +58,16 @@ fn recycled_upstream(
     upstream: Option<&Bound<'_, PyAny>>,
     numa: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Option<PyAllocator>> {
-    let policy = numa.map(|numa| check::policy("numa", &given(numa)?).map_err(raised)).transpose()?;
+    let policy = numa.map(|numa| given(numa)?.policy("numa").map_err(raised)).transpose()?;
     let upstream = upstream.map(|upstream| PyArgument(upstream.clone()));
     let upstream = upstream.as_ref().map(|upstream| upstream as &dyn Argument);
-    Ok(factory::upstream_of(caller, upstream, policy).map_err(raised)?.map(PyAllocator::ours))
+    Ok(spec::upstream_of(caller, upstream, policy).map_err(raised)?.map(PyAllocator::ours))
 }
 
 /// The C function at an address, which must not be null.
 fn function<T: Copy>(name: &str, address: &Bound<'_, PyAny>) -> PyResult<T> {
     const { assert!(size_of::<T>() == size_of::<usize>()) };
-    let address = check::function(name, &given(address)?).map_err(raised)?;
+    let address = given(address)?.function(name).map_err(raised)?;
     // SAFETY: a function pointer is an address; that a function of this type is there is what
     // `from_functions` demands of the program, as ctypes does.
     Ok(unsafe { std::mem::transmute_copy::<usize, T>(&address) })
@@ -82,7 +83,7 @@ fn from_functions(
     context: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyAllocator> {
     ensure_memory(malloc.py())?;
-    let context = context.map_or(Ok(0), |context| check::address("context", &given(context)?).map_err(raised))?;
+    let context = context.map_or(Ok(0), |context| given(context)?.address("context").map_err(raised))?;
     let table = FunctionsTable {
         malloc: function("malloc", malloc)?,
         calloc: calloc.map(|address| function("calloc", address)).transpose()?,
@@ -102,8 +103,8 @@ fn numpy_default() -> PyAllocator {
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    factory::set_call_sites(CallSites { site: call_sites::site, place: call_sites::file_and_line });
-    let names: Vec<&str> = factory::TABLE.iter().map(|factory| factory.name).collect();
+    spec::set_call_sites(CallSites { site: call_sites::site, place: call_sites::file_and_line });
+    let names: Vec<&str> = ALLOCATORS.iter().map(|spec| spec.name).collect();
     module.add("FACTORIES", names.into_python(module.py())?)?;
     module.add_function(wrap_pyfunction!(make, module)?)?;
     module.add_function(wrap_pyfunction!(placed_pages, module)?)?;

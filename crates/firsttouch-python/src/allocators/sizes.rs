@@ -3,13 +3,12 @@
 use crate::allocators::arguments::{given, raised};
 use crate::python::errors::PyValueError;
 use crate::python::values::ToPython;
-use firsttouch::factory::check;
 use firsttouch::size;
 use pyo3::prelude::*;
 
 /// The size in bytes that the argument `name` gives, as a number or as text.
 pub fn bytes(name: &str, value: &Bound<'_, PyAny>) -> PyResult<usize> {
-    check::size(name, &given(value)?, false).map_err(raised)
+    given(value)?.size(name, false).map_err(raised)
 }
 
 /// The same for Python.

@@ -10,7 +10,6 @@ use crate::python::values::Name;
 use crate::scratch::buffer::PyBuffer;
 use firsttouch::allocator::{AllocError, Limit};
 use firsttouch::arena::{Scratch, TableScratch};
-use firsttouch::factory::check;
 use firsttouch::failure;
 use firsttouch::scratch::MarkBacking;
 use firsttouch::size::Bytes;
@@ -259,7 +258,7 @@ fn own_buffer(object: &Bound<'_, PyAny>) -> PyResult<Py<PyBuffer>> {
 /// The functions are called by one thread at a time and must not run Python code. The library has to stay loaded.
 #[pyfunction]
 fn scratch_from_table(py: Python<'_>, address: &Bound<'_, PyAny>) -> PyResult<Py<PyBuffer>> {
-    let address = check::address("address", &given(address)?).map_err(raised)?;
+    let address = given(address)?.address("address").map_err(raised)?;
     // SAFETY: that a table stands there, as `Scratch` requires, is what this function demands of the program, as ctypes
     // does.
     #[allow(unsafe_code)]

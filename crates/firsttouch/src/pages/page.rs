@@ -1,6 +1,7 @@
 //! Page sizes, and their names.
 
 use crate::description::Value;
+use crate::expression::did_you_mean;
 use crate::os;
 use crate::size;
 use crate::sync::first::First;
@@ -28,7 +29,8 @@ pub fn explicit_page_sizes() -> &'static [usize] {
 }
 
 impl Page {
-    /// Parses a page size: `thp`, or one of the machine's, like `2M` or `1G`.
+    /// Parses a page size: `thp`, or one of the machine's, like `2M` or `1G`. Page sizes are powers of two, so `2MB` is
+    /// the same.
     ///
     /// # Errors
     /// A message that lists the sizes of the machine.
@@ -37,12 +39,13 @@ impl Page {
             return Ok(Self::Transparent);
         }
         let there = explicit_page_sizes();
-        match size::parse(text) {
+        match size::parse(text.strip_suffix(['b', 'B']).unwrap_or(text)).or_else(|_| size::parse(text)) {
             Ok(size) if there.contains(&size) => Ok(Self::Explicit(size)),
             _ => {
                 let names: Vec<String> = there.iter().rev().map(|&size| Self::Explicit(size).to_string()).collect();
                 let has = if names.is_empty() { "no explicit huge pages".into() } else { names.join(" and ") };
-                Err(format!("{text:?} is not a page size of this machine, which has {has}"))
+                let near = did_you_mean(text, ["thp"]);
+                Err(format!("{text:?} is not a page size of this machine, which has {has}{near}"))
             }
         }
     }

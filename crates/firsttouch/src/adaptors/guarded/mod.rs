@@ -13,6 +13,7 @@ mod room;
 mod take;
 
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
+use crate::description::Value;
 use crate::failure;
 use crate::heap::ledger::Ledger;
 use crate::heap::purger::{self, Purgeable};
@@ -114,7 +115,10 @@ impl Guarded {
 unsafe impl Allocator for Guarded {
     fn describe(&self) -> Description {
         let side = if self.options.side == Side::After { "after" } else { "before" };
-        Description::of("guarded").with(self.upstream.describe()).named("side", side).named("keep", self.options.keep)
+        Description::of("guarded")
+            .with(self.upstream.describe())
+            .named("side", side)
+            .named("keep", Value::size(self.options.keep))
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {

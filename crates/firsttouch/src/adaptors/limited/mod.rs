@@ -11,6 +11,7 @@ pub use largest::CallSites;
 
 use super::list;
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
+use crate::description::Value;
 use crate::failure;
 use crate::heap::ledger::Ledger;
 use std::ptr::NonNull;
@@ -96,8 +97,8 @@ unsafe impl Allocator for Limited {
     fn describe(&self) -> Description {
         let limited = Description::of("limited").with(self.upstream.describe());
         match self.budget.is_found() {
-            true => limited.with(AUTO).named("at_most", self.budget()),
-            false => limited.with(self.budget()),
+            true => limited.with(AUTO).named("at_most", Value::size(self.budget())),
+            false => limited.with(Value::size(self.budget())),
         }
     }
 

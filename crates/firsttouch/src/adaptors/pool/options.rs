@@ -24,7 +24,8 @@ impl Default for Options {
 impl Options {
     pub(super) fn describe(&self, upstream: Description) -> Description {
         let decay = self.decay.map_or(Value::None, |decay| Value::Float(decay.as_secs_f64()));
-        Description::of("pool").with(upstream).named("max_idle", self.max_idle).named("decay", decay)
+        let max_idle = self.max_idle.map(Value::size);
+        Description::of("pool").with(upstream).named("max_idle", max_idle).named("decay", decay)
     }
 
     /// Whether both options have their defaults: the pool then decides what it keeps, in proportion to the peak.

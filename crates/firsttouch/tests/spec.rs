@@ -3,7 +3,9 @@
 #![allow(unsafe_code)] // Safety: blocks are read and given back while they live.
 
 use firsttouch::allocator_from_expression as make;
-use firsttouch::factory::{self, Default, Error, Kind, TABLE};
+use firsttouch::factory::{self, Error};
+use firsttouch::pages::placement::Page;
+use firsttouch::spec::{ALLOCATORS, Default, Kind};
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
 
@@ -26,7 +28,7 @@ fn what_a_text_makes() {
         ("pool(pages('thp'))", POOL.into()),
         ("pool('pages()')", "pool(pages(huge=False), max_idle=None, decay=1.0)".into()),
         ("pool(upstream=pages, decay=None)", "pool(pages(huge=False), max_idle=None, decay=None)".into()),
-        ("pool(decay=+2, max_idle='4 GiB')", "pool(pages(huge='thp'), max_idle=4294967296, decay=2.0)".into()),
+        ("pool(decay=+2, max_idle='4 GiB')", "pool(pages(huge='thp'), max_idle='4 GiB', decay=2.0)".into()),
         ("pool(malloc, max_idle=0)", "pool(malloc(), max_idle=0, decay=1.0)".into()),
         ("pool(None)", POOL.into()),
         ("pages", pages("huge=False")),
@@ -48,12 +50,12 @@ fn what_a_text_makes() {
         ("calloc()", "calloc()".into()),
         ("aligned('2 MiB')", "aligned(2097152)".into()),
         ("aligned(alignment=1)", "aligned(1)".into()),
-        ("limited(pool(), '4 GiB')", format!("limited({POOL}, 4294967296)")),
+        ("limited(pool(), '4 GiB')", format!("limited({POOL}, '4 GiB')")),
         ("limited(budget=10)", format!("limited({POOL}, 10)")),
         ("limited('pool()', 10)", format!("limited({POOL}, 10)")),
         ("tracked", format!("tracked({POOL}, lines=False)")),
         ("guarded", "guarded(pages(huge=False), side='after', keep=0)".into()),
-        ("guarded(malloc, side='before', keep='1 MiB')", "guarded(malloc(), side='before', keep=1048576)".into()),
+        ("guarded(malloc, side='before', keep='1 MiB')", "guarded(malloc(), side='before', keep='1 MiB')".into()),
         ("filled", format!("filled({POOL}, on_allocate=255, on_free=None)")),
         ("filled(calloc, on_allocate=None, on_free=0)", "filled(calloc(), on_allocate=None, on_free=0)".into()),
     ] {
@@ -171,6 +173,7 @@ fn values_that_are_wrong() {
         ("filled(on_allocate=256)", "on_allocate=256 is not a byte: give 0 to 255, or None to leave memory as it is"),
         ("filled(on_free=-1)", "on_free=-1 is not a byte"),
         ("guarded(side='both')", "side='both': give 'after' or 'before'"),
+        ("guarded(side='befor')", "side='befor' (did you mean before?): give 'after' or 'before'"),
         ("guarded(keep='a lot')", "keep: \"a lot\" is not a size"),
         (
             "pages(True)",
@@ -178,6 +181,7 @@ fn values_that_are_wrong() {
         ),
         ("pages(())", "huge=(): give False"),
         ("pages('3M')", "huge='3M': give False"),
+        ("pages(huge='tph')", "huge='tph': give False"),
         ("pages(('thp', 1))", "huge=('thp', 1): give False"),
         ("pages(('thp', 'thp', 'thp', 'thp', 'thp'))", "huge=('thp', 'thp', 'thp', 'thp', 'thp'): give at most four"),
         ("pages(populate=0)", "populate=0: give False, True, or a number of threads from 1 to 1024"),
@@ -203,7 +207,10 @@ fn types_and_calls_that_are_wrong() {
         ("aligned", "aligned(): missing a required argument: 'alignment'; it takes alignment (in 'aligned')"),
         ("numa()", "numa(): missing a required argument: 'numa'; it takes numa, huge, "),
         ("pool(pool(), upstream=pool())", "pool(): multiple values for argument 'upstream'; it takes"),
-        ("limited(pool)", "limited() needs a budget in bytes behind its upstream, as in limited(pool(), \"4 GiB\")"),
+        (
+            "limited(pool)",
+            "limited() needs a budget in bytes behind its upstream, as in limited(pool(), \"4 GiB\"), or \"auto\", which at_most= bounds",
+        ),
         ("limited(4096)", "limited() needs a budget"),
         ("limited(pool, None)", "limited() needs a budget"),
         ("aligned(calloc)", "alignment=calloc() is an Allocator: give a number of bytes, or text like \"4 GiB\""),
@@ -218,7 +225,7 @@ fn types_and_calls_that_are_wrong() {
         ("tracked(lines=1)", "lines=1 is an int: give True or False"),
         ("pages(lock=None)", "lock=None is a NoneType: give True or False"),
         ("pages(populate='all')", "populate='all' is a str: give False, True, or a number of threads"),
-        ("numa(None)", "numa=None is a NoneType: give a node's number, text like \"bind:0-1\" or a policy"),
+        ("numa(None)", "numa=None is a NoneType: give a node's number, or text like \"bind:0-1\""),
         ("numa((0, 1))", "numa=(0, 1) is a tuple: give a node's number"),
         ("pool(42)", "pool() takes an allocator, like pool(), not an int: 42"),
         ("tracked((1,))", "tracked() takes an allocator, like pool(), not a tuple: (1,)"),
@@ -261,22 +268,49 @@ fn names_are_checked_without_making_anything() {
 
 #[test]
 fn the_table_is_in_order_and_its_defaults_are_what_is_shown() {
-    assert!(TABLE.is_sorted_by_key(|factory| factory.name));
-    for factory in TABLE.iter().filter(|factory| !factory.name.ends_with("malloc")) {
-        assert!(factory.positional <= factory.parameters.len());
+    assert!(ALLOCATORS.is_sorted_by_key(|spec| spec.name));
+    for spec in ALLOCATORS.iter().filter(|spec| !spec.name.ends_with("malloc")) {
+        assert!(spec.positional <= spec.options.len());
         let (mut least, mut all) = (Vec::new(), Vec::new());
-        for parameter in factory.parameters {
-            let named = match (&parameter.default, parameter.kind) {
-                (Default::Is(value), _) => format!("{}={value}", parameter.name),
-                (_, Kind::Policy) => format!("{}='local'", parameter.name),
-                _ => format!("{}=64", parameter.name),
+        for option in spec.options {
+            let named = match (&option.default, option.kind) {
+                (Default::Is(value), _) => format!("{}={value}", option.name),
+                (_, Kind::Policy) => format!("{}='local'", option.name),
+                _ => format!("{}=64", option.name),
             };
-            if !matches!(parameter.default, Default::Is(_)) {
+            if !matches!(option.default, Default::Is(_)) {
                 least.push(named.clone());
             }
             all.push(named);
         }
-        let of = |arguments: &[String]| made(&format!("{}({})", factory.name, arguments.join(", "))).expression();
+        let of = |arguments: &[String]| made(&format!("{}({})", spec.name, arguments.join(", "))).expression();
         assert_eq!(of(&least), of(&all));
     }
+}
+
+#[test]
+fn texts_without_their_quotes() {
+    for (text, said) in [
+        ("pages(huge=thp)", "thp is not in quotes: write huge=\"thp\", and"),
+        ("pool(pages(thp))", "thp is not in quotes: write \"thp\", and"),
+        ("guarded(side=before)", "before is not in quotes: write side=\"before\", and"),
+        ("pages(numa=local)", "local is not in quotes: write numa=\"local\", and"),
+        ("pool(thp)", "no allocator 'thp'"),
+    ] {
+        let checked = factory::check_expression(text, &[], &mut |_| ()).unwrap_err().to_string();
+        for message in [error(text).to_string(), checked] {
+            assert!(message.starts_with(said), "{text}: {message}");
+        }
+    }
+}
+
+#[test]
+fn page_sizes_as_people_write_them() {
+    for &size in firsttouch::pages::explicit_page_sizes() {
+        let page = Page::Explicit(size);
+        for text in [format!("{}MB", size >> 20), format!("{}MiB", size >> 20), format!("{} k", size >> 10)] {
+            assert!(made(&format!("pages('{text}')")).expression().starts_with(&format!("pages(huge={page}")));
+        }
+    }
+    assert!(error("pages(huge='tph')").to_string().contains("(did you mean thp?)"));
 }
