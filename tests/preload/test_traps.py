@@ -1,6 +1,7 @@
 """Pitfalls of replacing malloc in a foreign program, with a C program for each."""
 
 import re
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.preload.starting import Bench, has_huge_pages, library, numbers, output, start
+from tests.preloading import peer
 
 
 @pytest.mark.parametrize("threshold", ["131072", "16384", "1MiB"])
@@ -53,6 +55,22 @@ def test_a_thread_that_dlopen_waits_for(bench: Bench) -> None:
 def test_a_program_with_a_malloc_of_its_own(bench: Bench) -> None:
     for served in (False, True):
         assert output(bench.compiled("own"), served=served) == "own\n"
+
+
+def test_a_program_whose_malloc_is_another_allocator_s(bench: Bench) -> None:
+    """Two allocators under one name would free each other's blocks: the program's own serves all, or the pool may."""
+    assert output(bench.compiled("rivals")) == "pool\n"
+    assert output(bench.compiled("rivals", "-no-pie", "-fno-pie")) == "pool\n"
+    assert output(bench.compiled("rivals", "-DCOUNTING")) == "another\n"
+    jemalloc = peer("jemalloc")
+    assert output(bench.compiled("rivals", "-Wl,--no-as-needed", jemalloc)) == "another\n"
+    assert output(bench.compiled("rivals"), env={"LD_PRELOAD": f"{library()}:{jemalloc}"}) == "another\n"
+
+
+def test_redis() -> None:
+    if shutil.which("redis-server") is None:
+        pytest.skip("no redis-server")
+    assert output("redis-server", "--version").startswith("Redis server")
 
 
 def test_forks_in_a_handler_that_interrupts_malloc(bench: Bench) -> None:

@@ -5,9 +5,10 @@
 
 use crate::forking;
 use crate::large::{self, is_large};
-use crate::next;
+use crate::next::{self, Name};
+use firsttouch::os::page_size;
 use firsttouch::vm::address_map::is_foreign;
-use libc::c_void;
+use libc::{c_int, c_void};
 
 /// See malloc(3).
 #[unsafe(no_mangle)]
@@ -56,6 +57,53 @@ pub unsafe extern "C" fn realloc(address: *mut c_void, size: usize) -> *mut c_vo
         }
         large::take_over(address, size)
     }
+}
+
+/// A block of the pool, if it is for the pool and there is memory.
+fn aligned(align: usize, size: usize) -> Option<*mut c_void> {
+    if is_large(size) && align.is_power_of_two() { large::allocate(size, align, false) } else { None }
+}
+
+/// See memalign(3).
+#[unsafe(no_mangle)]
+pub extern "C" fn memalign(align: usize, size: usize) -> *mut c_void {
+    aligned(align, size).unwrap_or_else(|| next::aligned(Name::Memalign, align, size))
+}
+
+/// See aligned_alloc(3). Which alignments the C library refuses depends on its version.
+#[unsafe(no_mangle)]
+pub extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
+    aligned(align, size).unwrap_or_else(|| next::aligned(Name::AlignedAlloc, align, size))
+}
+
+/// See posix_memalign(3).
+///
+/// # Safety
+/// `result` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn posix_memalign(result: *mut *mut c_void, align: usize, size: usize) -> c_int {
+    let is_valid = align.is_power_of_two() && align.is_multiple_of(size_of::<*mut c_void>());
+    // SAFETY: `result` may be written, as posix_memalign(3) demands of the program.
+    unsafe {
+        match if is_valid { aligned(align, size) } else { None } {
+            Some(address) => *result = address,
+            None => return next::posix_memalign(result, align, size),
+        }
+    }
+    0
+}
+
+/// See valloc(3).
+#[unsafe(no_mangle)]
+pub extern "C" fn valloc(size: usize) -> *mut c_void {
+    aligned(page_size(), size).unwrap_or_else(|| next::of_pages(Name::Valloc, size))
+}
+
+/// See pvalloc(3).
+#[unsafe(no_mangle)]
+pub extern "C" fn pvalloc(size: usize) -> *mut c_void {
+    let pages = size.checked_next_multiple_of(page_size()).unwrap_or(size);
+    aligned(page_size(), pages).unwrap_or_else(|| next::of_pages(Name::Pvalloc, size))
 }
 
 /// See malloc_usable_size(3).

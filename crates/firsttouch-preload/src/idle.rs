@@ -28,7 +28,7 @@ static SINGLE_THREADED: AtomicPtr<c_char> = AtomicPtr::new(null_mut());
 
 pub fn begin(thread: Thread) {
     MAY_RUN.store(false, Relaxed);
-    SINGLE_THREADED.store(next::look_up(c"__libc_single_threaded".as_ptr()).cast(), Relaxed);
+    SINGLE_THREADED.store(next::look_up(c"__libc_single_threaded").cast(), Relaxed);
     match thread {
         Thread::Never => NEVER.store(true, Relaxed),
         Thread::After(bytes) => BOUND.store(bytes, Relaxed),

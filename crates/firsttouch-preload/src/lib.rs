@@ -2,14 +2,14 @@
 //!
 //! Requests of at least a threshold go to the pool of the core, all others to the C library. A free looks its address up
 //! in the core's map, one load for what is not ours. Until the constructor has run, and wherever something is in the way
-//! (a program with more rights than its caller, a sanitizer), everything goes to the C library.
+//! (a program with more rights than its caller, or with an allocator of its own, as sanitizers are), all goes to whoever
+//! is next.
 //!
 //! The library needs glibc, whose allocator has names of its own (`__libc_malloc`). For any other C library it is empty.
 
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 #![allow(unsafe_code)] // Safety: C's allocation functions; each block names what it relies on.
 
-mod aligned;
 mod entry;
 mod exit;
 mod forking;

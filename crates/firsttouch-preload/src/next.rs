@@ -1,40 +1,154 @@
-//! The allocation functions behind ours: the C library's or, in a program that replaced those too, the next ones.
+//! The C library's functions behind ours, whether we may stand before them, and memory for this library's own code.
 
 use firsttouch::os;
-use libc::{c_char, c_int, c_void, size_t};
+use libc::{c_int, c_void, size_t};
 use std::alloc::{GlobalAlloc, Layout};
-use std::mem::transmute;
+use std::ffi::{CStr, c_char, c_uint};
+use std::mem::{MaybeUninit, transmute};
 use std::ptr::{null_mut, with_exposed_provenance_mut};
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
 unsafe extern "C" {
     fn __libc_malloc(size: size_t) -> *mut c_void;
     fn __libc_calloc(count: size_t, size: size_t) -> *mut c_void;
-    fn __libc_realloc(address: *mut c_void, size: size_t) -> *mut c_void;
     fn __libc_memalign(align: size_t, size: size_t) -> *mut c_void;
     fn __libc_free(address: *mut c_void);
+    fn dladdr1(address: *const c_void, found: *mut libc::Dl_info, more: *mut *mut c_void, flags: c_int) -> c_int;
+    fn gnu_get_libc_version() -> *const c_char;
 }
 
-static MALLOC: AtomicPtr<c_void> = AtomicPtr::new(__libc_malloc as *mut c_void);
-static CALLOC: AtomicPtr<c_void> = AtomicPtr::new(__libc_calloc as *mut c_void);
-static REALLOC: AtomicPtr<c_void> = AtomicPtr::new(__libc_realloc as *mut c_void);
-static MEMALIGN: AtomicPtr<c_void> = AtomicPtr::new(__libc_memalign as *mut c_void);
-static FREE: AtomicPtr<c_void> = AtomicPtr::new(__libc_free as *mut c_void);
-/// These have no second names in glibc, so they are looked up.
-static USABLE_SIZE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-static TRIM: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-static ALIGNED_ALLOC: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+/// A function that we define, of which the next definition is called for what we do not serve.
+///
+/// Each is looked up by its name alone. So whoever is next gets all that it defines and nothing else, as without us: a
+/// program with an allocator of its own may leave out some of these names.
+#[derive(Clone, Copy)]
+pub enum Name {
+    Malloc,
+    Calloc,
+    Realloc,
+    Free,
+    PosixMemalign,
+    AlignedAlloc,
+    Memalign,
+    Valloc,
+    Pvalloc,
+    MallocUsableSize,
+    MallocTrim,
+}
+
+/// Their names, in the same order.
+const NAMES: [&CStr; 11] = [
+    c"malloc",
+    c"calloc",
+    c"realloc",
+    c"free",
+    c"posix_memalign",
+    c"aligned_alloc",
+    c"memalign",
+    c"valloc",
+    c"pvalloc",
+    c"malloc_usable_size",
+    c"malloc_trim",
+];
+
+static NEXT: [AtomicPtr<c_void>; NAMES.len()] = [const { AtomicPtr::new(null_mut()) }; NAMES.len()];
+
+#[inline(always)]
+fn next(name: Name) -> *mut c_void {
+    let found = NEXT[name as usize].load(Relaxed);
+    if found.is_null() { first(name) } else { found }
+}
+
+/// The first call of all, which may precede the constructor's. Looking names up may call `calloc` (glibc before 2.34).
+#[cold]
+#[inline(never)]
+fn first(name: Name) -> *mut c_void {
+    static LOOKING: AtomicBool = AtomicBool::new(false);
+    if LOOKING.swap(true, Relaxed) {
+        return match name {
+            Name::Malloc => __libc_malloc as *mut c_void,
+            Name::Calloc => __libc_calloc as *mut c_void,
+            Name::Free => __libc_free as *mut c_void,
+            // SAFETY: ends the process: the loader looks a name up, and needs none of the others.
+            _ => unsafe { libc::abort() },
+        };
+    }
+    look_up_names();
+    LOOKING.store(false, Relaxed);
+    let found = NEXT[name as usize].load(Relaxed);
+    if found.is_null() {
+        // SAFETY: ends the process, which has no C library.
+        unsafe { libc::abort() };
+    }
+    found
+}
+
+/// Looks all names up. To be called while the program is loaded: later, dlsym(3) may wait for another thread's dlopen(3),
+/// and forgets the error that dlerror(3) would tell.
+pub fn look_up_names() {
+    for (function, name) in NEXT.iter().zip(NAMES) {
+        function.store(look_up(name), Relaxed);
+    }
+}
+
+/// The next definition of a symbol behind ours; null where there is none.
+pub fn look_up(name: &CStr) -> *mut c_void {
+    // SAFETY: the name is a C string.
+    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
+}
+
+/// The file of an allocator that is not the C library's, if the program has one: before ours, where ours is called for some
+/// names only, or behind it. It may have functions that know its own blocks alone (jemalloc's `sdallocx`), and a sanitizer
+/// has to see every block, so all of them are its own.
+pub fn rival() -> Option<&'static CStr> {
+    let (ours, _) = object(rival as *const c_void)?;
+    let (of_libc, _) = object(gnu_get_libc_version as *const c_void)?;
+    NAMES.iter().zip(&NEXT).find_map(|(name, next)| {
+        // SAFETY: the name is a C string.
+        let first = object(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) });
+        let behind = object(next.load(Relaxed));
+        let (_, file) =
+            first.filter(|(base, _)| *base != ours).or_else(|| behind.filter(|(base, _)| *base != of_libc))?;
+        Some(file)
+    })
+}
+
+/// The address and the name of the file whose definition lies at an address; nothing where a program at a fixed address
+/// only has an entry that stands for another's definition.
+fn object(address: *const c_void) -> Option<(usize, &'static CStr)> {
+    /// Begins as the symbol of a 64-bit file does.
+    #[repr(C)]
+    struct Symbol {
+        name: c_uint,
+        info: u8,
+        other: u8,
+        section: u16,
+    }
+    const WITH_SYMBOL: c_int = 1;
+    let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
+    let mut symbol = null_mut();
+    // SAFETY: the loader writes both, and its answer is a file that it does not unload: ours, the program, or one that
+    // was loaded with it. Its symbol is null or begins as above.
+    unsafe {
+        if dladdr1(address, found.as_mut_ptr(), &raw mut symbol, WITH_SYMBOL) == 0 {
+            return None;
+        }
+        let found = found.assume_init();
+        let is_entry = symbol.cast::<Symbol>().as_ref().is_some_and(|symbol| symbol.section == 0);
+        (!is_entry).then(|| (found.dli_fbase as usize, CStr::from_ptr(found.dli_fname)))
+    }
+}
 
 #[inline(always)]
 pub fn malloc(size: usize) -> *mut c_void {
-    // SAFETY: the pointer is that of a function like malloc, by its initial value or by `use_replaced`.
-    unsafe { transmute::<*mut c_void, extern "C" fn(usize) -> *mut c_void>(MALLOC.load(Relaxed))(size) }
+    // SAFETY: the function of that name.
+    unsafe { transmute::<*mut c_void, extern "C" fn(usize) -> *mut c_void>(next(Name::Malloc))(size) }
 }
 
 #[inline(always)]
 pub fn calloc(count: usize, size: usize) -> *mut c_void {
-    // SAFETY: as for `malloc`.
-    unsafe { transmute::<*mut c_void, extern "C" fn(usize, usize) -> *mut c_void>(CALLOC.load(Relaxed))(count, size) }
+    // SAFETY: the function of that name.
+    unsafe { transmute::<*mut c_void, extern "C" fn(usize, usize) -> *mut c_void>(next(Name::Calloc))(count, size) }
 }
 
 /// # Safety
@@ -42,81 +156,52 @@ pub fn calloc(count: usize, size: usize) -> *mut c_void {
 #[inline(always)]
 pub unsafe fn realloc(address: *mut c_void, size: usize) -> *mut c_void {
     type Function = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
-    // SAFETY: as for `malloc`; a live block of the C library's, as realloc(3) demands (`entry.rs`, `large.rs`).
-    unsafe { transmute::<*mut c_void, Function>(REALLOC.load(Relaxed))(address, size) }
-}
-
-pub fn memalign(align: usize, size: usize) -> *mut c_void {
-    // SAFETY: as for `malloc`.
-    unsafe { transmute::<*mut c_void, extern "C" fn(usize, usize) -> *mut c_void>(MEMALIGN.load(Relaxed))(align, size) }
+    // SAFETY: the function of that name; a live block of the next allocator's, as realloc(3) demands (`entry.rs`,
+    // `large.rs`).
+    unsafe { transmute::<*mut c_void, Function>(next(Name::Realloc))(address, size) }
 }
 
 /// # Safety
 /// As for free(3).
 #[inline(always)]
 pub unsafe fn free(address: *mut c_void) {
-    // SAFETY: as for `malloc`; a live block of the C library's, as free(3) demands (`entry.rs`, `large.rs`).
-    unsafe { transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void)>(FREE.load(Relaxed))(address) }
+    // SAFETY: the function of that name; a live block of the next allocator's, as free(3) demands (`entry.rs`, `large.rs`).
+    unsafe { transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void)>(next(Name::Free))(address) }
+}
+
+/// memalign(3), or one of the functions that take the same arguments.
+pub fn aligned(name: Name, align: usize, size: usize) -> *mut c_void {
+    // SAFETY: a function of that type (`entry.rs`).
+    unsafe { transmute::<*mut c_void, extern "C" fn(usize, usize) -> *mut c_void>(next(name))(align, size) }
+}
+
+/// valloc(3) or pvalloc(3).
+pub fn of_pages(name: Name, size: usize) -> *mut c_void {
+    // SAFETY: a function of that type (`entry.rs`).
+    unsafe { transmute::<*mut c_void, extern "C" fn(usize) -> *mut c_void>(next(name))(size) }
+}
+
+/// # Safety
+/// As for posix_memalign(3).
+pub unsafe fn posix_memalign(result: *mut *mut c_void, align: usize, size: usize) -> c_int {
+    type Function = unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> c_int;
+    // SAFETY: the function of that name; `result` may be written, as posix_memalign(3) demands (`entry.rs`).
+    unsafe { transmute::<*mut c_void, Function>(next(Name::PosixMemalign))(result, align, size) }
 }
 
 /// # Safety
 /// As for malloc_usable_size(3).
 pub unsafe fn usable_size(address: *mut c_void) -> usize {
-    let function = USABLE_SIZE.load(Relaxed);
-    if function.is_null() || address.is_null() {
-        return 0;
-    }
-    // SAFETY: the function of that name; a live block of the C library's, as malloc_usable_size(3) demands (`entry.rs`,
-    // `large.rs`).
-    unsafe { transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void) -> usize>(function)(address) }
+    type Function = unsafe extern "C" fn(*mut c_void) -> usize;
+    // SAFETY: the function of that name; null or a live block of the next allocator's, as malloc_usable_size(3) demands
+    // (`entry.rs`, `large.rs`).
+    unsafe { transmute::<*mut c_void, Function>(next(Name::MallocUsableSize))(address) }
 }
 
-/// aligned_alloc(3) of the C library: which alignments it refuses depends on its version.
-pub fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
-    let function = ALIGNED_ALLOC.load(Relaxed);
-    if function.is_null() {
-        return memalign(align, size);
-    }
-    // SAFETY: the function of that name.
-    unsafe { transmute::<*mut c_void, extern "C" fn(usize, usize) -> *mut c_void>(function)(align, size) }
-}
-
-/// malloc_trim(3) of the C library.
+/// malloc_trim(3) of the next allocator.
 pub fn trim(pad: usize) -> c_int {
-    let function = TRIM.load(Relaxed);
-    if function.is_null() {
-        return 0;
-    }
     // SAFETY: the function of that name.
-    unsafe { transmute::<*mut c_void, extern "C" fn(usize) -> c_int>(function)(pad) }
-}
-
-/// The next definition of a symbol behind ours; null where there is none.
-pub fn look_up(name: *const c_char) -> *mut c_void {
-    // SAFETY: the name is a C string.
-    unsafe { libc::dlsym(libc::RTLD_NEXT, name) }
-}
-
-/// Looks up what has no second name. To be called while the program is loaded: later, dlsym(3) may wait for another
-/// thread's dlopen(3), and forgets the error that dlerror(3) would tell.
-pub fn look_up_names() {
-    for (function, name) in
-        [(&USABLE_SIZE, c"malloc_usable_size"), (&TRIM, c"malloc_trim"), (&ALIGNED_ALLOC, c"aligned_alloc")]
-    {
-        function.store(look_up(name.as_ptr()), Relaxed);
-    }
-}
-
-/// Passes everything on to whoever replaced the C library's functions, instead of going around them.
-pub fn use_replaced() {
-    for (function, name) in
-        [(&MALLOC, c"malloc"), (&CALLOC, c"calloc"), (&REALLOC, c"realloc"), (&MEMALIGN, c"memalign"), (&FREE, c"free")]
-    {
-        let found = look_up(name.as_ptr());
-        if !found.is_null() {
-            function.store(found, Relaxed);
-        }
-    }
+    unsafe { transmute::<*mut c_void, extern "C" fn(usize) -> c_int>(next(Name::MallocTrim))(pad) }
 }
 
 /// Keeps errno over a call that has no business to change it.

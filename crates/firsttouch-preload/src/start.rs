@@ -3,7 +3,7 @@
 use crate::settings::Settings;
 use crate::{forks, idle, large, next, report};
 use firsttouch::adaptors::Pool;
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{c_char, c_int};
 
 /// The core's constructor, which registers its fork handlers, is 98: those of [`forks`] surround them.
 #[used]
@@ -18,18 +18,13 @@ static BEGIN: unsafe extern "C" fn(c_int, *const *const c_char, *const *const c_
 #[unsafe(link_section = ".fini_array")]
 static END: extern "C" fn() = end;
 
-/// Functions of the runtimes that watch a program's memory, and have to see every block.
-const SANITIZERS: [&CStr; 5] = [c"__asan_init", c"__hwasan_init", c"__msan_init", c"__tsan_init", c"__lsan_init"];
-
 unsafe extern "C" fn begin(count: c_int, words: *const *const c_char, environment: *const *const c_char) {
     next::look_up_names();
     // SAFETY: asks for a number.
     if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
         return; // more rights than its caller, whose settings must not count
     }
-    // SAFETY: the names are C strings.
-    if SANITIZERS.iter().any(|name| unsafe { !libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()).is_null() }) {
-        next::use_replaced();
+    if next::rival().is_some() {
         return;
     }
     // SAFETY: the loader hands the program's own lists over.
