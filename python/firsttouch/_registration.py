@@ -8,7 +8,7 @@ import threading
 from firsttouch import _firsttouch, arrays
 from firsttouch._firsttouch import Allocator, Buffer
 from firsttouch._internal import display, memory_error
-from firsttouch.buffers import compiled, copying, decorating, outcome
+from firsttouch.buffers import compiled, decorating, outcome
 from firsttouch.placement import pools
 from firsttouch.placement.bar import bar
 
@@ -26,7 +26,6 @@ _firsttouch.register(
     buffer_or_function=decorating.buffer_or_function,
     function=decorating.function,
     dress=decorating.dress,
-    copied=copying.copied,
     note=outcome.note,
     report=outcome.report,
     add_reason=memory_error.add_reason,

@@ -65,27 +65,11 @@ pub struct RawArray {
     dimensions: *mut c_void,
     strides: *mut c_void,
     pub base: *mut ffi::PyObject,
-    descr: *const RawDescr,
+    descr: *mut c_void,
     pub flags: c_int,
     weakreflist: *mut c_void,
     buffer_info: *mut c_void,
     pub mem_handler: *mut ffi::PyObject,
-}
-
-/// The head of NumPy's `PyArray_Descr`.
-#[repr(C)]
-struct RawDescr {
-    head: ffi::PyObject,
-    scalar: *mut ffi::PyTypeObject,
-    kind: u8,
-}
-
-impl RawArray {
-    /// Whether its items are objects.
-    pub fn is_of_objects(&self) -> bool {
-        // SAFETY: an array keeps its dtype.
-        unsafe { (*self.descr).kind == b'O' }
-    }
 }
 
 /// NumPy's flag for an array that frees its data.

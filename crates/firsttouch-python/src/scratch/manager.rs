@@ -203,7 +203,7 @@ impl Scratch {
         };
         let entered = self.enter(py)?;
         let returned = function.bind(py).call(args, kwargs);
-        result::settled(entered, function.bind(py), returned, args, kwargs, self.options)
+        result::settled(entered, function.bind(py), returned, self.options)
     }
 
     /// A method, where a decorated function stands in a class.

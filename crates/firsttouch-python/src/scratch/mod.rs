@@ -22,8 +22,7 @@ use pyo3::prelude::*;
 /// Looks up what the first calls would need.
 pub fn look_up(py: Python<'_>) -> PyResult<()> {
     default_buffers::look_up(py)?;
-    manager::look_up(py)?;
-    result::look_up(py)
+    manager::look_up(py)
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
