@@ -23,19 +23,19 @@ def draw(folder: Path) -> None:
 
 def _first_touch() -> tuple[list[ft.inspection.PageMap], list[str]]:
     a = ft.pages().zeros(16 * _MIB, np.uint8)
-    moments = [ft.pagemap(a)]
+    moments = [ft.inspection.pagemap(a)]
     a[: 4 * _MIB].sum()
-    moments.append(ft.pagemap(a))
+    moments.append(ft.inspection.pagemap(a))
     a[6 * _MIB : 12 * _MIB] = 1
-    moments.append(ft.pagemap(a))
+    moments.append(ft.inspection.pagemap(a))
     return moments, ["after np.zeros", "the first quarter read", "the middle written"]
 
 
 def _zero_page() -> tuple[list[ft.inspection.PageMap], list[str]]:
     a = ft.pages().zeros(16 * _MIB, np.uint8)
-    before = ft.pagemap(a)
+    before = ft.inspection.pagemap(a)
     a.sum()
-    return [before, ft.pagemap(a)], ["after np.zeros", "after reading all of it"]
+    return [before, ft.inspection.pagemap(a)], ["after np.zeros", "after reading all of it"]
 
 
 def _save(path: Path, moments: list[ft.inspection.PageMap], labels: list[str]) -> None:

@@ -25,7 +25,7 @@ with atheris.instrument_imports(include=["firsttouch", "_firsttouch_start"]) if 
 
     import firsttouch as ft
     from _firsttouch_start import VARIABLE, settings
-    from firsttouch.sharing import handles
+    from firsttouch import sharing
 
 KEPT = ft.shared((7, 11), "f4")
 GOOD = list(KEPT.__reduce_ex__(5)[1])
@@ -57,9 +57,9 @@ def open_handle(text: str) -> None:
     given = [words[at] if at < len(words) and words[at] is not None else part for at, part in enumerate(GOOD)]
     with contextlib.suppress(TypeError, ValueError, SyntaxError):
         given[5] = np.dtype(given[5])
-    handles.mapped.clear()  # so that the memory is opened, as in another process
+    sharing._mapped.clear()  # so that the memory is opened, as in another process
     try:
-        array = handles.arrive(*given)
+        array = sharing.arrive(*given)
     except (ft.SharedArrayError, MemoryError):
         return
     if array.size:  # strides of 0 may make it look larger than it is

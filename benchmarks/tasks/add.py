@@ -11,7 +11,7 @@ from statistics import median as middle
 
 import numpy as np
 
-from firsttouch import check_backed
+from firsttouch.inspection import check_backed
 
 Arrays = tuple["np.ndarray[tuple[int], np.dtype[np.float64]]", ...]
 

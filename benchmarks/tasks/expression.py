@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from firsttouch import check_backed
+from firsttouch.inspection import check_backed
 
 _operands: dict[int, Any] = {}
 

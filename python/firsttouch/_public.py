@@ -60,7 +60,6 @@ from firsttouch.arrays import (
 )
 from firsttouch.buffers import default_buffer, using_buffer
 from firsttouch.context import use
-from firsttouch.inspection import check_backed, is_backed, pagemap
 from firsttouch.inspection import inspect as inspect
 from firsttouch.placement import collapse, migrate, receipt, receipts, run_on, topology, touch
 from firsttouch.process import get_allocator, install, is_installed, last_failure, stats, trim, uninstall
@@ -144,10 +143,6 @@ __all__ = [  # noqa: RUF022 (grouped by purpose)
     "run_on",
     "topology",
     "touch",
-    # Inspection
-    "check_backed",
-    "is_backed",
-    "pagemap",
     # Sharing
     "share",
     "shared",

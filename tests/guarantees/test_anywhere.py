@@ -17,8 +17,8 @@ USES = {
     "Inspection": "str(ft.inspect(A)), ft.inspect(A)._repr_html_()",
     "Mark": "ft.ScratchBuffer().mark()",
     "Measured": "measured()",
-    "PageSource": "ft.pagemap(A).sources == ft.inspection.PageSource.NOBODY",
-    "PageState": "ft.pagemap(A) == ft.inspection.PageState.ABSENT",
+    "PageSource": "ft.inspection.pagemap(A).sources == ft.inspection.PageSource.NOBODY",
+    "PageState": "ft.inspection.pagemap(A).states == ft.inspection.PageState.ABSENT",
     "Policy": "ft.placement.Policy('local')",
     "Scope": "scoped()",
     "Stats": "ft.stats(ft.pool()).as_dict()",
@@ -44,7 +44,6 @@ USES = {
     "guarded": "ft.guarded().empty(10)",
     "inspect": "str(ft.inspect(A))",
     "install": "ft.install(), ft.uninstall()",
-    "is_backed": "ft.is_backed(A)",
     "jemalloc": "refused(ft.jemalloc)",
     "limited": "refused(lambda: ft.limited(ft.pool(), '1 KiB').empty(10**6)), ft.last_failure()",
     "linspace": "ft.linspace(0, 1, 10, allocator=ft.pool())",
@@ -56,7 +55,7 @@ USES = {
     "numpy_default": "ft.numpy_default().empty(10)",
     "ones": "ft.ones(10, allocator=ft.pool())",
     "ones_like": "ft.ones_like(A, allocator=ft.pool())",
-    "pagemap": "ft.pagemap(A).counts(), ft.pagemap(A).addresses",
+    "pagemap": "ft.inspection.pagemap(A).counts()",
     "pages": "ft.pages(populate=True).empty(10), refused(lambda: ft.pages(hugs=1))",
     "plot_pagemap": "refused(ft.inspection.plot_pagemap)",
     "pool": "ft.pool(\"pages(huge='thp')\").empty(10), refused(lambda: ft.pool('pole()')), ft.pool()._repr_html_()",
@@ -121,7 +120,7 @@ def escaping():
     return np.ones(3000)[1:]
 
 def checked():
-    with ft.check_backed(A): A.sum()
+    with ft.inspection.check_backed(A): A.sum()
 
 def used():
     with ft.use(ft.pool()): np.ones(30_000)

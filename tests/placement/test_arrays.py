@@ -239,4 +239,4 @@ def test_what_threads_that_do_not_start_would_have_touched_is_touched(
     finally:
         _firsttouch.fail_calls([], 0, 0)
     assert touched.threads == started + 1
-    assert ft.is_backed(array)
+    assert ft.inspect(array).is_backed

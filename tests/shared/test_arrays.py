@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from firsttouch.sharing.arrays import SharedArray
+from firsttouch import sharing
+from firsttouch.sharing import SharedArray
 from tests.probe import MIB
 from tests.shared.work import memory_files
 
@@ -83,6 +84,22 @@ def test_a_view_of_a_view_and_of_another_type() -> None:
     through(fields["b"])[:] = 2
     assert (fields["b"] == 2).all()
     assert (fields["a"] == 0).all()
+
+
+@pytest.mark.parametrize("strided", [np.lib.stride_tricks.as_strided, np.lib.stride_tricks.sliding_window_view])
+def test_views_by_strides_arrive_as_views(strided: Any) -> None:
+    """Their base is an object of NumPy's own, behind which the array is."""
+    a = ft.shared(1000)
+    a[:] = np.arange(1000)
+    view = strided(a, (5,), subok=True)
+    assert np.shares_memory(ft.share(np.asarray(view)), a)
+    assert len(pickle.dumps(view)) < 500
+    arrived = through(view)
+    assert np.array_equal(arrived, view)
+    a[3] = -1
+    assert arrived.flat[3] == -1
+    beyond = np.lib.stride_tricks.as_strided(a[-1:], (2,), (1 << 21,), subok=True)
+    assert sharing._mapping_of(beyond) is None  # no handle for what is not there
 
 
 def test_what_is_computed_is_an_ordinary_array() -> None:

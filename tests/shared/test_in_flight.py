@@ -8,7 +8,7 @@ import pytest
 from tests.programs import ask, run
 
 #: Nothing waits for what these programs leave unopened.
-_NO_GRACE = "from firsttouch.sharing import grace_period; grace_period._SECONDS = 0.0"
+_NO_GRACE = "from firsttouch import sharing; sharing._left = 0.0"
 
 
 def test_file_descriptors_are_left_for_the_rest_of_the_process() -> None:

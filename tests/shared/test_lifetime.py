@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from firsttouch.sharing import handles
+from firsttouch import sharing
 from tests.probe import MIB, wait_until
 from tests.programs import ask, run
 from tests.shared.work import memory_files
@@ -150,7 +150,7 @@ def test_a_number_that_means_something_else_is_noticed(tmp_path: Path) -> None:
     reduced: Any = a.__reduce_ex__(5)
     remake, (place, words, *rest) = reduced
     own = open(tmp_path / "file", "w")  # noqa: SIM115
-    handles.mapped.clear()
+    sharing._mapped.clear()
     with pytest.raises(ft.SharedArrayError, match="no longer holds this shared array"):
         remake(place, (words[0], words[1], own.fileno(), *words[3:]), *rest)
     with pytest.raises(ft.SharedArrayError, match="no longer holds this shared array"):
@@ -171,8 +171,8 @@ def test_a_process_of_another_user() -> None:
             print(json.dumps(None)); raise SystemExit
         a = ft.shared(10)
         handle = pickle.dumps(a)
-        from firsttouch.sharing import handles
-        handles.mapped.clear()
+        from firsttouch import sharing
+        sharing._mapped.clear()
         pid = os.fork()
         if pid == 0:
             os.setuid(65534)
@@ -192,13 +192,13 @@ def test_limits_of_the_process() -> None:
     found = ask("""
         import errno, json, pickle, resource
         handle = pickle.dumps(kept := ft.shared(1 << 28, np.uint8))
-        from firsttouch.sharing import handles
+        from firsttouch import sharing
         found = []
         def attempt(call):
             try: call()
             except Exception as error: found.append([type(error).__name__, str(error)])
             else: found.append(["nothing", ""])
-        handles.mapped.clear()
+        sharing._mapped.clear()
         files = resource.getrlimit(resource.RLIMIT_NOFILE)
         import os
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))), files[1]))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import firsttouch as ft
-from firsttouch.sharing import handles
+from firsttouch import sharing
 from tests.programs import ask
 
 
@@ -17,15 +17,15 @@ def test_a_size_that_exceeds_the_file_is_refused(size: int) -> None:
     """Else what lies beyond it would be a SIGBUS."""
     found = ask(f"""
         import json
-        from firsttouch.sharing import handles
+        from firsttouch import sharing
         a = ft.shared(1000)
         remake, (place, words, offset, shape, strides, dtype, write) = a.__reduce_ex__(5)
-        handles.mapped.clear()
+        sharing._mapped.clear()
         try:
             big = remake(place, (*words[:3], {size}, *words[4:]), 0, ({min(size, 2**40)} // 8,), None, dtype, write)
             found = float(big[-1])
         except ft.SharedArrayError as error: found = str(error)
-        handles.arrive(place, words, offset, shape, strides, dtype, write)
+        sharing.arrive(place, words, offset, shape, strides, dtype, write)
         print(json.dumps(found))
     """)
     assert "not a valid handle" in found
@@ -36,7 +36,7 @@ def test_a_page_that_is_none_is_refused(page: int) -> None:
     a = ft.shared(1000)
     reduced: Any = a.__reduce_ex__(5)
     remake, (place, words, *rest) = reduced
-    handles.mapped.clear()
+    sharing._mapped.clear()
     with pytest.raises(ft.SharedArrayError, match="not a valid handle"):
         remake(place, (*words[:4], page, words[5]), *rest)
     remake(place, words, *rest)
@@ -89,7 +89,7 @@ def test_anything_in_the_place_of_anything() -> None:
         if chance.random() < 0.1:
             given[chance.randrange(len(given))] = chance.choice(_ODD)
         if turn % 3 == 0:
-            handles.mapped.clear()
+            sharing._mapped.clear()
         try:
             found = remake(*given)
         except (ft.SharedArrayError, MemoryError):
@@ -104,13 +104,13 @@ def test_damaged_pickles_never_crash() -> None:
     """Of the bytes that are the handle's: others could name any function, as in every pickle."""
     ended = ask("""
         import json, pickle, random
-        from firsttouch.sharing import handles
+        from firsttouch import sharing
         chance = random.Random(3)
         a = ft.shared((20, 30))
         reduced = a.__reduce_ex__(5)
         class Safe(pickle._Unpickler):  # in C, a damaged memo index clears gigabytes
             def find_class(self, module, name):
-                if (module, name) in {("firsttouch.sharing.handles", "arrive"), ("numpy", "dtype")}:
+                if (module, name) in {("firsttouch.sharing", "arrive"), ("numpy", "dtype")}:
                     return super().find_class(module, name)
                 raise pickle.UnpicklingError(name)
         import io
@@ -121,14 +121,14 @@ def test_damaged_pickles_never_crash() -> None:
             for _ in range(chance.randint(1, 4)):
                 bad[chance.randrange(len(bad))] = chance.randrange(256)
             if turn % 3 == 0: bad = bad[:chance.randrange(len(bad))]
-            if turn % 2: handles.mapped.clear()
+            if turn % 2: sharing._mapped.clear()
             try:
                 found = Safe(io.BytesIO(bytes(bad))).load()
                 if isinstance(found, np.ndarray) and found.size: found.flat[0], found.flat[-1]
             except ft.SharedArrayError: kinds.add("shared")
             except Exception as error: kinds.add(type(error).__name__)
         pickle.loads(good)
-        handles.arrive(*reduced[1])
+        sharing.arrive(*reduced[1])
         print(json.dumps(sorted(kinds)))
     """)
     assert "shared" in ended

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from firsttouch.sharing.missing import Missing
+from firsttouch.sharing import Missing
 from tests.shared import work
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")

@@ -154,9 +154,9 @@ def unpickled(handle: bytes) -> str:
 
 def lose_the_next() -> None:
     """The next array that comes to this process belongs to one that has ended."""
-    from firsttouch.sharing import handles
+    from firsttouch import sharing
 
-    module: Any = handles
+    module: Any = sharing
     arrived = module._arrived
 
     def lost(*_: object) -> None:
@@ -168,6 +168,6 @@ def lose_the_next() -> None:
 
 def came_through(_: object = None) -> bool:
     """Whether nothing waits to be lost any more."""
-    from firsttouch.sharing import handles
+    from firsttouch import sharing
 
-    return handles._arrived.__module__ == handles.__name__
+    return sharing._arrived.__module__ == sharing.__name__

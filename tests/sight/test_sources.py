@@ -24,13 +24,13 @@ def some() -> np.ndarray:
 
 def test_every_set_of_refusals() -> None:
     array = some()
-    truth, best = ft.inspect(array).as_dict(), np.asarray(ft.pagemap(array))
+    truth, best = ft.inspect(array).as_dict(), ft.inspection.pagemap(array).states
     assert (truth["absent"], truth["zero_page"], truth["small"]) == (150 * PAGE, 50 * PAGE, 100 * PAGE)
     for count in range(len(NAMES) + 1):
         for refused in itertools.combinations(NAMES, count):
             _firsttouch.refuse_sources(list(refused))
             found = ft.inspect(array).as_dict()
-            states = np.asarray(ft.pagemap(array))
+            states = ft.inspection.pagemap(array).states
             _firsttouch.refuse_sources([])
             for name, source in found["sources"].items():
                 if name != "nodes" or "has_memory" not in refused:
@@ -48,7 +48,7 @@ def test_it_says_who_was_asked() -> None:
     assert found.sources["zero_page"] == found.sources["nodes"] == "move_pages"
     assert found.sources["huge"] == "/proc/self/smaps"
     assert (found.small, found.zero_page) == (100 * PAGE, 50 * PAGE)
-    pages = ft.pagemap(array)
+    pages = ft.inspection.pagemap(array)
     assert {ft.inspection.PageSource(int(source)).name for source in np.unique(pages.sources)} == {
         "PAGEMAP",
         "MOVE_PAGES",
@@ -92,9 +92,8 @@ def test_nothing_works() -> None:
     found = ft.inspect(array)
     assert found.absent is None
     assert found.nodes is None
-    assert (ft.pagemap(array) == ft.inspection.PageState.UNKNOWN).all()
-    with pytest.raises(ft.UnsupportedError, match="move_pages"):
-        ft.is_backed(array)
+    assert (ft.inspection.pagemap(array).states == ft.inspection.PageState.UNKNOWN).all()
+    assert found.is_backed is None
 
 
 def test_a_process_that_may_not_be_looked_at() -> None:

@@ -83,7 +83,7 @@ def looking(random: Random) -> None:
     array = ft.zeros(1 << 20, "u1", allocator="pages()")
     with ft.measure() as found:
         ft.touch(array)
-    assert ft.is_backed(array)
+    assert ft.inspect(array).is_backed
     assert str(ft.inspect(array))
     assert str(ft.stats("process"))
     assert str(found)

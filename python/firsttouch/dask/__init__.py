@@ -13,16 +13,442 @@ without a client: ``dask worker --preload firsttouch.dask``, or this module's na
 A failure on a worker raises an error that names the worker, which continues with NumPy's own memory.
 """
 
+from __future__ import annotations
+
+import contextlib
+import mmap
+import operator
+import threading
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
 try:
-    import distributed as _distributed  # noqa: F401 (is it installed?)
+    import dask.config
+    from distributed import Worker, WorkerPlugin
+    from distributed.system import MEMORY_LIMIT
 except ImportError as _error:
     raise ImportError(f"firsttouch.dask needs Dask's distributed ({_error}): pip install 'firsttouch[dask]'") from None
 
-from firsttouch.dask.plugin import ArrayMemory
-from firsttouch.dask.preloaded import dask_setup
-from firsttouch.sharing import with_dask as _with_dask
-from firsttouch.sharing.arrays import SharedArray as _SharedArray
+import firsttouch
+from _firsttouch_start import units
+from firsttouch import _firsttouch, process, sharing
+from firsttouch._firsttouch import Allocator
+from firsttouch._internal import validation
+from firsttouch._internal.resolve import FACTORIES, checked
+from firsttouch.custom import AllocatorLike
+from firsttouch.dask import binding
 
-_with_dask.register(_SharedArray)  # arrays shared before distributed was imported would be copied
+sharing.register_with_dask()  # arrays shared before distributed was imported would be copied
 
 __all__ = ["ArrayMemory", "dask_setup"]
+
+_METRIC = "firsttouch"
+
+
+class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there for the types)
+    """Serve the arrays of Dask workers from an allocator, in every thread of their processes.
+
+    Parameters
+    ----------
+    allocator : AllocatorLike, optional
+        Allocator, or its expression; it travels as text. The default is the worker's own pool.
+    numa : {"auto"}, int or sequence of int, optional
+        Nodes to bind workers to, processors and memory. ``"auto"`` gives each worker the node with the fewest workers
+        on its host; one or several numbers are the nodes to choose from. The default binds no worker.
+    huge : bool or str, optional
+        Page size of the pool: ``True`` or ``"thp"``, ``"2M"``, ``"1G"`` or ``False``, as for
+        :func:`firsttouch.pages`.
+    limit : {"auto"}, float, int or str, optional
+        Budget for the arrays of a worker, beyond which a task gets a :exc:`MemoryError` where its worker would have
+        been killed. ``"auto"`` is the memory at which Dask ends a worker (by default 0.95 of its limit) less what the
+        worker holds at its start, but at least half of its limit; a float is a fraction of the limit, anything else a
+        size. The default is no budget, and so is ``"auto"`` where a worker has no limit.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not one of the above.
+    RuntimeError
+        In ``register_plugin``, if a worker cannot do this; the message names the worker. Workers that join later log
+        it. They go on with NumPy's own memory.
+
+    See Also
+    --------
+    firsttouch.install : Does the same in one process.
+
+    Notes
+    -----
+    The plugin reaches running workers and those that join or restart later. Registered again, the newer plugin
+    replaces the older. A worker that is a thread of the client's process (``LocalCluster(processes=False)``) shares
+    the client's memory, whose arrays are served as well until the worker closes.
+
+    Near a threshold of Dask's (0.95 of the first at which a worker spills, pauses or is killed), idle memory is
+    returned before Dask acts. ``workers[...]["metrics"]["firsttouch"]`` in the scheduler's information says what a
+    worker holds. Binding to nodes needs one process per worker, and has to precede its first task: workers that have
+    run tasks are bound when they restart.
+
+    Examples
+    --------
+    >>> from firsttouch.dask import ArrayMemory
+    >>> plugin = ArrayMemory("pool(max_idle='1 GiB')", limit="auto")
+    >>> client.register_plugin(plugin)  # doctest: +SKIP
+
+    """
+
+    name = "firsttouch"
+
+    def __init__(
+        self,
+        allocator: AllocatorLike | None = None,
+        numa: Any = None,
+        huge: str | bool | None = None,
+        limit: str | float | None = None,
+    ) -> None:
+        self._given = _Given(_expression(allocator), _nodes(numa), _huge(huge), _limit(limit))
+        if self._given.huge is not None and allocator is not None:
+            raise ValueError(
+                f"huge={huge!r} is for the pool that serves where no allocator is named: "
+                f'write it into the expression, as in "{_pool(self._given.huge)}"'
+            )
+        self._serving: dict[Worker, contextlib.ExitStack] = {}
+
+    @classmethod
+    def configured(cls) -> ArrayMemory:
+        """Return the plugin of Dask's settings ``firsttouch.allocator``, ``.numa``, ``.huge`` and ``.limit``.
+
+        Returns
+        -------
+        ArrayMemory
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a setting does not exist or has no valid value.
+
+        """
+        found = dask.config.get("firsttouch", None) or {}
+        if not isinstance(found, dict):
+            raise TypeError(f"Dask's setting firsttouch is {found!r:.40}: give {', '.join(_Given._fields)} below it")
+        for key in found:
+            if key not in _Given._fields:
+                raise ValueError(f"Dask has a setting firsttouch.{key}: there are {', '.join(_Given._fields)}")
+        try:
+            return cls(**found)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"Dask's settings of firsttouch: {error}") from None
+
+    def setup(self, worker: Worker) -> None:
+        """Begin to serve a worker; called by Dask in the worker.
+
+        Parameters
+        ----------
+        worker : distributed.Worker
+            The worker, before its first task or between two tasks.
+
+        Raises
+        ------
+        RuntimeError
+            If it cannot be served.
+
+        """
+        try:
+            with contextlib.ExitStack() as undo:
+                self._begin(worker, undo)
+                self._serving[worker] = undo.pop_all()
+            if self._given.numa is not None:
+                binding.bind(worker, binding.usable(self._given.numa))
+        except Exception as error:
+            raise RuntimeError(f"firsttouch on worker {worker.address} (name {worker.name!r}): {error}") from None
+
+    def _begin(self, worker: Worker, undo: contextlib.ExitStack) -> None:
+        if _METRIC in worker.metrics:
+            raise RuntimeError("an ArrayMemory serves it already, registered under another name")
+        if self._given.numa is not None:
+            binding.usable(self._given.numa)
+        text = self._given.allocator if self._given.huge is None else _pool(self._given.huge)
+        budget = _budget(self._given.limit, worker)
+        if budget is not None:
+            text = f"limited({text or 'pool()'}, {budget})"
+        _install(worker, text, repr(self))
+        undo.callback(_uninstall, worker)
+        undo.callback(_GivesBack(worker).stop)
+        worker.metrics[_METRIC] = _metric
+        undo.callback(worker.metrics.pop, _METRIC, None)
+
+    def teardown(self, worker: Worker) -> None:
+        """Cease to serve a worker; called by Dask when the worker closes or the plugin is removed.
+
+        Parameters
+        ----------
+        worker : distributed.Worker
+            The worker. Its arrays stay valid.
+
+        """
+        undo = self._serving.pop(worker, None)
+        if undo is not None:
+            undo.close()
+
+    def __reduce__(self) -> tuple[type[ArrayMemory], tuple[Any, ...]]:
+        return type(self), tuple(self._given)
+
+    def __repr__(self) -> str:
+        given = self._given._asdict().items()
+        return f"ArrayMemory({', '.join(f'{name}={value!r}' for name, value in given if value is not None)})"
+
+
+async def dask_setup(server: object) -> None:
+    """Serve a worker from its start, as Dask's settings say; a later ``register_plugin`` replaces it.
+
+    Parameters
+    ----------
+    server : distributed.Worker
+        The worker.
+
+    Raises
+    ------
+    TypeError
+        If `server` is not a worker, or a setting is invalid.
+
+    See Also
+    --------
+    ArrayMemory.configured : What the settings are.
+
+    Examples
+    --------
+    In a shell, where Dask calls it: ``dask worker --preload firsttouch.dask``.
+
+    """
+    if not isinstance(server, Worker):
+        kind = type(server).__name__
+        raise TypeError(
+            f"firsttouch.dask is a preload for workers (dask worker --preload firsttouch.dask), and this is a {kind}"
+        )
+    await server.plugin_add(plugin=ArrayMemory.configured())
+
+
+# Arguments, validated in the client as far as that is possible without the worker.
+
+
+class _Given(NamedTuple):
+    """Arguments of ArrayMemory in a form that travels between processes."""
+
+    allocator: str | None
+    numa: str | tuple[int, ...] | None
+    huge: str | bool | None
+    limit: str | float | None
+
+
+_HUGE = (True, False, "thp", "2M", "1G")
+
+
+def _pool(huge: str | bool) -> str:
+    return f"pool(pages(huge={('thp' if huge is True else huge)!r}))"
+
+
+def _expression(allocator: object) -> str | None:
+    if allocator is None:
+        return None
+    found = allocator if isinstance(allocator, str) else checked(allocator, "ArrayMemory()")
+    if isinstance(found, Allocator) and not _firsttouch.has_expression(found):
+        raise TypeError(
+            f"ArrayMemory() cannot send {found!r} to other processes: allocators travel as their expression, "
+            'as in "pool()" or "limited(pool(), \'4 GiB\')"'
+        )
+    text = str(found) if isinstance(found, str) else repr(found)
+    # Which nodes and sizes there are is the worker's to say.
+    others = _firsttouch.check_expression(text, list(FACTORIES))
+    if "from_functions" in others:
+        raise ValueError(
+            "ArrayMemory() cannot send from_functions() to other processes: addresses are meaningless there"
+        )
+    if "numpy_default" in others:
+        raise ValueError("ArrayMemory() got numpy_default(): without the plugin that is what workers have")
+    return text
+
+
+def _nodes(numa: object) -> str | tuple[int, ...] | None:
+    if numa is None:
+        return None
+    if numa == "auto":
+        return "auto"
+    wanted = "'auto', a node's number or several, to deal out over the workers of a host"
+    try:
+        given: list[Any] = list(numa) if isinstance(numa, Iterable) and not isinstance(numa, str) else [numa]
+        numbers = tuple(operator.index(number) for number in given if not isinstance(number, bool))
+    except TypeError:
+        raise TypeError(f"numa={numa!r:.40}: give {wanted}") from None
+    if not numbers or len(numbers) < len(given) or min(numbers) < 0:
+        raise ValueError(f"numa={numa!r:.40}: give {wanted}")
+    return tuple(dict.fromkeys(numbers))
+
+
+def _huge(huge: object) -> str | bool | None:
+    if huge is None or (isinstance(huge, (bool, str)) and huge in _HUGE):
+        return huge
+    raise ValueError(f"huge={huge!r:.40}: give {', '.join(map(repr, _HUGE))}, or None for the pool's own choice")
+
+
+def _limit(limit: object) -> str | float | None:
+    if limit is None:
+        return None
+    if limit == "auto":
+        return "auto"
+    if isinstance(limit, float):
+        if 0.0 < limit <= 1.0:
+            return limit
+        raise ValueError(f"limit={limit}: as a part of the worker's memory limit give more than 0 and at most 1.0")
+    size = validation.size("limit", limit)
+    if size == 0:
+        raise ValueError(f"limit={limit!r} would serve no array: give 'auto', a part like 0.5, or a size")
+    return size
+
+
+# A worker's budget for arrays, from its memory limit.
+
+_LEAST = 0.5
+#: Memory of the process at the first call, so that the same plugin always computes the same budget.
+_at_the_start: int | None = None
+
+
+def _budget(limit: str | float | None, worker: Worker) -> int | None:
+    """Return the number of bytes that the worker's arrays may use at once, or ``None`` for no limit.
+
+    ``"auto"`` is the memory at which the nanny terminates a worker (``distributed.worker.memory.terminate``, 0.95 of
+    its memory limit) less what the process already uses, and at least half the limit. A task then fails instead of
+    its worker being killed.
+
+    Raises :exc:`ValueError` if the limit exceeds the memory of the worker or of the machine.
+    """
+    global _at_the_start
+    memory = worker.memory_manager.memory_limit
+    if limit is None or (limit == "auto" and memory is None):
+        return None
+    if limit == "auto":
+        if _at_the_start is None:
+            _at_the_start = worker.monitor.get_process_memory()
+        share = dask.config.get("distributed.worker.memory.terminate") or 1.0
+        return max(int(memory * share) - _at_the_start, int(memory * _LEAST))
+    if isinstance(limit, float):
+        if memory is None:
+            raise ValueError(f"limit={limit} is a part of the worker's memory limit, and it has none: give a size")
+        return max(1, int(memory * limit))
+    whose, most = (
+        ("what this machine has", MEMORY_LIMIT) if memory is None else ("the worker's own memory limit", memory)
+    )
+    if int(limit) > most:
+        raise ValueError(f"limit={units.size(int(limit))} is above {whose}, {units.size(most)}")
+    return int(limit)
+
+
+# The allocator of a worker's process, which workers that are threads of one process share.
+
+_lock = threading.Lock()
+_served: dict[Worker, tuple[str | None, str]] = {}
+_before: Allocator | None = None
+
+
+def _install(owner: Worker, expression: str | None, asked: str) -> None:
+    """Install the allocator of ``expression`` (``None``: the process's own pool) until the last owner has ended.
+
+    ``asked`` identifies the plugin's arguments. New arguments replace those of the other workers of the same cluster,
+    which are about to receive them as well.
+
+    Raises :exc:`RuntimeError` if another owner has installed a different allocator, and whatever
+    :func:`firsttouch.install` raises.
+    """
+    global _before
+    with _lock:
+        others = [(other, *had) for other, had in _served.items() if had[0] != expression]
+        for other, had, was_asked in others:
+            if was_asked == asked or other.scheduler.address != owner.scheduler.address:
+                raise RuntimeError(
+                    f"another worker in its process is served by {had or 'pool()'} already, and a process has one "
+                    f"allocator: it cannot also have {expression or 'pool()'}"
+                )
+        if others:
+            firsttouch.install(expression or "process")
+        elif not _served:
+            before = process.serving()
+            firsttouch.install(expression or "process")
+            _before = before
+        for other in (owner, *(other for other, _, _ in others)):
+            _served[other] = expression, asked
+
+
+def _uninstall(owner: Worker) -> None:
+    """End an owner's use; after the last one, restore the allocator that was installed before the first."""
+    with _lock:
+        if _served.pop(owner, None) is None or _served:
+            return
+        if _before is None:
+            firsttouch.uninstall()
+        else:
+            firsttouch.install(_before)
+
+
+# Idle memory is returned before Dask spills, pauses or kills a worker for memory not in use.
+
+#: Fraction of Dask's lowest threshold at which idle memory is returned.
+_EARLY = 0.95
+#: Threshold of each worker of this process; workers that are threads share its memory.
+_bounds: dict[Worker, int] = {}
+
+
+class _GivesBack:
+    """Wraps the function that reads a worker's memory, the figure on which Dask's decisions are based.
+
+    The memory manager calls it every 100 ms (``distributed.worker.memory.monitor-interval``) and then spills or pauses;
+    the worker's statistics call it every 500 ms. Near a threshold, idle memory is returned first, and memory is read
+    again. Between calls, and where only a nanny watches, the pools themselves stay below the threshold
+    (``set_memory_bound``).
+    """
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker, self._monitor = worker, worker.monitor
+        self._ask = worker.monitor.get_process_memory
+        self._from = _threshold(worker)
+        self._on = self._from is not None
+        if self._on:
+            self._monitor.get_process_memory = self._memory
+            _bound(worker, self._from)
+
+    def _memory(self) -> int:
+        memory = int(self._ask())
+        if not self._on or self._from is None or memory < self._from:
+            return memory
+        firsttouch.trim()
+        return int(self._ask())
+
+    def stop(self) -> None:
+        """Restore the original function, unless another wrapper has been put around this one."""
+        self._on = False
+        _bound(self._worker, None)
+        if vars(self._monitor).get("get_process_memory") == self._memory:
+            del self._monitor.get_process_memory
+
+
+def _bound(worker: Worker, threshold: int | None) -> None:
+    _bounds.pop(worker, None)
+    if threshold is not None:
+        _bounds[worker] = threshold
+    _firsttouch.set_memory_bound(min(_bounds.values(), default=None))
+
+
+def _threshold(worker: Worker) -> int | None:
+    """Return the process memory at which idle memory is returned; ``None`` if Dask has no limit or no threshold."""
+    manager = worker.memory_manager
+    if manager.memory_limit is None:
+        return None
+    terminate = dask.config.get("distributed.worker.memory.terminate", False)
+    shares = [share for share in (manager.memory_spill_fraction, manager.memory_pause_fraction, terminate) if share]
+    return int(manager.memory_limit * min(shares) * _EARLY) if shares else None
+
+
+def _metric(worker: Worker) -> dict[str, int]:  # noqa: ARG001 (Dask passes it)
+    """Return bytes in use, bytes held, and the page faults that recycling has avoided (of base pages)."""
+    found = firsttouch.stats()
+    return {
+        "in_use": found.in_use,
+        "held": found.active + found.idle,
+        "faults_avoided": found.recycled_bytes // mmap.PAGESIZE,
+    }

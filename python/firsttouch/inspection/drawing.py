@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from _firsttouch_start import units
-from firsttouch.inspection.page_map import PageMap, pagemap
-from firsttouch.inspection.states import PageState
+from firsttouch.inspection import PageMap, PageState, pagemap
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -39,7 +38,7 @@ def plot_pagemap(*moments: np.ndarray, labels: Sequence[str] | None = None, ax: 
     Parameters
     ----------
     *moments : ndarray or PageMap
-        What :func:`firsttouch.pagemap` returned earlier, or an array to be drawn as it is now.
+        What :func:`pagemap` returned earlier, or an array to be drawn as it is now.
     labels : sequence of str, optional
         Label of each strip. The default for two is "before" and "after".
     ax : matplotlib.axes.Axes, optional
@@ -60,7 +59,7 @@ def plot_pagemap(*moments: np.ndarray, labels: Sequence[str] | None = None, ax: 
 
     See Also
     --------
-    firsttouch.pagemap : The states that are drawn.
+    pagemap : The states that are drawn.
 
     Notes
     -----
@@ -70,7 +69,7 @@ def plot_pagemap(*moments: np.ndarray, labels: Sequence[str] | None = None, ax: 
     Examples
     --------
     >>> a = ft.pages().zeros(10**6)
-    >>> before = ft.pagemap(a)
+    >>> before = ft.inspection.pagemap(a)
     >>> a[: len(a) // 2] = 1
     >>> ft.inspection.plot_pagemap(before, a)
     <Axes: xlabel="place in the array's pages, MiB">
@@ -88,14 +87,14 @@ def plot_pagemap(*moments: np.ndarray, labels: Sequence[str] | None = None, ax: 
     from matplotlib.transforms import ScaledTranslation
 
     colours = ListedColormap([colour for _, colour in LOOKS.values()])
-    widest = max(1, *(found.size * found.page_size for found in maps))
+    widest = max(1, *(found.states.size * found.page_size for found in maps))
     per, unit = units.scale(widest)
     for at, (found, name) in enumerate(zip(maps, names, strict=True)):
         bottom = (len(maps) - 1 - at) * (_STRIP + _APART)
-        width = found.size * found.page_size / per
-        if found.size:
+        width = found.states.size * found.page_size / per
+        if found.states.size:
             where, last = (0, width, bottom, bottom + _STRIP), len(LOOKS) - 1
-            drawn = image(found, list(LOOKS))
+            drawn = image(found.states, list(LOOKS))
             ax.imshow(drawn, colours, extent=where, vmin=0, vmax=last, aspect="auto", interpolation="nearest")
         ax.plot(
             [0, width, width, 0, 0],
@@ -119,9 +118,8 @@ def plot_pagemap(*moments: np.ndarray, labels: Sequence[str] | None = None, ax: 
     return ax
 
 
-def image(states: npt.NDArray[np.uint8], order: Sequence[PageState]) -> npt.NDArray[np.intp]:
+def image(pages: npt.NDArray[np.uint8], order: Sequence[PageState]) -> npt.NDArray[np.intp]:
     """Return indices into ``order``, rows from the top by columns; a column is divided among its states."""
-    pages = np.asarray(states)
     columns = min(COLUMNS, pages.size)
     first = np.arange(columns) * pages.size // columns
     counts = np.array([np.add.reduceat(pages == state, first, dtype=np.intp) for state in order])

@@ -51,7 +51,7 @@ def touch(
     See Also
     --------
     pages : Allocate arrays with ``populate=True``.
-    is_backed : Whether all pages exist.
+    inspect : Whether all pages exist.
 
     Notes
     -----
@@ -63,7 +63,7 @@ def touch(
     >>> a = ft.pages().zeros(10**6)
     >>> ft.touch(a, threads=2).nbytes
     8000000
-    >>> ft.is_backed(a)
+    >>> ft.inspect(a).is_backed
     True
 
     """

@@ -60,7 +60,7 @@ def array_agrees(array: np.ndarray[Any, Any]) -> None:
     if found.small is not None and found.huge is not None:
         assert found.small + found.huge == found.real
     assert found.nodes is None or sum(found.nodes.values()) == found.real
-    states = ft.pagemap(array).counts()
+    states = ft.inspection.pagemap(array).counts()
     assert sum(states.values()) == found.pages, f"{states} of {found}"
 
 

@@ -143,7 +143,7 @@ def trap(size: int, found: dict[Key, Values]) -> str:
         f"**The zero-page trap**: with arrays of {name(size)} on {kind} the triad seems to run at {never:,.0f} "
         f"MFlop/s; on arrays that were written once it runs at {written:,.0f}. A warm-up does not help: b, c and d "
         "remain the kernel's single zero page, in the cache. Write arrays before you measure, or call "
-        "`firsttouch.is_backed(b)`."
+        "`firsttouch.inspect(b).is_backed`."
     )
 
 

@@ -1,0 +1,505 @@
+"""Arrays on memory that several processes of a host share, handed over without a copy.
+
+A pickled array is a *handle*: where its memory is, and where in that memory the array lies. Opening the handle maps the
+memory.
+"""
+
+from __future__ import annotations
+
+import atexit
+import errno
+import math
+import operator
+import os
+import pickle
+import sys
+import time
+import weakref
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+import numpy as np
+
+from firsttouch import _firsttouch
+from firsttouch._firsttouch import SharedMapping
+from firsttouch._internal import validation
+from firsttouch.placement.pages import Huge
+from firsttouch.placement.policies import PolicyLike, plain
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["SharedArrayError", "share", "shared"]
+
+_MAX_BYTES = 2**63 - 1
+
+
+class SharedArrayError(RuntimeError):
+    """A shared array cannot be opened here: its sender is on another host, has ended, or has released it.
+
+    See Also
+    --------
+    firsttouch.shared : How long a handle can be opened.
+
+    Notes
+    -----
+    It is not an :exc:`OSError`, which would end the workers of ``multiprocessing.Pool`` without a message.
+
+    """
+
+
+class LostOnTheWayError(SharedArrayError, ConnectionError):
+    """The same between workers of Dask, which retry or recompute only after a connection has failed."""
+
+
+class SharedArray(np.ndarray):
+    """An array, or a view of one, from :func:`firsttouch.shared` or :func:`firsttouch.share`.
+
+    Results of computations are ordinary arrays. An instance whose memory is not shared, such as a copy, is pickled as
+    any array.
+    """
+
+    __array_priority__ = -1.0
+
+    def __new__(cls, *_args: object, **_kwargs: object) -> SharedArray:
+        """Refuse: the memory has to come from :func:`firsttouch.shared`."""
+        raise TypeError("make shared arrays with firsttouch.shared(shape, dtype), or firsttouch.share(array)")
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        """Make results ordinary arrays; ``out=`` and in-place operations keep the array they were given."""
+        if array is self:
+            return self
+        return array[()] if return_scalar else np.asarray(array)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickle a handle, whatever the protocol: nothing is copied, in the pickle or out of band.
+
+        If a Dask worker spills, pickle the data: a handle would be valid only as long as the memory, which is about to
+        be freed.
+        """
+        mapping = _mapping_of(self)
+        if mapping is None or _is_called_by("distributed.spill"):
+            return np.asarray(self).__reduce_ex__(protocol)
+        offset = self.__array_interface__["data"][0] - mapping.address if self.size else 0
+        place = _where(), mapping.handle(), offset, self.shape, self.strides, self.dtype
+        return arrive, (*place, bool(self.flags.writeable))
+
+
+def shared(
+    shape: Any,
+    dtype: npt.DTypeLike = float,
+    order: Literal["C", "F"] = "C",
+    *,
+    huge: Huge = False,
+    numa: PolicyLike | None = None,
+    populate: bool | int = False,
+    strict: bool = False,
+) -> np.ndarray:
+    """Return a new array of zeros on memory that other processes of this host can map.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Shape of the new array.
+    dtype : data-type, optional
+        Data type, which must not contain objects. The default is float64.
+    order : {"C", "F"}, optional
+        Memory order.
+    huge, numa, populate, strict : optional
+        Placement, as for :func:`firsttouch.pages`. Transparent huge pages need
+        ``/sys/kernel/mm/transparent_hugepage/shmem_enabled``.
+
+    Returns
+    -------
+    ndarray
+        Array of zeros of the given shape, dtype and order. What is computed from it is an ordinary array.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not one of the above.
+    MemoryError
+        If there is not enough memory.
+    OSError
+        If the system allows no further memory file; each shared array takes a file descriptor in each process.
+
+    See Also
+    --------
+    share : Copy an existing array to shared memory.
+    receipt : What was granted.
+
+    Notes
+    -----
+    Pickled, by whatever means (``multiprocessing`` with any start method, joblib, a pipe), the array is a handle of a
+    few hundred bytes. It arrives as an ordinary array on the same memory, and so do its views; a read-only array
+    arrives read-only. A forked child shares the memory, and holds it until it ends. The memory is released when the
+    last process releases it or dies, however it dies.
+
+    A handle can be opened any number of times while its sender holds the array. After the sender has released it, a
+    handle that nobody has opened can be opened once, within 60 seconds. Such arrays may take a quarter of the sender's
+    file descriptors (``RLIMIT_NOFILE``) and, beyond 64 MiB and the newest array, a sixteenth of the memory or a quarter
+    of what is free, whichever is less; the oldest goes first. A process that ends waits up to 2 seconds for handles in
+    flight. Opening a handle in vain raises :exc:`firsttouch.SharedArrayError`.
+
+    Examples
+    --------
+    >>> import pickle
+    >>> a = ft.shared((2, 3))
+    >>> b = pickle.loads(pickle.dumps(a[1]))  # as another process receives it
+    >>> b[:] = 1
+    >>> a
+    SharedArray([[0., 0., 0.],
+                 [1., 1., 1.]])
+
+    """
+    model = np.empty(0, dtype)  # strings without a length get one, and subarrays become axes
+    kind = model.dtype
+    if kind.hasobject:
+        raise TypeError(f"an array of {kind} cannot be shared: its items are addresses, meaningless elsewhere")
+    validation.one_of("order", order, ("C", "F"))
+    dims = (*_dims(shape), *model.shape[1:])
+    nbytes = math.prod(dims) * kind.itemsize
+    if nbytes > _MAX_BYTES:
+        raise ValueError(f"an array of shape {dims} and {kind} would have {nbytes} bytes, more than can be counted")
+    pages = _firsttouch.placed_pages(huge=huge, populate=populate, numa=plain(numa), strict=strict)
+    if order == "F" and _firsttouch.slab_axis(pages) == 0:
+        raise ValueError('numa="blocked:0" makes slabs along axis 0 of arrays in C order: give order="C"')
+    mapping = SharedMapping(nbytes, pages)
+    _mapped[mapping.token, True] = mapping
+    register_with_dask()
+    array = _on(mapping, 0, dims, None, kind)
+    if order == "F":
+        array = array.reshape(dims[::-1]).T
+    return array.view(SharedArray)
+
+
+def share(a: npt.ArrayLike) -> np.ndarray:
+    """Return an array on shared memory: the array itself if its memory is shared already, else a copy.
+
+    Parameters
+    ----------
+    a : array_like
+        Array to share. Masked arrays and arrays of objects are refused.
+
+    Returns
+    -------
+    ndarray
+        Array with the same shape, dtype and values as `a`.
+
+    Raises
+    ------
+    TypeError
+        If `a` contains objects or is masked.
+    MemoryError, OSError
+        As for :func:`shared`.
+
+    See Also
+    --------
+    shared : Make a new array on shared memory.
+
+    Notes
+    -----
+    An array that arrived from another process is an ordinary array, and is pickled as a copy. Sharing it again, which
+    copies nothing, makes it one to be passed on.
+
+    Examples
+    --------
+    >>> ft.share([1, 2, 3])
+    SharedArray([1, 2, 3])
+
+    """
+    masked = sys.modules.get("numpy.ma")  # NumPy imports it lazily, at the latest for such an array
+    if masked is not None and isinstance(a, masked.MaskedArray):
+        raise TypeError("a masked array is two arrays: share its .data and its .mask")
+    array = np.asarray(a)
+    if _mapping_of(array) is not None:
+        return array.view(SharedArray)
+    made = shared(array.shape, array.dtype, "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C")
+    made[...] = array
+    return made
+
+
+def _dims(shape: Any) -> tuple[int, ...]:
+    try:
+        dims = tuple(map(operator.index, shape)) if np.iterable(shape) else (operator.index(shape),)
+    except TypeError:
+        raise TypeError(f"shape={shape!r:.60}: give a number or a tuple of numbers") from None
+    if min(dims, default=0) < 0:  # no generator: CPython 3.13.0 crashes where it has no memory for one
+        raise ValueError(f"shape={dims}: negative dimensions are not allowed")
+    return dims
+
+
+#: The mappings of this process, by the memory's name and whether it is writable. Each memory is mapped once.
+_mapped: weakref.WeakValueDictionary[tuple[str, bool], SharedMapping] = weakref.WeakValueDictionary()
+
+
+def _on(mapping: SharedMapping, offset: int, shape: Any, strides: Any, dtype: Any) -> np.ndarray:
+    """Return an ordinary array on shared memory, which it keeps alive."""
+    return np.ndarray(shape, dtype, np.asarray(mapping), offset, strides)
+
+
+def _mapping_of(a: np.ndarray) -> SharedMapping | None:
+    """Return the shared memory that an array is on.
+
+    It is found by its address: the chain of bases may lead through any object, as in ``as_strided``.
+    """
+    if a.base is None:
+        return None
+    low, high = np.lib.array_utils.byte_bounds(a) if a.size else (a.__array_interface__["data"][0],) * 2
+    for reference in _mapped.valuerefs():
+        mapping = reference()
+        if mapping is not None and mapping.address <= low and high <= mapping.address + mapping.nbytes:
+            return mapping
+    return None
+
+
+# Opening handles.
+
+#: The boot's number, the host's name, the namespace of process numbers.
+Where = tuple[str, str, int]
+
+#: The errors that a corrupted or forged handle causes.
+_MALFORMED = (TypeError, ValueError, OverflowError, AttributeError, LookupError)
+
+
+@cache
+def _where() -> Where:
+    """Return the identity of the host and of its PID namespace."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:  # as text its codec would be imported
+            boot = file.read().decode().strip()
+    except OSError:
+        boot = ""
+    try:
+        space = os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        space = 0
+    return boot, os.uname().nodename, space
+
+
+def arrive(place: Where, *what: Any) -> Any:
+    """Return the array of a handle; in the process that sent it, one that can be sent again.
+
+    Raises :exc:`SharedArrayError` or :exc:`MemoryError`. If that would end a process pool, an object is returned that
+    raises it when used.
+    """
+    try:
+        return _arrived(place, *what)
+    except (SharedArrayError, MemoryError, *_MALFORMED) as error:
+        if isinstance(error, _MALFORMED):
+            error = SharedArrayError(f"this is not a valid handle of a shared array: {error}")
+        if _would_end_a_pool():
+            return Missing(error)
+        if isinstance(error, SharedArrayError) and _is_called_by("distributed.protocol.core"):
+            raise LostOnTheWayError(str(error)) from None
+        raise error from None
+
+
+def _arrived(place: Where, words: Any, offset: int, shape: Any, strides: Any, dtype: Any, write: bool) -> np.ndarray:
+    token, process = words[:2]
+    _check_place(place)
+    if dtype.hasobject:
+        raise ValueError(f"an array of {dtype} would hold addresses, which are meaningless here")
+    mapping = _mapped.get((token, write)) or (None if write else _mapped.get((token, True)))
+    if mapping is None:
+        mapping, why, code = SharedMapping.open(words, write)
+        if mapping is None:
+            raise _refused(process, words[3], why, code)
+        mapping = _mapped.setdefault((token, write), mapping)  # another thread may have opened it meanwhile
+    else:
+        _firsttouch.shared_arrived(words)
+    array = _on(mapping, offset, shape, strides, dtype)
+    array.flags.writeable = write
+    return array.view(SharedArray) if process == os.getpid() else array
+
+
+def _check_place(place: Where) -> None:
+    (boot, host, space), (own_boot, own_host, own_space) = place, _where()
+    if (boot or host) != (own_boot or own_host):
+        what = f"host {host!r}, and this is {own_host!r}" if host != own_host else f"{host!r} before it was rebooted"
+        raise SharedArrayError(
+            f"this shared array is in the memory of {what}: only processes of one host can share it; "
+            "send numpy.array(a), a copy, to others"
+        )
+    if space != own_space:
+        raise SharedArrayError(
+            f"this shared array comes from another container of {host!r} (another PID namespace), whose processes "
+            "cannot be seen from here: send numpy.array(a), a copy"
+        )
+
+
+_ONCE = "after the sender has released an array, a handle can be opened once, within 60 seconds"
+#: The fate of an array that its sender no longer holds, and of the handle.
+_DROPPED = {
+    "dropped": f"no longer holds this shared array: {_ONCE}",
+    "opened": f"no longer holds this shared array, and this handle has been opened already: {_ONCE}",
+    "expired": f"no longer holds this shared array, and this handle was not opened in time: {_ONCE}",
+    "file limit": "dropped this shared array, and released it before it was opened here: unopened arrays "
+    "may take a quarter of its file descriptors, oldest released first; raise RLIMIT_NOFILE (ulimit -n) there",
+    "memory limit": "dropped this shared array, and released it before it was opened here: unopened arrays "
+    "may take a sixteenth of the memory and a quarter of what is free, oldest released first; send fewer at a time",
+}
+
+
+def _refused(process: int, nbytes: int, why: str, code: int) -> Exception:
+    """Return what to raise if memory cannot be opened."""
+    if code == errno.ENOMEM:
+        return MemoryError(
+            f"{nbytes} bytes of shared memory cannot be mapped here: RLIMIT_AS (ulimit -v) leaves too little"
+        )
+    if not os.path.exists("/proc/self/fd"):
+        text = "shared arrays are found by way of /proc, which is not mounted here"
+    elif why == "ended":
+        text = (
+            f"process {process}, which sent this shared array, has ended before it was opened here: a handle is good "
+            "as long as its sender lives"
+        )
+    elif why == "invalid":
+        text = f"this is not a valid handle of a shared array: its {nbytes} bytes do not fit the memory"
+    elif why in _DROPPED:
+        text = f"process {process} {_DROPPED[why]}; keep the array until all others have opened it"
+    elif why == "not permitted":
+        text = (
+            f"process {process}, which sent this shared array, may not be looked into (/proc/{process}/fd): it belongs "
+            "to another user, or protects itself"
+        )
+    else:
+        hint = ": each shared array takes a file number, see RLIMIT_NOFILE (ulimit -n)" if code == errno.EMFILE else ""
+        text = f"a shared array of process {process} cannot be opened: {os.strerror(code)}{hint}"
+    return SharedArrayError(text)
+
+
+# Who pickles and unpickles.
+
+
+def _is_called_by(module: str) -> bool:
+    """Return whether a function of that module is on the call stack."""
+    frame: Any = sys._getframe(1) if module in sys.modules else None
+    while frame is not None and frame.f_globals.get("__name__") != module:
+        frame = frame.f_back
+    return frame is not None
+
+
+class Missing:
+    """Raises, at every use, the error of opening a shared array.
+
+    An error while a task is unpickled ends the worker of a process pool, and the caller may wait forever
+    (``multiprocessing.Pool``). So the error is raised at the first use, inside the task, and is reported as its own.
+    """
+
+    __slots__ = ("_error",)
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise self._error.with_traceback(None)
+
+    def __repr__(self) -> str:
+        return f"<a shared array that could not be opened: {self._error}>"
+
+
+def _raise(self: Missing, *_given: object, **_named: object) -> NoReturn:
+    raise self._error.with_traceback(None)
+
+
+for _name, _method in vars(np.ndarray).items():
+    if _name.startswith("__") and callable(_method) and _name not in ("__new__", "__repr__"):
+        setattr(Missing, _name, _raise)
+
+#: Functions of pools that unpickle tasks and results, in loops that an error would end.
+_LOOPS = {
+    ("pool", "worker"),
+    ("pool", "_handle_results"),
+    ("process", "_process_worker"),
+    ("process", "wait_result_broken_or_wakeup"),
+    ("process_executor", "_process_worker"),
+    ("process_executor", "wait_result_broken_or_wakeup"),
+}
+#: Modules whose frames may be in between. With any other, the task itself unpickles, and the error is its own.
+_PASSED = ("firsttouch.", "multiprocessing.", "concurrent.futures.", "joblib.externals.loky.", "loky.", "pickle.")
+
+
+def _would_end_a_pool() -> bool:
+    """Return whether the caller is unpickling for a pool's own loop."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals.get("__name__") or ""
+        if (module.rpartition(".")[2], frame.f_code.co_name) in _LOOPS:
+            return True
+        if not f"{module}.".startswith(_PASSED):
+            return False
+        frame = frame.f_back
+    return False
+
+
+_is_registered = False
+
+
+def register_with_dask() -> None:
+    """Register handles with `distributed` if it is loaded: its own serialization of arrays would copy them."""
+    global _is_registered
+    protocol = sys.modules.get("distributed.protocol.serialize")
+    if protocol is None or _is_registered:
+        return
+    _is_registered = True
+
+    def serialize(array: Any) -> tuple[dict[str, Any], list[Any]]:
+        """Return a handle or, if there is none, the frames of an ordinary array; nothing is copied."""
+        make, given = array.__reduce_ex__(pickle.HIGHEST_PROTOCOL)[:2]
+        if make is arrive:
+            return {}, [pickle.dumps(given, pickle.HIGHEST_PROTOCOL)]
+        header, frames = protocol.dask_serialize.dispatch(np.ndarray)(np.asarray(array))
+        return {"plain": header}, frames
+
+    def deserialize(header: dict[str, Any], frames: list[Any]) -> Any:
+        if "plain" not in header:
+            return arrive(*pickle.loads(frames[0]))
+        return protocol.dask_deserialize.dispatch(np.ndarray)(header["plain"], frames)
+
+    protocol.dask_serialize.register(SharedArray)(serialize)
+    protocol.dask_deserialize.register(SharedArray)(deserialize)
+
+
+# The grace period at the end of a process: it waits a moment for its handles in flight, whose openers need it alive.
+
+_GRACE_SECONDS = 2.0
+_left = _GRACE_SECONDS  # the time that this process still waits in total
+_waits_in_multiprocessing = False
+
+
+def _wait() -> None:
+    global _left
+    began = time.monotonic()
+    _firsttouch.shared_wait_until_opened(_left)
+    _left = max(0.0, _left - (time.monotonic() - began))
+
+
+def _wait_in_multiprocessing() -> None:
+    """Wait at the end of processes of multiprocessing too, if it is loaded: they end without `atexit`."""
+    global _waits_in_multiprocessing
+    util: Any = sys.modules.get("multiprocessing.util")
+    if _waits_in_multiprocessing or not hasattr(util, "register_after_fork") or not hasattr(util, "Finalize"):
+        return
+    _waits_in_multiprocessing = True
+
+    def register(_: object = None) -> None:
+        # Queues pickle what they flush, at -5, and multiprocessing joins its children before that.
+        util.Finalize(None, _wait, exitpriority=-100)
+
+    register()
+    # A child of multiprocessing, forked or spawned, clears its finalizers before it begins.
+    util.register_after_fork(sys.modules[__name__], register)
+
+
+def _begin_again() -> None:
+    global _left
+    _left = _GRACE_SECONDS
+    _wait_in_multiprocessing()
+
+
+atexit.register(_wait)
+_wait_in_multiprocessing()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_again)
+register_with_dask()  # a Dask worker imports this module to open handles

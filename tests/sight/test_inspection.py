@@ -1,0 +1,340 @@
+"""Inspection is exact for any array, and changes nothing."""
+
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from firsttouch.inspection.drawing import COLUMNS, LOOKS, ROWS, image
+from tests.probe import MIB
+from tests.sight.conftest import PAGE, fresh
+
+pytestmark = pytest.mark.quick
+
+FIGURES = ("absent", "zero_page", "small", "huge", "real", "swapped", "cached", "locked")
+
+
+def pages(found: ft.inspection.Inspection) -> dict[str, int]:
+    """Figures that are not zero, in pages."""
+    sizes = {name: getattr(found, name) for name in FIGURES}
+    return {name: size // PAGE for name, size in sizes.items() if size}
+
+
+def test_what_was_done_is_what_is_seen() -> None:
+    array = fresh(10)
+    assert pages(ft.inspect(array)) == {"absent": 10}
+    int(array[: 3 * PAGE].sum())
+    assert pages(ft.inspect(array)) == {"absent": 7, "zero_page": 3}
+    array[2 * PAGE : 4 * PAGE] = 1
+    for _ in range(2):  # looking changes nothing
+        found = ft.inspect(array)
+        assert pages(found) == {"absent": 6, "zero_page": 2, "small": 2, "real": 2}
+    assert found.nodes is not None
+    assert sum(found.nodes.values()) == 2 * PAGE
+
+
+def test_where_it_lies() -> None:
+    array = fresh(4)[PAGE + 24 :]
+    found = ft.inspect(array)
+    assert (found.address, found.offset, found.alignment) == (array.ctypes.data, 24, 8)
+    assert (found.page_size, found.pages, found.nbytes, found.shape) == (PAGE, 3, 3 * PAGE - 24, (3 * PAGE - 24,))
+
+
+def test_huge_pages() -> None:
+    array = ft.pages("thp").zeros(16 * MIB, np.uint8)
+    found = ft.inspect(array)
+    assert (found.absent, found.alignment >= 2 * MIB) == (16 * MIB, True)
+    array[:] = 1
+    found = ft.inspect(array)
+    assert found.real == 16 * MIB
+    if not found.huge:
+        pytest.skip("no huge pages to be had")
+    assert (found.huge, found.small) == (16 * MIB, 0)
+
+
+def test_who_made_it() -> None:
+    pool = ft.pool()
+    array = pool.zeros(MIB)
+    assert ft.inspect(array).allocator == pool
+    assert ft.inspect(array[5:]).allocator == pool
+    assert ft.inspect(np.zeros(3)).allocator == ft.numpy_default()
+    assert ft.inspect(fresh(1)).allocator is None
+    assert ft.inspect(array).receipt is None
+
+
+def test_the_receipt() -> None:
+    array = ft.pages(populate=True, numa=0).zeros(MIB, np.uint8)
+    found = ft.inspect(array[::-1][5:])
+    assert found.receipt is not None
+    assert found.receipt.populated
+    assert found.absent == 0
+    rows = {line[:18].strip() for line in str(found).splitlines()}
+    assert {"asked", "granted"} <= rows
+    assert found.as_dict()["receipt"]["nbytes"] == MIB
+    json.dumps(found.as_dict())
+
+
+def test_backwards_and_in_steps() -> None:
+    array = fresh(100)
+    array[:: 3 * PAGE] = 1
+    written = array[:: 3 * PAGE]
+    missing = array[PAGE :: 3 * PAGE]
+    for view in (written, written[::-1], written.reshape(2, 17)[::-1, ::-2]):
+        found = ft.inspect(view)
+        assert pages(found) == {"small": view.size, "real": view.size}
+        assert found.address == view.ctypes.data
+    assert pages(ft.inspect(missing[::-1])) == {"absent": 33}
+    assert ft.inspect(array.reshape(100, PAGE)[:, 7]).pages == 100
+    assert ft.inspect(array[::-1]).pages == 100
+
+
+@pytest.mark.parametrize("shape", [0, (3, 0), (0, 5)])
+def test_empty(shape: int | tuple[int, ...]) -> None:
+    found = ft.inspect(np.empty(shape))
+    assert (found.pages, found.nbytes, pages(found), found.nodes) == (0, 0, {}, {})
+    assert "0 bytes" in str(found)
+
+
+def test_one_element() -> None:
+    found = ft.inspect(np.array(3.5))
+    assert (found.pages, found.shape, found.real) == (1, (), PAGE)
+    assert "a single element" in str(found)
+    assert ft.inspect(np.broadcast_to(np.array(1.0), (1000, 1000))).pages == 1
+
+
+def test_read_only_and_other_types() -> None:
+    array = np.ones(1000)
+    array.flags.writeable = False
+    assert ft.inspect(array).absent == 0
+    for other in (np.array(["a", None]), np.zeros(3, "i4,f8"), np.ma.ones(3), np.array(["x"], np.dtypes.StringDType())):
+        assert ft.inspect(other).real
+
+
+def test_a_memory_map(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(bytes(8 * PAGE))
+    mapped = np.memmap(path, np.uint8, "r+")
+    found = ft.inspect(mapped)
+    assert found.allocator is None
+    assert pages(found) == {"cached": 8}
+    assert "page cache only" in str(found)
+    mapped[3 * PAGE] = 1
+    found = ft.inspect(mapped)
+    assert found.real
+    assert found.real + (found.cached or 0) == 8 * PAGE  # the kernel may map neighbours, too
+
+
+@pytest.mark.parametrize("wrong", [[1, 2], None, b"bytes", 3, np.float64(1), "a", memoryview(b"x")])
+def test_not_an_array(wrong: Any) -> None:
+    name = type(wrong).__name__
+    for function in (ft.inspect, ft.inspection.pagemap, ft.inspection.check_backed, ft.inspection.plot_pagemap):
+        with pytest.raises(TypeError, match=rf"takes a NumPy array, not .*{name}.*numpy.asarray"):
+            function(wrong)
+
+
+def test_text_table_and_dict() -> None:
+    array = fresh(4)
+    array[0] = 1
+    found = ft.inspect(array)
+    text = str(found)
+    assert set(found.sources) == {*FIGURES, "nodes"}
+    assert repr(found) == text
+    for words in ("array of uint8, 16,384: 16 KiB", "none: NumPy did not allocate it", "4 of 4 KiB", "75 %", "on node"):
+        assert words in text
+    assert all(source in text for name, source in found.sources.items() if name not in ("cached", "real"))
+    html = found._repr_html_()
+    assert html.count("<tr>") == html.count("</tr>") == len(text.splitlines()) - 1
+    escaped = ft.inspect(np.zeros(3, [("<b>", "f8")]))._repr_html_()
+    assert "<b>" not in escaped
+    assert "&lt;b&gt;" in escaped
+    as_dict = json.loads(json.dumps(found.as_dict()))
+    assert (as_dict["absent"], as_dict["allocator"], as_dict["shape"]) == (3 * PAGE, None, [4 * PAGE])
+
+
+ABSENT, ZERO, SMALL = ft.inspection.PageState.ABSENT, ft.inspection.PageState.ZERO, ft.inspection.PageState.SMALL
+HUGE, CACHED = ft.inspection.PageState.HUGE, ft.inspection.PageState.CACHED
+
+
+def test_page_by_page() -> None:
+    array = fresh(6)
+    array[PAGE] = 1
+    int(array[4 * PAGE])
+    found = ft.inspection.pagemap(array)
+    assert found.states.dtype == np.uint8
+    assert found.states.tolist() == [ABSENT, SMALL, ABSENT, ABSENT, ZERO, ABSENT]
+    assert found.counts() == {ABSENT: 4, ZERO: 1, SMALL: 1}
+    assert found.addresses.tolist() == [array.ctypes.data + page * PAGE for page in range(6)]
+    assert (found.nodes >= 0).tolist() == [False, True, False, False, False, False]
+    assert set(found.sources.tolist()) <= set(ft.inspection.PageSource)
+
+
+def test_views_leave_pages_out() -> None:
+    array = fresh(9)
+    array[::PAGE][[0, 6]] = 1
+    view = array[:: 3 * PAGE][::-1]
+    found = ft.inspection.pagemap(view)
+    assert found.states.tolist() == [SMALL, ABSENT, SMALL]
+    assert (found.addresses - np.uintp(array.ctypes.data)).tolist() == [0, 3 * PAGE, 6 * PAGE]
+    assert (found.nodes >= 0).tolist() == [True, False, True]
+
+
+def test_huge_pages_are_told_from_small_ones() -> None:
+    array = ft.pages(huge="thp", populate=True).zeros(8 << 20, np.uint8)
+    huge = ft.inspect(array).huge
+    if not huge:
+        pytest.skip("the kernel made no huge page")
+    counts = ft.inspection.pagemap(array).counts()
+    assert counts[HUGE] * PAGE == huge
+    assert set(counts) <= {HUGE, SMALL}
+
+
+def test_a_file_that_this_process_did_not_touch_is_cached(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(4 * PAGE))
+    found = ft.inspection.pagemap(np.memmap(tmp_path / "file", mode="r+"))
+    assert found.states.tolist() == [CACHED] * 4
+
+
+def test_is_backed() -> None:
+    array = fresh(4)
+    assert not ft.inspect(array).is_backed
+    array[: 3 * PAGE] = 1
+    assert not ft.inspect(array).is_backed
+    assert ft.inspect(array[: 3 * PAGE]).is_backed
+    int(array[3 * PAGE])
+    assert not ft.inspect(array).is_backed
+    array[3 * PAGE] = 0  # zeros of its own
+    assert ft.inspect(array).is_backed
+    assert ft.inspect(np.empty(0)).is_backed
+
+
+def test_reading_what_is_not_there_is_told() -> None:
+    array = fresh(10)
+    array.sum()  # a warm-up does not help: the second time reads the same zero page
+    words = r"40 KiB of the array \(uint8, shape \(40960,\)\)"
+    with pytest.warns(ft.inspection.NotBackedWarning, match=words) as told, ft.inspection.check_backed(array) as check:
+        array.sum()
+    assert told[0].filename == __file__
+    assert (check.unbacked, check.first_touched) == ([10 * PAGE], [0])
+
+
+def test_the_array_is_named() -> None:
+    there, missing = np.ones(10 * PAGE, np.uint8), fresh(10)
+    with (
+        pytest.warns(ft.inspection.NotBackedWarning, match=r"16 KiB of array 2 of 2"),
+        ft.inspection.check_backed(there, missing) as check,
+    ):
+        np.add(there[: 4 * PAGE], missing[: 4 * PAGE])
+    assert check.unbacked == [0, 4 * PAGE]
+
+
+def test_quiet_where_all_is_well() -> None:
+    array, untouched, out = fresh(10), fresh(3), fresh(10)
+    array[:] = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with ft.inspection.check_backed(array, untouched, out) as check:
+            np.copyto(out, array)
+        with ft.inspection.check_backed():
+            pass
+    assert check.unbacked == [0, 0, 0]
+    assert check.first_touched == [0, 0, 10 * PAGE]
+
+
+def test_an_exception_is_not_talked_over() -> None:
+    array = fresh(10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ZeroDivisionError), ft.inspection.check_backed(array):
+            _ = int(array.sum()) // int(array[0])
+
+
+def test_resized_meanwhile() -> None:
+    array = np.ones(10)
+    with ft.inspection.check_backed(array) as check:
+        array.resize(10**6, refcheck=False)
+        array[:] = 1
+    assert check.unbacked == [0]
+
+
+def test_again() -> None:
+    array = fresh(4)
+    check = ft.inspection.check_backed(array)
+    with pytest.warns(ft.inspection.NotBackedWarning), check:
+        array.sum()
+    array[:] = 1
+    with check:
+        array.sum()
+    assert check.unbacked == [0]
+
+
+ORDER = list(LOOKS)
+
+
+def drawn(states: list[int]) -> set[ft.inspection.PageState]:
+    return {ORDER[place] for place in np.unique(image(np.array(states, np.uint8), ORDER)).tolist()}
+
+
+def test_all_states_have_a_look() -> None:
+    assert set(LOOKS) == set(ft.inspection.PageState)
+    assert len(set(LOOKS.values())) == len(LOOKS)
+
+
+def test_few_pages_are_columns() -> None:
+    found = image(np.array([0, 2, 0], np.uint8), ORDER)
+    assert found.shape == (ROWS, 3)
+    assert [ORDER[place] for place in found[0]] == [
+        ft.inspection.PageState.ABSENT,
+        ft.inspection.PageState.SMALL,
+        ft.inspection.PageState.ABSENT,
+    ]
+
+
+def test_one_page_among_many_is_seen() -> None:
+    assert drawn([0] * 10**6 + [2] + [0] * 10**6) == {ft.inspection.PageState.ABSENT, ft.inspection.PageState.SMALL}
+
+
+def test_shares() -> None:
+    found = image(np.tile(np.array([0, 2, 2, 2], np.uint8), 10**5), ORDER)
+    assert found.shape == (ROWS, COLUMNS)
+    share = (found == ORDER.index(ft.inspection.PageState.SMALL)).mean()
+    assert abs(share - 0.75) < 0.02
+    assert (found[-1] == ORDER.index(ft.inspection.PageState.SMALL)).all()  # real ones fill it from below
+
+
+def test_all_at_once() -> None:
+    assert drawn(list(range(9)) * 10**4) == set(ft.inspection.PageState)
+
+
+def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"needs matplotlib.*firsttouch\[plot\]"):
+        ft.inspection.plot_pagemap(np.zeros(3))
+
+
+def test_wrong_arguments() -> None:
+    with pytest.raises(ValueError, match="needs an array"):
+        ft.inspection.plot_pagemap()
+    with pytest.raises(ValueError, match="one for each of the 1 moments"):
+        ft.inspection.plot_pagemap(np.zeros(3), labels=["a", "b"])
+
+
+def test_a_picture() -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    array = fresh(100)
+    before = ft.inspection.pagemap(array)
+    array[: 30 * PAGE] = 1
+    ax = ft.inspection.plot_pagemap(before, array)
+    texts = [text.get_text() for text in ax.texts]
+    assert texts == ["before", "400 KiB not there yet", "after", "280 KiB not there yet, 120 KiB small pages"]
+    legend = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert legend == ["small pages", "not there yet"]
+    assert len(ax.images) == 2
+    ax.figure.canvas.draw()
+    assert ft.inspection.plot_pagemap(np.empty(0), ax=ax) is ax
+    assert ft.inspection.plot_pagemap(array, array, array, labels=["a", "b", "c"]).texts[4].get_text() == "c"
