@@ -5,7 +5,7 @@
 //! thread, and what it frees waits in a list that runs through the freed blocks.
 
 use crate::{forking, idle, inside, large, report};
-use firsttouch::heap::interrupted::let_forks_pass;
+use firsttouch::fork::let_forks_pass;
 use firsttouch::os::at_fork;
 
 // Handlers are called in the reverse order before a fork: the first are called while the locks are held, the last while

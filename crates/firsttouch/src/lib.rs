@@ -8,8 +8,8 @@
 //! [`allocator`] is the interface that all allocators share; [`numa`], [`pages`], [`residency`], [`vm`], [`heap`] and
 //! [`shared`] manage the system's memory safely; [`sources`] obtain memory; an [`arena`] is scratch memory for Rust;
 //! [`scratch`] memory is reused when its scope ends; [`adaptors`] wrap another allocator; [`owners`] find the allocator
-//! of any block; [`spec`] declares all allocators, and a [`factory`]
-//! creates them from expressions. No layer imports one above it, and nothing here
+//! of any block; [`spec`] declares all allocators, and a [`factory`] creates them from expressions. [`fork`] lists what
+//! happens at a fork. No other layer imports one above it, and nothing here
 //! depends on Python.
 
 #[cfg(not(unix))]
@@ -26,6 +26,7 @@ pub mod error;
 pub mod expression;
 pub mod factory;
 pub mod failure;
+pub mod fork;
 pub mod heap;
 pub mod layout;
 pub mod numa;

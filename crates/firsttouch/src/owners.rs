@@ -7,7 +7,6 @@
 
 use crate::allocator::Allocator;
 use crate::heap::heap;
-use crate::heap::purger::{self, Purgeable};
 use crate::scratch::{Backing, Scope};
 use crate::sources::Calloc;
 use crate::sync::lock::Lock;
@@ -15,7 +14,7 @@ use crate::vm::address_map::{self, Holder};
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 /// The ground of memory outside segments.
 const OUTSIDE: usize = 0;
@@ -209,8 +208,6 @@ impl Place {
 
 /// Registers a keeper, until it is no longer referenced and [`sweep`] is called.
 pub fn enter(keeper: Keeper) {
-    static ENTERED: AtomicBool = AtomicBool::new(false);
-    purger::enter_once(&Forks, &ENTERED);
     let (ground, height) = keeper.ground();
     let place = place(ground);
     let mut entries = place.entries.lock();
@@ -281,17 +278,17 @@ pub fn left_behind(address: NonNull<u8>) -> usize {
     heap::usable_at(address.as_ptr() as usize)
 }
 
-/// Holds the locks around forks.
-struct Forks;
+/// Takes all locks, around a fork.
+pub(crate) fn hold() {
+    KEEPERS.iter().for_each(|place| place.entries.hold());
+}
 
-#[allow(unsafe_code)] // Safety: locks are released after `hold` acquired them.
-impl Purgeable for Forks {
-    fn hold(&self) {
-        KEEPERS.iter().for_each(|place| place.entries.hold());
-    }
-
-    unsafe fn release(&self) {
-        // SAFETY: `hold` acquired them all.
-        KEEPERS.iter().for_each(|place| unsafe { place.entries.release() });
-    }
+/// Ends [`hold`].
+///
+/// # Safety
+/// The locks are held by it.
+#[allow(unsafe_code)] // Safety: as demanded.
+pub(crate) unsafe fn release() {
+    // SAFETY: as demanded.
+    KEEPERS.iter().for_each(|place| unsafe { place.entries.release() });
 }

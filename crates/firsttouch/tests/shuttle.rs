@@ -9,6 +9,7 @@ mod common;
 
 use common::held::Held;
 use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Tracked};
+use firsttouch::fork;
 use firsttouch::heap::purger;
 use firsttouch::os::{Call, Pretence, fail_after, pretend};
 use firsttouch::sources::Pages;
@@ -69,7 +70,7 @@ fn work<'a>(pool: &'a dyn Allocator, shelf: &Shelf<'a>, number: u64) {
                 pool.trim();
             }
             9 => purger::tick(),
-            10 => purger::fork(),
+            10 => fork::run_handlers(),
             _ => {
                 let stats = pool.stats();
                 assert!(stats.in_use <= 64 << 20, "{stats:?}");

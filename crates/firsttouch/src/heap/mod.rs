@@ -9,7 +9,6 @@ pub(crate) mod class;
 pub(crate) mod free_lists;
 #[expect(clippy::module_inception)]
 pub(crate) mod heap;
-pub mod interrupted;
 #[cfg(test)]
 mod invariants;
 pub mod ledger;

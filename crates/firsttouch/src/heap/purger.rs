@@ -1,4 +1,4 @@
-//! The background purger: one thread that decays, bounds and purges the idle memory of all pools, and the fork handlers.
+//! The background purger: one thread that decays, bounds and purges the idle memory of all pools.
 //!
 //! It starts when a pool first takes memory, since a free must not start it, and ends when no pool holds any. It blocks
 //! all signals and allocates nothing itself. Before a fork it is joined and idle memory is purged, which would be copied
@@ -8,13 +8,11 @@
 //! returned to one is therefore a [`DeferredTrim`]: it runs with no lock held, never inside a fork, on an object that is
 //! kept alive by its own reference. A fork does not wait for a thread that runs one.
 
-use super::interrupted::is_interrupted;
 pub use super::purgeable::{DeferredTrim, Purgeable};
 use super::register::Register;
-use crate::failure;
+use crate::fork;
 use crate::os;
 use crate::sync::lock::Lock;
-use crate::vm::claim;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{
@@ -36,9 +34,6 @@ struct Purger {
 // SAFETY: a thread's handle may be joined from any thread.
 unsafe impl Send for Purger {}
 
-/// Held from before a fork until after it: if two threads forked at once, one would wait for the purger's thread and the
-/// other would continue without it.
-static FORKING: Lock<()> = Lock::new(());
 static PURGER: Lock<Purger> = Lock::new(Purger { register: Register::new(), thread: None, in_upstream: false });
 /// Whether the thread runs.
 static RUNS: AtomicU32 = AtomicU32::new(0);
@@ -52,23 +47,12 @@ static PAUSED: AtomicBool = AtomicBool::new(false);
 static TASK: AtomicU32 = AtomicU32::new(0);
 /// How often the thread was started.
 static STARTS: AtomicU32 = AtomicU32::new(0);
-/// The forks between the first process and this one.
-static FORKS: AtomicU32 = AtomicU32::new(0);
-
-/// Registers the fork handlers at the first call, which is the library's constructor (`sources/at_load.rs`).
-pub(crate) fn watch_forks() {
-    static WATCHED: AtomicBool = AtomicBool::new(false);
-    if !WATCHED.swap(true, Relaxed) {
-        os::at_fork(before_fork, after_fork, after_fork_in_child);
-    }
-}
-
 /// Registers `what`.
 ///
 /// # Safety
 /// It lives until [`leave`].
 pub unsafe fn enter(what: *const dyn Purgeable) {
-    watch_forks(); // where another constructor came first
+    fork::watch(); // where another constructor came first
     // SAFETY: the caller's promise, that it lives until `leave`: the drop of each caller calls that (ledgers, pools, pages,
     // buffers, guarded and embedded allocators).
     unsafe { PURGER.lock().register.enter(what) };
@@ -85,12 +69,6 @@ pub fn enter_once(what: &'static dyn Purgeable, entered: &AtomicBool) {
             unsafe { purger.register.enter(what) };
         }
     }
-}
-
-/// The number of forks between the first process and this one: it tells a child from its parent without a system call.
-#[inline]
-pub fn forks() -> u32 {
-    FORKS.load(Relaxed)
 }
 
 /// Removes `what` from the register.
@@ -208,30 +186,20 @@ pub fn tick() {
     tick_all(false);
 }
 
-/// For the model checker: all that happens around a fork.
-#[cfg(shuttle)]
-pub fn fork() {
-    before_fork();
-    after_fork();
-}
-
-extern "C" fn before_fork() {
-    if is_interrupted() {
-        return;
-    }
-    FORKING.hold();
+/// Ends the thread, and takes the lock, without which none starts.
+pub(crate) fn hold() {
     loop {
         PURGER.hold();
         // SAFETY: the lock was acquired on the line above, and there is no other reference to the value.
         let purger = unsafe { PURGER.held() };
         // In an upstream it may wait for this very thread. It stays, like any thread of the program.
         if purger.in_upstream {
-            break;
+            return;
         }
         let Some(thread) = purger.thread.take() else {
             STOP.store(0, SeqCst);
             RUNS.store(0, SeqCst);
-            break;
+            return;
         };
         STOP.store(1, SeqCst); // under the lock: it starts no deferred trim any more
         // SAFETY: it is held, by this thread.
@@ -239,36 +207,35 @@ extern "C" fn before_fork() {
         os::wake(&STOP);
         thread.join();
     }
-    // No thread runs except in an upstream, and none can be started while the lock is held.
-    // SAFETY: the lock is held until `after_fork`.
-    let register = unsafe { &PURGER.held().register };
-    register.all().for_each(Purgeable::trim_idle);
-    register.all().for_each(Purgeable::hold);
-    claim::hold();
-    failure::hold();
 }
 
-extern "C" fn after_fork() {
-    if is_interrupted() {
-        return;
-    }
-    // SAFETY: `before_fork` took these locks, in the reverse order; in the child its copy of this thread holds them.
-    unsafe {
-        failure::release();
-        claim::release();
-        PURGER.held().register.all().for_each(|what| what.release());
-        PURGER.release();
-        FORKING.release();
-    }
+/// All that is registered.
+///
+/// # Safety
+/// The lock is held by [`hold`], and stays so while the iterator is used.
+pub(crate) unsafe fn registered() -> impl Iterator<Item = &'static dyn Purgeable> {
+    // SAFETY: the lock is held.
+    unsafe { PURGER.held() }.register.all()
 }
 
-extern "C" fn after_fork_in_child() {
-    FORKS.fetch_add(1, Relaxed);
-    // SAFETY: the child has no other thread.
+/// Forgets, in a forked child, the parent's thread that was in an upstream.
+///
+/// # Safety
+/// The process has no other thread.
+pub(crate) unsafe fn forget_thread() {
+    // SAFETY: no other thread has a reference to the value.
     let purger = unsafe { PURGER.held() };
     if std::mem::take(&mut purger.in_upstream) {
-        purger.thread = None; // the child does not have it
+        purger.thread = None;
         RUNS.store(0, SeqCst);
     }
-    after_fork();
+}
+
+/// Ends [`hold`].
+///
+/// # Safety
+/// The lock is held by it.
+pub(crate) unsafe fn release() {
+    // SAFETY: as demanded.
+    unsafe { PURGER.release() }
 }

@@ -1,6 +1,6 @@
 //! The owner of a scope: one thread of one process.
 
-use crate::heap::purger::forks;
+use crate::fork::forks;
 use crate::sync::thread;
 
 /// See the module.

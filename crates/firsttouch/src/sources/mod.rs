@@ -3,7 +3,6 @@
 #![allow(unsafe_code)] // Safety: each source states which promise of the C library or the heap it relies on.
 
 mod aligned;
-mod at_load;
 mod calloc;
 #[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
 mod embedded;
@@ -37,6 +36,14 @@ pub use mimalloc::Mimalloc;
 pub use pages::Pages;
 pub use pages_placed::PlacedPages;
 pub use preloaded::{PreloadedPool, Table};
+
+/// Lets the libraries register their fork handlers, and sets their options, before anything uses them.
+pub(crate) fn register_fork_handlers() {
+    #[cfg(feature = "mimalloc")]
+    mimalloc::load();
+    #[cfg(feature = "jemalloc")]
+    jemalloc::load();
+}
 
 /// Whether the purger's thread may give blocks back to `upstream`: a library at the bottom may need memory for that.
 pub(crate) fn is_ready(upstream: &Arc<dyn Allocator>) -> bool {

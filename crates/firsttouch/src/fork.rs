@@ -1,0 +1,110 @@
+//! What happens at a fork, in order. Nothing else in this crate registers fork handlers.
+//!
+//! A child is a copy of the thread that forks: a lock that another thread holds at that moment is never released in it.
+//! So the thread that forks takes all locks before, and releases them after, on both sides (law 6).
+//!
+//! A new lock that is held while memory is requested or freed belongs here: what is made and dropped registers with the
+//! purger ([`Purgeable`]), and what exists once gets a line in [`before`] and one in [`release`].
+
+#![allow(unsafe_code)] // Safety: `release` and `after_in_child` run only after `before`, in the thread that forked.
+
+use crate::heap::purger::{self, Purgeable};
+use crate::os;
+use crate::owners;
+use crate::sync::first::First;
+use crate::sync::lock::Lock;
+use crate::vm::claim;
+use crate::{failure, sources};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+
+/// If two threads forked at once, one would wait for the purger's thread and the other would go on without it.
+static FORKING: Lock<()> = Lock::new(());
+/// The forks between the first process and this one.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+static IS_INTERRUPTED: First<fn() -> bool> = First::new();
+
+/// The library's constructor registers the handlers. If a first use did that, another thread could fork meanwhile, and its
+/// child would wait for ever for the end of the registration, or for a lock that was taken right after it.
+#[used]
+#[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array.00098"))]
+static AT_LOAD: extern "C" fn() = at_load;
+
+extern "C" fn at_load() {
+    // Handlers that are registered later come first before a fork. jemalloc's take its locks, and ours may call it.
+    sources::register_fork_handlers();
+    watch();
+}
+
+/// Registers the handlers at the first call: that of the library's constructor, or of another one that came earlier.
+pub(crate) fn watch() {
+    static WATCHED: AtomicBool = AtomicBool::new(false);
+    if !WATCHED.swap(true, Relaxed) {
+        os::at_fork(before, after, after_in_child);
+    }
+}
+
+extern "C" fn before() {
+    if is_interrupted() {
+        return;
+    }
+    FORKING.hold();
+    purger::hold(); // its thread ends, and none starts
+    // SAFETY: held on the line above, until `release`.
+    let registered = || unsafe { purger::registered() };
+    registered().for_each(Purgeable::trim_idle); // or the first write to it, on either side, would copy it
+    registered().for_each(Purgeable::hold);
+    owners::hold();
+    claim::hold();
+    failure::hold();
+}
+
+/// # Safety
+/// [`before`] took these locks, and this thread is the one that called it or its copy in the child.
+unsafe fn release() {
+    // SAFETY: as above; in the reverse order.
+    unsafe {
+        failure::release();
+        claim::release();
+        owners::release();
+        purger::registered().for_each(|what| what.release());
+        purger::release();
+        FORKING.release();
+    }
+}
+
+extern "C" fn after() {
+    if !is_interrupted() {
+        // SAFETY: this is the parent, in the thread that called `before`.
+        unsafe { release() };
+    }
+}
+
+extern "C" fn after_in_child() {
+    FORKS.fetch_add(1, Relaxed);
+    // SAFETY: a child has no other thread.
+    unsafe { purger::forget_thread() };
+    after();
+}
+
+/// The number of forks between the first process and this one: it tells a child from its parent without a system call.
+#[inline]
+pub fn forks() -> u32 {
+    FORKS.load(Relaxed)
+}
+
+/// Lets a fork pass without regard to locks where `asked` returns true for its thread: in a signal handler that interrupted
+/// the thread while it held a lock of ours. The child may wait for ever if it goes on using what they protect.
+pub fn let_forks_pass(asked: fn() -> bool) {
+    IS_INTERRUPTED.get_or_make(|| asked);
+}
+
+fn is_interrupted() -> bool {
+    IS_INTERRUPTED.get().is_some_and(|asked| asked())
+}
+
+/// For the model checker: all that happens around a fork.
+#[cfg(shuttle)]
+pub fn run_handlers() {
+    before();
+    after();
+}
