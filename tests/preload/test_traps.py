@@ -73,6 +73,24 @@ def test_redis() -> None:
     assert output("redis-server", "--version").startswith("Redis server")
 
 
+def test_what_is_done_to_pages_ends_with_their_block(bench: Bench) -> None:
+    for served in (False, True):
+        assert output(bench.compiled("altered"), served=served) == "plain\n"
+
+
+@pytest.mark.parametrize("settings", ["", "thread=0", "thread=never"])
+@pytest.mark.parametrize("before", [(), ("churn",)], ids=["fresh", "after use"])
+def test_programs_that_restrict_their_system_calls(bench: Bench, settings: str, before: tuple[str, ...]) -> None:
+    assert output(bench.compiled("restricted"), *before, settings=settings) == "allowed\n"
+
+
+def test_small_stacks(bench: Bench) -> None:
+    (plain,) = numbers(bench.compiled("stack"), served=False)
+    for settings in ["", "thread=0", "thread=never"]:
+        (served,) = numbers(bench.compiled("stack"), settings=settings)
+        assert served <= plain + 2560
+
+
 def test_forks_in_a_handler_that_interrupts_malloc(bench: Bench) -> None:
     for thread in ["never", "2MiB"]:
         assert output(bench.compiled("interrupted"), settings=f"thread={thread}", timeout=60) == "0 failures\n"
@@ -167,6 +185,7 @@ def test_nothing_is_exported_by_accident() -> None:
     assert {line.split()[-1] for line in said.splitlines()} == {
         *("malloc", "calloc", "realloc", "free", "free_sized", "free_aligned_sized"),
         *("posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc", "malloc_usable_size", "malloc_trim"),
+        *("madvise", "mprotect", "pkey_mprotect", "mlock", "mlock2", "prctl"),
         *("_exit", "_Exit", "firsttouch_preload_table_v1"),
     }
 

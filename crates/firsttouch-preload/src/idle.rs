@@ -21,8 +21,10 @@ static BOUND: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// Bytes taken again, and taken at all, before this process was forked.
 static AGAIN: AtomicUsize = AtomicUsize::new(0);
 static FRESH: AtomicUsize = AtomicUsize::new(0);
-/// Whether there is never to be a thread, and idle memory only decays as the program allocates.
+/// Whether there is never to be a thread.
 static NEVER: AtomicBool = AtomicBool::new(false);
+/// Whether frees give back what is more than [`KEEP`], without a thread; otherwise it decays as the program allocates.
+static TRIMS: AtomicBool = AtomicBool::new(true);
 /// What the C library says of the process, as `char __libc_single_threaded`; null if it does not.
 static SINGLE_THREADED: AtomicPtr<c_char> = AtomicPtr::new(null_mut());
 
@@ -30,9 +32,18 @@ pub fn begin(thread: Thread) {
     MAY_RUN.store(false, Relaxed);
     SINGLE_THREADED.store(next::look_up(c"__libc_single_threaded").cast(), Relaxed);
     match thread {
-        Thread::Never => NEVER.store(true, Relaxed),
+        Thread::Never => {
+            NEVER.store(true, Relaxed);
+            TRIMS.store(false, Relaxed);
+        }
         Thread::After(bytes) => BOUND.store(bytes, Relaxed),
     }
+}
+
+/// From now on there is no thread, unless it runs already.
+pub fn never_start_a_thread() {
+    NEVER.store(true, Relaxed);
+    MAY_RUN.store(false, Relaxed);
 }
 
 /// Starts anew in a forked child. It has one thread, but the C library goes on to say that there are more.
@@ -78,7 +89,7 @@ pub fn after_free(pool: &Pool) {
         return;
     }
     pool.tick();
-    if !NEVER.load(Relaxed) && pool.idle() > KEEP {
+    if TRIMS.load(Relaxed) && pool.idle() > KEEP {
         pool.trim();
         if pool.idle() > KEEP {
             pool.trim_parts(); // nobody would do it later

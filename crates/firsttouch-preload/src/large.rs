@@ -1,8 +1,9 @@
 //! What the pool serves.
 
 use crate::next::{self, keeping_errno, out_of_memory};
-use crate::{forking, idle, inside, wrong};
+use crate::{altered, forking, idle, inside, wrong};
 use firsttouch::adaptors::Pool;
+use firsttouch::heap;
 use firsttouch::vm::address_map::{self, Holder};
 use firsttouch::{Allocator, Request};
 use libc::c_void;
@@ -89,10 +90,32 @@ pub unsafe extern "C" fn free(address: *mut c_void) {
         match block(address, wrong::Doing::Free) {
             None => next::free(address),
             Some(_) if inside::is_abandoned() => {}
+            Some((pool, block)) if !make_plain(pool, block) => {} // nobody may get it
             Some((_, block)) if forking::is_forking() => forking::defer(block),
             Some((pool, block)) => give(pool, block),
         }
     }
+}
+
+/// Takes back what the program did to the pages of a block; false if that cannot be.
+///
+/// # Safety
+/// As for [`give`].
+unsafe fn make_plain(pool: &Pool, block: NonNull<u8>) -> bool {
+    if !altered::are_some() {
+        return true;
+    }
+    // SAFETY: as for `give` (`free` above).
+    let (address, size) = (block.as_ptr() as usize, unsafe { pool.usable_size(block) });
+    if !altered::is_altered(address, size) {
+        return true;
+    }
+    // SAFETY: as above.
+    let done = unsafe { keeping_errno(|| heap::map_anew(address)) };
+    if done {
+        altered::forget(address, size);
+    }
+    done
 }
 
 /// # Safety
@@ -142,7 +165,8 @@ pub unsafe fn reallocate(address: *mut c_void, size: usize) -> *mut c_void {
             return null_mut();
         }
         let old = pool.usable_size(block);
-        if !forking::is_forking() && !inside::is_abandoned() {
+        let is_altered = altered::is_altered(address as usize, old);
+        if !forking::is_forking() && !inside::is_abandoned() && !is_altered {
             // A block that shrinks a little below the threshold may grow again.
             let stays = is_large(size.saturating_mul(2));
             let moved = in_pool(|| {

@@ -10,6 +10,7 @@
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 #![allow(unsafe_code)] // Safety: C's allocation functions; each block names what it relies on.
 
+mod altered;
 mod entry;
 mod exit;
 mod forking;
@@ -20,6 +21,7 @@ mod large;
 mod next;
 mod pattern;
 mod report;
+mod restricted;
 mod settings;
 mod start;
 mod table;

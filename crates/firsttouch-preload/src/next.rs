@@ -34,10 +34,19 @@ pub enum Name {
     Pvalloc,
     MallocUsableSize,
     MallocTrim,
+    Madvise,
+    Mprotect,
+    PkeyMprotect,
+    Mlock,
+    Mlock2,
+    Prctl,
 }
 
+/// How many of them are an allocator's.
+const OF_ALLOCATORS: usize = Name::MallocTrim as usize + 1;
+
 /// Their names, in the same order.
-const NAMES: [&CStr; 11] = [
+const NAMES: [&CStr; 17] = [
     c"malloc",
     c"calloc",
     c"realloc",
@@ -49,12 +58,19 @@ const NAMES: [&CStr; 11] = [
     c"pvalloc",
     c"malloc_usable_size",
     c"malloc_trim",
+    c"madvise",
+    c"mprotect",
+    c"pkey_mprotect",
+    c"mlock",
+    c"mlock2",
+    c"prctl",
 ];
 
 static NEXT: [AtomicPtr<c_void>; NAMES.len()] = [const { AtomicPtr::new(null_mut()) }; NAMES.len()];
 
+/// The next definition of a function.
 #[inline(always)]
-fn next(name: Name) -> *mut c_void {
+pub fn next(name: Name) -> *mut c_void {
     let found = NEXT[name as usize].load(Relaxed);
     if found.is_null() { first(name) } else { found }
 }
@@ -103,7 +119,7 @@ pub fn look_up(name: &CStr) -> *mut c_void {
 pub fn rival() -> Option<&'static CStr> {
     let (ours, _) = object(rival as *const c_void)?;
     let (of_libc, _) = object(gnu_get_libc_version as *const c_void)?;
-    NAMES.iter().zip(&NEXT).find_map(|(name, next)| {
+    NAMES.iter().zip(&NEXT).take(OF_ALLOCATORS).find_map(|(name, next)| {
         // SAFETY: the name is a C string.
         let first = object(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) });
         let behind = object(next.load(Relaxed));

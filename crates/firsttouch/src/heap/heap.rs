@@ -7,6 +7,7 @@ use crate::heap::free_lists::Side;
 use crate::heap::region::{Region, Span};
 use crate::heap::segment::{self, State};
 use crate::heap::shape::{Fresh, Kind, Shape};
+use crate::heap::victims::Batch;
 use crate::os::{self, Errno};
 use crate::sync::lock::{Guard, Lock};
 use std::sync::OnceLock;
@@ -40,7 +41,7 @@ impl std::ops::Add for Held {
 pub(crate) struct Heap {
     pub(crate) regions: Lock<[Region; 2]>,
     /// Held during a purge, so that none is half done at a fork. Acquired before `regions`.
-    pub(crate) purging: Lock<()>,
+    pub(crate) purging: Lock<Batch>,
     /// The age of units that are freed now; advanced by the background purger's ticks.
     epoch: AtomicU8,
     owner: OnceLock<Owner>,
@@ -62,7 +63,7 @@ impl Heap {
     fn of(local_node: Option<u8>) -> Self {
         Self {
             regions: Lock::new([Region::new(Shape::small(local_node)), Region::new(Shape::huge(local_node))]),
-            purging: Lock::new(()),
+            purging: Lock::new(Batch::EMPTY),
             epoch: AtomicU8::new(FIRST_EPOCH),
             owner: OnceLock::new(),
             elsewhere: AtomicU8::new(0),

@@ -31,4 +31,6 @@ pub(crate) mod segment;
 pub(crate) mod shape;
 pub(crate) mod spans;
 pub(crate) mod top;
-mod victims;
+pub(crate) mod victims;
+
+pub use purge::map_anew;

@@ -4,13 +4,13 @@
 //! of its own serializes purges, and is held around forks.
 
 use crate::heap::ages::{CLEAN, FIRST_EPOCH, UNMAPPED};
-use crate::heap::heap::Heap;
+use crate::heap::heap::{self, Heap};
 use crate::heap::mapping_limit;
 use crate::heap::open::{mapped_run, unmapped_run};
 use crate::heap::region::{Region, Span};
 use crate::heap::segment::{Segment, State};
 use crate::heap::shape::Kind;
-use crate::heap::victims::{BATCH, Place, Run, Victims};
+use crate::heap::victims::{Batch, Place, Run, Victims};
 use crate::os;
 
 /// From this many bytes on memory is unmapped: it then costs no address space, and locked memory can go too. Below,
@@ -37,21 +37,21 @@ impl Heap {
 
     fn purge_victims(&self, victims: Victims, budget: usize) -> [usize; 2] {
         mapping_limit::look_again();
-        let _purging = self.purging.lock();
+        let mut batch = self.purging.lock();
+        let Batch { runs, ages } = &mut *batch;
         let (mut gone, mut total, mut place) = ([0; 2], 0, Place::START);
         let mut regions = self.regions();
         while total < budget {
-            let runs = victims.collect(&mut regions, place, self.epoch(), budget - total);
+            victims.collect(&mut regions, place, self.epoch(), budget - total, runs);
             drop(regions);
-            let mut ages = [None; BATCH];
-            for (run, age) in runs.iter().flatten().zip(&mut ages) {
+            for (run, age) in runs.iter().flatten().zip(&mut *ages) {
                 *age = give_back(run.segment, (run.start, run.len), run.is_part, victims);
             }
             regions = self.regions();
             let before = total;
-            for (run, age) in runs.iter().flatten().zip(ages) {
+            for (run, age) in runs.iter().flatten().zip(&*ages) {
                 place = run.place(age.is_none());
-                let its = settle(&mut regions[place.region], run, age);
+                let its = settle(&mut regions[place.region], run, *age);
                 gone[place.region] += its;
                 total += its;
             }
@@ -99,6 +99,21 @@ impl Heap {
         regions[usize::from(segment.huge)].dirty -= gone;
         gone
     }
+}
+
+/// Maps the pages of the live block at `address` anew, so that the next user finds nothing of what this one asked for them:
+/// advice, protection, locks. Their content is lost. Returns whether that was done.
+///
+/// # Safety
+/// The block is live, and used no more.
+pub unsafe fn map_anew(address: usize) -> bool {
+    let Some((kind, span)) = heap::span_at(address) else { return false };
+    // SAFETY: the heap mapped the span, whose block nobody uses (the preloaded library, before it frees the block).
+    let done = unsafe { os::map_anew(span.address(), span.bytes()) }.is_ok();
+    if done && kind == Kind::Huge {
+        let _ = os::advise_huge(span.address(), span.bytes()); // without it they are slower, no more
+    }
+    done
 }
 
 /// Gives back units of the free span at `span`; bytes that were dirty. The caller holds the heap's lock.

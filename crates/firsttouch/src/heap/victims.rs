@@ -6,7 +6,18 @@ use crate::heap::segment::{Segment, State};
 use crate::layout::{round_down, round_up};
 
 /// The number of runs that are taken at a time.
-pub(super) const BATCH: usize = 64;
+const BATCH: usize = 64;
+
+/// The runs that a purge took last, and the ages they get. They are kept with the heap: a thread that frees may have a small
+/// stack.
+pub(crate) struct Batch {
+    pub(super) runs: [Option<Run>; BATCH],
+    pub(super) ages: [Option<u8>; BATCH],
+}
+
+impl Batch {
+    pub(crate) const EMPTY: Self = Self { runs: [None; BATCH], ages: [None; BATCH] };
+}
 /// If address space is short, clean memory is unmapped from this many bytes on.
 const UNMAP_CLEAN: usize = 64 << 10;
 
@@ -37,7 +48,7 @@ impl Place {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Run {
+pub(crate) struct Run {
     place: Place,
     pub segment: &'static Segment,
     pub start: u32,
@@ -59,15 +70,16 @@ impl Run {
 }
 
 impl Victims {
-    /// Takes up to [`BATCH`] runs out of the free spans from a place on, of `budget` bytes or as much more as belongs to a page.
+    /// Takes runs out of the free spans from a place on into `runs`, of `budget` bytes or as much more as belongs to a page.
     pub(super) fn collect(
         self,
         regions: &mut [Region; 2],
         from: Place,
         now: u8,
         budget: usize,
-    ) -> [Option<Run>; BATCH] {
-        let mut runs = [None; BATCH];
+        runs: &mut [Option<Run>; BATCH],
+    ) {
+        runs.fill(None);
         let (mut count, mut bytes) = (0, 0);
         for index in (0..=from.region).rev() {
             let region = &mut regions[index];
@@ -118,11 +130,10 @@ impl Victims {
                 });
                 region.dirty -= given << segment.unit_shift();
                 if count == BATCH || bytes >= budget {
-                    return runs;
+                    return;
                 }
             }
         }
-        runs
     }
 }
 

@@ -6,7 +6,8 @@
 //! - [`map_at`], [`map_anywhere`]: map private, zeroed, readable and writable memory; `map_at` at exactly that address or
 //!   not at all, and never over an existing mapping.
 //! - [`unmap`] releases a range. [`discard`] keeps the range, which reads zero afterwards; [`split_huge`] before it lets go
-//!   of parts of huge pages. [`protect`] makes pages inaccessible, or accessible again with their content.
+//!   of parts of huge pages. [`protect`] makes pages inaccessible, or accessible again with their content. [`map_anew`]
+//!   keeps nothing of either.
 //! - [`advise_huge`]: asks for huge pages. A refusal is an error, and harmless. [`unadvise_huge`]: for no more of them.
 //! - [`resident_pages`]: estimates how many pages of a range are resident. Never rely on it for correctness.
 //! - [`PageTable`]: the states of pages, by a scan or, with less detail, entry by entry. [`nodes_of`], [`in_memory`],
@@ -19,7 +20,8 @@
 //!   whether it is the number of mappings.
 //! - [`headroom`]: memory available to the machine or the container. [`address_space_limit`],
 //!   [`data_limit`]: the limits of the process. [`address_space_left`]: what is left of one.
-//!   [`resident`]: its resident memory. [`stop_reading_files`]: from then on none of them opens a file.
+//!   [`resident`]: its resident memory. [`stop_reading_files`]: from then on none of them opens a file;
+//!   [`ask_nothing`]: or makes a system call at all.
 //! - [`memory_file`], [`open_memory_file`], [`map_file`]: memory that other processes can map, found by [`file_name`] and
 //!   [`file_number`]. [`file_size`] bounds what may be mapped, [`file_limit`] how many files a process may have open.
 //!   [`file_identity`]: whether a descriptor is still the same file's.

@@ -111,8 +111,12 @@ unsupported_unsafe! {
     help(extern "C" fn(*mut c_void) -> *mut c_void, *mut c_void) -> Helper;
     unmap(usize, usize) -> ();
     discard(usize, usize) -> ();
+    map_anew(usize, usize) -> ();
     protect(usize, usize, bool) -> ();
 }
+
+/// Does nothing.
+pub fn ask_nothing() {}
 
 /// Does nothing.
 pub fn split_huge(_address: usize, _size: usize) {}

@@ -1,7 +1,7 @@
 //! The limits of cgroups, of version 1 and 2, with those of all their ancestors. Nothing here uses the global allocator, so
 //! that the background purger may call it.
 
-use super::kernel_files::{read, read_number};
+use super::kernel_files::{read, read_number, stopped};
 use super::kernel_texts::{self, number};
 use std::ffi::CStr;
 
@@ -22,6 +22,11 @@ impl Group {
 
 /// Returns the tightest limit of the memory cgroups, and its use, in bytes.
 pub(super) fn cgroup() -> Option<Group> {
+    if stopped() { None } else { tightest() }
+}
+
+#[inline(never)] // its buffers are not for the small stacks of a foreign program's threads
+fn tightest() -> Option<Group> {
     let mut least: Option<Group> = None;
     visit(|root, group| {
         if let Some(found) = bounds(root, group)

@@ -17,6 +17,20 @@ pub fn stopped() -> bool {
     STOPPED.load(Relaxed)
 }
 
+static ASKS_NOTHING: AtomicBool = AtomicBool::new(false);
+
+/// Asks the kernel nothing from now on: neither what pages are nor what limits the process has. A program that restricts its
+/// own system calls to those that `malloc` needs may be killed for any other.
+pub fn ask_nothing() {
+    stop();
+    ASKS_NOTHING.store(true, Relaxed);
+}
+
+/// Returns whether [`ask_nothing`] was called.
+pub fn asks_nothing() -> bool {
+    ASKS_NOTHING.load(Relaxed)
+}
+
 /// Reads as much of a small file as the buffer holds.
 pub fn read<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a str> {
     if stopped() {

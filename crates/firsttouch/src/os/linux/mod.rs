@@ -16,6 +16,7 @@ mod residency;
 
 pub use faults::*;
 pub use helpers::*;
+pub use kernel_files::ask_nothing;
 pub use limits::*;
 pub use memory_files::*;
 pub use page_table::*;

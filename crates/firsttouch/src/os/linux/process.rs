@@ -1,5 +1,6 @@
 //! Memory mappings, threads and forks.
 
+use super::kernel_files::asks_nothing;
 use crate::os::inject::{Call, injected};
 use crate::os::types::Errno;
 use std::ffi::c_void;
@@ -57,6 +58,18 @@ pub unsafe fn unmap(address: usize, size: usize) -> Result<(), Errno> {
     }
     // SAFETY: this module mapped the range, and its owner uses it no more (heap, pages, arenas, shared memory).
     check(unsafe { libc::munmap(address as *mut c_void, size) })
+}
+
+/// Maps a range anew, so that it reads zero and keeps nothing of what was asked for it: advice, protection, locks (mmap(2)
+/// with `MAP_FIXED`).
+///
+/// # Errors
+/// If the kernel refuses; the range is then as it was.
+///
+/// # Safety
+/// As for [`unmap`].
+pub unsafe fn map_anew(address: usize, size: usize) -> Result<(), Errno> {
+    map(address, size, libc::MAP_FIXED).map(drop) // over what this module mapped, whose owner uses it no more
 }
 
 /// Splits the huge pages that a range covers in part, so that discarding the range frees its part of them at once; else the
@@ -120,17 +133,19 @@ pub fn unadvise_huge(address: usize, size: usize) {
 /// # Errors
 /// If the range is too large, or the kernel refuses.
 pub fn resident_pages(address: usize, size: usize) -> Result<usize, Errno> {
-    let pages = size.div_ceil(page_size());
-    let mut seen = MaybeUninit::<[u8; 4096]>::uninit();
-    if pages > 4096 || injected(Call::Resident) {
+    const AT_A_TIME: usize = 256; // a thread that frees may have a small stack
+    if size.div_ceil(page_size()) > 4096 || injected(Call::Resident) || asks_nothing() {
         return Err(Errno(libc::EINVAL));
     }
-    // SAFETY: the kernel writes one byte for each page, at most 4096.
-    unsafe {
-        check(libc::mincore(address as *mut c_void, size, seen.as_mut_ptr().cast()))?;
-        let seen = std::slice::from_raw_parts(seen.as_ptr().cast::<u8>(), pages);
-        Ok(seen.iter().map(|&byte| usize::from(byte & 1)).sum())
+    let (step, mut there) = (AT_A_TIME * page_size(), 0);
+    for from in (0..size).step_by(step) {
+        let mut seen = [0u8; AT_A_TIME];
+        let part = step.min(size - from);
+        // SAFETY: the kernel writes one byte for each page, at most as many as there is room for.
+        check(unsafe { libc::mincore((address + from) as *mut c_void, part, seen.as_mut_ptr()) })?;
+        there += seen.iter().map(|&byte| usize::from(byte & 1)).sum::<usize>();
     }
+    Ok(there)
 }
 
 /// Returns the size of a base page in bytes.
