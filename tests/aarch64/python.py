@@ -1,4 +1,4 @@
-"""Debian's Python for a guest, with NumPy, the wheel that `make wheels` built, and a part of the quick tests."""
+"""Debian's Python for a guest, with NumPy, a wheel for ARM in `dist`, and a part of the quick tests."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,13 +48,13 @@ def wheel() -> Path:
     """The newest wheel for 64-bit ARM."""
     found = sorted((ROOT / "dist").glob("firsttouch-*-abi3-*aarch64.whl"))
     if not found:
-        raise Unavailable("dist holds no wheel for 64-bit ARM (make wheels)")
+        raise Unavailable("dist holds no wheel for 64-bit ARM (cibuildwheel --archs aarch64)")
     return found[-1]
 
 
 def site(folder: Path) -> None:
-    """Unpack the wheel, and NumPy's of the version in the lock."""
-    locked = re.findall(r"^numpy==(\S+) ; .*>=", (ROOT / "requirements/test.txt").read_text(), re.MULTILINE)[-1]
+    """Unpack the wheel, and NumPy's of the version that is installed here."""
+    locked = version("numpy")
     platforms = [word for platform in PLATFORMS for word in ("--platform", platform)]
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps"]
     command += ["--only-binary", ":all:", "--python-version", VERSION, *platforms, "--dest", str(folder.parent)]

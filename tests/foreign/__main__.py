@@ -13,7 +13,6 @@ from pathlib import Path
 from tests.foreign.suites import ALLOCATORS, SUITES
 from tests.numpy_suite.__main__ import differing
 from tests.numpy_suite.runs import Crashed, Result, Run, chosen
-from tests.trust.record import record
 
 
 def run(way: str, scratch: Path, tests: list[str]) -> Result:
@@ -53,7 +52,7 @@ def differences(package: str, scratch: Path) -> tuple[int, list[str]]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.foreign", description=__doc__)
     parser.add_argument("packages", nargs="*", default=list(SUITES), help="default: all")
-    given, began, count, found = parser.parse_args(), time.monotonic(), 0, []
+    given, count, found = parser.parse_args(), 0, []
     there = [package for package in given.packages if importlib.util.find_spec(package)]
     with tempfile.TemporaryDirectory() as folder:
         for package in there:
@@ -68,9 +67,6 @@ def main() -> int:
         print(f"not installed: {', '.join(missing)}")
     did = f"{count:,} tests of {', '.join(there)}, plainly and under {', '.join(ALLOCATORS)}"
     print(f"{did}: {len(found)} different")
-    record(
-        "other people's suites", time.monotonic() - began, did, f"{len(found)} different" if found else "no difference"
-    )
     return 1 if found or not count else 0
 
 

@@ -1,4 +1,4 @@
-"""`python -m tests.numpy_suite [--everything]`: exit status 0 if every test ends as it does without firsttouch."""
+"""`python -m tests.numpy_suite`: exit status 0 if every test ends as it does without firsttouch."""
 
 import argparse
 import shutil
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.numpy_suite.runs import Crashed, Result, Run, chosen, modules
+from tests.numpy_suite.runs import SHARE, Crashed, Result, Run, chosen, modules
 
 #: How often tests that ended differently run again, alone, before that counts.
 RERUNS = 2
@@ -34,10 +34,10 @@ def both(way: str, scratch: Path, tests: Sequence[str]) -> tuple[Result, Result]
     return plain, pooled
 
 
-def compare(way: str, scratch: Path) -> bool:
+def compare(way: str, scratch: Path, share: bool) -> bool:
     """Run both, print what came of it; whether they agree."""
     began = time.monotonic()
-    plain, pooled = both(way, scratch / "first", modules())
+    plain, pooled = both(way, scratch / "first", chosen(SHARE) if share else modules())
     print(f"plain:       {plain.counts()}")
     print(f"{way + ':':<12} {pooled.counts()}")
     arrays = pooled.pooled["allocations"]
@@ -63,6 +63,7 @@ def compare(way: str, scratch: Path) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.numpy_suite", description=__doc__)
     parser.add_argument("--everything", action="store_true", help="pool arrays of every size, small ones too")
+    parser.add_argument("--share", action="store_true", help="only the tests that make most arrays")
     parser.add_argument("--log", type=Path, metavar="FOLDER", help="keep what the runs wrote in a new folder")
     options = parser.parse_args()
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
@@ -73,7 +74,7 @@ def main() -> int:
     way = "everything" if options.everything else "install"
     with tempfile.TemporaryDirectory() as scratch:
         try:
-            return 0 if compare(way, options.log or Path(scratch)) else 1
+            return 0 if compare(way, options.log or Path(scratch), options.share) else 1
         except Crashed as crash:
             print(crash)
             return 1

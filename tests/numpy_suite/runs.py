@@ -13,6 +13,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = ("_core", "lib", "ma", "fft", "linalg", "random")
 
+#: The tests that make most arrays, and those of NumPy's memory handlers.
+_CORE = ("mem_overlap", "mem_policy", "multiarray", "numeric", "indexing", "nditer", "shape_base", "umath")
+SHARE = (*(f"numpy/_core/tests/test_{name}.py" for name in _CORE), "numpy/lib/tests/test_function_base.py")
+
 #: NumPy's own runner ignores these too.
 _IGNORED = (
     "Not importing directory",

@@ -13,7 +13,7 @@ from tests.scratch.arrays import MIDDLE, Kept, churn
 
 pytestmark = pytest.mark.quick
 
-BUILT = [ROOT / "target" / profile / "examples" / "libown_scratch.so" for profile in ("release", "debug")]
+BUILT = [ROOT / "target" / profile / "examples" / "libown_scratch.so" for profile in ("fast", "release", "debug")]
 
 Allocate = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
 Mark = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)

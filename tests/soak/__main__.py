@@ -9,7 +9,6 @@ from random import Random
 
 from tests.soak.trend import report, sample
 from tests.soak.work import turn
-from tests.trust.record import record
 
 
 def main() -> int:
@@ -31,7 +30,6 @@ def main() -> int:
     did = f"{turns:,} turns from seed {given.seed}, {len(samples)} samples, {ends}"
     found = f"rising: {', '.join(rising)}" if rising else "nothing rises"
     print(f"{did}: {found}")
-    record("soak", time.monotonic() - began, did, found)
     return 1 if rising else 0
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from tests.trust.campaign import ROOT, run
 from tests.trust.program import LENGTH, planned
-from tests.trust.record import Programs, added, put
 from tests.trust.steps import STEPS
 
 
@@ -45,15 +44,6 @@ def test_a_campaign_that_is_interrupted_ends_with_its_programs(number: signal.Si
 def test_every_step_comes_several_times_in_a_program() -> None:
     drawn = [step for _, step, _ in planned(1, LENGTH)]
     assert min(drawn.count(step) for step in set(STEPS)) >= 2
-
-
-def test_runs_are_added_up_and_those_on_the_same_library_apart(tmp_path: Path) -> None:
-    table, now = tmp_path / "trust.csv", Programs(2, 3000, 3000, 0.5)
-    assert added(now, table) == now
-    for commit, of_this in (("HEAD", 903_000), ("unknown", 3000)):
-        before = str(Programs(10, 1_000_000, 900_000, 1.25))
-        put(table, ("part",), ("random programs", "", commit, "", before, "nothing"))
-        assert added(now, table) == Programs(12, 1_003_000, of_this, 1.75)
 
 
 def test_parsers_of_python_take_anything() -> None:

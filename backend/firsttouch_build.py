@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import shutil
 import subprocess
@@ -31,7 +32,7 @@ __all__ = [
     "prepare_metadata_for_build_wheel",
 ]
 
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(__file__).resolve().parents[1]
 
 
 def build_wheel(folder: str, settings: dict[str, Any] | None = None, metadata: str | None = None) -> str:
@@ -60,7 +61,10 @@ def _build_library() -> None:
     """Build the library that `firsttouch run PROGRAM` preloads, where there is a malloc that it can replace."""
     if platform.system() != "Linux" or platform.libc_ver()[0] != "glibc" or shutil.which("cargo") is None:
         return
-    command = ["cargo", "build", "--release", "--locked", "--package", "firsttouch-preload"]
+    # As maturin's own: `make` builds what it tests with the profile "fast".
+    words = os.environ.get("MATURIN_PEP517_ARGS", "").split()
+    profile = words[words.index("--profile") + 1] if "--profile" in words else "release"
+    command = ["cargo", "build", "--profile", profile, "--locked", "--package", "firsttouch-preload"]
     done = subprocess.run([*command, "--message-format", "json-render-diagnostics"], cwd=_ROOT, stdout=subprocess.PIPE)
     if done.returncode:
         sys.exit(done.returncode)

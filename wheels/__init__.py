@@ -1,1 +1,0 @@
-"""Builds the wheels to publish and the sdist, audits them, and tries each one in a fresh environment."""
