@@ -16,7 +16,7 @@ CODE = re.compile(r"\.(rs|py|pyi|jl|c|cc|h|hpp|f90|sh)$")
 TEST = re.compile(r"^tests/|^fuzz/|/(tests?|benches)/|tests\.rs$")
 EXAMPLE = re.compile(r"/examples/")
 DOCUMENT = re.compile(r"\.(md|rst)$")
-GENERATED = re.compile(r"^BENCHMARKS\.md$|^docs/.*\.(svg|png|json|csv)$|^docs/gallery/[a-z_]+\.md$")
+GENERATED = re.compile(r"^docs/.*\.(svg|png|json|csv)$")
 LARGE = ("ARCHITECTURE.md", "BENCHMARKS.md", "CONTRIBUTING.md", "Makefile")
 
 #: Lines, files, bytes: at most so many.
@@ -44,7 +44,7 @@ class Total(NamedTuple):
         return Total(self.lines + text.count(b"\n"), self.files + 1, self.size + len(text))
 
 
-def rooms(name: str) -> Iterator[str]:
+def rooms(name: str, text: bytes) -> Iterator[str]:
     """Return the rows in which a file counts."""
     if CODE.search(name) and not EXAMPLE.search(name):
         if TEST.search(name):
@@ -61,7 +61,7 @@ def rooms(name: str) -> Iterator[str]:
             yield "benchmarks"
     if DOCUMENT.search(name) and name.startswith("docs/"):
         yield "docs"
-    if GENERATED.search(name):
+    if GENERATED.search(name) or (DOCUMENT.search(name) and b"Written by `" in text[:200]):
         yield "written by programs"
     if name in LARGE:
         yield name
@@ -71,7 +71,7 @@ def counted(files: Iterator[tuple[str, bytes]]) -> dict[str, Total]:
     """Return the totals of all rooms."""
     found: dict[str, Total] = {}
     for name, text in files:
-        for room in rooms(name):
+        for room in rooms(name, text):
             found[room] = found.get(room, Total()).plus(text)
     return found
 

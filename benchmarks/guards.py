@@ -172,9 +172,9 @@ def main() -> int:
     if sys.argv[1:2] == ["--in-process"]:
         print(json.dumps(figures() if sys.argv[2] == "small" else program(sys.argv[2])))
         return 0
-    from benchmarks.programs import BUILT_ONCE, NAMES
+    from benchmarks.programs import NAMES
 
-    every = ["small", "import", "demo", *NAMES, *BUILT_ONCE]
+    every = ["small", "import", "demo", *NAMES]
     parser = argparse.ArgumentParser(prog="python -m benchmarks.guards", description=__doc__)
     parser.add_argument("before", type=Path)
     parser.add_argument("after", type=Path)

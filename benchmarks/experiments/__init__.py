@@ -1,4 +1,7 @@
-"""One experiment per file; the file's name is the experiment's name on the command line."""
+"""One question per file, which is also its name on the command line: `run` asks it.
+
+What is measured runs in processes of its own, one for each contender, which import the same file.
+"""
 
 from firsttouch.tools.bench import NAMES as BENCH
 
@@ -8,8 +11,6 @@ NAMES = (
     "shifts",
     "kernels",
     "programs",
-    "oracle",
-    "retention",
     "languages",
     "small",
     "zeros",
@@ -18,15 +19,10 @@ NAMES = (
     "startup",
     "limit",
     "create",
-    "adaptors",
-    "bundled",
     "inspect",
     "prefault",
     "kept",
     "scratch",
-    "scratch_filter",
-    "scratch_edge",
-    "scratch_cost",
     "scratch_memory",
     "scratch_numba",
     "scratch_rust",

@@ -4,18 +4,52 @@ memory.
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
+import time
 
 import numpy as np
 
+from benchmarks.experiments.memory import PROGRAMS
+from benchmarks.kernels import NAMES as KERNELS
 from benchmarks.programs import NAMES as WHOLE
-from benchmarks.tasks.advise import NAMES
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
 from firsttouch.tools.measuring.report import Section, Table
 from firsttouch.tools.measuring.rounds import Call, Plan, collect
 from firsttouch.tools.measuring.statistics import Verdict, median
+
+# ---- What is measured, in a process of its own
+
+
+#: The module of each program that is not one of the small ones above.
+MODULES = {
+    **{name: f"benchmarks.kernels.{name}" for name in KERNELS},
+    **{name: f"benchmarks.programs.{name}" for name in WHOLE},
+}
+NAMES = (*KERNELS, *PROGRAMS, *WHOLE)
+
+
+def one(name: str) -> None:
+    """Run one program from beginning to end."""
+    if name in PROGRAMS:
+        PROGRAMS[name]()
+    else:
+        importlib.import_module(MODULES[name]).run()
+
+
+def measure(name: str) -> dict[str, float]:
+    """Return seconds and processor seconds after the imports, first touch included."""
+    if name in MODULES:
+        importlib.import_module(MODULES[name])
+    start, used = time.perf_counter(), time.process_time()
+    one(name)
+    return {"seconds": time.perf_counter() - start, "processor": time.process_time() - used}
+
+
+# ---- The experiment
+
 
 BAR = 0.8
 FOOTPRINT = 128 << 20
@@ -24,7 +58,7 @@ RESAMPLES = 2000
 
 def estimated(program: str, runs: int) -> float:
     """Return the seconds that pooled memory would save according to the command, the median of some runs."""
-    code = f"from benchmarks.tasks.advise import run; run({program!r})"
+    code = f"from benchmarks.experiments.advise import one; one({program!r})"
     words = [sys.executable, "-m", "firsttouch", "advise", "--json", "-", "-c", code]
     found = []
     for _ in range(runs):
@@ -55,7 +89,7 @@ def run(quick: bool) -> Section:
     estimates, gains = [], []
     for name in NAMES[:4] if quick else NAMES:
         advised = estimated(name, 1 if quick else 3)
-        call = Call("benchmarks.tasks.advise", "measure", {"name": name})
+        call = Call("benchmarks.experiments.advise", "measure", {"name": name})
         samples = collect([NUMPY, FIRSTTOUCH], call, Plan(2 if quick else 5 if name in WHOLE else 12, 1), FOOTPRINT)
         plain, pooled = (samples.column(contender, "processor") for contender in (NUMPY, FIRSTTOUCH))
         seconds, share = median(plain), median((plain - pooled) / plain)

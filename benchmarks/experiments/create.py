@@ -2,12 +2,74 @@
 
 from __future__ import annotations
 
-from benchmarks.tasks.create import SHAPES, STATEMENTS
+import time
+import timeit
+from collections.abc import Callable
+from statistics import median as middle
+from typing import Any
+
+import numpy as np
+
+import firsttouch as ft
 from firsttouch.tools.measuring.contenders import NUMPY
 from firsttouch.tools.measuring.report import Section, Table
 from firsttouch.tools.measuring.rounds import Call, Plan, collect
 from firsttouch.tools.measuring.sizes import KIB, MIB, name
 from firsttouch.tools.measuring.statistics import Matrix, Verdict, judge, median
+
+# ---- What is measured, in a process of its own
+
+
+TURNS = 20
+_pool = ft.pool()
+
+STATEMENTS: dict[str, tuple[str, ...]] = {
+    what: (f"np.{what}(n, t)", f"ft.{what}(n, t)", f"ft.{what}(n, t, allocator=pool)", f"pool.{what}(n, t)")
+    for what in ("empty", "zeros")
+}
+
+
+def measure(nbytes: int, what: str) -> dict[str, float]:
+    """Return the seconds to create and free an array of this size, each way."""
+    names = {"np": np, "ft": ft, "pool": _pool, "n": nbytes, "t": np.uint8}
+    timers = {statement: timeit.Timer(statement, globals=names) for statement in STATEMENTS[what]}
+    loops = max(2, min(2000, (1 << 24) // nbytes))
+    times: dict[str, list[float]] = {}
+    for turn in range(TURNS):
+        for statement, timer in timers.items() if turn % 2 else reversed(timers.items()):
+            timer.timeit(1)
+            times.setdefault(statement, []).append(timer.timeit(loops) / loops)
+    return {statement: middle(row) for statement, row in times.items()}
+
+
+SOURCES: dict[str, Callable[[], Any]] = {
+    "pool()": ft.pool,
+    "pages()": ft.pages,
+    'pages(huge="thp")': lambda: ft.pages(huge="thp"),
+    "aligned(64)": lambda: ft.aligned(64),
+    "calloc()": ft.calloc,
+}
+SHAPES: dict[str, tuple[int, ...]] = {"64 x 64 x 256": (64, 64, 256), "1024 x 1024 x 256": (1024, 1024, 256)}
+
+
+def untouched(shape: str) -> dict[str, float]:
+    """Return the seconds for zeros of float64 from each source, and from NumPy."""
+    times: dict[str, float] = {}
+    for title, source in {"NumPy": None, **SOURCES}.items():
+        make = np.zeros if source is None else source().zeros
+        make(SHAPES[shape])
+        each: list[float] = []
+        for _ in range(TURNS):
+            start = time.perf_counter()
+            array = make(SHAPES[shape])
+            each.append(time.perf_counter() - start)
+            del array
+        times[title] = middle(each)
+    return times
+
+
+# ---- The experiment
+
 
 SMALL = (1, 8, 64, 512, KIB, 4 * KIB, 16 * KIB)
 LARGE = (64 * KIB, 256 * KIB, MIB, 16 * MIB, 256 * MIB, 1024 * MIB)
@@ -29,7 +91,7 @@ def run(quick: bool) -> Section:
         table = Table(f"**{what}**", ["bytes", f"`{plain}`", *(f"`{other}`" for other in others)])
         cells: dict[str, dict[int, Matrix]] = {other: {} for other in others}
         for size in (*small, *large):
-            call = Call("benchmarks.tasks.create", "measure", {"nbytes": size, "what": what})
+            call = Call("benchmarks.experiments.create", "measure", {"nbytes": size, "what": what})
             samples = collect([NUMPY], call, Plan.steady(quick), 0)
             section.raw[f"{what} {size}"] = samples.replies
             base = samples.column(NUMPY, plain)
@@ -51,7 +113,9 @@ def lazily(section: Section, quick: bool) -> None:
     columns = ["shape"]
     table = Table("**zeros of float64, not touched, microseconds**", columns)
     for shape in SHAPES:
-        samples = collect([NUMPY], Call("benchmarks.tasks.create", "lazily", {"shape": shape}), Plan.steady(quick), 0)
+        samples = collect(
+            [NUMPY], Call("benchmarks.experiments.create", "untouched", {"shape": shape}), Plan.steady(quick), 0
+        )
         section.raw[f"lazily {shape}"] = samples.replies
         names = list(samples.replies[NUMPY.name][0][0])
         columns[1:] = names

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 
-from benchmarks.experiments.dask import DEFAULT, PRELOAD
-from benchmarks.tasks.dask import NEAR
+from benchmarks.experiments.dask import DEFAULT, NEAR, PRELOAD
 from firsttouch.tools.measuring.report import Section, Table
 from firsttouch.tools.measuring.rounds import Call, Plan, collect
 from firsttouch.tools.measuring.sizes import MIB
@@ -29,7 +28,7 @@ def run(quick: bool) -> Section:
     peaks: dict[str, Matrix] = {}
     more: list[str] = []
     for workload in NEAR:
-        call = Call("benchmarks.tasks.dask", "near_limit", {"workload": workload})
+        call = Call("benchmarks.experiments.dask", "near_limit", {"workload": workload})
         samples = collect((DEFAULT, PRELOAD), call, Plan(1 if quick else 3, 1), 0, alone=True)
         section.raw[workload] = samples.replies
         peaks[workload] = samples.ratio(PRELOAD, DEFAULT, "peak")
@@ -46,7 +45,7 @@ def run(quick: bool) -> Section:
     section.verdicts.append(judge(f"peak at most {BAR} times NumPy's", BAR, peaks))
     got = "; ".join(more) or "in no workload"
     section.verdicts.append(Verdict("paused or restarted more often", got, "failed" if more else "passed"))
-    call = Call("benchmarks.tasks.dask", "killed", {"size": 2000 if quick else 6000})
+    call = Call("benchmarks.experiments.dask", "killed", {"size": 2000 if quick else 6000})
     reply = collect((PRELOAD,), call, Plan(1, 1), 0, alone=True).replies[PRELOAD.name][0][0]
     outcome = "passed" if reply["got"] == reply["wanted"] else "failed"
     section.verdicts.append(Verdict("a killed worker loses no result", f"a sum of {reply['got']:,.0f}", outcome))

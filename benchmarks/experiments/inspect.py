@@ -2,12 +2,67 @@
 
 from __future__ import annotations
 
-from benchmarks.tasks.inspect import STATES, WITHOUT
+import time
+from collections.abc import Callable
+from statistics import median as middle
+
+import numpy as np
+
+import firsttouch as ft
+from firsttouch import _firsttouch
 from firsttouch.tools.measuring.contenders import NUMPY
 from firsttouch.tools.measuring.report import Section, Table
 from firsttouch.tools.measuring.rounds import Call, Plan, collect
 from firsttouch.tools.measuring.sizes import MIB, fitting, name
 from firsttouch.tools.measuring.statistics import Estimate, Verdict, median
+
+# ---- What is measured, in a process of its own
+
+
+PAGE = 4096
+
+
+#: Where the pages come from, and the distance of those that are written; 0 for none.
+STATES: dict[str, tuple[Callable[[], ft.Allocator], int]] = {
+    "absent": (ft.pages, 0),
+    "small pages": (ft.pages, PAGE),
+    "huge pages": (lambda: ft.pages("thp"), PAGE),
+    "every other page": (ft.pages, 2 * PAGE),
+}
+#: The features that a kernel may lack, by name.
+WITHOUT: dict[str, list[str]] = {
+    "": [],
+    "nodes by move_pages": ["has_memory"],
+    "no PAGEMAP_SCAN": ["PAGEMAP_SCAN"],
+}
+
+_kept: dict[tuple[int, str], np.ndarray] = {}
+
+
+def measure(nbytes: int, state: str, without: str) -> dict[str, float]:
+    """Return the seconds of one inspection, the median of five; the array is created once."""
+    if (nbytes, state) not in _kept:
+        _kept.clear()
+        source, step = STATES[state]
+        array = source().zeros(nbytes, np.uint8)
+        if step:
+            array[::step] = 1
+        _kept[nbytes, state] = array
+    array = _kept[nbytes, state]
+    times = []
+    _firsttouch.refuse_sources(WITHOUT[without])
+    try:
+        for _ in range(5):
+            start = time.perf_counter()
+            found = ft.inspect(array)
+            times.append(time.perf_counter() - start)
+    finally:
+        _firsttouch.refuse_sources([])
+    return {"seconds": middle(times), "pages": found.pages}
+
+
+# ---- The experiment
+
 
 GIB = 1024 * MIB
 SIZES = (MIB, 64 * MIB, GIB, 4 * GIB)
@@ -32,7 +87,7 @@ def run(quick: bool) -> Section:
             cells = []
             for size in sizes:
                 arguments = {"nbytes": size, "state": state, "without": without}
-                call = Call("benchmarks.tasks.inspect", "measure", arguments)
+                call = Call("benchmarks.experiments.inspect", "measure", arguments)
                 samples = collect([NUMPY], call, Plan.steady(quick))
                 section.raw[f"{state} {without} {size}"] = samples.replies
                 seconds = median(samples.column(NUMPY, "seconds"))

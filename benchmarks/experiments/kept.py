@@ -2,11 +2,38 @@
 
 from __future__ import annotations
 
-from benchmarks.tasks.kept import TOTAL
+import resource
+import time
+
+import numpy as np
+
 from firsttouch.tools.measuring.contenders import AGAIN, FIRSTTOUCH, HUGE_GLIBC, NUMPY, peers
 from firsttouch.tools.measuring.report import Section, Table
 from firsttouch.tools.measuring.rounds import Call, Plan, collect
 from firsttouch.tools.measuring.statistics import Matrix, against_best, judge, losses, median
+
+# ---- What is measured, in a process of its own
+
+
+TOTAL = 256 << 20
+
+
+def measure(low: int, high: int) -> dict[str, float]:
+    """Return the processor time, page faults and peak of arrays of `low` to `high` bytes, 256 MiB together."""
+    sizes = np.random.default_rng(1).integers(low, high, size=2 * TOTAL // (low + high)).tolist()
+    kept = []
+    before, start = resource.getrusage(resource.RUSAGE_SELF), time.process_time()
+    for size in sizes:
+        array = np.empty(size, np.uint8)
+        array.fill(1)
+        kept.append(array)
+    seconds = time.process_time() - start
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    return {"seconds": seconds, "faults": after.ru_minflt - before.ru_minflt, "peak": after.ru_maxrss << 10}
+
+
+# ---- The experiment
+
 
 KIB = 1 << 10
 SIZES = ((20, 64), (33, 127), (128, 256), (200, 500), (600, 1000), (2000, 8000))
@@ -30,7 +57,7 @@ def run(quick: bool) -> Section:
     peaks: dict[str, Matrix] = {}
     for low, high in SIZES[-2:] if quick else SIZES:
         name = f"{low} to {high}"
-        call = Call("benchmarks.tasks.kept", "measure", {"low": low * KIB, "high": high * KIB})
+        call = Call("benchmarks.experiments.kept", "measure", {"low": low * KIB, "high": high * KIB})
         samples = collect([FIRSTTOUCH, *others], call, Plan(2 if quick else 9, 1), 2 * TOTAL)
         section.raw[name] = samples.replies
         ratios = [samples.ratio(FIRSTTOUCH, other, "seconds") for other in others]

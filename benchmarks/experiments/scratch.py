@@ -2,12 +2,107 @@
 
 from __future__ import annotations
 
-from benchmarks.tasks.scratch import FUNCTIONS
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, TUNED_GLIBC
 from firsttouch.tools.measuring.report import Section, Table
 from firsttouch.tools.measuring.rounds import Call, Plan, Samples, collect
 from firsttouch.tools.measuring.sizes import KIB, MIB, name
 from firsttouch.tools.measuring.statistics import Matrix, judge, median
+
+# ---- What is measured, in a process of its own
+
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def scalar(a: Array, b: Array) -> float:
+    """Use six temporaries, most of which are freed one after another; return a number."""
+    x = (a * b + a) / (b + 1.0)
+    y = np.sqrt(x - a * 0.25)
+    return float(y.sum())
+
+
+def array(a: Array, b: Array) -> Array:
+    """Use six temporaries that are live until the end; return the last."""
+    product = a * b
+    above = product + a
+    below = b + 1.0
+    quotient = above / below
+    more = quotient + a
+    root: Array = np.sqrt(more)
+    return root
+
+
+FUNCTIONS: dict[str, Callable[[Array, Array], Any]] = {"scalar": scalar, "array": array}
+_made: dict[str, dict[str, Callable[[Array, Array], Any]]] = {}
+_operands: dict[int, tuple[Array, Array]] = {}
+_shuffle = random.Random(0)
+
+
+def kinds(name: str) -> dict[str, Callable[[Array, Array], Any]]:
+    """Return the plain function, and decorated ones; *again* repeats one, for the A/A row."""
+    if name not in _made:
+        import firsttouch as ft
+
+        function = FUNCTIONS[name]
+        _made[name] = {
+            "plain": function,
+            "use": ft.use(ft.pool())(function),
+            "scratch": ft.scratch(function),
+            "again": ft.scratch(function),
+        }
+    return _made[name]
+
+
+def calls(function: Callable[[Array, Array], Any], a: Array, b: Array, count: int) -> list[int]:
+    """Return the nanoseconds of each call, excluding the first few, for which caches are cold."""
+    clock = time.perf_counter_ns
+    times: list[int] = []
+    warming = min(3, 1 + count // 8)
+    for _ in range(warming + count):
+        start = clock()
+        result = function(a, b)
+        times.append(clock() - start)
+        del result
+    return times[warming:]
+
+
+def percentiles(times: Sequence[int]) -> tuple[float, float]:
+    """Return the median and the 95th percentile, in seconds."""
+    middle, high = np.percentile(times, [50, 95])
+    return float(middle) * 1e-9, float(high) * 1e-9
+
+
+def measure(nbytes: int, seconds: float) -> dict[str, float]:
+    """Measure each kind in short runs, in shuffled order, until each had its seconds and at least ten calls."""
+    if nbytes not in _operands:
+        _operands[nbytes] = (np.full(nbytes // 8, 1.5), np.full(nbytes // 8, 2.5))
+    a, b = _operands[nbytes]
+    reply: dict[str, float] = {}
+    for function in FUNCTIONS:
+        made = kinds(function)
+        times: dict[str, list[int]] = {kind: [] for kind in made}
+        calls(made["plain"], a, b, 2)
+        once = min(calls(made["scratch"], a, b, 3)) * 1e-9
+        run = max(5, min(200, int(0.004 / once)))
+        for _ in range(max(-(-10 // run), int(seconds / (run * once)))):
+            for kind in _shuffle.sample(list(made), len(made)):
+                times[kind] += calls(made[kind], a, b, run)
+        for kind, row in times.items():
+            middle, high = percentiles(row)
+            reply[f"{function} {kind}"] = middle
+            reply[f"{function} {kind} spread"] = high / middle
+    return reply
+
+
+# ---- The experiment
+
 
 SIZES = (1 * KIB, 4 * KIB, 16 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 1 * MIB, 8 * MIB)
 SECONDS = 0.012
@@ -42,7 +137,7 @@ def run(quick: bool) -> Section:
     against: dict[str, dict[str, Matrix]] = {key: {} for key in FUNCTIONS}
     wider: dict[str, dict[str, Matrix]] = {key: {} for key in FUNCTIONS}
     for size in (16 * KIB, 1 * MIB) if quick else SIZES:
-        call = Call("benchmarks.tasks.scratch", "measure", {"nbytes": size, "seconds": SECONDS})
+        call = Call("benchmarks.experiments.scratch", "measure", {"nbytes": size, "seconds": SECONDS})
         plan = Plan(4, 2) if size > 1 * MIB and not quick else Plan.steady(quick)  # seconds per round
         samples = collect([NUMPY, FIRSTTOUCH, TUNED_GLIBC], call, plan, 10 * size)
         section.raw[str(size)] = samples.replies

@@ -2,11 +2,46 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
 import numpy as np
 
-from benchmarks.tasks.scratch_rust import Times, build, measure
 from firsttouch.tools.measuring.report import Section, Table
 from firsttouch.tools.measuring.statistics import Matrix, Verdict, judge, median
+
+# ---- What is measured, in a process of its own
+
+
+ROOT = Path(__file__).parents[2]
+CRATE = ROOT / "benchmarks" / "rust"
+TARGET = ROOT / "target" / "benchmarks"  # separate from the workspace's, because its dependencies are not the library's
+
+Times = dict[str, dict[str, list[float]]]  # nanoseconds of each round, by case and contender
+
+
+def build() -> Path | None:
+    """Return the program; None without Rust, or if bumpalo is not available."""
+    if shutil.which("cargo") is None:
+        return None
+    command = ["cargo", "build", "--quiet", "--release", "--locked", "--manifest-path", str(CRATE / "Cargo.toml")]
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(TARGET)}
+    done = subprocess.run(command, env=environment, check=False)
+    return TARGET / "release" / "firsttouch-benchmarks" if done.returncode == 0 else None
+
+
+def measure(program: Path, rounds: int, milliseconds: int, part: str = "") -> Times:
+    """Run one process: every case, or those with `part` in their names."""
+    command = [str(program), str(rounds), str(milliseconds), part]
+    times: Times = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return times
+
+
+# ---- The experiment
+
 
 BAR, EDGE = 1.05, 1.1
 # The cases of each bar, by the beginnings of their names.

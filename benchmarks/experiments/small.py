@@ -6,13 +6,89 @@ import re
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from benchmarks.tasks.small import STATEMENTS
+import numpy as np
+
 from firsttouch.tools.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, Contender
 from firsttouch.tools.measuring.report import Section, Table
 from firsttouch.tools.measuring.rounds import Call, Plan, collect
 from firsttouch.tools.measuring.statistics import Verdict, judge, median
+
+# ---- What is measured, in a process of its own
+
+
+FILLERS = 50  # few enough to be cheap, enough to average
+
+
+def parts(loops: int) -> Iterator[range]:
+    """Split the loops into parts, each with one more live array.
+
+    The cost of an object in Python depends on whether it is the last in its block of objects; two programs that differ
+    in their imports would differ by chance.
+    """
+    kept = []
+    for _ in range(FILLERS):
+        kept.append(np.empty(1))
+        yield range(loops // FILLERS)
+
+
+def empty(loops: int) -> None:
+    """Call np.empty(8), which NumPy's small-block cache serves."""
+    make = np.empty
+    for part in parts(loops):
+        for _ in part:
+            make(8)
+
+
+def add(loops: int) -> None:
+    """Compute x + x on one element."""
+    x = np.ones(1)
+    for part in parts(loops):
+        for _ in part:
+            result = x + x
+            del result
+
+
+def zeros(loops: int) -> None:
+    """np.zeros(100)."""
+    make = np.zeros
+    for part in parts(loops):
+        for _ in part:
+            make(100)
+
+
+STATEMENTS = {"np.empty(8)": empty, "x + x": add, "np.zeros(100)": zeros}
+
+
+def measure(loops: int) -> dict[str, float]:
+    """Return seconds per iteration of each statement: the fastest of five short loops, to exclude interruptions."""
+    result: dict[str, float] = {}
+    for name, statement in STATEMENTS.items():
+        times: list[float] = []
+        for _ in range(5):
+            start = time.perf_counter()
+            statement(loops)
+            times.append((time.perf_counter() - start) / loops)
+        result[name] = min(times)
+    return result
+
+
+def main(arguments: list[str]) -> None:
+    """Run each statement as often as the counts say."""
+    if "--install" in arguments:
+        import firsttouch
+
+        firsttouch.install()
+        arguments.remove("--install")
+    for statement, loops in zip(STATEMENTS.values(), arguments, strict=True):
+        statement(int(loops))
+
+
+# ---- The experiment
+
 
 INSTRUCTIONS, TIME = 20, 1.03
 
@@ -20,7 +96,7 @@ INSTRUCTIONS, TIME = 20, 1.03
 def collected(contender: Contender, counts: tuple[int, ...]) -> int:
     """Return the instructions that a whole run takes under callgrind."""
     tool = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
-    program = [sys.executable, "-m", "benchmarks.tasks.small", *map(str, counts)]
+    program = [sys.executable, "-m", "benchmarks.experiments.small", *map(str, counts)]
     program += ["--install"] if contender.install else []
     fixed = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}  # exclude randomness
     environment = {**contender.full_environment(), **fixed}
@@ -69,7 +145,7 @@ def run(quick: bool) -> Section:
         section.raw["instructions"] = counted
     else:
         section.verdicts.append(Verdict("instructions", "valgrind is not installed", "not measured"))
-    call = Call("benchmarks.tasks.small", "measure", {"loops": 2_000 if quick else 20_000})
+    call = Call("benchmarks.experiments.small", "measure", {"loops": 2_000 if quick else 20_000})
     samples = collect([NUMPY, FIRSTTOUCH, AGAIN], call, Plan(2 if quick else 30, 1))
     section.raw["time"] = samples.replies
     table = Table("**Time**", ["statement", "NumPy", "firsttouch / NumPy", "firsttouch / firsttouch again"])
@@ -81,3 +157,7 @@ def run(quick: bool) -> Section:
     section.tables.append(table)
     section.verdicts.append(judge(f"at most {TIME} times plain NumPy's time", TIME, cells))
     return section
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -2,12 +2,166 @@
 
 from __future__ import annotations
 
-from benchmarks.tasks.workloads import WORKLOADS
+import queue
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from firsttouch._internal.process_memory import peak, reset_peak, resident
 from firsttouch.tools.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, everyone
 from firsttouch.tools.measuring.report import Section, Table
 from firsttouch.tools.measuring.rounds import Call, Plan, collect
 from firsttouch.tools.measuring.sizes import MIB
 from firsttouch.tools.measuring.statistics import Matrix, Verdict, judge, losses, median
+
+# ---- What is measured, in a process of its own
+
+
+Array = np.ndarray[Any, np.dtype[np.uint8]]
+THREADS = 4
+
+
+def array(chance: random.Random, low: int, high: int) -> Array:
+    """Return an array of a log-uniformly distributed size, with its ends written."""
+    made: Array = np.empty(int(low * (high / low) ** chance.random()), np.uint8)
+    made[0] = made[-1] = 1
+    return made
+
+
+def together(work: Callable[[int], None], threads: int = THREADS) -> None:
+    """Run the work in that many threads."""
+    running = [threading.Thread(target=work, args=(seed,)) for seed in range(threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+
+
+def random_lifetimes(allocations: int) -> None:
+    """Allocate sizes from 1 KiB to 1 MiB; each replaces a random slot, so some are freed soon and some late."""
+    chance = random.Random(1)
+    living: list[Array | None] = [None] * 2000
+    for _ in range(allocations):
+        slot = int(len(living) * chance.random() ** 3)
+        living[slot] = None
+        living[slot] = array(chance, 1 << 10, 1 << 20)
+
+
+def larson(allocations: int) -> None:
+    """Simulate a server: each thread replaces its arrays at random, then passes them to the next thread."""
+
+    def replace(seed: int, living: list[Array | None]) -> None:
+        chance = random.Random(seed)
+        for _ in range(2000):
+            living[chance.randrange(len(living))] = array(chance, 4 << 10, 256 << 10)
+
+    def serve(seed: int) -> None:
+        living: list[Array | None] = [None] * 200
+        for turn in range(allocations // THREADS // 2000):
+            thread = threading.Thread(target=replace, args=(seed + THREADS * turn, living))
+            thread.start()
+            thread.join()
+
+    together(serve)
+
+
+def xmalloc(allocations: int) -> None:
+    """Allocate batches in some threads and free them in others, in no order."""
+    batches: queue.SimpleQueue[list[Array] | None] = queue.SimpleQueue()
+    room = threading.Semaphore(16)
+
+    def make(seed: int) -> None:
+        chance = random.Random(seed)
+        for _ in range(allocations // 64 // THREADS):
+            room.acquire()
+            batches.put([array(chance, 2 << 10, 512 << 10) for _ in range(64)])
+        batches.put(None)
+
+    def drop() -> None:
+        while (batch := batches.get()) is not None:
+            random.Random(len(batch)).shuffle(batch)
+            batch.clear()
+            room.release()
+
+    consumers = [threading.Thread(target=drop) for _ in range(THREADS)]
+    for consumer in consumers:
+        consumer.start()
+    together(make)
+    for consumer in consumers:
+        consumer.join()
+
+
+def mstress(allocations: int) -> None:
+    """Let each thread keep some arrays, free others, and swap some with a shared table."""
+    shared: list[Array | None] = [None] * 256
+
+    def stress(seed: int) -> None:
+        chance = random.Random(seed)
+        kept: list[Array | None] = []
+        for _ in range(allocations // THREADS):
+            made: Array | None = array(chance, 1 << 10, 256 << 10)
+            draw = chance.random()
+            if draw < 0.3:
+                kept.append(made)
+            elif draw < 0.5:
+                place = chance.randrange(len(shared))
+                made, shared[place] = shared[place], made
+            if len(kept) > 300:
+                del kept[::2]
+
+    together(stress)
+
+
+def producer_consumer(allocations: int) -> None:
+    """Let one thread read frames, and another make results from them and keep the last few."""
+    frames: queue.Queue[Array | None] = queue.Queue(32)
+
+    def consume() -> None:
+        results: list[Array] = []
+        while (frame := frames.get()) is not None:
+            results.append(frame[::2] + np.uint8(1))
+            del results[:-20]
+
+    consumer = threading.Thread(target=consume)
+    consumer.start()
+    chance = random.Random(3)
+    for _ in range(allocations):
+        frames.put(array(chance, 32 << 10, 1 << 20))
+    frames.put(None)
+    consumer.join()
+
+
+WORKLOADS: dict[str, tuple[Callable[[int], None], int]] = {
+    "random lifetimes": (random_lifetimes, 1_000_000),
+    "larson": (larson, 200_000),
+    "xmalloc": (xmalloc, 200_000),
+    "mstress": (mstress, 200_000),
+    "producer and consumer": (producer_consumer, 20_000),
+}
+
+
+def measure(workload: str, part: float, pooled: bool) -> dict[str, float]:
+    """Run a part of a workload; return seconds, peak resident memory, and the pool's own peaks."""
+    function, allocations = WORKLOADS[workload]
+    before = resident()
+    reset_peak()
+    start = time.perf_counter()
+    function(int(allocations * part))
+    reply = {"seconds": time.perf_counter() - start, "resident": float(peak() - before)}
+    if pooled:
+        import firsttouch
+
+        stats = firsttouch.stats()
+        reply |= {"held": float(stats.peak_held), "in use": float(stats.peak_in_use)}
+    return reply
+
+
+# ---- The experiment
+
 
 BAR = 2.0
 PART = 0.04  # the part that is timed in rounds; memory is read after the whole
@@ -16,7 +170,7 @@ PART = 0.04  # the part that is timed in rounds; memory is read after the whole
 def ask(workload: str, part: float, pooled: bool) -> Call:
     """Return the call for a workload, or a part of it."""
     arguments = {"workload": workload, "part": part, "pooled": pooled}
-    return Call("benchmarks.tasks.workloads", "measure", arguments)
+    return Call("benchmarks.experiments.workloads", "measure", arguments)
 
 
 def run(quick: bool) -> Section:

@@ -2,11 +2,50 @@
 
 from __future__ import annotations
 
+import time
+from statistics import median as middle
+
+import numpy as np
+
+from firsttouch._internal.process_memory import resident
 from firsttouch.tools.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, everyone
 from firsttouch.tools.measuring.report import Section, Table
 from firsttouch.tools.measuring.rounds import Call, Plan, collect
 from firsttouch.tools.measuring.sizes import MIB, fitting, name
 from firsttouch.tools.measuring.statistics import Matrix, Verdict, judge, losses, median
+
+# ---- What is measured, in a process of its own
+
+
+_baseline: list[int] = []
+
+
+def measure(nbytes: int, action: str, seconds: float) -> dict[str, float]:
+    """Create, act and free repeatedly, excluding the first time of the round."""
+    if not _baseline:
+        _baseline.append(resident())
+    clock = time.perf_counter
+    times: list[float] = []
+    living: list[int] = []
+    end = clock() + seconds
+    while len(times) < 2 or clock() < end:
+        start = clock()
+        array = np.zeros(nbytes // 8)
+        if action == "write all":
+            array.fill(1.0)
+        elif action == "write sparsely":
+            array[:: (1 << 20) // 8] = 1.0
+        took = clock() - start
+        if len(living) < 2:  # the first is fresh, the second may be recycled
+            living.append(resident() - _baseline[0])
+        start = clock()
+        del array
+        times.append(took + clock() - start)
+    return {"seconds": middle(times[1:]), "resident": max(living)}
+
+
+# ---- The experiment
+
 
 ACTIONS = {
     "create": "Create and free",
@@ -39,7 +78,9 @@ def run(quick: bool) -> Section:
         for size in sizes:
             asked = contenders if size <= PEERS_UP_TO else [NUMPY, FIRSTTOUCH, AGAIN]
             arguments = {"nbytes": size, "action": action, "seconds": 0.01}
-            samples = collect(asked, Call("benchmarks.tasks.zeros", "measure", arguments), Plan.steady(quick), size)
+            samples = collect(
+                asked, Call("benchmarks.experiments.zeros", "measure", arguments), Plan.steady(quick), size
+            )
             section.raw[f"{action} {size}"] = samples.replies
             ratios = {who: samples.ratio(FIRSTTOUCH, who, "seconds") for who in samples.replies}
             cells[name(size)] = ratios[NUMPY.name]

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from benchmarks.experiments import NAMES
+from benchmarks.experiments.kernels import measure as run_kernel
+from benchmarks.experiments.memory import PROGRAMS
+from benchmarks.experiments.scratch_rust import build, measure
+from benchmarks.experiments.workloads import WORKLOADS
+from benchmarks.experiments.workloads import measure as run_workload
 from benchmarks.kernels import NAMES as KERNELS
-from benchmarks.tasks.kernels import measure as run_kernel
-from benchmarks.tasks.programs import PROGRAMS
-from benchmarks.tasks.scratch_rust import build, measure
-from benchmarks.tasks.workloads import WORKLOADS
-from benchmarks.tasks.workloads import measure as run_workload
 from firsttouch.tools.measuring.contenders import NUMPY
 from firsttouch.tools.measuring.rounds import Call, Worker
 
@@ -31,14 +31,13 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_quick_run_writes_its_section_and_its_raw_figures(tmp_path: Path) -> None:
-    done = command("startup", "--quick", "--write", str(tmp_path / "B.md"), "--raw", str(tmp_path / "raw.json"))
+def test_a_quick_run_keeps_its_section_and_its_raw_figures(tmp_path: Path) -> None:
+    done = command("startup", "--quick", "--results", str(tmp_path))
     assert done.returncode == 0, done.stderr
-    text = (tmp_path / "B.md").read_text()
+    text = (tmp_path / "startup.md").read_text()
     assert "import adds at most 15 ms" in text
     assert "A quick run" in text
-    raw = json.loads((tmp_path / "raw.json").read_text())
-    assert len(raw["experiments"]["startup"]["install"]) == 3
+    assert len(json.loads((tmp_path / "startup.json").read_text())["install"]) == 3
 
 
 def test_a_misspelt_experiment_is_named_with_those_there_are() -> None:
@@ -46,26 +45,6 @@ def test_a_misspelt_experiment_is_named_with_those_there_are() -> None:
     assert done.returncode == 2
     assert "'strtup'" in done.stderr
     assert all(name in done.stderr for name in NAMES)
-
-
-@pytest.mark.parametrize(
-    ("option", "name", "why"),
-    [
-        *((option, "no/B.md", "No such file") for option in ("--write", "--raw", "--render")),
-        *((option, ".", "Is a directory") for option in ("--write", "--raw", "--render")),
-        *((option, "R.md", "no table") for option in ("--write", "--render")),  # --raw replaces what is there
-    ],
-)
-def test_a_file_that_cannot_take_the_figures_is_refused_before_they_are_measured(
-    tmp_path: Path, option: str, name: str, why: str
-) -> None:
-    (tmp_path / "R.md").write_text("# Read me\n")
-    done = command("startup", "--quick", option, str(tmp_path / name))
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert f"{tmp_path / name}: " in done.stderr.splitlines()[-1]
-    assert why in done.stderr.splitlines()[-1]
-    assert (tmp_path / "R.md").read_text() == "# Read me\n"
 
 
 def test_every_experiment_is_a_file() -> None:
@@ -93,7 +72,7 @@ def test_a_kernel_gives_the_same_number_each_time(kernel: str) -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_program_reports_its_peak(program: str) -> None:
-    call = Call("benchmarks.tasks.programs", "measure", {"program": program, "wait": 0.01})
+    call = Call("benchmarks.experiments.memory", "measure", {"program": program, "wait": 0.01})
     with Worker(NUMPY) as worker:  # a fresh process: here its memory may be there already
         reply = worker.ask(call)
     assert reply["peak"] > reply["left"]
@@ -105,9 +84,7 @@ def test_a_part_of_each_workload_runs(workload: str) -> None:
 
 
 def test_the_classic_experiments_are_a_part_of_it(tmp_path: Path) -> None:
-    done = command("bench-refill", "--quick", "--write", str(tmp_path / "B.md"))
+    done = command("bench-refill", "--quick", "--results", str(tmp_path))
     assert done.returncode == 0, done.stderr
-    text = (tmp_path / "B.md").read_text()
-    assert "<!-- bench-refill -->" in text
-    assert "firsttouch bench refill: The same array filled twice" in text
-    assert (tmp_path / "docs" / "benchmarks" / "bench-refill-first-fill.svg").exists()
+    assert "firsttouch bench refill: The same array filled twice" in (tmp_path / "bench-refill.md").read_text()
+    assert (tmp_path / "bench-refill-first-fill.svg").exists()

@@ -10,19 +10,19 @@ from firsttouch.tools.measuring.machine import cgroup_current
 from firsttouch.tools.measuring.rounds import Call, Plan, Worker, collect
 from firsttouch.tools.measuring.sizes import fitting, name
 
-PEAK = Call("benchmarks.tasks.programs", "measure", {"program": "sparse", "wait": 0.0})
+PEAK = Call("benchmarks.experiments.memory", "measure", {"program": "sparse", "wait": 0.0})
 
 
 def test_every_round_asks_every_contender_once() -> None:
     other = Contender("other", {"SOMETHING": "1"})
-    call = Call("benchmarks.tasks.expression", "measure", {"nbytes": 8192, "seconds": 0.0})
+    call = Call("benchmarks.experiments.expression", "measure", {"nbytes": 8192, "seconds": 0.0})
     samples = collect([NUMPY, other], call, Plan(2, 3), footprint=1 << 20)
     assert samples.column(NUMPY, "seconds").shape == (2, 3)
     assert samples.ratio(NUMPY, other, "seconds").min() > 0
 
 
 def test_processes_that_run_alone_answer_too() -> None:
-    call = Call("benchmarks.tasks.kernels", "measure", {"kernel": "haversine"})
+    call = Call("benchmarks.experiments.kernels", "measure", {"kernel": "haversine"})
     samples = collect([NUMPY], call, Plan(2, 1), alone=True)
     assert len(set(samples.column(NUMPY, "result").ravel())) == 1
 

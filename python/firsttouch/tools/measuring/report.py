@@ -12,8 +12,6 @@ from typing import Any
 from firsttouch.tools.measuring.picture import Picture
 from firsttouch.tools.measuring.statistics import Verdict
 
-PICTURES = "docs/benchmarks"
-
 
 @dataclass
 class Table:
@@ -52,8 +50,8 @@ class Section:
         return found
 
     def files(self) -> dict[str, Picture]:
-        """Return the pictures by the names of their files, relative to BENCHMARKS.md."""
-        return {f"{PICTURES}/{self.name}-{picture.name}.svg": picture for picture in self.pictures}
+        """Return the pictures by the names of their files, which lie beside the section's."""
+        return {f"{self.name}-{picture.name}.svg": picture for picture in self.pictures}
 
     def markdown(self) -> str:
         """Return the section between two markers, so that a single experiment can be rewritten later."""

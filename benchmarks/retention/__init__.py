@@ -1,1 +1,0 @@
-"""What rules of retention would have kept, and what would have been faulted in again, simulated on recorded traces."""

@@ -1,1 +1,0 @@
-"""The functions that run in the workers; each measures one thing in its own process."""
