@@ -24,7 +24,7 @@ julia> @no_escape begin
 """
 module FirstTouch
 
-using Libdl
+using firsttouch_jll
 
 export AbstractArrayAllocator, UndefAllocator, MallocAllocator, CallocAllocator, MemAlign, malloc, calloc
 export NumaAllocator, numa, current_numa_node, highest_numa_node
@@ -33,44 +33,31 @@ export Allocator, AllocationError, @ft_str, pool, pages, limited, tracked, guard
 export SlabBuffer, AllocBuffer, CheckedBuffer, @no_escape, @alloc, @alloc_ptr, default_buffer, with_buffer
 export inspect, receipt, touch!, migrate!, collapse!, stats, trim
 
-include("library.jl")
-include("bytes.jl")
 include("arguments.jl")
-include("errors.jl")
 include("bytecalculators.jl")
 include("lifetime.jl")
-include("pressure.jl")
 include("arrays.jl")
-include("libc.jl")
-include("aligned.jl")
-include("handles.jl")
 include("allocators.jl")
-include("calloc.jl")
 include("numa.jl")
-include("libnuma.jl")
-include("windows.jl")
-include("zeros.jl")
-include("forgotten.jl")
-
-include("scratch/array.jl")
-include("scratch/interface.jl")
-include("scratch/slab.jl")
-include("scratch/slab_scopes.jl")
-include("scratch/fixed.jl")
-include("scratch/checked.jl")
-include("scratch/alias.jl")
-include("scratch/scope.jl")
-include("scratch/show.jl")
-
-include("display.jl")
-include("memory.jl")
+include("scratch.jl")
+include("scope.jl")
 include("inspection.jl")
-include("receipt.jl")
-include("placement.jl")
-include("stats.jl")
+
+# `Array{T}(pool, n)` where `Array{T}(pool(), n)` is meant.
+const Maker = Union{typeof(pool),typeof(pages),typeof(limited),typeof(tracked),typeof(guarded),typeof(filled),
+                    typeof(numa),Type{<:AbstractArrayAllocator}}
+(::Type{A})(maker::Maker, dims::Dimension...) where {T,A<:Array{T}} = forgotten_call(maker)
+(::Type{A})(maker::Maker, dims::Tuple{Vararg{Dimension}}) where {T,A<:Array{T}} = forgotten_call(maker)
+
+@noinline function forgotten_call(maker)
+    name = maker === MemAlign ? "MemAlign" : nameof(maker)
+    throw(ArgumentError("$name makes allocators, and is none itself: write $name(...)"))
+end
 
 function __init__()
-    load_library()
+    version = unsafe_string(ccall((:firsttouch_version, libfirsttouch), Cstring, ()))
+    VersionNumber(version) >= v"0.1" ||
+        error("$(firsttouch_jll.libfirsttouch_path) is firsttouch $version: this package needs 0.1 or newer")
     notice_end()
     create_lazy_pool()
 end

@@ -64,6 +64,11 @@ function new_array(::Type{A}, allocator::AbstractArrayAllocator{B}, dims::Dims{N
     return unsafe_wrap(allocator, Array{T,N}, allocate(allocator, T, bytes), dims)
 end
 
+# Since 1.11 the memory of an array can stand alone.
+@static if VERSION >= v"1.11-"
+    (::Type{Memory{T}})(allocator::AbstractArrayAllocator, n::Integer) where {T} = Vector{T}(allocator, n).ref.mem
+end
+
 # Other array types are made of an array and its axes, as `OffsetArray(array, axes...)` is.
 function dress(::Type{A}, array::Array, dims::Tuple) where {A<:AbstractArray}
     if !(A <: Array)
@@ -78,3 +83,167 @@ function dress(::Type{A}, array::Array, dims::Tuple) where {A<:AbstractArray}
 end
 axis(n::Integer) = Base.OneTo(Int(n))
 axis(range::AbstractUnitRange) = range
+
+# The C library's memory. Julia frees and counts it by itself (`own = true`), on every version.
+
+"""
+    FirstTouch.LibcArrayAllocator{B} <: AbstractArrayAllocator{B}
+
+Supertype of allocators whose memory `Libc.free` frees. A subtype of your own needs a method of `FirstTouch.allocate`.
+"""
+abstract type LibcArrayAllocator{B} <: AbstractArrayAllocator{B} end
+Base.unsafe_wrap(::LibcArrayAllocator, ::Type{A}, pointer::Ptr, dims) where {A<:AbstractArray} =
+    wrap_libc_pointer(A, pointer, dims)
+
+"""
+    FirstTouch.wrap_libc_pointer([ArrayType,] pointer, dims)
+
+The array at a pointer from `Libc.malloc` or `Libc.calloc`, which Julia frees; an `OutOfMemoryError` for a null pointer.
+
+# Examples
+
+```jldoctest
+julia> A = FirstTouch.wrap_libc_pointer(Ptr{Int}(Libc.calloc(6, 8)), (2, 3));
+
+julia> sum(A)
+0
+```
+"""
+function wrap_libc_pointer(::Type{A}, pointer::Ptr{T}, dims) where {T,A<:AbstractArray{T}}
+    pointer == C_NULL && throw(OutOfMemoryError())
+    return unsafe_wrap(A, pointer, dims; own = true)
+end
+wrap_libc_pointer(pointer::Ptr{T}, dims) where {T} = wrap_libc_pointer(Array{T}, pointer, dims)
+
+"    MallocAllocator()\n\nUninitialized memory of the C library. See [`malloc`](@ref)."
+struct MallocAllocator{B} <: LibcArrayAllocator{B} end
+allocate(::MallocAllocator, bytes) = Libc.malloc(bytes)
+
+"    UndefAllocator()\n\nJulia's own memory, as `undef` gives it, with dimensions checked as for other allocators."
+struct UndefAllocator{B} <: AbstractArrayAllocator{B} end
+allocate(::UndefAllocator, bytes) = C_NULL
+allows_references(::Type{<:UndefAllocator}) = true
+Base.unsafe_wrap(::UndefAllocator, ::Type{A}, ::Ptr, dims) where {A<:Array} = A(undef, dims)
+
+"""
+    malloc
+
+Uninitialized memory of the C library: `Array{T}(malloc, dims...)`.
+
+# Examples
+
+```jldoctest
+julia> size(Array{UInt8}(malloc, 16, 16))
+(16, 16)
+```
+"""
+const malloc = MallocAllocator()
+
+# Aligned memory of the C library.
+
+"""
+    FirstTouch.AbstractMemAlign{B} <: AbstractArrayAllocator{B}
+
+Supertype of allocators of aligned memory. A subtype has a field `alignment`, or a method of `FirstTouch.alignment`.
+"""
+abstract type AbstractMemAlign{B} <: AbstractArrayAllocator{B} end
+
+"    FirstTouch.alignment(allocator)\n\nThe alignment that a [`MemAlign`](@ref) was created with."
+alignment(allocator::AbstractMemAlign) = allocator.alignment
+
+"    FirstTouch.min_alignment(MemAlign)\n\nThe smallest alignment that an allocator type takes."
+function min_alignment end
+
+"""
+    MemAlign([alignment])
+    FirstTouch.POSIX.PosixMemAlign([alignment])
+
+Uninitialized memory at a multiple of `alignment`, a power of two that is at least the size of a pointer, the default.
+Memory comes from `posix_memalign`.
+
+# Examples
+
+```jldoctest
+julia> A = Array{UInt8}(MemAlign(2^16), 1024);
+
+julia> UInt(pointer(A)) % 2^16 == 0
+true
+
+julia> FirstTouch.alignment(MemAlign(64))
+64
+```
+"""
+struct PosixMemAlign{B} <: AbstractMemAlign{B}
+    alignment::Int
+    PosixMemAlign{B}(alignment::Integer = min_alignment(PosixMemAlign)) where {B} =
+        new{B}(check_alignment(PosixMemAlign, alignment))
+end
+
+@doc (@doc PosixMemAlign)
+const MemAlign = PosixMemAlign
+
+min_alignment(::Type{<:PosixMemAlign}) = sizeof(Ptr)
+
+function check_alignment(kind, alignment::Integer)
+    ispow2(alignment) || throw(ArgumentError("an alignment of $alignment is not a power of two"))
+    alignment >= min_alignment(kind) ||
+        throw(ArgumentError("an alignment of $alignment is below $(min_alignment(kind)), the smallest"))
+    alignment <= typemax(Int) || throw(ArgumentError("an alignment of $alignment is larger than all memory"))
+    return Int(alignment)
+end
+
+function allocate(allocator::PosixMemAlign, bytes)
+    pointer = Ref(C_NULL)
+    status = ccall(:posix_memalign, Cint, (Ref{Ptr{Cvoid}}, Csize_t, Csize_t), pointer, allocator.alignment, bytes)
+    return status == 0 ? pointer[] : C_NULL
+end
+Base.unsafe_wrap(::PosixMemAlign, ::Type{A}, pointer::Ptr, dims) where {A<:AbstractArray} =
+    wrap_libc_pointer(A, pointer, dims)
+
+"    FirstTouch.POSIX\n\nWhat POSIX systems have: `PosixMemAlign`, which is [`MemAlign`](@ref)."
+module POSIX
+using ..FirstTouch: PosixMemAlign
+export PosixMemAlign
+end
+
+# A drop-in for `Base.zeros` whose pages are zeroed at their first use.
+
+"""
+    FirstTouch.zeros([T = Float64,] dims...)
+    FirstTouch.zeros([T = Float64,] dims::Tuple)
+
+An array of zeros, as from `Base.zeros`, but lazily zeroed: a large array is created at once, and its pages become real
+when they are written first. A type whose zero is not all zero bits gets Julia's own memory, and one without a `zero`
+zero bits.
+
+# Examples
+
+```jldoctest
+julia> FirstTouch.zeros(Int, 2, 2) == Base.zeros(Int, 2, 2)
+true
+
+julia> FirstTouch.zeros(Rational{Int}, 2) == [0//1, 0//1]
+true
+```
+"""
+zeros(::Type{T}, dims::Integer...) where {T} = zeros(T, dims)
+zeros(dims::Integer...) = zeros(Float64, dims)
+zeros(dims::Tuple{Vararg{Integer}}) = zeros(Float64, dims)
+zeros(::Type{T}, dims::Tuple{Vararg{Integer}}) where {T} =
+    is_zero_bits(T) ? Array{T}(calloc, map(Int, dims)) : Base.zeros(T, dims)
+# Other dimensions, such as ranges, are for whoever gives them a meaning.
+zeros(arguments...) = Base.zeros(arguments...)
+
+# Whether memory full of zeros reads as the zero of a type.
+function is_zero_bits(::Type{T}) where {T}
+    isbitstype(T) || return false
+    hasmethod(zero, Tuple{Type{T}}) || return true
+    value = try
+        zero(T)
+    catch
+        return true
+    end
+    value isa T || return true
+    copy = Ref(value)
+    return GC.@preserve copy all(i -> iszero(unsafe_load(Ptr{UInt8}(pointer_from_objref(copy)), i)), 1:sizeof(T))
+end

@@ -1,3 +1,5 @@
+# How long memory lives: when an array's memory ends, when garbage is collected for it, and whose allocators it needs.
+
 # Where the lifetime of an array's memory ends, which Julia 1.11 has changed.
 #
 # Up to 1.10 an `Array` is one object. An array that shares its data (`reshape`, `vec`) holds a reference to the array
@@ -38,3 +40,79 @@ lineage_finalizer(f, array::Array) = finalizer(f, lifetime(array))
 lineage_finalizer(f, wrapper::AbstractArray) =
     parent(wrapper) === wrapper ? finalizer(f, wrapper) : lineage_finalizer(f, parent(wrapper))
 lineage_finalizer(f, other) = finalizer(f, other)
+
+# Garbage collection in time for memory that Julia did not allocate.
+#
+# Julia collects once it has allocated some tens of MiB. It does not count memory that `unsafe_wrap` borrows, and no
+# function of its interface counts without allocating. So bytes are counted here, and a collection is requested where
+# Julia would start one: a quick one first, a full one where that did not bring the bytes down.
+
+"Bytes of live arrays and slabs."
+const live = Threads.Atomic{Int}(0)
+"Bytes allocated since the last collection that was requested here."
+const recent = Threads.Atomic{Int}(0)
+"Live bytes after that collection."
+const survived = Threads.Atomic{Int}(0)
+
+const COLLECT_AFTER = 64 << 20
+
+# Before an allocation, which is counted only once it has succeeded.
+make_room(bytes::Int) = bytes > max(COLLECT_AFTER, survived[] >> 1) - recent[] && relieve()
+
+function count_allocation(bytes::Int)
+    Threads.atomic_add!(live, bytes)
+    Threads.atomic_add!(recent, bytes)
+    return
+end
+
+# Called from finalizers: nothing but one atomic instruction.
+count_release(bytes::Int) = (Threads.atomic_sub!(live, bytes); nothing)
+
+@noinline function relieve()
+    fresh = Threads.atomic_xchg!(recent, 0)
+    before = live[]
+    GC.gc(false)
+    live[] > before - fresh >> 1 && live[] > 4 * COLLECT_AFTER && GC.gc(true)
+    survived[] = live[]
+    return
+end
+
+# References to the library's allocators.
+#
+# The allocator object and each array on it share one `Handle`, whose last user gives it up: an array may outlive the
+# object, and in one collection their finalizers run in any order. A finalizer takes no lock, so users are counted by
+# atomic instructions, and whoever finds a handle in the list below has to become a user of it first.
+
+mutable struct Handle
+    pointer::Ptr{Cvoid}
+    users::Threads.Atomic{Int}
+    function Handle(pointer::Ptr{Cvoid})
+        handle = new(pointer, Threads.Atomic{Int}(1))
+        lock(handles_lock) do
+            filter!(other -> other.users[] > 0, handles)
+            push!(handles, handle)
+        end
+        return handle
+    end
+end
+
+# All that may have users, for receipts.
+const handles = Handle[]
+const handles_lock = ReentrantLock()
+all_handles() = lock(() -> copy(handles), handles_lock)
+
+# Returns whether the handle had users still.
+function acquire!(handle::Handle)
+    users = handle.users[]
+    while users > 0
+        found = Threads.atomic_cas!(handle.users, users, users + 1)
+        found == users && return true
+        users = found
+    end
+    return false
+end
+
+function release!(handle::Handle)
+    Threads.atomic_sub!(handle.users, 1) == 1 || return
+    ccall((:firsttouch_release, libfirsttouch), Cvoid, (Ptr{Cvoid},), handle.pointer)
+end

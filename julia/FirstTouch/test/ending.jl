@@ -17,6 +17,7 @@ start(ARRAY, started)
 after = slow() # whichever order finalizers run in, one of these comes after the array's
 while !started[]
     Libc.systemsleep(0.01) # does not yield, so that the task runs in another thread
+    GC.safepoint() # or a collection that the other thread began would wait for this one
 end
 """
 const PATHS = join(Base.load_path(), ':')

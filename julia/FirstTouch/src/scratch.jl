@@ -1,0 +1,573 @@
+# Scratch memory: the arrays, what a buffer is, and the three kinds of buffers. The scope is in scope.jl.
+
+# The arrays of scratch memory: a pointer and a size, which allocate nothing and own nothing.
+
+"""
+    FirstTouch.ScratchArray{T,N}
+
+An array of scratch memory, valid until the end of its [`@no_escape`](@ref). Elements are bits types.
+"""
+struct ScratchArray{T,N} <: DenseArray{T,N}
+    pointer::Ptr{T}
+    size::NTuple{N,Int}
+end
+
+Base.size(array::ScratchArray) = array.size
+Base.IndexStyle(::Type{<:ScratchArray}) = IndexLinear()
+Base.elsize(::Type{<:ScratchArray{T}}) where {T} = Base.elsize(Vector{T})
+Base.strides(array::ScratchArray) = Base.size_to_strides(1, array.size...)
+Base.unsafe_convert(::Type{Ptr{T}}, array::ScratchArray{T}) where {T} = array.pointer
+Base.pointer(array::ScratchArray) = array.pointer
+Base.sizeof(array::ScratchArray) = length(array) * Base.elsize(array)
+function Base.reshape(array::ScratchArray{T}, size::Dims{N}) where {T,N}
+    scratch_bytes(T, size) == sizeof(array) && prod(size) == length(array) ||
+        throw(DimensionMismatch("$size does not hold the $(length(array)) elements of the array"))
+    return ScratchArray{T,N}(array.pointer, size)
+end
+# By address, so that broadcasting sees what overlaps.
+Base.dataids(array::ScratchArray) = (UInt(array.pointer),)
+
+Base.@propagate_inbounds function Base.getindex(array::ScratchArray, i::Int)
+    @boundscheck checkbounds(array, i)
+    return unsafe_load(array.pointer, i)
+end
+Base.@propagate_inbounds function Base.setindex!(array::ScratchArray{T}, value, i::Int) where {T}
+    @boundscheck checkbounds(array, i)
+    unsafe_store!(array.pointer, convert(T, value)::T, i)
+    return array
+end
+
+# What a buffer is: three functions, of which two are about scopes and one about memory.
+
+"""
+    FirstTouch.alloc_ptr!(buffer, n::Int) -> Ptr{Nothing}
+
+Returns a pointer to `n` bytes of a buffer. A buffer type of your own needs a method of this function, of
+[`FirstTouch.checkpoint_save`](@ref) and of [`FirstTouch.checkpoint_restore!`](@ref).
+"""
+function alloc_ptr! end
+
+# Buffers that can align have a method of this; others give what they give.
+aligned_ptr!(buffer, n::Int, alignment::Int) = alloc_ptr!(buffer, n)
+
+"""
+    FirstTouch.alloc!(buffer, T, dims::Integer...)
+
+Returns an uninitialized array of a buffer's memory, aligned for `T`, a bits type. [`@alloc`](@ref) is the same inside a
+scope; outside of one, it is for you to know when the buffer is rewound.
+"""
+@inline function alloc!(buffer, ::Type{T}, dims::Vararg{Integer,N}) where {T,N}
+    isbitstype(T) || not_bits(T)
+    size = map(ByteCalculators.extent, dims)
+    return ScratchArray{T,N}(aligned_ptr!(buffer, scratch_bytes(T, size), Base.datatype_alignment(T)), size)
+end
+
+@inline function scratch_bytes(::Type{T}, size::Dims) where {T}
+    bytes = Base.elsize(Vector{T})
+    for n in size
+        n < 0 && throw_negative(size)
+        bytes, overflows = Base.mul_with_overflow(bytes, n)
+        overflows && throw_overflow(T, size)
+    end
+    return bytes
+end
+
+@noinline not_bits(T) =
+    throw(ArgumentError("$T is not a bits type: scratch memory cannot hold references for the garbage collector"))
+@noinline throw_negative(size) = throw(ArgumentError("invalid dimensions $size: one is negative"))
+@noinline throw_overflow(T, size) =
+    throw(OverflowError("the bytes of an array of $T with dimensions $size overflow Int64"))
+
+"""
+    FirstTouch.checkpoint_save(buffer = default_buffer())
+
+Returns a checkpoint: what `FirstTouch.checkpoint_restore!` needs to free all that is allocated from now on.
+"""
+function checkpoint_save end
+checkpoint_save() = checkpoint_save(default_buffer())
+
+"""
+    FirstTouch.checkpoint_restore!(checkpoint)
+
+Brings a buffer back to its state at a checkpoint.
+"""
+function checkpoint_restore! end
+
+# Whether an address was allocated after a checkpoint, where the buffer can tell. An inner scope may return an array of
+# an outer one.
+allocated_since(checkpoint, address::Ptr) = true
+
+"""
+    FirstTouch.reset_buffer!(buffer = default_buffer())
+
+Frees all that was allocated in a buffer, as after an exception has left its scopes.
+"""
+function reset_buffer! end
+reset_buffer!() = reset_buffer!(default_buffer())
+
+"""
+    default_buffer([type = SlabBuffer])
+
+The buffer of this task, a `SlabBuffer{1_048_576}` or an `AllocBuffer{Vector{UInt8}}`, created at the first call.
+
+# Examples
+
+```jldoctest
+julia> default_buffer() === default_buffer()
+true
+
+julia> default_buffer() === fetch(@async default_buffer())
+false
+```
+"""
+function default_buffer end
+
+"""
+    with_buffer(f, buffer)
+
+Calls `f()` with another buffer as this task's [`default_buffer`](@ref).
+
+# Examples
+
+```jldoctest
+julia> buffer = SlabBuffer();
+
+julia> with_buffer(() -> default_buffer() === buffer, buffer)
+true
+```
+"""
+function with_buffer end
+
+# A buffer that grows by slabs.
+
+const DEFAULT_SLAB = 1_048_576
+
+"""
+    SlabBuffer(; finalize = true)
+    SlabBuffer{SlabSize}(; finalize = true)
+
+Scratch memory that grows by slabs of `SlabSize` bytes, 1 MiB by default. What is too large for a slab gets a block of
+its own. Slabs come from the pool that the process shares, so that a slab freed at the end of a scope is there for the
+next. With `finalize = false`, call `FirstTouch.free(buffer)` yourself.
+
+# Examples
+
+```jldoctest
+julia> buffer = SlabBuffer{16_384}();
+
+julia> @no_escape buffer begin
+           sum(@alloc(Int, 100) .= 2)
+       end
+200
+```
+"""
+mutable struct SlabBuffer{SlabSize}
+    current::Ptr{Cvoid}
+    slab_end::Ptr{Cvoid}
+    slabs::Vector{Ptr{Cvoid}}
+    custom_slabs::Vector{Ptr{Cvoid}}
+    custom_sizes::Vector{Int}
+
+    function SlabBuffer{SlabSize}(; finalize = true) where {SlabSize}
+        flag("finalize", finalize)
+        size = slab_size(SlabSize)
+        slab = take_slab(size)
+        buffer = new{size}(slab, slab + size, [slab], Ptr{Cvoid}[], Int[])
+        return finalize ? finalizer(until_end(free), buffer) : buffer
+    end
+end
+SlabBuffer(; finalize = true) = SlabBuffer{DEFAULT_SLAB}(; finalize = finalize)
+
+function slab_size(size)
+    size isa Integer && 0 < size < 2^47 && return Int(size)
+    refuse("SlabSize", size, "not the size of a slab", "a number of bytes, as in SlabBuffer{65536}()")
+end
+
+# A copy, such as one in a copied structure, has slabs of its own, and nothing on them.
+Base.deepcopy_internal(::SlabBuffer{SlabSize}, ::IdDict) where {SlabSize} = SlabBuffer{SlabSize}()
+
+# Behind each slab, so that its end is not the beginning of another block: an empty array may lie there.
+const GAP = 64
+take_slab(size) = take(C_NULL, Int(size) + GAP)
+
+@inline function alloc_ptr!(buffer::SlabBuffer, n::Int)::Ptr{Cvoid}
+    start = buffer.current
+    n % UInt > UInt(buffer.slab_end - start) && return add_slab!(buffer, n)
+    buffer.current = start + n
+    return start
+end
+
+@inline function aligned_ptr!(buffer::SlabBuffer, n::Int, alignment::Int)::Ptr{Cvoid}
+    start = align_up(buffer.current, alignment)
+    (start > buffer.slab_end || n % UInt > UInt(buffer.slab_end - start)) &&
+        return align_up(add_slab!(buffer, n + max(alignment - BLOCK_ALIGNMENT, 0)), alignment)
+    buffer.current = start + n
+    return start
+end
+
+align_up(pointer::Ptr, alignment::Int) = (pointer + (alignment - 1)) - UInt(pointer + (alignment - 1)) % alignment
+
+# Of the library's blocks. Only long SIMD vectors need more, such as 16 times a `VecElement{Float64}`.
+const BLOCK_ALIGNMENT = 64
+
+@noinline function add_slab!(buffer::SlabBuffer{SlabSize}, n::Int)::Ptr{Cvoid} where {SlabSize}
+    n < 0 && throw(ArgumentError("cannot allocate $n bytes: the number is negative"))
+    is_void(buffer) && return alloc_ptr!(reset_buffer!(buffer), n)
+    if n >= SlabSize
+        block = take(C_NULL, n)
+        push!(buffer.custom_slabs, block)
+        push!(buffer.custom_sizes, n)
+        return block
+    end
+    slab = take_slab(SlabSize)
+    push!(buffer.slabs, slab)
+    buffer.current = slab + n
+    buffer.slab_end = slab + SlabSize
+    return slab
+end
+
+const slab_key = gensym(:slab_buffer)
+default_buffer(::Type{SlabBuffer}) =
+    get!(() -> SlabBuffer(), task_local_storage(), slab_key)::SlabBuffer{DEFAULT_SLAB}
+default_buffer() = default_buffer(SlabBuffer)
+with_buffer(f, buffer::SlabBuffer{DEFAULT_SLAB}) = task_local_storage(f, slab_key, buffer)
+
+# How scopes and resets free the slabs of a buffer.
+
+# Whether its slabs are null: it was freed, or is a constant of a precompiled package, whose pointers become null.
+is_void(buffer) = buffer.slab_end == C_NULL
+
+struct SlabCheckpoint{SlabSize}
+    buffer::SlabBuffer{SlabSize}
+    current::Ptr{Cvoid}
+    slab_end::Ptr{Cvoid}
+    slabs::Int
+    custom_slabs::Int
+end
+
+checkpoint_save(buffer::SlabBuffer) =
+    SlabCheckpoint(buffer, buffer.current, buffer.slab_end, length(buffer.slabs), length(buffer.custom_slabs))
+
+@inline function checkpoint_restore!(checkpoint::SlabCheckpoint{SlabSize}) where {SlabSize}
+    buffer = checkpoint.buffer
+    slabs = checkpoint.slabs
+    here = length(buffer.slabs) >= slabs && buffer.slabs[slabs] + SlabSize == checkpoint.slab_end
+    here || return rewind_lost!(checkpoint)
+    grown = length(buffer.slabs) > checkpoint.slabs || length(buffer.custom_slabs) > checkpoint.custom_slabs
+    grown && shrink!(buffer, checkpoint.slabs, checkpoint.custom_slabs)
+    buffer.current = checkpoint.current
+    buffer.slab_end = checkpoint.slab_end
+    return nothing
+end
+
+# The slab of the checkpoint is gone after a reset inside the scope; or there was none.
+@noinline function rewind_lost!(checkpoint::SlabCheckpoint)
+    checkpoint.slab_end == C_NULL && reset_buffer!(checkpoint.buffer)
+    return nothing
+end
+
+function allocated_since(checkpoint::SlabCheckpoint{SlabSize}, address::Ptr) where {SlabSize}
+    buffer = checkpoint.buffer
+    within(start, bytes) = start <= address <= start + bytes
+    return checkpoint.current <= address <= checkpoint.slab_end ||
+           any(i -> within(buffer.slabs[i], SlabSize), checkpoint.slabs+1:length(buffer.slabs)) ||
+           any(i -> within(buffer.custom_slabs[i], buffer.custom_sizes[i]),
+               checkpoint.custom_slabs+1:length(buffer.custom_slabs))
+end
+
+@noinline function shrink!(buffer::SlabBuffer{SlabSize}, slabs::Int, custom_slabs::Int) where {SlabSize}
+    while length(buffer.slabs) > slabs
+        give(C_NULL, pop!(buffer.slabs), Int(SlabSize) + GAP)
+    end
+    while length(buffer.custom_slabs) > custom_slabs
+        give(C_NULL, pop!(buffer.custom_slabs), pop!(buffer.custom_sizes))
+    end
+    return
+end
+
+function reset_buffer!(buffer::SlabBuffer{SlabSize}) where {SlabSize}
+    if is_void(buffer)
+        foreach(empty!, (buffer.slabs, buffer.custom_slabs, buffer.custom_sizes))
+        push!(buffer.slabs, take_slab(SlabSize))
+    else
+        shrink!(buffer, 1, 0)
+    end
+    buffer.current = buffer.slabs[1]
+    buffer.slab_end = buffer.current + SlabSize
+    return buffer
+end
+
+"    FirstTouch.free(buffer::SlabBuffer)\n\nFrees a buffer that has no finalizer, and what was allocated in it."
+function free(buffer::SlabBuffer)
+    is_void(buffer) && return
+    shrink!(buffer, 0, 0)
+    push!(buffer.slabs, C_NULL)
+    buffer.current = buffer.slab_end = C_NULL
+    return
+end
+
+# A buffer of a fixed size, on any storage.
+
+"""
+    AllocBuffer(bytes = 1 MiB)
+    AllocBuffer(storage)
+
+Scratch memory of a fixed size, on any storage that has `pointer` and `sizeof`. A request that does not fit is an error.
+
+# Examples
+
+```jldoctest
+julia> buffer = AllocBuffer(Vector{UInt8}(pages(huge = "thp"), 4096));
+
+julia> @no_escape buffer begin
+           length(@alloc(Float64, 8, 8))
+       end
+64
+```
+"""
+mutable struct AllocBuffer{Storage}
+    buf::Storage
+    offset::UInt
+end
+AllocBuffer(bytes::Union{Integer,AbstractString} = "1 MiB") =
+    AllocBuffer(Vector{UInt8}(undef, Int(bytes_option("bytes", bytes))))
+function AllocBuffer(storage)
+    storage isa AbstractArray && !isbitstype(eltype(storage)) && not_bits(eltype(storage))
+    memory_of_its_own = try
+        is_whole(storage) && pointer(storage) isa Ptr && sizeof(storage) isa Integer
+    catch
+        false
+    end
+    memory_of_its_own || refuse("storage", storage, "not memory", "a number of bytes, or an Array or what else has " *
+                                "`pointer` and `sizeof`")
+    return AllocBuffer(storage, UInt(0))
+end
+
+# What stands on another array may have gaps, or the `sizeof` of a wrapper.
+is_whole(storage) = true
+is_whole(array::AbstractArray) = parent(array) === array
+is_whole(view::Base.FastContiguousSubArray) = is_whole(parent(view))
+
+alloc_ptr!(buffer::AllocBuffer, n::Int)::Ptr{Cvoid} = aligned_ptr!(buffer, n, 1)
+
+@inline function aligned_ptr!(buffer::AllocBuffer, n::Int, alignment::Int)::Ptr{Cvoid}
+    first = Ptr{Cvoid}(pointer(buffer.buf))
+    start = align_up(first + buffer.offset, alignment)
+    offset = UInt(start - first)
+    size = UInt(sizeof(buffer.buf))
+    (offset > size || n % UInt > size - offset) && full(buffer, n)
+    buffer.offset = offset + n % UInt
+    return start
+end
+
+@noinline function full(buffer, n)
+    n < 0 && throw(ArgumentError("cannot allocate $n bytes: the number is negative"))
+    error("cannot allocate ", format_bytes(n), " in an AllocBuffer of ", format_bytes(sizeof(buffer.buf)),
+          ", of which ", format_bytes(buffer.offset), " are in use. If they should not be, FirstTouch.reset_buffer! ",
+          "frees them")
+end
+
+struct AllocCheckpoint{Storage}
+    buffer::AllocBuffer{Storage}
+    offset::UInt
+end
+checkpoint_save(buffer::AllocBuffer) = AllocCheckpoint(buffer, buffer.offset)
+checkpoint_restore!(checkpoint::AllocCheckpoint) = (checkpoint.buffer.offset = checkpoint.offset; nothing)
+function allocated_since(checkpoint::AllocCheckpoint, address::Ptr)
+    buffer = checkpoint.buffer
+    return checkpoint.offset <= UInt(address) - UInt(pointer(buffer.buf)) <= buffer.offset
+end
+reset_buffer!(buffer::AllocBuffer) = (buffer.offset = UInt(0); nothing)
+
+const fixed_key = gensym(:alloc_buffer)
+default_buffer(::Type{AllocBuffer}) =
+    get!(() -> AllocBuffer(), task_local_storage(), fixed_key)::AllocBuffer{Vector{UInt8}}
+with_buffer(f, buffer::AllocBuffer{Vector{UInt8}}) = task_local_storage(f, fixed_key, buffer)
+
+# Checked mode: every access asks whether the scope of the array is still open.
+
+"""
+    CheckedBuffer(buffer = SlabBuffer())
+
+A buffer whose arrays report their use after the end of their scope. It is slow, and meant for tests:
+where [`FirstTouch.checking`](@ref) is true, every [`@no_escape`](@ref) uses one on its buffer.
+
+# Examples
+
+```jldoctest
+julia> kept = Ref{Any}();
+
+julia> @no_escape CheckedBuffer() begin
+           kept[] = @alloc(Int, 3)
+           nothing
+       end
+
+julia> kept[][1]
+ERROR: an array of scratch memory is used after the end of its @no_escape
+[...]
+```
+"""
+mutable struct CheckedBuffer{B}
+    buffer::B
+    open::Vector{Base.RefValue{Bool}} # of the scopes from outer to inner
+end
+CheckedBuffer(buffer = SlabBuffer()) = CheckedBuffer(buffer, [Ref(true)])
+
+# As the package Preferences reads one; Julia has had them since 1.6.
+const CHECKED = @static if VERSION >= v"1.6"
+    let package = Base.PkgId(@__MODULE__).uuid
+        Base.record_compiletime_preference(package, "checked")
+        get(Base.get_preferences(package), "checked", false) === true
+    end
+else
+    false
+end
+
+"""
+    FirstTouch.checking()
+
+Whether every scope is checked. From Julia 1.6 on the preference `checked = true` of `[FirstTouch]` in
+`LocalPreferences.toml` decides; a script may also evaluate `FirstTouch.checking() = true`.
+"""
+checking() = CHECKED
+checked_in_scope(buffer) = checking() ? CheckedBuffer(buffer) : buffer
+checked_in_scope(buffer::CheckedBuffer) = buffer
+
+struct CheckedArray{T,N} <: DenseArray{T,N}
+    array::ScratchArray{T,N}
+    open::Base.RefValue{Bool}
+end
+valid(checked::CheckedArray) = checked.open[] ? checked.array : used_late()
+@noinline used_late() = error("an array of scratch memory is used after the end of its @no_escape")
+
+# Where an array lies, or lay.
+address(scratch::ScratchArray) = scratch.pointer
+address(checked::CheckedArray) = checked.array.pointer
+
+Base.size(checked::CheckedArray) = size(checked.array)
+Base.IndexStyle(::Type{<:CheckedArray}) = IndexLinear()
+Base.elsize(::Type{<:CheckedArray{T}}) where {T} = Base.elsize(Vector{T})
+Base.strides(checked::CheckedArray) = strides(checked.array)
+Base.pointer(checked::CheckedArray) = pointer(valid(checked))
+Base.reshape(checked::CheckedArray{T}, size::Dims{N}) where {T,N} =
+    CheckedArray{T,N}(reshape(checked.array, size), checked.open)
+Base.sizeof(checked::CheckedArray) = sizeof(checked.array)
+Base.unsafe_convert(::Type{Ptr{T}}, checked::CheckedArray{T}) where {T} = pointer(checked)
+Base.dataids(checked::CheckedArray) = Base.dataids(checked.array)
+Base.@propagate_inbounds Base.getindex(checked::CheckedArray, i::Int) = valid(checked)[i]
+Base.@propagate_inbounds Base.setindex!(checked::CheckedArray, value, i::Int) = (valid(checked)[i] = value; checked)
+
+alloc_ptr!(checked::CheckedBuffer, n::Int) = alloc_ptr!(checked.buffer, n)
+alloc!(checked::CheckedBuffer, ::Type{T}, dims::Vararg{Integer,N}) where {T,N} =
+    CheckedArray{T,N}(alloc!(checked.buffer, T, dims...), checked.open[end])
+
+struct CheckedCheckpoint{B,C}
+    checked::CheckedBuffer{B}
+    inner::C
+    depth::Int
+end
+function checkpoint_save(checked::CheckedBuffer)
+    checkpoint = CheckedCheckpoint(checked, checkpoint_save(checked.buffer), length(checked.open))
+    push!(checked.open, Ref(true))
+    return checkpoint
+end
+# Also closes the scopes inside this one that an exception has left.
+close_scopes!(checked::CheckedBuffer, depth::Int) =
+    foreach(_ -> pop!(checked.open)[] = false, depth+1:length(checked.open))
+function checkpoint_restore!(checkpoint::CheckedCheckpoint)
+    close_scopes!(checkpoint.checked, checkpoint.depth)
+    return checkpoint_restore!(checkpoint.inner)
+end
+allocated_since(checkpoint::CheckedCheckpoint, address::Ptr) = allocated_since(checkpoint.inner, address)
+function reset_buffer!(checked::CheckedBuffer)
+    depth = length(checked.open)
+    close_scopes!(checked, 0)
+    # The scopes around the reset have yet to end.
+    foreach(_ -> push!(checked.open, Ref(true)), 1:depth)
+    return reset_buffer!(checked.buffer)
+end
+
+# Assignments between scratch arrays that overlap, such as `y .= y'`, whose result would be wrong.
+#
+# Base does not look for overlap where both sides are immutable, and elsewhere copies the source into an array of the
+# same type. A scratch array is immutable, and its copy is an `Array`: to return either would make every assignment
+# allocate.
+
+const ScratchMemory{T} = Union{ScratchArray{T},CheckedArray{T}}
+const ScratchTarget = Union{ScratchMemory,SubArray{<:Any,<:Any,<:ScratchMemory}}
+
+function Base.unalias(target::ScratchTarget, source::AbstractArray)
+    # An empty array lies where the next one does.
+    !isempty(target) && !isempty(source) && overlap(target, source) && overlapping()
+    return source
+end
+Base.unalias(::ScratchTarget, range::AbstractRange) = range
+
+overlap(target, source) = !Base._isdisjoint(Base.dataids(target), Base.dataids(source))
+
+# Two views of one array overlap where their indices do. `Base.mightalias` answers that for mutable arrays alone.
+overlap(target::SubArray, source::SubArray) =
+    same_array(parent(target), parent(source)) ? share_elements(parentindices(target), parentindices(source)) :
+    !Base._isdisjoint(Base.dataids(parent(target)), Base.dataids(parent(source)))
+same_array(a, b) = typeof(a) === typeof(b) && size(a) == size(b) && Base.dataids(a) == Base.dataids(b)
+
+share_elements(::Tuple{}, ::Tuple{}) = true
+share_elements(a::Tuple{Any,Vararg{Any}}, b::Tuple{Any,Vararg{Any}}) =
+    meet(a[1], b[1]) && share_elements(Base.tail(a), Base.tail(b))
+share_elements(a::Tuple, b::Tuple) = true # linear indices beside others: not compared
+meet(a::Integer, b::Integer) = a == b
+meet(a::Integer, b::AbstractArray{<:Integer}) = a in b
+meet(a::AbstractArray{<:Integer}, b::Integer) = b in a
+meet(a::AbstractUnitRange, b::AbstractUnitRange) = max(first(a), first(b)) <= min(last(a), last(b))
+meet(a::AbstractArray{<:Integer}, b::AbstractArray{<:Integer}) = any(in(b), a)
+meet(a, b) = true
+
+# `copyto!` with positions copies what overlaps as if it were copied elsewhere first, as between Arrays.
+Base.copyto!(to::ScratchMemory{T}, i::Integer, from::ScratchMemory{T}, j::Integer, n::Integer) where {T} =
+    move(to, i, from, j, n)
+Base.copyto!(to::ScratchMemory{T}, i::Integer, from::Array{T}, j::Integer, n::Integer) where {T} =
+    move(to, i, from, j, n)
+Base.copyto!(to::Array{T}, i::Integer, from::ScratchMemory{T}, j::Integer, n::Integer) where {T} =
+    move(to, i, from, j, n)
+
+function move(to, i, from, j, n)
+    n < 0 && throw(ArgumentError("cannot copy $n elements: the number is negative"))
+    n == 0 && return to
+    checkbounds(to, i)
+    checkbounds(to, i + n - 1)
+    checkbounds(from, j)
+    checkbounds(from, j + n - 1)
+    GC.@preserve to from unsafe_copyto!(pointer(to, i), pointer(from, j), n)
+    return to
+end
+
+@noinline overlapping() = throw(ArgumentError(
+    "the right side shares scratch memory with the left side, which would be overwritten while it is read: " *
+    "assign a copy, as in `y .= copy(y')`"))
+
+# How buffers are displayed.
+
+function Base.show(io::IO, buffer::SlabBuffer{SlabSize}) where {SlabSize}
+    print(io, "SlabBuffer{", SlabSize, "}(")
+    is_void(buffer) && return print(io, "no slab)")
+    used = (length(buffer.slabs) - 1) * SlabSize + Int(buffer.current - buffer.slabs[end]) + sum(buffer.custom_sizes)
+    slabs, own = length(buffer.slabs), length(buffer.custom_sizes)
+    print(io, format_bytes(used), " in use, ", counted(slabs, "slab"))
+    print(io, own == 0 ? ")" : ", " * counted(own, "block") * ")")
+end
+
+Base.show(io::IO, buffer::AllocBuffer) = print(io, "AllocBuffer{", nameof(typeof(buffer.buf)), "}(",
+    format_bytes(buffer.offset), " of ", format_bytes(sizeof(buffer.buf)), " in use)")
+
+Base.show(io::IO, checked::CheckedBuffer) =
+    print(io, "CheckedBuffer(", checked.buffer, ')')
+
+const Checkpoint = Union{SlabCheckpoint,AllocCheckpoint,CheckedCheckpoint}
+Base.show(io::IO, checkpoint::Checkpoint) = print(io, nameof(typeof(checkpoint)), "(…)")
+
+# An array that can still be read is shown as any other.
+ended(checked::CheckedArray) = string(Base.dims2string(size(checked)), ' ', nameof(typeof(checked)), '{',
+                                      eltype(checked), "} after the end of its @no_escape")
+Base.show(io::IO, checked::CheckedArray) = checked.open[] ? show(io, checked.array) : print(io, ended(checked))
+Base.show(io::IO, mime::MIME"text/plain", checked::CheckedArray) =
+    checked.open[] ? show(io, mime, checked.array) : print(io, ended(checked))
