@@ -56,9 +56,7 @@ BUFFERS: dict[str, Callable[[], ft.Allocator]] = {
 }
 
 #: Those whose blocks can be told from others by their address.
-INSTALLED = tuple(
-    stack for stack in STACKS if stack not in ("malloc()", "calloc()") and not stack.startswith("aligned")
-)
+INSTALLED = tuple(stack for stack in STACKS if stack != "malloc()" and not stack.startswith("aligned"))
 
 
 def make(stack: str) -> ft.Allocator:

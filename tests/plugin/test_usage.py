@@ -48,9 +48,9 @@ def test_unknown_values_are_refused(tmp_path: Path, given: str) -> None:
 
 
 def test_what_can_not_be_installed_is_refused(tmp_path: Path) -> None:
-    ended = pytest_run(suite(tmp_path, test_a="def test_a(): ..."), "--firsttouch=calloc()")
+    ended = pytest_run(suite(tmp_path, test_a="def test_a(): ..."), "--firsttouch=malloc()")
     assert ended.status == 4
-    assert "install() cannot take calloc()" in ended.said
+    assert "install() cannot take malloc()" in ended.said
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,7 @@ extern "C" fn before() {
     registered().for_each(Purgeable::trim_idle); // or the first write to it, on either side, would copy it
     registered().for_each(Purgeable::hold);
     owners::hold();
+    sources::hold();
     claim::hold();
     failure::hold();
 }
@@ -65,6 +66,7 @@ unsafe fn release() {
     unsafe {
         failure::release();
         claim::release();
+        sources::release();
         owners::release();
         purger::registered().for_each(|what| what.release());
         purger::release();

@@ -1,14 +1,13 @@
 //! The owner of the block at an address.
 //!
-//! A segment names its allocator, and a bit for each address tells the blocks of `calloc`. Blocks of adaptors, of scratch buffers and of C functions lie in the segments of
-//! another allocator or in none; these keepers list their blocks themselves, and are registered here as long as their
+//! A segment names its allocator. Blocks of adaptors and of scratch buffers lie in the segments of another allocator or in
+//! none, and those of C libraries in none; these keepers list their blocks themselves, and are registered here as long as their
 //! blocks may be freed through a handler. They are registered under their ground, the allocator at the bottom of their
 //! stack, so that a lookup costs nothing more if no keeper stands on the memory at the address.
 
 use crate::allocator::Allocator;
 use crate::heap::heap;
 use crate::scratch::{Backing, Scope};
-use crate::sources::Calloc;
 use crate::sync::lock::Lock;
 use crate::vm::address_map::{self, Holder};
 use std::any::Any;
@@ -38,7 +37,7 @@ pub enum Owner {
     Nobody,
     /// An allocator that no longer exists: the block stays (law 8).
     Gone,
-    /// The allocator that its segment names, or `calloc`.
+    /// The allocator that its segment names.
     Segment(&'static dyn Allocator),
     /// A keeper.
     Keeper(Keeper),
@@ -235,9 +234,9 @@ pub fn find(address: NonNull<u8>) -> Owner {
     // Keepers on memory of unknown origin may stand on a segment, too.
     let ground = if let Holder::Allocator(owner) = holder { thin(owner) } else { OUTSIDE };
     if place(OUTSIDE).is_empty() && place(ground).is_empty() {
-        return without_keepers(holder, address);
+        return without_keepers(holder);
     }
-    find_keeper(address, ground).map_or_else(|| without_keepers(holder, address), Owner::Keeper)
+    find_keeper(address, ground).map_or_else(|| without_keepers(holder), Owner::Keeper)
 }
 
 /// The keeper of the live block at `address`, on `ground` or on memory of unknown origin.
@@ -251,11 +250,10 @@ fn find_keeper(address: NonNull<u8>, ground: usize) -> Option<Keeper> {
 }
 
 #[inline]
-fn without_keepers(holder: Holder, address: NonNull<u8>) -> Owner {
+fn without_keepers(holder: Holder) -> Owner {
     match holder {
         Holder::Allocator(owner) => Owner::Segment(owner),
         Holder::Gone => Owner::Gone,
-        Holder::Nobody if Calloc::made(address) => Owner::Segment(&Calloc),
         Holder::Nobody => Owner::Nobody,
     }
 }
@@ -267,10 +265,7 @@ fn without_keepers(holder: Holder, address: NonNull<u8>) -> Owner {
 #[allow(unsafe_code)] // Safety: as above.
 pub unsafe fn shared(address: NonNull<u8>) -> Option<Arc<dyn Allocator>> {
     // SAFETY: as above.
-    match unsafe { address_map::shared_owner(address.as_ptr() as usize) } {
-        None if Calloc::made(address) => Some(Calloc::shared().clone()),
-        found => found,
-    }
+    unsafe { address_map::shared_owner(address.as_ptr() as usize) }
 }
 
 /// The usable size of a live block of [`Owner::Gone`]; 0 if it is not known.

@@ -169,7 +169,7 @@ pub static ALLOCATORS: &[Spec] = &[
         summary: "an allocator on the C library's ``calloc``: every array reads zero, ``empty`` included.",
         options: &[],
         positional: 0,
-        notes: NOT_INSTALLED,
+        notes: "",
         example: "\
 >>> ft.calloc().empty(4)
 array([0., 0., 0., 0.])",
@@ -225,7 +225,7 @@ array([0., 0., 0.])",
     },
     Spec {
         name: "jemalloc",
-        summary: "the process's jemalloc, the allocator of FreeBSD and Meta, on memory that firsttouch maps.",
+        summary: "the process's jemalloc, the allocator of FreeBSD and Meta, built in.",
         options: &[],
         positional: 0,
         notes: "A build of firsttouch without it raises :exc:`UnsupportedError`.",
@@ -287,7 +287,7 @@ limited(malloc(), 'auto', at_most='1 MiB')",
     },
     Spec {
         name: "mimalloc",
-        summary: "the process's mimalloc, Microsoft's allocator, on memory that firsttouch maps.",
+        summary: "the process's mimalloc, Microsoft's allocator, built in.",
         options: &[],
         positional: 0,
         notes: "A build of firsttouch without it raises :exc:`UnsupportedError`.",
@@ -398,7 +398,7 @@ fn malloc(_: &Arguments<'_>) -> Made {
 
 /// The C library's `calloc`; likewise.
 fn calloc(_: &Arguments<'_>) -> Made {
-    Ok(Calloc::shared().clone())
+    Ok(Calloc::get())
 }
 
 fn aligned(arguments: &Arguments<'_>) -> Made {
@@ -408,12 +408,12 @@ fn aligned(arguments: &Arguments<'_>) -> Made {
 
 #[cfg(feature = "mimalloc")]
 fn mimalloc(_: &Arguments<'_>) -> Made {
-    Ok(crate::sources::Mimalloc::get().map_err(Error::Memory)?)
+    Ok(crate::sources::Mimalloc::get())
 }
 
 #[cfg(feature = "jemalloc")]
 fn jemalloc(_: &Arguments<'_>) -> Made {
-    Ok(crate::sources::Jemalloc::get().map_err(Error::Memory)?)
+    Ok(crate::sources::Jemalloc::get())
 }
 
 #[cfg(not(feature = "mimalloc"))]

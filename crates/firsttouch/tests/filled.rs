@@ -16,7 +16,7 @@ fn upstreams() -> [Arc<dyn Allocator>; 6] {
         Pool::new(Options::default()),
         Pages::new(true),
         Arc::new(Malloc),
-        Arc::new(Calloc),
+        Calloc::new(),
         Aligned::new(64).unwrap(),
         Limited::new(Pool::new(Options::default()), 1 << 30),
     ]

@@ -16,7 +16,7 @@ use std::thread::scope;
 const BUDGET: usize = 1_000_000;
 
 fn upstreams() -> [Arc<dyn Allocator>; 4] {
-    [Pool::new(Options::default()), Arc::new(Malloc), Arc::new(Calloc), Pages::new(true)]
+    [Pool::new(Options::default()), Arc::new(Malloc), Calloc::new(), Pages::new(true)]
 }
 
 fn refused(allocator: &dyn Allocator, size: usize) -> AllocError {

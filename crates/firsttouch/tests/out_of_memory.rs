@@ -113,7 +113,7 @@ fn allocators() {
     let buffer = |upstream| Buffer::growing(upstream, scratch::Options::default()).unwrap();
     let all: [(&str, Arc<dyn Allocator>); 15] = [
         ("malloc", Arc::new(Malloc)),
-        ("calloc", Arc::new(Calloc)),
+        ("calloc", Calloc::new()),
         ("aligned", Aligned::new(4096).unwrap()),
         ("pages", Pages::new(true)),
         ("placed pages", PlacedPages::new(placement)),

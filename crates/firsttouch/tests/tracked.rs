@@ -18,7 +18,7 @@ thread_local! {
 }
 
 fn upstreams() -> [Arc<dyn Allocator>; 4] {
-    [Pool::new(Options::default()), Arc::new(Malloc), Arc::new(Calloc), Pages::new(true)]
+    [Pool::new(Options::default()), Arc::new(Malloc), Calloc::new(), Pages::new(true)]
 }
 
 fn sorted(tracked: &Tracked) -> Vec<Living> {

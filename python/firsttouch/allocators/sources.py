@@ -104,10 +104,6 @@ def calloc() -> Allocator:
     -------
     Allocator
 
-    Notes
-    -----
-    For constructors and :func:`use`. :func:`install` refuses it, as its blocks cannot be recognized by address.
-
     Examples
     --------
     >>> ft.calloc().empty(4)
@@ -151,7 +147,7 @@ def aligned(alignment: Size) -> Allocator:
 
 
 def mimalloc() -> Allocator:
-    """Return the process's mimalloc, Microsoft's allocator, on memory that firsttouch maps.
+    """Return the process's mimalloc, Microsoft's allocator, built in.
 
     Returns
     -------
@@ -172,7 +168,7 @@ def mimalloc() -> Allocator:
 
 
 def jemalloc() -> Allocator:
-    """Return the process's jemalloc, the allocator of FreeBSD and Meta, on memory that firsttouch maps.
+    """Return the process's jemalloc, the allocator of FreeBSD and Meta, built in.
 
     Returns
     -------

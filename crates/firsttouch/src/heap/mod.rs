@@ -25,8 +25,6 @@ pub mod purger;
 pub(crate) mod records;
 pub(crate) mod region;
 pub(crate) mod register;
-#[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
-pub(crate) mod reserve;
 pub(crate) mod segment;
 pub(crate) mod shape;
 pub(crate) mod spans;

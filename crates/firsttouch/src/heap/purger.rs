@@ -45,8 +45,6 @@ static STOP: AtomicU32 = AtomicU32::new(0);
 static PAUSED: AtomicBool = AtomicBool::new(false);
 /// The thread's number at the kernel.
 static TASK: AtomicU32 = AtomicU32::new(0);
-/// How often the thread was started.
-static STARTS: AtomicU32 = AtomicU32::new(0);
 /// Registers `what`.
 ///
 /// # Safety
@@ -54,7 +52,7 @@ static STARTS: AtomicU32 = AtomicU32::new(0);
 pub unsafe fn enter(what: *const dyn Purgeable) {
     fork::watch(); // where another constructor came first
     // SAFETY: the caller's promise, that it lives until `leave`: the drop of each caller calls that (ledgers, pools, pages,
-    // buffers, guarded and embedded allocators).
+    // buffers and guarded allocators).
     unsafe { PURGER.lock().register.enter(what) };
 }
 
@@ -93,7 +91,6 @@ fn start() -> bool {
         if let Some(ended) = purger.thread.take() {
             ended.join();
         }
-        STARTS.fetch_add(1, Relaxed);
         if let Ok(thread) = os::spawn(body, &TASK) {
             purger.thread = Some(thread);
             RUNS.store(1, SeqCst);
@@ -105,11 +102,6 @@ fn start() -> bool {
 /// Whether the thread runs.
 pub fn runs() -> bool {
     RUNS.load(Relaxed) != 0
-}
-
-/// The number of this start of the thread, which tells it from those that ended.
-pub fn starts() -> u32 {
-    STARTS.load(Relaxed)
 }
 
 /// Pauses or resumes decay: during a profile, what is recycled must not depend on the clock. Bounds still apply.

@@ -1,8 +1,7 @@
 //! Memory at any alignment up to 1 GiB, lazily zeroed on request, which `posix_memalign` does not offer.
 
-use super::malloc::{free, memalign};
+use super::malloc::{Malloc, usable};
 use super::pages::Pages;
-use super::usable::usable;
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::layout::{LayoutError, checked_align};
 use crate::os;
@@ -46,7 +45,7 @@ unsafe impl Allocator for Aligned {
         if request.size() >= PAGES_MIN || request.align() > os::page_size() {
             self.pages.allocate(request)
         } else {
-            memalign(request)
+            Malloc.allocate(request)
         }
     }
 
@@ -56,7 +55,7 @@ unsafe impl Allocator for Aligned {
         unsafe {
             match address_map::find(address.as_ptr() as usize) {
                 Some(_) => self.pages.deallocate(address),
-                None => free(address),
+                None => Malloc.deallocate(address),
             }
         }
     }

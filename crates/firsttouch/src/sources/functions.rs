@@ -5,7 +5,8 @@
 
 #![allow(unsafe_code)]
 
-use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
+use super::refused;
+use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::description::Value;
 use crate::failure;
 use crate::heap::ledger::Ledger;
@@ -64,12 +65,6 @@ pub struct Functions {
 unsafe impl Send for Functions {}
 // SAFETY: as above.
 unsafe impl Sync for Functions {}
-
-fn failed(asked: usize) -> AllocError {
-    let error = AllocError::new(asked, Limit::Upstream);
-    failure::remember(error);
-    error
-}
 
 impl Functions {
     /// Creates an allocator that calls the functions of `table`.
@@ -141,7 +136,7 @@ impl Functions {
         let raw = unsafe { realloc(context, old.raw as *mut c_void, given) };
         if raw.is_null() {
             while self.living.enter(before, request.size(), old).is_err() {} // its entry's room is still there
-            return Some(Err(failed(request.size())));
+            return Some(Err(refused(request.size())));
         }
         let note = Note { raw: raw as usize, given, align };
         let block = Self::block(note, false);
@@ -173,7 +168,7 @@ unsafe impl Allocator for Functions {
         let given = size + align;
         let (raw, is_zero) = self.raw(given, zeroed);
         if raw.is_null() {
-            return Err(failed(size));
+            return Err(refused(size));
         }
         let note = Note { raw: raw as usize, given, align };
         let block = Self::block(note, zeroed);
@@ -204,7 +199,7 @@ unsafe impl Allocator for Functions {
 
     unsafe fn reallocate(&self, address: NonNull<u8>, request: Request) -> Result<Block, AllocError> {
         request.check().inspect_err(|&error| failure::remember(error))?;
-        let Some(old) = self.note(address) else { return Err(failed(request.size())) };
+        let Some(old) = self.note(address) else { return Err(refused(request.size())) };
         if let Some(resized) = self.resize(old, request) {
             return resized;
         }

@@ -1,53 +1,26 @@
 //! The C library's `malloc`, with our alignment.
 
-use super::small_blocks;
-use super::usable::usable;
-use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
+use super::refused;
+use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::failure;
-use crate::layout::DEFAULT_ALIGN;
+#[cfg(target_vendor = "apple")]
+use libc::malloc_size as malloc_usable_size;
+#[cfg(not(target_vendor = "apple"))]
+use libc::malloc_usable_size;
+use std::ffi::c_void;
 use std::ptr::{NonNull, null_mut};
 
 /// See the module. Zeroed requests are cleared with `memset`; [`super::Calloc`] gets zeros from the system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Malloc;
 
-/// Allocates aligned memory from the C library.
-pub(super) fn memalign(request: Request) -> Result<Block, AllocError> {
-    request.check().inspect_err(|&error| failure::remember(error))?;
-    let small = request.size() <= small_blocks::MOST && request.align() == DEFAULT_ALIGN;
-    let kept = if small { small_blocks::take(request.size()) } else { None };
-    let size = if small { small_blocks::rounded(request.size()) } else { request.size() };
-    let Some(address) = kept.or_else(|| fresh(size, request.align())) else {
-        let error = AllocError::new(request.size(), Limit::Upstream);
-        failure::remember(error);
-        return Err(error);
-    };
-    if request.is_zeroed() {
-        // SAFETY: the block was just allocated with this size.
-        unsafe { address.write_bytes(0, request.size()) };
-    }
-    Ok(Block { address, size: request.size(), zeroed: request.is_zeroed() })
-}
-
-/// posix_memalign(3).
-fn fresh(size: usize, align: usize) -> Option<NonNull<u8>> {
-    let mut address = null_mut();
-    // SAFETY: the alignment is a power of two of at least 64, as `Request` guarantees.
-    let result = unsafe { libc::posix_memalign(&mut address, align, size) };
-    NonNull::new(address.cast::<u8>()).filter(|_| result == 0)
-}
-
-/// Frees a block of [`memalign`].
+/// malloc_usable_size(3).
 ///
 /// # Safety
-/// The block is live and no longer in use.
-pub(super) unsafe fn free(address: NonNull<u8>) {
-    // SAFETY: a live block of the C library that nobody uses (`Malloc`, `Aligned`).
-    unsafe {
-        if !small_blocks::put(address) {
-            libc::free(address.as_ptr().cast());
-        }
-    }
+/// The pointer is a live block of the C library.
+pub(super) unsafe fn usable(pointer: *mut c_void) -> usize {
+    // SAFETY: as demanded.
+    unsafe { malloc_usable_size(pointer) }
 }
 
 // SAFETY: posix_memalign and free keep the promises of `Allocator`.
@@ -57,13 +30,23 @@ unsafe impl Allocator for Malloc {
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
-        memalign(request)
+        request.check().inspect_err(|&error| failure::remember(error))?;
+        let (size, zeroed) = (request.size(), request.is_zeroed());
+        let mut address = null_mut();
+        // SAFETY: the alignment is a power of two of at least 64, as `Request` guarantees.
+        let result = unsafe { libc::posix_memalign(&mut address, request.align(), size) };
+        let address = NonNull::new(address.cast::<u8>()).filter(|_| result == 0).ok_or_else(|| refused(size))?;
+        if zeroed {
+            // SAFETY: the block was just allocated with this size.
+            unsafe { address.write_bytes(0, size) };
+        }
+        Ok(Block { address, size, zeroed })
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         // SAFETY: `Allocator::deallocate` is called with a live block of this allocator that nobody uses any more, by
         // handlers, adaptors, buffers and fronts.
-        unsafe { free(address) }
+        unsafe { libc::free(address.as_ptr().cast()) }
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {

@@ -4,8 +4,6 @@
 
 mod aligned;
 mod calloc;
-#[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
-mod embedded;
 mod functions;
 #[cfg(feature = "jemalloc")]
 mod jemalloc;
@@ -15,15 +13,9 @@ mod mimalloc;
 mod pages;
 mod pages_placed;
 mod preloaded;
-mod small_blocks;
-#[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
-mod thread_data;
-mod usable;
 
-use crate::allocator::Allocator;
-#[cfg(any(feature = "mimalloc", feature = "jemalloc"))]
-use crate::allocator::find;
-use std::sync::Arc;
+use crate::allocator::{AllocError, Limit};
+use crate::failure;
 
 pub use aligned::Aligned;
 pub use calloc::Calloc;
@@ -37,24 +29,33 @@ pub use pages::Pages;
 pub use pages_placed::PlacedPages;
 pub use preloaded::{PreloadedPool, Table};
 
-/// Lets the libraries register their fork handlers, and sets their options, before anything uses them.
-pub(crate) fn register_fork_handlers() {
-    #[cfg(feature = "mimalloc")]
-    mimalloc::load();
-    #[cfg(feature = "jemalloc")]
-    jemalloc::load();
+/// A library has no memory for `asked` bytes.
+fn refused(asked: usize) -> AllocError {
+    let error = AllocError::new(asked, Limit::Upstream);
+    failure::remember(error);
+    error
 }
 
-/// Whether the purger's thread may give blocks back to `upstream`: a library at the bottom may need memory for that.
-pub(crate) fn is_ready(upstream: &Arc<dyn Allocator>) -> bool {
-    let _ = upstream; // of a build without libraries
+/// Lets the libraries that handle forks themselves register their handlers.
+pub(crate) fn register_fork_handlers() {
     #[cfg(feature = "jemalloc")]
-    if find::<Jemalloc>(upstream).is_some() {
-        return thread_data::is_there();
-    }
+    jemalloc::initialize();
+}
+
+/// Waits, before a fork, until no thread is inside a library that does not handle forks.
+pub(crate) fn hold() {
     #[cfg(feature = "mimalloc")]
-    if find::<Mimalloc>(upstream).is_some() {
-        return thread_data::is_there();
+    mimalloc::hold();
+}
+
+/// Ends [`hold`].
+///
+/// # Safety
+/// It was called.
+pub(crate) unsafe fn release() {
+    #[cfg(feature = "mimalloc")]
+    // SAFETY: as demanded.
+    unsafe {
+        mimalloc::release();
     }
-    true
 }

@@ -4,8 +4,8 @@
 //! For everybody else such blocks are the C library's: the preloaded `free`, `realloc` and `malloc_usable_size` know them.
 
 use super::Malloc;
-use super::small_blocks::MOST;
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
+use crate::layout::SMALL_LIMIT;
 use crate::stats::Stats;
 use std::ffi::CStr;
 use std::ptr::NonNull;
@@ -58,7 +58,7 @@ unsafe impl Allocator for PreloadedPool {
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         let (size, zeroed) = (request.size(), request.is_zeroed());
-        if size >= MOST && request.check().is_ok() {
+        if size >= SMALL_LIMIT && request.check().is_ok() {
             let address = (self.0.allocate)(size, request.align(), zeroed);
             if let Some(address) = NonNull::new(address) {
                 return Ok(Block { address, size, zeroed });
@@ -101,6 +101,6 @@ unsafe impl Allocator for PreloadedPool {
     }
 
     fn small_limit(&self) -> usize {
-        MOST
+        SMALL_LIMIT
     }
 }

@@ -5,4 +5,3 @@
 pub mod address_map;
 pub(crate) mod area;
 pub(crate) mod claim;
-pub(crate) mod outside_blocks;

@@ -160,7 +160,7 @@ macro_rules! contract {
 
 contract! {
     malloc: Arc::new(Malloc);
-    calloc: Arc::new(Calloc);
+    calloc: Calloc::new();
     aligned_64: Aligned::new(64).unwrap();
     aligned_4096: Aligned::new(4096).unwrap();
     aligned_2m: Aligned::new(2 << 20).unwrap();
@@ -182,12 +182,12 @@ contract! {
     pool_malloc_two_nodes: on_two_nodes(|| over(Arc::new(Malloc)));
     tracked_pool: tracked(pool());
     tracked_lines: Tracked::new(pool(), Some(|| 7));
-    tracked_calloc: tracked(Arc::new(Calloc));
+    tracked_calloc: tracked(Calloc::new());
     limited_pool: limited(pool());
     limited_limited_pool: limited(limited(pool()));
     limited_tracked_malloc: limited(tracked(Arc::new(Malloc)));
     filled_pool: filled(pool());
-    filled_calloc: filled(Arc::new(Calloc));
+    filled_calloc: filled(Calloc::new());
     filled_nothing_pages: Filled::new(Pages::new(false), None, None);
     wiped_pool: wiped(pool());
     wiped_limited_malloc: wiped(limited(Arc::new(Malloc)));
@@ -201,7 +201,7 @@ contract! {
     filled_guarded_pages: filled(guarded(Pages::new(false)));
     limited_before_tracked_pool: limited(before(tracked(pool())));
     pool_malloc: over(Arc::new(Malloc));
-    pool_calloc: over(Arc::new(Calloc));
+    pool_calloc: over(Calloc::new());
     pool_limited_pages_thp: over(limited(Pages::new(true)));
     pool_filled_aligned_2m: over(filled(Aligned::new(2 << 20).unwrap()));
     pool_tracked_pool: over(tracked(pool()));
@@ -210,7 +210,7 @@ contract! {
     scratch_pool: scope(pool(), scratch::Options::default());
     scratch_malloc_debug: scope(Arc::new(Malloc), scratch::Options { debug: true, ..scratch::Options::default() });
     scratch_large_chunks: scope(pool(), scratch::Options { chunk_size: 64 << 20, ..scratch::Options::default() });
-    scratch_small_chunks_calloc: scope(Arc::new(Calloc), scratch::Options { chunk_size: 4096, ..scratch::Options::default() });
+    scratch_small_chunks_calloc: scope(Calloc::new(), scratch::Options { chunk_size: 4096, ..scratch::Options::default() });
     scratch_limited_guarded_pages: scope(limited(guarded(Pages::new(false))), scratch::Options::default());
     scratch_in_scratch: scope_in_scope();
     scratch_ended: ended();
@@ -231,7 +231,7 @@ contract! {
 
 contract! {
     once
-    #[cfg(feature = "mimalloc")] mimalloc: firsttouch::sources::Mimalloc::get().unwrap();
-    #[cfg(feature = "jemalloc")] jemalloc: firsttouch::sources::Jemalloc::get().unwrap();
-    #[cfg(feature = "jemalloc")] guarded_jemalloc: guarded(firsttouch::sources::Jemalloc::get().unwrap());
+    #[cfg(feature = "mimalloc")] mimalloc: firsttouch::sources::Mimalloc::get();
+    #[cfg(feature = "jemalloc")] jemalloc: firsttouch::sources::Jemalloc::get();
+    #[cfg(feature = "jemalloc")] guarded_jemalloc: guarded(firsttouch::sources::Jemalloc::get());
 }

@@ -52,8 +52,8 @@ use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// Requests below this go to the pool's small upstream.
-pub const SMALL_LIMIT: usize = 16 << 10;
+pub use crate::layout::SMALL_LIMIT;
+
 /// A block on base pages grows in place up to this size; beyond that it moves to huge pages.
 const GROW_SMALL_MAX: usize = 8 << 20;
 /// A shrinking block returns its end if that is at least this large.

@@ -9,7 +9,6 @@ use super::options::Sizes;
 use super::state::State;
 use super::{Buffer, Chunks, Source, Storage};
 use crate::heap::purger::{self, DeferredTrim, Purgeable};
-use crate::sources;
 use crate::sync::brief_lock::Guard;
 use std::sync::Arc;
 
@@ -89,10 +88,10 @@ impl DeferredTrim for Buffer {
 
 impl Purgeable for Buffer {
     fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
-        let Source::Chunks(Chunks { sizes, upstream, .. }) = &self.source else { return None };
+        let Source::Chunks(Chunks { sizes, .. }) = &self.source else { return None };
         let mut state = self.state.lock();
         state.spaces.age();
-        if state.has_excess(sizes, PATIENCE) && sources::is_ready(upstream) { self.me() } else { None }
+        if state.has_excess(sizes, PATIENCE) { self.me() } else { None }
     }
 
     fn is_idle(&self) -> bool {

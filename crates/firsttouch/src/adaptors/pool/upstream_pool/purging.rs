@@ -4,7 +4,6 @@ use super::super::purging::idle_limit;
 use super::UpstreamPool;
 use crate::allocator::Allocator;
 use crate::heap::purger::{self, DeferredTrim, Purgeable};
-use crate::sources;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -51,11 +50,7 @@ impl DeferredTrim for UpstreamPool {
 
 impl Purgeable for UpstreamPool {
     fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
-        if self.advance() && sources::is_ready(&self.upstream) {
-            self.me.upgrade().map(|me| me as Arc<dyn DeferredTrim>)
-        } else {
-            None
-        }
+        if self.advance() { self.me.upgrade().map(|me| me as Arc<dyn DeferredTrim>) } else { None }
     }
 
     fn is_idle(&self) -> bool {
