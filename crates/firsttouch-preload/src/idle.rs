@@ -13,8 +13,10 @@ use std::ffi::c_char;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
-/// Bytes that stay idle without a thread.
+/// Bytes that stay idle without a thread, and the part of what is in use: giving back searches all that is in use, so a
+/// program that frees many blocks must not pay for that again and again.
 const KEEP: usize = 4 << 20;
+const KEEP_PART: usize = 16;
 
 /// Bytes taken again after they had been given back, from which on a thread is wanted.
 static BOUND: AtomicUsize = AtomicUsize::new(usize::MAX);
@@ -89,9 +91,10 @@ pub fn after_free(pool: &Pool) {
         return;
     }
     pool.tick();
-    if TRIMS.load(Relaxed) && pool.idle() > KEEP {
+    let keep = || KEEP.max(pool.active() / KEEP_PART);
+    if TRIMS.load(Relaxed) && pool.idle() > keep() {
         pool.trim();
-        if pool.idle() > KEEP {
+        if pool.idle() > keep() {
             pool.trim_parts(); // nobody would do it later
         }
     }

@@ -5,7 +5,7 @@ use crate::{altered, forking, idle, inside, wrong};
 use firsttouch::adaptors::Pool;
 use firsttouch::heap;
 use firsttouch::vm::address_map::{self, Holder};
-use firsttouch::{Allocator, Request};
+use firsttouch::{AllocError, Allocator, Block, Request};
 use libc::c_void;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
@@ -51,10 +51,20 @@ pub fn in_pool<T>(body: impl FnOnce() -> T) -> Option<T> {
 #[cold]
 #[inline(never)]
 pub fn allocate(size: usize, align: usize, zeroed: bool) -> Option<*mut c_void> {
+    allocate_by(Pool::allocate, size, align, zeroed)
+}
+
+/// The same, by one of the pool's ways to allocate.
+pub fn allocate_by(
+    by: fn(&Pool, Request) -> Result<Block, AllocError>,
+    size: usize,
+    align: usize,
+    zeroed: bool,
+) -> Option<*mut c_void> {
     let pool = pool().filter(|_| !forking::is_forking())?;
     idle::before_allocation(pool);
     let request = if zeroed { Request::zeroed(size) } else { Request::bytes(size) };
-    let block = in_pool(|| pool.allocate(request.aligned(align).ok()?).ok())??;
+    let block = in_pool(|| by(pool, request.aligned(align).ok()?).ok())??;
     Some(block.address.as_ptr().cast())
 }
 

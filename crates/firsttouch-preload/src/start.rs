@@ -31,7 +31,7 @@ unsafe extern "C" fn begin(count: c_int, words: *const *const c_char, environmen
     let settings = unsafe { Settings::read(environment) };
     firsttouch::os::stop_reading_files();
     idle::begin(settings.thread);
-    large::set_pool(Pool::guest(settings.pool));
+    large::set_pool(Pool::for_any_blocks(settings.pool));
     forks::watch_outside();
     // SAFETY: as above.
     unsafe { report::begin(settings.reporting, settings.threshold, count, words) };

@@ -2,6 +2,7 @@
 
 use crate::large;
 use crate::{forking, idle, report};
+use firsttouch::adaptors::Pool;
 use firsttouch::sources::Table;
 use firsttouch::{Allocator, Stats};
 use std::ptr::{NonNull, null, null_mut};
@@ -14,14 +15,10 @@ pub extern "C" fn firsttouch_preload_table_v1() -> *const Table {
     if large::pool().is_some() { &raw const TABLE } else { null() }
 }
 
-/// Who asks by the table is no stranger to pools: it fills what it gets, which may be on huge pages at once, and has a
-/// background purger.
+/// Who asks by the table allocates arrays, and has a background purger.
 extern "C" fn allocate(size: usize, align: usize, zeroed: bool) -> *mut u8 {
     idle::allow_thread();
-    if let Some(pool) = large::pool() {
-        pool.expect_dense(size);
-    }
-    large::allocate(size, align, zeroed).map_or(null_mut(), |address| address.cast())
+    large::allocate_by(Pool::allocate_array, size, align, zeroed).map_or(null_mut(), |address| address.cast())
 }
 
 unsafe extern "C" fn resize_in_place(block: *mut u8, size: usize) -> bool {

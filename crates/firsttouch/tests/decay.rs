@@ -6,7 +6,7 @@ use common::alone::alone;
 use common::held::Held;
 use common::mapped::is_advised_huge;
 use common::process::{resident, settles, threads_called, within};
-use firsttouch::adaptors::{Options, Pool};
+use firsttouch::adaptors::{Options, Pool, huge_min};
 use firsttouch::os::huge_page_size;
 use firsttouch::sources::Pages;
 use firsttouch::{Allocator, Request};
@@ -258,4 +258,79 @@ fn old_holes_between_young_ones_go_first() {
     within(PATIENCE, "half of it is gone", || idle(0, 22 * MIB));
     assert!(idle(18 * MIB, 22 * MIB) || freed.elapsed() > Duration::from_millis(1500), "the young half, too");
     within(PATIENCE, "all of it is gone", || pool.stats().idle == 0);
+}
+
+/// A quarter of the peak may be idle beside what is in use; programs whose turns are alike fault hardly anything in again.
+#[test]
+fn a_program_whose_turns_are_alike_faults_little_in_again() {
+    let pool = Pool::new(Options::default());
+    let turn = || {
+        for (size, count) in [(9 * MIB, 5), (200_000, 50)] {
+            let blocks: Vec<_> = (0..count).map(|seed| Held::filled(&*pool, size, seed)).collect();
+            blocks.into_iter().for_each(Held::give_back);
+        }
+    };
+    turn();
+    let before = pool.stats();
+    (0..12).for_each(|_| turn());
+    let after = pool.stats();
+    let again = after.refaulted_bytes - before.refaulted_bytes;
+    assert!(again * 20 <= after.allocated_bytes - before.allocated_bytes, "{again} bytes");
+    assert!(after.peak_held <= after.peak_active * 5 / 4 + 8 * MIB, "{after:?}");
+}
+
+#[test]
+fn what_is_said_of_decay_is_obeyed() {
+    let pool = pool(Some(300), None);
+    for seed in 0..4 {
+        Held::filled(&*pool, 32 * MIB, seed).give_back();
+        wait(700);
+        assert_eq!(pool.stats().idle, 0);
+        // The background purger may still be about to count what it has given back.
+        within(PATIENCE, "it is counted", || pool.stats().purged_bytes >= (seed + 1) * (32 << 20));
+    }
+    assert!(pool.stats().refaulted_bytes >= 90 << 20, "{:?}", pool.stats());
+}
+
+#[test]
+fn what_was_given_back_too_early_is_counted() {
+    let pool = Pool::for_any_blocks(Options { huge: false, ..Options::default() });
+    let size = 6 * MIB;
+    for turn in 0..4 {
+        Held::filled(&*pool, size, turn).give_back();
+        pool.trim();
+    }
+    assert!((3 * size..3 * size + MIB).contains(&pool.taken_again()), "{}", pool.taken_again());
+    let pool = Pool::for_any_blocks(Options { huge: false, ..Options::default() });
+    let mut block = Held::filled(&*pool, size, 1);
+    assert!(block.resize_in_place(3 * size));
+    assert_eq!(pool.taken_again(), 0, "growth takes nothing again");
+}
+
+#[test]
+fn what_survives_here_and_there_holds_no_huge_pages() {
+    alone("what_survives_here_and_there_holds_no_huge_pages", || {
+        let pool = Pool::new(Options::default());
+        let before = resident();
+        let mut blocks: Vec<_> = (0..120).map(|seed| Held::filled(&*pool, 1_200_000, seed)).collect();
+        let mut number = 0;
+        blocks.retain(|_| (number += 1, number % 4 == 0).1);
+        within(PATIENCE, "the rest is gone", || resident() < before + 50 * MIB);
+        blocks.iter().for_each(Held::check);
+        let again: Vec<_> = (0..90).map(|seed| Held::filled(&*pool, 1_200_000, seed)).collect();
+        assert!(pool.stats().mapped < 200 * MIB, "{:?}", pool.stats());
+        drop(again);
+    });
+}
+
+#[test]
+fn what_blocks_grow_by_is_held_as_well() {
+    let pool = Pool::new(Options::default());
+    let size = huge_min(false).max(4 * MIB); // smaller ones have base pages at first, and cannot grow far in place
+    let mut block = Held::filled(&*pool, size, 1);
+    assert!(block.resize_in_place(10 * size));
+    block.give_back();
+    pool.trim();
+    let stats = pool.stats();
+    assert!(stats.peak_held >= stats.peak_active && stats.peak_active >= 10 * size, "{stats:?}");
 }

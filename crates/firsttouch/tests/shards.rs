@@ -37,7 +37,7 @@ fn the_last_of_a_size_is_handed_out_first() {
 #[test]
 fn another_size_finds_large_blocks_in_the_heap() {
     let found = now_and_then(|| {
-        let pool = Pool::new(Options::default());
+        let pool = Pool::new(Options { huge: false, ..Options::default() });
         let [larger, _one, better, _other] = [8 * MIB, MIB, 3 * MIB, MIB].map(|size| Held::filled(&*pool, size, 1));
         let at = better.address();
         larger.give_back();
@@ -57,8 +57,9 @@ fn the_last_of_a_size_is_handed_out_first_on_huge_pages_as_well() {
         let found = now_and_then(|| {
             let pool = Pool::new(Options::default());
             Held::filled(&*pool, 9 * MIB, 1).give_back();
+            let fresh = pool.taken_fresh();
             let found = the_last_comes_first(&pool, size);
-            assert_eq!(pool.stats().first_touched_small_bytes, 0, "they lie on huge pages");
+            assert_eq!(pool.taken_fresh(), fresh, "they lie on huge pages");
             found
         });
         assert!(found, "{size} bytes");
@@ -83,5 +84,5 @@ fn many_processors_with_little_each_use_it_again() {
         on_each(&mut |seed| Held::filled(&*pool, 60_000, seed).give_back());
     }
     let stats = pool.stats();
-    assert_eq!((stats.refaulted_bytes, stats.recycled), (0, 19 * PROCESSORS as u64), "{stats:?}");
+    assert_eq!(stats.recycled, 19 * PROCESSORS as u64, "{stats:?}");
 }

@@ -4,7 +4,7 @@
 pub(crate) const UNMAPPED: u8 = 0;
 /// The unit is mapped and reads zero.
 pub(crate) const CLEAN: u8 = 1;
-/// The same, in a region for base pages, on a huge page of its own: reading or writing it makes its neighbours real, too.
+/// The same, on a huge page: reading or writing it makes its neighbours real, too.
 pub(crate) const CLEAN_HUGE: u8 = 2;
 /// The first epoch. Ages from here on say in which epoch a dirty unit was freed.
 pub(crate) const FIRST_EPOCH: u8 = 3;

@@ -92,10 +92,10 @@ impl Heap {
         dirty_first: bool,
     ) -> Result<Span, Errno> {
         let sides = if dirty_first { [Side::Dirty, Side::Clean] } else { [Side::Clean, Side::Dirty] };
-        self.take_or_map(kind, bytes, align, sides, Fresh::Extents)
+        self.take_or_map(kind, bytes, align, sides, kind.pages())
     }
 
-    /// The same; what is mapped for it is mapped as `fresh` says.
+    /// The same; what is mapped for it comes on the pages that `fresh` says.
     pub(crate) fn take_or_map(
         &self,
         kind: Kind,
@@ -117,7 +117,7 @@ impl Heap {
 
     /// Allocates a span from what is free and at least partly dirty.
     pub(crate) fn take_dirty(&self, kind: Kind, bytes: usize, align: usize) -> Result<Option<Span>, Errno> {
-        self.regions.lock()[kind as usize].take(bytes, align, &[Side::Dirty], Fresh::Extents)
+        self.regions.lock()[kind as usize].take(bytes, align, &[Side::Dirty], kind.pages())
     }
 
     /// Allocates a span that is free and dirty from end to end.
@@ -138,9 +138,10 @@ impl Heap {
         regions[kind as usize].give(Span { start: span.start + keep, len: span.len - keep, ..span }, epoch);
     }
 
-    /// Extends a used span to `bytes` in place. Returns the dirty and the clean bytes of the addition.
-    pub(crate) fn extend(&self, kind: Kind, span: Span, bytes: usize) -> Option<(usize, usize)> {
-        self.regions.lock()[kind as usize].extend(span, bytes)
+    /// Extends a used span to `bytes` in place, by fresh memory on `fresh` pages. Returns the dirty and the clean bytes of
+    /// the addition.
+    pub(crate) fn extend(&self, kind: Kind, span: Span, bytes: usize, fresh: Fresh) -> Option<(usize, usize)> {
+        self.regions.lock()[kind as usize].extend(span, bytes, fresh)
     }
 
     /// Unmaps idle memory at the tops of the segments, and discards its records.

@@ -108,7 +108,7 @@ fn run(heap: Heap, steps: &[Step]) {
                 let kind = if step % 2 == 0 { Kind::Small } else { Kind::Huge };
                 let (bytes, align) = (1 + a % (3 << (12 + b % 11)), 1 << (6 + b % 17));
                 let sides = if step < 3 { [Side::Dirty, Side::Clean] } else { [Side::Clean, Side::Dirty] };
-                let fresh = if b % 3 == 0 { Fresh::HugePages } else { Fresh::Extents };
+                let fresh = [Fresh::Base, Fresh::Huge, Fresh::Inner][b % 3];
                 let span = heap.take_or_map(kind, bytes, align, sides, fresh).unwrap();
                 assert!(span.bytes() >= bytes && span.address().is_multiple_of(align));
                 assert_eq!(
@@ -129,7 +129,7 @@ fn run(heap: Heap, steps: &[Step]) {
             }
             (12, Some((kind, span))) => {
                 let bytes = span.bytes() + b % (4 << 20);
-                if heap.extend(kind, span, bytes).is_some() {
+                if heap.extend(kind, span, bytes, kind.pages()).is_some() {
                     spans[at].1.len = bytes.div_ceil(span.segment.unit()) as u32;
                 }
             }

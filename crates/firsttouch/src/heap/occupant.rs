@@ -1,11 +1,12 @@
 //! The block in a used span, as the span's first record keeps it.
 
-/// The requested size in bytes, and where in the span the block begins, packed in 64 bits.
+/// The requested size in bytes, where in the span the block begins, and a note of its allocator, packed in 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Occupant(u64);
 
 impl Occupant {
-    const ASKED_BITS: u32 = 56;
+    const ASKED_BITS: u32 = 48;
+    const OFFSET_BITS: u32 = 8;
     const LINE: usize = 64;
 
     /// No block.
@@ -13,8 +14,9 @@ impl Occupant {
 
     /// A block of `asked` bytes; its offset is less than 16 KiB and a multiple of a cache line.
     #[inline]
-    pub(crate) fn new(asked: usize, offset: usize) -> Self {
-        Self(asked as u64 | ((offset / Self::LINE) as u64) << Self::ASKED_BITS)
+    pub(crate) fn new(asked: usize, offset: usize, note: u8) -> Self {
+        let lines = (offset / Self::LINE) as u64;
+        Self(asked as u64 | lines << Self::ASKED_BITS | u64::from(note) << (Self::ASKED_BITS + Self::OFFSET_BITS))
     }
 
     #[inline]
@@ -24,7 +26,12 @@ impl Occupant {
 
     #[inline]
     pub(crate) fn offset(self) -> usize {
-        (self.0 >> Self::ASKED_BITS) as usize * Self::LINE
+        (self.0 >> Self::ASKED_BITS) as usize % (1 << Self::OFFSET_BITS) * Self::LINE
+    }
+
+    /// The allocator's note.
+    pub(crate) fn note(self) -> u8 {
+        (self.0 >> (Self::ASKED_BITS + Self::OFFSET_BITS)) as u8
     }
 
     /// The low and the high 32 bits.
@@ -44,11 +51,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn size_and_offset_survive_the_halves() {
-        for (asked, offset) in [(1, 0), (u32::MAX as usize + 7, 3520), ((1 << 47) - 1, 16320)] {
-            let (low, high) = Occupant::new(asked, offset).halves();
+    fn size_offset_and_note_survive_the_halves() {
+        for (asked, offset, note) in [(1, 0, 0), (u32::MAX as usize + 7, 3520, 255), ((1 << 47) - 1, 16320, 3)] {
+            let (low, high) = Occupant::new(asked, offset, note).halves();
             let found = Occupant::from_halves(low, high);
-            assert_eq!((found.asked(), found.offset()), (asked, offset));
+            assert_eq!((found.asked(), found.offset(), found.note()), (asked, offset, note));
         }
     }
 }

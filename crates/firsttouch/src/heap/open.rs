@@ -32,13 +32,18 @@ impl Region {
             }
             let run = (from, from + run);
             let extent = match fresh {
-                Fresh::Extents => self.multiples(run, self.shape.extent),
-                Fresh::HugePages => (segment.huge_below(run.0), segment.huge_above(run.1)),
+                Fresh::Huge => (segment.huge_below(run.0), segment.huge_above(run.1)),
+                _ => self.multiples(run, self.shape.extent),
+            };
+            let huge = |low: u32, high: u32| match fresh {
+                Fresh::Base => (low, low),
+                Fresh::Huge => (segment.huge_above(low), segment.huge_below(high)),
+                Fresh::Inner => (segment.huge_above(start + 1).max(low), segment.huge_below(end).min(high)),
             };
             let (low, high) = widen(segment, run, around, extent);
-            if self.map_units(segment, low, high, fresh).is_err() {
+            if self.map_units(segment, (low, high), huge(low, high)).is_err() {
                 let (low, high) = widen(segment, run, around, self.multiples(run, self.shape.page));
-                self.map_units(segment, low, high, Fresh::Extents)?;
+                self.map_units(segment, (low, high), huge(low, high))?;
             }
             unit = run.1;
         }
@@ -51,20 +56,27 @@ impl Region {
         (from - from % step, to.next_multiple_of(step))
     }
 
-    fn map_units(&mut self, segment: &'static Segment, from: u32, to: u32, fresh: Fresh) -> Result<(), Errno> {
+    /// Maps units, those of `huge` on huge pages if it is not empty. A refusal of these only means base pages.
+    fn map_units(&mut self, segment: &'static Segment, (from, to): (u32, u32), huge: (u32, u32)) -> Result<(), Errno> {
         let size = ((to - from) as usize) << self.shape.unit_shift;
         os::map_at(segment.address(from), size)?;
-        if self.shape.huge {
-            let _ = os::advise_huge(segment.address(from), size); // a refusal only means base pages
-        }
         segment.ages(from, to - from).fill(CLEAN);
-        let (low, high) = (segment.huge_above(from), segment.huge_below(to));
-        if fresh == Fresh::HugePages && !self.shape.huge && self.advise(segment, low, high) {
-            segment.ages(low, high - low).fill(CLEAN_HUGE);
-            self.has_huge = true;
+        if self.advise(segment, huge.0, huge.1) {
+            segment.ages(huge.0, huge.1 - huge.0).fill(CLEAN_HUGE);
+            self.has_huge |= !self.shape.huge;
         }
+        self.has_split |= self.shape.huge && huge != (from, to);
         self.mapped += size;
         Ok(())
+    }
+
+    /// Asks for huge pages for those that lie in some units as a whole, which may be mapped without.
+    pub(crate) fn advise_clean(&self, segment: &Segment, (from, to): (u32, u32)) {
+        let (low, high) = (segment.huge_above(from), segment.huge_below(to));
+        if self.advise(segment, low, high) {
+            let clean = segment.ages(low, high - low).iter_mut().filter(|age| **age == CLEAN);
+            clean.for_each(|age| *age = CLEAN_HUGE);
+        }
     }
 
     /// Asks for huge pages for some units, if there are any.

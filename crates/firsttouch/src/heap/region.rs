@@ -53,7 +53,8 @@ pub(crate) struct Region {
     pub mapped: usize,
     /// Whether a part of a region for base pages was advised huge.
     pub has_huge: bool,
-    /// Whether huge pages of a region for them were split, and lost the advice.
+    /// Whether parts of a region for huge pages are not advised huge: those that were split, and those that came on base
+    /// pages.
     pub has_split: bool,
 }
 
@@ -90,8 +91,8 @@ impl Region {
                 let mapped = dirty == len;
                 match if mapped { Ok(()) } else { self.open(segment, start, len, fresh) } {
                     Ok(()) => {
-                        if !mapped && self.has_split {
-                            let _ = self.advise(segment, segment.huge_above(start), segment.huge_below(start + len));
+                        if !mapped && self.has_split && fresh != Fresh::Base {
+                            self.advise_clean(segment, (start + u32::from(fresh == Fresh::Inner), start + len));
                         }
                         let dirty = (dirty as usize) << self.shape.unit_shift;
                         let span = Span { segment, start, len, dirty };
@@ -142,15 +143,15 @@ impl Region {
     }
 
     /// Extends a used span to `bytes` in place. Returns the dirty and the clean bytes of the addition.
-    pub(crate) fn extend(&mut self, span: Span, bytes: usize) -> Option<(usize, usize)> {
+    pub(crate) fn extend(&mut self, span: Span, bytes: usize, fresh: Fresh) -> Option<(usize, usize)> {
         let Span { segment, start, len: old, .. } = span;
         let len = self.units(bytes)?;
         let end = start + old;
         if end == segment.top.get() || segment.free_at_top().is_some_and(|(at, free)| at == end && free < len - old) {
-            self.raise_top(segment, len - old, Fresh::Extents).ok()?;
+            self.raise_top(segment, len - old, fresh).ok()?;
         }
         let dirty = segment.extend(start, len)?;
-        if self.open_above(segment, end, (end, len - old), Fresh::Extents).is_err() {
+        if self.open_above(segment, end, (end, len - old), fresh).is_err() {
             segment.cut(start, old);
             segment.give(end, len - old, dirty);
             return None;

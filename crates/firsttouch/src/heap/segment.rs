@@ -264,7 +264,7 @@ impl Segment {
         self.ages(start, len).chunks(255).map(|chunk| u32::from(sum(chunk))).sum()
     }
 
-    /// Bytes of the units of a used span that were mapped with their huge page and not freed since.
+    /// Bytes of the units of a used span that came on huge pages and were not freed since.
     pub(crate) fn on_fresh_huge(&self, start: u32, len: u32) -> usize {
         let count = self.ages(start, len).iter().filter(|&&age| age == CLEAN_HUGE).count();
         count << self.unit_shift()

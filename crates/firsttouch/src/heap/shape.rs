@@ -12,6 +12,14 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// The pages of the region, unless it is said otherwise.
+    pub(crate) fn pages(self) -> Fresh {
+        match self {
+            Self::Small => Fresh::Base,
+            Self::Huge => Fresh::Huge,
+        }
+    }
+
     /// The page size of the region.
     pub(crate) fn page(self) -> usize {
         match self {
@@ -29,13 +37,16 @@ impl Kind {
     }
 }
 
-/// How memory that is not mapped yet is mapped.
+/// On which pages memory comes that is not mapped yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fresh {
-    /// By extents of the region.
-    Extents,
-    /// By whole huge pages, also in the region for base pages.
-    HugePages,
+    /// Base pages.
+    Base,
+    /// Huge pages, in whole ones.
+    Huge,
+    /// Huge pages where they lie in the block as a whole, except at its start: as with NumPy's own arrays, who touches only
+    /// the first bytes or the last ones gets base pages.
+    Inner,
 }
 
 /// The size of a unit in the region for huge pages, as a power of two: small enough that arrays share huge pages.

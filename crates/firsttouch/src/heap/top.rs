@@ -51,9 +51,7 @@ impl Region {
             return self.raise_top(segment, units, fresh);
         }
         self.mapped += (segment.top.get() as usize) << segment.unit_shift();
-        if self.shape.huge {
-            let _ = os::advise_huge(segment.base(), (segment.top.get() as usize) << segment.unit_shift());
-        }
+        self.has_split |= self.shape.huge; // all is mapped, and each span is advised as it is taken
         Ok(())
     }
 
@@ -64,7 +62,7 @@ impl Region {
         let wanted = segment.top.get().checked_add(units.saturating_sub(spare))?;
         let raised = wanted.checked_next_multiple_of(step)?;
         let whole = segment.huge_above(raised);
-        let raised = if fresh == Fresh::HugePages && whole <= segment.capacity() { whole } else { raised };
+        let raised = if fresh == Fresh::Huge && whole <= segment.capacity() { whole } else { raised };
         (raised <= segment.capacity()).then_some(raised)
     }
 

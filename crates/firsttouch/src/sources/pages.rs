@@ -103,7 +103,7 @@ unsafe impl Allocator for Pages {
             on_base_pages().or_else(|_| self.emptied(on_base_pages))
         };
         let span = span.map_err(|error| self.failed(heap::refused(size, error)))?;
-        span.segment.set_occupant(span.start, Occupant::new(size, 0));
+        span.segment.set_occupant(span.start, Occupant::new(size, 0, 0));
         // SAFETY: spans lie in mapped memory, never at zero.
         let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(span.address())) };
         if request.is_zeroed() && span.dirty > 0 {
@@ -134,7 +134,7 @@ unsafe impl Allocator for Pages {
             self.heap.shrink(kind, span, (keep >> span.segment.unit_shift()) as u32);
             self.heap.purge(0, usize::MAX);
         }
-        span.segment.set_occupant(span.start, Occupant::new(size, 0));
+        span.segment.set_occupant(span.start, Occupant::new(size, 0, 0));
         true
     }
 

@@ -3,61 +3,78 @@
 //!
 //! A free only puts the span on its processor's shard; the oldest span of the shard moves to the heap, where it is
 //! joined with its neighbors. A request tries its processor's shard, then the heap, then the shards of the other
-//! processors, and only then takes fresh memory. The memory held stays close to the peak of what was in use. On
-//! machines with several nodes there is a heap for each, and memory that is idle there serves no other node.
+//! processors, and only then takes fresh memory, on the pages that `policy.rs` decides on. The memory held stays close to
+//! the peak of what was in use (`purging.rs`). On machines with several nodes there is a heap for each, and memory that is
+//! idle there serves no other node (`nodes.rs`).
 
 #![allow(unsafe_code)] // Safety: blocks are handed out whole and once, by the heap's spans.
 
-mod clock;
 mod coloring;
-mod density;
-mod growth;
-mod guest;
-mod heaps;
-mod huge_min;
-mod locality;
-mod meter;
-mod options;
+mod nodes;
+mod policy;
 mod purging;
-mod replayed;
-mod retention;
 mod shard;
-mod take;
 mod upstream_pool;
 mod zero;
 
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
+use crate::description::Value;
 use crate::failure;
-use crate::heap::heap;
+use crate::heap::free_lists::Side;
+use crate::heap::heap::{self, Heap};
+use crate::heap::mapping_limit;
 use crate::heap::occupant::Occupant;
 use crate::heap::purger;
-use crate::heap::shape::Kind;
+use crate::heap::region::Span;
+use crate::heap::shape::{Fresh, Kind, huge_page};
+pub use crate::layout::SMALL_LIMIT;
 use crate::layout::round_up;
-use crate::numa::local_nodes::LocalNodes;
-use crate::os;
+use crate::numa::local_nodes::{LocalNodes, Place};
+use crate::os::{self, Errno};
 use crate::sources::Pages;
 use crate::stats::Stats;
 use crate::sync::lock::Lock;
-use clock::Clock;
-use growth::Growth;
-use guest::Guest;
-use heaps::Heaps;
-pub use huge_min::huge_min;
-use meter::Meter;
-pub use options::Options;
-use retention::Retention;
-use shard::{MAX as SHARD_MAX, Recent, Shard};
+use nodes::Heaps;
+pub use policy::huge_min;
+use policy::{Asked, CUT_MIN, Evidence, GROW_SMALL_MAX, Origin};
+use purging::Clock;
+use shard::{MAX as SHARD_MAX, Meter, Recent, Shard};
 use std::any::Any;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 
-pub use crate::layout::SMALL_LIMIT;
+/// The options of a pool.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// The most bytes that may be idle; by default a quarter of the memory of the machine or container.
+    pub max_idle: Option<usize>,
+    /// How long memory may stay idle before it is returned; `None` for ever.
+    pub decay: Option<Duration>,
+    /// Whether blocks may lie on huge pages.
+    pub huge: bool,
+}
 
-/// A block on base pages grows in place up to this size; beyond that it moves to huge pages.
-const GROW_SMALL_MAX: usize = 8 << 20;
-/// A shrinking block returns its end if that is at least this large.
-const CUT_MIN: usize = 64 << 10;
+impl Default for Options {
+    fn default() -> Self {
+        Self { max_idle: None, decay: Some(policy::DECAY), huge: true }
+    }
+}
+
+impl Options {
+    fn describe(&self, upstream: Description) -> Description {
+        let decay = self.decay.map_or(Value::None, |decay| Value::Float(decay.as_secs_f64()));
+        let max_idle = self.max_idle.map(Value::size);
+        Description::of("pool").with(upstream).named("max_idle", max_idle).named("decay", decay)
+    }
+
+    /// Whether both options have their defaults: the pool then keeps what the peak justifies.
+    fn is_automatic(&self) -> bool {
+        let Self { max_idle, decay, .. } = Self::default();
+        (self.max_idle, self.decay) == (max_idle, decay)
+    }
+}
 
 #[repr(align(128))] // two cache lines, which the prefetcher loads together
 struct Padded(Lock<Shard>);
@@ -72,12 +89,13 @@ pub fn is_pool(allocator: &dyn Allocator) -> bool {
 pub struct Pool {
     options: Options,
     max_idle: usize,
+    /// Whether it serves arrays alone, or any blocks of a program.
+    for_arrays: bool,
     heaps: Heaps,
     shards: Box<[Padded]>,
     meter: Meter,
     clock: Clock,
-    retention: Retention,
-    growth: Growth,
+    evidence: Lock<Evidence>,
     /// Idle bytes that the last purge could not return.
     stuck: AtomicUsize,
     /// The memory of the machine or container, and the fresh bytes taken since the available memory was last queried.
@@ -89,36 +107,43 @@ pub struct Pool {
     stuck_space: AtomicUsize,
     /// Whether the system once failed to report the nodes of pages.
     untold: AtomicBool,
-    /// Only in a program that was not written for pools.
-    guest: Option<Guest>,
 }
 
 impl Pool {
-    /// Creates a pool.
+    /// Creates a pool for arrays.
     pub fn new(options: Options) -> Arc<Self> {
-        Self::make(options, Clock::new(options.decay), None)
+        Self::make(options, Clock::new(options.decay), true)
     }
 
-    fn make(options: Options, clock: Clock, guest: Option<Guest>) -> Arc<Self> {
+    /// Creates a pool for any blocks of a program.
+    pub fn for_any_blocks(options: Options) -> Arc<Self> {
+        Self::make(options, Clock::new(options.decay), false)
+    }
+
+    /// Creates a pool for which time passes in [`pass_until`](Self::pass_until) alone.
+    pub fn for_replay(options: Options) -> Arc<Self> {
+        Self::make(options, Clock::by_hand(options.decay), true)
+    }
+
+    fn make(options: Options, clock: Clock, for_arrays: bool) -> Arc<Self> {
         let total = os::memory_total();
         let heaps = Heaps::new(LocalNodes::of_the_machine());
         let shards = heaps.local_nodes.map_or(os::processors().min(64), LocalNodes::shards);
         let pool = Arc::new(Self {
             options,
             max_idle: options.max_idle.unwrap_or(total / 4),
+            for_arrays,
             heaps,
             shards: (0..shards).map(|_| Padded(Lock::new(Shard::new()))).collect(),
             meter: Meter::default(),
             clock,
-            retention: Retention::default(),
-            growth: Growth::default(),
+            evidence: Lock::new(Evidence::new()),
             stuck: AtomicUsize::new(0),
             total,
             unasked: AtomicUsize::new(0),
             idle_space: AtomicUsize::new(usize::MAX),
             stuck_space: AtomicUsize::new(0),
             untold: AtomicBool::new(false),
-            guest,
         });
         let address = Arc::as_ptr(&pool);
         // SAFETY: the pool is not moved before it is dropped, which closes the heaps and unregisters it.
@@ -128,17 +153,16 @@ impl Pool {
         }
         pool
     }
-}
 
-// SAFETY: spans are whole pages, so blocks are aligned and never overlap; they stay until they are freed (law 8);
-// zeroed requests are cleared below (law 2); a free acquires a shard's lock and perhaps the heap's, and calls no
-// foreign code (law 5).
-unsafe impl Allocator for Pool {
-    fn describe(&self) -> Description {
-        self.options.describe(Pages::description(self.options.huge))
+    /// Allocates a block for an array, also where the pool serves any blocks.
+    ///
+    /// # Errors
+    /// As for [`Allocator::allocate`].
+    pub fn allocate_array(&self, request: Request) -> Result<Block, AllocError> {
+        self.allocate_for(request, true)
     }
 
-    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
+    fn allocate_for(&self, request: Request, is_array: bool) -> Result<Block, AllocError> {
         request.check().inspect_err(|&error| {
             self.meter.failures.fetch_add(1, Relaxed);
             failure::remember(error);
@@ -148,7 +172,9 @@ unsafe impl Allocator for Pool {
         let mut told = recent.is_none(); // whether its ages, and so its dirty bytes, are valid
         let mut span = match recent {
             Some(span) => span,
-            None => self.take_from_heap(kind, request).or_else(|refused| self.retry(kind, request, refused))?,
+            None => self
+                .take_from_heap(kind, request, is_array)
+                .or_else(|refused| self.retry(kind, request, is_array, refused))?,
         };
         if let Some(local_nodes) = self.heaps.local_nodes
             && !span.segment.is_known_local(span.start, span.len)
@@ -177,14 +203,284 @@ unsafe impl Allocator for Pool {
         Ok(Block { address, size: span.usable(), zeroed })
     }
 
+    /// The region whose idle memory a request prefers: that for huge pages if it may have some of its own.
+    fn kind(&self, size: usize, zeroed: bool) -> Kind {
+        if self.options.huge && size >= huge_min(zeroed) { Kind::Huge } else { Kind::Small }
+    }
+
+    /// The local node and the shard of the calling thread.
+    #[inline]
+    fn here(&self) -> Place {
+        self.heaps.here(self.shards.len(), processor)
+    }
+
+    #[inline]
+    fn shard(&self, here: Place) -> &Lock<Shard> {
+        &self.shards[here.shard].0
+    }
+
+    /// The warmest span of this processor that fits.
+    #[inline]
+    fn take_recent(&self, kind: Kind, request: Request) -> Option<Span> {
+        if request.size() > SHARD_MAX {
+            return None;
+        }
+        let mut shard = self.shard(self.here()).lock();
+        let mut take = |kind: Kind| shard.take(kind, coloring::room(kind.unit(), request.size(), request.align()));
+        let smaller = kind == Kind::Small && serves_small(request.size());
+        let span = take(kind).or_else(|| if smaller { take(Kind::Huge) } else { None })?;
+        if span.address() & (request.align() - 1) != 0 {
+            let epoch = self.heaps.epoch();
+            let _ = shard.put(Recent { kind: span.kind(), span, epoch }); // there is room: a span was just removed
+            return None;
+        }
+        shard.counts.recycled += 1;
+        shard.counts.recycled_bytes += span.bytes() as u64;
+        self.count(&mut shard, span, request, Origin::Recycled);
+        Some(span)
+    }
+
+    #[inline]
+    fn count(&self, shard: &mut Shard, span: Span, request: Request, origin: Origin) {
+        let asked = request.size();
+        let offset = coloring::offset(shard.counts.allocations, span.bytes() - asked, request.align());
+        span.segment.set_occupant(span.start, Occupant::new(asked, offset, origin as u8));
+        shard.counts.allocations += 1;
+        shard.counts.blocks += 1;
+        shard.counts.allocated_bytes += asked as u64;
+        self.meter.note(&mut shard.counts, asked as isize, span.bytes() as isize);
+    }
+
+    /// Takes a span from the local heap: dirty, then from the other processors' shards, then fresh.
+    #[cold]
+    fn take_from_heap(&self, kind: Kind, request: Request, is_array: bool) -> Result<Span, Errno> {
+        let (size, align) = (coloring::room(kind.unit(), request.size(), request.align()), request.align());
+        let local_node = self.heaps.local_nodes.map_or(0, |local_nodes| local_nodes.look_here().local_node);
+        let heap = self.heaps.at(local_node);
+        self.flush_large();
+        if request.is_zeroed() && kind == Kind::Huge && request.size() >= zero::RENEW_MIN {
+            let (kind, fresh, origin) = self.pages_for(request, is_array);
+            if kind == Kind::Huge {
+                let span = self.take_renewed(heap, request, fresh)?;
+                self.taken(span, request, origin);
+                return Ok(span);
+            }
+        }
+        let mut idle = heap.take_dirty(kind, size, align)?;
+        if idle.is_none() && self.flush_node(local_node) > 0 {
+            idle = heap.take_dirty(kind, size, align)?;
+        }
+        let mut exchanged = false;
+        if idle.is_none() {
+            idle = self.take_resident(heap, kind, request);
+            exchanged = idle.is_some_and(|span| kind == Kind::Huge && policy::is_filled(span.address(), span.bytes()));
+        }
+        let (kind, fresh, origin) = match idle {
+            Some(span) if exchanged => {
+                self.meter.purged.fetch_add(span.bytes() as u64, Relaxed);
+                heap.give_back(Kind::Small, span);
+                (Kind::Huge, Fresh::Huge, Origin::Exchanged)
+            }
+            Some(span) => {
+                self.taken(span, request, Origin::Recycled);
+                return Ok(span);
+            }
+            None => self.pages_for(request, is_array),
+        };
+        let size = coloring::room(kind.unit(), request.size(), align);
+        let span = heap.take_or_map(kind, size, align, [Side::Dirty, Side::Clean], fresh)?;
+        self.taken(span, request, origin);
+        Ok(span)
+    }
+
+    /// On which pages fresh memory for a request comes.
+    fn pages_for(&self, request: Request, is_array: bool) -> (Kind, Fresh, Origin) {
+        let (size, zeroed) = (request.size(), request.is_zeroed());
+        // Without decay every block is fresh, and what is left of a huge page beside a small one would be for nothing.
+        let is_small = size < huge_min(zeroed);
+        if !self.options.huge || (is_small && self.options.decay == Some(Duration::ZERO)) {
+            return (Kind::Small, Fresh::Base, Origin::Off);
+        }
+        self.evidence.lock().pages(Asked { size, zeroed, is_array }, self.meter.active())
+    }
+
+    /// Takes a span from the other region if all of it was handed out before: fresh memory would have to be faulted in.
+    fn take_resident(&self, heap: &Heap, kind: Kind, request: Request) -> Option<Span> {
+        let (size, align) = (request.size(), request.align());
+        let other = match kind {
+            Kind::Small if !serves_small(size) => return None,
+            Kind::Small => Kind::Huge,
+            Kind::Huge => Kind::Small,
+        };
+        heap.take_resident(other, coloring::room(other.unit(), size, align), align)
+    }
+
+    /// Takes a span from what is free and mapped in either region of the local heap, wherever it lies.
+    fn take_mapped(&self, kind: Kind, request: Request) -> Option<Span> {
+        let (size, align) = (request.size(), request.align());
+        let heap = self.heaps.at(self.here().local_node);
+        let of = |kind: Kind| heap.take_mapped(kind, coloring::room(kind.unit(), size, align), align);
+        let other = match kind {
+            Kind::Huge => Some(Kind::Small),
+            Kind::Small => self.options.huge.then_some(Kind::Huge),
+        };
+        let span = of(kind).or_else(|| other.and_then(of))?;
+        self.taken(span, request, Origin::Mapped);
+        Some(span)
+    }
+
+    /// Takes a span from the region for base pages, from fresh memory if need be, as its granules are smaller.
+    fn take_base_pages(&self, request: Request) -> Option<Span> {
+        let heap = self.heaps.at(self.here().local_node);
+        let span = heap.take_or_grow(Kind::Small, request.size(), request.align(), true).ok()?;
+        self.taken(span, request, Origin::Mapped);
+        Some(span)
+    }
+
+    /// Records that a span was taken from a heap for a request.
+    fn taken(&self, span: Span, request: Request, origin: Origin) {
+        let mut shard = self.shard(self.here()).lock();
+        let fresh = span.bytes() - span.dirty;
+        shard.counts.recycled += u64::from(fresh == 0);
+        shard.counts.recycled_bytes += span.dirty as u64;
+        self.count(&mut shard, span, request, origin);
+        drop(shard);
+        if fresh == 0 {
+            return;
+        }
+        let huge = span.segment.on_fresh_huge(span.start, span.len);
+        let counts = request.size() >= huge_min(true) || !request.is_zeroed(); // others may be sparse, and prove nothing
+        if counts && origin != Origin::Exchanged {
+            self.evidence.lock().taken(span, origin, fresh, huge);
+        }
+        self.taken_fresh_of(fresh, huge);
+    }
+
+    /// Counts `fresh` bytes that were taken from the system, `huge` of them on huge pages, and makes room for them.
+    fn taken_fresh_of(&self, fresh: usize, huge: usize) {
+        self.touched(Kind::Huge, huge);
+        self.touched(Kind::Small, fresh - huge);
+        self.make_room(fresh);
+        if !self.clock.is_set_by_hand() && !purger::ensure() {
+            self.tick_if_due();
+        }
+    }
+
+    /// Takes a span of whole huge pages for a large zeroed request; dirty memory is purged first, as often as that
+    /// helps.
+    fn take_renewed(&self, heap: &Heap, request: Request, fresh: Fresh) -> Result<Span, Errno> {
+        let page = huge_page();
+        let whole = round_up(request.size(), page).ok_or(Errno::NO_MEMORY)?;
+        let align = request.align().max(page);
+        let take = || heap.take_or_map(Kind::Huge, whole, align, [Side::Clean, Side::Dirty], fresh);
+        for _ in 0..3 {
+            let span = take()?;
+            if span.dirty == 0 {
+                return Ok(span);
+            }
+            self.meter.purged.fetch_add(span.dirty as u64, Relaxed);
+            heap.give_back(Kind::Huge, span);
+        }
+        take()
+    }
+
+    fn touched(&self, kind: Kind, bytes: usize) {
+        let counter = if kind == Kind::Huge { &self.meter.first_touched_huge } else { &self.meter.first_touched_small };
+        counter.fetch_add(bytes as u64, Relaxed);
+    }
+
+    /// Serves a request from what is mapped of either region, because at the limit on mappings memory cannot move from one
+    /// place to another; else tries again after trimming the pool.
+    #[cold]
+    fn retry(&self, kind: Kind, request: Request, is_array: bool, refused: Errno) -> Result<Span, AllocError> {
+        if refused == Errno::NO_MEMORY {
+            mapping_limit::look_at_mappings();
+            if let Some(span) = self.take_mapped(kind, request) {
+                return Ok(span);
+            }
+        }
+        self.trim();
+        self.unmap_clean();
+        let unsupported = refused == Errno::UNSUPPORTED;
+        let result = if unsupported { Err(refused) } else { self.take_from_heap(kind, request, is_array) };
+        let result = result.or_else(|error| self.take_mapped(kind, request).ok_or(error));
+        let result = match kind {
+            Kind::Huge => result.or_else(|error| self.take_base_pages(request).ok_or(error)),
+            Kind::Small => result,
+        };
+        result.map_err(|error| {
+            self.meter.failures.fetch_add(1, Relaxed);
+            let error = heap::refused(request.size(), error);
+            failure::remember(error);
+            error
+        })
+    }
+
+    /// Whether a live block begins at `address`, which may be any address.
+    pub fn is_block(&self, address: NonNull<u8>) -> bool {
+        heap::lives(address.as_ptr() as usize)
+    }
+
+    /// Resizes the block at `address` to at least `size` bytes, moving it if it cannot grow in place; `None`, and the
+    /// block is unchanged, if there is no memory.
+    ///
+    /// A block that moves gets room to grow; otherwise two blocks that grow in turn would move at every step.
+    ///
+    /// # Safety
+    /// As for [`Allocator::reallocate`].
+    pub unsafe fn grow(&self, address: NonNull<u8>, size: usize) -> Option<NonNull<u8>> {
+        // SAFETY: as for `Allocator::reallocate`, a live block of this pool (`large.rs` of the preloaded library); the
+        // copy fits into both blocks, which do not overlap.
+        unsafe {
+            if self.resize_in_place(address, size) {
+                return Some(address);
+            }
+            let old = self.usable_size(address);
+            let block = self
+                .allocate(Request::bytes(size.saturating_add(size / 8)))
+                .or_else(|_| self.allocate(Request::bytes(size)));
+            let Ok(Block { address: to, .. }) = block else {
+                // What was idle has been given back meanwhile, so there may be room to grow now.
+                return self.resize_in_place(address, size).then_some(address);
+            };
+            to.copy_from_nonoverlapping(address, old.min(size));
+            self.deallocate(address);
+            Some(to)
+        }
+    }
+}
+
+/// Whether idle memory on huge pages may serve a smaller block: rounding to its units then wastes at most a quarter.
+fn serves_small(size: usize) -> bool {
+    size >= 4 * Kind::Huge.unit()
+}
+
+/// The processor whose shard serves this thread. The model checker tries them all.
+#[inline]
+fn processor() -> usize {
+    #[cfg(shuttle)]
+    return shuttle::rand::Rng::gen_range(&mut shuttle::rand::thread_rng(), 0..2);
+    #[cfg(not(shuttle))]
+    os::current_processor()
+}
+
+// SAFETY: spans are whole pages, so blocks are aligned and never overlap; they stay until they are freed (law 8);
+// zeroed requests are cleared below (law 2); a free acquires a shard's lock and perhaps the heap's, and calls no
+// foreign code (law 5).
+unsafe impl Allocator for Pool {
+    fn describe(&self) -> Description {
+        self.options.describe(Pages::description(self.options.huge))
+    }
+
+    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
+        self.allocate_for(request, self.for_arrays)
+    }
+
     #[inline]
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         let Some((kind, span)) = heap::span_at(address.as_ptr() as usize) else { return };
         let asked = span.segment.occupant(span.start).asked() as isize;
         span.segment.set_occupant(span.start, Occupant::NONE);
-        if let Some(guest) = &self.guest {
-            guest.look_at(self, span, asked as usize);
-        }
         let here = self.here();
         let mut shard = self.shard(here).lock();
         shard.counts.blocks -= 1;
@@ -210,22 +506,29 @@ unsafe impl Allocator for Pool {
         let Some((kind, span)) = heap::span_at(address.as_ptr() as usize) else { return false };
         let old = span.segment.occupant(span.start);
         let Some(need) = round_up(size.saturating_add(old.offset()), span.segment.unit()) else { return false };
-        let (mut change, mut fresh) = (0, 0);
+        let (mut change, mut fresh, mut huge) = (0, 0, 0);
         if need > span.bytes() {
-            if kind == Kind::Small && size > GROW_SMALL_MAX.max(huge_min(false)) && self.guest.is_none() {
+            if kind == Kind::Small && size > GROW_SMALL_MAX.max(huge_min(false)) && self.for_arrays {
                 return false;
             }
-            let Some(added) = self.extend(kind, span, need) else { return false };
+            let pages = match self.pages_for(Request::bytes(size), self.for_arrays) {
+                (Kind::Huge, pages, _) if kind == Kind::Huge => pages,
+                _ => Fresh::Base,
+            };
+            let Some(added) = self.extend(kind, span, need, pages) else { return false };
             (change, fresh) = ((need - span.bytes()) as isize, added);
+            huge = span
+                .segment
+                .on_fresh_huge(span.start + span.len, (need >> span.segment.unit_shift()) as u32 - span.len);
+            self.evidence.lock().grown(huge);
         } else if span.bytes() - need >= CUT_MIN.max(span.bytes() / 8) {
             self.heaps.of(span).shrink(kind, span, (need >> span.segment.unit_shift()).max(1) as u32);
             change = need.max(span.segment.unit()) as isize - span.bytes() as isize;
         }
-        span.segment.set_occupant(span.start, Occupant::new(size, old.offset()));
+        span.segment.set_occupant(span.start, Occupant::new(size, old.offset(), old.note()));
         self.meter.note(&mut self.shard(self.here()).lock().counts, size as isize - old.asked() as isize, change);
         if fresh > 0 {
-            self.touched(kind, fresh);
-            self.taken_fresh_of(kind, fresh);
+            self.taken_fresh_of(fresh, huge);
         }
         true
     }
@@ -233,7 +536,7 @@ unsafe impl Allocator for Pool {
     fn trim(&self) -> usize {
         self.flush(|_| true);
         let gone = self.purged(self.heaps.purge(0));
-        self.heaps.lower_tops();
+        self.lower_tops();
         gone
     }
 
@@ -259,6 +562,6 @@ impl Drop for Pool {
         purger::leave(std::ptr::from_ref(self));
         self.flush(|_| true);
         // SAFETY: there are no other references to the pool; a heap with live blocks stays open (law 8).
-        unsafe { self.heaps.close() };
+        self.heaps.all().for_each(|heap| unsafe { heap.close() });
     }
 }

@@ -1,22 +1,100 @@
-//! The idle memory of a pool: how much is held, when it is purged, and what happens around a fork.
+//! The idle memory of a pool: its time, how much is held, when it is purged, and what happens around a fork.
 
-use super::retention::SLACK;
+use super::policy::{self, ASK_MIN, IDLE_SPACE, WORTH_A_SEARCH};
 use super::{Lock, Padded, Pool, Recent, Shard, os};
 use crate::allocator::Allocator;
 use crate::heap::ages::ticks_since;
 use crate::heap::bound;
+use crate::heap::heap::Heap;
 use crate::heap::purge;
-use crate::heap::purger::{DeferredTrim, Purgeable};
+use crate::heap::purger::{DeferredTrim, Purgeable, TICK};
 use crate::heap::shape::Kind;
 use crate::stats::Stats;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
-/// With less idle memory than this, the memory available on the machine is not queried.
-const ASK_MIN: usize = 16 << 20;
-/// The fraction of a bound on address space that may be idle. A program that without a pool needs five sixths of its
-/// bound then still has room for what other code requests, and for this library (16 MiB with all bundled allocators).
-const IDLE_SPACE: usize = 16;
+/// Epochs until idle memory has decayed, if the time is at least that many ticks.
+const DECAY_EPOCHS: u32 = 10;
+
+/// Converts ticks of the background purger to epochs, of which `decay` spans a fixed number.
+pub(super) struct Clock {
+    ticks_per_epoch: u32,
+    /// Epochs after which idle memory is purged; `None` for never.
+    pub decay_epochs: Option<u8>,
+    ticks: AtomicU32,
+    /// Without a background purger: milliseconds from the start to the last tick.
+    last: AtomicU32,
+    start: Start,
+}
+
+enum Start {
+    At(Instant),
+    /// The time in microseconds, which passes as it is set.
+    ByHand(AtomicU64),
+}
+
+impl Clock {
+    pub(super) fn new(decay: Option<Duration>) -> Self {
+        let ticks = decay.map_or(0, |decay| decay.as_millis().div_ceil(TICK.as_millis()).min(u32::MAX.into()) as u32);
+        let ticks_per_epoch = (ticks / DECAY_EPOCHS).max(1);
+        Self {
+            ticks_per_epoch,
+            decay_epochs: decay.map(|_| ticks.div_ceil(ticks_per_epoch) as u8),
+            ticks: AtomicU32::new(0),
+            last: AtomicU32::new(0),
+            start: Start::At(Instant::now()),
+        }
+    }
+
+    /// A clock that stands still except for [`step`](Self::step) and [`set`](Self::set).
+    pub(super) fn by_hand(decay: Option<Duration>) -> Self {
+        Self { start: Start::ByHand(AtomicU64::new(0)), ..Self::new(decay) }
+    }
+
+    pub(super) fn is_set_by_hand(&self) -> bool {
+        matches!(self.start, Start::ByHand(_))
+    }
+
+    /// Whether a tick has passed since the last call that returned `true`.
+    pub(super) fn is_due(&self) -> bool {
+        let now = self.now().as_millis() as u32;
+        let last = self.last.load(Relaxed);
+        now.wrapping_sub(last) >= TICK.as_millis() as u32
+            && self.last.compare_exchange(last, now, Relaxed, Relaxed).is_ok()
+    }
+
+    /// The time since the pool was created.
+    pub(super) fn now(&self) -> Duration {
+        match &self.start {
+            Start::At(start) => start.elapsed(),
+            Start::ByHand(micros) => Duration::from_micros(micros.load(Relaxed)),
+        }
+    }
+
+    /// Moves on to the next tick if the time is set by hand and that is not after `end`; returns whether it did.
+    pub(super) fn step(&self, end: Duration) -> bool {
+        let tick = TICK.as_micros();
+        let next = Duration::from_micros(((self.now().as_micros() / tick + 1) * tick) as u64);
+        let moves = self.is_set_by_hand() && next <= end;
+        if moves {
+            self.set(next);
+        }
+        moves
+    }
+
+    /// Sets the time, if it is set by hand and not later already.
+    pub(super) fn set(&self, now: Duration) {
+        if let Start::ByHand(micros) = &self.start {
+            micros.fetch_max(now.as_micros() as u64, Relaxed);
+        }
+    }
+
+    /// Counts a tick; returns whether it begins an epoch.
+    pub(super) fn tick(&self) -> bool {
+        (self.ticks.fetch_add(1, Relaxed) + 1).is_multiple_of(self.ticks_per_epoch)
+    }
+}
 
 impl Pool {
     fn shards(&self) -> impl Iterator<Item = &Lock<Shard>> {
@@ -61,38 +139,33 @@ impl Pool {
 
     /// Called when `fresh` bytes of memory were taken: purges idle memory if more is held than the peak justifies, or
     /// the machine runs short of memory.
-    pub(super) fn make_room(&self, kind: Kind, fresh: usize) {
+    pub(super) fn make_room(&self, fresh: usize) {
         self.look_at_bound();
         let held = self.heaps.held();
         let held = held.out + held.dirty;
         self.meter.peak_held.fetch_max(held as isize, Relaxed);
         let idle = held.saturating_sub(self.meter.active());
-        self.retention.taken(kind as usize, fresh, self.meter.most_active(), self.clock.now());
         let shortage = self.shortage(fresh, held, idle);
         let stuck = self.stuck.load(Relaxed);
-        if self.beyond(held).max(shortage) > 0 && idle > stuck + SLACK / 8 {
+        if self.beyond(held).max(shortage) > 0 && idle > stuck + WORTH_A_SEARCH {
             // With many shards, what they have not reported may be all of it.
             self.shards().for_each(|shard| self.meter.report(&mut shard.lock().counts));
             let idle = held.saturating_sub(self.meter.active());
             let excess = self.beyond(held).max(shortage);
-            if excess == 0 || idle <= stuck + SLACK / 8 {
+            if excess == 0 || idle <= stuck + WORTH_A_SEARCH {
                 return;
             }
             self.flush(|_| true);
             // Purges somewhat more at a time, because searching for victims is expensive.
-            let wanted = excess + self.retention.allowed(self.meter.most_active()) / 32;
-            let gone = self.heaps.purge_oldest(wanted);
-            if shortage == 0 {
-                self.retention.given_back_for_room(gone, self.clock.now());
-            }
-            let gone = self.purged(gone);
+            let wanted = excess + policy::allowed(self.meter.most_active()) / 32;
+            let gone = self.purge_oldest(wanted);
             self.stuck.store(if gone < wanted { idle.saturating_sub(gone) } else { 0 }, Relaxed);
         }
     }
 
     /// Bytes by which what is held exceeds what the peak justifies.
     fn beyond(&self, held: usize) -> usize {
-        let allowed = || self.retention.allowed(self.meter.most_active());
+        let allowed = || policy::allowed(self.meter.most_active());
         if self.options.is_automatic() { held.saturating_sub(allowed()) } else { 0 }
     }
 
@@ -125,9 +198,9 @@ impl Pool {
             // Half of it at a time, because searching for victims is expensive. What could not be purged is not
             // searched for at every free.
             self.flush(|_| true);
-            self.purged(self.heaps.purge_oldest(self.idle_space_beyond(may / 2)));
+            self.purge_oldest(self.idle_space_beyond(may / 2));
             if self.idle_space_beyond(may / 2) > 0 {
-                self.heaps.unmap_clean();
+                self.unmap_clean();
             }
             self.stuck_space.store(self.idle_space_beyond(may / 2), Relaxed);
         }
@@ -151,24 +224,21 @@ impl Pool {
     pub(super) fn age(&self) {
         self.look_at_bound();
         if self.clock.tick() {
-            self.heaps.tick();
+            self.heaps.all().for_each(Heap::tick);
         }
         let now = self.heaps.epoch();
         self.flush(|epoch| ticks_since(epoch, now) >= 2);
-        if let Some(asked) = self.clock.decay_epochs {
-            if asked < 2 {
+        if let Some(epochs) = self.clock.decay_epochs {
+            if epochs < 2 {
                 self.flush(|_| true);
             }
-            let epochs = if self.options.is_automatic() { self.retention.patient(asked) } else { asked };
-            // Later, because the rest of a split huge page stays on base pages.
-            let parts = epochs.max(asked.saturating_add(asked / 2));
-            let gone = purge::add(self.heaps.purge(epochs), self.heaps.purge_parts(parts));
-            self.retention.decayed(gone, self.clock.now());
-            if self.purged(gone) > 0 {
-                self.heaps.lower_tops();
+            // Parts of huge pages later, because the rest of a split one stays on base pages.
+            let parts = self.heaps.purge_parts(epochs.saturating_add(epochs / 2));
+            if self.purged(purge::add(self.heaps.purge(epochs), parts)) > 0 {
+                self.lower_tops();
             }
         }
-        let idle = self.heaps.held().dirty + self.cached();
+        let idle = self.idle();
         // What could not be purged may have gone since. Once a tick, or each request would search.
         self.stuck.fetch_min(idle, Relaxed);
         let idle_space = self.idle_space.load(Relaxed);
@@ -178,16 +248,73 @@ impl Pool {
         let limit = idle_limit(self.max_idle, idle);
         if idle > limit {
             self.flush(|_| true);
-            self.purged(self.heaps.purge_oldest(idle - limit));
+            self.purge_oldest(idle - limit);
         }
     }
 
     /// Records what the regions returned, and returns the sum.
     pub(super) fn purged(&self, gone: [usize; 2]) -> usize {
         let sum = gone[0] + gone[1];
-        self.growth.given_back(gone[Kind::Small as usize]);
+        self.evidence.lock().given_back(gone[Kind::Huge as usize]);
         self.meter.purged.fetch_add(sum as u64, Relaxed);
         sum
+    }
+
+    /// Purges at least `bytes` of idle memory if there is as much, the longest idle first; bytes purged.
+    fn purge_oldest(&self, bytes: usize) -> usize {
+        self.purged(purge::purge_oldest(self.heaps.all(), bytes))
+    }
+
+    pub(super) fn unmap_clean(&self) {
+        for heap in self.heaps.all() {
+            heap.unmap_clean();
+        }
+    }
+
+    pub(super) fn lower_tops(&self) {
+        self.heaps.all().for_each(Heap::lower_tops);
+    }
+
+    /// Bytes of spans that hold blocks, to within 1 MiB for each processor.
+    pub fn active(&self) -> usize {
+        self.meter.active()
+    }
+
+    /// Idle bytes.
+    pub fn idle(&self) -> usize {
+        self.heaps.held().dirty + self.cached()
+    }
+
+    /// Bytes that were taken fresh from the system.
+    pub fn taken_fresh(&self) -> usize {
+        (self.meter.first_touched_small.load(Relaxed) + self.meter.first_touched_huge.load(Relaxed)) as usize
+    }
+
+    /// Of these, bytes beyond the most that was ever held: they had been given back too early.
+    pub fn taken_again(&self) -> usize {
+        self.taken_fresh().saturating_sub(self.meter.peak_held.load(Relaxed).max(0) as usize)
+    }
+
+    /// Gives back what is idle in parts of huge pages, which [`Allocator::trim`] leaves whole; bytes given back.
+    pub fn trim_parts(&self) -> usize {
+        self.purged(self.heaps.purge_parts(0))
+    }
+
+    /// Does the background purger's work, if a tick is due.
+    pub fn tick(&self) {
+        self.tick_if_due();
+    }
+
+    /// Lets time pass until `now`, counted from the creation, with all that the background purger would have done.
+    /// Without effect on pools that are not for replay.
+    pub fn pass_until(&self, now: Duration) {
+        while self.clock.step(now) {
+            self.age();
+            if self.idle() == 0 {
+                break; // the ticks until then would find nothing
+            }
+        }
+        self.clock.set(now);
     }
 
     pub(super) fn gather(&self) -> Stats {
@@ -226,7 +353,7 @@ impl Pool {
             first_touched_small_bytes: self.meter.first_touched_small.load(Relaxed),
             first_touched_huge_bytes: self.meter.first_touched_huge.load(Relaxed),
             purged_bytes: self.meter.purged.load(Relaxed),
-            refaulted_bytes: self.retention.refaulted.load(Relaxed),
+            refaulted_bytes: self.taken_again() as u64,
             failures: self.meter.failures.load(Relaxed),
             ..stats
         }
@@ -257,7 +384,8 @@ impl Purgeable for Pool {
 
     fn hold(&self) {
         // A heap's locks and a shard's are never held together. The purge lock comes first.
-        self.heaps.hold();
+        self.evidence.hold();
+        self.heaps.all().for_each(Heap::hold);
         self.shards().for_each(Lock::hold);
     }
 
@@ -265,7 +393,47 @@ impl Purgeable for Pool {
         // SAFETY: `hold` acquired them all.
         unsafe {
             self.shards().for_each(|shard| shard.release());
-            self.heaps.release();
+            self.heaps.all().for_each(|heap| heap.release());
+            self.evidence.release();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::adaptors::{Options, Pool};
+    use crate::allocator::{Allocator, Request};
+    use std::time::Duration;
+
+    const SIZE: usize = 1 << 20;
+
+    /// Bytes that are fresh for a block that is requested at each of these milliseconds, and freed at once.
+    fn fresh(millis: &[u64]) -> Vec<u64> {
+        let pool = Pool::for_replay(Options::default());
+        let fresh = || pool.stats().first_touched_small_bytes + pool.stats().first_touched_huge_bytes;
+        let each = millis.iter().map(|&at| {
+            pool.pass_until(Duration::from_millis(at));
+            let before = fresh();
+            let block = pool.allocate(Request::bytes(SIZE)).unwrap();
+            // SAFETY: the block was just allocated.
+            unsafe { pool.deallocate(block.address) };
+            fresh() - before
+        });
+        each.collect()
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "forty days of looks ten times a second")]
+    fn what_had_decayed_is_fresh() {
+        let fresh = fresh(&[0, 900, 2400, 2700, 4200, 4_000_000_000]);
+        let decayed: Vec<_> = fresh.iter().map(|&bytes| bytes > 0).collect();
+        assert_eq!(decayed, [true, false, true, false, true, true], "{fresh:?}");
+    }
+
+    #[test]
+    fn other_pools_go_by_the_time_of_the_machine() {
+        let pool = Pool::new(Options::default());
+        pool.pass_until(Duration::from_secs(3600));
+        assert!(pool.clock.now() < Duration::from_secs(1800));
     }
 }

@@ -1,6 +1,6 @@
 //! Clears recycled memory in the cheapest way that keeps sparse memory sparse.
 
-use super::density::{is_memory, is_mostly_used};
+use super::policy::{is_filled, is_half_filled};
 use crate::heap::ages::{CLEAN, FIRST_EPOCH};
 use crate::heap::region::Span;
 use crate::layout::{round_down, round_up};
@@ -11,12 +11,6 @@ const LOOK_MIN: usize = 256 << 10;
 /// Blocks of this size and more lie on whole huge pages. Dirty ones are discarded instead of cleared: the kernel then
 /// zeroes what is used, and only that. On base pages, more of such a block is looked at.
 pub(super) const RENEW_MIN: usize = 32 << 20;
-/// From this size on it is asked whether pages were only read, which takes a microsecond.
-const ASK_MIN: usize = 4 << 20;
-/// Pages sampled to guess whether a block was used: queries are expensive, and most arrays are used evenly or from the
-/// front.
-const LOOK_PAGES: usize = 64;
-
 /// Clears the first `size` bytes of a span, all of which may be dirty. Returns the bytes that the kernel has to fault
 /// in again.
 ///
@@ -85,14 +79,7 @@ pub(super) unsafe fn renew(span: Span, from: usize, to: usize, page: usize) -> O
 
 /// Whether most of a part of a span was used. Only a hint: both ways of clearing are correct in any case.
 fn is_used(address: usize, size: usize) -> bool {
-    if size >= RENEW_MIN {
-        return is_mostly_used(address, size);
-    }
-    let page = os::page_size();
-    let middle = round_down(address + size / 2, page);
-    let bytes = ((address + size - middle) / page).min(LOOK_PAGES) * page;
-    os::resident_pages(middle, bytes).map_or(true, |there| there * page >= bytes / 2)
-        && (size < ASK_MIN || is_memory(middle, bytes))
+    if size >= RENEW_MIN { is_filled(address, size) } else { is_half_filled(address, size) }
 }
 
 /// # Safety

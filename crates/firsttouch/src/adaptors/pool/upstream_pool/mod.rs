@@ -8,7 +8,8 @@ mod locality;
 mod purging;
 mod state;
 
-use super::clock::Clock;
+use super::policy;
+use super::purging::Clock;
 use super::{Options, Pool, SMALL_LIMIT};
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::failure;
@@ -23,9 +24,6 @@ use state::State;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
-
-/// Bytes that may be held beyond 1.1 times the peak.
-const SLACK: usize = 2 << 20;
 
 /// What the ledger records of a live block.
 #[derive(Clone, Copy)]
@@ -149,8 +147,7 @@ impl UpstreamPool {
         }
         loop {
             let mut state = self.state.lock();
-            let most = state.counts.peak_active;
-            if state.counts.active + state.free_cache.bytes <= most + most / 10 + SLACK {
+            if state.counts.active + state.free_cache.bytes <= policy::allowed(state.counts.peak_active) {
                 return;
             }
             let oldest = state.free_cache.take_oldest(|_| true);

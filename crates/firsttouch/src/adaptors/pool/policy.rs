@@ -1,0 +1,252 @@
+//! What a pool decides: which pages a block gets, how much idle memory stays, and for how long. Every number that can be
+//! argued about stands here, beside the argument.
+//!
+//! **Which pages.** On a huge page one page fault serves 2 MiB, and a program walks through it with fewer misses of the
+//! address cache; but a program that writes 4 KiB there makes all of it resident. So huge pages are earned, in three ways:
+//!
+//! - *By what was filled.* Fresh memory comes on base pages until the pool has handed out [`FIRST_LOOK`] of them. Then it
+//!   looks at some of these blocks that are still live. If they are filled, fresh memory comes on huge pages for a while:
+//!   for an eighth of what is in use, at least [`CREDIT`]. Once that is used up, a little comes on base pages again, and
+//!   the pool looks at those. Temporaries prove nothing: they are recycled, and take no fresh memory.
+//! - *By the block itself.* If a block on base pages comes back filled, and a large block is to recycle it, it gets huge
+//!   pages instead: its pages go back, and as many others take their place.
+//! - *By precedent.* NumPy asks for huge pages for the inner part of each array of 4 MiB and more, so a pool for arrays
+//!   does as well, even where nothing is known.
+//!
+//! So at any time the bytes on huge pages of which nothing is known are at most an eighth of what is in use, and 32 MiB.
+
+use crate::heap::heap;
+use crate::heap::region::Span;
+use crate::heap::shape::{Fresh, Kind, huge_page};
+use crate::layout::round_down;
+use crate::os;
+use std::time::Duration;
+
+/// Blocks from this size on lie in units of 64 KiB and may have huge pages of their own: rounding wastes at most an eighth,
+/// and several share a huge page.
+const HUGE_MIN: usize = 512 << 10;
+/// The same for zeroed requests, which may be sparse. NumPy's threshold is the same.
+const HUGE_MIN_ZEROED: usize = 4 << 20;
+/// From this size on NumPy asks for huge pages.
+const PRECEDENT_MIN: usize = 4 << 20;
+/// The largest huge page that several blocks share.
+const SHARED_MAX: usize = 2 << 20;
+
+/// Fresh bytes on base pages before the first look: what is left of a huge page is then less than what is in use.
+const FIRST_LOOK: usize = 2 << 20;
+/// The same before later looks: this part of what the last one allowed, within bounds. A look costs some microseconds, as
+/// do 64 KiB of base pages; a program that is filled pays for base pages here, a sparse one for the looks.
+const NEXT_LOOK: (usize, std::ops::RangeInclusive<usize>) = (64, (512 << 10)..=(64 << 20));
+/// Bytes that a good look allows on huge pages at least, and the part of what is in use.
+const CREDIT: usize = 32 << 20;
+const CREDIT_PART: usize = 8;
+/// Blocks that are remembered for a look, the fewest that it is worth, and pages of each that it asks about.
+const WATCHED: usize = 16;
+const FEWEST: usize = 3;
+const PAGES: usize = 16;
+
+/// The idle memory that a pool with default options keeps: what is held stays below the peak of what was in use, a quarter
+/// of it, and this. Programs whose turns are alike fault hardly anything in again (78 of 39,164 MiB over the programs of
+/// `benchmarks/`, where learning the bound from what was faulted in again had left 93), and tighter bounds do.
+const KEPT_PART: usize = 4;
+const SLACK: usize = 2 << 20;
+/// How long memory stays idle by default: longer than most pauses between two steps of a computation.
+pub(super) const DECAY: Duration = Duration::from_secs(1);
+/// With less idle memory than this, the memory available on the machine is not queried.
+pub(super) const ASK_MIN: usize = 16 << 20;
+/// The fraction of a bound on address space that may be idle. A program that without a pool needs five sixths of its
+/// bound then still has room for what other code requests, and for this library (16 MiB with all bundled allocators).
+pub(super) const IDLE_SPACE: usize = 16;
+
+/// A block on base pages grows in place up to this size; beyond that it moves to huge pages.
+pub(super) const GROW_SMALL_MAX: usize = 8 << 20;
+/// A shrinking block returns its end if that is at least this large, and an eighth of it.
+pub(super) const CUT_MIN: usize = 64 << 10;
+
+/// Whether several blocks share a huge page.
+fn shares() -> bool {
+    os::huge_page_size().is_some_and(|page| page <= SHARED_MAX)
+}
+
+/// The least size of requests that may have huge pages of their own; where huge pages are larger, half of one. (With base
+/// pages of 16 KiB a huge page has 32 MiB, with 64 KiB it has 512: one small array would take all of it.) Zeroed requests
+/// never have them where a huge page is larger than their threshold: two sparse arrays of 200 MiB took 443 MB, NumPy's 7.
+#[inline]
+pub fn huge_min(zeroed: bool) -> usize {
+    match (huge_page(), zeroed) {
+        (..=SHARED_MAX, false) => HUGE_MIN,
+        (page, false) => page / 2,
+        (page, true) if page > HUGE_MIN_ZEROED => usize::MAX,
+        (_, true) => HUGE_MIN_ZEROED,
+    }
+}
+
+/// Bytes that may be held if `active` was the most in use.
+pub(super) fn allowed(active: usize) -> usize {
+    active + active / KEPT_PART + SLACK
+}
+
+/// Idle bytes beyond those that could not be purged from which on it is worth while to look for more.
+pub(super) const WORTH_A_SEARCH: usize = SLACK / 8;
+
+/// What decides about the pages of fresh memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub size: usize,
+    pub zeroed: bool,
+    /// Whether it is for an array, for which NumPy would ask for huge pages.
+    pub is_array: bool,
+}
+
+/// Where the memory of a block comes from, or which rule decided about its pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// Another block had it before.
+    Recycled = 1,
+    /// Fresh, on base pages: huge pages are not wanted, or not to be had for such a size.
+    Off,
+    /// Fresh, on base pages: it is small and zeroed, so it may be sparse.
+    Sparse,
+    /// Fresh, on base pages: nothing is known, or the blocks that were looked at are sparse.
+    Unknown,
+    /// Fresh, on huge pages: the blocks that were looked at are filled.
+    Credit,
+    /// Fresh, on huge pages inside: NumPy would ask for them as well.
+    Precedent,
+    /// Fresh, on huge pages, in place of filled base pages that were idle.
+    Exchanged,
+    /// Whatever is mapped already: the system refused more.
+    Mapped,
+}
+
+/// What is known of how a program fills its memory; see the module.
+pub(super) struct Evidence {
+    /// Fresh bytes that may come on huge pages, and those that came since the last look.
+    allowed: usize,
+    given: usize,
+    /// Fresh bytes that came on base pages since the last look, and how many cause the next one.
+    seen: usize,
+    next: usize,
+    /// Some of their blocks, and how many there were.
+    watched: [Watched; WATCHED],
+    count: usize,
+}
+
+/// A block, and the base pages in it.
+#[derive(Clone, Copy)]
+struct Watched {
+    block: usize,
+    start: usize,
+    bytes: usize,
+}
+
+impl Evidence {
+    pub(super) const fn new() -> Self {
+        Self {
+            allowed: 0,
+            given: 0,
+            seen: 0,
+            next: FIRST_LOOK,
+            watched: [Watched { block: 0, start: 0, bytes: 0 }; WATCHED],
+            count: 0,
+        }
+    }
+
+    /// Which pages fresh memory for a request gets, in which region, and why. `active` bytes are in use.
+    pub(super) fn pages(&mut self, asked: Asked, active: usize) -> (Kind, Fresh, Origin) {
+        let Asked { size, zeroed, is_array } = asked;
+        let is_large = size >= huge_min(zeroed);
+        if !is_large && (zeroed || !shares()) {
+            return (Kind::Small, Fresh::Base, if zeroed { Origin::Sparse } else { Origin::Off });
+        }
+        if self.given + size > self.allowed && self.seen >= self.next && self.count >= FEWEST {
+            self.look(active);
+        }
+        if self.given + size <= self.allowed {
+            let kind = if is_large { Kind::Huge } else { Kind::Small };
+            return (kind, Fresh::Huge, Origin::Credit);
+        }
+        if is_array && is_large && size >= PRECEDENT_MIN {
+            return (Kind::Huge, Fresh::Inner, Origin::Precedent);
+        }
+        (Kind::Small, Fresh::Base, Origin::Unknown)
+    }
+
+    /// Records that the block in a span took `fresh` bytes, `huge` of them on huge pages, as `origin` says.
+    pub(super) fn taken(&mut self, span: Span, origin: Origin, fresh: usize, huge: usize) {
+        self.given += huge;
+        if origin == Origin::Credit {
+            return;
+        }
+        self.seen += fresh - huge;
+        // All of a huge page is there once a byte of it is used, so only what lies on base pages says anything.
+        let (start, end) = (span.address(), span.address() + span.bytes());
+        let start = if huge == 0 { start } else { end - end % huge_page() };
+        if start + PAGES * os::page_size() > end && huge > 0 {
+            return;
+        }
+        // Of n blocks each is remembered with the same likelihood, as if by chance.
+        let golden = (self.count as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let at = if self.count < WATCHED { self.count } else { (golden >> 32) as usize % (self.count + 1) };
+        if let Some(place) = self.watched.get_mut(at) {
+            *place = Watched { block: span.block(), start, bytes: end - start };
+        }
+        self.count += 1;
+    }
+
+    /// Records that a block grew by so many bytes on huge pages.
+    pub(super) fn grown(&mut self, huge: usize) {
+        self.given += huge;
+    }
+
+    /// Records that bytes on huge pages were given back.
+    pub(super) fn given_back(&mut self, bytes: usize) {
+        self.given = self.given.saturating_sub(bytes);
+    }
+
+    /// Looks at the remembered blocks that are live, except for the one that came last, which the program may be about to
+    /// fill.
+    fn look(&mut self, active: usize) {
+        let watched = &self.watched[..self.count.min(WATCHED)];
+        let others = if self.count <= WATCHED { &watched[..watched.len() - 1] } else { watched };
+        let (mut asked, mut there) = (0, 0);
+        for &Watched { start, bytes, .. } in others.iter().filter(|watched| heap::lives(watched.block)) {
+            let share = written(start, bytes);
+            asked += bytes;
+            there += bytes / PAGES * share;
+        }
+        let (part, bounds) = NEXT_LOOK;
+        if asked == 0 {
+            self.next = self.seen + FIRST_LOOK; // they were temporaries: nothing is known
+        } else if 8 * there >= 7 * asked {
+            *self = Self { allowed: CREDIT.max(active / CREDIT_PART), ..Self::new() };
+            self.next = (self.allowed / part).clamp(*bounds.start(), *bounds.end());
+        } else {
+            *self = Self { next: (2 * self.seen).clamp(FIRST_LOOK, *bounds.end()), ..Self::new() };
+        }
+    }
+}
+
+/// How many of [`PAGES`] pages, spread over a range, were written. Reading leaves the zero page, of which the kernel knows.
+pub(super) fn written(address: usize, size: usize) -> usize {
+    let page = os::page_size();
+    let pages: [usize; PAGES] = std::array::from_fn(|n| {
+        let golden = (n as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15); // multiples that lie as evenly as can be
+        round_down(address + ((u128::from(golden) * size as u128) >> 64) as usize, page)
+    });
+    let mut nodes = [0; PAGES];
+    match os::nodes_of(&pages, &mut nodes) {
+        Ok(()) => nodes.iter().filter(|&&node| node >= 0).count(),
+        Err(_) => pages.iter().filter(|&&at| os::resident_pages(at, page).is_ok_and(|there| there > 0)).count(),
+    }
+}
+
+/// Whether nearly all of a range was written.
+pub(super) fn is_filled(address: usize, size: usize) -> bool {
+    8 * written(address, size) >= 7 * PAGES
+}
+
+/// Whether at least half of a range was written.
+pub(super) fn is_half_filled(address: usize, size: usize) -> bool {
+    2 * written(address, size) >= PAGES
+}

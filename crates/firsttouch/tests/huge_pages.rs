@@ -1,0 +1,320 @@
+//! Which pages a pool's blocks get: huge ones where a program fills what it takes, and nowhere else.
+
+mod common;
+
+use common::alone::alone;
+use common::held::Held;
+use common::mapped::is_advised_huge;
+use common::process::resident;
+use firsttouch::adaptors::{Options, Pool};
+use firsttouch::os::{huge_page_size, nodes_of};
+use firsttouch::{Allocator, Request};
+use std::sync::Arc;
+use std::time::Duration;
+
+const MIB: usize = 1 << 20;
+const BLOCK: usize = 100_000;
+/// What may lie on huge pages before anything is known of it.
+const CREDIT: usize = 32 * MIB;
+
+/// Runs a test where huge pages have 2 MiB, which the sizes below are for, and the kernel tells which pages were written.
+fn with_huge_pages(name: &str, test: impl Fn()) {
+    alone(name, || {
+        let here = 1;
+        if huge_page_size() == Some(2 * MIB) && nodes_of(&[&raw const here as usize], &mut [0]).is_ok() {
+            test();
+        }
+    });
+}
+
+fn arrays() -> Arc<Pool> {
+    Pool::new(Options::default())
+}
+
+fn any_blocks() -> Arc<Pool> {
+    Pool::for_any_blocks(Options::default())
+}
+
+/// `bytes` in blocks of `size`, all of them written.
+fn filled(pool: &Pool, size: usize, bytes: usize) -> Vec<Held<'_>> {
+    (0..bytes / size).map(|seed| Held::filled(pool, size, seed as u64)).collect()
+}
+
+/// A block of which only the first bytes are written.
+fn begun(pool: &Pool, size: usize, bytes: usize) -> Held<'_> {
+    let mut block = Held::new(pool, Request::bytes(size)).unwrap();
+    block.bytes()[..bytes].fill(1);
+    block
+}
+
+fn begun_all(pool: &Pool, count: usize, size: usize) -> Vec<Held<'_>> {
+    (0..count).map(|_| begun(pool, size, 1)).collect()
+}
+
+/// Zeros of which every second MiB is written; `Held` reads them all.
+fn scanned(pool: &dyn Allocator, size: usize) -> Held<'_> {
+    let mut block = Held::zeros(pool, size);
+    block.bytes().iter_mut().step_by(2 * MIB).for_each(|byte| *byte = 1);
+    block
+}
+
+fn huge(pool: &Pool) -> usize {
+    pool.stats().first_touched_huge_bytes as usize
+}
+
+#[test]
+fn blocks_that_are_filled_and_kept_lie_on_huge_pages() {
+    with_huge_pages("blocks_that_are_filled_and_kept_lie_on_huge_pages", || {
+        for size in [BLOCK, 300_000, MIB, 3 * MIB] {
+            for pool in [arrays(), any_blocks()] {
+                let few = filled(&pool, size, 2 * MIB - size.min(MIB));
+                assert_eq!(huge(&pool), 0, "nothing is known yet");
+                let before = resident();
+                let many = filled(&pool, size, 120 * MIB);
+                assert!(huge(&pool) > 80 * MIB, "{} bytes of 120 MiB in blocks of {size}", huge(&pool));
+                let grown = resident() - before;
+                assert!(grown < 132 * MIB, "{grown} bytes for 120 MiB");
+                many.iter().chain(&few).for_each(Held::check);
+            }
+        }
+    });
+}
+
+#[test]
+fn blocks_that_are_hardly_used_stay_sparse() {
+    with_huge_pages("blocks_that_are_hardly_used_stay_sparse", || {
+        for size in [130_000, 300_000, MIB, 2_000_000, 3 * MIB] {
+            for pool in [arrays(), any_blocks()] {
+                let before = resident();
+                let _blocks = begun_all(&pool, 400, size);
+                let grown = resident() - before;
+                assert!(grown < 4 * MIB, "{grown} bytes for 400 pages, in blocks of {size}");
+                assert_eq!(huge(&pool), 0);
+            }
+        }
+    });
+}
+
+/// As NumPy's own, an array of 4 MiB and more has huge pages inside, and base pages where it begins.
+#[test]
+fn large_arrays_have_huge_pages_inside() {
+    with_huge_pages("large_arrays_have_huge_pages_inside", || {
+        let pool = arrays();
+        let before = resident();
+        let blocks = begun_all(&pool, 100, 8 * MIB);
+        let grown = resident() - before;
+        assert!(grown < 4 * MIB, "{grown} bytes for the first pages of 100 arrays");
+        assert!(is_advised_huge(blocks[50].address() + 4 * MIB));
+        let others = any_blocks();
+        assert!(!is_advised_huge(begun(&others, 8 * MIB, 1).address() + 4 * MIB));
+    });
+}
+
+/// Evidence from the temporaries alone would let every second block have huge pages.
+#[test]
+fn filled_temporaries_say_nothing_of_kept_blocks() {
+    with_huge_pages("filled_temporaries_say_nothing_of_kept_blocks", || {
+        for size in [200_000, MIB, 2 * MIB] {
+            for pool in [arrays(), any_blocks()] {
+                let before = resident();
+                let keep = |seed| {
+                    let temporary = Held::filled(&*pool, size, seed);
+                    let kept = begun(&pool, size, 4096);
+                    temporary.give_back();
+                    kept
+                };
+                let _kept: Vec<_> = (0..300).map(keep).collect();
+                let grown = resident() - before;
+                assert!(grown < size + 8 * MIB, "{grown} bytes for 300 pages, in blocks of {size}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_filled_program_may_become_sparse() {
+    with_huge_pages("a_filled_program_may_become_sparse", || {
+        let pool = arrays();
+        let _full = filled(&pool, BLOCK, 40 * MIB);
+        assert!(huge(&pool) > 10 * MIB, "{} bytes", huge(&pool));
+        let before = resident();
+        let _sparse = begun_all(&pool, 1000, 130_000);
+        let grown = resident() - before;
+        assert!(grown < CREDIT + 8 * MIB, "{grown} bytes for 1000 pages");
+    });
+}
+
+#[test]
+fn a_sparse_program_may_become_filled() {
+    with_huge_pages("a_sparse_program_may_become_filled", || {
+        let pool = arrays();
+        let _sparse = begun_all(&pool, 200, 300_000);
+        assert_eq!(huge(&pool), 0);
+        let full = filled(&pool, BLOCK, 200 * MIB);
+        assert!(huge(&pool) > 50 * MIB, "{} bytes", huge(&pool));
+        full.iter().for_each(Held::check);
+    });
+}
+
+#[test]
+fn what_comes_in_a_cycle_is_not_taken_for_filled() {
+    with_huge_pages("what_comes_in_a_cycle_is_not_taken_for_filled", || {
+        let (full, empty) = (16 << 10, 240 << 10);
+        for offset in 0..16 {
+            let pool = arrays();
+            let before = resident();
+            let mut blocks: Vec<_> = (0..offset).map(|_| begun(&pool, full, full)).collect();
+            blocks.extend((0..600).flat_map(|_| [begun(&pool, full, full), begun(&pool, empty, 1)]));
+            let grown = resident() - before;
+            assert!(grown < 24 * MIB, "{grown} bytes for 12 MiB, with an offset of {offset}");
+        }
+    });
+}
+
+/// Small zeroed blocks may be sparse, and should not lie where a neighbour makes their pages real.
+#[test]
+fn zeroed_blocks_stay_sparse() {
+    with_huge_pages("zeroed_blocks_stay_sparse", || {
+        let pool = arrays();
+        let _dense = filled(&pool, BLOCK, 20 * MIB);
+        assert!(huge(&pool) > 0);
+        let before = resident();
+        let mut sparse = Vec::new();
+        for _ in 0..200 {
+            let mut block = Held::zeros(&*pool, MIB);
+            block.bytes()[0] = 1;
+            sparse.push(block);
+        }
+        let grown = resident() - before;
+        assert!(grown < 6 * MIB, "{grown} bytes for 200 pages");
+    });
+}
+
+#[test]
+fn a_table_that_is_scanned_gets_no_huge_pages() {
+    with_huge_pages("a_table_that_is_scanned_gets_no_huge_pages", || {
+        let pool = any_blocks();
+        for size in [8 * MIB, 8 * MIB, 80 * MIB, 80 * MIB, 80 * MIB] {
+            let before = resident();
+            let table = scanned(&*pool, size);
+            let grown = resident().saturating_sub(before);
+            assert!(grown < 4 * MIB, "{grown} bytes for a sparse table of {size}");
+            table.give_back();
+        }
+        assert_eq!(huge(&pool), 0);
+    });
+}
+
+#[test]
+fn a_block_that_was_used_in_part_serves_a_sparse_one() {
+    with_huge_pages("a_block_that_was_used_in_part_serves_a_sparse_one", || {
+        let pool = any_blocks();
+        for part in [0, 60 * MIB] {
+            for larger in [0, 20 * MIB] {
+                pool.trim();
+                Held::new(&*pool, Request::bytes(200 * MIB)).unwrap().give_back(); // all of the address space is there
+                pool.trim();
+                let before = resident();
+                begun(&pool, 100 * MIB, part).give_back();
+                let second = scanned(&*pool, 100 * MIB + larger);
+                let grown = resident().saturating_sub(before);
+                assert!(grown < 16 * MIB, "{grown} bytes after {part}, {larger} more");
+                second.give_back();
+            }
+        }
+    });
+}
+
+#[test]
+fn a_block_that_comes_back_filled_is_exchanged_for_huge_pages() {
+    with_huge_pages("a_block_that_comes_back_filled_is_exchanged_for_huge_pages", || {
+        for size in [MIB, 6 * MIB, 64 * MIB] {
+            let pool = any_blocks();
+            let turn = |seed| {
+                let block = Held::filled(&*pool, size, seed);
+                let is_huge = is_advised_huge(block.address() + size / 2);
+                block.give_back();
+                is_huge
+            };
+            assert_eq!([turn(1), turn(2), turn(3)], [false, true, true], "blocks of {size}");
+            assert!(pool.idle() < 2 * size, "{} bytes", pool.idle());
+            let fresh = pool.taken_fresh();
+            assert!(turn(4) && fresh == pool.taken_fresh());
+            let sparse = any_blocks();
+            begun(&sparse, size, 1).give_back();
+            begun(&sparse, size, 1).give_back();
+            assert_eq!(huge(&sparse), 0, "it was not filled");
+        }
+    });
+}
+
+#[test]
+fn idle_huge_pages_serve_smaller_blocks_before_fresh_memory_does() {
+    with_huge_pages("idle_huge_pages_serve_smaller_blocks_before_fresh_memory_does", || {
+        let pool = any_blocks();
+        Held::filled(&*pool, 6 * MIB, 1).give_back();
+        Held::filled(&*pool, 6 * MIB, 1).give_back();
+        let before = pool.taken_fresh();
+        let several: Vec<_> = (0..10).map(|seed| Held::filled(&*pool, 300 << 10, seed)).collect();
+        assert_eq!(pool.taken_fresh(), before, "huge pages are there already");
+        let tiny = Held::filled(&*pool, 140 << 10, 5);
+        assert!(pool.taken_fresh() > before, "a unit for huge pages is too large for it");
+        drop((several, tiny));
+    });
+}
+
+#[test]
+fn holes_in_huge_pages_are_given_back() {
+    with_huge_pages("holes_in_huge_pages_are_given_back", || {
+        let pool = arrays();
+        let mut blocks = filled(&pool, BLOCK, 100 * MIB);
+        let full = resident();
+        let mut number = 0;
+        blocks.retain(|_| {
+            number += 1;
+            number % 2 == 0
+        });
+        pool.trim();
+        let freed = full - resident();
+        assert!(freed > 45 * MIB, "{freed} bytes of 50 MiB");
+        blocks.iter().for_each(Held::check);
+        let middle = &blocks[blocks.len() / 2];
+        assert!(!is_advised_huge(middle.address()), "the kernel may fill the holes");
+        drop(blocks);
+        pool.trim();
+        let freed = full - resident();
+        assert!(freed > 95 * MIB, "{freed} bytes of 100 MiB");
+    });
+}
+
+#[test]
+fn parts_of_huge_pages_can_be_given_back() {
+    with_huge_pages("parts_of_huge_pages_can_be_given_back", || {
+        let pool = any_blocks();
+        let mut blocks = filled(&pool, 900 << 10, 60 * MIB);
+        assert!(huge(&pool) > 20 * MIB);
+        let mut kept = 0;
+        blocks.retain(|_| {
+            kept += 1;
+            kept % 2 == 0
+        });
+        pool.trim();
+        assert!(pool.idle() > 4 * MIB, "every huge page is in use in part");
+        assert!(pool.trim_parts() > 4 * MIB);
+        assert_eq!(pool.idle(), 0);
+        blocks.into_iter().for_each(Held::give_back);
+    });
+}
+
+#[test]
+fn who_asks_for_none_gets_none() {
+    with_huge_pages("who_asks_for_none_gets_none", || {
+        let plain = Options { huge: false, ..Options::default() };
+        let at_once = Options { decay: Some(Duration::ZERO), ..Options::default() };
+        for pool in [Pool::new(plain), Pool::new(at_once)] {
+            let blocks = filled(&pool, BLOCK, 40 * MIB);
+            assert_eq!(huge(&pool), 0);
+            drop(blocks);
+        }
+    });
+}
