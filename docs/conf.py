@@ -28,7 +28,7 @@ extensions = [
     "sphinx_design",
     "sphinxcontrib.programoutput",
 ]
-exclude_patterns = ["_build", "gallery/programs", "notes"]
+exclude_patterns = ["_build", "gallery/programs"]
 templates_path = ["_templates"]
 nitpicky = False
 

@@ -21,7 +21,7 @@ def libraries(program: Path) -> list[Path]:
 
 def with_rust_tests(archive: Path, disk: Path | None = None) -> None:
     """An archive whose first process is the test program; `disk`: the kernel's module for disks in memory."""
-    program = rust.programs(["--package", "firsttouch", "--test", "numa"])["numa"]
+    program = rust.programs(["--profile", "fast", "--package", "firsttouch", "--test", "numa"])["numa"]
     files = Initramfs()
     files.add("init", program, executable=True)
     for library in libraries(program):
