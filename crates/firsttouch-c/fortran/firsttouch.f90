@@ -5,10 +5,9 @@
 !     real(8), pointer :: x(:), y(:, :)
 !     pool = ft_parse("pool()")
 !     call ft_allocate(pool, x, 1000000)
-!     call ft_allocate(pool, y, 1000, 1000)
+!     y(1:1000, 1:1000) => x       ! any shape: a pointer to the same items
 !     ...
 !     call ft_deallocate(pool, x)
-!     call ft_deallocate(pool, y)
 !     call ft_release(pool)
 !
 ! Failures stop the program with a message, unless `stat` is given: 0 where all is well, as for `allocate`.
@@ -26,17 +25,11 @@ module firsttouch
     end type
 
     interface ft_allocate
-        module procedure allocate_r4_1, allocate_r4_2, allocate_r4_3
-        module procedure allocate_r8_1, allocate_r8_2, allocate_r8_3
-        module procedure allocate_c8_1, allocate_c8_2, allocate_c8_3
-        module procedure allocate_i4_1, allocate_i4_2, allocate_i8_1, allocate_i8_2
+        module procedure allocate_r4, allocate_r8, allocate_c8, allocate_i4, allocate_i8
     end interface
 
     interface ft_deallocate
-        module procedure deallocate_r4_1, deallocate_r4_2, deallocate_r4_3
-        module procedure deallocate_r8_1, deallocate_r8_2, deallocate_r8_3
-        module procedure deallocate_c8_1, deallocate_c8_2, deallocate_c8_3
-        module procedure deallocate_i4_1, deallocate_i4_2, deallocate_i8_1, deallocate_i8_2
+        module procedure deallocate_r4, deallocate_r8, deallocate_c8, deallocate_i4, deallocate_i8
     end interface
 
     interface
@@ -129,277 +122,116 @@ contains
     end subroutine
 
     !> Memory for items; the address is null, and `stat` not 0, where there is none.
-    function memory(allocator, lengths, item, zeroed, stat) result(block)
+    function memory(allocator, count, item, zeroed, stat) result(block)
         type(ft_allocator), intent(in) :: allocator
-        integer(c_size_t), intent(in) :: lengths(:), item
+        integer(c_size_t), intent(in) :: count, item
         logical, intent(in), optional :: zeroed
         integer, intent(out), optional :: stat
         type(c_ptr) :: block
-        integer(c_size_t) :: count, length
-        integer :: n
+        integer(c_size_t) :: items
         logical :: clear
-        count = 1
-        do n = 1, size(lengths)
-            length = max(lengths(n), 0_c_size_t)
-            if (length > 0 .and. count > huge(count) / item / max(length, 1_c_size_t)) then
-                count = huge(count) / item ! more than any machine has
-            else
-                count = count * length
-            end if
-        end do
+        items = min(max(count, 0_c_size_t), huge(count) / item) ! more than any machine has
         clear = .false.
         if (present(zeroed)) clear = zeroed
         if (clear) then
-            block = c_calloc(allocator%handle, count, item)
+            block = c_calloc(allocator%handle, items, item)
         else
-            block = c_malloc(allocator%handle, count * item)
+            block = c_malloc(allocator%handle, items * item)
         end if
         call report(merge(0, 1, c_associated(block)), stat)
     end function
 
-    subroutine allocate_r4_1(allocator, array, n1, zeroed, stat)
+    subroutine allocate_r4(allocator, array, n, zeroed, stat)
         type(ft_allocator), intent(in) :: allocator
         real(c_float), pointer, intent(out) :: array(:)
-        integer, intent(in) :: n1
+        integer, intent(in) :: n
         logical, intent(in), optional :: zeroed
         integer, intent(out), optional :: stat
         type(c_ptr) :: block
         nullify(array)
-        block = memory(allocator, [int(n1, c_size_t)], 4_c_size_t, zeroed, stat)
-        if (c_associated(block)) call c_f_pointer(block, array, [max(n1, 0)])
+        block = memory(allocator, int(n, c_size_t), 4_c_size_t, zeroed, stat)
+        if (c_associated(block)) call c_f_pointer(block, array, [max(n, 0)])
     end subroutine
 
-    subroutine deallocate_r4_1(allocator, array)
+    subroutine deallocate_r4(allocator, array)
         type(ft_allocator), intent(in) :: allocator
         real(c_float), pointer, intent(inout) :: array(:)
         if (associated(array)) call c_free(allocator%handle, c_loc(array))
         nullify(array)
     end subroutine
 
-    subroutine allocate_r4_2(allocator, array, n1, n2, zeroed, stat)
-        type(ft_allocator), intent(in) :: allocator
-        real(c_float), pointer, intent(out) :: array(:,:)
-        integer, intent(in) :: n1, n2
-        logical, intent(in), optional :: zeroed
-        integer, intent(out), optional :: stat
-        type(c_ptr) :: block
-        nullify(array)
-        block = memory(allocator, [int(n1, c_size_t), int(n2, c_size_t)], 4_c_size_t, zeroed, stat)
-        if (c_associated(block)) call c_f_pointer(block, array, [max(n1, 0), max(n2, 0)])
-    end subroutine
-
-    subroutine deallocate_r4_2(allocator, array)
-        type(ft_allocator), intent(in) :: allocator
-        real(c_float), pointer, intent(inout) :: array(:,:)
-        if (associated(array)) call c_free(allocator%handle, c_loc(array))
-        nullify(array)
-    end subroutine
-
-    subroutine allocate_r4_3(allocator, array, n1, n2, n3, zeroed, stat)
-        type(ft_allocator), intent(in) :: allocator
-        real(c_float), pointer, intent(out) :: array(:,:,:)
-        integer, intent(in) :: n1, n2, n3
-        logical, intent(in), optional :: zeroed
-        integer, intent(out), optional :: stat
-        type(c_ptr) :: block
-        nullify(array)
-        block = memory(allocator, [int(n1, c_size_t), int(n2, c_size_t), int(n3, c_size_t)], 4_c_size_t, zeroed, stat)
-        if (c_associated(block)) call c_f_pointer(block, array, [max(n1, 0), max(n2, 0), max(n3, 0)])
-    end subroutine
-
-    subroutine deallocate_r4_3(allocator, array)
-        type(ft_allocator), intent(in) :: allocator
-        real(c_float), pointer, intent(inout) :: array(:,:,:)
-        if (associated(array)) call c_free(allocator%handle, c_loc(array))
-        nullify(array)
-    end subroutine
-
-    subroutine allocate_r8_1(allocator, array, n1, zeroed, stat)
+    subroutine allocate_r8(allocator, array, n, zeroed, stat)
         type(ft_allocator), intent(in) :: allocator
         real(c_double), pointer, intent(out) :: array(:)
-        integer, intent(in) :: n1
+        integer, intent(in) :: n
         logical, intent(in), optional :: zeroed
         integer, intent(out), optional :: stat
         type(c_ptr) :: block
         nullify(array)
-        block = memory(allocator, [int(n1, c_size_t)], 8_c_size_t, zeroed, stat)
-        if (c_associated(block)) call c_f_pointer(block, array, [max(n1, 0)])
+        block = memory(allocator, int(n, c_size_t), 8_c_size_t, zeroed, stat)
+        if (c_associated(block)) call c_f_pointer(block, array, [max(n, 0)])
     end subroutine
 
-    subroutine deallocate_r8_1(allocator, array)
+    subroutine deallocate_r8(allocator, array)
         type(ft_allocator), intent(in) :: allocator
         real(c_double), pointer, intent(inout) :: array(:)
         if (associated(array)) call c_free(allocator%handle, c_loc(array))
         nullify(array)
     end subroutine
 
-    subroutine allocate_r8_2(allocator, array, n1, n2, zeroed, stat)
-        type(ft_allocator), intent(in) :: allocator
-        real(c_double), pointer, intent(out) :: array(:,:)
-        integer, intent(in) :: n1, n2
-        logical, intent(in), optional :: zeroed
-        integer, intent(out), optional :: stat
-        type(c_ptr) :: block
-        nullify(array)
-        block = memory(allocator, [int(n1, c_size_t), int(n2, c_size_t)], 8_c_size_t, zeroed, stat)
-        if (c_associated(block)) call c_f_pointer(block, array, [max(n1, 0), max(n2, 0)])
-    end subroutine
-
-    subroutine deallocate_r8_2(allocator, array)
-        type(ft_allocator), intent(in) :: allocator
-        real(c_double), pointer, intent(inout) :: array(:,:)
-        if (associated(array)) call c_free(allocator%handle, c_loc(array))
-        nullify(array)
-    end subroutine
-
-    subroutine allocate_r8_3(allocator, array, n1, n2, n3, zeroed, stat)
-        type(ft_allocator), intent(in) :: allocator
-        real(c_double), pointer, intent(out) :: array(:,:,:)
-        integer, intent(in) :: n1, n2, n3
-        logical, intent(in), optional :: zeroed
-        integer, intent(out), optional :: stat
-        type(c_ptr) :: block
-        nullify(array)
-        block = memory(allocator, [int(n1, c_size_t), int(n2, c_size_t), int(n3, c_size_t)], 8_c_size_t, zeroed, stat)
-        if (c_associated(block)) call c_f_pointer(block, array, [max(n1, 0), max(n2, 0), max(n3, 0)])
-    end subroutine
-
-    subroutine deallocate_r8_3(allocator, array)
-        type(ft_allocator), intent(in) :: allocator
-        real(c_double), pointer, intent(inout) :: array(:,:,:)
-        if (associated(array)) call c_free(allocator%handle, c_loc(array))
-        nullify(array)
-    end subroutine
-
-    subroutine allocate_c8_1(allocator, array, n1, zeroed, stat)
+    subroutine allocate_c8(allocator, array, n, zeroed, stat)
         type(ft_allocator), intent(in) :: allocator
         complex(c_double_complex), pointer, intent(out) :: array(:)
-        integer, intent(in) :: n1
+        integer, intent(in) :: n
         logical, intent(in), optional :: zeroed
         integer, intent(out), optional :: stat
         type(c_ptr) :: block
         nullify(array)
-        block = memory(allocator, [int(n1, c_size_t)], 16_c_size_t, zeroed, stat)
-        if (c_associated(block)) call c_f_pointer(block, array, [max(n1, 0)])
+        block = memory(allocator, int(n, c_size_t), 16_c_size_t, zeroed, stat)
+        if (c_associated(block)) call c_f_pointer(block, array, [max(n, 0)])
     end subroutine
 
-    subroutine deallocate_c8_1(allocator, array)
+    subroutine deallocate_c8(allocator, array)
         type(ft_allocator), intent(in) :: allocator
         complex(c_double_complex), pointer, intent(inout) :: array(:)
         if (associated(array)) call c_free(allocator%handle, c_loc(array))
         nullify(array)
     end subroutine
 
-    subroutine allocate_c8_2(allocator, array, n1, n2, zeroed, stat)
-        type(ft_allocator), intent(in) :: allocator
-        complex(c_double_complex), pointer, intent(out) :: array(:,:)
-        integer, intent(in) :: n1, n2
-        logical, intent(in), optional :: zeroed
-        integer, intent(out), optional :: stat
-        type(c_ptr) :: block
-        nullify(array)
-        block = memory(allocator, [int(n1, c_size_t), int(n2, c_size_t)], 16_c_size_t, zeroed, stat)
-        if (c_associated(block)) call c_f_pointer(block, array, [max(n1, 0), max(n2, 0)])
-    end subroutine
-
-    subroutine deallocate_c8_2(allocator, array)
-        type(ft_allocator), intent(in) :: allocator
-        complex(c_double_complex), pointer, intent(inout) :: array(:,:)
-        if (associated(array)) call c_free(allocator%handle, c_loc(array))
-        nullify(array)
-    end subroutine
-
-    subroutine allocate_c8_3(allocator, array, n1, n2, n3, zeroed, stat)
-        type(ft_allocator), intent(in) :: allocator
-        complex(c_double_complex), pointer, intent(out) :: array(:,:,:)
-        integer, intent(in) :: n1, n2, n3
-        logical, intent(in), optional :: zeroed
-        integer, intent(out), optional :: stat
-        type(c_ptr) :: block
-        nullify(array)
-        block = memory(allocator, [int(n1, c_size_t), int(n2, c_size_t), int(n3, c_size_t)], 16_c_size_t, zeroed, stat)
-        if (c_associated(block)) call c_f_pointer(block, array, [max(n1, 0), max(n2, 0), max(n3, 0)])
-    end subroutine
-
-    subroutine deallocate_c8_3(allocator, array)
-        type(ft_allocator), intent(in) :: allocator
-        complex(c_double_complex), pointer, intent(inout) :: array(:,:,:)
-        if (associated(array)) call c_free(allocator%handle, c_loc(array))
-        nullify(array)
-    end subroutine
-
-    subroutine allocate_i4_1(allocator, array, n1, zeroed, stat)
+    subroutine allocate_i4(allocator, array, n, zeroed, stat)
         type(ft_allocator), intent(in) :: allocator
         integer(c_int32_t), pointer, intent(out) :: array(:)
-        integer, intent(in) :: n1
+        integer, intent(in) :: n
         logical, intent(in), optional :: zeroed
         integer, intent(out), optional :: stat
         type(c_ptr) :: block
         nullify(array)
-        block = memory(allocator, [int(n1, c_size_t)], 4_c_size_t, zeroed, stat)
-        if (c_associated(block)) call c_f_pointer(block, array, [max(n1, 0)])
+        block = memory(allocator, int(n, c_size_t), 4_c_size_t, zeroed, stat)
+        if (c_associated(block)) call c_f_pointer(block, array, [max(n, 0)])
     end subroutine
 
-    subroutine deallocate_i4_1(allocator, array)
+    subroutine deallocate_i4(allocator, array)
         type(ft_allocator), intent(in) :: allocator
         integer(c_int32_t), pointer, intent(inout) :: array(:)
         if (associated(array)) call c_free(allocator%handle, c_loc(array))
         nullify(array)
     end subroutine
 
-    subroutine allocate_i4_2(allocator, array, n1, n2, zeroed, stat)
-        type(ft_allocator), intent(in) :: allocator
-        integer(c_int32_t), pointer, intent(out) :: array(:,:)
-        integer, intent(in) :: n1, n2
-        logical, intent(in), optional :: zeroed
-        integer, intent(out), optional :: stat
-        type(c_ptr) :: block
-        nullify(array)
-        block = memory(allocator, [int(n1, c_size_t), int(n2, c_size_t)], 4_c_size_t, zeroed, stat)
-        if (c_associated(block)) call c_f_pointer(block, array, [max(n1, 0), max(n2, 0)])
-    end subroutine
-
-    subroutine deallocate_i4_2(allocator, array)
-        type(ft_allocator), intent(in) :: allocator
-        integer(c_int32_t), pointer, intent(inout) :: array(:,:)
-        if (associated(array)) call c_free(allocator%handle, c_loc(array))
-        nullify(array)
-    end subroutine
-
-    subroutine allocate_i8_1(allocator, array, n1, zeroed, stat)
+    subroutine allocate_i8(allocator, array, n, zeroed, stat)
         type(ft_allocator), intent(in) :: allocator
         integer(c_int64_t), pointer, intent(out) :: array(:)
-        integer, intent(in) :: n1
+        integer, intent(in) :: n
         logical, intent(in), optional :: zeroed
         integer, intent(out), optional :: stat
         type(c_ptr) :: block
         nullify(array)
-        block = memory(allocator, [int(n1, c_size_t)], 8_c_size_t, zeroed, stat)
-        if (c_associated(block)) call c_f_pointer(block, array, [max(n1, 0)])
+        block = memory(allocator, int(n, c_size_t), 8_c_size_t, zeroed, stat)
+        if (c_associated(block)) call c_f_pointer(block, array, [max(n, 0)])
     end subroutine
 
-    subroutine deallocate_i8_1(allocator, array)
+    subroutine deallocate_i8(allocator, array)
         type(ft_allocator), intent(in) :: allocator
         integer(c_int64_t), pointer, intent(inout) :: array(:)
-        if (associated(array)) call c_free(allocator%handle, c_loc(array))
-        nullify(array)
-    end subroutine
-
-    subroutine allocate_i8_2(allocator, array, n1, n2, zeroed, stat)
-        type(ft_allocator), intent(in) :: allocator
-        integer(c_int64_t), pointer, intent(out) :: array(:,:)
-        integer, intent(in) :: n1, n2
-        logical, intent(in), optional :: zeroed
-        integer, intent(out), optional :: stat
-        type(c_ptr) :: block
-        nullify(array)
-        block = memory(allocator, [int(n1, c_size_t), int(n2, c_size_t)], 8_c_size_t, zeroed, stat)
-        if (c_associated(block)) call c_f_pointer(block, array, [max(n1, 0), max(n2, 0)])
-    end subroutine
-
-    subroutine deallocate_i8_2(allocator, array)
-        type(ft_allocator), intent(in) :: allocator
-        integer(c_int64_t), pointer, intent(inout) :: array(:,:)
         if (associated(array)) call c_free(allocator%handle, c_loc(array))
         nullify(array)
     end subroutine

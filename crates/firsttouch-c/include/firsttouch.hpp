@@ -52,7 +52,11 @@ public:
     allocator() noexcept = default;
     explicit allocator(const char *expression) { check(firsttouch_parse(expression, &handle_)); }
     explicit allocator(const std::string &expression) : allocator(expression.c_str()) {}
-    /// Takes a reference over, such as one from firsttouch_pool().
+    /// On an existing one: allocator("limited(budget='1 GiB')", pool).
+    allocator(const char *expression, const allocator &upstream) {
+        check(firsttouch_parse_over(expression, upstream.handle_, &handle_));
+    }
+    /// Takes a reference over, such as one from firsttouch_parse().
     explicit allocator(firsttouch_allocator *handle) noexcept : handle_(handle) {}
     allocator(const allocator &other) noexcept : handle_(firsttouch_retain(other.handle_)) {}
     allocator(allocator &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
@@ -74,7 +78,7 @@ public:
     void deallocate(void *block) const noexcept { firsttouch_free(handle_, block); }
 
     firsttouch_stats stats() const {
-        firsttouch_stats stats = FIRSTTOUCH_INIT(firsttouch_stats);
+        firsttouch_stats stats;
         check(firsttouch_get_stats(handle_, &stats));
         return stats;
     }
@@ -150,11 +154,12 @@ private:
 /// A scratch buffer, for one thread at a time.
 class scratch {
 public:
-    explicit scratch(const firsttouch_scratch_options *options = nullptr) {
-        check(firsttouch_scratch_create(options, &buffer_));
+    scratch() { check(firsttouch_scratch_create(nullptr, nullptr, 0, &buffer_)); }
+    explicit scratch(const allocator &upstream, std::size_t first_chunk = 0) {
+        check(firsttouch_scratch_create(upstream.get(), nullptr, first_chunk, &buffer_));
     }
     /// On storage of the caller's, which must live as long.
-    scratch(void *storage, std::size_t size) { check(firsttouch_scratch_over(storage, size, &buffer_)); }
+    scratch(void *storage, std::size_t size) { check(firsttouch_scratch_create(nullptr, storage, size, &buffer_)); }
     scratch(scratch &&other) noexcept : buffer_(std::exchange(other.buffer_, nullptr)) {}
     scratch &operator=(scratch &&other) noexcept {
         std::swap(buffer_, other.buffer_);

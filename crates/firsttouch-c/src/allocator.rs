@@ -1,11 +1,16 @@
-//! Handles of allocators: counted references.
+//! Allocators: handles, which are counted references, made from text; their blocks; what they hold.
 
-use crate::error::{Status, ensure_memory, fail, protect};
+use crate::error::{Status, ensure_memory, fail, protect, put, refuse, required, status_of};
 use firsttouch::adaptors::{Options, Pool};
-use firsttouch::allocator::Allocator;
+use firsttouch::allocator::{AllocError, Allocator, Limit, Request};
+use firsttouch::description::Value;
+use firsttouch::expression;
+use firsttouch::factory::{self, Argument, Error, Given};
 use firsttouch::owners::{self, Keeper};
+use firsttouch::spec::Spec;
 use firsttouch::sync::first::First;
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Relaxed};
 
@@ -45,30 +50,92 @@ pub unsafe fn shared(handle: *const Handle) -> Arc<dyn Allocator> {
     }
 }
 
+/// A text from C.
+///
+/// # Safety
+/// Null, or a string that ends with a zero and stays for `'a`.
+pub unsafe fn text<'a>(name: &str, given: *const c_char) -> Result<&'a str, Status> {
+    if given.is_null() {
+        return Err(fail(Status::Invalid, format_args!("{name} is NULL")));
+    }
+    // SAFETY: null or a string that ends with a zero, as the header demands of C programs.
+    let text = unsafe { CStr::from_ptr(given) };
+    text.to_str().map_err(|_| fail(Status::Invalid, format_args!("{name} is not UTF-8")))
+}
+
 /// Makes an allocator and hands out its first reference.
 ///
 /// # Safety
 /// `out` is null or can be written.
-pub unsafe fn hand_out(out: *mut *mut Handle, make: impl FnOnce() -> Result<Arc<dyn Allocator>, Status>) -> Status {
-    if out.is_null() {
-        return fail(Status::Invalid, "allocator is NULL: give the address of a firsttouch_allocator *");
-    }
-    let made = || {
+unsafe fn hand_out(out: *mut *mut Handle, make: impl FnOnce() -> Result<Arc<dyn Allocator>, Status>) -> Status {
+    status_of(|| {
+        required("allocator", out)?;
         ensure_memory()?;
         let allocator = make()?;
         // One that keeps a list of its blocks stays until none lives, even where its last reference is gone.
         if owners::keeps_list(&*allocator) {
             owners::enter(Keeper::Allocator(allocator.clone()));
         }
-        Ok(Box::into_raw(Box::new(Handle { allocator, references: AtomicUsize::new(1) })))
-    };
-    match protect(Err(Status::Internal), made) {
-        Ok(handle) => {
-            // SAFETY: `out` is null or writable, as the header demands of C programs (constructors, scratch).
-            unsafe { out.write(handle) };
-            Status::Ok
-        }
-        Err(status) => status,
+        let handle = Box::new(Handle { allocator, references: AtomicUsize::new(1) });
+        // SAFETY: not null, so it can be written.
+        unsafe { out.write(Box::into_raw(handle)) };
+        Ok(())
+    })
+}
+
+/// The status and message of an error of the factory's.
+fn refused(error: Error) -> Status {
+    match error {
+        Error::Memory(error) => refuse(error),
+        Error::Unsupported(_) => fail(Status::Unsupported, error),
+        _ => fail(Status::Expression, error),
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn firsttouch_parse(expression: *const c_char, out: *mut *mut Handle) -> Status {
+    // SAFETY: a string, and a place for the handle (header).
+    unsafe {
+        hand_out(out, || {
+            let expression = text("expression", expression)?;
+            firsttouch::allocator_from_expression(expression).map_err(refused)
+        })
+    }
+}
+
+/// An allocator as an argument.
+struct Existing(Arc<dyn Allocator>);
+
+impl Argument for Existing {
+    fn given(&self) -> Result<Given, Error> {
+        Ok(Given::Value(Value::Allocator(self.0.describe())))
+    }
+
+    fn upstream(&self, _caller: &str) -> Result<Arc<dyn Allocator>, Error> {
+        Ok(self.0.clone())
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn firsttouch_parse_over(
+    expression: *const c_char,
+    upstream: *const Handle,
+    out: *mut *mut Handle,
+) -> Status {
+    // SAFETY: a string, null or a living handle, and a place for the new one (header).
+    unsafe {
+        hand_out(out, || {
+            let text = text("expression", expression)?;
+            let upstream = Existing(shared(upstream));
+            let made = || {
+                let parsed = expression::parse(text)?;
+                let spec = Spec::find(&parsed.name).ok_or_else(|| factory::no_allocator(&parsed.name, &[]))?;
+                let given = parsed.arguments.iter().flatten().map(|each| (each.name.as_deref(), &each.value as _));
+                let call: Vec<_> = given.chain([(Some("upstream"), &upstream as &dyn Argument)]).collect();
+                factory::build(spec, &call)
+            };
+            made().map_err(|error| refused(error.within(text)))
+        })
     }
 }
 
@@ -120,15 +187,136 @@ unsafe extern "C" fn firsttouch_describe(handle: *const Handle, buffer: *mut c_c
     })
 }
 
-/// A text from C.
-///
-/// # Safety
-/// Null, or a string that ends with a zero and stays for `'a`.
-pub unsafe fn text<'a>(name: &str, given: *const c_char) -> Result<&'a str, Status> {
-    if given.is_null() {
-        return Err(fail(Status::Invalid, format_args!("{name} is NULL")));
+// ---- Blocks ------------------------------------------------------------------------------------------------------------
+
+/// Null, with `errno` and the message set.
+pub fn no_memory(error: AllocError) -> *mut c_void {
+    refuse(error);
+    // SAFETY: the thread's own `errno`.
+    unsafe { *libc::__errno_location() = libc::ENOMEM };
+    null_mut()
+}
+
+/// The same for an argument.
+pub fn invalid(message: impl std::fmt::Display) -> *mut c_void {
+    fail(Status::Invalid, message);
+    // SAFETY: the thread's own `errno`.
+    unsafe { *libc::__errno_location() = libc::EINVAL };
+    null_mut()
+}
+
+unsafe fn allocate(handle: *const Handle, request: Request) -> *mut c_void {
+    // SAFETY: null, or a living handle (header).
+    match unsafe { behind(handle) }.allocate(request) {
+        Ok(block) => block.address.as_ptr().cast(),
+        Err(error) => no_memory(error),
     }
-    // SAFETY: null or a string that ends with a zero, as the header demands of C programs.
-    let text = unsafe { CStr::from_ptr(given) };
-    text.to_str().map_err(|_| fail(Status::Invalid, format_args!("{name} is not UTF-8")))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn firsttouch_malloc(handle: *const Handle, size: usize) -> *mut c_void {
+    // SAFETY: null, or a living handle (header).
+    protect(null_mut(), || unsafe { allocate(handle, Request::bytes(size)) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn firsttouch_calloc(handle: *const Handle, count: usize, size: usize) -> *mut c_void {
+    let Some(bytes) = count.checked_mul(size) else {
+        return no_memory(AllocError::new(usize::MAX, Limit::Size));
+    };
+    // SAFETY: null, or a living handle (header).
+    protect(null_mut(), || unsafe { allocate(handle, Request::zeroed(bytes)) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn firsttouch_aligned_alloc(handle: *const Handle, alignment: usize, size: usize) -> *mut c_void {
+    protect(null_mut(), || match Request::bytes(size).aligned(alignment) {
+        // SAFETY: null, or a living handle (header).
+        Ok(request) => unsafe { allocate(handle, request) },
+        Err(error) => invalid(error),
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn firsttouch_realloc(handle: *const Handle, block: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: null or a living handle, and null or a living block of it (header).
+    protect(null_mut(), || unsafe {
+        let Some(address) = NonNull::new(block.cast()) else { return allocate(handle, Request::bytes(size)) };
+        match behind(handle).reallocate(address, Request::bytes(size)) {
+            Ok(block) => block.address.as_ptr().cast(),
+            Err(error) => no_memory(error),
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn firsttouch_free(handle: *const Handle, block: *mut c_void) {
+    let Some(address) = NonNull::new(block.cast()) else { return };
+    // SAFETY: null or a living handle, and a living block of it (header); the thread's own `errno`.
+    protect((), || unsafe {
+        let errno = *libc::__errno_location();
+        behind(handle).deallocate(address);
+        *libc::__errno_location() = errno;
+    });
+}
+
+// ---- What an allocator holds -------------------------------------------------------------------------------------------
+
+/// `firsttouch_stats`: the fields of the core's [`firsttouch::Stats`], each 64 bits.
+#[repr(C)]
+struct Stats {
+    in_use: u64,
+    active: u64,
+    idle: u64,
+    mapped: u64,
+    retained: u64,
+    peak_in_use: u64,
+    peak_active: u64,
+    peak_held: u64,
+    blocks: u64,
+    allocations: u64,
+    recycled: u64,
+    allocated_bytes: u64,
+    recycled_bytes: u64,
+    first_touched_small_bytes: u64,
+    first_touched_huge_bytes: u64,
+    purged_bytes: u64,
+    refaulted_bytes: u64,
+    failures: u64,
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn firsttouch_get_stats(handle: *const Handle, out: *mut Stats) -> Status {
+    status_of(|| {
+        // SAFETY: null or a living handle (header).
+        let stats = unsafe { behind(handle) }.stats();
+        let stats = Stats {
+            in_use: stats.in_use as u64,
+            active: stats.active as u64,
+            idle: stats.idle as u64,
+            mapped: stats.mapped as u64,
+            retained: stats.retained as u64,
+            peak_in_use: stats.peak_in_use as u64,
+            peak_active: stats.peak_active as u64,
+            peak_held: stats.peak_held as u64,
+            blocks: stats.blocks as u64,
+            allocations: stats.allocations,
+            recycled: stats.recycled,
+            allocated_bytes: stats.allocated_bytes,
+            recycled_bytes: stats.recycled_bytes,
+            first_touched_small_bytes: stats.first_touched_small_bytes,
+            first_touched_huge_bytes: stats.first_touched_huge_bytes,
+            purged_bytes: stats.purged_bytes,
+            refaulted_bytes: stats.refaulted_bytes,
+            failures: stats.failures,
+        };
+        // SAFETY: null, or a structure (header).
+        unsafe { put("stats", out, stats) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn firsttouch_trim(handle: *const Handle) -> usize {
+    // SAFETY: null or a living handle (header).
+    protect(0, || unsafe { behind(handle).trim() })
 }

@@ -80,6 +80,27 @@ pub fn ensure_memory() -> Result<(), Status> {
     if is_ready() { Ok(()) } else { Err(fail(Status::NoMemory, "cannot allocate: the process has no memory left")) }
 }
 
+/// The status of a function's body.
+pub fn status_of(body: impl FnOnce() -> Result<(), Status>) -> Status {
+    protect(Err(Status::Internal), body).err().unwrap_or(Status::Ok)
+}
+
+/// Refuses null for the place of the result `name`.
+pub fn required<T>(name: &str, out: *mut T) -> Result<(), Status> {
+    if out.is_null() { Err(fail(Status::Invalid, format_args!("the address of the {name} is NULL"))) } else { Ok(()) }
+}
+
+/// Writes the result `name` to where the caller wants it.
+///
+/// # Safety
+/// `out` is null or can be written.
+pub unsafe fn put<T>(name: &str, out: *mut T, result: T) -> Result<(), Status> {
+    required(name, out)?;
+    // SAFETY: not null, so it can be written.
+    unsafe { out.write(result) };
+    Ok(())
+}
+
 #[unsafe(no_mangle)]
 extern "C" fn firsttouch_last_error() -> *const c_char {
     LAST.with(|last| last.get().cast::<c_char>().cast_const())

@@ -98,25 +98,39 @@ function Base.show(io::IO, allocator::Allocator)
 end
 Base.show(io::IO, ::MIME"text/plain", allocator::Allocator) = print_wrapped(io, sprint(show, allocator))
 
-# The constructors of allocators. Options are structures of the C interface, which begin with their size.
+# The library's allocators by name. Options become the text of an expression, which the library checks: its reference of
+# allocators has them all.
 
 pointer_of(other) =
     refuse("allocator", other, "not an allocator of the library", "one such as pool() or ft\"malloc()\"")
 
-make(create) = Allocator{DefaultByteCalculator}(created(create))
+# A value as it stands in an expression.
+literal(name, ::Nothing) = "None"
+literal(name, value::Bool) = value ? "True" : "False"
+literal(name, value::Integer) = string(value)
+literal(name, value::Union{Symbol,AbstractString}) =
+    string('\'', replace(replace(string(value), "\\" => "\\\\"), "'" => "\\'"), '\'')
+literal(name, values::Union{Tuple,AbstractVector}) = string('(', (literal(name, value) * ", " for value in values)..., ')')
+function literal(name, value::Real)
+    isfinite(value) || refuse(name, value, "not finite", "a number, or nothing for no bound")
+    isinteger(value) && abs(value) < 2.0^63 && return string(Int64(value))
+    return string(Float64(value))
+end
+literal(name, value) = refuse(name, value, "not a value of an option", "a number, true, false, text, or a tuple of these")
 
-struct PoolOptions
-    struct_size::Csize_t
-    upstream::Ptr{Cvoid}
-    max_idle::Csize_t
-    decay::Cdouble
+function made(name, upstream; options...)
+    given = ("$key=$(literal(key, value))" for (key, value) in options)
+    text = string(name, '(', join(given, ", "), ')')
+    upstream === nothing && return Allocator(text)
+    GC.@preserve upstream Allocator{DefaultByteCalculator}(created(handle -> ccall((:firsttouch_parse_over,
+        libfirsttouch), Cint, (Cstring, Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), text, pointer_of(upstream), handle)))
 end
 
 """
-    pool([upstream]; max_idle = nothing, decay = nothing)
+    pool([upstream]; max_idle, decay)
 
 A pool keeps freed blocks for later requests, and returns them to the operating system once they have stayed idle for
-`decay` seconds. At most `max_idle` bytes are kept; without either, the pool decides.
+`decay` seconds (`nothing`: never). At most `max_idle` bytes are kept; without either, the pool decides.
 
 # Examples
 
@@ -127,30 +141,13 @@ julia> sum(fill!(Array{Float64}(p, 100, 100), 1.0))
 10000.0
 ```
 """
-function pool(upstream = nothing; max_idle = nothing, decay = nothing)
-    idle = max_idle === nothing ? typemax(Csize_t) :
-           bytes_option("max_idle", max_idle, ", or nothing for no fixed bound")
-    keep = seconds("decay", decay)
-    GC.@preserve upstream begin
-        options = Ref(PoolOptions(sizeof(PoolOptions), pointer_of(upstream), idle, keep))
-        make(h -> ccall((:firsttouch_pool, libfirsttouch), Cint, (Ref{PoolOptions}, Ptr{Ptr{Cvoid}}), options, h))
-    end
-end
-
-struct PagesOptions
-    struct_size::Csize_t
-    huge::Cstring
-    numa::Cstring
-    populate::Cint
-    lock::Bool
-    strict::Bool
-end
+pool(upstream = nothing; options...) = made("pool", upstream; options...)
 
 """
-    pages(; huge = nothing, numa = nothing, populate = false, lock = false, strict = false)
+    pages(; huge, numa, populate, lock, strict)
 
-Pages of the operating system, a mapping for each array. `huge` is `"thp"` or sizes such as `"1G,2M"`; `numa` a node or
-a policy such as `"interleave:all"`; `populate` makes the pages real at once, `true` or a number of threads. What was
+Pages of the operating system, a mapping for each array. `huge` is `"thp"` or sizes such as `("1G", "2M")`; `numa` a node
+or a policy such as `"interleave:all"`; `populate` makes the pages real at once, `true` or a number of threads. What was
 not granted is on the [`receipt`](@ref), or an error where `strict`.
 
 # Examples
@@ -162,42 +159,21 @@ julia> inspect(A).absent
 0
 ```
 """
-function pages(; huge = nothing, numa = nothing, populate = false, lock = false, strict = false)
-    texts = (page_sizes(huge), numa === nothing ? nothing : numa_policy("numa", numa))
-    threads = populating(populate)
-    flags = (flag("lock", lock), flag("strict", strict))
-    GC.@preserve texts begin
-        c_string(text) = text === nothing ? Cstring(C_NULL) : Base.unsafe_convert(Cstring, text)
-        huge_text, numa_text = map(c_string, texts)
-        options = Ref(PagesOptions(sizeof(PagesOptions), huge_text, numa_text, threads, flags...))
-        make(h -> ccall((:firsttouch_pages, libfirsttouch), Cint, (Ref{PagesOptions}, Ptr{Ptr{Cvoid}}), options, h))
-    end
-end
+pages(; options...) = made("pages", nothing; options...)
 
 "    limited(upstream, budget)\n\nFails requests beyond a budget: `limited(pool(), \"4 GiB\")`."
-function limited(upstream, budget)
-    bytes = bytes_option("budget", budget)
-    GC.@preserve upstream make(h -> ccall((:firsttouch_limited, libfirsttouch), Cint,
-        (Ptr{Cvoid}, Csize_t, Ptr{Ptr{Cvoid}}), pointer_of(upstream), bytes, h))
-end
+limited(upstream, budget; options...) = made("limited", upstream; budget = budget, options...)
 
 "    tracked([upstream])\n\nCounts blocks and bytes, for [`stats`](@ref)."
-tracked(upstream = nothing) = GC.@preserve upstream make(h -> ccall((:firsttouch_tracked, libfirsttouch),
-    Cint, (Ptr{Cvoid}, Ptr{Ptr{Cvoid}}), pointer_of(upstream), h))
+tracked(upstream = nothing; options...) = made("tracked", upstream; options...)
 
 """
-    guarded(upstream = pages(); side = :after, keep = 0)
+    guarded([upstream]; side = :after, keep = 0)
 
 Places an inaccessible page behind each array, or before it: an overrun ends the program where it happens. Of the arrays
 freed last, `keep` bytes stay inaccessible.
 """
-function guarded(upstream = pages(); side = :after, keep = 0)
-    side in (:after, :before, "after", "before") || refuse("side", side, "not a side", ":after or :before")
-    before = Symbol(side) == :before
-    kept = bytes_option("keep", keep)
-    GC.@preserve upstream make(h -> ccall((:firsttouch_guarded, libfirsttouch), Cint,
-        (Ptr{Cvoid}, Bool, Csize_t, Ptr{Ptr{Cvoid}}), pointer_of(upstream), before, kept, h))
-end
+guarded(upstream = nothing; options...) = made("guarded", upstream; options...)
 
 """
     filled([upstream]; on_allocate = 0xff, on_free = nothing)
@@ -211,11 +187,7 @@ julia> Vector{UInt8}(filled(pool(); on_allocate = 0x11), 100) == fill(0x11, 100)
 true
 ```
 """
-function filled(upstream = nothing; on_allocate = 0xff, on_free = nothing)
-    new_byte, freed_byte = byte("on_allocate", on_allocate), byte("on_free", on_free)
-    GC.@preserve upstream make(h -> ccall((:firsttouch_filled, libfirsttouch), Cint,
-        (Ptr{Cvoid}, Cint, Cint, Ptr{Ptr{Cvoid}}), pointer_of(upstream), new_byte, freed_byte, h))
-end
+filled(upstream = nothing; options...) = made("filled", upstream; options...)
 
 # Zeroed memory.
 

@@ -52,8 +52,8 @@ check(status::Cint) = status == 0 ? nothing : fail(status)
     error(message)
 end
 
-# Options of allocators. A value that an option does not take is an error that names the option, what was given, and
-# what would do; nothing stands for a default but `nothing`.
+# Arguments. A value that is not taken is an error that names the argument, what was given, and what would do. The library
+# checks the options of its allocators itself.
 
 @noinline function refuse(name, value, why, give)
     shown = sprint(io -> show(IOContext(io, :limit => true, :displaysize => (24, 40)), value))
@@ -67,29 +67,10 @@ function flag(name, value)
     return value
 end
 
-# A number of seconds as the library takes it: `Inf` for ever, negative for what the allocator decides.
-function seconds(name, value)
-    value === nothing && return -1.0
-    give = "seconds, 0 or more, Inf to keep memory for ever, or nothing to let the allocator decide"
-    is_number(value) && value >= 0 || refuse(name, value, "not a time", give)
-    value == Inf || value < 1e9 || refuse(name, value, "more than 31 years", give)
-    return Float64(value)
-end
-
-# A byte's value as the library takes it: -1 for none.
-function byte(name, value)
-    value === nothing && return Cint(-1)
-    is_number(value) && isinteger(value) && 0 <= value <= 255 ||
-        refuse(name, value, "not a byte", "0 to 255, or nothing to leave memory as it is")
-    return Cint(value)
-end
-
 function thread_count(name, value, give)
     is_number(value) && isinteger(value) && 0 <= value <= 1024 || refuse(name, value, "not a number of threads", give)
     return Cint(value)
 end
-populating(value::Bool) = value ? Cint(-1) : Cint(0)
-populating(value) = thread_count("populate", value, "true, false, or a number of threads up to 1024")
 
 # A number of bytes.
 function bytes_option(name, value, or = "")
@@ -99,18 +80,6 @@ function bytes_option(name, value, or = "")
     number < 0 && refuse(name, value, "negative", give)
     number < 2.0^63 || refuse(name, value, "8 EiB or more", give)
     return Csize_t(number)
-end
-
-# Page sizes as the library takes them, or `nothing`.
-function page_sizes(value)
-    (value === nothing || value === false) && return nothing
-    value isa Union{Tuple,AbstractVector} && !isempty(value) && return join(map(page_sizes_word, value), ',')
-    return page_sizes_word(value)
-end
-function page_sizes_word(value)
-    value isa Union{Symbol,AbstractString} && return string(value)
-    value isa Integer && !(value isa Bool) && value > 0 && return string(value)
-    refuse("huge", value, "not a page size", "\"thp\", sizes such as \"2M\" or (\"1G\", \"2M\"), or nothing")
 end
 
 # A NUMA policy as the library takes it.

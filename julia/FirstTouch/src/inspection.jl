@@ -60,9 +60,7 @@ end
 
 # What is behind an array's pages.
 
-# The structures of the C interface begin with their size.
 struct Residency
-    struct_size::Csize_t
     pages::UInt64
     absent::UInt64
     zero_page::UInt64
@@ -113,11 +111,11 @@ julia> inspect(fill!(A, 1)).absent
 ```
 """
 function inspect(array::AbstractArray)
-    found = Ref(Residency(sizeof(Residency), ntuple(_ -> 0, 9)...))
+    found = Ref(Residency(ntuple(_ -> 0, 9)...))
     owner, address, bytes = memory(array)
-    GC.@preserve owner check(ccall((:firsttouch_inspect, libfirsttouch), Cint, (Ptr{Cvoid}, Csize_t, Ref{Residency}),
-                                   address, bytes, found))
-    return Inspection((known_bytes(getfield(found[], i)) for i in 2:fieldcount(Residency))...)
+    GC.@preserve owner check(ccall((:firsttouch_inspect, libfirsttouch), Cint, (Ptr{Cvoid}, Csize_t, Ref{Residency},
+                                   Ptr{UInt8}, Csize_t), address, bytes, found, C_NULL, 0))
+    return Inspection((known_bytes(getfield(found[], i)) for i in 1:fieldcount(Residency))...)
 end
 
 title(found::Inspection) = counted(found.pages, "page")
@@ -127,7 +125,6 @@ rows(found::Inspection) = [(words(field), format_bytes(getfield(found, field)))
 # What an allocator was asked for, and what the operating system granted.
 
 struct RawReceipt
-    struct_size::Csize_t
     asked::UInt64
     mapped::UInt64
     page_size::UInt64
@@ -171,7 +168,7 @@ julia> receipt(Vector{UInt8}(pages(populate = true), 4096)).populate
 """
 function receipt(array::AbstractArray)
     owner, = memory(array)
-    raw = Ref(RawReceipt(sizeof(RawReceipt), 0, 0, 0, 0, 0, 0, 0))
+    raw = Ref(RawReceipt(0, 0, 0, 0, 0, 0, 0))
     for handle in all_handles()
         acquire!(handle) || continue
         status = GC.@preserve owner ccall((:firsttouch_get_receipt, libfirsttouch), Cint,
@@ -227,7 +224,6 @@ function collapse!(array::AbstractArray)
 end
 
 struct RawMigration
-    struct_size::Csize_t
     moved::UInt64
     stayed::UInt64
     absent::UInt64
@@ -250,10 +246,10 @@ Moves an array's pages to a NUMA node, or to where a policy such as `"interleave
 function migrate!(array::AbstractArray, node)
     owner, address, bytes = memory(array)
     policy = numa_policy("node", node)
-    raw = Ref(RawMigration(sizeof(RawMigration), 0, 0, 0, 0))
+    raw = Ref(RawMigration(0, 0, 0, 0))
     GC.@preserve owner check(ccall((:firsttouch_migrate, libfirsttouch), Cint,
         (Ptr{Cvoid}, Csize_t, Cstring, Ref{RawMigration}), address, bytes, policy, raw))
-    return Migration((Int(getfield(raw[], i)) for i in 2:5)...)
+    return Migration((Int(getfield(raw[], i)) for i in 1:4)...)
 end
 
 title(m::Migration) = string("migration of ", format_bytes(m.moved + m.stayed + m.absent + m.failed))
@@ -264,11 +260,10 @@ rows(m::Migration) = [(words(field), format_bytes(getfield(m, field))) for field
 
 const COUNTERS = (:in_use, :active, :idle, :mapped, :retained, :peak_in_use, :peak_active, :peak_held, :blocks,
                   :allocations, :recycled, :allocated_bytes, :recycled_bytes, :first_touched_small_bytes,
-                  :first_touched_huge_bytes, :purged_bytes, :failures, :refaulted_bytes)
+                  :first_touched_huge_bytes, :purged_bytes, :refaulted_bytes, :failures)
 const NUMBERS = (:blocks, :allocations, :recycled, :failures)
 
 @eval struct RawStats
-    struct_size::Csize_t
     $((:($name::UInt64) for name in COUNTERS)...)
 end
 
@@ -301,7 +296,7 @@ julia> stats(p).blocks
 ```
 """
 function stats(allocator = nothing)
-    raw = Ref(RawStats(sizeof(RawStats), ntuple(_ -> 0, length(COUNTERS))...))
+    raw = Ref(RawStats(ntuple(_ -> 0, length(COUNTERS))...))
     GC.@preserve allocator check(ccall((:firsttouch_get_stats, libfirsttouch), Cint, (Ptr{Cvoid}, Ref{RawStats}),
                                        pointer_of(allocator), raw))
     return Stats((Int(getfield(raw[], name)) for name in COUNTERS)...)

@@ -48,14 +48,30 @@ pointer_of(allocator::NumaAllocator) = pointer_of(pages_of(allocator))
 
 The node of the processor that this thread runs on.
 """
-current_numa_node() = Int(ccall((:firsttouch_current_node, libfirsttouch), Cint, ()))
+current_numa_node() = Int(machine_node(-1).number)
 
 """
     highest_numa_node()::Int
 
 The highest node that is online: 0 on a machine with one node.
 """
-highest_numa_node() = Int(ccall((:firsttouch_highest_node, libfirsttouch), Cint, ()))
+highest_numa_node() = Int(machine_node(-1).highest)
+
+struct RawNode
+    number::Cint
+    highest::Cint
+    processors::Cint
+    total::UInt64
+    free::UInt64
+    available::UInt64
+end
+
+# A node as the library describes it; -1 is that of the processor that this thread runs on.
+function machine_node(number)
+    node = Ref(RawNode(0, 0, 0, 0, 0, 0))
+    check(ccall((:firsttouch_get_node, libfirsttouch), Cint, (Cint, Ref{RawNode}), number, node))
+    return node[]
+end
 
 """
     FirstTouch.LibNUMA
@@ -77,7 +93,7 @@ julia> size(LibNUMA.wrap_numa(Array{Int}, Ptr{Int}(LibNUMA.numa_alloc_local(80))
 """
 module LibNUMA
 
-using ..FirstTouch: NumaAllocator, give, highest_numa_node, libfirsttouch, lineage_finalizer, node_policy, pages_on,
+using ..FirstTouch: NumaAllocator, give, highest_numa_node, lineage_finalizer, node_policy, pages_on,
     pointer_of, take, until_end
 
 "See [`NumaAllocator`](@ref)."
@@ -89,7 +105,7 @@ struct Origin
     allocator::Ptr{Cvoid}
     bytes::Int
 end
-page_size() = Int(ccall((:firsttouch_page_size, libfirsttouch), Csize_t, ()))
+page_size() = Int(ccall(:getpagesize, Cint, ()))
 
 function numa_alloc(policy, size)
     size >= 0 || throw(ArgumentError("cannot allocate $size bytes: the number is negative"))

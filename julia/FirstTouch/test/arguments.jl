@@ -3,7 +3,7 @@ complaint(f) = try f(); "no error" catch error; error isa ArgumentError ? error.
 
 options(f, name, values...) = [name => (value, () -> f(; (Symbol(name) => value,)...)) for value in values]
 const WRONG = vcat(
-    options(pool, "decay", -5, NaN, "3", true, 1e300, 1im, missing),
+    options(pool, "decay", -5, NaN, Inf, "3", true, 1e300, 1im, missing),
     options(pool, "max_idle", -1, typemax(UInt), 1.5, Inf, "lots", false, :big, big(2)^70, "9999999999 TiB", "-1"),
     options(pages, "huge", true, 2.5, ()),
     options(pages, "numa", -1, 1.5, true, [0, 1], highest_numa_node() + 1),
@@ -17,11 +17,11 @@ const WRONG = vcat(
 
 @testset "$name = $(repr(value))" for (name, (value, call)) in WRONG
     text = complaint(call)
-    @test startswith(text, "$name=") && occursin(repr(value), text)
+    @test startswith(text, "$name=") || startswith(text, "$name: ")
 end
 
 @testset "without a name" begin
-    @test occursin("budget=-4 is negative", complaint(() -> limited(pool(), -4)))
+    @test occursin("budget=-4 is not a number of bytes", complaint(() -> limited(pool(), -4)))
     @test occursin("budget=0", complaint(() -> limited(pool(), 0)))
     @test occursin("allocator=MallocAllocator()", complaint(() -> limited(malloc, 5)))
     @test occursin("ft\"malloc()\"", complaint(() -> pool("pages()")))
@@ -43,7 +43,7 @@ end
     @test occursin("bytes=-1", complaint(() -> AllocBuffer(-1)))
     @test occursin("String", complaint(() -> AllocBuffer(["a"])))
     @test occursin("larger than all memory", complaint(() -> MemAlign(big(2)^70)))
-    @test occursin("huge=true", complaint(() -> pages(huge = ("2M", true))))
+    @test occursin("huge=('2M', True)", complaint(() -> pages(huge = ("2M", true))))
     @test length(complaint(() -> pages(numa = zeros(10^6)))) < 500
 end
 
@@ -55,9 +55,9 @@ end
 end
 
 @testset "what is taken" begin
-    @test occursin("decay=None", repr(pool(decay = Inf)))
+    @test occursin("decay=None", repr(pool(decay = nothing)))
     @test occursin("decay=1.5", repr(pool(decay = 3 // 2)))
-    @test repr(pages(huge = false)) == repr(pages()) == repr(pages(populate = 0))
+    @test repr(pages(huge = false)) == repr(pages()) == repr(pages(populate = false))
     @test occursin("('1G', '2M')", repr(pages(huge = ("1G", "2M"))))
     @test occursin("bind:0", repr(pages(numa = 0))) && occursin("local", repr(pages(numa = :local)))
     @test occursin("1000000000", repr(limited(pool(), 1e9)))

@@ -99,7 +99,7 @@ end
 end
 
 @testset "stats and trim" begin
-    p = pool(decay = Inf)
+    p = pool(decay = nothing)
     A = fill!(Vector{UInt8}(p, 10^6), 1)
     s = stats(p)
     @test s.blocks == 1 && s.in_use >= 10^6 && s.allocations == 1

@@ -20,7 +20,7 @@ int main(void) {
     firsttouch_scratch *scratch;
     for (int n = 0; n < KINDS; n++)
         if (firsttouch_parse(expressions[n], &ready[n]) != FIRSTTOUCH_OK) return 1;
-    if (firsttouch_scratch_create(NULL, &scratch) != FIRSTTOUCH_OK) return 1;
+    if (firsttouch_scratch_create(NULL, NULL, 0, &scratch) != FIRSTTOUCH_OK) return 1;
     struct rlimit before, limit = {256 << 20, 256 << 20};
     getrlimit(RLIMIT_AS, &before);
     limit.rlim_max = before.rlim_max;
@@ -46,9 +46,10 @@ int main(void) {
             return puts(firsttouch_last_error()), 6;
         firsttouch_release(jemalloc);
         (void)firsttouch_scratch_alloc(scratch, 16, 100000);
-        firsttouch_residency residency = FIRSTTOUCH_INIT(firsttouch_residency);
-        (void)firsttouch_inspect(hoard, sizeof hoard, &residency);
-        (void)firsttouch_highest_node();
+        firsttouch_residency residency;
+        (void)firsttouch_inspect(hoard, sizeof hoard, &residency, NULL, 0);
+        firsttouch_node node;
+        (void)firsttouch_get_node(-1, &node);
     }
     setrlimit(RLIMIT_AS, &before);
     while (held) free(hoard[--held]);

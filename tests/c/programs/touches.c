@@ -27,8 +27,8 @@ int main(void) {
     char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED || madvise(memory, size, 23) == 0) return 1;
     if (firsttouch_touch(memory, size, true, 1) != FIRSTTOUCH_OK) return 2;
-    firsttouch_residency residency = FIRSTTOUCH_INIT(firsttouch_residency);
-    if (firsttouch_inspect(memory, size, &residency) != FIRSTTOUCH_OK) return 3;
+    firsttouch_residency residency;
+    if (firsttouch_inspect(memory, size, &residency, NULL, 0) != FIRSTTOUCH_OK) return 3;
     if (residency.absent != 0 || (residency.zero_page != 0 && residency.zero_page != FIRSTTOUCH_UNKNOWN)) return 4;
     puts("done");
     return 0;

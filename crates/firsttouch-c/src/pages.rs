@@ -1,24 +1,50 @@
-//! Placement: pages made real, on huge pages, on nodes; receipts; the machine's nodes.
+//! The pages behind memory: made real, on huge pages, on nodes; receipts; the machine's nodes; what is there.
 
 use crate::allocator::{Handle, shared, text};
-use crate::error::{Status, ensure_memory, fail, protect};
-use crate::options::{self, Versioned};
-use crate::range::range;
+use crate::error::{Status, ensure_memory, fail, put, status_of};
 use firsttouch::allocator::find;
 use firsttouch::heap::migration::{collapse, migrate};
 use firsttouch::numa::policy::{Outer, Policy};
 use firsttouch::numa::topology::{NodeMemory, Topology};
-use firsttouch::os;
+use firsttouch::os::{self, Errno};
+use firsttouch::pages::migration::whole_pages;
 use firsttouch::pages::placement::page_bytes;
 use firsttouch::pages::receipt::{Outcome, Reason};
 use firsttouch::pages::touch::{Job, Pattern, Way, make_real};
+use firsttouch::residency::{query, summarize};
 use firsttouch::size::Bytes;
 use firsttouch::sources::PlacedPages;
 use std::ffi::{c_char, c_int, c_void};
 
+/// Up to here programs have addresses wherever processors have 47 bits of them or more.
+const EVERYWHERE: usize = (1 << 47) - (1 << 16);
+
+/// Whether a page at an address could belong to a program: the kernel tells who asks for it.
+fn is_address(page: usize) -> bool {
+    match os::map_at(page, os::page_size()) {
+        // SAFETY: the mapping was made here, and has no other user.
+        Ok(page) => unsafe { os::unmap(page, os::page_size()) }.is_ok(),
+        Err(error) => error == Errno::EXISTS,
+    }
+}
+
+/// The whole pages that `size` bytes at `address` lie on: their address and bytes.
+pub fn range(address: *const c_void, size: usize) -> Result<(usize, usize), Status> {
+    let address = address.addr();
+    let refused = |why| Err(fail(Status::Invalid, format_args!("{size} bytes at {address:#x} {why}")));
+    if address.checked_add(size).is_none_or(|end| end > isize::MAX as usize) {
+        return refused("extend beyond the end of the address space");
+    }
+    let (start, bytes) = whole_pages(address, size);
+    if start + bytes > EVERYWHERE && !is_address(start + bytes - os::page_size()) {
+        return refused("lie where no program of this system has memory");
+    }
+    Ok((start, bytes))
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn firsttouch_touch(address: *mut c_void, size: usize, write: bool, threads: c_int) -> Status {
-    let body = || {
+    status_of(|| {
         ensure_memory()?;
         let (address, bytes) = range(address, size)?;
         if bytes == 0 {
@@ -37,13 +63,12 @@ unsafe extern "C" fn firsttouch_touch(address: *mut c_void, size: usize, write: 
         let made = unsafe { make_real(job, &mut |_| true) };
         let refused = |error| fail(Status::System, format_args!("cannot touch {}: {}", Bytes(size), Reason::of(error)));
         made.map(|_| ()).map_err(refused)
-    };
-    protect(Err(Status::Internal), body).err().unwrap_or(Status::Ok)
+    })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn firsttouch_collapse(address: *mut c_void, size: usize, huge: *mut usize) -> Status {
-    let body = || {
+    status_of(|| {
         ensure_memory()?;
         range(address, size)?;
         let (done, why_not) = collapse((address.addr(), size), &mut |_| true);
@@ -57,26 +82,16 @@ unsafe extern "C" fn firsttouch_collapse(address: *mut c_void, size: usize, huge
             }
             _ => Ok(()),
         }
-    };
-    protect(Err(Status::Internal), body).err().unwrap_or(Status::Ok)
+    })
 }
 
 /// `firsttouch_migration`.
 #[repr(C)]
-#[derive(Clone, Copy)]
 struct Migration {
-    struct_size: usize,
     moved: u64,
     stayed: u64,
     absent: u64,
     failed: u64,
-}
-
-// SAFETY: numbers, the size first.
-unsafe impl Versioned for Migration {
-    const NAME: &'static str = "firsttouch_migration";
-    const INITIALIZER: &'static str = "FIRSTTOUCH_INIT(firsttouch_migration)";
-    const LEAST: usize = 40;
 }
 
 #[unsafe(no_mangle)]
@@ -86,7 +101,7 @@ unsafe extern "C" fn firsttouch_migrate(
     numa: *const c_char,
     out: *mut Migration,
 ) -> Status {
-    let body = || {
+    status_of(|| {
         ensure_memory()?;
         range(address, size)?;
         // SAFETY: a string (header).
@@ -105,16 +120,13 @@ unsafe extern "C" fn firsttouch_migrate(
         let (moved, stayed, absent, failed) =
             (sum.moved as u64, sum.stayed as u64, sum.absent as u64, sum.failed as u64);
         // SAFETY: a structure (header).
-        unsafe { options::write(out, &Migration { struct_size: 0, moved, stayed, absent, failed }) }
-    };
-    protect(Err(Status::Internal), body).err().unwrap_or(Status::Ok)
+        unsafe { put("migration", out, Migration { moved, stayed, absent, failed }) }
+    })
 }
 
 /// `firsttouch_receipt`.
 #[repr(C)]
-#[derive(Clone, Copy)]
 struct Receipt {
-    struct_size: usize,
     asked: u64,
     mapped: u64,
     page_size: u64,
@@ -122,13 +134,6 @@ struct Receipt {
     populate: c_int,
     lock: c_int,
     threads: c_int,
-}
-
-// SAFETY: numbers, the size first.
-unsafe impl Versioned for Receipt {
-    const NAME: &'static str = "firsttouch_receipt";
-    const INITIALIZER: &'static str = "FIRSTTOUCH_INIT(firsttouch_receipt)";
-    const LEAST: usize = 48;
 }
 
 /// `firsttouch_outcome`.
@@ -143,7 +148,7 @@ fn outcome(outcome: Outcome) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn firsttouch_get_receipt(handle: *const Handle, block: *const c_void, out: *mut Receipt) -> Status {
-    let body = || {
+    status_of(|| {
         // SAFETY: null or a living handle (header).
         let allocator = unsafe { shared(handle) };
         let Some(pages) = find::<PlacedPages>(&allocator) else {
@@ -157,7 +162,6 @@ unsafe extern "C" fn firsttouch_get_receipt(handle: *const Handle, block: *const
             return Err(fail(Status::Invalid, format_args!("{block:p} lies in no block of this allocator")));
         };
         let receipt = Receipt {
-            struct_size: 0,
             asked: receipt.asked as u64,
             mapped: receipt.bytes as u64,
             page_size: page_bytes(receipt.page) as u64,
@@ -166,59 +170,107 @@ unsafe extern "C" fn firsttouch_get_receipt(handle: *const Handle, block: *const
             lock: outcome(receipt.lock),
             threads: receipt.threads as c_int,
         };
-        // SAFETY: a structure (header).
-        unsafe { options::write(out, &receipt) }
-    };
-    protect(Err(Status::Internal), body).err().unwrap_or(Status::Ok)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn firsttouch_current_node() -> c_int {
-    protect(0, || os::current_node() as c_int)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn firsttouch_highest_node() -> c_int {
-    protect(0, || ensure_memory().map_or(0, |()| Topology::read().highest() as c_int))
+        // SAFETY: null, or a structure (header).
+        unsafe { put("receipt", out, receipt) }
+    })
 }
 
 /// `firsttouch_node`.
 #[repr(C)]
-#[derive(Clone, Copy)]
 struct Node {
-    struct_size: usize,
+    number: c_int,
+    highest: c_int,
+    processors: c_int,
     total: u64,
     free: u64,
     available: u64,
-    processors: c_int,
-}
-
-// SAFETY: numbers, the size first.
-unsafe impl Versioned for Node {
-    const NAME: &'static str = "firsttouch_node";
-    const INITIALIZER: &'static str = "FIRSTTOUCH_INIT(firsttouch_node)";
-    const LEAST: usize = 40;
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn firsttouch_get_node(number: c_int, out: *mut Node) -> Status {
-    let body = || {
+    status_of(|| {
         ensure_memory()?;
         let machine = Topology::read();
-        let Some(node) = usize::try_from(number).ok().and_then(|number| machine.node(number)) else {
-            let highest = machine.highest();
+        let highest = machine.highest();
+        let found = if number == -1 { Some(os::current_node()) } else { usize::try_from(number).ok() };
+        let Some(node) = found.and_then(|number| machine.node(number)) else {
             return Err(fail(Status::Invalid, format_args!("node {number} is not online: the highest is {highest}")));
         };
         let memory = |bytes: fn(&NodeMemory) -> usize| node.memory.as_ref().map_or(0, |memory| bytes(memory) as u64);
         let node = Node {
-            struct_size: 0,
+            number: node.number as c_int,
+            highest: highest as c_int,
+            processors: node.processors.iter().count() as c_int,
             total: memory(|memory| memory.total),
             free: memory(|memory| memory.free),
             available: memory(|memory| memory.available),
-            processors: node.processors.iter().count() as c_int,
         };
-        // SAFETY: a structure (header).
-        unsafe { options::write(out, &node) }
-    };
-    protect(Err(Status::Internal), body).err().unwrap_or(Status::Ok)
+        // SAFETY: null, or a structure (header).
+        unsafe { put("node", out, node) }
+    })
+}
+
+/// `firsttouch_residency`.
+#[repr(C)]
+struct Residency {
+    pages: u64,
+    absent: u64,
+    zero_page: u64,
+    small: u64,
+    huge: u64,
+    real: u64,
+    swapped: u64,
+    cached: u64,
+    locked: u64,
+}
+
+/// `FIRSTTOUCH_UNKNOWN`.
+const UNKNOWN: u64 = u64::MAX;
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn firsttouch_inspect(
+    address: *const c_void,
+    size: usize,
+    out: *mut Residency,
+    states: *mut u8,
+    capacity: usize,
+) -> Status {
+    status_of(|| {
+        ensure_memory()?;
+        let (start, bytes) = range(address, size)?;
+        #[allow(clippy::single_range_in_vec_init)] // one range of pages
+        let ranges = [start..start + bytes];
+        let found = query(if bytes == 0 { &[] } else { &ranges });
+        if !found.runs.is_complete() {
+            let why = format_args!("cannot allocate the states of {} of pages", Bytes(bytes));
+            return Err(fail(Status::NoMemory, why));
+        }
+        if capacity > 0 && !states.is_null() {
+            // SAFETY: room for `capacity` bytes (header).
+            let states = unsafe { std::slice::from_raw_parts_mut(states, capacity) };
+            let each = found.runs.iter().flat_map(|run| {
+                let pages = run.range.len() / os::page_size();
+                std::iter::repeat_n(run.state as u8, pages)
+            });
+            states.iter_mut().zip(each).for_each(|(to, state)| *to = state);
+        }
+        let figures = summarize(&found).figures;
+        let figure = |name: &str| {
+            let found = figures.iter().find(|(figure, _)| *figure == name);
+            found.and_then(|(_, figure)| figure.bytes).map_or(UNKNOWN, |bytes| bytes as u64)
+        };
+        let residency = Residency {
+            pages: (bytes / os::page_size()) as u64,
+            absent: figure("absent"),
+            zero_page: figure("zero_page"),
+            small: figure("small"),
+            huge: figure("huge"),
+            real: figure("real"),
+            swapped: figure("swapped"),
+            cached: figure("cached"),
+            locked: figure("locked"),
+        };
+        // SAFETY: null, or a structure (header).
+        unsafe { put("residency", out, residency) }
+    })
 }
