@@ -23,6 +23,11 @@ def test_buffers_grow_in_place(bench: Bench) -> None:
     assert in_turns <= 20 * 24  # 20 blocks that grow tenfold: each moves once an eighth at most, of 2,304 steps
 
 
+def test_the_c_library_keeps_small_temporaries_as_it_does_alone(bench: Bench) -> None:
+    for served in (False, True):
+        assert numbers(bench.compiled("trim"), served=served) < [200]
+
+
 def test_sparse_blocks_stay_sparse(bench: Bench) -> None:
     plain = numbers(bench.compiled("sparse"), served=False)
     served = numbers(bench.compiled("sparse"))

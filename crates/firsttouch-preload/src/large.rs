@@ -3,9 +3,8 @@
 use crate::next::{self, keeping_errno, out_of_memory};
 use crate::{altered, forking, idle, inside, wrong};
 use firsttouch::adaptors::Pool;
-use firsttouch::heap;
 use firsttouch::vm::address_map::{self, Holder};
-use firsttouch::{AllocError, Allocator, Block, Request};
+use firsttouch::{AllocError, Allocator, Block, Request, glibc, heap};
 use libc::c_void;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
@@ -65,6 +64,7 @@ pub fn allocate_by(
     idle::before_allocation(pool);
     let request = if zeroed { Request::zeroed(size) } else { Request::bytes(size) };
     let block = in_pool(|| by(pool, request.aligned(align).ok()?).ok())??;
+    glibc::allocated(size);
     Some(block.address.as_ptr().cast())
 }
 
@@ -133,7 +133,12 @@ unsafe fn make_plain(pool: &Pool, block: NonNull<u8>) -> bool {
 pub unsafe fn give(pool: &'static Pool, block: NonNull<u8>) {
     let given = in_pool(|| {
         // SAFETY: a block of the pool's that nobody uses (`free` above, and the list of blocks that had to wait).
-        unsafe { pool.deallocate(block) };
+        unsafe {
+            glibc::freed(pool.usable_size(block));
+            pool.deallocate(block);
+            // At once, as the program may request no other large block. This one is the C library's, and nobody's.
+            glibc::follow(|size| next::free(next::malloc(size)));
+        }
         idle::after_free(pool);
     });
     // SAFETY: as above; what waited is freed, and the pool's.
@@ -186,6 +191,7 @@ pub unsafe fn reallocate(address: *mut c_void, size: usize) -> *mut c_void {
                 moved
             });
             if let Some(moved) = moved.flatten() {
+                glibc::allocated(size.saturating_sub(old)); // the C library would move pages, too
                 return moved.as_ptr().cast();
             }
         }

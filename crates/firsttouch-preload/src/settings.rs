@@ -34,6 +34,8 @@ pub struct Settings {
     pub pool: Options,
     pub thread: Thread,
     pub reporting: Reporting,
+    /// Whether the C library's `malloc` fills each block.
+    pub fills: bool,
 }
 
 impl Settings {
@@ -47,6 +49,7 @@ impl Settings {
             pool: Options::default(),
             thread: Thread::After(2 << 20),
             reporting: Reporting::default(),
+            fills: false,
         };
         // SAFETY: `environment` is a list of C strings that ends with null (`start.rs`, which has it from the loader).
         unsafe {
@@ -55,6 +58,10 @@ impl Settings {
                 if let Some(text) = entry.strip_prefix(VARIABLE.as_bytes()) {
                     found.understand(text);
                 }
+                let tunables = entry.strip_prefix(b"GLIBC_TUNABLES=").unwrap_or_default();
+                let perturb = b"glibc.malloc.perturb";
+                found.fills |= entry.starts_with(b"MALLOC_PERTURB_=");
+                found.fills |= tunables.windows(perturb.len()).any(|part| part == perturb);
                 environment = environment.add(1);
             }
         }

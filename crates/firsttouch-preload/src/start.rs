@@ -3,6 +3,7 @@
 use crate::settings::Settings;
 use crate::{forks, idle, large, next, report};
 use firsttouch::adaptors::Pool;
+use firsttouch::glibc;
 use std::ffi::{c_char, c_int};
 
 /// The core's constructor, which registers its fork handlers, is 98: those of [`forks`] surround them.
@@ -31,6 +32,9 @@ unsafe extern "C" fn begin(count: c_int, words: *const *const c_char, environmen
     let settings = unsafe { Settings::read(environment) };
     firsttouch::os::stop_reading_files();
     idle::begin(settings.thread);
+    if !settings.fills {
+        glibc::begin_to_raise();
+    }
     large::set_pool(Pool::for_any_blocks(settings.pool));
     forks::watch_outside();
     // SAFETY: as above.

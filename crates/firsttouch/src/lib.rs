@@ -27,6 +27,7 @@ pub mod expression;
 pub mod factory;
 pub mod failure;
 pub mod fork;
+pub mod glibc;
 pub mod heap;
 pub mod layout;
 pub mod numa;

@@ -8,8 +8,8 @@
 use crate::handlers::allocate::malloc;
 use crate::handlers::handler::{Handler, Kind, handler};
 use crate::handlers::profile_reports::{reallocate, resize_reported};
-use crate::handlers::thresholds;
 use firsttouch::allocator::Request;
+use firsttouch::glibc;
 use firsttouch::owners::{self, Keeper, Owner};
 use firsttouch::vm::address_map;
 use firsttouch_trace::profile;
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn free_owned(ctx: *mut c_void, pointer: *mut c_void, size
         let handler = handler(ctx);
         let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return };
         if handler.kind == Kind::Front {
-            thresholds::freed(size);
+            glibc::freed(size);
         } else {
             profile::on_free(pointer as usize);
         }

@@ -6,7 +6,6 @@ use crate::allocators::process_pool::process_pool;
 use crate::handlers::entry_points::{new_handler, set_profiled};
 use crate::handlers::handler::{Handler, Kind};
 use crate::handlers::numpy_default::{behind, behind_now, capsule_lock, insert_behind_recorder, put_in_capsule};
-use crate::handlers::thresholds;
 use crate::numpy::abi::Functions;
 use crate::python::guarded::Guarded;
 use firsttouch::allocator::Allocator;
@@ -73,7 +72,7 @@ fn put_front(
     small: usize,
     functions: Functions,
 ) -> PyResult<&'static Handler> {
-    thresholds::prepare();
+    follow_glibc();
     let front: &'static Handler = Box::leak(new_handler(Kind::Front, allocator, small, functions));
     if !insert_behind_recorder(front.raw()) {
         // SAFETY: the handler was leaked, has its functions, and finds the maker of each block by its address.
@@ -81,6 +80,20 @@ fn put_front(
     }
     let _ = FRONT.set(front);
     Ok(front)
+}
+
+/// Lets glibc's thresholds follow the front's blocks, if `malloc` is glibc's own.
+fn follow_glibc() {
+    #[cfg(target_env = "gnu")]
+    {
+        use crate::numpy::c_api::library_of;
+        let is_own = library_of(libc::malloc as *const _) == library_of(libc::gnu_get_libc_version as *const _);
+        let tunables = std::env::var("GLIBC_TUNABLES").unwrap_or_default();
+        let fills = std::env::var_os("MALLOC_PERTURB_").is_some() || tunables.contains("glibc.malloc.perturb");
+        if is_own && !fills {
+            firsttouch::glibc::begin_to_raise();
+        }
+    }
 }
 
 /// Those who watch the front.

@@ -16,7 +16,6 @@ pub mod handler;
 pub mod numpy_default;
 pub mod process_allocator;
 pub mod profile_reports;
-pub mod thresholds;
 
 use pyo3::prelude::*;
 

@@ -1,6 +1,6 @@
 //! Queries pages and mappings. No query needs privileges or touches a page.
 
-use super::kernel_files::asks_nothing;
+use super::kernel_files::{asks_nothing, stopped};
 use super::kernel_texts::shared_part;
 use super::placement::{move_pages, system_file};
 use super::process::page_size;
@@ -63,7 +63,7 @@ pub fn mapping_lines(text: MappingText, visit: &mut dyn FnMut(&str) -> ControlFl
 
 /// Returns whether any memory of the process is locked (VmLck in /proc/self/status), if known.
 pub fn locks_memory() -> Option<bool> {
-    if injected(Call::ReadMappings) {
+    if injected(Call::ReadMappings) || stopped() {
         return None;
     }
     let status = system_file("/proc/self/status")?;
