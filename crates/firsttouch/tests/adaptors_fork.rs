@@ -127,7 +127,7 @@ fn adaptors_in_a_hurry() {
                 });
                 threads.spawn(move || {
                     while !stop.load(Relaxed) {
-                        assert_eq!(guarded.damaged(), 0);
+                        assert_eq!(guarded.check(), []);
                     }
                 });
                 for round in 0..150 {

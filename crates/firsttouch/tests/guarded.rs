@@ -1,14 +1,16 @@
-//! Accesses beyond a guarded block fault at once; guards never split huge pages.
+//! Accesses beyond a guarded block fault at once; overruns too small to reach the guard are found by the canaries, at their
+//! exact address; guards never split huge pages.
 
 mod common;
 
 use common::alone::alone;
 use common::held::Held;
+use common::limits;
 use common::mapped::{inaccessible, is_advised_huge};
 use common::process::settles;
 use common::wild::{dies, guard_behind, read, survives, write};
-use firsttouch::adaptors::{Guarded, GuardedOptions, Limited, Options, Pool, Side, Tracked};
-use firsttouch::os::{Call, fail_after, huge_page_size, page_size};
+use firsttouch::adaptors::{Guarded, GuardedOptions, Limited, Options, Overrun, Pool, Side, Tracked};
+use firsttouch::os::{Call, fail_after, huge_page_size, mapping_limit, page_size};
 use firsttouch::sources::{Aligned, Malloc, Pages};
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
@@ -246,4 +248,102 @@ fn recycled_is_a_part_of_the_requests_served() {
     }
     assert!(pool.stats().recycled > guarded.stats().allocations, "nothing was recycled");
     assert_eq!((guarded.stats().allocations, guarded.stats().recycled), (1, 1));
+}
+
+/// Law 7: with nothing in use, a request is not refused for what is kept, or could not be made accessible again.
+#[test]
+fn freed_memory_serves_other_sizes() {
+    alone("freed_memory_serves_other_sizes", || {
+        let guarded = guarded(Pool::new(Options::default()), Side::After, 0);
+        limits::set(libc::RLIMIT_DATA, 300 << 20);
+        let mut held = Vec::new();
+        while let Ok(block) = Held::new(&*guarded, Request::bytes(800_000)) {
+            held.push(block);
+        }
+        assert!(held.len() > 50, "{}", held.len());
+        drop(held);
+        for round in 0..20 {
+            let [one, other] = [1, 2].map(|seed| Held::filled(&*guarded, 2_400_000, seed + round));
+            one.give_back();
+            other.give_back();
+        }
+    });
+}
+
+/// Blocks beyond the system's limit of mappings have no guard, and are served all the same; canaries stay.
+#[test]
+fn beyond_the_limit_of_mappings_blocks_are_unguarded() {
+    alone("beyond_the_limit_of_mappings_blocks_are_unguarded", || {
+        let limit = mapping_limit().unwrap_or(usize::MAX);
+        if limit > 300_000 {
+            return; // this would take too much memory
+        }
+        for (upstream, side) in
+            [(Pages::new(false) as Arc<dyn Allocator>, Side::After), (Arc::new(Malloc), Side::Before)]
+        {
+            let guarded = guarded(upstream, side, 0);
+            let count = limit / 2 + 2000;
+            let blocks: Vec<_> = (0..count).map(|n| Held::filled(&*guarded, 24 + n % 7, n as u64)).collect();
+            assert!(blocks.iter().all(|block| block.is_known() == Some(true)));
+            assert!(std::thread::spawn(|| 1).join().is_ok(), "what else the process maps");
+            dies(|| {
+                write(if side == Side::After { blocks[0].address() + page_size() } else { blocks[0].address() - 1 })
+            });
+            assert_eq!(guarded.check(), []);
+            drop(blocks);
+            let again = Held::filled(&*guarded, 1000, 1);
+            dies(|| write(if side == Side::After { again.address() + page_size() } else { again.address() - 1 }));
+        }
+    });
+}
+
+/// Small overruns that alignment leaves room for are found, once each.
+#[test]
+fn canaries_are_found() {
+    for upstream in upstreams() {
+        for side in [Side::After, Side::Before] {
+            let guarded = guarded(upstream.clone(), side, 0);
+            for size in [1, 63, 65, 1000, 5001, 100_001, 3 * huge() + 1] {
+                let block = Held::filled(&*guarded, size, 1);
+                let (address, asked) = (block.address(), size);
+                assert_eq!(guarded.check(), []);
+                for at in [address + size, guard_behind(&block) - 1] {
+                    write(at);
+                    assert_eq!(guarded.check(), [Overrun { address, asked, at }]);
+                    assert_eq!(guarded.check(), [], "it is told once");
+                }
+                write(address + size);
+                block.give_back();
+                assert_eq!(guarded.check(), [Overrun { address, asked, at: address + size }]);
+                assert_eq!(guarded.check(), []);
+            }
+        }
+    }
+}
+
+#[test]
+fn canaries_before_a_block_are_found() {
+    let guarded = guarded(Pages::new(false), Side::After, 0);
+    let block = Held::filled(&*guarded, 1000, 1);
+    let at = block.address() - 1;
+    write(at);
+    write(at - 500);
+    assert_eq!(guarded.check(), [Overrun { address: block.address(), asked: 1000, at }]);
+}
+
+#[test]
+fn canaries_move_with_the_end() {
+    for side in [Side::After, Side::Before] {
+        let guarded = guarded(Pool::new(Options::default()), side, 0);
+        let mut block = Held::filled(&*guarded, 1000, 1);
+        for size in [970, 990, 1000, 961, 1010, 1024, 20, 3000, 100_000, 99_990] {
+            block.resize(size).unwrap();
+            assert_eq!(guarded.check(), [], "a block's own bytes are no canaries");
+            if !size.is_multiple_of(64) {
+                write(block.address() + size);
+                let found = guarded.check();
+                assert_eq!((found.len(), found[0].asked, found[0].at), (1, size, block.address() + size));
+            }
+        }
+    }
 }

@@ -17,7 +17,7 @@
 //! - [`spawn`], [`Thread::join`]: a thread that blocks all signals and needs no allocator.
 //! - [`help`]: a thread that does a part of its caller's work, and needs no memory of the C library either.
 //! - [`at_fork`]: registers fork handlers. [`why_refused`]: tells which limit explains a refusal; [`mappings_are_short`]:
-//!   whether it is the number of mappings.
+//!   whether it is the number of mappings, of which there may be [`mapping_limit`].
 //! - [`headroom`]: memory available to the machine or the container. [`address_space_limit`],
 //!   [`data_limit`]: the limits of the process. [`address_space_left`]: what is left of one.
 //!   [`resident`]: its resident memory. [`stop_reading_files`]: from then on none of them opens a file;

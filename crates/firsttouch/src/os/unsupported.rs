@@ -74,6 +74,7 @@ not_known! {
     data_limit() -> Option<usize> = None;
     file_limit() -> Option<usize> = None;
     mappings_are_short() -> bool = false;
+    mapping_limit() -> Option<usize> = None;
     memory_total() -> usize = usize::MAX;
     resident() -> usize = 0;
     is_shared(usize) -> bool = false;

@@ -81,7 +81,7 @@ impl Mimalloc {
         static ONE: First<Arc<Mimalloc>> = First::new();
         let make = || {
             // SAFETY: these are options of version 3, and setting one only writes to it.
-            [SHOW_STATS, VERBOSE].map(|option| unsafe { mi::mi_option_set(option, 0) });
+            [SHOW_STATS, VERBOSE].into_iter().for_each(|option| unsafe { mi::mi_option_set(option, 0) });
             Arc::new(Self { living: Ledger::new() })
         };
         ONE.get_or_make(make).clone()

@@ -124,6 +124,15 @@ pub fn why_refused(size: usize, error: Errno) -> Limit {
     }
 }
 
+/// Returns how many mappings a process may have (`vm.max_map_count`), as it was when first asked.
+pub fn mapping_limit() -> Option<usize> {
+    static LIMIT: AtomicUsize = AtomicUsize::new(0);
+    if LIMIT.load(Relaxed) == 0 {
+        LIMIT.store(read_number(c"/proc/sys/vm/max_map_count").unwrap_or(usize::MAX), Relaxed);
+    }
+    Some(LIMIT.load(Relaxed)).filter(|&limit| limit < usize::MAX)
+}
+
 /// Returns whether the process has almost as many mappings as it may have: whether no mapping can be made and split.
 ///
 /// Nothing is read: counting mappings takes milliseconds, and a program may have all of its file descriptors open.

@@ -1,0 +1,385 @@
+//! A budget in bytes: a request that would exceed it is refused, with the bytes in use, the budget, and the lines whose
+//! arrays fill it.
+
+#![allow(unsafe_code)] // Safety: requests are passed on unchanged, and so are the promises.
+
+use super::list;
+use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
+use crate::description::Value;
+use crate::failure;
+use crate::heap::ledger::Ledger;
+use crate::os::{self, Bound, MemoryBound};
+use crate::size::Bytes;
+use std::fmt::{self, Write};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// The word that stands for [`Budget::found`] in expressions.
+pub const AUTO: &str = "auto";
+
+/// The part of a bound that is kept in reserve, for what is no array: code and libraries loaded later, objects of the
+/// interpreter, small arrays, page tables, and what a pool holds beyond the arrays themselves.
+const RESERVED_PART: usize = 16;
+const LEAST_RESERVE: usize = 64 << 20;
+const MOST_RESERVE: usize = 4 << 30;
+
+/// A budget in bytes, given as a number or found on the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    bytes: usize,
+    found: Option<Found>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Found {
+    bound: MemoryBound,
+    reserve: usize,
+}
+
+impl From<usize> for Budget {
+    fn from(bytes: usize) -> Self {
+        Self { bytes, found: None }
+    }
+}
+
+impl Budget {
+    /// What the machine, the memory cgroup with all its ancestors, `RLIMIT_AS` and `RLIMIT_DATA` leave now, less a
+    /// reserve, and at most `at_most`. It is read here, once.
+    pub fn found(at_most: Option<usize>) -> Self {
+        let all = os::memory_bounds().into_iter().flatten().map(|bound| Found { bound, reserve: reserve(bound) });
+        let tightest = all.min_by_key(Found::left);
+        let bytes = tightest.map_or(usize::MAX, |found| found.left()).min(at_most.unwrap_or(usize::MAX));
+        Self { bytes: bytes.max(1), found: tightest }
+    }
+
+    /// The bytes that may be in use at a time.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether it was found, not given.
+    pub fn is_found(&self) -> bool {
+        self.found.is_some()
+    }
+}
+
+impl Found {
+    fn left(&self) -> usize {
+        self.bound.limit.saturating_sub(self.bound.used).saturating_sub(self.reserve)
+    }
+}
+
+/// At most half of what is left, so that the smallest container has a budget.
+fn reserve(bound: MemoryBound) -> usize {
+    let part = (bound.limit / RESERVED_PART).clamp(LEAST_RESERVE, MOST_RESERVE);
+    part.min(bound.limit.saturating_sub(bound.used) / 2)
+}
+
+/// Where a budget was found, as the end of a sentence; nothing where it was given.
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(found) = self.found.filter(|found| found.left() <= self.bytes) else { return Ok(()) };
+        let Found { bound: MemoryBound { whose, limit, used }, reserve } = found;
+        let whose = match whose {
+            Bound::Machine => "the machine has",
+            Bound::Group => "the memory cgroup allows",
+            Bound::AddressSpace => "RLIMIT_AS allows",
+            Bound::Data => "RLIMIT_DATA allows",
+        };
+        write!(
+            f,
+            "; {whose} {}, of which {} were in use at the start, and {} are kept in reserve",
+            Bytes(limit),
+            Bytes(used),
+            Bytes(reserve)
+        )
+    }
+}
+
+/// See the module. Requested bytes count, from before the allocation until after the free. What an upstream keeps idle
+/// does not count.
+pub struct Limited {
+    upstream: Arc<dyn Allocator>,
+    budget: Budget,
+    used: AtomicUsize,
+    ledger: Arc<Ledger<Noted>>,
+    call_sites: Option<CallSites>,
+}
+
+#[derive(Clone, Copy)]
+struct Noted {
+    asked: usize,
+    /// The line that made the block, from [`FROM`] bytes on.
+    site: u64,
+}
+
+impl Limited {
+    /// Allows at most `budget` live bytes of `upstream` at once. A budget of 0 serves nothing.
+    pub fn new(upstream: Arc<dyn Allocator>, budget: impl Into<Budget>) -> Arc<Self> {
+        Self::with_call_sites(upstream, budget, None)
+    }
+
+    /// The same, with the lines that make large blocks, for the messages of refused requests.
+    pub fn with_call_sites(
+        upstream: Arc<dyn Allocator>,
+        budget: impl Into<Budget>,
+        call_sites: Option<CallSites>,
+    ) -> Arc<Self> {
+        let budget = budget.into();
+        Arc::new(Self { upstream, budget, used: AtomicUsize::new(0), ledger: Ledger::new(), call_sites })
+    }
+
+    /// The budget in bytes.
+    pub fn budget(&self) -> usize {
+        self.budget.bytes()
+    }
+
+    /// The bytes of the budget that are in use.
+    pub fn used(&self) -> usize {
+        self.used.load(Relaxed)
+    }
+
+    /// Charges `more` bytes to the budget, or fails. `asked` is the size of the whole request.
+    fn charge(&self, more: usize, asked: usize) -> Result<(), AllocError> {
+        let allowed = self.budget();
+        let fits = |used: usize| used.checked_add(more).filter(|&sum| sum <= allowed);
+        let charged = self.used.fetch_update(Relaxed, Relaxed, fits);
+        charged.map(drop).map_err(|used| AllocError::new(asked, Limit::Budget { allowed, used }))
+    }
+
+    /// Records why a request is refused. Called without locks, as finding a place may run the front's code.
+    #[cold]
+    fn explain(&self, error: AllocError) {
+        let listed = listed(&self.ledger, self.call_sites);
+        failure::explain(error, format!("{error}{}{listed}", self.budget));
+    }
+
+    fn note(&self, asked: usize) -> Noted {
+        let sites = self.call_sites.filter(|_| asked >= FROM);
+        Noted { asked, site: sites.map_or(0, |sites| (sites.site)()) }
+    }
+
+    fn refund(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Relaxed);
+    }
+}
+
+/// A block without the bytes that the upstream adds: they were not charged, and an adaptor that keeps blocks would use
+/// them.
+fn exact(block: Block, request: Request) -> Block {
+    Block { size: request.size(), ..block }
+}
+
+// SAFETY: the upstream keeps the promises of `Allocator`.
+unsafe impl Allocator for Limited {
+    fn describe(&self) -> Description {
+        let limited = Description::of("limited").with(self.upstream.describe());
+        match self.budget.is_found() {
+            true => limited.with(AUTO).named("at_most", Value::size(self.budget())),
+            false => limited.with(Value::size(self.budget())),
+        }
+    }
+
+    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
+        request.check().inspect_err(|&error| failure::remember(error))?;
+        self.charge(request.size(), request.size()).inspect_err(|&error| self.explain(error))?;
+        let block = list::allocate(&*self.upstream, &self.ledger, request, self.note(request.size()));
+        block.map(|block| exact(block, request)).inspect_err(|_| self.refund(request.size()))
+    }
+
+    unsafe fn deallocate(&self, address: NonNull<u8>) {
+        let note = self.ledger.leave(address);
+        // SAFETY: `Allocator::deallocate` is called with a live block of this allocator that nobody uses any more, by
+        // handlers, adaptors, buffers and fronts.
+        unsafe { self.upstream.deallocate(address) };
+        self.refund(note.map_or(0, |note| note.asked));
+    }
+
+    unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
+        // SAFETY: `Allocator::usable_size` is called with a live block of this allocator, by handlers, adaptors,
+        // buffers and fronts.
+        self.ledger.get(address).map_or_else(|| unsafe { self.upstream.usable_size(address) }, |note| note.asked)
+    }
+
+    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
+        // SAFETY: `Allocator::resize_in_place` is called with a live block whose lost end nobody uses, by handlers,
+        // adaptors, buffers and fronts.
+        unsafe {
+            let Some(Noted { asked, site }) = self.ledger.get(address) else {
+                return self.upstream.resize_in_place(address, size);
+            };
+            let more = size.saturating_sub(asked);
+            if let Err(error) = self.charge(more, size) {
+                failure::remember(error);
+                return false;
+            }
+            let done = self.upstream.resize_in_place(address, size);
+            if done {
+                let site = if site == 0 { self.note(size).site } else { site };
+                self.ledger.set(address, Noted { asked: size, site });
+            }
+            self.refund(if done { asked.saturating_sub(size) } else { more });
+            done
+        }
+    }
+
+    unsafe fn reallocate(&self, address: NonNull<u8>, request: Request) -> Result<Block, AllocError> {
+        // SAFETY: `Allocator::reallocate` is called with a live block that is used at its new address alone, by
+        // handlers, adaptors, buffers and fronts.
+        unsafe {
+            let Some(old) = self.ledger.get(address) else { return self.upstream.reallocate(address, request) };
+            let asked = old.asked;
+            request.check().inspect_err(|&error| failure::remember(error))?;
+            let more = request.size().saturating_sub(asked);
+            self.charge(more, request.size()).inspect_err(|&error| self.explain(error))?;
+            let notes = (old, self.note(request.size()));
+            let (result, listed) = list::reallocate(&*self.upstream, &self.ledger, address, request, notes);
+            let counted = match (&result, listed) {
+                (_, false) => 0,
+                (Ok(_), true) => request.size(),
+                (Err(_), true) => asked,
+            };
+            self.refund(asked + more - counted);
+            result.map(|block| if listed { exact(block, request) } else { block })
+        }
+    }
+
+    fn upstream(&self) -> Option<&Arc<dyn Allocator>> {
+        Some(&self.upstream)
+    }
+
+    fn owns(&self, address: NonNull<u8>) -> Option<bool> {
+        Some(self.ledger.get(address).is_some())
+    }
+
+    fn calls_out(&self) -> bool {
+        self.upstream.calls_out()
+    }
+}
+
+/// From this size on the line that makes a block is recorded: it costs a fraction of touching the block once.
+const FROM: usize = 1 << 20;
+/// Lines that are listed.
+const SHOWN: usize = 10;
+
+/// How a front finds the line of its program that makes a request.
+#[derive(Clone, Copy)]
+pub struct CallSites {
+    /// A number for the line; 0 where there is none.
+    pub site: fn() -> u64,
+    /// The file and the line of such a number, as in `model.py:41`.
+    pub place: fn(u64) -> Option<String>,
+}
+
+/// The blocks of one line.
+#[derive(Clone, Copy, Default)]
+struct Line {
+    site: u64,
+    blocks: usize,
+    bytes: usize,
+    largest: usize,
+}
+
+/// The lines whose blocks hold the most bytes, one in a row; nothing where there is no block, or no memory for the list.
+fn listed(ledger: &Ledger<Noted>, call_sites: Option<CallSites>) -> String {
+    let mut blocks: Vec<Noted> = Vec::new();
+    let mut smaller = Line::default();
+    let mut complete = true;
+    ledger.each(|_, note| {
+        if note.asked < FROM {
+            smaller.add(note);
+        } else if blocks.try_reserve(1).is_ok() {
+            blocks.push(note);
+        } else {
+            complete = false;
+        }
+    });
+    if !complete || (blocks.is_empty() && smaller.blocks == 0) {
+        return String::new();
+    }
+    blocks.sort_unstable_by_key(|note| note.site);
+    let mut lines: Vec<Line> = Vec::new();
+    for note in blocks {
+        if let Some(line) = lines.last_mut().filter(|line| line.site == note.site) {
+            line.add(note);
+        } else if lines.try_reserve(1).is_ok() {
+            lines.push(Line::of(note));
+        } else {
+            return String::new();
+        }
+    }
+    lines.sort_unstable_by_key(|line| std::cmp::Reverse(line.bytes));
+    let mut text = String::from("\n  the largest living arrays:");
+    for line in lines.iter().take(SHOWN) {
+        let place = call_sites.and_then(|sites| (sites.place)(line.site)).unwrap_or_else(|| "an unknown line".into());
+        row(&mut text, *line, &place);
+    }
+    let others = lines.iter().skip(SHOWN).fold(Line::default(), |all, line| all.and(*line));
+    row(&mut text, others, "other lines");
+    row(&mut text, smaller, "arrays below 1 MiB, whose lines are not recorded");
+    text
+}
+
+impl Line {
+    fn of(note: Noted) -> Self {
+        Self { site: note.site, blocks: 1, bytes: note.asked, largest: note.asked }
+    }
+
+    fn add(&mut self, note: Noted) {
+        *self = self.and(Self::of(note));
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            site: self.site,
+            blocks: self.blocks + other.blocks,
+            bytes: self.bytes + other.bytes,
+            largest: self.largest.max(other.largest),
+        }
+    }
+}
+
+fn row(text: &mut String, line: Line, place: &str) {
+    let Line { blocks, bytes, largest, .. } = line;
+    let _ = match blocks {
+        0 => Ok(()),
+        1 => write!(text, "\n    {:>10.1} MiB  {place}", mib(bytes)),
+        _ => write!(
+            text,
+            "\n    {:>10.1} MiB  {place} ({blocks} arrays, the largest has {:.1} MiB)",
+            mib(bytes),
+            mib(largest)
+        ),
+    };
+}
+
+fn mib(bytes: usize) -> f64 {
+    bytes as f64 / (1 << 20) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Budget, LEAST_RESERVE, MOST_RESERVE, reserve};
+    use crate::os::{Bound, MemoryBound};
+
+    fn of(limit: usize, used: usize) -> usize {
+        reserve(MemoryBound { whose: Bound::Group, limit, used })
+    }
+
+    #[test]
+    fn the_reserve_is_a_part_of_the_bound() {
+        assert_eq!(of(16 << 30, 0), 1 << 30);
+        assert_eq!(of(1 << 40, 0), MOST_RESERVE);
+        assert_eq!(of(512 << 20, 100 << 20), LEAST_RESERVE);
+        assert_eq!(of(64 << 20, 24 << 20), 20 << 20);
+        assert_eq!(of(64 << 20, 65 << 20), 0);
+    }
+
+    #[test]
+    fn a_budget_is_never_more_than_asked() {
+        assert_eq!(Budget::found(Some(1 << 20)).bytes(), 1 << 20);
+        assert!(Budget::found(None).bytes() > 1 << 20);
+        assert_eq!(Budget::from(5).to_string(), "");
+    }
+}
