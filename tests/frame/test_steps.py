@@ -1,0 +1,51 @@
+"""The steps of `make check` and its like: a failure is named and ends all, and silence is broken."""
+
+import importlib.machinery
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FILE = ROOT / ".ci" / "steps"
+
+
+@pytest.fixture
+def steps() -> ModuleType:
+    loader = importlib.machinery.SourceFileLoader("steps", str(FILE))
+    spec = importlib.util.spec_from_loader("steps", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def said(name: str, command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, FILE, "--step", name, command], capture_output=True, text=True, check=False)
+
+
+def test_a_failed_step_is_named() -> None:
+    done = said("the first", "echo one; exit 7")
+    assert done.returncode == 1
+    assert "one\n" in done.stdout
+    assert '*** The step "the first" failed after 0 s: echo one; exit 7' in done.stdout
+
+
+def test_a_step_ends_with_its_command_and_not_with_what_that_left_running() -> None:
+    done = said("the second", "sleep 3 & echo two")
+    assert done.returncode == 0
+    assert "the second: 0 s" in done.stdout
+
+
+def test_a_silent_step_says_that_it_runs(steps: ModuleType, capfd: pytest.CaptureFixture[str]) -> None:
+    steps.QUIET_S = 0.2
+    assert steps.shell("the third", "printf dots; sleep 0.5; exit 3") == 3
+    assert "dots\n   the third: 0 s so far\n" in capfd.readouterr().out
+
+
+def test_every_command_that_is_named_exists(steps: ModuleType) -> None:
+    named = {each for command in steps.STEPS.values() for each in command if isinstance(each, str)}
+    assert named | set(steps.MINUTES) <= set(steps.STEPS)
