@@ -40,8 +40,10 @@ def test_a_step_ends_with_its_command_and_not_with_what_that_left_running() -> N
     assert "the second: 0 s" in done.stdout
 
 
-def test_a_silent_step_says_that_it_runs(steps: ModuleType, capfd: pytest.CaptureFixture[str]) -> None:
-    steps.QUIET_S = 0.2
+def test_a_silent_step_says_that_it_runs(
+    steps: ModuleType, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps, "QUIET_S", 0.2)
     assert steps.shell("the third", "printf dots; sleep 0.5; exit 3") == 3
     assert "dots\n   the third: 0 s so far\n" in capfd.readouterr().out
 

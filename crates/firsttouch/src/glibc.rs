@@ -122,12 +122,12 @@ mod tests {
         assert_eq!(faulted_by(|| (0..100).for_each(|_| turn(&[30 * KIB, 20 * KIB]))), 50 << 10);
         // Four blocks exceed what the top of the heap may keep, until a larger one was freed.
         let above = faulted_by(|| (0..100).for_each(|_| turn(&[100 * KIB; 4])));
-        assert!(above >= 100 * 200 << 10, "{above}");
+        assert!(above >= (100 * 200) << 10, "{above}");
         turn(&[4 << 20]);
         let kept = faulted_by(|| (0..100).for_each(|_| turn(&[100 * KIB; 4])));
         assert!(kept <= 400 << 10, "{kept}");
         let again = faulted_by(|| (0..10).for_each(|_| turn(&[4 << 20])));
         assert!(again <= 4 << 20, "{again}");
-        assert_eq!(faulted_by(|| (0..10).for_each(|_| turn(&[40 << 20]))), 10 * 40 << 20);
+        assert_eq!(faulted_by(|| (0..10).for_each(|_| turn(&[40 << 20]))), (10 * 40) << 20);
     }
 }

@@ -32,7 +32,7 @@ COLUMNS, ROWS = 1200, 60
 LEAST = 3
 
 
-def plot_pagemap(*moments: np.ndarray, labels: Sequence[str] | None = None, ax: Any = None) -> Any:
+def plot_pagemap(*moments: npt.NDArray[Any] | PageMap, labels: Sequence[str] | None = None, ax: Any = None) -> Any:
     """Draw the pages of an array, one strip per moment.
 
     Parameters

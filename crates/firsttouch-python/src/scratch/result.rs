@@ -66,13 +66,15 @@ impl ResultOptions {
 /// Containers inside one another that are looked into. What lies deeper stays where it is.
 const DEPTH: usize = 8;
 
+/// An array, the array that owns its memory, and its copy once there is one.
+type Escaping<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
+
 /// The arrays of a result that lie among others on the buffer of a scope: alone, or in tuples, lists and dicts. One that
 /// has memory of its own becomes an ordinary array as it is, which costs nothing.
 struct Found<'a, 'py> {
     scope: &'a Scope,
     numpy: &'static NumPy,
-    /// Each array, the array that owns its memory, and its copy once there is one.
-    arrays: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)>,
+    arrays: Vec<Escaping<'py>>,
     containers: HashSet<usize>,
     /// Whether blocks that are alone are released.
     releases: bool,
