@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.languages import FOLDER, LANGUAGES, NAMES, Program, program
 from firsttouch.tools import preload
 from firsttouch.tools.compare import candidates
-from firsttouch.tools.compare.runs import Files, Run, column, once
+from firsttouch.tools.compare.trial import Files, Run, column, once
 from firsttouch.tools.measuring.contenders import HUGE_GLIBC, TUNED_GLIBC, Contender, preloaded
 from firsttouch.tools.measuring.report import Section, Table
 from firsttouch.tools.measuring.statistics import Matrix, Verdict, against_best, geometric_mean, judge, losses, median

@@ -31,15 +31,15 @@ def test_without_a_name_it_lists_what_there_is(firsttouch: Start) -> None:
     [
         (["zero"], "did you mean zeros?"),
         (["nothing"], "unknown experiment 'nothing': there are zeros, touch"),
-        (["refill", "--sizes", "lots"], '"lots" is not a size'),
-        (["refill", "--sizes", ","], "give sizes, as in 4KiB,1MiB"),
-        (["refill", "--sizes", "4"], "holds no item"),
-        (["refill", "--sizes", "1MiB,900000GiB"], "refill: 878.90625 TiB is too large"),
-        (["refill", "triad", "--sizes", "900000GiB"], "fit"),
-        (["refill", "--qick"], "did you mean --quick?"),
-        (["refill", "--plot", "no/such/x.png"], "no such directory"),
-        (["refill", "--plot", "x.doc"], "unknown picture format .doc"),
-        (["refill", "--allocator", "poool"], "did you mean pool?"),
+        (["triad", "--sizes", "lots"], '"lots" is not a size'),
+        (["triad", "--sizes", ","], "give sizes, as in 4KiB,1MiB"),
+        (["triad", "--sizes", "4"], "holds no item"),
+        (["triad", "--sizes", "1MiB,900000GiB"], "triad: 878.90625 TiB is too large"),
+        (["zeros", "triad", "--sizes", "900000GiB"], "fit"),
+        (["triad", "--qick"], "did you mean --quick?"),
+        (["triad", "--plot", "no/such/x.png"], "no such directory"),
+        (["triad", "--plot", "x.doc"], "unknown picture format .doc"),
+        (["triad", "--allocator", "poool"], "did you mean pool?"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -53,38 +53,38 @@ def test_a_mistake_costs_one_line_and_no_time(firsttouch: Start, words: list[str
 
 def test_tables_answers_and_files_come_from_one_run(firsttouch: Start, tmp_path: Path) -> None:
     files = ["--json", "found.json", "--html", "page.html", "--plot", "drawn.svg"]
-    done = firsttouch("bench", "refill", "--quick", "--sizes", "1MiB", *files)
+    done = firsttouch("bench", "triad", "--quick", "--sizes", "1MiB", *files)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "first fill" in done.stdout
-    assert "The first fill pays" in done.stdout
+    assert "MFlop/s" in done.stdout
+    assert "The zero-page trap" in done.stdout
     found = json.loads((tmp_path / "found.json").read_text())
     assert found["machine"]["kernel"]
     (section,) = found["experiments"]
-    assert section["name"] == "refill"
+    assert section["name"] == "triad"
     assert section["tables"][0]["rows"]
     assert section["raw"]
     page = (tmp_path / "page.html").read_text()
     assert "<svg" in page
-    assert "The first fill pays" in page
+    assert "The zero-page trap" in page
     assert "<svg" in (tmp_path / "drawn.svg").read_text()
 
 
 def test_json_on_standard_output_stands_alone(firsttouch: Start) -> None:
-    done = firsttouch("bench", "refill", "--quick", "--sizes", "1MiB", "--json", "-")
+    done = firsttouch("bench", "triad", "--quick", "--sizes", "1MiB", "--json", "-")
     assert done.returncode == 0
     assert json.loads(done.stdout)["experiments"][0]["title"]
 
 
 def test_quiet_is_the_answer_in_words(firsttouch: Start) -> None:
-    done = firsttouch("bench", "refill", "--quick", "--sizes", "1MiB", "-q")
-    assert "The first fill pays" in done.stdout
+    done = firsttouch("bench", "triad", "--quick", "--sizes", "1MiB", "-q")
+    assert "The zero-page trap" in done.stdout
     assert "page faults" not in done.stdout
 
 
 WITHOUT_RICH = """
 import sys
 sys.modules["rich"] = None
-sys.argv = ["firsttouch", "bench", "refill"]
+sys.argv = ["firsttouch", "bench", "triad"]
 from _firsttouch_start.command_line import main
 sys.exit(main())
 """

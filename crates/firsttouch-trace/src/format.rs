@@ -1,4 +1,4 @@
-//! The trace file format, version 1.
+//! The trace file format, version 1: its events, and how they are encoded.
 //!
 //! Numbers are LEB128 varints: seven bits a byte, least significant first, with the top bit set on all but the last
 //! byte. Strings are a length followed by UTF-8.
@@ -9,7 +9,7 @@
 //! | version | [`VERSION`] |
 //! | metadata | number of pairs; the name and the value of each |
 //! | events | a tag byte and the operands of its kind, repeated up to the end mark |
-//! | end mark | the tag [`END`], the seven [`Totals`](crate::Totals), metadata of the end |
+//! | end mark | the tag [`END`], the seven [`Totals`], metadata of the end |
 //! | checksum | FNV-1a of all preceding bytes, 8 bytes, little-endian |
 //!
 //! The low three bits of a tag are the kind. If [`TIMED`] is set, the microseconds since the previous timestamp come
@@ -72,49 +72,14 @@ pub(crate) fn checksum(hash: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(hash, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// Encodes a varint into `out` and returns the bytes used.
-pub(crate) fn varint(out: &mut [u8; MAX_VARINT_LEN], mut value: u64) -> &[u8] {
-    let mut length = 0;
-    while value >= 0x80 {
-        out[length] = value as u8 | 0x80;
-        value >>= 7;
-        length += 1;
-    }
-    out[length] = value as u8;
-    &out[..=length]
-}
-
-/// A stack of free block numbers.
-pub(crate) trait IdStack {
-    /// Pushes a number; returns `false` if out of memory.
-    fn push(&mut self, id: u32) -> bool;
-    /// Pops the number pushed last.
-    fn pop(&mut self) -> Option<u32>;
-}
-
-impl IdStack for Vec<u32> {
-    fn push(&mut self, id: u32) -> bool {
-        Self::push(self, id);
-        true
-    }
-
-    fn pop(&mut self) -> Option<u32> {
-        Self::pop(self)
-    }
-}
-
 /// Assigns block numbers; writer and reader run it in step, so that the file need not store them.
 #[derive(Default)]
-pub(crate) struct BlockIds<S> {
-    free: S,
+pub(crate) struct BlockIds {
+    free: Vec<u32>,
     next: u32,
 }
 
-impl<S: IdStack> BlockIds<S> {
-    pub(crate) fn new(free: S) -> Self {
-        Self { free, next: 0 }
-    }
-
+impl BlockIds {
     /// Returns a number that no live block has.
     pub(crate) fn acquire(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
@@ -125,7 +90,242 @@ impl<S: IdStack> BlockIds<S> {
 
     /// Releases the number of a freed block; returns `false` if out of memory.
     pub(crate) fn release(&mut self, id: u32) -> bool {
-        self.free.push(id)
+        push(&mut self.free, id)
+    }
+}
+
+/// Appends an item; returns `false` if out of memory, which must not end the recorded program.
+pub(crate) fn push<T>(items: &mut Vec<T>, item: T) -> bool {
+    let room = items.try_reserve(1).is_ok();
+    if room {
+        items.push(item);
+    }
+    room
+}
+
+/// What happened to a block. [`Site`](Self::Site) names a source line instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// A block was allocated.
+    Allocate {
+        /// Block number, distinct from that of every other live block.
+        block: u32,
+        /// Requested size in bytes.
+        size: u64,
+        /// Whether zeroed memory was requested.
+        zeroed: bool,
+        /// Recorded for large blocks only.
+        detail: Option<BlockDetail>,
+    },
+    /// A block was freed.
+    Free {
+        /// Block number.
+        block: u32,
+        /// Resident pages just before the free, if they were queried.
+        resident: Option<u64>,
+    },
+    /// A block was resized, and possibly moved.
+    Resize {
+        /// Block number.
+        block: u32,
+        /// New size in bytes.
+        size: u64,
+    },
+    /// A block is still live at the end of the trace.
+    Live {
+        /// Block number.
+        block: u32,
+        /// Resident pages.
+        resident: u64,
+    },
+    /// A source line is introduced. Sites are numbered from 1 in the order of these events; 0 means no site.
+    Site {
+        /// Path of the file.
+        file: String,
+        /// Line number.
+        line: u32,
+    },
+}
+
+/// What is recorded of a large block when it is allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockDetail {
+    /// The requesting source line, or 0.
+    pub site: u32,
+    /// Pages that were already resident.
+    pub present: u64,
+    /// Offset of the first page within its huge page, in base pages.
+    pub huge_offset: u64,
+}
+
+/// An event with its thread and time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// What happened.
+    pub kind: EventKind,
+    /// Thread number; threads are numbered from 0 in order of appearance.
+    pub thread: u32,
+    /// Microseconds since the start of the trace. Exact for large blocks; small blocks carry the previous timestamp.
+    pub micros: u64,
+}
+
+/// Name-value pairs that describe the traced run.
+pub type Metadata = Vec<(String, String)>;
+
+/// The totals of a trace, as stored in its end mark.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Number of events, sites included.
+    pub events: u64,
+    /// Number of blocks allocated.
+    pub allocations: u64,
+    /// Bytes allocated, growth by resizing included.
+    pub allocated_bytes: u64,
+    /// Largest number of bytes that were live at once.
+    pub peak_in_use: u64,
+    /// Bytes live at the end.
+    pub in_use: u64,
+    /// Number of threads.
+    pub threads: u64,
+    /// Events lost because the writer could not keep up.
+    pub lost: u64,
+}
+
+impl Totals {
+    /// Returns the fields in the order in which they are stored.
+    pub(crate) fn to_array(self) -> [u64; 7] {
+        let Self { events, allocations, allocated_bytes, peak_in_use, in_use, threads, lost } = self;
+        [events, allocations, allocated_bytes, peak_in_use, in_use, threads, lost]
+    }
+
+    /// Inverts [`to_array`](Self::to_array).
+    pub(crate) fn from_array(fields: [u64; 7]) -> Self {
+        let [events, allocations, allocated_bytes, peak_in_use, in_use, threads, lost] = fields;
+        Self { events, allocations, allocated_bytes, peak_in_use, in_use, threads, lost }
+    }
+
+    /// Counts a new block.
+    pub(crate) fn on_alloc(&mut self, size: u64) {
+        self.allocations += 1;
+        self.on_resize(0, size);
+    }
+
+    /// Counts a change of size; freeing is a change to zero.
+    pub(crate) fn on_resize(&mut self, old: u64, new: u64) {
+        self.allocated_bytes = self.allocated_bytes.saturating_add(new.saturating_sub(old));
+        self.in_use = self.in_use.saturating_add(new).saturating_sub(old);
+        self.peak_in_use = self.peak_in_use.max(self.in_use);
+    }
+}
+
+/// Encodes a trace, except for the checksum, into a buffer.
+#[derive(Default)]
+pub struct Encoder {
+    micros: u64,
+    thread: u32,
+    /// The totals for the end mark. Events and threads are counted here, blocks and bytes by the caller.
+    pub totals: Totals,
+}
+
+impl Encoder {
+    /// Writes the header.
+    pub fn begin(out: &mut Vec<u8>, metadata: &[(String, String)]) -> Self {
+        out.extend(MAGIC);
+        number(out, VERSION);
+        pairs(out, metadata);
+        Self::default()
+    }
+
+    /// Writes a source line, which gets the next site number.
+    pub fn site(&mut self, out: &mut Vec<u8>, file: &[u8], line: u32) {
+        out.extend([SITE]);
+        number(out, line.into());
+        string(out, file);
+        self.totals.events += 1;
+    }
+
+    /// Writes an event.
+    pub fn event(&mut self, out: &mut Vec<u8>, event: &Event) {
+        if let EventKind::Site { ref file, line } = event.kind {
+            return self.site(out, file.as_bytes(), line); // sites have neither thread nor time
+        }
+        if event.thread != self.thread {
+            self.thread = event.thread;
+            out.extend([THREAD]);
+            number(out, event.thread.into());
+        }
+        self.totals.threads = self.totals.threads.max(u64::from(event.thread) + 1);
+        self.totals.events += 1;
+        let elapsed = event.micros.saturating_sub(self.micros);
+        let timed = if elapsed > 0 { TIMED } else { 0 };
+        self.micros += elapsed;
+        let mut tag = |kind: u8, flags: u8| {
+            out.extend([kind | flags | timed]);
+            if elapsed > 0 {
+                number(out, elapsed);
+            }
+        };
+        match event.kind {
+            EventKind::Allocate { size, zeroed, detail, .. } => {
+                let zero = if zeroed { ZEROED } else { 0 };
+                tag(ALLOCATE, zero | if detail.is_some() { DETAILED } else { 0 });
+                number(out, size);
+                if let Some(detail) = detail {
+                    number(out, detail.site.into());
+                    number(out, detail.present);
+                    number(out, detail.huge_offset);
+                }
+            }
+            EventKind::Free { block, resident } => {
+                tag(FREE, if resident.is_some() { DETAILED } else { 0 });
+                number(out, block.into());
+                if let Some(resident) = resident {
+                    number(out, resident);
+                }
+            }
+            EventKind::Resize { block, size } => {
+                tag(RESIZE, 0);
+                number(out, block.into());
+                number(out, size);
+            }
+            EventKind::Live { block, resident } => {
+                tag(LIVE, 0);
+                number(out, block.into());
+                number(out, resident);
+            }
+            EventKind::Site { .. } => {}
+        }
+    }
+
+    /// Writes the end mark. The caller appends the checksum.
+    pub fn end(&self, out: &mut Vec<u8>, metadata: &[(String, String)]) {
+        out.extend([END]);
+        self.totals.to_array().into_iter().for_each(|total| number(out, total));
+        pairs(out, metadata);
+    }
+}
+
+/// Appends a varint.
+fn number(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Appends a string, truncated to [`MAX_STRING_LEN`] bytes.
+fn string(out: &mut Vec<u8>, text: &[u8]) {
+    let text = &text[..text.len().min(MAX_STRING_LEN)];
+    number(out, text.len() as u64);
+    out.extend(text);
+}
+
+fn pairs(out: &mut Vec<u8>, metadata: &[(String, String)]) {
+    number(out, metadata.len() as u64);
+    for (name, value) in metadata {
+        string(out, name.as_bytes());
+        string(out, value.as_bytes());
     }
 }
 

@@ -1,7 +1,8 @@
 //! Decodes a trace event by event. The input is untrusted: any byte may be missing or wrong.
 
-use crate::event::{BlockDetail, Event, EventKind, Metadata, Totals};
-use crate::format::{self, BlockIds, MAGIC, MAX_VARINT_LEN, TraceError, VERSION};
+use crate::format::{
+    self, BlockDetail, BlockIds, Event, EventKind, MAGIC, MAX_VARINT_LEN, Metadata, Totals, TraceError, VERSION,
+};
 use std::io::{ErrorKind, Read};
 
 /// Small, since a source may look for signals whenever it is read: these are some hundred events of large blocks.
@@ -16,7 +17,7 @@ pub struct Reader<R> {
     position: usize,
     hash: u64,
     metadata: Metadata,
-    ids: BlockIds<Vec<u32>>,
+    ids: BlockIds,
     /// Size of each live block, by block number.
     live_sizes: Vec<Option<u64>>,
     thread: u32,
@@ -37,7 +38,7 @@ impl<R: Read> Reader<R> {
             position: 0,
             hash: format::CHECKSUM_SEED,
             metadata: Metadata::new(),
-            ids: BlockIds::new(Vec::new()),
+            ids: BlockIds::default(),
             live_sizes: Vec::new(),
             thread: 0,
             micros: 0,

@@ -1,8 +1,7 @@
-//! The format: traces survive a round trip, and corrupt or truncated ones are rejected.
+//! Traces survive a round trip, corrupt or truncated ones are rejected, and summaries say what a pool would save.
 
-use super::event::{BlockDetail, Event, EventKind, Metadata};
-use super::format::{BlockIds, CHECKSUM_SEED, TraceError, checksum};
-use super::{Encoder, Reader};
+use super::format::{BlockDetail, BlockIds, CHECKSUM_SEED, Event, EventKind, Metadata, TraceError, checksum};
+use super::{Encoder, Reader, Summary};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
@@ -11,7 +10,7 @@ type Step = (u8, u16, u64, u32, u16);
 
 /// The events of a program that takes these steps, with the block numbers of a trace.
 fn program(steps: &[Step]) -> Vec<Event> {
-    let (mut ids, mut live, mut micros) = (BlockIds::new(Vec::new()), Vec::<u32>::new(), 0);
+    let (mut ids, mut live, mut micros) = (BlockIds::default(), Vec::<u32>::new(), 0);
     let mut events = Vec::new();
     for &(what, which, size, thread, later) in steps {
         micros += u64::from(later);
@@ -39,7 +38,7 @@ fn program(steps: &[Step]) -> Vec<Event> {
 }
 
 /// Returns a complete trace of the events.
-pub(crate) fn encoded(events: &[Event], metadata: &Metadata) -> Vec<u8> {
+fn encoded(events: &[Event], metadata: &Metadata) -> Vec<u8> {
     let mut out = Vec::new();
     let mut encoder = Encoder::begin(&mut out, metadata);
     let mut sizes = HashMap::new();
@@ -132,4 +131,65 @@ fn other_files_are_rejected() {
     assert!(matches!(decoded(&later), Err(TraceError::Version(2))));
     assert!(matches!(decoded(b"import numpy as np\n"), Err(TraceError::NotATrace)));
     assert_eq!(decoded(&bytes).unwrap(), []);
+}
+
+fn at(micros: u64, kind: EventKind) -> Event {
+    Event { kind, thread: 0, micros }
+}
+
+fn summarized(events: &[Event]) -> Summary {
+    let madvise = vec![("thp".into(), "madvise".into()), ("allocator".into(), "numpy_default()".into())];
+    Summary::new(&encoded(events, &madvise)[..], false).unwrap()
+}
+
+#[test]
+fn summary_estimates_what_a_pool_saves() {
+    let size = firsttouch::os::huge_page_size().unwrap_or(2 << 20) as u64 * 5;
+    let pages = size / firsttouch::os::page_size() as u64;
+    let detail = |site| Some(BlockDetail { site, present: 0, huge_offset: 0 });
+    let large = |site| EventKind::Allocate { block: 0, size, zeroed: false, detail: detail(site) };
+    let gone = |resident| EventKind::Free { block: 0, resident };
+    let site = |line| at(0, EventKind::Site { file: "a.py".into(), line });
+    let summary = summarized(&[
+        site(3),
+        site(4),
+        at(0, large(1)),
+        at(100, gone(Some(pages))), // fresh memory from a pool, too
+        at(200, large(2)),
+        at(500, gone(Some(pages))), // recycled
+        at(3_000_000, large(2)),
+        at(3_000_300, gone(None)), // purged from a pool by then
+        at(3_000_400, large(2)),
+        at(3_000_700, gone(Some(0))), // recycled, and never touched
+    ]);
+    let [_, first, second] = &summary.lines[..] else { panic!("three lines") };
+    assert_eq!((first.line, first.count, first.bytes), (3, 1, size));
+    assert_eq!(first.pooled.huge, size as f64);
+    assert_eq!((second.line, second.count, second.bytes), (4, 3, 3 * size));
+    assert_eq!((second.pooled.huge, second.pooled.purges), (size as f64, 1.0));
+    assert!((280..=320).contains(&second.median_lifetime()), "{}", second.median_lifetime());
+    let faulted = |faults: crate::Faults| faults.small + faults.huge * (pages / 5) as f64;
+    assert_eq!((faulted(first.faults), faulted(second.faults)), (pages as f64, 2.0 * pages as f64));
+    assert!(first.faults.huge > 4.0);
+}
+
+#[test]
+fn summaries_of_sizes_that_no_memory_has_end() {
+    let detail = Some(BlockDetail { site: 9, present: u64::MAX, huge_offset: u64::MAX });
+    let make = |block| at(0, EventKind::Allocate { block, size: u64::MAX, zeroed: true, detail });
+    let resize = |size| at(0, EventKind::Resize { block: 0, size });
+    let free = at(0, EventKind::Free { block: 0, resident: Some(u64::MAX) });
+    let summary = summarized(&[make(0), make(1), resize(1), resize(u64::MAX), free]);
+    assert_eq!((summary.complete, summary.lines[0].bytes), (true, u64::MAX));
+}
+
+#[test]
+fn truncated_traces_are_summarized_up_to_their_end() {
+    let steps: Vec<Step> = (0..60).map(|n| (n as u8, n, 1 << 20, 0, n)).collect();
+    let bytes = encoded(&program(&steps), &metadata());
+    let whole = Summary::new(&bytes[..], false).unwrap();
+    let cut = &bytes[..bytes.len() / 2];
+    assert!(matches!(Summary::new(cut, false), Err(TraceError::Truncated(_))));
+    let part = Summary::new(cut, true).unwrap();
+    assert!(whole.complete && !part.complete && part.totals.events < whole.totals.events);
 }

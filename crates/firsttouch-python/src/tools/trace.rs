@@ -1,14 +1,11 @@
-//! Traces for Python: record, read, replay and summarize them.
+//! Traces for Python: record and summarize them.
 
-use crate::allocators::allocator::PyAllocator;
 use crate::python::errors::{PyOSError, PyValueError};
 use crate::tools::recorder_handler;
-use crate::tools::replay_target::ReplayTarget;
-use firsttouch_trace::replay::{ReplayOptions, Touch, replay};
-use firsttouch_trace::summary::{Faults, Summary};
-use firsttouch_trace::{Metadata, Survey, TraceError, recorder};
+use firsttouch_trace::{LineSummary, Metadata, Summary, TraceError, recorder};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsRawFd;
@@ -71,100 +68,59 @@ fn trace_is_on() -> bool {
     recorder::is_recording()
 }
 
-/// Reads a whole trace: its facts, totals, whether it has its end.
+/// Reads a whole trace and summarizes it by line: its facts and totals, the lines that requested large blocks, what these
+/// cost, and what they would cost on a pool.
 #[pyfunction]
-fn trace_survey<'py>(py: Python<'py>, file: PathBuf, incomplete: bool) -> PyResult<Bound<'py, PyDict>> {
+fn trace_summary<'py>(py: Python<'py>, file: PathBuf, incomplete: bool) -> PyResult<Bound<'py, PyDict>> {
     let opened = Interruptible(File::open(file)?);
-    let survey = py.detach(|| Survey::new(opened, incomplete)).map_err(trace_error)?;
+    let summary = py.detach(|| Summary::new(opened, incomplete)).map_err(trace_error)?;
     let found = PyDict::new(py);
-    found.set_item("facts", survey.metadata.iter().cloned().collect::<std::collections::BTreeMap<_, _>>())?;
-    found.set_item("complete", survey.complete)?;
-    found.set_item("events", survey.totals.events)?;
-    found.set_item("allocations", survey.totals.allocations)?;
-    found.set_item("allocated_bytes", survey.totals.allocated_bytes)?;
-    found.set_item("peak_in_use", survey.totals.peak_in_use)?;
-    found.set_item("in_use_at_end", survey.totals.in_use)?;
-    found.set_item("threads", survey.totals.threads)?;
-    found.set_item("lost", survey.totals.lost)?;
-    found.set_item("seconds", survey.micros as f64 / 1e6)?;
+    found.set_item("facts", summary.metadata.iter().cloned().collect::<BTreeMap<_, _>>())?;
+    found.set_item("complete", summary.complete)?;
+    found.set_item("seconds", summary.micros as f64 / 1e6)?;
+    let totals = summary.totals;
+    let figures = [
+        ("events", totals.events),
+        ("allocations", totals.allocations),
+        ("allocated_bytes", totals.allocated_bytes),
+        ("peak_in_use", totals.peak_in_use),
+        ("in_use_at_end", totals.in_use),
+        ("threads", totals.threads),
+        ("lost", totals.lost),
+        ("small_blocks", summary.small_blocks),
+        ("small_bytes", summary.small_bytes),
+    ];
+    figures.iter().try_for_each(|&(name, figure)| found.set_item(name, figure))?;
+    let lines = summary.lines.iter().filter(|line| line.count > 0).map(|line| line_dict(py, line));
+    found.set_item("lines", lines.collect::<PyResult<Vec<_>>>()?)?;
     Ok(found)
 }
 
-/// Replays a trace against the allocator that serves this process, or against `allocator` alone. `ready` is called
-/// before the first event, when everything needed has been allocated.
-#[pyfunction]
-#[pyo3(signature = (file, allocator, touch, threads, incomplete, ready))]
-fn trace_replay<'py>(
-    py: Python<'py>,
-    file: PathBuf,
-    allocator: Option<&PyAllocator>,
-    touch: &str,
-    threads: bool,
-    incomplete: bool,
-    ready: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let touch = match touch {
-        "none" => Touch::None,
-        "first" => Touch::First,
-        "all" => Touch::All,
-        other => return Err(PyValueError::new_err(format!("touch is none, first or all, not {other:?}"))),
-    };
-    let (first, again) = (File::open(&file)?, File::open(file)?);
-    let survey = py.detach(|| Survey::new(first, incomplete)).map_err(trace_error)?;
-    let target = ReplayTarget::new(py, allocator)?;
-    ready.call0()?;
-    let options = ReplayOptions { touch, threads };
-    let outcome = py.detach(|| replay(again, &survey, &target, options)).map_err(trace_error)?;
+fn line_dict<'py>(py: Python<'py>, line: &LineSummary) -> PyResult<Bound<'py, PyDict>> {
     let found = PyDict::new(py);
-    found.set_item("seconds", outcome.seconds)?;
-    found.set_item("events", outcome.events)?;
-    found.set_item("refused", outcome.refused)?;
-    found.set_item("peak_in_use", outcome.peak_in_use)?;
+    found.set_item("file", &line.file)?;
+    found.set_item("line", line.line)?;
+    found.set_item("count", line.count)?;
+    found.set_item("bytes", line.bytes)?;
+    let LineSummary { faults, pooled, .. } = line;
+    let figures = [
+        ("median_lifetime", line.median_lifetime() as f64 / 1e6),
+        ("faults_small", faults.small),
+        ("faults_huge", faults.huge),
+        ("faults_mapped", faults.mapped),
+        ("cleared_bytes", faults.cleared),
+        ("pooled_small_bytes", pooled.small),
+        ("pooled_huge_bytes", pooled.huge),
+        ("pooled_purges", pooled.purges),
+        ("pooled_cleared_bytes", pooled.cleared),
+    ];
+    figures.iter().try_for_each(|&(name, figure)| found.set_item(name, figure))?;
     Ok(found)
-}
-
-/// Summarizes a traced program by line: the lines that requested large blocks, what they cost, and what they cost on a pool;
-/// with them, counts of the small blocks.
-#[pyfunction]
-fn trace_summary<'py>(
-    py: Python<'py>,
-    file: PathBuf,
-    incomplete: bool,
-    huge_from: u64,
-) -> PyResult<(Vec<Bound<'py, PyDict>>, u64, u64)> {
-    let (first, again) = (Interruptible(File::open(&file)?), Interruptible(File::open(file)?));
-    let summarize = || Summary::new(again, &Survey::new(first, incomplete)?, huge_from);
-    let summary = py.detach(summarize).map_err(trace_error)?;
-    let each = summary.lines.iter().filter(|line| line.count > 0).map(|line| {
-        let found = PyDict::new(py);
-        found.set_item("file", &line.file)?;
-        found.set_item("line", line.line)?;
-        found.set_item("count", line.count)?;
-        found.set_item("bytes", line.bytes)?;
-        found.set_item("median_lifetime", line.median_lifetime() as f64 / 1e6)?;
-        let Faults { small, huge, mapped, cleared } = line.faults;
-        let pooled = line.pooled;
-        let figures = [
-            ("faults_small", small),
-            ("faults_huge", huge),
-            ("faults_mapped", mapped),
-            ("cleared_bytes", cleared),
-            ("pooled_small_bytes", pooled.small),
-            ("pooled_huge_bytes", pooled.huge),
-            ("pooled_purges", pooled.purges),
-            ("pooled_cleared_bytes", pooled.cleared),
-        ];
-        figures.iter().try_for_each(|&(name, figure)| found.set_item(name, figure))?;
-        Ok(found)
-    });
-    Ok((each.collect::<PyResult<_>>()?, summary.small_blocks, summary.small_bytes))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(trace_begin, module)?)?;
     module.add_function(wrap_pyfunction!(trace_end, module)?)?;
     module.add_function(wrap_pyfunction!(trace_is_on, module)?)?;
-    module.add_function(wrap_pyfunction!(trace_survey, module)?)?;
-    module.add_function(wrap_pyfunction!(trace_replay, module)?)?;
     module.add_function(wrap_pyfunction!(trace_summary, module)?)
 }

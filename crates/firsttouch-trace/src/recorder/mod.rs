@@ -1,35 +1,39 @@
-//! The trace recorder of the process. An event takes a short lock and 16 bytes in a ring; a thread of its own writes
-//! the file.
+//! The trace recorder of the process. An event takes a short lock and a record in a buffer; a thread of its own takes the
+//! full buffer in exchange for an empty one, and writes the file.
 //!
-//! `free` never waits for the disk: when the ring is nearly full, requests for memory wait instead, and when it is full
-//! all the same, events are lost and counted. The writer thread uses no allocator, is joined before a fork and restarted
-//! by the next request. A forked child does not record unless it starts a trace of its own.
+//! `free` never waits for the disk: when the buffer is nearly full, requests for memory wait instead, and when it is full
+//! all the same, events are lost and counted. The writer thread is joined before a fork and restarted by the next
+//! request. A forked child does not record unless it starts a trace of its own.
+//!
+//! Locks are taken in this order: [`THREAD`], [`WRITER`], [`EVENTS`].
 
-mod block_table;
-mod mapped_vec;
-mod producer;
 mod residency;
-mod ring;
-mod sampling;
 mod writer;
 
 pub use residency::LARGE_SIZE;
 
-use crate::event::{Metadata, Totals};
+use crate::format::{Metadata, Totals};
 use firsttouch::os;
 use firsttouch::sync::brief_lock::{BriefLock, Guard};
+use firsttouch::sync::first::First;
 use firsttouch::sync::lock::Lock;
-use producer::{Producer, now};
-use ring::{CAPACITY, Record, Ring, record};
+use residency::{resident_pages, resident_pages_of_new};
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::fs::File;
 use std::hint::black_box;
 use std::io::{Error, ErrorKind};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use writer::Writer;
 
+/// The records of either buffer: 3 MiB.
+const CAPACITY: usize = 1 << 17;
+/// The maximum number of records of one event: its thread, its time, its detail and the event itself.
+const MAX_RECORDS: usize = 4;
+/// The writer is woken whenever another such part of the buffer has filled.
+const WAKE_INTERVAL: usize = CAPACITY / 4;
 /// How often the writer thread flushes: how much a killed program may lose.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(20);
 /// How long a request waits for the disk before recording is given up.
@@ -37,25 +41,63 @@ const MAX_WAIT: Duration = Duration::from_secs(10);
 /// Why the end of the run is missing then.
 const TOO_SLOW: &str = "the disk took longer than 10 seconds";
 
-struct RecorderState {
-    producer: Producer,
-    /// Whether the writer thread was started, even if that failed.
-    started: bool,
-    thread: Option<os::Thread>,
+/// What the threads of the program tell the writer, in the order in which it happened.
+enum Record {
+    /// A block was allocated.
+    Allocate { address: usize, size: u64, zeroed: bool },
+    /// A block is freed; resident pages, if they were queried.
+    Free { address: usize, resident: Option<u32> },
+    /// A block is about to be resized.
+    ResizeBegin { address: usize },
+    /// It was resized, and is now at this address; zero if that failed.
+    ResizeEnd { address: usize, size: u64 },
+    /// All following records are from this thread.
+    Thread(u32),
+    /// All following records are from this time or later (microseconds).
+    Time(u64),
+    /// Precedes the allocation of a large block.
+    Detail { site: u32, present: u64 },
+    /// A source line.
+    Site { file: Box<str>, line: u32 },
 }
 
-// SAFETY: a thread handle may be joined from any thread.
-unsafe impl Send for RecorderState {}
+/// The events that the writer has not taken yet.
+struct Events {
+    /// Never grows beyond [`CAPACITY`], which it has while a trace is recorded.
+    records: Vec<Record>,
+    /// Number of traces started, to tell thread numbers of earlier traces.
+    trace: u32,
+    /// The thread of the last record.
+    thread: u32,
+    threads: u32,
+    sites: u32,
+    lost: u64,
+}
 
 static RECORDING: AtomicBool = AtomicBool::new(false);
-static STATE: BriefLock<RecorderState> =
-    BriefLock::new(RecorderState { producer: Producer::new(), started: false, thread: None });
-static RING: Ring = Ring::new();
+static EVENTS: BriefLock<Events> =
+    BriefLock::new(Events { records: Vec::new(), trace: 0, thread: 0, threads: 0, sites: 0, lost: 0 });
 static WRITER: Lock<Option<Writer>> = Lock::new(None);
+static THREAD: Lock<Option<WriterThread>> = Lock::new(None);
+/// Whether the writer thread was started, even if that failed.
+static STARTED: AtomicBool = AtomicBool::new(false);
 /// Incremented to wake the writer thread, which sleeps on it.
 static WAKE_UPS: AtomicU32 = AtomicU32::new(0);
 static STOP: AtomicBool = AtomicBool::new(false);
 static TASK: AtomicU32 = AtomicU32::new(0);
+/// When the first trace of the process was started, and when this one was, in microseconds after that.
+static CLOCK: First<Instant> = First::new();
+static BEGUN: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// A trace, and the number of this thread in it.
+    static NUMBER: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
+}
+
+struct WriterThread(os::Thread);
+
+// SAFETY: a thread handle may be joined from any thread.
+unsafe impl Send for WriterThread {}
 
 /// Returns whether a trace is being recorded.
 #[inline]
@@ -63,29 +105,48 @@ pub fn is_recording() -> bool {
     RECORDING.load(Relaxed)
 }
 
-impl RecorderState {
+fn clock() -> u64 {
+    CLOCK.get_or_make(Instant::now).elapsed().as_micros() as u64
+}
+
+/// Returns the microseconds since the start of the trace.
+fn now() -> u64 {
+    clock().saturating_sub(BEGUN.load(Relaxed))
+}
+
+impl Events {
+    /// Adds an event with its thread and, if `timed`, the time.
     #[inline]
     fn push(&mut self, detail: Option<Record>, event: Record, timed: bool) {
-        // SAFETY: this state is locked, and the ring is open while recording is on.
-        if unsafe { self.producer.push(&RING, detail, event, timed) } {
+        let before = self.records.len();
+        if before + MAX_RECORDS > CAPACITY {
+            self.lost += 1;
+            return;
+        }
+        let thread = match NUMBER.get() {
+            (trace, number) if trace == self.trace => number,
+            _ => self.number_thread(),
+        };
+        if thread != self.thread {
+            self.thread = thread;
+            self.records.push(Record::Thread(thread));
+        }
+        if timed {
+            self.records.push(Record::Time(now()));
+        }
+        self.records.extend(detail);
+        self.records.push(event);
+        if self.records.len() / WAKE_INTERVAL != before / WAKE_INTERVAL {
             wake_writer();
         }
     }
 
     #[cold]
-    fn start_thread(&mut self) {
-        STOP.store(false, SeqCst);
-        self.thread = os::spawn(writer_thread, &TASK).ok();
-        self.started = true; // without a thread, waiting requests and `stop` write
-    }
-
-    fn stop_thread(&mut self) {
-        STOP.store(true, SeqCst);
-        wake_writer();
-        if let Some(thread) = self.thread.take() {
-            thread.join();
-        }
-        self.started = false;
+    fn number_thread(&mut self) -> u32 {
+        let number = self.threads;
+        self.threads += 1;
+        NUMBER.set((self.trace, number));
+        number
     }
 }
 
@@ -94,29 +155,28 @@ fn wake_writer() {
     os::wake(&WAKE_UPS);
 }
 
-/// Locks the state for an event that may wait until there is room; `None` if recording is off.
+/// Locks the events for one that may wait until there is room; `None` if recording is off.
 #[inline]
-fn lock_with_room() -> Option<Guard<'static, RecorderState>> {
-    if RING.max_len() > CAPACITY / 4 * 3 && RING.len() > CAPACITY / 4 * 3 {
+fn lock_with_room() -> Option<Guard<'static, Events>> {
+    if !STARTED.load(Relaxed) {
+        start_thread();
+    }
+    let mut events = EVENTS.lock();
+    while is_recording() && events.records.len() > CAPACITY / 4 * 3 {
+        drop(events);
         wait_for_room();
+        events = EVENTS.lock();
     }
-    let mut state = STATE.lock();
-    if !is_recording() {
-        return None;
-    }
-    if !state.started {
-        state.start_thread();
-    }
-    Some(state)
+    is_recording().then_some(events)
 }
 
 #[cold]
 fn wait_for_room() {
     static NEVER_WOKEN: AtomicU32 = AtomicU32::new(0);
     let began = Instant::now();
-    while is_recording() && RING.len() > CAPACITY / 2 {
+    while is_recording() && EVENTS.lock().records.len() > CAPACITY / 4 * 3 {
         wake_writer();
-        if STATE.lock().thread.is_none() {
+        if THREAD.lock().is_none() {
             drain(false);
         }
         os::wait(&NEVER_WOKEN, 0, Some(Duration::from_millis(1)));
@@ -129,25 +189,19 @@ fn wait_for_room() {
 /// Records the allocation of a block smaller than [`LARGE_SIZE`].
 #[inline]
 pub fn on_alloc(address: usize, size: usize, zeroed: bool) {
-    if let Some(mut state) = lock_with_room() {
-        state.push(None, alloc_record(address, size, zeroed), false);
+    if let Some(mut events) = lock_with_room() {
+        events.push(None, Record::Allocate { address, size: size as u64, zeroed }, false);
     }
 }
 
 /// Records the allocation of a block of at least [`LARGE_SIZE`], and queries its pages. `site` is a number returned by
 /// [`add_site`], or 0.
 pub fn on_alloc_large(address: usize, size: usize, zeroed: bool, site: u32) {
-    let present = sampling::on_alloc(address, size, zeroed, site);
-    if let Some(mut state) = lock_with_room() {
-        let detail = record::pack(site.into(), record::DETAIL, present);
-        state.push(Some(detail), alloc_record(address, size, zeroed), true);
+    let present = resident_pages_of_new(address, size);
+    if let Some(mut events) = lock_with_room() {
+        let event = Record::Allocate { address, size: size as u64, zeroed };
+        events.push(Some(Record::Detail { site, present }), event, true);
     }
-}
-
-#[inline]
-fn alloc_record(address: usize, size: usize, zeroed: bool) -> Record {
-    let kind = if zeroed { record::ALLOCATE_ZEROED } else { record::ALLOCATE };
-    record::pack(address as u64, kind, size as u64)
 }
 
 /// Records that a block is about to be freed. `size` need not be exact.
@@ -157,33 +211,56 @@ pub fn on_free(address: usize, size: usize) {
         return;
     }
     let large = size >= LARGE_SIZE;
-    let resident = if large { sampling::on_free(address, size).map_or(0, |pages| pages + 1) } else { 0 };
-    let mut state = STATE.lock();
+    let resident = if large { resident_pages(address, size) } else { None };
+    let resident = resident.map(|pages| u32::try_from(pages).unwrap_or(u32::MAX));
+    let mut events = EVENTS.lock();
     if is_recording() {
-        state.push(None, record::pack(address as u64, record::FREE, resident), large);
+        events.push(None, Record::Free { address, resident }, large);
     }
 }
 
 /// Records that a block is about to be resized. [`on_resize_end`] must follow in the same thread.
 pub fn on_resize_begin(address: usize) {
-    if let Some(mut state) = lock_with_room() {
-        state.push(None, record::pack(address as u64, record::RESIZE_BEGIN, 0), false);
+    if let Some(mut events) = lock_with_room() {
+        events.push(None, Record::ResizeBegin { address }, false);
     }
 }
 
 /// Records that a resize has ended: the block is now at `address`, or is unchanged if that is `None`.
 pub fn on_resize_end(address: Option<usize>, size: usize) {
-    if let Some(mut state) = lock_with_room() {
-        let event = record::pack(address.unwrap_or(0) as u64, record::RESIZE_END, size as u64);
-        state.push(None, event, size >= LARGE_SIZE);
+    if let Some(mut events) = lock_with_room() {
+        let event = Record::ResizeEnd { address: address.unwrap_or(0), size: size as u64 };
+        events.push(None, event, size >= LARGE_SIZE);
     }
 }
 
 /// Adds a source line to the trace and returns its number, or 0 if it cannot be added.
 pub fn add_site(file: &str, line: u32) -> u32 {
-    let Some(mut state) = lock_with_room() else { return 0 };
-    // SAFETY: as in `RecorderState::push`.
-    unsafe { state.producer.push_site(&RING, file, line) }
+    let Some(mut events) = lock_with_room() else { return 0 };
+    if file.is_empty() || events.records.len() == CAPACITY {
+        return 0;
+    }
+    events.records.push(Record::Site { file: file.into(), line });
+    events.sites += 1;
+    events.sites
+}
+
+#[cold]
+fn start_thread() {
+    let mut thread = THREAD.lock();
+    if is_recording() && !STARTED.swap(true, SeqCst) {
+        STOP.store(false, SeqCst);
+        *thread = os::spawn(writer_thread, &TASK).ok().map(WriterThread); // without one, waiting requests and `stop` write
+    }
+}
+
+fn stop_thread(thread: &mut Option<WriterThread>) {
+    STOP.store(true, SeqCst);
+    wake_writer();
+    if let Some(WriterThread(thread)) = thread.take() {
+        thread.join();
+    }
+    STARTED.store(false, SeqCst);
 }
 
 extern "C" fn writer_thread(_: *mut c_void) -> *mut c_void {
@@ -201,8 +278,8 @@ extern "C" fn writer_thread(_: *mut c_void) -> *mut c_void {
 fn drain(flush: bool) {
     let mut writer = WRITER.lock();
     if let Some(writer) = writer.as_mut() {
-        // SAFETY: consumers hold the writer's lock, and the ring is open while there is a writer.
-        unsafe { writer.drain(&RING, now()) };
+        writer.take(&mut EVENTS.lock().records);
+        writer.encode(now());
         if flush {
             writer.flush();
         }
@@ -218,20 +295,27 @@ fn drain(flush: bool) {
 /// [`ErrorKind::AlreadyExists`] if a trace is being recorded already, [`ErrorKind::OutOfMemory`] if there is no memory.
 pub fn start(file: File, metadata: &Metadata) -> Result<(), Error> {
     black_box(&AT_LOAD);
-    let mut state = STATE.lock();
+    let _thread = THREAD.lock();
     let mut writer = WRITER.lock();
     if is_recording() || writer.is_some() {
         return Err(Error::from(ErrorKind::AlreadyExists));
     }
-    // SAFETY: recording is off, so no thread pushes, and without a writer none consumes.
-    if !unsafe { RING.open() } {
-        return Err(Error::from(ErrorKind::OutOfMemory));
-    }
-    *writer = Some(Writer::new(file, metadata).ok_or(ErrorKind::OutOfMemory)?);
-    sampling::reset();
-    state.producer.start();
+    let (records, spare) = (buffer()?, buffer()?);
+    *writer = Some(Writer::new(file, metadata, spare));
+    let mut events = EVENTS.lock();
+    BEGUN.store(clock(), Relaxed);
+    *events = Events { records, trace: events.trace + 1, thread: 0, threads: 0, sites: 0, lost: 0 };
     RECORDING.store(true, SeqCst);
     Ok(())
+}
+
+/// Returns an empty buffer, faulted in so that it does not show as growth of the program.
+fn buffer() -> Result<Vec<Record>, Error> {
+    let mut records = Vec::new();
+    records.try_reserve_exact(CAPACITY).map_err(|_| Error::from(ErrorKind::OutOfMemory))?;
+    records.resize_with(CAPACITY, || Record::Time(0));
+    records.clear();
+    Ok(records)
 }
 
 /// Ends the trace with `metadata`. Returns its totals and its size in bytes, or `None` if none is being recorded.
@@ -239,15 +323,17 @@ pub fn start(file: File, metadata: &Metadata) -> Result<(), Error> {
 /// # Errors
 /// If the trace could not be written completely.
 pub fn stop(metadata: &Metadata) -> Option<Result<(Totals, u64), Error>> {
-    let (mut writer, lost, given_up) = {
-        let mut state = STATE.lock(); // until the ring is empty: another thread may be about to start the next trace
-        let given_up = !RECORDING.swap(false, SeqCst);
-        state.stop_thread();
-        let mut writer = WRITER.lock().take()?;
-        // SAFETY: recording is off, the writer thread was joined, and no other has a writer.
-        unsafe { writer.drain(&RING, now()) };
-        (writer, state.producer.lost(), given_up)
+    let mut thread = THREAD.lock(); // to the end: another thread may be about to start the next trace
+    let given_up = !RECORDING.swap(false, SeqCst);
+    stop_thread(&mut thread);
+    let mut writer = WRITER.lock().take()?;
+    let lost = {
+        let mut events = EVENTS.lock();
+        writer.take(&mut events.records);
+        events.records = Vec::new();
+        events.lost
     };
+    writer.encode(now());
     if given_up && !writer.failed() {
         writer.flush();
         return Some(Err(Error::new(ErrorKind::TimedOut, TOO_SLOW)));
@@ -265,26 +351,29 @@ extern "C" fn watch_forks() {
 }
 
 extern "C" fn before_fork() {
-    STATE.hold();
+    THREAD.hold();
     // SAFETY: the lock was taken on the line above.
-    unsafe { STATE.held() }.stop_thread();
+    stop_thread(unsafe { THREAD.held() });
     WRITER.hold();
+    EVENTS.hold();
 }
 
 extern "C" fn after_fork_in_parent() {
-    // SAFETY: `before_fork` took both locks.
+    // SAFETY: `before_fork` took the three locks.
     unsafe {
+        EVENTS.release();
         WRITER.release();
-        STATE.release();
+        THREAD.release();
     }
 }
 
 extern "C" fn after_fork_in_child() {
     RECORDING.store(false, SeqCst);
-    // SAFETY: `before_fork` took both locks, and no other thread exists. The parent keeps its own descriptor of the file.
+    // SAFETY: `before_fork` took the three locks, and no other thread exists. The parent keeps its own descriptor of the
+    // file.
     unsafe {
+        EVENTS.held().records = Vec::new();
         *WRITER.held() = None;
-        WRITER.release();
-        STATE.release();
     }
+    after_fork_in_parent();
 }

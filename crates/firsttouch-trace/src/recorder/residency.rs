@@ -68,11 +68,6 @@ pub(super) fn resident_pages_of_new(address: usize, size: usize) -> u64 {
     (high - first) as u64
 }
 
-/// Returns whether the page in the middle of a block is resident, as it is if the whole block was written.
-pub(super) fn is_middle_resident(address: usize, size: usize) -> bool {
-    is_resident((address + size / 2) / os::page_size())
-}
-
 /// Returns the offset of the first page of a block within its huge page, in base pages.
 pub(super) fn huge_page_offset(address: usize) -> u64 {
     let page = os::page_size();

@@ -5,10 +5,7 @@ NAMES: dict[str, str] = {
     "zeros": "Creating zeros looks a hundred times faster than writing them: what remains when they are used?",
     "touch": "How many bytes per second can be faulted in, by page size, method and number of threads?",
     "triad": "How wrong is a bandwidth test on arrays that were never written?",
-    "refill": "What does the first fill of an array cost, and does reading it first help?",
     "temporaries": "What do expressions with temporaries cost, compared with out= on warm memory?",
-    "scaling": "How do temporaries scale with the number of threads, by allocator?",
     "scratch": "What does a temporary array cost on the heap, and in scratch memory?",
     "numa": "How fast are copies between NUMA nodes, and how much of that is first touch?",
-    "align": "Does it matter where arrays begin within a cache line or a page?",
 }

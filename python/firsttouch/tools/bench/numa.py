@@ -13,27 +13,94 @@ copy is timed twice here: cold, as on the slides, and again once all pages are r
 
 from __future__ import annotations
 
+import time
+from functools import cache, partial
 from itertools import product
-from typing import TYPE_CHECKING
+from statistics import median as median_of
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 import firsttouch as ft
-from firsttouch.tools.bench.drawing import bars, matrix
-from firsttouch.tools.bench.settings import Settings, chosen
-from firsttouch.tools.bench.tasks.numa import COPIES
-from firsttouch.tools.measuring.contenders import NUMPY
-from firsttouch.tools.measuring.picture import Picture
-from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call, Plan, Samples, collect
+from firsttouch import _firsttouch
+from firsttouch.tools.bench.common import Cell, Settings, bars, faults, measured, middle, ratio
+from firsttouch.tools.measuring.report import Picture, Section, Table
+from firsttouch.tools.measuring.rounds import Call
 from firsttouch.tools.measuring.sizes import MIB, name
-from firsttouch.tools.measuring.statistics import Estimate, median
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-TASK = "firsttouch.tools.bench.tasks.numa"
-ROW = 1 * MIB  # as on the slides
-ARRAYS = 3
+Bytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
+ARRAYS, ROW = 3, 1 * MIB  # as on the slides
+COPIES = (("b0", "a0"), ("b1", "a0"), ("b1", "a1"), ("b0", "a1"))  # target and source, in the slides' order
 STATE = ("neither written before", "target not written before", "source not written before", "both resident")
+WARM = 5
+#: Nodes of the processor, the source and the target.
+Way = tuple[int, int, int]
+Replies = list[dict[str, Any]]
+
+
+@cache
+def memory(node: int) -> tuple[Any, bool]:
+    """Return an allocator of small pages on a node, and whether it is bound; unbound pages if that is not permitted."""
+    try:
+        allocator = ft.numa(node, strict=True)
+        allocator.empty(1 << 16)
+    except (MemoryError, OSError, ValueError):
+        return ft.pages(), False
+    return allocator, True
+
+
+def timed(target: Bytes, source: Bytes) -> tuple[float, int]:
+    """Return the seconds and page faults of one copy."""
+    before, start = faults(), time.perf_counter()
+    np.copyto(target, source)
+    took = time.perf_counter() - start
+    return took, faults() - before
+
+
+def misplaced(array: Bytes, node: int) -> int:
+    """Return the number of the array's pages that are not on its node."""
+    return sum(found != node for found in _firsttouch.nodes_of_range(array.ctypes.data, array.nbytes))
+
+
+def in_a_row(cpu: int, near: int, far: int, nbytes: int) -> dict[str, float]:
+    """Time the slides' four copies, each array as new as on the slides; then the same four again."""
+    reply: dict[str, float] = {}
+    with ft.run_on(cpu):
+        arrays: dict[str, Bytes] = {
+            f"{letter}{at}": memory(node)[0].empty(nbytes, np.uint8)
+            for at, node in enumerate((near, far))
+            for letter in "ab"
+        }
+        for when in ("cold", "again"):
+            for target, source in COPIES:
+                took, count = timed(arrays[target], arrays[source])
+                reply |= {f"{target} {source} {when}": took, f"{target} {source} {when} faults": count}
+            if when == "cold":
+                for array in arrays.values():
+                    array.fill(1)
+    return reply
+
+
+def between(cpu: int, source: int, target: int, nbytes: int) -> dict[str, float]:
+    """Time one copy of arrays that were never written, and several once both are resident (the median)."""
+    with ft.run_on(cpu):
+        a, b = (memory(node)[0].empty(nbytes, np.uint8) for node in (source, target))
+        cold, cold_faults = timed(b, a)
+        a.fill(1)
+        np.copyto(b, a)
+        warm = [timed(b, a) for _ in range(WARM)]
+        wrong = misplaced(a, source) + misplaced(b, target)
+    return {
+        "cold": cold,
+        "cold faults": cold_faults,
+        "warm": median_of(took for took, _ in warm),
+        "warm faults": sum(count for _, count in warm),
+        "bound": memory(source)[1] and memory(target)[1],
+        "misplaced": wrong,
+    }
 
 
 def run(settings: Settings) -> Section:
@@ -48,43 +115,40 @@ def run(settings: Settings) -> Section:
     nodes = ft.topology().nodes
     cpus = [node.number for node in nodes if node.processors]
     memories = [node.number for node in nodes if node.memory] or cpus
-    plan = Plan(2, 3) if settings.quick else Plan(4, 5)
-    others = [node for node in memories if node != memories[0]]
-    in_a_row(section, cpus[0], memories[0], memories[0], plan)
-    if others:
-        in_a_row(section, cpus[0], memories[0], others[0], plan)
-    settings.progress(0.2)
-    sizes, notes = chosen(settings, (64 * MIB,), (16 * MIB,), ARRAYS)
+    rounds = 3 if settings.quick else 9
+    for number, far in enumerate(dict.fromkeys((memories[0], memories[-1]))):
+        arguments = {"cpu": cpus[0], "near": memories[0], "far": far, "nbytes": ROW}
+        replies = measured({far: Cell(Call(__name__, "in_a_row", arguments), 8 * ROW)}, rounds, lambda _: None)[far]
+        section.raw[f"in a row {far}"] = replies
+        add_row(section, "row" if number == 0 else "row-two-nodes", arguments, replies)
+    sizes, notes = settings.chosen((64 * MIB,), (16 * MIB,), ARRAYS)
     section.notes[:0] = notes
-    ways = list(product(cpus, memories, memories))
     for at, size in enumerate(sizes):
-        samples: dict[tuple[int, int, int], Samples] = {}
-        for number, (cpu, source, target) in enumerate(ways):
-            call = Call(TASK, "between", {"cpu": cpu, "source": source, "target": target, "nbytes": size})
-            samples[cpu, source, target] = collect([NUMPY], call, plan, ARRAYS * size)
-            settings.progress(0.2 + 0.8 * (at + (number + 1) / len(ways)) / len(sizes))
-        section.raw[f"between {size}"] = {str(way): each.replies for way, each in samples.items()}
-        between(section, size, samples)
+        cells = {
+            (cpu, source, target): Cell(
+                Call(__name__, "between", {"cpu": cpu, "source": source, "target": target, "nbytes": size}),
+                ARRAYS * size,
+            )
+            for cpu, source, target in product(cpus, memories, memories)
+        }
+        found = measured(cells, rounds, partial(lambda at, done: settings.progress((at + done) / len(sizes)), at))
+        section.raw[f"between {size}"] = {str(way): replies for way, replies in found.items()}
+        add_matrix(section, size, found)
     return section
 
 
-def in_a_row(section: Section, cpu: int, near: int, far: int, plan: Plan) -> None:
-    """Repeat the slides' copies on these nodes: table, picture and conclusion."""
-    call = Call(TASK, "in_a_row", {"cpu": cpu, "near": near, "far": far, "nbytes": ROW})
-    samples = collect([NUMPY], call, plan, 8 * ROW)
-    section.raw[f"in a row {near} {far}"] = samples.replies
+def add_row(section: Section, picture: str, nodes: dict[str, int], replies: Replies) -> None:
+    """Report the slides' copies on these nodes: table, picture and conclusion."""
+    cpu, near, far = nodes["cpu"], nodes["near"], nodes["far"]
     where = f"all on node {near}" if near == far else f"a0 and b0 on node {near}, a1 and b1 on node {far}"
     title = f"Four copies of {name(ROW)} in a row, {where}, from node {cpu}"
     table = Table(f"**{title}**", ["copy", "before it", "first time", "page faults", "again", "page faults again"])
     times: dict[str, list[float]] = {"first time": [], "again, all resident": []}
     for (target, source), state in zip(COPIES, STATE, strict=True):
-        key = f"{target} {source}"
         row = [f"{target} from {source}", state]
         for when, seconds in zip(("cold", "again"), times.values(), strict=True):
-            time = median(samples.column(NUMPY, f"{key} {when}") * 1e6)
-            seconds.append(time.value)
-            count = median(samples.column(NUMPY, f"{key} {when} faults")).value
-            row += [f"{time.value:,.0f} us [{time.low:,.0f}, {time.high:,.0f}]", f"{count:,.0f}"]
+            seconds.append(middle(replies, f"{target} {source} {when}") * 1e6)
+            row += [f"{seconds[-1]:,.0f} us", f"{middle(replies, f'{target} {source} {when} faults'):,.0f}"]
         table.rows.append(row)
     section.tables.append(table)
     first, again = times.values()
@@ -94,7 +158,6 @@ def in_a_row(section: Section, cpu: int, near: int, far: int, plan: Plan) -> Non
         bars(axes, groups, times, "{:,.0f}")
         axes.set_ylabel("microseconds")
 
-    picture = "row" if near == far else "row-two-nodes"
     section.pictures.append(Picture(picture, f"{title}: most of the time is first touch", draw))
     section.notes.append(
         f"{title}: **{max(first) / min(first):.0f} times** between the slowest and the fastest the first time, "
@@ -102,46 +165,47 @@ def in_a_row(section: Section, cpu: int, near: int, far: int, plan: Plan) -> Non
     )
 
 
-def between(section: Section, size: int, samples: dict[tuple[int, int, int], Samples]) -> None:
+def add_matrix(section: Section, size: int, found: dict[Way, Replies]) -> None:
     """Report all combinations of nodes: table, picture, and the difference in words."""
-    table = Table(
-        f"**A copy of {name(size)}, GB/s**",
-        ["processor's node", "source", "target", "cold", "warm", "cold time / warm", "page faults cold, warm"],
-    )
-    warm: dict[tuple[int, int, int], float] = {}
-    cold: dict[tuple[int, int, int], float] = {}
-    gains: list[float] = []
-    for way, each in samples.items():
-        rates = [median(size / each.column(NUMPY, state) / 1e9) for state in ("cold", "warm")]
-        cold[way], warm[way] = (rate.value for rate in rates)
-        gain = median(each.column(NUMPY, "cold") / each.column(NUMPY, "warm"))
-        gains.append(gain.value)
-        counts = ", ".join(f"{median(each.column(NUMPY, f'{state} faults')).value:,.0f}" for state in ("cold", "warm"))
-        table.rows.append([*map(str, way), *map(rate_words, rates), str(gain), counts])
+    columns = ["processor's node", "source", "target", "cold", "warm", "cold time / warm", "page faults cold, warm"]
+    table = Table(f"**A copy of {name(size)}, GB/s**", columns)
+    warm, cold = ({way: size / middle(each, when) / 1e9 for way, each in found.items()} for when in ("warm", "cold"))
+    for way, each in found.items():
+        pairs = [{"time": reply["cold"] / reply["warm"]} for reply in each]
+        times = str(ratio(pairs, [{"time": 1.0}] * len(pairs), "time"))
+        counts = ", ".join(f"{middle(each, f'{when} faults'):,.0f}" for when in ("cold", "warm"))
+        table.rows.append([*map(str, way), f"{cold[way]:.1f}", f"{warm[way]:.1f}", times, counts])
     section.tables.append(table)
-    wrong = [way for way, each in samples.items() if each.column(NUMPY, "misplaced").any()]
-    if not all(each.column(NUMPY, "bound").all() for each in samples.values()):
+    if not all(reply["bound"] for each in found.values() for reply in each):
         section.notes.append("Memory cannot be bound to nodes here: the kernel placed the pages.")
-    elif wrong:
+    elif wrong := [way for way, each in found.items() if any(reply["misplaced"] for reply in each)]:
         section.notes.append(f"Pages were not on the requested nodes (processor, source, target): {wrong}.")
-    dearest = max(gains)
+    dearest = max(warm[way] / cold[way] for way in found)
     section.notes.append(f"A cold copy of {name(size)} takes up to {dearest:.1f} times as long as a warm one.")
     if len(warm) == 1:
         section.notes.append(
             "**This machine has one node, so there is no distance to measure.** Only first touch makes a difference."
         )
         return
-    local = [rate for (cpu, source, target), rate in warm.items() if cpu == source == target]
-    remote = [rate for (cpu, source, target), rate in warm.items() if not cpu == source == target]
+    local = [rate for way, rate in warm.items() if len(set(way)) == 1]
+    remote = [rate for way, rate in warm.items() if len(set(way)) > 1]
     section.notes.append(
         f"**Distance costs up to {max(local) / min(remote):.2f} times, first touch up to {dearest:.2f} times.** "
         f"Warm copies: {max(local):.1f} GB/s on one node, down to {min(remote):.1f} across nodes."
     )
-    section.pictures.append(
-        Picture("matrix", f"A copy of {name(size)} between nodes: GB/s warm, in brackets cold", matrix(warm, cold))
-    )
+    words = f"A copy of {name(size)} between nodes: GB/s warm, in brackets cold"
+    section.pictures.append(Picture("matrix", words, partial(draw_matrix, warm=warm, cold=cold)))
 
 
-def rate_words(rate: Estimate) -> str:
-    """Format GB/s with their interval."""
-    return f"{rate.value:.1f} [{rate.low:.1f}, {rate.high:.1f}]"
+def draw_matrix(axes: Axes, warm: dict[Way, float], cold: dict[Way, float]) -> None:
+    """Plot rates by the nodes of processor and source (rows) and target (columns)."""
+    rows = sorted({(cpu, source) for cpu, source, _ in warm})
+    columns = sorted({target for _, _, target in warm})
+    rates = [[warm[cpu, source, target] for target in columns] for cpu, source in rows]
+    axes.imshow(rates, cmap="YlGn", aspect="auto", vmin=0, vmax=1.4 * max(map(max, rates)))
+    for y, (cpu, source) in enumerate(rows):
+        for x, target in enumerate(columns):
+            words = f"{warm[cpu, source, target]:.1f} ({cold[cpu, source, target]:.1f})"
+            axes.text(x, y, words, ha="center", va="center", color="black")
+    axes.set_xticks(range(len(columns)), [f"to node {target}" for target in columns])
+    axes.set_yticks(range(len(rows)), [f"on node {cpu}, from node {source}" for cpu, source in rows])

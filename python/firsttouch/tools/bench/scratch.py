@@ -4,34 +4,136 @@ The README of Bumper.jl (Mason Protter) adds one to 30 integers into a temporary
 with the temporary on the heap, 20.8 ns in the task's default buffer, 14.7 ns in a buffer that is passed in; and 9.9 ns,
 with 3 integers, in a fixed buffer made by the caller. Nothing there keeps an array from outliving its memory.
 
-Here the same function is measured in NumPy, in Numba and in Rust, with 30 integers and with more. In NumPy and Numba,
-arrays that outlive their scope stay valid; in Rust the compiler prevents that. *Kept array* is the lower bound: an
-array allocated beforehand.
+Here the same function is measured in NumPy and in Numba, with 30 integers and with more. Arrays that outlive their
+scope stay valid. *Kept array* is the lower bound: an array allocated beforehand.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from typing import TYPE_CHECKING
+import random
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from statistics import median as median_of
+from typing import TYPE_CHECKING, Any
 
-from firsttouch.tools.bench.drawing import bars
-from firsttouch.tools.bench.settings import Settings, chosen
-from firsttouch.tools.bench.tasks.scratch import LANGUAGES, WAYS
-from firsttouch.tools.measuring.contenders import NUMPY
-from firsttouch.tools.measuring.picture import Picture
-from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call, Plan, Samples, collect
+import numpy as np
+
+import firsttouch as ft
+from firsttouch.tools.bench.common import Cell, Settings, bars, measured, middle, ratio
+from firsttouch.tools.measuring.report import Picture, Section, Table
+from firsttouch.tools.measuring.rounds import Call
 from firsttouch.tools.measuring.sizes import KIB, MIB, name
-from firsttouch.tools.measuring.statistics import Estimate, median
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ORIGINAL = 30  # integers, as in the README
-SIZES = (8 * ORIGINAL, 4 * KIB, 64 * KIB, 1 * MIB)
-QUICK = (8 * ORIGINAL, 64 * KIB)
-ARRAYS = 16
+ARRAYS, ORIGINAL = 16, 30  # integers, as in the README
+SIZES, QUICK = (8 * ORIGINAL, 4 * KIB, 64 * KIB, MIB), (8 * ORIGINAL, 64 * KIB)
+WAYS = ("heap", "default buffer", "explicit buffer", "kept array")
 JULIA = {"heap": 36.6, "default buffer": 20.8, "explicit buffer": 14.7}  # ns; on another machine
+Turns = Callable[[int], object]  # runs that many iterations
+#: By language and items.
+Found = dict[str, list[dict[str, Any]]]
+
+
+def in_numpy(items: int) -> dict[str, Turns]:
+    """Return a plain function, and decorated ones; the loop is in Python."""
+    x, kept = np.arange(items), np.empty(items, np.int64)
+
+    def plain(x: Any) -> int:
+        y = x + 1
+        return int(y.sum())
+
+    def into_kept(x: Any) -> int:
+        np.add(x, 1, out=kept)
+        return int(kept.sum())
+
+    functions = (plain, ft.scratch(plain), ft.scratch(ft.ScratchBuffer())(plain), into_kept)
+
+    def turns(function: Callable[[Any], int], count: int) -> None:
+        for _ in range(count):
+            function(x)
+
+    return {way: partial(turns, function) for way, function in zip(WAYS, functions, strict=True)}
+
+
+def in_numba(items: int) -> dict[str, Turns]:
+    """Return loops in compiled code, because calling it from Python costs more than all of this."""
+    import numba
+
+    from firsttouch.numba import ThreadBuffers
+
+    def filled(y: Any, x: Any) -> Any:
+        for i in range(x.size):
+            y[i] = x[i] + 1
+        return y.sum()
+
+    filled = numba.njit(filled)
+
+    def heap(_: Any, x: Any) -> Any:
+        return filled(np.empty(x.size, np.int64), x)
+
+    def passed_in(buffer: Any, x: Any) -> Any:
+        mark = buffer.mark()
+        total = filled(buffer.empty(x.size, np.int64), x)
+        buffer.rewind(mark)
+        return total
+
+    passed_in = numba.njit(passed_in)
+
+    def default(buffers: Any, x: Any) -> Any:
+        return passed_in(buffers.local(), x)
+
+    def kept(array: Any, x: Any) -> Any:
+        return filled(array[: x.size], x)
+
+    def loop(step: Any) -> Any:
+        step = numba.njit(step)
+
+        def repeated(source: Any, x: Any, turns: int) -> Any:
+            total = 0
+            for _ in range(turns):
+                total += step(source, x)
+            return total
+
+        return numba.njit(repeated)
+
+    x, array = np.arange(items), np.empty(items, np.int64)
+    sources = (array, ThreadBuffers(threads=1), ft.ScratchBuffer(), array)
+    steps = (heap, default, passed_in.py_func, kept)
+    return {way: partial(loop(step), source, x) for way, step, source in zip(WAYS, steps, sources, strict=True)}
+
+
+LANGUAGES: dict[str, Callable[[int], dict[str, Turns]]] = {"NumPy": in_numpy, "Numba": in_numba}
+
+
+def measure(language: str, sizes: Sequence[int], runs: int, usual: float) -> dict[str, float]:
+    """Return median seconds of an iteration for each number of items and way, from short runs in shuffled order.
+
+    *heap again* repeats the heap, to show the difference between two equal ways.
+    """
+    shuffle, reply = random.Random(0), dict[str, float]()
+
+    def seconds(turns: Turns, count: int) -> float:
+        start = time.perf_counter()
+        turns(count)
+        return (time.perf_counter() - start) / count
+
+    for items in sizes:
+        ways = LANGUAGES[language](items)
+        ways["heap again"] = ways["heap"]
+        for turns in ways.values():
+            turns(3)  # compiled here
+        once = max(min(seconds(turns, 3) for turns in ways.values()), 1e-8)
+        count = max(3, min(100_000, int(usual / once)))
+        times: dict[str, list[float]] = {way: [] for way in ways}
+        for _ in range(runs):
+            for way in shuffle.sample(list(ways), len(ways)):
+                times[way].append(seconds(ways[way], count))
+        reply |= {f"{items} {way}": median_of(row) for way, row in times.items()}
+    return reply
 
 
 def run(settings: Settings) -> Section:
@@ -40,91 +142,63 @@ def run(settings: Settings) -> Section:
         "scratch",
         "A temporary array on the heap and in scratch memory",
         "what does `y = x + 1; y.sum()` on int64 cost with `y` on the heap, in the thread's default scratch buffer, in "
-        "a buffer that is passed in, in one of fixed size, and in an array allocated beforehand? Times are those of "
-        "one iteration, averaged over many; NumPy keeps its default allocator.",
+        "a buffer that is passed in, and in an array allocated beforehand? Times are those of one iteration, averaged "
+        "over many; NumPy keeps its default allocator.",
     )
-    sizes, notes = chosen(settings, SIZES, QUICK, ARRAYS)
+    sizes, section.notes = settings.chosen(SIZES, QUICK, ARRAYS)
     items = sorted({size // 8 for size in sizes})
     languages = [language for language in LANGUAGES if language != "Numba" or importlib.util.find_spec("numba")]
-    samples: dict[str, Samples] = {}
-    for number, language in enumerate(languages):
-        runs = 5 if settings.quick else 15
-        arguments = {"language": language, "sizes": items, "runs": runs, "usual": 0.003}
-        call = Call("firsttouch.tools.bench.tasks.scratch", "measure", arguments)
-        plan = Plan(1 if language == "Numba" else 2, 2) if settings.quick else Plan(4, 3)
-        samples[language] = collect([NUMPY], call, plan, ARRAYS * sizes[-1])
-        section.raw[language] = samples[language].replies
-        settings.progress((number + 1) / len(languages))
-    times(section, samples, items[0])
-    for language, each in samples.items():
-        against_heap(section, language, each, items)
+    cells = {
+        language: Cell(
+            Call(
+                __name__,
+                "measure",
+                {"language": language, "sizes": items, "runs": 5 if settings.quick else 15, "usual": 0.003},
+            ),
+            ARRAYS * sizes[-1],
+        )
+        for language in languages
+    }
+    found = measured(cells, 2 if settings.quick else 5, settings.progress)
+    section.raw = dict(found)
+    for language, replies in found.items():
+        add(section, language, replies, items)
     if "Numba" not in languages:
         section.notes.append("Numba is not installed: pip install 'firsttouch[numba]' installs it.")
-    if "NumPy" in samples and 8 * items[0] < 1 * KIB:
-        section.notes.append(
-            "NumPy serves arrays under 1 KiB from a cache of its own, even in scopes: for these, a decorated function "
-            "in Python only adds the cost of the call."
-        )
-    section.notes += [
-        *notes,
-        *(sentence(samples, count) for count in (items if len(items) == 1 else (items[0], items[-1]))),
-    ]
+    section.notes += [sentence(found, count) for count in sorted({items[0], items[-1]})]
     return section
 
 
-def nanoseconds(samples: Samples, items: int, way: str) -> Estimate:
-    """Return the nanoseconds of one iteration."""
-    return median(samples.column(NUMPY, f"{items} {way}") * 1e9)
-
-
-def ratio(samples: Samples, items: int, way: str) -> Estimate:
-    """Return a way's time divided by the heap's."""
-    return median(samples.column(NUMPY, f"{items} {way}") / samples.column(NUMPY, f"{items} heap"))
-
-
-def times(section: Section, samples: dict[str, Samples], items: int) -> None:
-    """Add the original's table and picture: nanoseconds at the smallest size."""
-    table = Table(f"**{items} int64 ({name(8 * items)}), nanoseconds per iteration**", ["language", *WAYS])
-    if items == ORIGINAL:
-        row = [f"{JULIA[way]:.1f}" if way in JULIA else "" for way in WAYS]
-        table.rows.append(["Julia: Bumper.jl's README, another machine", *row])
-    found = {way: [nanoseconds(each, items, way) for each in samples.values()] for way in WAYS}
-    for number, language in enumerate(samples):
-        cells = [found[way][number] for way in WAYS]
-        table.rows.append([language, *(f"{cell.value:,.1f} [{cell.low:,.1f}, {cell.high:,.1f}]" for cell in cells)])
-    section.tables.append(table)
-
-    def draw(axes: Axes) -> None:
-        bars(axes, list(samples), {way: [cell.value for cell in cells] for way, cells in found.items()}, "{:,.0f}")
-        axes.set_yscale("log")
-        axes.set_ylabel("nanoseconds per iteration (logarithmic)")
-
-    words = f"A temporary of {items} int64, written and summed, by its memory"
-    section.pictures.append(Picture("times", words, draw))
-
-
-def against_heap(section: Section, language: str, samples: Samples, sizes: list[int]) -> None:
-    """Add a language's table and picture: ratios to the heap at every size."""
+def add(section: Section, language: str, replies: list[dict[str, Any]], items: list[int]) -> None:
+    """Add a language's table and picture: nanoseconds, and ratios to the heap at every size."""
     others = [*WAYS[1:], "heap again"]
     table = Table(f"**{language}: time divided by the heap's**", ["temporary", "heap", *others])
-    found = {items: [ratio(samples, items, way) for way in others] for items in sizes}
-    for items, cells in found.items():
-        time = nanoseconds(samples, items, "heap").value
-        table.rows.append([name(8 * items), f"{time:,.1f} ns", *map(str, cells)])
+    if items[0] == ORIGINAL:
+        row = [f"{JULIA[way] / JULIA['heap']:.2f}" if way in JULIA else "" for way in others]
+        table.rows.append(["Bumper.jl, elsewhere", f"{JULIA['heap']} ns", *row])
+    for count in items:
+        ratios = (f"{compared(replies, count, way).value:.2f}" for way in others)
+        table.rows.append([name(8 * count), f"{middle(replies, f'{count} heap') * 1e9:,.1f} ns", *ratios])
     section.tables.append(table)
-    series = {way: [cells[number].value for cells in found.values()] for number, way in enumerate(WAYS[1:])}
+    series = {way: [compared(replies, count, way).value for count in items] for way in WAYS[1:]}
 
     def draw(axes: Axes) -> None:
-        bars(axes, [name(8 * items) for items in sizes], series)
+        bars(axes, [name(8 * count) for count in items], series)
         axes.axhline(1, color="black", linewidth=0.8)
         axes.set_ylabel("time / time with the temporary on the heap")
 
     words = f"{language}: a temporary in scratch memory relative to the heap (below 1 is faster)"
-    section.pictures.append(Picture(f"{language.lower()}", words, draw))
+    section.pictures.append(Picture(language.lower(), words, draw))
 
 
-def sentence(samples: dict[str, Samples], items: int) -> str:
+def compared(replies: list[dict[str, Any]], items: int, way: str) -> Any:
+    """Return a way's time divided by the heap's."""
+    of, to = ([{"time": reply[f"{items} {which}"]} for reply in replies] for which in (way, "heap"))
+    return ratio(of, to, "time")
+
+
+def sentence(found: Found, items: int) -> str:
     """Return what a buffer that is passed in gains."""
-    words = [f"{ratio(each, items, 'explicit buffer')} in {language}" for language, each in samples.items()]
+    words = [f"{compared(replies, items, 'explicit buffer')} in {language}" for language, replies in found.items()]
     julia = f" (Bumper.jl's README: {JULIA['explicit buffer'] / JULIA['heap']:.2f})" if items == ORIGINAL else ""
     return f"**Time with a passed-in buffer, relative to the heap at {name(8 * items)}**: {', '.join(words)}{julia}."

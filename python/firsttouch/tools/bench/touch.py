@@ -2,206 +2,130 @@
 
 Daniel Lemire measured it in C++ in January 2020 (github.com/lemire/Code-used-on-Daniel-Lemire-s-blog, 2020/01/14, "new
 char[s] + touch"), with 512 MB: allocating and touching one byte of each page ran at 3.8 GB/s with pages of 4 KiB and at
-19.6 GB/s with transparent huge pages; `new char[s]()`, which writes byte by byte, at 1.6 and 2.4 GB/s; memset of
-resident memory ran at 30 GB/s and memcpy at 12.5. (His GB are 2**30 bytes, and memcpy counts what it copies once; so
-does this experiment, but with GB of 10**9.)
+19.6 GB/s with transparent huge pages; memset of resident memory ran at 30 GB/s and memcpy at 12.5. (His GB are 2**30
+bytes, and memcpy counts what it copies once; so does this experiment, but with GB of 10**9.)
 
-Each cell runs in a fresh process, in an order that is shuffled anew in every round; the effect of that order is
-reported. The rows of new memory include the allocation. `malloc` and `calloc` are glibc's; it is configured by
-environment variables, which have the effect of `mallopt`.
+The rows of new memory include the allocation. `malloc` is glibc's; it is configured by environment variables, which
+have the effect of `mallopt`.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
-from collections.abc import Mapping, Sequence
+import threading
+import time
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import firsttouch as ft
 from _firsttouch_start import units
-from firsttouch.tools.bench import in_cpp, shuffled
-from firsttouch.tools.bench.drawing import plain_numbers
-from firsttouch.tools.bench.settings import Settings, chosen
-from firsttouch.tools.bench.shuffled import Cell, Reply, order_effect
+from firsttouch.tools.bench.common import Cell, Settings, measured, middle
 from firsttouch.tools.measuring.contenders import NUMPY, TUNED, Contender
-from firsttouch.tools.measuring.picture import Picture
-from firsttouch.tools.measuring.report import Section, Table
+from firsttouch.tools.measuring.report import Picture, Section, Table
 from firsttouch.tools.measuring.rounds import Call
 from firsttouch.tools.measuring.sizes import MIB, name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Table, row, column.
-Key = tuple[str, str, str]
+Array = np.ndarray[Any, np.dtype[np.uint8]]
+ARRAYS, FULL, QUICK = 2, 512 * MIB, 128 * MIB
+PAGE = os.sysconf("SC_PAGE_SIZE")
 #: The arguments of `pages(huge=...)`.
-KINDS: dict[str, Any] = {"4 KiB": False, "THP": "thp", "2 MiB from the pool": ["2M"]}
-#: The environment of each column. Tunables of glibc 2.35: advise huge pages, or take them from the kernel's pool.
-COLUMNS: dict[str, dict[str, str]] = {
-    "glibc": {},
-    "never mapped or trimmed": TUNED,
-    "hugetlb=1 (THP)": {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
-    "hugetlb=2 (pool)": {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=2"},
-    "NumPy's own": {},
+KINDS: dict[str, Any] = {"4 KiB pages": False, "THP": "thp", "2 MiB from the pool": ["2M"]}
+#: Settings of glibc, with their environment; the tunable advises huge pages since 2.35.
+LIBRARY = {
+    "glibc": NUMPY,
+    "glibc, never mapped or trimmed": Contender("tuned", TUNED),
+    "glibc, hugetlb=1 (THP)": Contender("thp", {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}),
 }
-#: The rows, with what is allocated and what is done to it.
-WAYS = {
-    "calloc, touched": ("allocated", "calloc", "touched"),
-    "malloc, touched": ("allocated", "malloc", "touched"),
-    "malloc, byte by byte": ("allocated", "malloc", "byte by byte"),
-    "malloc, word by word": ("allocated", "malloc", "word by word"),
-    "malloc, memset": ("allocated", "malloc", "memset"),
-    "memset, memory that exists": ("existing", "malloc", "memset"),
-    "memcpy, memory that exists": ("existing", "malloc", "memcpy"),
-}
-_OF_NUMPY = {"calloc": "np.zeros", "malloc": "np.empty"}
-_TASK = "firsttouch.tools.bench.tasks.touch"
-
-
-def every(size: int, processors: int, quick: bool) -> dict[Key, Cell]:
-    """Return all cells of a size; a quick run omits the settings."""
-    cells: dict[Key, Cell] = {}
-    for kind, huge in KINDS.items():
-        for row, (populate, threads, places) in rows(processors).items():
-            arguments = {"nbytes": size, "huge": huge, "populate": populate, "threads": threads, "processors": places}
-            cells["pages", row, kind] = Cell(NUMPY, Call(_TASK, "placed", arguments), size)
-    for column, environment in COLUMNS.items():
-        if quick and environment:
-            continue
-        contender = Contender(column, environment)
-        for row, (function, maker, way) in WAYS.items():
-            made = _OF_NUMPY[maker] if column == "NumPy's own" else maker
-            call = Call(_TASK, function, {"nbytes": size, "maker": made, "way": way})
-            cells["settings", row, column] = Cell(contender, call, 2 * size)
-    return cells
-
-
-def rows(processors: int) -> dict[str, tuple[int, int, int]]:
-    """Return ways to fault in placed pages: threads that populate, threads that touch, processors to run on."""
-    counts = sorted({1, *(2**power for power in range(1, 10) if 2**power < processors), processors})
-    made: dict[str, tuple[int, int, int]] = {}
-    for word in ("touched", "populated"):
-        for threads in counts:
-            label = f"{word}, {units.count(threads, 'thread')}"
-            made[label] = (threads if word == "populated" else 0, threads, processors)
-        if processors > 1:
-            label = f"{word}, {processors} threads on one processor"
-            made[label] = (processors if word == "populated" else 0, processors, 1)
-    return made
-
-
-Found = Mapping[Key, Mapping[str, Any]]
-#: The columns that request huge pages.
-HUGE = [column for column in (*KINDS, *COLUMNS) if "THP" in column or "pool" in column]
-#: New memory has to be cleared by the kernel and then written, so it cannot be faster than one write, except for
-#: noise.
+#: A memset of new memory cannot be faster than one of resident memory, except for noise: the kernel clears it first.
 NOISE = 1.25
-#: A memset writes one stream; a memcpy reads one, writes one, and fetches what it writes.
-STREAMS = 3.0
+#: By memory and way.
+Found = Mapping[tuple[str, str], list[dict[str, Any]]]
 
 
-def shown(cell: Mapping[str, Any], kind: str) -> str:
-    """Format a rate, with a remark if the requested pages were not obtained."""
-    got = float(cell["huge"]) / float(cell["bytes"])
-    return units.rate(cell["rate"]) + ("" if kind == "4 KiB" or got > 0.9 else f" ({units.share(got, 1)} huge)")
+def touched(array: Array, threads: int = 1) -> None:
+    """Write one byte of each page, divided among threads."""
+    cuts = [array.size * number // threads // PAGE * PAGE for number in range(threads)] + [array.size]
+
+    def part(number: int) -> None:
+        array[cuts[number] : cuts[number + 1] : PAGE] = 1
+
+    others = [threading.Thread(target=part, args=(number,)) for number in range(1, threads)]
+    for thread in others:
+        thread.start()
+    part(0)
+    array[-1] = 1  # an array that begins within a page extends to one more
+    for thread in others:
+        thread.join()
 
 
-def answers(size: int, found: Found) -> list[str]:
-    """Return the best rate of each kind of pages, and new memory compared with resident memory."""
-    best: list[str] = []
-    for kind in KINDS:
-        cells = {
-            row: cell["rate"] for (table, row, column), cell in found.items() if (table, column) == ("pages", kind)
-        }
-        row = max(cells, key=lambda one: float(cells[one]))
-        best.append(f"{units.rate(cells[row])} on {kind} ({row})")
-    old, new = (found["settings", row, "glibc"]["rate"] for row in ("memset, memory that exists", "malloc, memset"))
-    return [
-        f"**Best rates of first touch**, {name(size)} at a time: {units.listed(best)}.",
-        (
-            f"A memset of new memory runs at {units.rate(new)}, of resident memory at {units.rate(old)}, "
-            f"{units.times(old / new)} as fast."
-        ),
-    ]
+def result(array: Array, seconds: float) -> dict[str, Any]:
+    """Return the rate, and the residency of the array: a way that left out pages did not do the work."""
+    found, receipt = ft.inspect(array), ft.receipt(array)
+    return {
+        "rate": array.size / seconds,
+        "missing": ((found.absent or 0) + (found.zero_page or 0)) / array.size,
+        "huge": (found.huge or 0) / array.size,
+        "why not": list(receipt.why_not) if receipt else [],
+    }
 
 
-def doubts(found: Found) -> list[str]:
-    """Report huge pages that were not obtained, work that was not done, and implausible rates."""
-    said: list[str] = []
-    for kind in HUGE:
-        cells = [cell for (_, _, column), cell in found.items() if column == kind]
-        fallen = [cell for cell in cells if cell["huge"] < 0.9 * cell["bytes"]]
-        if fallen:
-            reasons = sorted({reason for cell in fallen for reason in cell["why not"]})
-            huge, whole = (sum(cell[which] for cell in cells) for which in ("huge", "bytes"))
-            why = f": {'; '.join(reasons)}" if reasons else ""
-            said.append(
-                f"{kind}: {len(fallen)} of {len(cells)} cells fell back ({units.share(huge, whole)} huge){why}."
-            )
-    fallbacks = sum(cell["fallbacks"] for cell in found.values())
-    said.append(f"Huge page faults that the kernel answered with small pages, machine-wide: {fallbacks:,.0f}.")
-    for (_, row, column), cell in found.items():
-        if cell["missing"]:
-            said.append(
-                f"**Not written**: {row}, {column}: {units.share(cell['missing'], cell['bytes'])} was never written."
-            )
-    return [*said, *_implausible(found)]
+def placed(nbytes: int, huge: Any, populate: int, threads: int) -> dict[str, Any]:
+    """Measure pages of one kind, populated or touched by some threads."""
+    allocator = ft.pages(huge=tuple(huge) if isinstance(huge, list) else huge, populate=populate or False)
+    start = time.perf_counter()
+    array: Array = allocator.empty(nbytes, np.uint8)
+    if not populate:
+        touched(array, threads)
+    return result(array, time.perf_counter() - start)
 
 
-def _implausible(found: Found) -> list[str]:
-    said: list[str] = []
-    for column in dict.fromkeys(key[2] for key in found if key[0] == "settings"):
-        rates = {row: float(found["settings", row, column]["rate"]) for row in WAYS}
-        memset, memcpy = rates["memset, memory that exists"], rates["memcpy, memory that exists"]
-        if memset > STREAMS * memcpy:
-            said.append(
-                f"**Implausible**, {column}: memset at {units.rate(memset)} is more than "
-                f"{STREAMS:g} times as fast as memcpy "
-                f"({units.rate(memcpy)}): one of them does not do its work."
-            )
-        said += [
-            f"**Implausible**, {column}: {row} at {units.rate(one)} is faster than memset of resident memory "
-            f"({units.rate(memset)}), though the kernel has to clear it first."
-            for row, one in rates.items()
-            if row.startswith("malloc, ") and row != "malloc, touched" and one > NOISE * memset
-        ]
-    return said
+def library(nbytes: int, way: str) -> dict[str, Any]:
+    """Measure memory of the C library: new, and touched or set; or existing, and set or copied."""
+    make = ft.malloc().empty
+    source: Array = np.ones(nbytes if way == "memcpy, existing" else 1, np.uint8)
+    array: Array = make(nbytes, np.uint8)
+    if "existing" in way:
+        array.fill(1)
+    else:
+        del array
+    start = time.perf_counter()
+    if "existing" not in way:
+        array = make(nbytes, np.uint8)
+    if way == "touched":
+        touched(array)
+    elif way == "memcpy, existing":
+        ctypes.memmove(array.ctypes.data, source.ctypes.data, nbytes)
+    else:
+        ctypes.memset(array.ctypes.data, 2, nbytes)
+    return result(array, time.perf_counter() - start)
 
 
-def order(replies: Sequence[Reply[Key]]) -> str:
-    """Return whether the position of a cell in its round mattered."""
-    effect = order_effect(replies, "rate")
-    if effect is None:
-        return "The effect of the order of the cells is unknown: none came both early and late."
-    return f"Cells late in a round ran at {effect} times the rate of the same cells early in one (median of the cells)."
+WAYS = ("touched", "memset", "memset, existing", "memcpy, existing")
 
 
-COLOURS = {"4 KiB": "tab:red", "THP": "tab:green", "2 MiB from the pool": "tab:blue", "glibc": "0.35"}
-
-
-def rates(axes: Axes, found: Mapping[Key, Mapping[str, Any]]) -> None:
-    """Plot fresh pages in the colour of their kind, the C library's memory in grey; the longest bars at the top."""
-    cells = [(row, column, cell) for (_, row, column), cell in found.items() if column in COLOURS]
-    cells.sort(key=lambda one: float(one[2]["rate"]))
-    labels = [row if column == "glibc" else f"{row} ({column}{got(column, cell)})" for row, column, cell in cells]
-    values = [cell["rate"] / 1e9 for *_, cell in cells]
-    bars = axes.barh(labels, values, color=[COLOURS[column] for _, column, _ in cells])
-    axes.bar_label(bars, fmt="%.1f", padding=2, fontsize="x-small")
-    axes.set(xscale="log", xlabel="GB/s; grey: malloc, calloc, memset and memcpy of the C library, one thread")
-    axes.set_xlim(0.7 * min(values), 1.6 * max(values))
-    axes.tick_params(axis="y", labelsize="x-small")
-    plain_numbers(axes.xaxis)
-
-
-def got(kind: str, cell: Mapping[str, Any]) -> str:
-    """Return a remark if the requested pages were not obtained."""
-    return ", not obtained" if kind != "4 KiB" and cell["huge"] < 0.5 * cell["bytes"] else ""
-
-
-ARRAYS = 2  # for memcpy
-FULL, QUICK = 512 * MIB, 128 * MIB
+def cells(size: int, processors: int, quick: bool) -> dict[tuple[str, str], Cell]:
+    """Return all cells of a size; a quick run omits the settings of the C library."""
+    made: dict[tuple[str, str], Cell] = {}
+    counts = sorted({1, processors})
+    for kind, huge in KINDS.items():
+        for way in ("touched", "populated"):
+            for threads in counts:
+                arguments = {
+                    "nbytes": size, "huge": huge, "populate": threads if way == "populated" else 0, "threads": threads
+                }  # fmt: skip
+                row = f"{way}, {units.count(threads, 'thread')}"
+                made[kind, row] = Cell(Call(__name__, "placed", arguments), size)
+    for memory, contender in list(LIBRARY.items())[: 1 if quick else None]:
+        for way in WAYS:
+            made[memory, way] = Cell(Call(__name__, "library", {"nbytes": size, "way": way}), 2 * size, contender)
+    return made
 
 
 def run(settings: Settings) -> Section:
@@ -210,64 +134,69 @@ def run(settings: Settings) -> Section:
         "touch",
         "First touch of memory",
         "how many bytes per second can be written for the first time, by page size, method, threads and settings of "
-        "the C library, compared with resident memory? Medians over fresh processes.",
+        "the C library, compared with resident memory? *Touched* means that a byte of each page is written. Medians "
+        "over fresh processes.",
     )
-    wanted, section.notes = chosen(settings, (FULL,), (QUICK,), ARRAYS)
+    wanted, section.notes = settings.chosen((FULL,), (QUICK,), ARRAYS)
     for at, size in enumerate(wanted):
-        cells = every(size, processors(), settings.quick)
-        progress = partial(part, settings, at, len(wanted))
-        replies = shuffled.run(cells, 2 if settings.quick else 3, progress)
-        found = {key: middle(values) for key, values in shuffled.by_key(replies).items()}
-        section.raw[name(size)] = {str(key): value for key, value in shuffled.by_key(replies).items()}
-        section.tables += [by_pages(size, found), by_settings(size, found)]
-        section.notes += [*answers(size, found), *doubts(found), order(replies)]
+        progress = partial(lambda at, done: settings.progress((at + done) / len(wanted)), at)
+        found = measured(
+            cells(size, len(os.sched_getaffinity(0)), settings.quick), 2 if settings.quick else 3, progress
+        )
+        section.raw[name(size)] = {str(key): replies for key, replies in found.items()}
+        table = Table(f"**{name(size)}**", ["memory", "way", "rate", "huge pages"])
+        for (memory, way), replies in found.items():
+            huge = units.share(middle(replies, "huge"), 1)
+            table.rows.append([memory, way, units.rate(middle(replies, "rate")), huge])
+        section.tables.append(table)
+        section.notes += [answer(size, found), *doubts(found)]
         title = f"Bytes per second, {name(size)} of memory"
-        section.pictures.append(Picture(f"{size >> 20}", title, partial(rates, found=found)))
-    size = max(wanted)
-    in_cpp.add_to(
-        section,
-        "touch",
-        size,
-        2 if settings.quick else 5,
-        ("the first time", "again after a free"),
-        lambda seconds: units.rate(size / seconds),
-        "allocated and touched",
-    )
-    section.notes.append(
-        "**Touched** means that a byte of each page is written. Where the pages exist already, as after a free that "
-        "kept them, such a rate is beyond any memory's: it says how little a touch costs, not how fast memory is."
-    )
+        section.pictures.append(Picture(f"{size >> 20}", title, partial(rates, found=found), height=6))
     return section
 
 
-def processors() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0))
+def answer(size: int, found: Found) -> str:
+    """Return the best rate of each kind of pages, and new memory compared with resident memory."""
+    best: list[str] = []
+    for kind in KINDS:
+        rates = {way: middle(replies, "rate") for (memory, way), replies in found.items() if memory == kind}
+        way = max(rates, key=lambda one: rates[one])
+        best.append(f"{units.rate(rates[way])} on {kind} ({way})")
+    new, old = (middle(found["glibc", way], "rate") for way in ("memset", "memset, existing"))
+    return (
+        f"**Best rates of first touch**, {name(size)} at a time: {units.listed(best)}. A memset of new memory runs at "
+        f"{units.rate(new)}, of resident memory at {units.rate(old)}, {units.times(old / new)} as fast."
+    )
 
 
-def part(settings: Settings, at: int, parts: int, done: float) -> None:
-    """Report the progress of one size among several."""
-    settings.progress((at + done) / parts)
+def doubts(found: Found) -> list[str]:
+    """Report huge pages that were not obtained, work that was not done, and implausible rates."""
+    said: list[str] = []
+    for kind in list(KINDS)[1:]:
+        replies = [reply for (memory, _), each in found.items() if memory == kind for reply in each]
+        fallen = [reply for reply in replies if reply["huge"] < 0.9]
+        if fallen:
+            reasons = sorted({reason for reply in fallen for reason in reply["why not"]})
+            why = f": {'; '.join(reasons)}" if reasons else ""
+            said.append(f"{kind}: {len(fallen)} of {len(replies)} runs got other pages{why}.")
+    for (memory, way), each in found.items():
+        if missing := middle(each, "missing"):
+            said.append(f"**Not written**: {memory}, {way}: {units.share(missing, 1)} was never written.")
+    for memory in {memory for memory, _ in found} & set(LIBRARY):
+        new, old = (middle(found[memory, way], "rate") for way in ("memset", "memset, existing"))
+        if new > NOISE * old:
+            said.append(
+                f"**Implausible**, {memory}: a memset of new memory at {units.rate(new)} is faster than one of "
+                f"resident memory ({units.rate(old)}), though the kernel has to clear it first."
+            )
+    return said
 
 
-def middle(values: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the median of each figure; of the reasons, the last."""
-    figures = {key: float(np.median([one[key] for one in values])) for key in values[0] if key != "why not"}
-    return {**figures, "why not": values[-1]["why not"]}
-
-
-def by_pages(size: int, found: dict[Key, dict[str, Any]]) -> Table:
-    """Return the table of ways and threads by kinds of pages."""
-    table = Table(f"**{name(size)} of fresh pages**", ["way", *KINDS])
-    for row in rows(processors()):
-        table.rows.append([row, *(shown(found["pages", row, kind], kind) for kind in KINDS)])
-    return table
-
-
-def by_settings(size: int, found: dict[Key, dict[str, Any]]) -> Table:
-    """Return the table of ways by settings of the C library, and NumPy's own memory."""
-    columns = [column for column in COLUMNS if any(key[2] == column for key in found)]
-    table = Table(f"**{name(size)} of the C library's memory, one thread**", ["way", *columns])
-    for row in WAYS:
-        table.rows.append([row, *(units.rate(found["settings", row, column]["rate"]) for column in columns)])
-    return table
+def rates(axes: Axes, found: Found) -> None:
+    """Plot the rates; the longest bars at the top, the C library's memory in grey."""
+    shown = sorted(((middle(each, "rate") / 1e9, f"{way} ({memory})") for (memory, way), each in found.items()))
+    colours = ["0.35" if "glibc" in label else "tab:blue" for _, label in shown]
+    drawn = axes.barh([label for _, label in shown], [rate for rate, _ in shown], color=colours)
+    axes.bar_label(drawn, fmt="%.1f", padding=2, fontsize="x-small")
+    axes.set(xscale="log", xlabel="GB/s; grey: the C library, one thread")
+    axes.tick_params(axis="y", labelsize="x-small")

@@ -1,16 +1,22 @@
 """`firsttouch advise`: estimate from one run what pooled memory would save."""
 
+from __future__ import annotations
+
 import os
 import shlex
 import sys
 import tempfile
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from _firsttouch_start import rank, speak, units
-from firsttouch.tools.cli import files, interpreter, program, showing, starting
+from firsttouch.tools.cli import interpreter, output, program, starting
+from firsttouch.tools.cli.output import Output
 from firsttouch.tools.cli.parser import Parser
-from firsttouch.tools.cli.program import Program
+
+if TYPE_CHECKING:
+    from firsttouch.tools.advice import Summary
+    from firsttouch.tools.measuring.report import Page, Table
 
 _USAGE = """firsttouch advise [options] script.py | -m module | -c code
            [arguments of the program]"""
@@ -32,19 +38,23 @@ measured on this machine. Child processes are not included.
 
 def main(words: Sequence[str]) -> int:
     """Run the program, read the trace and print the advice. Returns the program's exit status."""
-    given, found = program.parse(_parser(), words, ("--json", "--lines"))
-    showing.needs_rich("advise", given.json)
-    files.check_json("advise", given.json)
+    given, found = program.parse(_parser(), words, ("--lines", *output.WITH_VALUE))
+    out = output.checked(given, "advise", "numpy", "rich")
     command = interpreter.command("advise")
     interpreter.check(command, "advise")
-    from firsttouch.tools.trace import prices
+    from firsttouch.tools import advice
 
-    found_prices = prices.calibrate(prices.huge_page_size())
+    prices = advice.calibrate()
     with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder:
         file = os.path.join(folder, "advise.ft")
         status = starting.run_and_wait(command, {"trace": rank.escape(file), "quiet": True, "advise": True}, found)
         if os.path.exists(file):
-            _say(given, found, file, found_prices)
+            try:
+                summary = advice.summarize(file, prices, incomplete=True)
+            except (ValueError, OSError) as error:
+                speak.line(f"no advice: the record of the run: {error}")
+            else:
+                _say(summary, shlex.join(found.words), given.lines, out)
         elif not os.path.isdir(folder):
             _tell(f"no advice: the record of the run is gone, as {folder} was removed")
         elif found.can_start:
@@ -57,46 +67,47 @@ def main(words: Sequence[str]) -> int:
 
 def _parser() -> Parser:
     parser = Parser("advise", _DESCRIPTION, _USAGE, _EXAMPLES)
-    add = parser.add_argument
-    add("--lines", type=program.lines, default=10, metavar="N", help="lines to show (default: 10)")
-    add("--json", metavar="FILE", help="the advice as JSON, - for standard output")
+    parser.add_argument("--lines", type=program.lines, default=10, metavar="N", help="lines to show (default: 10)")
+    output.add(parser)
     return parser
 
 
 def _tell(text: str) -> None:
-    speak.write(sys.__stderr__, showing.wrapped(f"firsttouch: {text}", sys.__stderr__) + "\n")
+    speak.write(sys.__stderr__, output.wrapped(f"firsttouch: {text}", sys.__stderr__) + "\n")
 
 
-def _say(given: Any, found: Program, file: str, found_prices: Any) -> None:
-    from firsttouch.tools.trace import advice, lines
-
-    try:
-        advised = advice.advise(lines.summarize(file, found_prices, incomplete=True))
-    except (ValueError, OSError) as error:
-        speak.line(f"no advice: the record of the run: {error}")
-        return
-    if not advised.summary.facts["complete"]:
+def _say(summary: Summary, program: str, most: int, out: Output) -> None:
+    if not summary.facts["complete"]:
         speak.line("no advice: the program was killed, or ended by os._exit, and the record of the run is truncated")
         return
-    program = shlex.join(found.words)
-    if given.json is not None:
-        showing.save_json("advise", given.json, {"advice": advised.words(program), **advised.as_dict()})
-    if given.json == "-":
-        return
-    processor = advised.summary.processor
-    gaining = [line for line in advised.lines if line.avoidable > 0.001 * processor][: given.lines]
     if sys.stdout is not None:
         sys.stdout.flush()
-    _tell(advised.words(program))
-    rows = [
-        (
-            showing.place(line),
-            f"{line.count:,}",
-            units.size(line.bytes),
-            units.seconds(line.avoidable),
-            units.share(line.avoidable, processor),
-        )
-        for line in gaining
-    ]
-    if rows:
-        showing.table(("line", "arrays", "bytes", "would save", "of the time"), rows, sys.stderr)
+    said, table = summary.words(program), _table(summary, most)
+    if out.prints:
+        _tell(said)
+        if table.rows and not out.quiet and sys.stderr is not None:
+            table.show(output.console(sys.stderr, 160))
+    out.save(lambda: {"advice": said, **summary.as_dict()}, lambda: _page(said, program, table))
+
+
+def _table(summary: Summary, most: int) -> Table:
+    """Return the lines that would gain most."""
+    from firsttouch.tools.measuring.report import Table
+
+    least = 0.001 * summary.processor
+    gaining = sorted((line for line in summary.lines if line.avoidable > least), key=lambda line: -line.avoidable)
+    table = Table("", ("line", "arrays", "bytes", "would save", "of the time"))
+    for line in gaining[:most]:
+        part = units.share(line.avoidable, summary.processor)
+        where = output.place(line.file, line.line) if line.file else line.place
+        saved = units.seconds(line.avoidable)
+        table.rows.append((where, f"{line.count:,}", units.size(line.bytes), saved, part))
+    return table
+
+
+def _page(said: str, program: str, table: Table) -> Page:
+    from firsttouch.tools.measuring.machine import describe
+    from firsttouch.tools.measuring.report import Page
+
+    repeat = {"Measure it": f"firsttouch compare {program}"}
+    return Page(f"firsttouch advise {program}", lead=[said], tables=[table], repeat=repeat, machine=describe())

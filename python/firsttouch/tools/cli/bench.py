@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import importlib
-import os
 import shlex
 import sys
 import textwrap
@@ -16,17 +14,12 @@ from typing import TYPE_CHECKING
 from _firsttouch_start import speak
 from firsttouch._firsttouch import did_you_mean
 from firsttouch.tools.cli import output, serving
-from firsttouch.tools.cli.output import Output
+from firsttouch.tools.cli.output import Output, Progress
 from firsttouch.tools.cli.parser import BadUsageError, Parser
-from firsttouch.tools.cli.progress import Bar
-from firsttouch.tools.measuring import console
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from firsttouch.tools.bench.settings import Settings
-    from firsttouch.tools.measuring.page import Page
-    from firsttouch.tools.measuring.report import Section
+    from firsttouch.tools.bench.common import Settings
+    from firsttouch.tools.measuring.report import Page, Section
 
 _USAGE = "firsttouch bench [EXPERIMENT ...] [options]"
 
@@ -55,13 +48,13 @@ def main(words: Sequence[str]) -> int:
     if not names:
         print(_listing(), end="")
         return 0
-    out = output.checked("bench", given)
+    out = output.checked(given, "bench", "numpy", "rich")
 
-    from firsttouch.tools.measuring import cautions
+    from firsttouch.tools.measuring.machine import Watch, cautions
 
     settings = _settings(given, names)
     sections: list[Section] = []
-    watch = cautions.Watch()
+    watch = Watch()
     for name in names:
         try:
             sections.append(_run(name, settings, out))
@@ -73,7 +66,7 @@ def main(words: Sequence[str]) -> int:
         if out.prints:
             show(sections[-1], out.quiet)
     if sections:
-        save(sections, [*cautions.standing(), *watch.finish()], out)
+        save(sections, [*cautions(), *watch.finish()], out)
     return 0 if len(sections) == len(names) else 1
 
 
@@ -90,7 +83,7 @@ def _parser() -> Parser:
         default=[],
         help="add an allocator, such as mimalloc, to experiments that compare allocators; repeatable",
     )
-    output.add(parser)
+    output.add(parser, plot=True)
     return parser
 
 
@@ -119,83 +112,71 @@ def _listing() -> str:
 
 def _settings(given: argparse.Namespace, names: Sequence[str]) -> Settings:
     """Build the settings. A size that does not fit an experiment is rejected before anything runs."""
-    from firsttouch.tools.bench import settings
-    from firsttouch.tools.bench.settings import Settings
+    from firsttouch.tools.bench import common
 
     for expression in given.allocator:
         serving.tried_elsewhere("bench", expression)
     try:
-        wanted = None if given.sizes is None else settings.parse(given.sizes)
+        wanted = None if given.sizes is None else common.parse(given.sizes)
         for name in names:
             module = importlib.import_module(f"firsttouch.tools.bench.{name}")
-            settings.check(wanted or (), name, getattr(module, "ARRAYS", 1))
+            common.check(wanted or (), name, module.ARRAYS)
     except (ValueError, OverflowError, ImportError) as error:
         raise BadUsageError(f"bench: {error}") from None
-    return Settings(given.quick, wanted, tuple(given.allocator))
+    return common.Settings(given.quick, wanted, tuple(given.allocator))
 
 
 def _run(name: str, settings: Settings, out: output.Output) -> Section:
-    """Run one experiment, with a progress bar on standard error if that is a terminal."""
+    """Run one experiment, with its progress on standard error."""
     from firsttouch.tools.measuring.report import conduct
 
     module = importlib.import_module(f"firsttouch.tools.bench.{name}")
-    with Bar(name, out.quiet) as bar:
+    with Progress(name, out.quiet) as bar:
         watched = replace(settings, progress=bar.done)
         return conduct(lambda: module.run(watched), settings.quick)
 
 
 def show(section: Section, quiet: bool) -> None:
     """Print the tables, then the conclusions."""
-    out = _console()
-    out.print(f"{section.name}: {console.plain(section.title)}", style="bold")
+    from firsttouch.tools.measuring.report import plain, say
+
+    console = output.console()
+    console.print(f"{section.name}: {plain(section.title)}", style="bold")
     if not quiet:
-        out.print()
+        console.print()
         for table in section.tables:
-            console.show(table, out)
-    for sentence in sentences(section):
-        console.say(sentence, out, "- ")
-    out.print()
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    width = None if os.isatty(1) else 120  # a file has no width
-    return Console(highlight=False, markup=False, width=width)
-
-
-def sentences(section: Section) -> list[str]:
-    """Return the verdicts, then the notes, as sentences."""
-    judged = [f"{verdict.bar}: {verdict.outcome} ({verdict.figure})" for verdict in section.verdicts]
-    return [console.plain(text) for text in (*section.notes, *judged)]
+            table.show(console)
+    for sentence in section.sentences():
+        say(sentence, console, "- ")
+    console.print()
 
 
 def save(sections: Sequence[Section], cautions: Sequence[str], out: Output) -> None:
     """Print what makes the figures less reliable, and write the requested files."""
     from firsttouch.tools.measuring.machine import describe
+    from firsttouch.tools.measuring.report import say
 
     if out.prints:
         for caution in cautions:
-            console.say(caution, _console(), "note: ")
-    out.save_plot([picture for section in sections for picture in section.pictures])
-    found = {"machine": describe(), "cautions": list(cautions)}
-    out.save_json(lambda: found | {"experiments": [section.as_dict() for section in sections]})
-    out.save_html(lambda: page(sections, cautions).html())
+            say(caution, output.console(), "note: ")
+    about = {"machine": describe(), "cautions": list(cautions)}
+    out.save(
+        lambda: about | {"experiments": [section.as_dict() for section in sections]},
+        lambda: page(sections, cautions),
+        lambda: [picture for section in sections for picture in section.pictures],
+    )
 
 
 def page(sections: Sequence[Section], cautions: Sequence[str]) -> Page:
     """Return all sections as one page."""
     from firsttouch.tools.measuring.machine import describe
-    from firsttouch.tools.measuring.page import Page
-    from firsttouch.tools.measuring.report import Table
+    from firsttouch.tools.measuring.report import Page, Table, plain
 
-    names = " ".join(section.name for section in sections)
     return Page(
-        title=f"firsttouch bench {names}",
-        when=f"{datetime.date.today().isoformat()} on {os.uname().nodename}",
-        lead=[f"{section.name}: {sentence}" for section in sections for sentence in sentences(section)],
+        title=f"firsttouch bench {' '.join(section.name for section in sections)}",
+        lead=[f"{section.name}: {sentence}" for section in sections for sentence in section.sentences()],
         tables=[
-            Table(f"{section.name}: {console.plain(table.title)}", table.columns, table.rows)
+            Table(f"{section.name}: {plain(table.title)}", table.columns, table.rows)
             for section in sections
             for table in section.tables
         ],

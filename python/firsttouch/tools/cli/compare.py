@@ -19,13 +19,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from _firsttouch_start import speak, units
 from firsttouch.tools.cli import interpreter, output, program, serving
-from firsttouch.tools.cli.output import Output
+from firsttouch.tools.cli.output import Output, Progress
 from firsttouch.tools.cli.parser import BadUsageError, Parser
-from firsttouch.tools.cli.progress import Bar
 
 if TYPE_CHECKING:
-    from firsttouch.tools.compare.comparison import Outcome
-    from firsttouch.tools.compare.schedule import Schedule
+    from firsttouch.tools.compare.comparison import Outcome, Schedule
     from firsttouch.tools.compare.trial import DifferentError, FailedError
     from firsttouch.tools.measuring.contenders import Contender
 
@@ -65,10 +63,9 @@ def main(words: Sequence[str]) -> int:
         if parser.unknown(word) and (advice := program.hint(word, "compare")):
             raise BadUsageError(f"compare: {advice}")
     given = parser.parse(words[:at])
-    output.need("compare", "numpy")
     command, python = _command(words[at:])
     options = _options(given)
-    out = output.checked("compare", given)
+    out = output.checked(given, "compare", "numpy", "rich")
     if not command:
         ways = "give a script, -m module, -c code or -- command"
         raise BadUsageError(f"compare: missing program: {ways} (try firsttouch compare --help)")
@@ -106,7 +103,7 @@ def _parser() -> Parser:
         action="store_true",
         help="also compare a pool on base pages, mimalloc, jemalloc and all preloadable mallocs",
     )
-    output.add(parser)
+    output.add(parser, plot=True)
     return parser
 
 
@@ -147,7 +144,7 @@ def _number(option: str, text: str | None) -> int | None:
 
 
 def _time(option: str, text: str | None) -> float | None:
-    from firsttouch.tools.compare.schedule import seconds
+    from firsttouch.tools.compare.comparison import seconds
 
     try:
         return None if text is None else seconds(text)
@@ -167,14 +164,16 @@ def _compare(
     command: list[str],
     python: list[str],
 ) -> int:
-    from firsttouch.tools.compare import candidates, runs
+    from firsttouch.tools.compare import candidates
     from firsttouch.tools.compare.comparison import Wish, compare
-    from firsttouch.tools.compare.trial import DifferentError, FailedError, Trial
+    from firsttouch.tools.compare.trial import DifferentError, FailedError, Trial, source
 
     contenders, absent = candidates.chosen(given.all, given.allocator, any_program=not python)
     with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder, Teller(out, command[len(python) :]) as teller:
-        stdin = runs.source(Path(folder), teller.waiting)
-        trial = Trial(command, Path(folder), stdin, options["timeout"], given.prepare, given.ignore_output)
+        stdin = source(Path(folder), teller.waiting)
+        trial = Trial(
+            command, Path(folder), stdin, options["timeout"], given.prepare, given.ignore_output, bool(python)
+        )
         wish = Wish(options["runs"], options["budget"], options["warmup"])
         try:
             outcome = compare(trial, contenders, wish, teller)
@@ -203,7 +202,7 @@ class Teller:
     """Reports the plan and the progress on standard error."""
 
     def __init__(self, out: Output, program: Sequence[str]) -> None:
-        self._bar = Bar("the first run", out.quiet)
+        self._bar = Progress("the first run", out.quiet)
         self._program = textwrap.shorten(shlex.join(program), 60, placeholder=" ...")
         self._plan: Schedule | None = None
         self._part = 0.0
@@ -259,47 +258,35 @@ def failure(error: FailedError | DifferentError, stdin: str) -> None:
 
 def show(outcome: Outcome, out: Output, asked: Asked) -> None:
     """Print, write and draw the outcome, as requested."""
-    from rich.console import Console
-
     from firsttouch.tools.compare import candidates, report
-    from firsttouch.tools.compare.report import picture
-    from firsttouch.tools.measuring.console import say
-    from firsttouch.tools.measuring.console import show as show_table
     from firsttouch.tools.measuring.machine import describe
-    from firsttouch.tools.measuring.page import Page
+    from firsttouch.tools.measuring.report import Page, say
 
+    advice, table, machine = report.judged(outcome), report.table(outcome), describe()
     wanted = out.json or out.html or not out.quiet
-    verdict, table = report.judged(outcome), report.table(outcome)
     notes = report.notes(outcome, asked.absent, report.loading(outcome) if wanted else None)
-    program, python = asked.program, asked.python
-    hows = {row.contender.name: candidates.how(row.contender, program, python) for row in outcome.rows[2:]}
+    hows = {row.contender.name: candidates.how(row.contender, asked.program, asked.python) for row in outcome.rows[2:]}
     if out.prints:
-        console = Console(highlight=False, markup=False, width=None if os.isatty(1) else 120)
+        console = output.console(width=80)
         if not out.quiet:
-            show_table(table, console)
+            table.show(console)
             for note in notes:
                 say(note, console, "- ")
             console.print()
-        for sentence in verdict.sentences:
+        for sentence in advice.sentences:
             say(sentence, console, style="bold")
-        for name in verdict.faster[:1]:
+        for name in advice.faster[:1]:
             console.print(f"  {hows[name]}", soft_wrap=True)
     words = f"firsttouch compare {shlex.join(asked.words)}"
-    out.save_json(
-        lambda: (
-            {"command": [*python, *program], "machine": describe(), "notes": notes, "absent": asked.absent}
-            | report.data(outcome)
-        )
-    )
+    about = {"command": [*asked.python, *asked.program], "machine": machine, "notes": notes, "absent": asked.absent}
     page = Page(
         title=words,
         when=f"{outcome.started}, {outcome.seconds:.0f} s on {os.uname().nodename}",
-        lead=verdict.sentences,
+        lead=advice.sentences,
         tables=[table],
-        pictures=[picture(outcome)],
+        pictures=[report.picture(outcome)],
         notes=notes,
         repeat={"All of it": words} | {f"Once, under {name}": how for name, how in hows.items()},
-        machine=describe(),
+        machine=machine,
     )
-    out.save_html(page.html)
-    out.save_plot([picture(outcome)])
+    out.save(lambda: about | report.data(outcome), lambda: page, lambda: [report.picture(outcome)])

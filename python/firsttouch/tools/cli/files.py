@@ -79,12 +79,6 @@ def checked(command: str, name: str) -> str:
     return path
 
 
-def check_json(command: str, name: str | None) -> None:
-    """Check the file of --json, whose - is standard output."""
-    if name is not None and (path := absolute(name, command)) != "-":
-        refuse(command, name, path)
-
-
 def is_trace(name: str) -> bool:
     """Return whether this is a trace and not a program: by its name, or by its first bytes."""
     return name.endswith(".ft") or _begins_as_one(name)
@@ -94,8 +88,7 @@ def refuse_trace(command: str, name: str) -> None:
     """Reject a trace where a program is expected; python would report a wrong encoding."""
     if _begins_as_one(name):
         raise BadUsageError(
-            f"{command}: {name} is a trace, not a program: firsttouch trace --summary {name} summarizes it,"
-            f" firsttouch replay {name} replays it"
+            f"{command}: {name} is a trace, not a program: firsttouch trace --summary {name} summarizes it"
         )
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 COMMANDS = {
     "run": "run a NumPy program on pooled memory, and report on it",
     "trace": "record a program's array allocations, or sum them up by source line",
-    "replay": "replay a trace against any allocator",
     "advise": "estimate what pooled memory would save a program, and where",
     "compare": "run a program under several allocators, and say which is fastest",
     "info": "show the machine's memory configuration, and what it means for arrays",

@@ -1,25 +1,36 @@
-"""Options shared by all measuring commands: --json, --html, --plot and -q, checked before anything is measured."""
+"""Options shared by all commands that measure or show figures, checked beforehand, and what these commands print."""
+
+from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import json
 import os
-from collections.abc import Callable
+import shutil
+import sys
+import sysconfig
+import textwrap
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TextIO
 
-from _firsttouch_start import speak
+from _firsttouch_start import speak, units
 from firsttouch.tools.cli import files
 from firsttouch.tools.cli.parser import BadUsageError, Parser
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from rich.console import Console
 
-    from firsttouch.tools.measuring.picture import Picture
+    from firsttouch.tools.measuring.report import Page, Picture
 
 #: The options with a value, for `program.split`.
 WITH_VALUE = ("--json", "--html", "--plot")
+#: Seconds between two lines about the progress where there is no terminal.
+_SILENCE = 10.0
 
 
 @dataclass(frozen=True)
@@ -37,27 +48,26 @@ class Output:
         """Whether text and tables go to standard output, which JSON may have for itself."""
         return self.json != "-"
 
-    def save_json(self, found: Callable[[], Any]) -> None:
-        """Write the result of `found` if JSON was requested."""
-        if self.json is None:
-            return
-        content = json.dumps(found(), indent=1, allow_nan=False) + "\n"
-        if self.json == "-":
-            print(content, end="")
-        else:
-            self._write(self.json, lambda path: path.write_text(content, encoding="utf-8"))
+    def save(
+        self,
+        data: Callable[[], Any],
+        page: Callable[[], Page] | None = None,
+        pictures: Callable[[], Sequence[Picture]] = tuple,
+    ) -> None:
+        """Write the requested files."""
+        if self.json is not None:
+            content = json.dumps(data(), indent=1, allow_nan=False) + "\n"
+            if self.json == "-":
+                print(content, end="")  # does nothing if standard output is closed
+            else:
+                self._write(self.json, lambda path: path.write_text(content, encoding="utf-8"))
+        if self.html is not None and page is not None:
+            html = page().html()
+            self._write(self.html, lambda path: path.write_text(html, encoding="utf-8", errors="backslashreplace"))
+        if self.plot is not None and (drawn := pictures()):
+            from firsttouch.tools.measuring.report import save_pictures
 
-    def save_html(self, page: Callable[[], str]) -> None:
-        """Write the page if it was requested."""
-        if self.html is not None:
-            self._write(self.html, lambda path: path.write_text(page(), encoding="utf-8", errors="backslashreplace"))
-
-    def save_plot(self, pictures: "Sequence[Picture]") -> None:
-        """Draw the pictures into one file if that was requested."""
-        if self.plot is not None and pictures:
-            from firsttouch.tools.measuring.picture import save
-
-            self._write(self.plot, lambda path: save(pictures, path))
+            self._write(self.plot, lambda path: save_pictures(drawn, path))
 
     def _write(self, name: str, do: Callable[[Path], object]) -> None:
         try:
@@ -66,36 +76,37 @@ class Output:
             raise BadUsageError(f"{self.command}: cannot write {name}: {speak.reason(error)}") from None
 
 
-def add(parser: Parser, html: bool = True) -> None:
-    """Add the options; with `html=False` for a command without a page."""
+def add(parser: Parser, plot: bool = False) -> None:
+    """Add the options; with `plot` for a command that has pictures."""
     option = parser.add_argument
     option("--json", metavar="FILE", help="also write all figures as JSON; - for standard output, instead of text")
-    if html:
-        option("--html", metavar="FILE", help="write a self-contained HTML page with tables and plots")
-    option("--plot", metavar="FILE", help="plot the results, as .png, .svg or .pdf")
+    option("--html", metavar="FILE", help="write a self-contained HTML page")
+    if plot:
+        option("--plot", metavar="FILE", help="plot the results, as .png, .svg or .pdf")
     option("-q", "--quiet", action="store_true", help="print only the conclusion: no progress, no tables")
 
 
-def checked(command: str, given: argparse.Namespace) -> Output:
+def checked(given: argparse.Namespace, command: str, *needed: str) -> Output:
     """Return the options' values; reject files that cannot be written, and missing libraries."""
-    pages = getattr(given, "html", None)
-    need(command, "numpy", "rich", *(["matplotlib"] if given.plot or pages else []))
-    named = {"--json": given.json, "--html": pages, "--plot": given.plot}
-    files = {option: _file(command, option, name) for option, name in named.items() if name is not None}
-    for option, file in files.items():
-        if (other := next(name for name in files if files[name] == file)) != option:
+    plot = getattr(given, "plot", None)
+    pictures = plot or (given.html and "plot" in given)
+    need(command, *needed, *(["jinja2"] if given.html else []), *(["matplotlib"] if pictures else []))
+    named = {"--json": given.json, "--html": given.html, "--plot": plot}
+    paths = {option: _file(command, option, name) for option, name in named.items() if name is not None}
+    for option, file in paths.items():
+        if (other := next(name for name in paths if paths[name] == file)) != option:
             raise BadUsageError(f"{command}: {other} and {option} name the same file: {file}")
-    if given.plot is not None:
-        _check_ending(command, given.plot)
-    return Output(command, files.get("--json"), files.get("--html"), files.get("--plot"), given.quiet)
+    if plot is not None:
+        _check_ending(command, plot)
+    return Output(command, paths.get("--json"), paths.get("--html"), paths.get("--plot"), given.quiet)
 
 
-def need(command: str, *modules: str, otherwise: str = "") -> None:
-    """Report in one line which of these libraries is missing, how to install it, and what else would do."""
+def need(command: str, *modules: str) -> None:
+    """Report in one line which of these libraries is missing, and how to install it."""
     for module in modules:
         if importlib.util.find_spec(module) is None:
             brings = module if module == "numpy" else '"firsttouch[measure]"'
-            raise BadUsageError(f"{command} needs {module}: python -m pip install {brings}{otherwise}")
+            raise BadUsageError(f"{command} needs {module}: python -m pip install {brings}")
 
 
 def _file(command: str, option: str, name: str) -> str:
@@ -116,3 +127,81 @@ def _check_ending(command: str, name: str) -> None:
     if ending.lstrip(".") not in known:
         got = f"unknown picture format {ending}" if ending else "the file name has no extension"
         raise BadUsageError(f"{command}: --plot {name}: {got}; use .png, .svg or .pdf")
+
+
+def console(stream: TextIO | None = None, width: int = 120) -> Console:
+    """Return a console of rich's; `width` is that of a stream that is no terminal."""
+    from rich.console import Console
+
+    terminal = (sys.stdout if stream is None else stream).isatty()
+    return Console(file=stream, width=None if terminal else width, highlight=False, markup=False, emoji=False)
+
+
+def wrapped(sentence: str, stream: TextIO | None) -> str:
+    """Return the sentence broken between words on a terminal, or where COLUMNS is set; elsewhere it is one line."""
+    if stream is None or not (stream.isatty() or "COLUMNS" in os.environ):
+        return sentence
+    width = shutil.get_terminal_size().columns
+    return textwrap.fill(sentence, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def place(file: str, line: int) -> str:
+    """Return file and line, the file as it is imported if it is installed, or relative to the current directory."""
+    # The installed packages first: their folder is often below the current one, and its path is long.
+    folders = [sysconfig.get_path(name) for name in ("purelib", "platlib")]
+    with contextlib.suppress(OSError):  # it may have been removed
+        folders.append(os.getcwd())
+    for folder in folders:
+        if file.startswith(os.path.join(folder, "")):
+            return f"{os.path.relpath(file, folder)}:{line}"
+    return f"{file}:{line}"
+
+
+class Progress:
+    """Shows how far a measurement is on standard error: as a bar on a terminal, elsewhere as a line now and then."""
+
+    def __init__(self, what: str, quiet: bool = False) -> None:
+        from rich import progress
+        from rich.console import Console
+
+        self._quiet, self._what = quiet, what
+        self._console = Console(stderr=True, highlight=False, markup=False, quiet=quiet)
+        self._begun = self._said = time.monotonic()
+        self._bar = progress.Progress(
+            progress.SpinnerColumn(),
+            progress.TextColumn("{task.description}", markup=False),
+            progress.BarColumn(),
+            progress.TimeElapsedColumn(),
+            progress.TimeRemainingColumn(),
+            progress.TextColumn("left"),
+            console=self._console,
+            transient=True,
+            refresh_per_second=2,  # drawing disturbs what is measured
+            disable=quiet or not self._console.is_terminal,
+        )
+        self._task = self._bar.add_task(what, total=None)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def say(self, text: str) -> None:
+        """Print a line above the bar."""
+        from firsttouch.tools.measuring.report import say
+
+        say(text, self._console)
+
+    def done(self, part: float, what: str | None = None) -> None:
+        """Set the completed fraction, from 0 to 1; `what` names the next step if it is a different one."""
+        self._what = what or self._what
+        self._bar.update(self._task, total=1.0, completed=part, description=what)
+        now = time.monotonic()
+        if not self._console.is_terminal and now - self._said >= _SILENCE and 0 < part < 1:
+            self._said = now
+            left = (now - self._begun) * (1 - part) / part
+            self.say(f"{self._what}: {100 * part:.0f} %, about {units.seconds(left)} left")

@@ -1,15 +1,22 @@
 """`firsttouch trace`: record array allocations, or summarize a trace by source line."""
 
+from __future__ import annotations
+
 import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from _firsttouch_start import rank
-from firsttouch.tools.cli import files, interpreter, program, serving, showing, starting
+from _firsttouch_start import rank, units
+from firsttouch.tools.cli import files, interpreter, output, program, serving, starting
+from firsttouch.tools.cli.output import Output
 from firsttouch.tools.cli.parser import BadUsageError, Parser
 from firsttouch.tools.cli.program import Program
+
+if TYPE_CHECKING:
+    from firsttouch.tools.advice import Summary
+    from firsttouch.tools.measuring.report import Page, Table
 
 _USAGE = """firsttouch trace [options] script.py | -m module | -c code
            [arguments of the program]
@@ -18,7 +25,6 @@ _USAGE = """firsttouch trace [options] script.py | -m module | -c code
 _DESCRIPTION = """\
 Record the array allocations of an unmodified NumPy program: size, order, thread and lifetime, in
 a few bytes per event. The program runs as under `python`, on NumPy's own memory.
-`firsttouch replay` replays the trace against any allocator.
 """
 
 _EXAMPLES = """\
@@ -41,28 +47,27 @@ _DEFAULT = "trace.ft"
 
 def main(words: Sequence[str]) -> int:
     """Check what can be checked, then record a trace or summarize one."""
-    given, found = program.parse(_parser(), words, ("-o", "--output", "--allocator", "--json", "--lines"))
-    if given.json is not None and not given.summary:
-        raise BadUsageError("trace: --json requires --summary; the trace itself is for firsttouch replay")
+    given, found = program.parse(_parser(), words, ("-o", "--output", "--allocator", "--lines", *output.WITH_VALUE))
+    if (given.json is not None or given.html is not None) and not given.summary:
+        raise BadUsageError("trace: --json and --html are for --summary")
     if not given.summary:
         files.refuse_trace("trace", found.words[0])
         file = files.checked("trace", _DEFAULT if given.output is None else given.output)
         return _record(given, found, file)
-    showing.needs_rich("trace", given.json)
-    files.check_json("trace", given.json)
+    out = output.checked(given, "trace", "numpy", "rich")
     if files.is_trace(found.words[0]):
         if len(found.words) > 1:
             raise BadUsageError(f"trace: unexpected argument {found.words[1]}: --summary takes one trace")
         files.check_trace("trace", found.words[0])
-        return _sum_up(given, found.words[0])
+        return _sum_up(found.words[0], given.lines, out)
     if given.output is not None:
         file = files.checked("trace", given.output)
         if rank.fields(file):
             raise BadUsageError("trace: --summary takes a single process: omit %p and %r")
-        return starting.passed_on(_both(given, found, file))
+        return starting.passed_on(_both(given, found, file, out))
     given.quiet = True  # say nothing about a file that is not kept
     with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder:
-        status = _both(given, found, os.path.join(rank.escape(folder), _DEFAULT))
+        status = _both(given, found, os.path.join(rank.escape(folder), _DEFAULT), out)
     return starting.passed_on(status)  # ends this process by the same signal
 
 
@@ -78,8 +83,7 @@ def _parser() -> Parser:
     add("--allocator", metavar="EXPRESSION", help="allocator to run the program on (default: NumPy's own)")
     add("--summary", action="store_true", help="summarize large arrays by source line")
     add("--lines", type=program.lines, default=20, metavar="N", help="lines that --summary shows (default: 20)")
-    add("--json", metavar="FILE", help="the summary as JSON, - for standard output")
-    add("-q", "--quiet", action="store_true", help="print nothing about the trace on standard error")
+    output.add(parser)
     return parser
 
 
@@ -89,12 +93,12 @@ def _record(given: Any, found: Program, file: str) -> int:
     starting.become([*command, *found.words], starting.environment(settings, found))
 
 
-def _both(given: Any, found: Program, pattern: str) -> int:
+def _both(given: Any, found: Program, pattern: str, out: Output) -> int:
     settings, file = _settings(given, pattern), rank.fill(pattern)
     before = _version(file)
     status = starting.run_and_wait(_command(), settings, found)
     if _version(file) not in (None, before):
-        _sum_up(given, file)
+        _sum_up(file, given.lines, out)
     return status
 
 
@@ -121,15 +125,59 @@ def _command() -> list[str]:
     return command
 
 
-def _sum_up(given: Any, file: str) -> int:
-    from firsttouch.tools.trace import lines, prices
+def _sum_up(file: str, most: int, out: Output) -> int:
+    from firsttouch.tools import advice
 
     try:
-        summary = lines.summarize(file, prices.calibrate(prices.huge_page_size()), incomplete=True)
+        summary = advice.summarize(file, advice.calibrate(), incomplete=True)
     except (ValueError, OSError) as error:
         raise BadUsageError(f"trace: {file}: {getattr(error, 'strerror', None) or error}") from None
-    if given.json is not None:
-        showing.save_json("trace", given.json, summary.as_dict())
-    if given.json != "-":
-        showing.summary(summary, given.lines, sys.stdout)
+    if out.prints and sys.stdout is not None:
+        _print(summary, most, out)
+    out.save(summary.as_dict, lambda: _page(summary, file))
     return 0
+
+
+def _print(summary: Summary, most: int, out: Output) -> None:
+    """Print where large arrays were allocated."""
+    before, *after = _sentences(summary)
+    print(output.wrapped(before, sys.stdout))
+    if summary.lines and not out.quiet:
+        _table(summary, most).show(output.console(width=160))
+        if len(summary.lines) > most:
+            more = units.count(len(summary.lines) - most, "more line")
+            print(f"{more}; --lines {len(summary.lines)} shows them all")
+    for sentence in after:
+        print(output.wrapped(sentence, sys.stdout))
+
+
+def _sentences(summary: Summary) -> list[str]:
+    facts, known = summary.facts, "" if summary.facts["complete"] else "as far as was recorded, "
+    arrays = f"{facts['allocations']:,} arrays, at most {units.size(facts['peak_in_use'])} at once"
+    said = [f"{arrays}; on {facts['facts'].get('allocator', 'unknown memory')} in {units.seconds(summary.wall)}"]
+    part = units.share(summary.seconds, summary.processor)
+    about = (
+        f"in all {part} of the processor time in the kernel for arrays of 64 KiB or more (estimated from page faults)"
+    )
+    said.append(about if summary.lines else f"{known}no array had 64 KiB or more")
+    return said if facts["complete"] else [*said, "the trace is truncated: only what was recorded is shown"]
+
+
+def _table(summary: Summary, most: int | None = None) -> Table:
+    from firsttouch.tools.measuring.report import Table
+
+    table = Table("", ("line", "arrays", "bytes", "median lifetime", "kernel's share"))
+    for line in summary.lines[:most]:
+        where = output.place(line.file, line.line) if line.file else line.place
+        part = units.share(line.seconds, summary.processor)
+        lived = units.seconds(line.median_lifetime)
+        table.rows.append((where, f"{line.count:,}", units.size(line.bytes), lived, part))
+    return table
+
+
+def _page(summary: Summary, file: str) -> Page:
+    from firsttouch.tools.measuring.machine import describe
+    from firsttouch.tools.measuring.report import Page
+
+    title = f"firsttouch trace --summary {file}"
+    return Page(title, lead=_sentences(summary), tables=[_table(summary)], machine=describe())

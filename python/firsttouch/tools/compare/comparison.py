@@ -1,20 +1,89 @@
-"""The comparison: a first run, a checked run of each contender, then interleaved rounds in shuffled order."""
+"""The comparison: a first run, a checked run of each contender, then interleaved rounds in shuffled order.
+
+The number of rounds is the requested one, or as many as fit the time budget.
+"""
 
 from __future__ import annotations
 
 import random
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from firsttouch.tools.compare import candidates, schedule
-from firsttouch.tools.compare.runs import Run, speedup
-from firsttouch.tools.compare.trial import FailedError, PrepareError, Trial
-from firsttouch.tools.measuring.cautions import Watch, of_equals, standing
+from firsttouch.tools.compare import candidates
+from firsttouch.tools.compare.trial import FailedError, PrepareError, Run, Trial, speedup
 from firsttouch.tools.measuring.contenders import Contender
-from firsttouch.tools.measuring.statistics import Estimate
+from firsttouch.tools.measuring.machine import Watch, cautions
+from firsttouch.tools.measuring.statistics import Estimate, noise
+
+DEFAULT_BUDGET = 60.0
+FEWEST, MOST = 5, 100
+#: From this many rounds on, the comparison may stop early, once every interval is at most this wide, as a fraction of
+#: its figure.
+SETTLED_FROM, SETTLED = 10, 0.02
+_LOOK = 5
+#: The difference between two equal contenders that is tolerated.
+SPREAD = 0.05
+#: Seconds per run in addition to the program: for the process that starts it, and for comparing its output.
+BESIDE = 0.03
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "": 1.0}
+
+
+def seconds(text: str) -> float:
+    """Parse a duration such as `90`, `90s`, `5m`, `1.5h` or `1h30m`; raises :exc:`ValueError` for anything else."""
+    parts = re.findall(r"(\d+(?:\.\d*)?|\.\d+)\s*(ms|min|[smh]?)\s*", text.strip().lower())
+    whole = "".join(f"{number}{unit}" for number, unit in parts)
+    total = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    if not parts or whole != "".join(text.lower().split()) or total <= 0:
+        raise ValueError(f"{text!r} is not a duration: give seconds, or a value like 90s, 5m or 1h30m")
+    return total
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The number of rounds, and about how many seconds they take; `fixed` rounds do not stop early."""
+
+    rounds: int
+    expected: float
+    fixed: bool
+    budget: float
+
+    @property
+    def over(self) -> bool:
+        """Whether even the fewest rounds exceed the budget."""
+        return not self.fixed and self.expected > 1.2 * self.budget
+
+
+def planned(one_run: float, contenders: int, warmups: int, runs: int | None, budget: float | None) -> Schedule:
+    """Plan rounds in which each contender runs once; the budget counts from after the first run.
+
+    `one_run` is the duration of the first run and its preparation in seconds; `warmups` are the uncounted runs of each
+    contender.
+    """
+    turn = contenders * (one_run + BESIDE)
+    before = warmups * turn - one_run
+    allowed = DEFAULT_BUDGET if budget is None else budget
+    fitting = int((allowed - before) / turn)
+    rounds = runs if runs is not None else min(MOST, max(FEWEST, fitting))
+    return Schedule(rounds, before + rounds * turn, runs is not None, allowed)
+
+
+def enough(schedule: Schedule, done: int, spent: float, speedups: Callable[[], Iterable[Estimate]]) -> bool:
+    """Return, after a round, whether another round is not needed or not affordable.
+
+    `speedups` is slow, and not called every time.
+    """
+    if schedule.fixed or done < FEWEST:
+        return done >= schedule.rounds
+    if done >= schedule.rounds or spent > 1.1 * schedule.budget:
+        return True
+    if done < SETTLED_FROM or done % _LOOK:
+        return False
+    return all(each.high - each.low <= SETTLED * each.value for each in speedups())
 
 
 @dataclass
@@ -56,7 +125,7 @@ class Outcome:
 class Watcher(Protocol):
     """Receives progress reports."""
 
-    def planned(self, one_run: float, plan: schedule.Schedule, contenders: Sequence[Contender]) -> None:
+    def planned(self, one_run: float, plan: Schedule, contenders: Sequence[Contender]) -> None:
         """Called after the first run, with what follows."""
 
     def done(self, part: float) -> None:
@@ -78,7 +147,7 @@ def compare(trial: Trial, contenders: Sequence[Contender], wish: Wish, watcher: 
     rows = [Row(contender) for contender in contenders]
     beginning = time.monotonic()
     first = trial.first(rows[0].contender)
-    plan = schedule.plan(time.monotonic() - beginning, len(rows), wish.warmup, wish.runs, wish.budget)
+    plan = planned(time.monotonic() - beginning, len(rows), wish.warmup, wish.runs, wish.budget)
     watcher.planned(first.wall, plan, contenders)
     total = (wish.warmup + plan.rounds) * len(rows)
     done = 1
@@ -90,7 +159,7 @@ def compare(trial: Trial, contenders: Sequence[Contender], wish: Wish, watcher: 
             watcher.done(done / total)
     shuffle, counting = random.Random(0), time.monotonic()
     rounds = 0
-    while not schedule.enough(plan, rounds, time.monotonic() - counting, lambda: _speedups(rows)):
+    while not enough(plan, rounds, time.monotonic() - counting, lambda: _speedups(rows)):
         for row in shuffle.sample(rows, len(rows)):
             run = _turn(trial, row)
             if run is not None:
@@ -98,9 +167,10 @@ def compare(trial: Trial, contenders: Sequence[Contender], wish: Wish, watcher: 
             done += 1
             watcher.done(min(1.0, done / total))
         rounds += 1
-    cautions = [*watch.finish(), *standing()]
-    outcome = Outcome(rows, rounds, started.isoformat(timespec="seconds"), time.monotonic() - begin, cautions)
-    outcome.cautions += of_equals(outcome.noise)
+    said = [*watch.finish(), *cautions()]
+    outcome = Outcome(rows, rounds, started.isoformat(timespec="seconds"), time.monotonic() - begin, said)
+    if (apart := noise(outcome.noise)) > SPREAD:
+        said.append(f"the machine is noisy: two equal contenders may seem {100 * apart:.0f} % apart")
     return outcome
 
 

@@ -7,8 +7,6 @@ import platform
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from firsttouch.tools import malloc_variables
-
 
 def mmap_threshold(libc: tuple[str, str]) -> int:
     """Return the largest threshold that counts: before 2.35, glibc ignores one above 32 MiB and keeps its 128 KiB."""
@@ -37,8 +35,11 @@ LIBRARIES = {
     "tbbmalloc": "libtbbmalloc_proxy.so.2",
 }
 
+#: How the names of the variables begin that configure glibc's malloc, mimalloc, jemalloc, tcmalloc and tbbmalloc.
+PREFIXES = ("MALLOC_", "MIMALLOC_", "_RJEM_MALLOC_CONF", "TCMALLOC_", "TBB_MALLOC_")
+
 # Settings of the caller's that would change a contender unnoticed.
-FOREIGN = (*malloc_variables.PREFIXES, "GLIBC_TUNABLES", "LD_PRELOAD", "FIRSTTOUCH", "TBB_")
+FOREIGN = (*PREFIXES, "GLIBC_TUNABLES", "LD_PRELOAD", "FIRSTTOUCH", "TBB_")
 
 
 @dataclass(frozen=True)

@@ -1,266 +1,599 @@
-"""The machine that figures come from: processor, caches, kernel settings and memory, read from the kernel."""
+"""The machine's memory: its facts, what they mean for arrays and for measurements, and what disturbs a measurement.
+
+Files of the kernel are read below a root, which tests replace. Any of them may be missing: `None` stands for what this
+machine does not report.
+"""
 
 from __future__ import annotations
 
+import errno
 import gzip
+import mmap
 import os
 import platform
 import re
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-
-import firsttouch
 from _firsttouch_start import units
-from firsttouch.tools import host, malloc_variables
-from firsttouch.tools.measuring.contenders import LIBRARIES, library
+from firsttouch.tools.measuring.contenders import LIBRARIES, PREFIXES, library
 
-MISSING = "not readable"
+Facts = dict[str, Any]
+_THP = "sys/kernel/mm/transparent_hugepage"
+_POOLS = "sys/kernel/mm/hugepages"
+_NODES = "sys/devices/system/node"
+_CPU = "sys/devices/system/cpu"
 
 
-def read(path: str | Path | None, missing: str = MISSING) -> str:
-    """Return the content of the file without surrounding white space."""
+def read(path: Path) -> str | None:
+    """Return the text of a file without surrounding white space; None if it cannot be read."""
     try:
-        return missing if path is None else Path(path).read_text().strip()
-    except (OSError, UnicodeDecodeError):
-        return missing
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return None
 
 
-def fields(path: str | Path, separator: str | None = None) -> dict[str, int]:
-    """Return the lines that consist of a name and a number; empty if the file cannot be read."""
-    found: dict[str, int] = {}
-    for line in read(path, "").splitlines():
-        words = line.replace(":", " ").split(separator)
-        if len(words) >= 2 and words[1].isdecimal():
-            found[words[0]] = int(words[1])
-    return found
+def number(path: Path) -> int | None:
+    """Return the number in a file; None if the file is missing or contains something else."""
+    text = read(path)
+    return int(text) if text is not None and text.lstrip("-").isdecimal() else None
 
 
-def chosen(text: str) -> str:
-    """Return the word in brackets among the kernel's alternatives, as in `always [madvise] never`."""
-    return text.partition("[")[2].partition("]")[0] or text
+def chosen(path: Path) -> str | None:
+    """Return the word in brackets, as in "always [madvise] never", or the only word."""
+    text = read(path) or ""
+    return text.partition("[")[2].partition("]")[0] or text or None
 
 
-CPU = Path("/sys/devices/system/cpu/cpu0/cache")
+def fields(path: Path | None) -> dict[str, str]:
+    """Return the lines that consist of a name, with or without a colon, and a value; empty if it cannot be read."""
+    lines = (line.partition(":" if ":" in line else " ") for line in (read(path) or "" if path else "").splitlines())
+    return {name.strip(): value.strip() for name, _, value in lines if value}
 
 
-def caches(folder: Path = CPU) -> dict[str, int]:
-    """Return the sizes of the first processor's data caches, by name (`L1`, `L2`, ...); empty if unknown."""
-    found: dict[str, int] = {}
-    for index in sorted(folder.glob("index*")):
-        try:
-            kind, level, size = ((index / name).read_text().strip() for name in ("type", "level", "size"))
-            if kind != "Instruction":
-                found[f"L{level}"] = int(size.rstrip("KM")) << (20 if size.endswith("M") else 10)
-        except (OSError, ValueError):
-            continue
-    return dict(sorted(found.items()))
+def counts(path: Path | None) -> dict[str, int]:
+    """Return those whose value is a number."""
+    return {name: int(value) for name, value in fields(path).items() if value.isdecimal()}
 
 
-def level(nbytes: int, known: dict[str, int]) -> str:
-    """Return the smallest cache that holds so many bytes, or `memory`."""
-    return next((name for name, size in known.items() if nbytes <= size), "memory")
+def _kib(text: str | None) -> int | None:
+    return int(text.split()[0]) * 1024 if text else None
 
 
-_CPU = Path("/sys/devices/system/cpu")
-_THP = Path("/sys/kernel/mm/transparent_hugepage")
+# --- control groups, of version 1, version 2, or both
 
 
-def mitigations(folder: Path = _CPU / "vulnerabilities") -> str:
-    """Return the processor vulnerabilities that the kernel mitigates, which makes system calls slower."""
-    found: dict[str, list[str]] = {"mitigated": [], "vulnerable": [], "unknown": []}
-    unaffected = 0
-    for file in sorted(folder.glob("*")):
-        text = read(file).lower()
-        if text.startswith("not affected"):
-            unaffected += 1
-        elif "mitigation" in text and "vulnerable" not in text.partition(":")[0]:
-            found["mitigated"].append(file.name)
-        else:
-            found["vulnerable" if text.startswith("vulnerable") else "unknown"].append(file.name)
-    words = [f"{kind}: {', '.join(names)}" for kind, names in found.items() if names]
-    if not words and not unaffected:
-        return MISSING
-    return "; ".join(
-        [
-            *words,
-            f"not affected by {units.count(unaffected, 'other')}" if words else "not affected by any known",
-        ]
-    )
+def _group(root: Path, version: int, controller: str) -> str | None:
+    """Return the name of this process's group."""
+    for line in (read(root / "proc/self/cgroup") or "").splitlines():
+        hierarchy, controllers, path = [*line.split(":", 2), "", ""][:3]
+        if (version == 2 and hierarchy == "0") or (version == 1 and controller in controllers.split(",")):
+            return path
+    return None
 
 
-def sizes_of_thp(folder: Path = _THP) -> str:
-    """Return the sizes of multi-size huge pages (mTHP) that are enabled, with their modes."""
-    found: list[tuple[int, str]] = []
-    for file in folder.glob("hugepages-*kB/enabled"):
-        kib = int(re.sub(r"\D", "", file.parent.name))
-        if (how := chosen(read(file))) != "never":
-            found.append((kib, f"{kib} KiB {how}"))
-    if not list(folder.glob("hugepages-*kB")):
-        return "not in this kernel"
-    return ", ".join(words for _, words in sorted(found)) or "all off"
+def _levels(root: Path, version: int, controller: str) -> list[Path]:
+    """List the folders of a controller from this process's group up; in a container only the mount point may exist."""
+    group = _group(root, version, controller)
+    for line in (read(root / "proc/self/mountinfo") or "").splitlines():
+        before, _, after = line.partition(" - ")
+        kind, options = [*after.split(), ""][0], after.split()[-1:]
+        mine = kind == "cgroup2" if version == 2 else kind == "cgroup" and controller in ",".join(options).split(",")
+        if mine and group is not None:
+            mount = root / before.split()[4].lstrip("/")
+            folder = mount / group.lstrip("/")
+            return [each for each in (folder, *folder.parents) if each.is_dir() and each.is_relative_to(mount)]
+    return []
 
 
-def init_on_alloc(root: Path = Path("/")) -> str:
-    """Return whether the kernel zeroes pages on allocation, in addition to when it maps them."""
-    told = re.findall(r"\binit_on_alloc=(\w+)", read(root / "proc/cmdline"))
-    if told:
-        return f"{told[-1]} (command line)"
-    for config in (root / "proc/config.gz", root / "boot" / f"config-{platform.release()}"):
-        try:
-            text = gzip.decompress(config.read_bytes()).decode() if config.suffix == ".gz" else config.read_text()
-        except (OSError, EOFError, UnicodeDecodeError):
-            continue
-        return "1 (built in)" if "\nCONFIG_INIT_ON_ALLOC_DEFAULT_ON=y" in text else "0 (built in)"
-    return MISSING
+_CGROUP_FILES = {
+    2: ("memory.max", "memory.high", "memory.current"),
+    1: ("memory.limit_in_bytes", "memory.soft_limit_in_bytes", "memory.usage_in_bytes"),
+}
+#: Version 1 represents "no limit" by the largest multiple of a page that fits.
+_NO_LIMIT = 1 << 62
 
 
-def autonuma(root: Path = Path("/")) -> str:
-    """Return whether the kernel moves pages to the node that uses them."""
-    text = read(root / "proc/sys/kernel/numa_balancing", "not in this kernel")
-    return {"0": "off", "1": "on"}.get(text, text)
+def _memory_levels(root: Path) -> tuple[int | None, list[tuple[Path, int | None, int | None, int | None]]]:
+    """Return the version that counts memory, and each level's folder, limit, soft limit and use."""
+    for version, names in _CGROUP_FILES.items():
+        folders = _levels(root, version, "memory")
+        if any((folder / names[2]).exists() for folder in folders):
+            found = [(folder, *(number(folder / name) for name in names)) for folder in folders]
+            bounded = lambda value: None if value is None or value >= _NO_LIMIT else value  # noqa: E731
+            return version, [(folder, bounded(most), bounded(soft), used) for folder, most, soft, used in found]
+    return None, []
 
 
-def governors(folder: Path = _CPU) -> list[str]:
-    """Return the frequency governors, each once; empty if this kernel does not report any."""
-    return sorted({read(file) for file in folder.glob("cpu[0-9]*/cpufreq/scaling_governor")})
+def _least(values: Iterable[int | None]) -> int | None:
+    return min((value for value in values if value is not None), default=None)
 
 
-def frequency(folder: Path = _CPU) -> str:
-    """Return the governor, and whether the processor may exceed its nominal frequency."""
-    turbo = MISSING
-    for file, on in ((folder / "intel_pstate/no_turbo", "0"), (folder / "cpufreq/boost", "1")):
-        if (text := read(file)) != MISSING:
-            turbo = "on" if text == on else "off"
-    return f"governor {', '.join(governors(folder)) or MISSING}, turbo {turbo}"
-
-
-def malloc_settings() -> str:
-    """Return the variables of this process's environment that configure or preload a malloc."""
-    known = (*malloc_variables.PREFIXES, "GLIBC_TUNABLES", "LD_PRELOAD", "PYTHONMALLOC")
-    found = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith(known)]
-    return " ".join(found) or "none"
-
-
-def meminfo(key: str) -> int:
-    """Return a field of /proc/meminfo in bytes."""
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith(key + ":"):
-            return int(line.split()[1]) << 10
-    raise KeyError(key)
-
-
-def cgroup_file(v2: str, v1: str) -> Path | None:
-    """Return a file of this process's memory control group, or of the nearest visible group above."""
-    return next(cgroup_files(v2, v1), None)
-
-
-def cgroup_files(v2: str, v1: str) -> Iterator[Path]:
-    """Yield the same file of each group, from this process's own to the topmost visible one."""
-    for line in read("/proc/self/cgroup", "").splitlines():
-        number, controllers, path = line.split(":", 2)
-        if number == "0":
-            root, name = Path("/sys/fs/cgroup"), v2
-        elif "memory" in controllers.split(","):
-            root, name = Path("/sys/fs/cgroup/memory"), v1
-        else:
-            continue
-        if not name:  # this version has no such file
-            continue
-        folder = root / path.lstrip("/")
-        while True:
-            if (folder / name).exists():
-                yield folder / name
-            if folder == root:
-                break
-            folder = folder.parent
-
-
-def cgroup_current() -> int | None:
+def cgroup_current(root: Path = Path("/")) -> int | None:
     """Return the bytes charged to this process's control group now; None if unknown."""
-    file = cgroup_file("memory.current", "memory.usage_in_bytes")
-    return None if file is None else int(file.read_text())
+    return next((used for *_, used in _memory_levels(root)[1] if used is not None), None)
 
 
-def cgroup_bound() -> tuple[int, int] | None:
+def cgroup_bound(root: Path = Path("/")) -> tuple[int, int] | None:
     """Return the limit of the control group that leaves least, and the bytes that count towards it and stay."""
     bounds: list[tuple[int, int]] = []
-    for file in cgroup_files("memory.max", "memory.limit_in_bytes"):
-        current = "memory.current" if file.name == "memory.max" else "memory.usage_in_bytes"
-        limit, used = read(file), read(file.with_name(current))
-        if limit.isdigit() and used.isdigit():
-            stat = fields(file.with_name("memory.stat"))
+    for folder, limit, _, used in _memory_levels(root)[1]:
+        if limit is not None and used is not None:
+            stat = counts(folder / "memory.stat")
             cache = stat.get("total_inactive_file", stat.get("inactive_file", 0))  # which goes where memory is short
-            bounds.append((int(limit), max(0, int(used) - cache)))
+            bounds.append((limit, max(0, used - cache)))
     return min(bounds, key=lambda bound: bound[0] - bound[1], default=None)
 
 
-def available() -> int:
+def available(root: Path = Path("/")) -> int:
     """Return the bytes that this process may still use: the machine's free memory, or what control groups allow."""
-    free, bound = meminfo("MemAvailable"), cgroup_bound()
+    free, bound = _kib(fields(root / "proc/meminfo").get("MemAvailable")) or 0, cgroup_bound(root)
     return free if bound is None else max(0, min(free, bound[0] - bound[1]))
 
 
-def cpu() -> str:
-    """Return the processor's name, family and model, as far as a hypervisor reveals them."""
-    facts: dict[str, str] = {}
-    for line in read("/proc/cpuinfo").splitlines():
-        key, _, value = line.partition(":")
-        facts.setdefault(key.strip(), value.strip())
-    name = facts.get("model name") or platform.processor() or platform.machine()
-    family = f"family {facts.get('cpu family', '?')}, model {facts.get('model', '?')}"
-    guest = ", virtual" if "hypervisor" in facts.get("flags", "").split() else ""
-    return f"{name} ({family}{guest})"
+def _processor_quota(root: Path) -> float | None:
+    """Return for how many processors the control groups' time lasts; None where it is not limited."""
+    two = [(read(folder / "cpu.max") or "").split() for folder in _levels(root, 2, "cpu")]
+    names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+    one = [[read(folder / name) or "" for name in names] for folder in _levels(root, 1, "cpu")]
+    pairs = [pair for pair in two + one if len(pair) == 2 and all(word.isdecimal() for word in pair)]
+    return min((int(quota) / int(period) for quota, period in pairs if int(period)), default=None)
 
 
-def peers() -> str:
-    """Return each preloadable malloc with its file, or that it is absent."""
-    words: list[str] = []
-    for name, file in LIBRARIES.items():
-        path = library(file)
-        words.append(f"{name} {'absent' if path is None else path.resolve().name}")
-    return ", ".join(words)
+# --- facts, by topic
 
 
-def processors() -> str:
-    """Return the number of processors that control groups grant."""
-    pairs = [read(file).split(" ") for file in cgroup_files("cpu.max", "")]
-    granted = [int(pair[0]) / int(pair[1]) for pair in pairs if len(pair) == 2 and all(map(str.isdigit, pair))]
-    return f"{min(granted):g}" if granted else "none"
+def look(root: Path = Path("/")) -> dict[str, Facts]:
+    """Return the facts of every topic, for `shown` and for JSON. A name ends with its unit where it has one."""
+    return {
+        "machine": _machine(root),
+        "pages": _pages(root),
+        "huge page pools": _huge_page_pools(root),
+        "numa": _numa(root),
+        "kernel": _kernel(root),
+        "malloc": _malloc(root),
+        "limits": _limits(root),
+    }
 
 
-def gil() -> str:
-    """What to add to the version of a Python whose threads do not take turns."""
-    return "" if getattr(sys, "_is_gil_enabled", lambda: True)() else ", without the GIL"
+def _machine(root: Path) -> Facts:
+    memory, cpu = fields(root / "proc/meminfo"), fields(root / "proc/cpuinfo")
+    guest = ", virtual" if "hypervisor" in cpu.get("flags", "").split() else ""
+    family = f"family {cpu.get('cpu family', '?')}, model {cpu.get('model', '?')}{guest}"
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    gil = "" if getattr(sys, "_is_gil_enabled", lambda: True)() else ", without the GIL"
+    return {
+        "CPU": f"{cpu.get('model name') or platform.processor() or platform.machine()} ({family})",
+        "cores": f"{usable} usable of {os.cpu_count()}",
+        "caches": " ".join(f"{name} {units.size(size)}" for name, size in caches(root).items()) or None,
+        "memory_bytes": _kib(memory.get("MemTotal")),
+        "available_bytes": _kib(memory.get("MemAvailable")),
+        "swap_bytes": _kib(memory.get("SwapTotal")),
+        "Python": f"{platform.python_implementation()} {platform.python_version()}{gil}",
+        "NumPy": _version_of("numpy"),
+        "firsttouch": _version_of("firsttouch"),
+    }
+
+
+def _version_of(package: str) -> str | None:
+    from importlib import metadata
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def caches(root: Path = Path("/")) -> dict[str, int]:
+    """Return the sizes of the first processor's data caches, by name (`L1`, `L2`, ...); empty if unknown."""
+    found: dict[str, int] = {}
+    for index in sorted((root / _CPU / "cpu0/cache").glob("index*")):
+        kind, level, size = (read(index / name) or "" for name in ("type", "level", "size"))
+        if kind != "Instruction" and re.fullmatch(r"\d+[KM]", size):
+            found[f"L{level}"] = int(size[:-1]) << (20 if size.endswith("M") else 10)
+    return dict(sorted(found.items()))
+
+
+def _pages(root: Path) -> Facts:
+    folder = root / _THP
+    sizes = sorted(int(entry.name[10:-2]) for entry in folder.glob("hugepages-*kB") if entry.name[10:-2].isdecimal())
+    modes: dict[str, list[str]] = {}
+    for kib in sizes:
+        if mode := chosen(folder / f"hugepages-{kib}kB/enabled"):
+            modes.setdefault(mode, []).append(str(kib))
+    return {
+        "page_bytes": mmap.PAGESIZE,
+        "huge_page_bytes": number(folder / "hpage_pmd_size"),
+        "transparent_huge_pages": chosen(folder / "enabled"),
+        "defrag": chosen(folder / "defrag"),
+        "multi-size_huge_pages": "; ".join(f"{' '.join(kib)} KiB {mode}" for mode, kib in modes.items()) or None,
+    }
+
+
+_COUNTS = {
+    "pages": "nr_hugepages",
+    "free": "free_hugepages",
+    "reserved": "resv_hugepages",
+    "surplus": "surplus_hugepages",
+}
+
+
+def _huge_page_pools(root: Path) -> Facts:
+    """Return the pages in the pools of explicit huge pages (hugetlb), by size, of the machine and of each node."""
+    found: Facts = {}
+    nodes = sorted((root / _NODES).glob("node[0-9]*"), key=lambda node: int(node.name[4:]))
+    for folder in sorted((root / _POOLS).glob("hugepages-[0-9]*kB"), key=lambda folder: int(folder.name[10:-2])):
+        size = units.size(int(folder.name[10:-2]) << 10)
+        found[size] = {name: number(folder / file) for name, file in _COUNTS.items()}
+        for node in nodes if len(nodes) > 1 else []:
+            of_node = node / "hugepages" / folder.name
+            found[f"{size} on {node.name}"] = {
+                name: number(of_node / file) for name, file in _COUNTS.items() if name != "reserved"
+            }
+    return found
+
+
+def _numa(root: Path) -> Facts:
+    status, nodes = fields(root / "proc/self/status"), root / _NODES
+    balancing = number(root / "proc/sys/kernel/numa_balancing")
+    distances = {
+        f"from_{folder.name}": words
+        for folder in sorted(nodes.glob("node[0-9]*"), key=lambda node: int(node.name[4:]))
+        if (words := read(folder / "distance"))
+    }
+    policies = sorted({words[1] for line in _lines(root / "proc/self/numa_maps") if len(words := line.split()) > 1})
+    return {
+        "nodes": read(nodes / "online"),
+        "with_memory": read(nodes / "has_memory"),
+        **distances,
+        "AutoNUMA": None if balancing is None else "on" if balancing else "off",
+        "memory_policies": policies or None,
+        "memory_allowed": status.get("Mems_allowed_list"),
+        "processors_allowed": status.get("Cpus_allowed_list"),
+    }
+
+
+def _lines(path: Path) -> list[str]:
+    return (read(path) or "").splitlines()
+
+
+#: Kinds of advice, by their number in the kernel's interface; each is tested on a page mapped for it.
+_ADVICE = {
+    "MADV_FREE": 8,
+    "MADV_HUGEPAGE": 14,
+    "MADV_WIPEONFORK": 18,
+    "MADV_POPULATE_READ": 22,
+    "MADV_POPULATE_WRITE": 23,
+    "MADV_GUARD_INSTALL": 102,
+}
+#: The first kernel version with the feature.
+_SINCE = {
+    "MAP_FIXED_NOREPLACE": (4, 17),
+    "MPOL_PREFERRED_MANY": (5, 15),
+    "MADV_COLLAPSE": (6, 1),
+    "PAGEMAP_SCAN": (6, 7),
+    "MPOL_WEIGHTED_INTERLEAVE": (6, 9),
+}
+
+
+def _kernel(root: Path) -> Facts:
+    release = read(root / "proc/sys/kernel/osrelease") or platform.release()
+    version = tuple(map(int, re.findall(r"\d+", release)[:2])) if platform.system() == "Linux" else ()
+    features = {name: _advise(advice) for name, advice in _ADVICE.items()}
+    features |= {name: version >= since if version else None for name, since in _SINCE.items()}
+    return {
+        "kernel": release,
+        "system": f"{platform.system()} on {platform.machine()}",
+        "has": [name for name, there in features.items() if there],
+        "lacks": [name for name, there in features.items() if there is False],
+        "pagemap": "readable" if os.access(root / "proc/self/pagemap", os.R_OK) else "not readable",
+        "init_on_alloc": _init_on_alloc(root, release),
+        "free_memory": "reported to the host" if takes_free_memory(root) else "kept",
+        "mitigations": _mitigations(root),
+        "governor": ", ".join(_governors(root)) or None,
+        "turbo": _turbo(root),
+    }
+
+
+def _advise(advice: int) -> bool | None:
+    """Return whether the kernel accepts this advice on a fresh mapping; None if there is no mapping."""
+    try:
+        with mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as fresh:
+            try:
+                fresh.madvise(advice)
+            except OSError as error:
+                # EINVAL means that the kernel does not know the advice; any other error, that it could not comply.
+                return error.errno not in (errno.EINVAL, errno.ENOSYS)
+            return True
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _init_on_alloc(root: Path, release: str) -> str | None:
+    """Return whether the kernel clears every page that it allocates, in addition to when it maps it."""
+    if told := re.findall(r"\binit_on_alloc=(\w+)", read(root / "proc/cmdline") or ""):
+        return "on" if told[-1].lower() in ("1", "on", "y", "yes", "true") else "off"
+    config = read(root / f"boot/config-{release}")
+    try:
+        config = config or gzip.decompress((root / "proc/config.gz").read_bytes()).decode()
+    except (OSError, ValueError, EOFError):
+        return None
+    return "on" if "CONFIG_INIT_ON_ALLOC_DEFAULT_ON=y" in config else "off"
+
+
+_BALLOON, _REPORTING = "0x0005", 5  # the number of memory balloons among virtio devices, and that of the feature
+
+
+def takes_free_memory(root: Path = Path("/")) -> bool:
+    """Return whether free memory is reported to a virtual machine's host, which takes it back."""
+    devices = (root / "sys/bus/virtio/devices").glob("*")
+    return any(
+        read(device / "device") == _BALLOON and (read(device / "features") or "")[_REPORTING : _REPORTING + 1] == "1"
+        for device in devices
+    )
+
+
+def _mitigations(root: Path) -> str | None:
+    """Return the processor vulnerabilities that the kernel mitigates, which makes system calls slower."""
+    files = sorted((root / _CPU / "vulnerabilities").glob("*"))
+    found = [file.name for file in files if "mitigation" in (read(file) or "").lower()]
+    return (", ".join(found) or "none") if files else None
+
+
+def _governors(root: Path) -> list[str]:
+    files = (root / _CPU).glob("cpu[0-9]*/cpufreq/scaling_governor")
+    return sorted({governor for file in files if (governor := read(file))})
+
+
+def _turbo(root: Path) -> str | None:
+    """Return whether the processor may exceed its nominal frequency."""
+    intel, other = read(root / _CPU / "intel_pstate/no_turbo"), read(root / _CPU / "cpufreq/boost")
+    return None if intel is None and other is None else "on" if intel == "0" or other == "1" else "off"
+
+
+def _malloc(root: Path) -> Facts:
+    maps = {words[5] for line in _lines(root / "proc/self/maps") if len(words := line.split(maxsplit=5)) == 6}
+    loaded = sorted(path for path in maps if any(peer in Path(path).name for peer in LIBRARIES))
+    tunables = (pair.partition("=") for pair in os.environ.get("GLIBC_TUNABLES", "").split(":"))
+    settings = {name: value for name, _, value in tunables if name.startswith("glibc.")}  # the last applies
+    steering = ("LD_PRELOAD", "PYTHONMALLOC")
+    settings |= {name: value for name, value in sorted(os.environ.items()) if name.startswith((*PREFIXES, *steering))}
+    there = {name: library(file) for name, file in LIBRARIES.items()}
+    return {
+        "libc": " ".join(platform.libc_ver()).strip() or None,
+        "in_use": ", ".join(loaded) or "the C library's own",
+        "settings": settings,
+        "peers": ", ".join(f"{name} {path.resolve().name if path else 'absent'}" for name, path in there.items()),
+    }
+
+
+_RLIMITS = {"address_space_bytes": "RLIMIT_AS", "data_bytes": "RLIMIT_DATA", "locked_bytes": "RLIMIT_MEMLOCK"}
+
+
+def _limits(root: Path) -> Facts:
+    """Return the limits of the control group, the inherited soft limits, and the kernel's own; None for no limit."""
+    version, levels = _memory_levels(root)
+    return {
+        "cgroup": None if version is None else f"{_group(root, version, 'memory')} (version {version})",
+        "cgroup_memory_bytes": _least(most for _, most, _, _ in levels),
+        "cgroup_soft_bytes": _least(soft for _, _, soft, _ in levels),
+        "cgroup_used_bytes": next((used for *_, used in levels if used is not None), None),
+        "cgroup_processors": _processor_quota(root),
+        **{name: _rlimit(constant) for name, constant in _RLIMITS.items()},
+        "overcommit": number(root / "proc/sys/vm/overcommit_memory"),
+        "mappings": number(root / "proc/sys/vm/max_map_count"),
+    }
+
+
+def _rlimit(constant: str) -> int | None:
+    try:
+        import resource
+    except ImportError:
+        return None
+    soft = resource.getrlimit(getattr(resource, constant))[0]
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def shown(topic: str, facts: Facts) -> Iterator[tuple[str, str]]:
+    """Yield the facts of a topic as words: a label and a value."""
+    none = "none" if topic == "limits" else "unknown"
+    for name, value in facts.items():
+        label = name.removesuffix("_bytes").replace("_", " ")
+        if value is None:
+            yield label, none
+        elif name.endswith("_bytes"):
+            yield label, units.size(value)
+        elif isinstance(value, dict):
+            pairs = (f"{key}={each}" if topic == "malloc" else f"{key} {each}" for key, each in value.items())
+            yield label, ", ".join(pairs) or "none"
+        elif isinstance(value, list):
+            yield label, " ".join(value) or "none"
+        else:
+            yield label, str(value)
 
 
 def describe() -> dict[str, str]:
-    """Return the facts that a reader needs to judge the figures."""
-    thp = Path("/sys/kernel/mm/transparent_hugepage")
-    nodes = len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) or 1
-    bound = cgroup_bound()
-    limit = units.size(bound[0], 1) if bound is not None and bound[0] < meminfo("MemTotal") else "none"
-    return {
-        "CPU": cpu(),
-        "cores": f"{len(os.sched_getaffinity(0))} usable of {os.cpu_count()}, {nodes} NUMA node(s)",
-        "memory": f"{units.size(meminfo('MemTotal'), 1)}, swap {units.size(meminfo('SwapTotal'), 1)}",
-        "kernel": platform.release(),
-        "transparent huge pages": f"{read(thp / 'enabled')}; defrag {read(thp / 'defrag')}",
-        "multi-size huge pages": sizes_of_thp(),
-        "AutoNUMA": autonuma(),
-        "init_on_alloc": init_on_alloc(),
-        "free memory": "reported to the host" if host.takes_free_memory() else "kept",
-        "mitigations": mitigations(),
-        "frequency": frequency(),
-        "overcommit": read("/proc/sys/vm/overcommit_memory"),
-        "cgroup memory limit": limit,
-        "cgroup processor limit": processors(),
-        "libc": " ".join(platform.libc_ver()),
-        "Python": f"{platform.python_implementation()} {platform.python_version()}{gil()}",
-        "NumPy": np.__version__,
-        "firsttouch": firsttouch.__version__,
-        "malloc settings": malloc_settings(),
-        "peers": peers(),
-    }
+    """Return the facts that a reader needs to judge figures: those of all topics, by label."""
+    return {label: words for topic, facts in look().items() for label, words in shown(topic, facts)}
+
+
+# --- what the facts mean
+
+
+def meaning(found: dict[str, Facts], root: Path = Path("/")) -> Iterator[str]:
+    """Yield the conclusions for arrays, as sentences."""
+    if sys.platform != "linux":
+        yield "this system is not supported yet: NumPy keeps its own memory"
+        return
+    for folder, lacks in (("proc", "much of the memory and the limits"), ("sys", "much of the pages and the nodes")):
+        if not (root / folder).is_dir():  # what is unknown must not read as if there were no problem
+            yield f"/{folder} is missing or not readable: {lacks} is not known"
+    yield from _of_pages(found["pages"], found["huge page pools"])
+    yield from _of_numa(found["numa"])
+    kernel = found["kernel"]
+    if kernel["init_on_alloc"] == "on":
+        yield "init_on_alloc is on: the kernel clears every page twice, so reusing memory saves even more here"
+    if kernel["free_memory"] != "kept":
+        yield (
+            "memory that has been free for seconds goes back to the host of this virtual machine, and is slow to touch"
+            " again: reusing memory saves more here, and measurements vary more"
+        )
+    if "MADV_POPULATE_WRITE" in kernel["lacks"]:
+        yield "the kernel cannot populate memory on request (it can since 5.14): pages are touched one by one"
+    yield from _of_malloc(found["malloc"])
+    yield from _of_limits(found["limits"])
+
+
+def _of_pages(pages: Facts, pools: Facts) -> Iterator[str]:
+    mode = pages["transparent_huge_pages"]
+    if mode is None:
+        yield "the kernel reports no transparent huge pages: large arrays use small pages"
+    elif mode == "never":
+        yield (
+            "transparent huge pages are off (never): every small page of a new array takes a page fault;"
+            " `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled` as root turns them on"
+        )
+    elif mode == "always":
+        yield (
+            "THP is `always`: NumPy's arrays get huge pages anyway, and sparsely touched memory"
+            " may become resident in full"
+        )
+    if mode in ("madvise", "always") and pages["defrag"] == "never":
+        yield "THP defrag is `never`: on a fragmented machine huge pages are not available immediately"
+    for size, pool in pools.items():
+        if pool["free"] and "reserved" in pool:
+            yield f"{pool['free']:,} huge pages of {size} are reserved and free: no other program can use that memory"
+
+
+def _of_numa(numa: Facts) -> Iterator[str]:
+    others = [each for each in numa["memory_policies"] or [] if not each.startswith(("default", "local"))]
+    if others:
+        yield (
+            f"a memory policy was inherited ({', '.join(others)}): it decides on which nodes arrays lie,"
+            " as set by numactl or the job launcher"
+        )
+    if numa["with_memory"] not in (None, "", "0"):
+        yield "several NUMA nodes: memory is placed on the node of the thread that touches it first"
+        if numa["AutoNUMA"] == "on":
+            yield "AutoNUMA is on: the kernel unmaps pages from time to time to find out which node uses them"
+        if numa["memory_allowed"] and numa["memory_allowed"] != numa["with_memory"]:
+            yield f"a cpuset allows only the memory of nodes {numa['memory_allowed']}"
+
+
+def _of_malloc(malloc: Facts) -> Iterator[str]:
+    settings = malloc["settings"]
+    if malloc["in_use"] != "the C library's own":
+        yield (
+            f"{malloc['in_use']} replaces malloc; under firsttouch it still serves small arrays"
+            " and everything other than NumPy's arrays"
+        )
+    elif trim := _low_trim_threshold(settings):
+        yield (
+            f"{trim} is set: glibc then no longer adapts its thresholds to the program, and returns and faults in the"
+            " same memory repeatedly (`a+b` on arrays of 0.25 to 3.5 MiB took 12 to 16 times as long as with `out=` at"
+            " 65536, Dask's setting); arrays in the pool are not affected"
+        )
+    if settings.get("glibc.malloc.hugetlb", "0") != "0":
+        yield "glibc.malloc.hugetlb is set: malloc itself requests huge pages"
+    if settings.get("MALLOC_PERTURB_", "0") != "0" or settings.get("glibc.malloc.perturb", "0") != "0":
+        yield "malloc overwrites memory on allocation and free (perturb), which takes time"
+
+
+def _low_trim_threshold(settings: dict[str, str]) -> str | None:
+    """Return the setting that keeps the trim threshold low."""
+    for name in ("MALLOC_TRIM_THRESHOLD_", "glibc.malloc.trim_threshold"):
+        try:
+            low = int(settings.get(name, ""), 0) < 1 << 25  # glibc itself raises it to at most twice 32 MiB
+        except ValueError:
+            continue
+        if low:
+            return f"{name}={settings[name]}"
+    return None
+
+
+def _of_limits(limits: Facts) -> Iterator[str]:
+    if limits["cgroup_memory_bytes"] is not None:
+        left = max(0, limits["cgroup_memory_bytes"] - (limits["cgroup_used_bytes"] or 0))
+        yield (
+            f"the control group is limited to {units.size(limits['cgroup_memory_bytes'])} ({units.size(left)} left):"
+            " beyond that the kernel kills processes; the pool keeps less idle memory when little is left"
+        )
+    if limits["cgroup_soft_bytes"] is not None:
+        yield f"above {units.size(limits['cgroup_soft_bytes'])} the kernel throttles the control group"
+    for name, command in (("address_space_bytes", "ulimit -v"), ("data_bytes", "ulimit -d")):
+        if limits[name] is not None:
+            limit = units.size(limits[name])
+            yield f"{command} is {limit}: reserved but unused memory counts, too; larger arrays fail"
+    if limits["overcommit"] == 2:
+        yield "overcommit is strict: every mapped byte counts, touched or not, so sparse arrays count in full"
+
+
+# --- what disturbs a measurement
+
+#: The share of a processor that other programs or the host may take, and of a control group's memory that may be in
+#: use, before it is reported.
+_LOAD, _STOLEN, _FULL = 0.25, 0.02, 0.9
+
+
+def cautions(root: Path = Path("/")) -> list[str]:
+    """Return the conditions that make every measurement here less reliable, as sentences."""
+    said: list[str] = []
+    governors = [name for name in _governors(root) if name != "performance"]
+    if governors:
+        said.append(f"the governor {', '.join(governors)} changes the processor's frequency during a measurement")
+    thp = chosen(root / _THP / "enabled")
+    if thp in ("always", "never"):
+        what = {"always": "every program gets them without advice", "never": "no program gets them"}[thp]
+        said.append(f"transparent huge pages are on {thp!r}: {what}; figures of machines on 'madvise' will differ")
+    if number(root / "proc/sys/kernel/numa_balancing") and len(list((root / _NODES).glob("node[0-9]*"))) > 1:
+        said.append("AutoNUMA moves pages between nodes during a measurement")
+    if takes_free_memory(root):
+        said.append(
+            "memory that has been free for seconds comes back from the host: its first touch may take ten times as long"
+        )
+    bound = cgroup_bound(root)
+    if bound is not None and bound[1] >= _FULL * bound[0]:
+        said.append(
+            f"the control group's memory is {100 * bound[1] / bound[0]:.0f} % full: pages are reclaimed meanwhile"
+        )
+    return said
+
+
+class Watch:
+    """Records the state of the machine now; `finish` reports what happened since."""
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self._root = root
+        self._load = float((read(root / "proc/loadavg") or "0").split()[0])
+        self._begun = time.monotonic()
+        self._before = self._counters()
+
+    def _counters(self) -> dict[str, int]:
+        pages = counts(self._root / "proc/vmstat")
+        # cpu user nice system idle iowait irq softirq steal: in hundredths of a second, over all processors
+        times = (read(self._root / "proc/stat") or "cpu").splitlines()[0].split()[1:]
+        stolen = int(times[7]) if len(times) > 7 else 0
+        folders = _levels(self._root, 2, "cpu")[:1]
+        throttled = sum(counts(folder / "cpu.stat").get("nr_throttled", 0) for folder in folders)
+        swapped = pages.get("pswpin", 0) + pages.get("pswpout", 0)
+        return {"stolen": stolen, "total": sum(map(int, times[:8])), "swapped": swapped, "throttled": throttled}
+
+    def finish(self) -> list[str]:
+        """Return one sentence for each disturbance."""
+        spent = {name: value - self._before[name] for name, value in self._counters().items()}
+        processors = os.cpu_count() or 1
+        said: list[str] = []
+        if self._load > _LOAD * processors:
+            busy = f"the load average was {self._load:.1f} at the start, on {processors} processors"
+            said.append(f"other programs were running: {busy}")
+        if spent["stolen"] > _STOLEN * max(1, spent["total"]):
+            share = 100 * spent["stolen"] / spent["total"]
+            said.append(f"the host took {share:.0f} % of the processors' time for others (steal)")
+        if spent["swapped"]:
+            said.append(f"the machine swapped: {spent['swapped']:,} pages went in or out")
+        if spent["throttled"]:
+            said.append(f"the control group's processor limit stopped this process {spent['throttled']:,} times")
+        return said

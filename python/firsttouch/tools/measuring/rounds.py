@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -17,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 
 from firsttouch.tools.measuring.contenders import Contender
-from firsttouch.tools.measuring.starter import ending_with_us, helper
+from firsttouch.tools.measuring.starter import end_with, ending_with_us, helper
 from firsttouch.tools.measuring.statistics import Matrix
 
 
@@ -193,3 +195,29 @@ def collect(
                 for worker in shuffle.sample(workers, len(workers)):
                     samples.add(worker.name, generation, worker.ask(call))
     return samples
+
+
+def forked(function: Callable[[], dict[str, float]]) -> dict[str, float]:
+    """Call it in a child process. Raises :exc:`RuntimeError` with the child's traceback, or with its wait status."""
+    read, write = os.pipe()
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        try:
+            end_with(parent)
+            message = {"value": function()}
+        except BaseException:  # none of the parent's code may continue here
+            message = {"error": traceback.format_exc()}  # type: ignore[dict-item]
+        with os.fdopen(write, "w") as pipe:
+            json.dump(message, pipe)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        text = pipe.read()
+    status = os.waitpid(child, 0)[1]
+    if not text:
+        raise RuntimeError(f"a forked measurement ended without an answer (wait status {status})")
+    answer: dict[str, dict[str, float]] = json.loads(text)
+    if "error" in answer:
+        raise RuntimeError(f"in a forked measurement:\n{answer['error']}")
+    return answer["value"]

@@ -1,7 +1,8 @@
-"""Medians of per-round ratios, bootstrap confidence intervals, and the rule for verdicts."""
+"""Medians of per-round ratios, their confidence intervals, and the rules for verdicts."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,34 @@ class Estimate:
 
     def __str__(self) -> str:
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+#: A difference below this is none, however certain.
+LEAST = 0.02
+
+
+def noise(equals: Estimate) -> float:
+    """Return how far two equal contenders are apart: their ratio's distance from 1, or half its interval if larger."""
+    return max(equals.value - 1, 1 / equals.value - 1, math.sqrt(equals.high / equals.low) - 1)
+
+
+def margin(equals: Estimate) -> float:
+    """Return by how much a ratio must differ from 1 to be a difference: the noise of two equal contenders, or 2 %."""
+    return max(LEAST, noise(equals))
+
+
+def difference(speedup: Estimate, equals: Estimate) -> str:
+    """Return "faster", "slower", "unsure" or "none": the rule by which everything here says that there is a difference.
+
+    A contender is faster, or slower, only if the whole interval of its speed-up is further from 1 than the margin. It
+    is unsure whether it is faster if only a part of the interval is.
+    """
+    bar = 1 + margin(equals)
+    if speedup.low > bar:
+        return "faster"
+    if speedup.high < 1 / bar:
+        return "slower"
+    return "unsure" if speedup.high > bar else "none"
 
 
 def resampled_medians(ratios: Matrix, random: np.random.Generator) -> Matrix:

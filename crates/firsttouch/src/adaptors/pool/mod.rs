@@ -120,11 +120,6 @@ impl Pool {
         Self::make(options, Clock::new(options.decay), false)
     }
 
-    /// Creates a pool for which time passes in [`pass_until`](Self::pass_until) alone.
-    pub fn for_replay(options: Options) -> Arc<Self> {
-        Self::make(options, Clock::by_hand(options.decay), true)
-    }
-
     fn make(options: Options, clock: Clock, for_arrays: bool) -> Arc<Self> {
         let total = os::memory_total();
         let heaps = Heaps::new(LocalNodes::of_the_machine());
@@ -361,7 +356,7 @@ impl Pool {
         self.touched(Kind::Huge, huge);
         self.touched(Kind::Small, fresh - huge);
         self.make_room(fresh);
-        if !self.clock.is_set_by_hand() && !purger::ensure() {
+        if !purger::ensure() {
             self.tick_if_due();
         }
     }

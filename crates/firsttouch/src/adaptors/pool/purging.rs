@@ -11,7 +11,7 @@ use crate::heap::purger::{DeferredTrim, Purgeable, TICK};
 use crate::heap::shape::Kind;
 use crate::stats::Stats;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// Epochs until idle memory has decayed, if the time is at least that many ticks.
@@ -25,13 +25,7 @@ pub(super) struct Clock {
     ticks: AtomicU32,
     /// Without a background purger: milliseconds from the start to the last tick.
     last: AtomicU32,
-    start: Start,
-}
-
-enum Start {
-    At(Instant),
-    /// The time in microseconds, which passes as it is set.
-    ByHand(AtomicU64),
+    start: Instant,
 }
 
 impl Clock {
@@ -43,17 +37,8 @@ impl Clock {
             decay_epochs: decay.map(|_| ticks.div_ceil(ticks_per_epoch) as u8),
             ticks: AtomicU32::new(0),
             last: AtomicU32::new(0),
-            start: Start::At(Instant::now()),
+            start: Instant::now(),
         }
-    }
-
-    /// A clock that stands still except for [`step`](Self::step) and [`set`](Self::set).
-    pub(super) fn by_hand(decay: Option<Duration>) -> Self {
-        Self { start: Start::ByHand(AtomicU64::new(0)), ..Self::new(decay) }
-    }
-
-    pub(super) fn is_set_by_hand(&self) -> bool {
-        matches!(self.start, Start::ByHand(_))
     }
 
     /// Whether a tick has passed since the last call that returned `true`.
@@ -66,28 +51,7 @@ impl Clock {
 
     /// The time since the pool was created.
     pub(super) fn now(&self) -> Duration {
-        match &self.start {
-            Start::At(start) => start.elapsed(),
-            Start::ByHand(micros) => Duration::from_micros(micros.load(Relaxed)),
-        }
-    }
-
-    /// Moves on to the next tick if the time is set by hand and that is not after `end`; returns whether it did.
-    pub(super) fn step(&self, end: Duration) -> bool {
-        let tick = TICK.as_micros();
-        let next = Duration::from_micros(((self.now().as_micros() / tick + 1) * tick) as u64);
-        let moves = self.is_set_by_hand() && next <= end;
-        if moves {
-            self.set(next);
-        }
-        moves
-    }
-
-    /// Sets the time, if it is set by hand and not later already.
-    pub(super) fn set(&self, now: Duration) {
-        if let Start::ByHand(micros) = &self.start {
-            micros.fetch_max(now.as_micros() as u64, Relaxed);
-        }
+        self.start.elapsed()
     }
 
     /// Counts a tick; returns whether it begins an epoch.
@@ -305,18 +269,6 @@ impl Pool {
         self.tick_if_due();
     }
 
-    /// Lets time pass until `now`, counted from the creation, with all that the background purger would have done.
-    /// Without effect on pools that are not for replay.
-    pub fn pass_until(&self, now: Duration) {
-        while self.clock.step(now) {
-            self.age();
-            if self.idle() == 0 {
-                break; // the ticks until then would find nothing
-            }
-        }
-        self.clock.set(now);
-    }
-
     pub(super) fn gather(&self) -> Stats {
         let mut stats = Stats::default();
         let mut blocks = 0isize;
@@ -367,9 +319,7 @@ pub(super) fn idle_limit(max_idle: usize, idle: usize) -> usize {
 
 impl Purgeable for Pool {
     fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
-        if !self.clock.is_set_by_hand() {
-            self.age();
-        }
+        self.age();
         None // its memory comes from no upstream
     }
 
@@ -396,44 +346,5 @@ impl Purgeable for Pool {
             self.heaps.all().for_each(|heap| heap.release());
             self.evidence.release();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::adaptors::{Options, Pool};
-    use crate::allocator::{Allocator, Request};
-    use std::time::Duration;
-
-    const SIZE: usize = 1 << 20;
-
-    /// Bytes that are fresh for a block that is requested at each of these milliseconds, and freed at once.
-    fn fresh(millis: &[u64]) -> Vec<u64> {
-        let pool = Pool::for_replay(Options::default());
-        let fresh = || pool.stats().first_touched_small_bytes + pool.stats().first_touched_huge_bytes;
-        let each = millis.iter().map(|&at| {
-            pool.pass_until(Duration::from_millis(at));
-            let before = fresh();
-            let block = pool.allocate(Request::bytes(SIZE)).unwrap();
-            // SAFETY: the block was just allocated.
-            unsafe { pool.deallocate(block.address) };
-            fresh() - before
-        });
-        each.collect()
-    }
-
-    #[test]
-    #[cfg_attr(miri, ignore = "forty days of looks ten times a second")]
-    fn what_had_decayed_is_fresh() {
-        let fresh = fresh(&[0, 900, 2400, 2700, 4200, 4_000_000_000]);
-        let decayed: Vec<_> = fresh.iter().map(|&bytes| bytes > 0).collect();
-        assert_eq!(decayed, [true, false, true, false, true, true], "{fresh:?}");
-    }
-
-    #[test]
-    fn other_pools_go_by_the_time_of_the_machine() {
-        let pool = Pool::new(Options::default());
-        pool.pass_until(Duration::from_secs(3600));
-        assert!(pool.clock.now() < Duration::from_secs(1800));
     }
 }

@@ -1,20 +1,26 @@
-//! The open regions, and the live blocks that were allocated while any was open.
+//! Profiles of regions of a run: the blocks allocated while a region is open, exactly, and the peak of those blocks alone.
+//!
+//! Whoever serves requests reports each allocation, resize and free here, after checking [`is_open`], which is one load.
+//! One lock guards everything; it may be contended, since only counts are measured here, not time. The background purger
+//! is paused while a region is open, so that what is recycled does not depend on how long the program takes.
 
+use firsttouch::adaptors::is_pool;
 use firsttouch::allocator::Allocator;
 use firsttouch::heap::ledger::Part;
+use firsttouch::heap::purger::{self, Purgeable};
 use firsttouch::stats::Stats;
 use firsttouch::sync::lock::Lock;
 use firsttouch::sync::thread;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// Smaller blocks are not counted: they are served by the program's own allocator for small blocks, which reports nothing.
 pub const MIN_SIZE: usize = firsttouch::adaptors::SMALL_LIMIT;
 
 /// The registry of the process.
-pub(super) static REGISTRY: Lock<Registry> = Lock::new(Registry::new());
+static REGISTRY: Lock<Registry> = Lock::new(Registry::new());
 /// The number of open regions.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
@@ -74,7 +80,7 @@ pub struct Recycling {
 
 impl Recycling {
     /// Adds what a pool did between two readings of its statistics.
-    pub(super) fn plus(self, before: &Stats, now: &Stats) -> Self {
+    fn plus(self, before: &Stats, now: &Stats) -> Self {
         let first_touched = |stats: &Stats| stats.first_touched_small_bytes + stats.first_touched_huge_bytes;
         Self {
             first_touched: self.first_touched + first_touched(now) - first_touched(before),
@@ -102,21 +108,21 @@ impl ProfiledBlock {
 }
 
 /// A pool, and its statistics when it was first asked in a region.
-pub(super) type PoolBefore = (Arc<dyn Allocator>, Stats);
+type PoolBefore = (Arc<dyn Allocator>, Stats);
 
 /// An open region.
-pub(super) struct OpenRegion {
+struct OpenRegion {
     /// A unique number, increasing in the order of opening.
-    pub(super) number: u64,
+    number: u64,
     /// The only thread that is profiled; `None` for all threads.
     thread: Option<u64>,
-    pub(super) counts: RegionCounts,
+    counts: RegionCounts,
     /// Allocators asked so far.
     allocators: Vec<Arc<dyn Allocator>>,
     /// The pools at the bottom of those.
-    pub(super) pools: Vec<PoolBefore>,
+    pools: Vec<PoolBefore>,
     /// Whether recycling is unknown: an allocator without statistics was asked, or a pool served other threads, too.
-    pub(super) recycling_unknown: bool,
+    recycling_unknown: bool,
 }
 
 impl OpenRegion {
@@ -137,7 +143,7 @@ impl OpenRegion {
 }
 
 /// The open regions and their blocks.
-pub(super) struct Registry {
+struct Registry {
     /// The number of the region opened last.
     last: u64,
     regions: Vec<OpenRegion>,
@@ -150,7 +156,7 @@ impl Registry {
     }
 
     /// Opens a region and returns its number.
-    pub(super) fn open(&mut self, thread: Option<u64>) -> u64 {
+    fn open(&mut self, thread: Option<u64>) -> u64 {
         if self.regions.is_empty() {
             self.forget_blocks(); // blocks whose free was not reported
         }
@@ -168,7 +174,7 @@ impl Registry {
     }
 
     /// Closes a region and returns it.
-    pub(super) fn close(&mut self, number: u64) -> Option<OpenRegion> {
+    fn close(&mut self, number: u64) -> Option<OpenRegion> {
         let index = self.regions.iter().position(|region| region.number == number)?;
         let closed = self.regions.swap_remove(index);
         OPEN.store(self.regions.len(), Relaxed);
@@ -177,13 +183,13 @@ impl Registry {
     }
 
     /// Returns an open region.
-    pub(super) fn get(&self, number: u64) -> Option<&OpenRegion> {
+    fn get(&self, number: u64) -> Option<&OpenRegion> {
         self.regions.iter().find(|region| region.number == number)
     }
 
     /// Returns whether all regions that profile this thread know an allocator. Regions of other threads alone that know
     /// it can no longer tell what it recycled for them.
-    pub(super) fn knows(&mut self, allocator: Option<&Arc<dyn Allocator>>) -> bool {
+    fn knows(&mut self, allocator: Option<&Arc<dyn Allocator>>) -> bool {
         let this = thread();
         for region in self.regions.iter_mut().filter(|region| !region.counts_thread(this)) {
             region.recycling_unknown |= region.knows(allocator);
@@ -192,7 +198,7 @@ impl Registry {
     }
 
     /// Adds an allocator, and the pool at its bottom, to all regions that profile this thread.
-    pub(super) fn add_allocator(&mut self, allocator: Option<&Arc<dyn Allocator>>, pool: Option<PoolBefore>) {
+    fn add_allocator(&mut self, allocator: Option<&Arc<dyn Allocator>>, pool: Option<PoolBefore>) {
         let this = thread();
         for region in self.regions.iter_mut().filter(|region| region.counts_thread(this)) {
             if region.knows(allocator) {
@@ -212,18 +218,18 @@ impl Registry {
         regions.map(|region| &mut region.counts)
     }
 
-    pub(super) fn on_alloc(&mut self, address: usize, size: usize) {
+    fn on_alloc(&mut self, address: usize, size: usize) {
         let block = ProfiledBlock { size, last_region: self.last, thread: thread() };
         self.counting(block).for_each(|counts| counts.on_alloc(size));
         self.insert(address, block);
     }
 
-    pub(super) fn on_free(&mut self, address: usize) {
+    fn on_free(&mut self, address: usize) {
         let Some(block) = self.remove(address) else { return };
         self.counting(block).for_each(|counts| counts.on_free(block.size));
     }
 
-    pub(super) fn on_resize(&mut self, before: Option<ProfiledBlock>, address: usize, size: usize) {
+    fn on_resize(&mut self, before: Option<ProfiledBlock>, address: usize, size: usize) {
         let Some(block) = before else {
             if size >= MIN_SIZE {
                 self.on_alloc(address, size); // it was too small, or is older than the regions
@@ -245,7 +251,7 @@ impl Registry {
     }
 
     /// Removes and returns a block, without counting a free.
-    pub(super) fn remove(&mut self, address: usize) -> Option<ProfiledBlock> {
+    fn remove(&mut self, address: usize) -> Option<ProfiledBlock> {
         self.blocks.remove(&address)
     }
 
@@ -255,5 +261,122 @@ impl Registry {
             None => self.blocks = HashMap::default(),
             Some(oldest) => self.blocks.retain(|_, block| block.last_region >= oldest),
         }
+    }
+}
+
+/// Returns the pool in a stack of adaptors; the topmost, if pools stand on each other.
+fn pool_of(allocator: &Arc<dyn Allocator>) -> Option<&Arc<dyn Allocator>> {
+    let mut next = Some(allocator);
+    while let Some(each) = next {
+        if is_pool(each.as_ref()) {
+            return Some(each);
+        }
+        next = each.upstream();
+    }
+    None
+}
+
+/// An open region. It ends with [`close`](Self::close), or when it is dropped.
+pub struct Region {
+    number: u64,
+}
+
+impl Region {
+    /// Opens a region that profiles all threads, or only the current one. If no other region is open, `prepare` is
+    /// called first.
+    pub fn open(only_this_thread: bool, prepare: impl FnOnce()) -> Self {
+        guard_forks();
+        if !is_open() {
+            prepare();
+        }
+        let mut registry = REGISTRY.lock();
+        let number = registry.open(only_this_thread.then(thread));
+        purger::pause(true);
+        Self { number }
+    }
+
+    /// Returns the counts so far, and what pools did, if that is known.
+    pub fn snapshot(&self) -> (RegionCounts, Option<Recycling>) {
+        let registry = REGISTRY.lock();
+        let Some(region) = registry.get(self.number) else { return Default::default() };
+        let (counts, unknown, pools) = (region.counts, region.recycling_unknown, region.pools.clone());
+        drop(registry); // a fork takes the locks of pools before this one
+        let recycling =
+            || pools.iter().fold(Recycling::default(), |sum, (pool, before)| sum.plus(before, &pool.stats()));
+        (counts, (!unknown).then(recycling))
+    }
+
+    /// Ends the region and returns its last [`snapshot`](Self::snapshot).
+    pub fn close(self) -> (RegionCounts, Option<Recycling>) {
+        self.snapshot()
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        let mut registry = REGISTRY.lock();
+        let closed = registry.close(self.number);
+        purger::pause(is_open());
+        drop(registry);
+        drop(closed); // outside the lock: it may hold the last reference to an allocator
+    }
+}
+
+struct ForkGuard;
+
+/// The registry is locked around forks; there is nothing to purge.
+impl Purgeable for ForkGuard {
+    fn hold(&self) {
+        REGISTRY.hold();
+    }
+
+    unsafe fn release(&self) {
+        // SAFETY: `hold` took the lock.
+        unsafe { REGISTRY.release() };
+    }
+}
+
+/// Registers the fork guard, once.
+fn guard_forks() {
+    static ENTERED: AtomicBool = AtomicBool::new(false);
+    purger::enter_once(&ForkGuard, &ENTERED);
+}
+
+/// Reports that `allocator` is about to be asked for a block of `size` bytes; `None` stands for an allocator without
+/// statistics.
+pub fn on_request(allocator: Option<&Arc<dyn Allocator>>, size: usize) {
+    if size < MIN_SIZE || !is_open() || REGISTRY.lock().knows(allocator) {
+        return;
+    }
+    // Outside the lock, since `stats` may take locks of the allocator. Concurrent callers read the same statistics, as
+    // the allocator has not been asked yet.
+    let pool = allocator.and_then(pool_of).map(|pool| (pool.clone(), pool.stats()));
+    REGISTRY.lock().add_allocator(allocator, pool);
+}
+
+/// Reports that a block was allocated.
+pub fn on_alloc(address: usize, size: usize) {
+    if size >= MIN_SIZE && is_open() {
+        REGISTRY.lock().on_alloc(address, size);
+    }
+}
+
+/// Reports that a block is about to be freed. This must precede the free, after which the address may be reused.
+#[inline]
+pub fn on_free(address: usize) {
+    if is_open() {
+        REGISTRY.lock().on_free(address);
+    }
+}
+
+/// Reports that a block is about to be resized; returns what [`on_resize_end`] needs to know.
+pub fn on_resize_begin(address: usize) -> Option<ProfiledBlock> {
+    if is_open() { REGISTRY.lock().remove(address) } else { None }
+}
+
+/// Reports that a resize has ended. If it failed, `address` and `size` are the old ones.
+pub fn on_resize_end(before: Option<ProfiledBlock>, address: usize, size: usize) {
+    if is_open() {
+        REGISTRY.lock().on_resize(before, address, size);
     }
 }

@@ -1,0 +1,64 @@
+"""`firsttouch info`: the memory configuration of this machine."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from firsttouch.tools.cli import output
+from firsttouch.tools.cli.parser import Parser
+from firsttouch.tools.measuring import machine
+
+_DESCRIPTION = """\
+Show the memory configuration of this machine and process: page sizes, huge pages, NUMA nodes,
+kernel features, the loaded malloc, and memory limits. Conclusions for arrays follow at the end.
+"""
+
+_EXAMPLES = """\
+for example:
+  firsttouch info
+  firsttouch info --json -
+  MALLOC_TRIM_THRESHOLD_=65536 firsttouch info      as a program would see it
+"""
+
+
+def main(words: Sequence[str]) -> int:
+    """Collect the figures, and print or write them."""
+    parser = Parser("info", _DESCRIPTION, "firsttouch info [options]", _EXAMPLES)
+    output.add(parser)
+    out = output.checked(parser.parse(words), "info")
+    found, meaning = look()
+    if out.prints:
+        print(text(found, meaning, quiet=out.quiet), end="")
+    out.save(lambda: found | {"meaning": meaning}, lambda: _page(found, meaning))
+    return 0
+
+
+def look(root: Path = Path("/")) -> tuple[dict[str, machine.Facts], list[str]]:
+    """Return the facts by topic, and the conclusions."""
+    found = machine.look(root)
+    return found, list(machine.meaning(found, root)) or ["no problems found"]
+
+
+def text(found: Mapping[str, machine.Facts], meaning: Sequence[str], quiet: bool = False) -> str:
+    """Format a block for each topic, then the conclusions."""
+    blocks = [
+        "\n".join([topic, *(_fold(f"  {label:22}  ", words) for label, words in machine.shown(topic, facts))])
+        for topic, facts in found.items()
+    ]
+    said = "\n".join(["what it means", *(_fold("  - ", sentence) for sentence in meaning)])
+    return "\n\n".join([*([] if quiet else blocks), said]) + "\n"
+
+
+def _fold(head: str, value: str) -> str:
+    """Wrap a long value into lines that are indented to its beginning."""
+    return textwrap.fill(value, 80, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)
+
+
+def _page(found: Mapping[str, machine.Facts], meaning: Sequence[str]) -> Any:
+    from firsttouch.tools.measuring.report import Page, Table
+
+    tables = [Table(topic, ("", ""), list(machine.shown(topic, facts))) for topic, facts in found.items()]
+    return Page("firsttouch info", lead=meaning, tables=tables)

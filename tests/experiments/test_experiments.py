@@ -1,0 +1,288 @@
+"""Each experiment of `firsttouch bench` measures what it says, and concludes what its figures say."""
+
+import importlib
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from firsttouch.tools.bench import NAMES, common, numa, scratch, temporaries, touch, triad, zeros
+from firsttouch.tools.bench.common import Cell, Settings, measured
+from firsttouch.tools.measuring.report import Section, save_pictures
+from firsttouch.tools.measuring.rounds import Call, forked
+
+KIB, MIB, PAGE = 1 << 10, 1 << 20, 4096
+NODE = next(node.number for node in ft.topology().nodes if node.processors and node.memory)
+
+needs_states = pytest.mark.skipif(ft.inspect(np.zeros(MIB)).zero_page is None, reason="no source tells the zero page")
+
+
+# --- settings, and the processes that are measured
+
+
+def test_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert common.parse("1MiB, 4 KiB,1024KiB,") == (4096, MIB)
+    assert Settings(sizes=(8,)).chosen((16,), (32,), 1) == ([8], [])
+    assert Settings(quick=True).chosen((16,), (32,), 1)[0] == [32]
+    monkeypatch.setattr(common, "available", lambda: 10 << 30)
+    common.check((2 << 30,), "triad", 3)
+    with pytest.raises(ValueError, match=r"triad: 4 GiB is too large: 3 such arrays .* 10 GiB are free; up to 2 GiB"):
+        common.check((MIB, 4 << 30), "triad", 3)
+
+
+def test_cells_run_in_processes_of_their_own_once_a_round() -> None:
+    call = Call("tests.experiments.test_experiments", "identity")
+    done: list[float] = []
+    replies = measured({"a": Cell(call, 0), "b": Cell(call, 0)}, 2, done.append)
+    assert {key: len(each) for key, each in replies.items()} == {"a": 2, "b": 2}
+    assert len({reply["pid"] for each in replies.values() for reply in each}) == 4
+    assert done == [0.25, 0.5, 0.75, 1.0]
+
+
+def identity() -> dict[str, float]:
+    return {"pid": os.getpid()}
+
+
+def test_what_a_forked_measurement_does_stays_in_its_fork() -> None:
+    kept: list[int] = []
+
+    def work() -> dict[str, float]:
+        kept.append(1)
+        return {"length": len(kept)}
+
+    assert forked(work) == {"length": 1}
+    assert kept == []
+    with pytest.raises(RuntimeError, match=r"ZeroDivisionError"):
+        forked(lambda: {"never": 1 / 0})
+    with pytest.raises(RuntimeError, match=r"ended without an answer"):
+        forked(lambda: os.kill(os.getpid(), signal.SIGKILL) or {})  # type: ignore[func-returns-value]
+
+
+# --- whole experiments, small
+
+#: The first cells of every table, and what some note says.
+EXPECTED: dict[str, tuple[list[list[str]], str]] = {
+    "zeros": ([list(zeros.MAKERS)] * 2, "fresh memory"),
+    "touch": ([[*["4 KiB pages"] * 4, *["THP"] * 4, *["2 MiB from the pool"] * 4, *["glibc"] * 4]], "Best rates"),
+    "triad": ([["1 MiB"] * 3], "zero-page trap"),
+    "temporaries": ([[*temporaries.EXPRESSIONS, "geometric mean"]] * 2, "over all expressions"),
+    "scratch": ([["1 MiB"]], "passed-in buffer"),
+    "numa": ([[f"{target} from {source}" for target, source in numa.COPIES]], "not distance"),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_small_run_fills_every_table_and_picture(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _who: {0, 1})
+    monkeypatch.setattr(scratch, "LANGUAGES", {"NumPy": scratch.in_numpy})
+    section: Section = importlib.import_module(f"firsttouch.tools.bench.{name}").run(Settings(quick=True, sizes=(MIB,)))
+    expected, said = EXPECTED[name]
+    assert [[row[0] for row in table.rows] for table in section.tables][: len(expected)] == expected
+    assert any(said in note for note in section.notes)
+    assert all(len(row) == len(table.columns) for table in section.tables for row in table.rows)
+    save_pictures(section.pictures, tmp_path / "all.png")
+    assert section.raw
+
+
+def test_one_more_allocator_gets_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _who: {0})
+    section = temporaries.run(Settings(quick=True, sizes=(1000,), allocators=("mimalloc()",)))
+    (table,) = section.tables
+    assert [row[1] for row in table.rows[:-1]] == ["4 KiB"] * len(temporaries.EXPRESSIONS)  # whole pages
+    assert "mimalloc()" in table.columns
+    assert "mimalloc()" in section.notes[-1]
+
+
+# --- zeros
+
+
+@pytest.mark.parametrize("maker", zeros.MAKERS)
+def test_every_way_to_zeros_gives_zeros(maker: str) -> None:
+    array = zeros.MAKERS[maker](1000)
+    assert (array.shape, array.dtype, bool(array.any())) == ((1000,), np.float64, False)
+
+
+@needs_states
+def test_fresh_lives_are_on_memory_that_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bool] = []
+    pool = ft.pool()
+
+    def make(items: int) -> Any:
+        array = pool.zeros(items)
+        seen.append((ft.inspect(array).absent or 0) >= items * 8)
+        return array
+
+    monkeypatch.setitem(zeros.MAKERS, "np.zeros", make)
+    zeros.measure("np.zeros", MIB, 0.0, most=4)
+    assert all(seen[:4])
+    assert not any(seen[5:])  # what was freed comes back
+
+
+def lives(size: int, eager: float, lazy: float, used: float) -> zeros.Found:
+    """Medians where creation takes so long in both ways, and all three phases one second and `used` seconds."""
+
+    def reply(create: float, total: float) -> list[dict[str, float]]:
+        return [
+            {
+                f"{regime} {phase}": took
+                for regime in zeros.REGIMES
+                for phase, took in (("create", create), ("total", total))
+            }
+        ]
+
+    return {(zeros.EAGER, size): reply(eager, 1.0), (zeros.LAZY, size): reply(lazy, used)}
+
+
+def test_sentences_about_zeros_are_true_even_where_figures_are_not_the_expected_ones() -> None:
+    said = zeros.answer(8 * MIB, lives(8 * MIB, 1.0, 0.01, 0.8))
+    assert "looks 100 times as fast** with np.zeros as with np.empty + fill(0)" in said
+    assert "writing is 1.25 times as fast: the time is spent at the first touch instead" in said
+    for lazy in (1.0, 1.04, 2.0):
+        said = zeros.answer(4096, lives(4096, 1.0, lazy, 1.1))
+        assert "looks" not in said
+        assert f"{1 / lazy:.2g} times as fast" in said
+    assert "has to be written" not in zeros.recycled(64 * MIB, lives(64 * MIB, 1.0, 0.01, 0.8))
+    assert "has to be written" in zeros.recycled(MIB, lives(MIB, 1.0, 1.0, 1.0))
+
+
+# --- touch
+
+
+@needs_states
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_touch_leaves_no_page_out(threads: int) -> None:
+    array = ft.pages().zeros(MIB + 5000, np.uint8)[1234:]
+    touch.touched(array, threads)
+    assert ft.inspect(array).real == ft.inspect(array).pages * PAGE
+
+
+@needs_states
+@pytest.mark.parametrize("way", touch.WAYS)
+def test_every_way_makes_everything_real(way: str) -> None:
+    assert touch.library(4 * MIB, way)["missing"] == 0
+
+
+@needs_states
+@pytest.mark.parametrize("populate", [0, 2])
+def test_placed_pages_are_real_and_say_what_could_not_be_had(populate: int) -> None:
+    found = touch.placed(4 * MIB, ["2M"], populate, 2)
+    assert found["missing"] == 0
+    assert found["huge"] == 1 or found["why not"]
+
+
+def test_what_cannot_be_is_doubted() -> None:
+    found = {("glibc", way): [{"rate": 9e9, "missing": 0, "huge": 0, "why not": []}] for way in touch.WAYS}
+    assert touch.doubts(found) == []
+    found["glibc", "memset"][0]["rate"] = 30e9
+    found["glibc", "touched"][0]["missing"] = 0.5
+    found["THP", "touched"] = [{"rate": 9e9, "missing": 0, "huge": 0.1, "why not": ["none are free"]}]
+    said = touch.doubts(found)
+    assert said[0] == "THP: 1 of 1 runs got other pages: none are free."
+    assert "glibc, touched: 50 % was never written" in said[1]
+    assert "Implausible" in said[2]
+
+
+# --- triad
+
+
+@needs_states
+def test_a_triad_that_was_never_written_reads_the_zero_page_alone_and_another_memory() -> None:
+    both = triad.measure(MIB, "pages()", seconds=0.0)
+    never, written = both["never written"], both["written"]
+    assert (never["absent before"], never["zero_page after"], never["real after"]) == (1, 1, 0)
+    assert written["real before"] == written["real after"] == 1
+    assert written["not zero"] == never["not zero"] == 0
+
+
+@pytest.mark.parametrize("items", [1, triad.BLOCK, 3 * triad.BLOCK + 7])
+def test_the_triad_by_blocks_is_the_triad(items: int) -> None:
+    random = np.random.default_rng(0)
+    a, b, c, d = (random.random(items) for _ in range(4))
+    triad.triad(a, b, c, d, np.empty(triad.BLOCK))
+    assert np.array_equal(a, b + c * d)
+
+
+# --- temporaries
+
+
+@pytest.mark.parametrize("name", temporaries.EXPRESSIONS)
+def test_both_ways_give_equal_results(name: str) -> None:
+    expression = temporaries.EXPRESSIONS[name]
+    a, b, t, u = temporaries.operands(64 * KIB, expression)
+    random = np.random.default_rng(0)
+    a[:], b[:] = random.random(a.shape), random.random(b.shape) + 0.5
+    kept = a.copy(), b.copy()
+    plain, warm = expression.plain(a, b), expression.warm(a, b, t, u)
+    np.testing.assert_array_equal(plain, warm)
+    np.testing.assert_array_equal((a, b), kept)
+    assert np.ndim(warm) == 0 or warm is t  # into the memory that was there
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_every_thread_is_timed(threads: int) -> None:
+    reply = temporaries.together("a + b", 64 * KIB, threads)
+    assert reply["plain"] > 0
+    assert reply["result"] == 64 * KIB / 8 * 4
+
+
+def test_results_that_differ_stop_the_experiment() -> None:
+    cell = {"plain": 1.0, "warm": 1.0, "faults": 0, "ratio": 1.0, "result": 1.0}
+    found: temporaries.Found = {(who, MIB): [dict.fromkeys(temporaries.EXPRESSIONS, cell)] for who in ("a", "b")}
+    temporaries.report(Section("", "", ""), "In the main thread", ["a", "b"], [MIB], found)
+    found["b", MIB][0]["a + b"] = cell | {"result": 2.0}
+    with pytest.raises(RuntimeError, match=r"a \+ b: the results differ"):
+        temporaries.report(Section("", "", ""), "In the main thread", ["a", "b"], [MIB], found)
+
+
+# --- scratch
+
+
+@pytest.mark.parametrize("language", scratch.LANGUAGES)
+def test_every_way_is_timed(language: str) -> None:
+    if language == "Numba":
+        pytest.importorskip("numba")
+    reply = scratch.measure(language, [30, 1000], 1, 0.0)
+    assert set(reply) == {f"{items} {way}" for items in (30, 1000) for way in (*scratch.WAYS, "heap again")}
+    assert min(reply.values()) > 0
+
+
+# --- numa
+
+
+def test_the_first_copies_of_a_row_make_pages_and_later_ones_do_not() -> None:
+    reply, pages = numa.in_a_row(NODE, NODE, NODE, MIB), MIB // PAGE
+    cold = [reply[f"{target} {source} cold faults"] for target, source in numa.COPIES]
+    for count, least in zip(cold, (2 * pages, pages, pages, 0), strict=True):
+        assert least <= count <= least + 16
+    assert max(reply[f"{target} {source} again faults"] for target, source in numa.COPIES) <= 16
+
+
+def test_where_no_node_can_be_bound_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    reply = numa.between(NODE, NODE, NODE, MIB)
+    assert 2 * MIB // PAGE <= reply["cold faults"] <= 2 * MIB // PAGE + 16
+    assert (reply["warm faults"] <= 16, reply["misplaced"]) == (True, 0)
+
+    def refused(*_: object, **__: object) -> object:
+        raise MemoryError("not granted")
+
+    monkeypatch.setattr(ft, "numa", refused)
+    numa.memory.cache_clear()
+    assert numa.between(NODE, NODE, NODE, MIB)["bound"] == 0
+    numa.memory.cache_clear()
+
+
+def test_with_two_nodes_distance_and_first_touch_are_told_apart(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    cell = {"cold": 0.5, "cold faults": 512, "warm faults": 0, "bound": 1, "misplaced": 0}
+    ways = [(cpu, source, target) for cpu in (0, 1) for source in (0, 1) for target in (0, 1)]
+    found = {way: [{**cell, "warm": 0.1 if len(set(way)) == 1 else 0.2}] * 2 for way in ways}
+    section = Section("numa", "", "")
+    numa.add_matrix(section, MIB, found)
+    assert len(section.tables[0].rows) == 8
+    assert any("Distance costs up to 2.00 times, first touch up to 5.00 times" in note for note in section.notes)
+    save_pictures(section.pictures, tmp_path / "matrix.png")
