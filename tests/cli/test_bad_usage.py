@@ -140,7 +140,7 @@ def test_version(firsttouch: Start) -> None:
     assert firsttouch("--version").stdout == f"firsttouch {package.__version__}\n"
 
 
-@pytest.mark.parametrize("words", [["nonexist\udcff"], ["run", "--xx\udcff", "s.py"], ["replay", "--xx\udcff"]])
+@pytest.mark.parametrize("words", [["nonexist\udcff"], ["run", "--xx\udcff", "s.py"], ["trace", "--xx\udcff", "s.py"]])
 def test_words_that_are_not_utf_8(firsttouch: Start, words: list[str]) -> None:
     done = firsttouch(*words)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr

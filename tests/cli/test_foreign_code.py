@@ -40,7 +40,6 @@ def planted(write: Write, firsttouch: Start, tmp_path: Path) -> Callable[[], Non
 @pytest.mark.parametrize(
     "words",
     [
-        ["replay", "one.ft", "--allocator", "malloc()", "--json", "-"],
         ["trace", "--summary", "one.ft"],
         ["info", "-q"],
         ["compare", "--runs", "1", "--allocator", "mimalloc()", "-q", "--", "true"],

@@ -1,48 +1,63 @@
-"""`firsttouch info` as a user sees it, on this machine."""
+"""`firsttouch info`, and the machine as everything here sees it: on this one, and on trees of files made here."""
 
 import json
 import os
 import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from firsttouch.tools.cli import info
+from firsttouch.tools.measuring import machine
+from firsttouch.tools.measuring.machine import Watch, available, caches, cautions, cgroup_bound, describe, look
+
 from .conftest import Start, clean_environment
 
-BLOCKS = [
-    "machine",
-    "pages",
-    "huge page pools",
-    "numa",
-    "kernel",
-    "malloc",
-    "cgroup",
-    "limits",
-    "what it means",
-]
+Tree = Callable[[dict[str, str]], Path]
+THP, NODE, BASE = "sys/kernel/mm/transparent_hugepage", "sys/devices/system/node/node", "sys/fs/cgroup"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    def plant(content: dict[str, str]) -> Path:
+        for name, text in content.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return tmp_path
+
+    return plant
+
+
+def meaning(root: Path) -> str:
+    return " ".join(info.look(root)[1])
+
+
+# --- on this machine
 
 
 def test_a_block_for_each_topic(firsttouch: Start) -> None:
     done = firsttouch("info")
     assert (done.returncode, done.stderr) == (0, "")
     heads = [line for line in done.stdout.splitlines() if line and not line.startswith(" ")]
-    assert heads == BLOCKS
+    assert heads == [*look(), "what it means"]
     assert max(map(len, done.stdout.splitlines())) <= 80
+    assert firsttouch("info", "-q").stdout.startswith("what it means\n")
 
 
-def test_json_says_what_the_machine_says(firsttouch: Start, tmp_path: Path) -> None:
-    firsttouch("info", "--json", "info.json")
+def test_json_and_page_say_what_the_machine_says(firsttouch: Start, tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    firsttouch("info", "--json", "info.json", "--html", "info.html")
     found = json.loads((tmp_path / "info.json").read_text())
-    assert found == json.loads(firsttouch("info", "--json", "-").stdout) | {
-        name: found[name]
-        for name in ("machine", "cgroup")  # these move while one looks
-    }
     assert found["pages"]["page_bytes"] == resource.getpagesize()
-    assert found["machine"]["processors"] == len(os.sched_getaffinity(0))
-    assert found["kernel"]["release"] == os.uname().release
+    assert found["machine"]["cores"].split()[0] == str(len(os.sched_getaffinity(0)))
+    assert found["kernel"]["kernel"] == os.uname().release
     assert found["limits"]["overcommit"] == int(Path("/proc/sys/vm/overcommit_memory").read_text())
+    assert os.uname().release in (tmp_path / "info.html").read_text()
+    assert json.loads(firsttouch("info", "--json", "-").stdout)["pages"] == found["pages"]
 
 
 @pytest.mark.parametrize(("end", "said"), [("| true", ""), ("> /dev/full", "No space left on device")])
@@ -53,33 +68,285 @@ def test_output_that_goes_nowhere(end: str, said: str) -> None:
     assert done.stderr.count("\n") == (1 if said else 0)
 
 
-def test_quiet_leaves_the_meaning(firsttouch: Start) -> None:
-    assert firsttouch("info", "-q").stdout.startswith("what it means\n")
-
-
-def test_trim_threshold_is_explained(firsttouch: Start) -> None:
-    said = firsttouch("info", "-q", environment={"MALLOC_TRIM_THRESHOLD_": "65536"}).stdout
-    assert "MALLOC_TRIM_THRESHOLD_=65536 is set" in said
-    assert "Dask" in said
-    tuned = firsttouch("info", "-q", environment={"MALLOC_TRIM_THRESHOLD_": str(1 << 30)}).stdout
-    assert "is set" not in tuned
-
-
-def test_tunables_in_force(firsttouch: Start) -> None:
-    tunables = "glibc.malloc.hugetlb=1:glibc.malloc.trim_threshold=4096"
-    done = firsttouch("info", environment={"GLIBC_TUNABLES": tunables, "MALLOC_ARENA_MAX": "1"})
-    assert "glibc.malloc.hugetlb=1" in done.stdout
-    assert "MALLOC_ARENA_MAX=1" in done.stdout
-    assert "malloc itself requests huge pages" in " ".join(done.stdout.split())
-    assert "glibc.malloc.trim_threshold=4096 is set" in done.stdout
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"MALLOC_TRIM_THRESHOLD_": "65536"}, "MALLOC_TRIM_THRESHOLD_=65536 is set: glibc then no longer adapts"),
+        ({"GLIBC_TUNABLES": "glibc.malloc.trim_threshold=4096"}, "glibc.malloc.trim_threshold=4096 is set"),
+        ({"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}, "malloc itself requests huge pages"),
+        ({"MALLOC_TRIM_THRESHOLD_": str(1 << 30)}, ""),
+        ({"MALLOC_PERTURB_": "1"}, "malloc overwrites memory"),
+    ],
+    ids=str,
+)
+def test_settings_of_malloc_are_explained(firsttouch: Start, variables: dict[str, str], said: str) -> None:
+    shown = " ".join(firsttouch("info", environment=variables).stdout.split())
+    assert all(f"{name}={value}" in shown or value in shown for name, value in variables.items())
+    assert said in shown
+    assert ("is set" in shown) == ("is set" in said or "huge pages" in said)
 
 
 def test_limits_are_inherited_and_explained(firsttouch: Start) -> None:
     limit = 64 << 30
-
-    def lower() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-
-    done = firsttouch("info", preexec_fn=lower)
-    assert "address space        64 GiB" in done.stdout
+    done = firsttouch("info", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+    assert "address space           64 GiB" in done.stdout
     assert "ulimit -v is 64 GiB" in done.stdout
+
+
+def test_a_description_has_what_figures_depend_on() -> None:
+    assert {"CPU", "cores", "kernel", "transparent huge pages", "Python", "NumPy", "firsttouch"} <= set(describe())
+
+
+# --- on others
+
+
+def test_a_machine_that_tells_nothing(tmp_path: Path) -> None:
+    found, said = info.look(tmp_path)
+    assert "unknown" in info.text(found, said)
+    assert "/proc is missing or not readable" in said[0]
+    assert not any("no transparent huge pages" in sentence for sentence in said)
+    assert cautions(tmp_path) == []
+    assert Watch(tmp_path).finish() == []
+    assert (caches(tmp_path), available(tmp_path)) == ({}, 0)
+
+
+def test_files_with_unexpected_content(tree: Tree) -> None:
+    root = tree(
+        {
+            f"{THP}/enabled": "",
+            f"{THP}/hpage_pmd_size": "many",
+            "proc/meminfo": "nonsense\n",
+            "proc/self/numa_maps": "0\n\n",
+            "proc/self/maps": "x\n",
+            "proc/self/mountinfo": "1 - \n",
+            "proc/self/cgroup": "x\n",
+            "sys/kernel/mm/hugepages/hugepages-xkB/free_hugepages": "1",
+        }
+    )
+    assert info.text(*info.look(root))
+
+
+@pytest.mark.parametrize(
+    ("mode", "said", "caution"),
+    [
+        ("always madvise [never]", "transparent huge pages are off", "no program gets them"),
+        ("[always] madvise never", "THP is `always`", "gets them without advice"),
+        ("always [madvise] never", "", ""),
+    ],
+)
+def test_transparent_huge_pages(tree: Tree, mode: str, said: str, caution: str) -> None:
+    root = tree(
+        {
+            "proc/x": "",
+            f"{THP}/enabled": mode,
+            f"{THP}/defrag": "always defer [madvise] never",
+            f"{THP}/hpage_pmd_size": str(512 << 20),
+            f"{THP}/hugepages-64kB/enabled": "always inherit [madvise] never",
+            f"{THP}/hugepages-1024kB/enabled": "always inherit madvise [never]",
+        }
+    )
+    pages = dict(machine.shown("pages", look(root)["pages"]))
+    assert pages["huge page"] == "512 MiB"
+    assert pages["multi-size huge pages"] == "64 KiB madvise; 1024 KiB never"
+    assert said in meaning(root)
+    assert [caution in each for each in cautions(root)] == [True] * bool(caution)
+
+
+def test_huge_page_pools(tree: Tree) -> None:
+    def pool(folder: str, **counts: int) -> dict[str, str]:
+        return {f"{folder}/hugepages/hugepages-2048kB/{name}_hugepages": f"{count}\n" for name, count in counts.items()}
+
+    content = pool("sys/kernel/mm", nr=6, free=5, resv=0, surplus=0)
+    for number, counts in (("10", {"nr": 4, "free": 4, "surplus": 0}), ("2", {"nr": 2, "free": 1, "surplus": 0})):
+        content |= pool(f"{NODE}{number}", **counts)
+    root = tree(content)
+    assert list(machine.shown("huge page pools", look(root)["huge page pools"])) == [
+        ("2 MiB", "pages 6, free 5, reserved 0, surplus 0"),
+        ("2 MiB on node2", "pages 2, free 1, surplus 0"),
+        ("2 MiB on node10", "pages 4, free 4, surplus 0"),
+    ]
+    assert "5 huge pages of 2 MiB are reserved and free" in meaning(root)
+
+
+def test_two_nodes_and_an_inherited_policy(tree: Tree) -> None:
+    root = tree(
+        {
+            f"{NODE}0/distance": "10 21\n",
+            f"{NODE}1/distance": "21 10\n",
+            "sys/devices/system/node/online": "0-1\n",
+            "sys/devices/system/node/has_memory": "0-1\n",
+            "proc/sys/kernel/numa_balancing": "1\n",
+            "proc/self/status": "Name:\tx\nMems_allowed_list:\t1\nCpus_allowed_list:\t0-3\n",
+            "proc/self/numa_maps": "0 interleave:0-1 file=x\n1 interleave:0-1 heap\n2 default stack\n",
+        }
+    )
+    numa = dict(machine.shown("numa", look(root)["numa"]))
+    assert (numa["from node0"], numa["from node1"]) == ("10 21", "21 10")
+    assert numa["memory policies"] == "default interleave:0-1"
+    said = meaning(root)
+    for words in ("interleave:0-1", "several NUMA nodes", "AutoNUMA is on", "only the memory of nodes 1"):
+        assert words in said
+    assert cautions(root) == ["AutoNUMA moves pages between nodes during a measurement"]
+
+
+V2 = "30 20 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n"
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("files", "limit", "soft", "used", "said"),
+    [
+        (
+            {
+                "proc/self/mountinfo": V2,
+                "proc/self/cgroup": "0::/a/b\n",
+                f"{BASE}/a/memory.max": str(4 * GIB),
+                f"{BASE}/a/memory.high": "max",
+                f"{BASE}/a/memory.current": str(2 * GIB),
+                f"{BASE}/a/b/memory.max": "max",
+                f"{BASE}/a/b/memory.high": str(3 * GIB),
+                f"{BASE}/a/b/memory.current": str(GIB),
+            },
+            4 * GIB, 3 * GIB, GIB, "limited to 4 GiB (3 GiB left)",
+        ),
+        (  # version 1 beside an empty version 2
+            {
+                "proc/self/mountinfo": "30 20 0:26 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
+                "31 20 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
+                "proc/self/cgroup": "4:memory:/job\n0::/\n",
+                f"{BASE}/memory/job/memory.limit_in_bytes": str(512 << 20),
+                f"{BASE}/memory/job/memory.usage_in_bytes": str(500 << 20),
+                f"{BASE}/memory/memory.limit_in_bytes": "9223372036854771712",
+                f"{BASE}/memory/memory.usage_in_bytes": str(GIB),
+            },
+            512 << 20, None, 500 << 20, "12 MiB left",
+        ),
+        (  # a container, whose group is not mounted by its name
+            {
+                "proc/self/mountinfo": "30 20 0:26 /docker/x /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+                "proc/self/cgroup": "0::/docker/x\n",
+                f"{BASE}/memory.max": str(GIB),
+                f"{BASE}/memory.current": "4096",
+            },
+            GIB, None, 4096, "limited to 1 GiB",
+        ),
+    ],
+    ids=["version 2", "version 1", "container"],
+)  # fmt: skip
+def test_control_groups(tree: Tree, files: dict[str, str], limit: int, soft: int | None, used: int, said: str) -> None:
+    root = tree(files)
+    limits = look(root)["limits"]
+    assert limits["cgroup_memory_bytes"] == limit
+    assert limits["cgroup_soft_bytes"] == soft
+    assert limits["cgroup_used_bytes"] == used
+    assert said in meaning(root)
+
+
+def test_the_tightest_control_group_counts(tree: Tree) -> None:
+    content = {
+        "proc/self/mountinfo": V2,
+        "proc/self/cgroup": "0::/job/step/task\n",
+        "proc/meminfo": "MemAvailable: 9 kB",
+    }
+    for folder, limit, used, cache in (
+        ("job", "1000", 900, 0),
+        ("job/step", "2000", 1950, 1500),
+        ("job/step/task", "max", 10, 0),
+    ):
+        base = f"{BASE}/{folder}"
+        content |= {f"{base}/memory.max": limit, f"{base}/memory.current": str(used)}
+        content |= {f"{base}/memory.stat": f"anon 5\ninactive_file {cache}\n"}
+    root = tree(content)
+    assert cgroup_bound(root) == (1000, 900)
+    assert available(root) == 100
+    assert "the control group's memory is 90 % full" in cautions(root)[0]
+    (root / BASE / "job/step/task/memory.max").write_text("40\n")
+    assert available(root) == 30
+
+
+@pytest.mark.parametrize(
+    ("files", "processors"),
+    [
+        ({"proc/self/mountinfo": V2, "proc/self/cgroup": "0::/box\n", f"{BASE}/box/cpu.max": "max 100000"}, None),
+        ({"proc/self/mountinfo": V2, "proc/self/cgroup": "0::/box\n", f"{BASE}/box/cpu.max": "150000 100000"}, 1.5),
+        (
+            {
+                "proc/self/mountinfo": "30 25 0:26 / /sys/fs/cgroup/cpu rw shared:9 - cgroup cgroup rw,cpu,cpuacct\n",
+                "proc/self/cgroup": "4:cpu,cpuacct:/box\n",
+                f"{BASE}/cpu/box/cpu.cfs_period_us": "100000",
+                f"{BASE}/cpu/box/cpu.cfs_quota_us": "50000",
+            },
+            0.5,
+        ),
+    ],
+)
+def test_processor_quotas(tree: Tree, files: dict[str, str], processors: float | None) -> None:
+    assert look(tree(files))["limits"]["cgroup_processors"] == processors
+
+
+@pytest.mark.parametrize("name", ["libtcmalloc_minimal.so.4", "libjemalloc.so.2", "libmimalloc.so.2.0"])
+def test_preloaded_malloc(tree: Tree, name: str) -> None:
+    line = f"7f00-7f01 r-xp 00000000 fe:00 1234    /usr/lib/x86_64-linux-gnu/{name}\n"
+    root = tree({"proc/self/maps": "7f02-7f03 rw-p 0 0 0 [heap]\n" + line * 2})
+    assert look(root)["malloc"]["in_use"] == f"/usr/lib/x86_64-linux-gnu/{name}"
+    assert f"{name} replaces malloc" in meaning(root)
+
+
+@pytest.mark.parametrize(
+    ("device", "features", "takes"),
+    [("0x0005", "011001", True), ("0x0005", "011000", False), ("0x0005", "", False), ("0x0002", "011001", False)],
+)
+def test_hosts_that_take_free_memory(tree: Tree, device: str, features: str, takes: bool) -> None:
+    balloon = "sys/bus/virtio/devices/virtio1"
+    root = tree({f"{balloon}/device": f"{device}\n", f"{balloon}/features": features + "0" * 58})
+    assert ("reusing memory saves more here" in meaning(root)) == takes
+    assert any("comes back from the host" in each for each in cautions(root)) == takes
+
+
+def test_kernels(tree: Tree) -> None:
+    root = tree({"proc/cmdline": "quiet init_on_alloc=1 ro", "proc/sys/kernel/osrelease": "5.10.0-28-amd64\n"})
+    kernel = look(root)["kernel"]
+    assert "MAP_FIXED_NOREPLACE" in kernel["has"]
+    assert "PAGEMAP_SCAN" in kernel["lacks"]
+    assert "clears every page twice" in meaning(root)
+
+
+def test_caches_are_read_as_the_kernel_writes_them(tree: Tree) -> None:
+    rows = [("Data", 1, "48K"), ("Instruction", 1, "64K"), ("Unified", 2, "2M"), ("Unified", 3, "")]
+    root = tree(
+        {
+            f"sys/devices/system/cpu/cpu0/cache/index{at}/{name}": f"{text}\n"
+            for at, row in enumerate(rows)
+            for name, text in zip(("type", "level", "size"), map(str, row), strict=True)
+        }
+    )
+    assert caches(root) == {"L1": 48 << 10, "L2": 2 << 20}
+
+
+# --- what disturbs a measurement
+
+
+def test_a_governor_that_changes_the_frequency_is_told(tree: Tree) -> None:
+    governor = "sys/devices/system/cpu/cpu3/cpufreq/scaling_governor"
+    assert "the governor powersave" in cautions(tree({governor: "powersave\n"}))[0]
+    assert cautions(tree({governor: "performance\n"})) == []
+
+
+def test_what_went_on_meanwhile(tree: Tree) -> None:
+    def counters(idle: int = 0, steal: int = 0, swapped: int = 0, load: str = "0.00") -> Path:
+        return tree(
+            {
+                "proc/loadavg": f"{load} 0.00 0.00 1/100 1\n",
+                "proc/stat": f"cpu  10 0 10 {100 + idle} 0 0 0 {steal} 0 0\n",
+                "proc/vmstat": f"pgfault 5\npswpin {swapped}\npswpout 3\n",
+            }
+        )
+
+    watch = Watch(counters())
+    assert watch.finish() == []
+    counters(idle=90, steal=10, swapped=7)
+    assert watch.finish() == [
+        "the host took 10 % of the processors' time for others (steal)",
+        "the machine swapped: 7 pages went in or out",
+    ]
+    assert "load average was 999.0" in Watch(counters(load="999.0")).finish()[0]

@@ -18,6 +18,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (tmp_path / "script.py").write_text(PROGRAM)
     (tmp_path / "wrapper").write_text("#!/bin/sh -e\npython script.py\n")
     (tmp_path / "folder").mkdir()
+    (tmp_path / "folder.ft").mkdir()
     assert start("-m", "firsttouch", "trace", "-q", "-o", "good.ft", "script.py", cwd=tmp_path).returncode == 0
     good = (tmp_path / "good.ft").read_bytes()
     (tmp_path / "empty.ft").write_bytes(b"")
@@ -31,24 +32,16 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["replay"], "missing trace"),
-        (["replay", "missing.ft"], "no such file: missing.ft"),
-        (["replay", "folder"], "folder is a directory"),
-        (["replay", "empty.ft"], "empty.ft: the file is empty"),
-        (["replay", "script.py"], "script.py: the file is not a firsttouch trace"),
-        (["replay", "later.ft"], "the trace has format version 7, but this firsttouch reads version 1"),
-        (["replay", "cut.ft"], "cut.ft: the trace is cut off after"),
-        (["replay", "spoilt.ft"], "spoilt.ft: the trace "),
-        (["replay", "good.ft", "--allocator", "pol()"], "did you mean"),
-        (["replay", "good.ft", "--touch", "some"], "invalid choice: 'some'"),
-        (["replay", "good.ft", "--json", "no/such.json"], "no such directory"),
-        (["replay", "good.ft", "more"], "unexpected argument more"),
         (["trace"], "trace: missing program"),
         (["trace", "-o", "script.py", "-c", "1"], "-o takes a file to write"),
         (["trace", "-o", "no/such.ft", "script.py"], "no such directory"),
         (["trace", "-o", "folder", "script.py"], "it is a directory"),
         (["trace", "--allocator", "pol()", "script.py"], "trace: --allocator: "),
-        (["trace", "--json", "x.json", "script.py"], "--json requires --summary"),
+        (["trace", "--json", "x.json", "script.py"], "--json and --html are for --summary"),
+        (["trace", "--summary", "spoilt.ft"], "spoilt.ft: the trace "),
+        (["trace", "--summary", "no.ft"], "no such file: no.ft"),
+        (["trace", "--summary", "folder.ft"], "folder.ft is a directory"),
+        (["trace", "--summary", "--json", "no/such.json", "good.ft"], "no such directory"),
         (["trace", "--sumary", "script.py"], "did you mean --summary?"),
         (["trace", "--summary", "missing.ft"], "no such file: missing.ft"),
         (["trace", "--summary", "empty.ft"], "empty.ft: the file is empty"),
@@ -57,8 +50,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["trace", "--summary", "-o", "t-%p.ft", "script.py"], "omit %p"),
         (["trace", "-O", "script.py"], "python -O -m firsttouch trace"),
         (["trace", "--summary", "--lines", "0", "good.ft"], "--lines: 0 lines: expected 1 or more"),
-        (["replay", "/dev/null"], "/dev/null is not a regular file"),
-        (["replay", ""], "replay: the name of a trace is missing"),
         (["trace", "-o", "", "script.py"], "trace: -o needs a file name"),
         (["trace", "good.ft"], "good.ft is a trace, not a program: firsttouch trace --summary good.ft summarizes it"),
         (["advise", "good.ft"], "advise: good.ft is a trace, not a program"),

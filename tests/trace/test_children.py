@@ -44,7 +44,7 @@ def test_a_fork_does_not_warn(trace: Trace) -> None:
 def test_each_process_has_a_file_if_asked(firsttouch: Start, tmp_path: Path) -> None:
     done = firsttouch("trace", "-q", "-o", "t-%p.ft", "-c", FORK)
     assert done.returncode == 0, done.stderr
-    found = [_firsttouch.trace_survey(str(file), False) for file in tmp_path.glob("t-*.ft")]
+    found = [_firsttouch.trace_summary(str(file), False) for file in tmp_path.glob("t-*.ft")]
     assert sorted(each["allocated_bytes"] >> 18 for each in found) == [11, 40]
     assert len({each["facts"]["process"] for each in found}) == 2
 
@@ -55,7 +55,7 @@ def test_workers(firsttouch: Start, tmp_path: Path) -> None:
         script.write_text(WORKERS.format(how=how))
         done = firsttouch("trace", "-q", "-o", f"{how}-%p.ft", script)
         assert done.stdout == f"{20 * (1 << 15)}.0\n", done.stderr
-        found = [_firsttouch.trace_survey(str(file), False) for file in tmp_path.glob(f"{how}-*.ft")]
+        found = [_firsttouch.trace_summary(str(file), False) for file in tmp_path.glob(f"{how}-*.ft")]
         assert len(found) == 3
         assert sum(each["allocated_bytes"] >> 18 for each in found) == 20
 
@@ -66,7 +66,7 @@ def test_workers_without_files_of_their_own(firsttouch: Start, tmp_path: Path) -
     done = firsttouch("trace", "-q", "-o", "t.ft", script)
     assert done.stdout == f"{20 * (1 << 15)}.0\n", done.stderr
     assert [file.name for file in tmp_path.glob("*.ft")] == ["t.ft"]
-    assert _firsttouch.trace_survey(str(tmp_path / "t.ft"), False)["allocated_bytes"] < 1 << 18
+    assert _firsttouch.trace_summary(str(tmp_path / "t.ft"), False)["allocated_bytes"] < 1 << 18
 
 
 def test_advice_says_that_children_were_not_looked_at(firsttouch: Start, tmp_path: Path) -> None:

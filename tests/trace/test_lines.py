@@ -12,10 +12,8 @@ from typing import Any
 
 import pytest
 
-from firsttouch.tools.cli import showing
-from firsttouch.tools.trace.advice import advise
-from firsttouch.tools.trace.lines import Line, Summary, _bound
-from firsttouch.tools.trace.prices import Prices
+from firsttouch.tools.advice import Line, Prices, Summary, _bound
+from firsttouch.tools.cli import output
 from tests.cli.conftest import Finished, Start
 
 FAULTS = """\
@@ -120,7 +118,6 @@ def test_what_calloc_clears_counts_as_what_a_pool_clears(firsttouch: Start, tmp_
     found = told(firsttouch("advise", "--json", "-", "work.py"))
     line = next(line for line in found["lines"] if line["line"] == 5)
     assert line["avoidable"] > -0.2 * line["bytes"] * found["prices"]["clear"]
-    assert line["fresh"] < 0.2 * line["bytes"] * found["prices"]["clear"]
 
 
 def test_the_kernels_work_is_no_more_than_all_work() -> None:
@@ -144,7 +141,7 @@ def test_waiting_for_a_processor_is_seen(firsttouch: Start) -> None:
 
 def test_files_are_named_as_short_as_they_are_clear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def place(file: str) -> str:
-        return showing.place(Line(file, 7, 1, 1, 0.0, 0.0, 0.0, 0.0, 0.0))
+        return output.place(file, 7)
 
     monkeypatch.chdir(tmp_path)
     installed = sysconfig.get_path("purelib")
@@ -181,8 +178,8 @@ def test_a_record_that_was_removed_is_not_taken_for_a_program_without_numpy(firs
 
 def said(size: int, seconds: float, avoidable: float) -> str:
     """What `advise` says of a program of a second with ten such arrays."""
-    line = Line("a.py", 1, 10, 10 * size, 1.0, 1.0, seconds, avoidable, seconds - avoidable)
-    return advise(Summary({"facts": {"user": 1.0}, "seconds": 1.0}, [line], 0, 0, PRICES)).words("a.py -n 3")
+    line = Line("a.py", 1, 10, 10 * size, 1.0, 1.0, seconds, avoidable)
+    return Summary({"facts": {"user": 1.0}, "seconds": 1.0}, [line], PRICES).words("a.py -n 3")
 
 
 def test_advice_says_that_pooled_memory_would_cost_time() -> None:
@@ -218,7 +215,7 @@ def test_one_line_shown_is_not_none(firsttouch: Start) -> None:
     assert "no array" not in said
 
 
-@pytest.mark.parametrize("words", ["trace --summary t.ft", "replay t.ft", "replay --json - t.ft", "advise -c 1"])
+@pytest.mark.parametrize("words", ["trace --summary t.ft", "trace --summary --json - t.ft", "advise -c 1"])
 def test_closed_output(firsttouch: Start, tmp_path: Path, words: str) -> None:
     firsttouch("trace", "-q", "-o", "t.ft", "-c", "import numpy as np; a = np.ones(1 << 20)")
     call = f"{sys.executable} -m firsttouch {words} >&-"
@@ -267,9 +264,8 @@ def test_sparse_zeros_cost_next_to_nothing(firsttouch: Start) -> None:
     assert sum(line["faults"] for line in found["lines"]) < 1000
 
 
-@pytest.mark.parametrize("reads", ["trace_survey(file, True)", "trace_summary(file, True, 0)"])
-def test_ctrl_c_while_a_trace_is_read_is_answered(python: Start, reads: str) -> None:
-    code = f"""
+def test_ctrl_c_while_a_trace_is_read_is_answered(python: Start) -> None:
+    code = """
 import os, signal, threading
 from firsttouch import _firsttouch
 os.mkfifo(file := "endless.ft")
@@ -281,7 +277,7 @@ def feed():
             pipe.write(b"\\4\\0" * 50_000)  # goes on with the first thread
 threading.Thread(target=feed, daemon=True).start()
 try:
-    _firsttouch.{reads}
+    _firsttouch.trace_summary(file, True)
 except KeyboardInterrupt:
     os._exit(7)
 """

@@ -224,7 +224,7 @@ def _quoted(line: bytes | None, begin: int) -> str:
     return repr(f"{'...' if begin else ''}{shown}{'...' if len(line) > begin + _SHOWN else ''}")
 
 
-def difference(reference: Path, other: Path) -> Difference | None:
+def first_difference(reference: Path, other: Path) -> Difference | None:
     """Return the first difference between two files, or `None`."""
     if filecmp.cmp(reference, other, shallow=False):
         return None
@@ -324,13 +324,13 @@ class Trial:
         if self.ignore_output:
             return
         out = self.folder / "out"
-        found = difference(self._reference, out)
+        found = first_difference(self._reference, out)
         if found is None:
             return
         if contender not in (candidates.DEFAULT, candidates.AGAIN):
             words = found.words(f"under {candidates.DEFAULT.name}", f"under {contender.name}")
             self._once(candidates.DEFAULT)
-            again = difference(self._reference, out)
+            again = first_difference(self._reference, out)
             if again is None:
                 raise DifferentError(f"the output differs: {words}; use --ignore-output to compare nevertheless")
             found = again

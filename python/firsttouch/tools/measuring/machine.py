@@ -431,7 +431,7 @@ def meaning(found: dict[str, Facts], root: Path = Path("/")) -> Iterator[str]:
     for folder, lacks in (("proc", "much of the memory and the limits"), ("sys", "much of the pages and the nodes")):
         if not (root / folder).is_dir():  # what is unknown must not read as if there were no problem
             yield f"/{folder} is missing or not readable: {lacks} is not known"
-    yield from _of_pages(found["pages"], found["huge page pools"])
+    yield from _of_pages(found["pages"], found["huge page pools"], (root / _THP).parent.is_dir())
     yield from _of_numa(found["numa"])
     kernel = found["kernel"]
     if kernel["init_on_alloc"] == "on":
@@ -447,9 +447,10 @@ def meaning(found: dict[str, Facts], root: Path = Path("/")) -> Iterator[str]:
     yield from _of_limits(found["limits"])
 
 
-def _of_pages(pages: Facts, pools: Facts) -> Iterator[str]:
+def _of_pages(pages: Facts, pools: Facts, told: bool) -> Iterator[str]:
+    """Yield what page sizes mean; `told` is whether the kernel tells them."""
     mode = pages["transparent_huge_pages"]
-    if mode is None:
+    if mode is None and told:
         yield "the kernel reports no transparent huge pages: large arrays use small pages"
     elif mode == "never":
         yield (

@@ -1,19 +1,69 @@
-"""The self-contained HTML page."""
+"""Tables on terminals of any width, and the self-contained HTML page."""
 
+import io
 import re
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
 import pytest
 
-from firsttouch.tools.measuring.page import Page
-from firsttouch.tools.measuring.picture import Picture
-from firsttouch.tools.measuring.report import Table
+from firsttouch.tools.measuring.report import Page, Picture, Table
+
+# --- Tables remain readable if there is no room for their columns.
+
+pytest.importorskip("rich")
+
+TABLE = Table(
+    "Medians", ("allocator", "wall time", "speed-up (95 %)"), [("the default", "391 ms", "1.05 (1.02 to 1.08)")]
+)
+WIDE = Table(
+    "Medians",
+    ("allocator", "wall time", "speed-up (95 %)", "processor time", "page faults", "peak memory"),
+    [
+        ("the default", "1.39 s", "1", "123 ms", "1,234,567", "1,234 MiB"),
+        ("the same again", "391 ms", "1.23 (1.20 to 1.26)", "12.3 ms", "34,567", "1,234 MiB"),
+    ],
+)
+
+
+def shown(table: Table, width: int) -> str:
+    from rich.console import Console
+
+    stream = io.StringIO()
+    table.show(Console(file=stream, width=width, highlight=False, markup=False))
+    return stream.getvalue()
+
+
+def test_each_row_is_a_block_where_it_is_narrow() -> None:
+    assert "  wall time        391 ms\n  speed-up (95 %)  1.05 (1.02 to 1.08)\n" in shown(TABLE, 20)
+    assert "\u2500" in shown(TABLE, 200)
+
+
+def test_a_comparison_is_a_table_at_80_columns() -> None:
+    lines = shown(WIDE, 80).splitlines()
+    assert any("\u2500" in line for line in lines)
+    assert max(map(len, lines)) <= 80
+
+
+def test_small_sizes_end_below_each_other() -> None:
+    text = shown(Table("", ("allocator", "peak memory"), [("pool()", "10 MiB"), ("default", "9 MiB")]), 80)
+    ends = [line.index("MiB") for line in text.splitlines() if "MiB" in line]
+    assert ends == ends[:1] * 2
+
+
+@pytest.mark.parametrize("width", range(10, 130, 5))
+def test_no_cell_is_broken_at_any_width(width: int) -> None:
+    lines = shown(WIDE, width).splitlines()
+    assert [cell for row in WIDE.rows for cell in row if not any(cell in line for line in lines)] == []
+
+
+# --- The self-contained HTML page.
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
 
 NASTY = "<b>&\"'$x $(y)</b>"
 
