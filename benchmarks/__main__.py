@@ -14,10 +14,9 @@ from pathlib import Path
 
 from benchmarks.experiments import CLASSIC, EVERY
 from firsttouch._internal.process_memory import touch
-from firsttouch.tools.bench.settings import Settings
+from firsttouch.tools.bench.common import Settings
 from firsttouch.tools.measuring.machine import available, describe
-from firsttouch.tools.measuring.picture import save
-from firsttouch.tools.measuring.report import Section, Table, conduct
+from firsttouch.tools.measuring.report import Section, Table, conduct, save_pictures
 
 RESULTS = Path(__file__).parents[1] / "target" / "bench"
 
@@ -37,7 +36,7 @@ def keep(folder: Path, section: Section, machine: str) -> None:
     (folder / f"{section.name}.md").write_text(f"{section.markdown()}\n{machine}")
     (folder / f"{section.name}.json").write_text(json.dumps(section.raw, indent=1))
     for file, picture in section.files().items():
-        save([picture], folder / file)
+        save_pictures([picture], folder / file)
 
 
 def main() -> int:

@@ -7,16 +7,64 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numba
 import numpy as np
 
 import firsttouch as ft
-from firsttouch.tools.bench.tasks.scratch_numba import empty_loop, njit, repeated, scratch_loop, slice_loop
 from firsttouch.tools.measuring.contenders import NUMPY
 from firsttouch.tools.measuring.report import Section, Table
 from firsttouch.tools.measuring.rounds import Call, Plan, collect
 from firsttouch.tools.measuring.statistics import Verdict, judge, median
 
 # ---- What is measured, in a process of its own
+
+
+def njit(function: Any) -> Any:
+    """Compile with Numba; a typed wrapper."""
+    return numba.njit(function)
+
+
+@njit
+def scratch_loop(buf: Any, x: Any) -> Any:
+    """Use a buffer that is passed in."""
+    mark = buf.mark()
+    y = buf.empty(x.size, np.int64)
+    for i in range(x.size):
+        y[i] = x[i] + 1
+    total = y.sum()
+    buf.rewind(mark)
+    return total
+
+
+@njit
+def slice_loop(kept: Any, x: Any) -> Any:
+    """Use a part of a kept array."""
+    y = kept[: x.size]
+    for i in range(x.size):
+        y[i] = x[i] + 1
+    return y.sum()
+
+
+@njit
+def empty_loop(_: Any, x: Any) -> Any:
+    """Use a new array."""
+    y = np.empty(x.size, np.int64)
+    for i in range(x.size):
+        y[i] = x[i] + 1
+    return y.sum()
+
+
+def repeated(step: Any) -> Any:
+    """Return a loop in compiled code, because calling compiled code from Python costs more than all of this."""
+
+    @njit
+    def loop(source: Any, x: Any, turns: int) -> Any:
+        total = 0
+        for _ in range(turns):
+            total += step(source, x)
+        return total
+
+    return loop
 
 
 N = 30

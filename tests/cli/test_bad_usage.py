@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from firsttouch.tools.cli import showing
+from firsttouch.tools.cli import output
 from firsttouch.tools.cli.main import COMMANDS
 
 from .conftest import Start, clean_environment
@@ -125,11 +125,11 @@ class Terminal(StringIO):
 def test_a_sentence_fits_the_terminal_and_is_one_line_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     sentence = "firsttouch: pooled memory would save much: firsttouch run 'my script.py' " + "-x --long-option " * 9
     monkeypatch.delenv("COLUMNS", raising=False)
-    assert showing.wrapped(sentence, StringIO()) == sentence
-    assert showing.wrapped(sentence, None) == sentence
+    assert output.wrapped(sentence, StringIO()) == sentence
+    assert output.wrapped(sentence, None) == sentence
     monkeypatch.setenv("COLUMNS", "80")
-    lines = showing.wrapped(sentence, Terminal()).splitlines()
-    assert showing.wrapped(sentence, StringIO()).splitlines() == lines
+    lines = output.wrapped(sentence, Terminal()).splitlines()
+    assert output.wrapped(sentence, StringIO()).splitlines() == lines
     assert max(map(len, lines)) <= 80
     assert " ".join(" ".join(lines).split()) == sentence.strip()
 

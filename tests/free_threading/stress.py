@@ -166,7 +166,7 @@ def trace(random: Random) -> None:
         for _ in range(5):
             make(random)
         _firsttouch.trace_end([])
-        _firsttouch.trace_survey(file, True)
+        _firsttouch.trace_summary(file, True)
     finally:
         if os.path.exists(file):
             os.unlink(file)

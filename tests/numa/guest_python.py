@@ -104,7 +104,7 @@ def experiment() -> None:
     """The copies of `firsttouch bench numa`: on the nodes they name, new memory or none."""
     from itertools import product
 
-    from firsttouch.tools.bench.tasks import numa
+    from firsttouch.tools.bench import numa
 
     pages = (1 << 20) // 4096
     for cpu, source, target in product((0, 1), repeat=3):

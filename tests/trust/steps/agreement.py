@@ -113,8 +113,8 @@ def agree(world: World, random: Random) -> None:
         for worker in workers:
             if worker.error:
                 raise worker.error
-        trace = _firsttouch.trace_survey(file.name, False)
-        trace["small"] = _firsttouch.trace_summary(file.name, False, 1 << 20)[1:]
+        trace = _firsttouch.trace_summary(file.name, False)
+        trace["small"] = (trace["small_blocks"], trace["small_bytes"])
         _compare(chosen, workers, measured, trace, ended[0] if ended else 0)
 
 

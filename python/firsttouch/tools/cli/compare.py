@@ -63,9 +63,10 @@ def main(words: Sequence[str]) -> int:
         if parser.unknown(word) and (advice := program.hint(word, "compare")):
             raise BadUsageError(f"compare: {advice}")
     given = parser.parse(words[:at])
+    output.need("compare", "numpy")
     command, python = _command(words[at:])
     options = _options(given)
-    out = output.checked(given, "compare", "numpy", "rich")
+    out = output.checked(given, "compare", "rich")
     if not command:
         ways = "give a script, -m module, -c code or -- command"
         raise BadUsageError(f"compare: missing program: {ways} (try firsttouch compare --help)")

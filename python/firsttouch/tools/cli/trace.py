@@ -132,9 +132,9 @@ def _sum_up(file: str, most: int, out: Output) -> int:
         summary = advice.summarize(file, advice.calibrate(), incomplete=True)
     except (ValueError, OSError) as error:
         raise BadUsageError(f"trace: {file}: {getattr(error, 'strerror', None) or error}") from None
+    out.save(summary.as_dict, lambda: _page(summary, file))
     if out.prints and sys.stdout is not None:
         _print(summary, most, out)
-    out.save(summary.as_dict, lambda: _page(summary, file))
     return 0
 
 
