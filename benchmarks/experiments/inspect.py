@@ -32,8 +32,8 @@ STATES: dict[str, tuple[Callable[[], ft.Allocator], int]] = {
 #: The features that a kernel may lack, by name.
 WITHOUT: dict[str, list[str]] = {
     "": [],
-    "nodes by move_pages": ["has_memory"],
-    "no PAGEMAP_SCAN": ["PAGEMAP_SCAN"],
+    "nodes by move_pages": ["only_node"],
+    "no PAGEMAP_SCAN": ["scan_pages"],
 }
 
 _kept: dict[tuple[int, str], np.ndarray] = {}
@@ -50,14 +50,14 @@ def measure(nbytes: int, state: str, without: str) -> dict[str, float]:
         _kept[nbytes, state] = array
     array = _kept[nbytes, state]
     times = []
-    _firsttouch.refuse_sources(WITHOUT[without])
+    _firsttouch.fail_calls(WITHOUT[without])
     try:
         for _ in range(5):
             start = time.perf_counter()
             found = ft.inspect(array)
             times.append(time.perf_counter() - start)
     finally:
-        _firsttouch.refuse_sources([])
+        _firsttouch.fail_calls([])
     return {"seconds": middle(times), "pages": found.pages}
 
 

@@ -1,6 +1,8 @@
-"""Adds to NumPy's MemoryError why a request was refused, as a note, which tracebacks show below the message.
+"""Adds to NumPy's MemoryError why a request was refused.
 
-NumPy replaces whatever error an allocator raises by its own, and makes that from the class that is changed here.
+A refusal by a budget becomes a note, which tracebacks show below the message; what an allocator written in Python
+raised becomes the error's cause. NumPy replaces whatever error an allocator raises by its own, and makes that from the
+class that is changed here.
 """
 
 from _firsttouch_start import native
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def add_reasons() -> None:
-    """Let NumPy's error explain refusals by a budget, from now on and in the whole process."""
+    """Let NumPy's error explain refusals, from now on and in the whole process."""
     try:
         from numpy._core import _exceptions
     except ImportError:
@@ -24,8 +26,12 @@ def add_reasons() -> None:
     def explain(self: "Any", *arguments: "Any") -> None:
         begin(self, *arguments)
         found = module.last_failure()
-        if type(self) is kind and found is not None and found[1] == "limited" and found[0] == _asked(self):
+        if type(self) is not kind or found is None or found[0] != _asked(self):
+            return
+        if found[1] == "limited":
             self.add_note(found[2])
+        elif (raised := module.take_error()) is not None:
+            self.__cause__ = raised
 
     kind.__init__ = explain
     kind._firsttouch_reasons = True

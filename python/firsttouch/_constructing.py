@@ -52,11 +52,11 @@ def made(constructor: Constructor, arguments: tuple[Any, ...], named: Mapping[st
     failed = _firsttouch.last_failure()
     _firsttouch.take_error()  # of an earlier request whose caller did not take it
     open_blocks = context.entered()
-    before = _firsttouch.enter_direct(chosen)
+    before = _firsttouch.enter_named(chosen)
     try:
         return make()
     except MemoryError as error:
-        own = _firsttouch.take_error()
+        own = error.__cause__ or _firsttouch.take_error()
         if own is None:
             raise explained(error, failed) from error
     finally:

@@ -58,7 +58,8 @@ class OwnAllocator(Protocol):
         Returns
         -------
         int
-            Address of the block. What this method raises reaches the caller of a constructor.
+            Address of the block. What this method raises reaches the caller of a constructor; under
+            :class:`firsttouch.use` it is the cause of NumPy's :exc:`MemoryError`.
 
         """
         ...

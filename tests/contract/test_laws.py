@@ -29,7 +29,7 @@ def written(allocator: ft.Allocator, size: int, seed: int) -> Any:
 def test_1_alignment_and_size(allocator: ft.Allocator) -> None:
     arrays = [written(allocator, size, seed) for seed, size in enumerate(SIZES)]
     for seed, array in enumerate(arrays):
-        assert array.ctypes.data % 64 == 0
+        assert array.ctypes.data % 64 == 0 or ft.get_allocator(array) == ft.numpy_default()
         assert array.flags.owndata
         assert array.flags.writeable
         assert intact(array, seed)
@@ -59,9 +59,9 @@ def test_4_an_address_knows_its_owner(allocator: ft.Allocator) -> None:
     other = ft.pool()
     for size in SIZES:
         mine, theirs = allocator.empty(size, np.uint8), other.empty(size, np.uint8)
-        assert ft.get_allocator(mine) == allocator
-        assert ft.get_allocator(mine[:0]) == allocator
-        assert ft.get_allocator(theirs) == other
+        for array, maker in ((mine, allocator), (mine[:0], allocator), (theirs, other)):
+            left_to_numpy = size < ft.stats().small_limit and repr(maker).startswith("pool(pages(")
+            assert ft.get_allocator(array) == (ft.numpy_default() if left_to_numpy else maker)
 
 
 def test_5_free_never_fails(allocator: ft.Allocator) -> None:
@@ -141,7 +141,7 @@ def test_8_content_comes_along(allocator: ft.Allocator) -> None:
         kept = min(array.size, size)
         array.resize(size, refcheck=False)
         assert intact(array, 3, kept), size
-        assert array.ctypes.data % 64 == 0
+        assert array.ctypes.data % 64 == 0 or ft.get_allocator(array) == ft.numpy_default()
         fill(array, 3)
 
 

@@ -264,3 +264,23 @@ def test_memory_made_with_numpy_is_told_to_be_without_end() -> None:
     failure = ft.last_failure()
     assert failure is not None
     assert "which calls it again, without end" in str(failure)
+
+
+def test_under_use_its_exception_is_the_cause_of_numpys() -> None:
+    class Refusing:
+        def allocate(self, nbytes: int, alignment: int, zeroed: bool) -> int:
+            raise RuntimeError("none left")
+
+        def deallocate(self, address: int, nbytes: int) -> None: ...
+
+    for make in (np.empty, np.zeros):
+        with pytest.raises(MemoryError, match="Unable to allocate") as caught, ft.use(Refusing()):
+            make(10**6)
+        assert isinstance(caught.value.__cause__, RuntimeError)
+        assert str(caught.value.__cause__) == "none left"
+    with pytest.raises(MemoryError) as other, ft.use("limited(pool(), 1000)"):
+        np.empty(10**6)
+    assert other.value.__cause__ is None
+    for allocate in (ft.empty, ft.ones):
+        with pytest.raises(RuntimeError, match="none left"):
+            allocate(10**6, allocator=Refusing())

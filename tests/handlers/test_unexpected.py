@@ -1,5 +1,7 @@
 """A handler behind NumPy's default capsule that is not NumPy's own is rejected and left alone."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.programs import ask, run
@@ -140,3 +142,27 @@ def test_an_old_numpy_is_refused() -> None:
         prologue="",
     )
     assert said.startswith("firsttouch needs NumPy 2.0 or newer, and could not load it: ")
+
+
+def test_a_second_copy_of_the_package_is_refused(tmp_path: Path) -> None:
+    """What stands there is another library's to it, whose memory it could not tell."""
+    copy = tmp_path / "_firsttouch.abi3.so"
+    said = run(
+        f"""
+        import importlib.machinery, importlib.util, shutil
+        from firsttouch import _firsttouch as first
+        shutil.copy(first.__file__, {str(copy)!r})  # another file, so another library with data of its own
+        loader = importlib.machinery.ExtensionFileLoader("second._firsttouch", {str(copy)!r})
+        second = importlib.util.module_from_spec(importlib.util.spec_from_loader("second._firsttouch", loader))
+        loader.exec_module(second)
+        ft.install()
+        array = np.ones(1 << 20)
+        try:
+            second.install()
+        except second.UnsupportedError as error:
+            print(error)
+        assert ft.is_installed() and not second.is_installed() and array.all()
+        """,
+        prologue=PROLOGUE,
+    )
+    assert "is left alone" in said

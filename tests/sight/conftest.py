@@ -22,4 +22,4 @@ def fresh(pages: int) -> Bytes:
 @pytest.fixture(autouse=True)
 def _sources_answer_again() -> Iterator[None]:
     yield
-    _firsttouch.refuse_sources([])
+    _firsttouch.fail_calls([])

@@ -12,7 +12,7 @@ from tests.sight.conftest import PAGE, fresh
 
 pytestmark = pytest.mark.quick
 
-NAMES = ["PAGEMAP_SCAN", "pagemap", "move_pages", "mincore", "smaps", "has_memory"]
+NAMES = ["scan_pages", "open_pages", "nodes_of_pages", "resident", "read_mappings", "only_node"]
 
 
 def some() -> np.ndarray:
@@ -28,12 +28,12 @@ def test_every_set_of_refusals() -> None:
     assert (truth["absent"], truth["zero_page"], truth["small"]) == (150 * PAGE, 50 * PAGE, 100 * PAGE)
     for count in range(len(NAMES) + 1):
         for refused in itertools.combinations(NAMES, count):
-            _firsttouch.refuse_sources(list(refused))
+            _firsttouch.fail_calls(list(refused))
             found = ft.inspect(array).as_dict()
             states = ft.inspection.pagemap(array).states
-            _firsttouch.refuse_sources([])
+            _firsttouch.fail_calls([])
             for name, source in found["sources"].items():
-                if name != "nodes" or "has_memory" not in refused:
+                if name != "nodes" or "only_node" not in refused:
                     assert found[name] in (None, truth[name]), (refused, name)
                 assert (found[name] is None) == source.startswith("not known"), (refused, name, source)
             known = states < ft.inspection.PageState.REAL
@@ -42,7 +42,7 @@ def test_every_set_of_refusals() -> None:
 
 def test_it_says_who_was_asked() -> None:
     array = some()
-    _firsttouch.refuse_sources(["PAGEMAP_SCAN", "has_memory"])
+    _firsttouch.fail_calls(["scan_pages", "only_node"])
     found = ft.inspect(array)
     assert found.sources["absent"] == "/proc/self/pagemap"
     assert found.sources["zero_page"] == found.sources["nodes"] == "move_pages"
@@ -61,7 +61,7 @@ def test_where_memory_is_out_a_large_array_is_looked_at_in_parts() -> None:
         from firsttouch import _firsttouch
         array = ft.pages().ones(256 << 20, "u1")  # whose nodes do not fit into what Rust has in reserve
         right = ft.inspect(array).nodes
-        _firsttouch.refuse_sources(["has_memory"])
+        _firsttouch.fail_calls(["only_node"])
         for first in range(1, 10):
             _firsttouch.fail_allocation(first, True)
             try:
@@ -76,7 +76,7 @@ def test_where_memory_is_out_a_large_array_is_looked_at_in_parts() -> None:
 
 def test_unknown_sizes_are_shown_as_one() -> None:
     array = some()
-    _firsttouch.refuse_sources(["PAGEMAP_SCAN", "smaps"])
+    _firsttouch.fail_calls(["scan_pages", "read_mappings"])
     found = ft.inspect(array)
     assert (found.small, found.huge, found.real) == (None, None, 100 * PAGE)
     text = str(found)
@@ -88,7 +88,7 @@ def test_unknown_sizes_are_shown_as_one() -> None:
 
 def test_nothing_works() -> None:
     array = some()
-    _firsttouch.refuse_sources(NAMES)
+    _firsttouch.fail_calls(NAMES)
     found = ft.inspect(array)
     assert found.absent is None
     assert found.nodes is None

@@ -1,9 +1,9 @@
 //! The pages behind an array, for Python to render.
 
 use crate::numpy::c_api::NumPy;
-use crate::python::errors::{PyTypeError, PyValueError, out_of_memory};
+use crate::python::errors::{PyTypeError, out_of_memory};
 use crate::python::values::{self, Dict, Name, ToPython};
-use firsttouch::os::{self, Call, page_size};
+use firsttouch::os::{self, page_size};
 use firsttouch::residency::{Residency, footprint, query, summarize, visit_nodes};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyDict};
@@ -113,27 +113,7 @@ fn pagemap<'py>(
     Ok(ToPython((bytes(&found.states)?, bytes(&found.sources)?, bytes(&found.nodes)?, bytes(&words)?, page_size())))
 }
 
-/// Lets some of the kernel's sources be refused from now on, as on another machine; none of them ends it. For tests.
-#[pyfunction]
-fn refuse_sources(names: Vec<String>) -> PyResult<()> {
-    let call = |name: &String| {
-        Ok(match name.as_str() {
-            "PAGEMAP_SCAN" => Call::ScanPages,
-            "pagemap" => Call::OpenPages,
-            "move_pages" => Call::NodesOfPages,
-            "mincore" => Call::Resident,
-            "smaps" => Call::ReadMappings,
-            "has_memory" => Call::OnlyNode,
-            _ => return Err(PyValueError::new_err(format!("no source is called {name:?}"))),
-        })
-    };
-    let calls = names.iter().map(call).collect::<PyResult<Vec<_>>>()?;
-    os::fail_after(&calls, 0, i64::MAX / 2);
-    Ok(())
-}
-
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(inspect, module)?)?;
-    module.add_function(wrap_pyfunction!(pagemap, module)?)?;
-    module.add_function(wrap_pyfunction!(refuse_sources, module)?)
+    module.add_function(wrap_pyfunction!(pagemap, module)?)
 }

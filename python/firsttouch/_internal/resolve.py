@@ -68,6 +68,7 @@ def checked(allocator: object, caller: str) -> Allocator:
             "every thread is given back without the GIL; give C functions to firsttouch.from_functions(), or use use()"
         )
     if isinstance(allocator, OwnAllocator) and len(has) == len(_METHODS):
+        memory_errors.add_reasons()
         return _firsttouch.own(allocator)
     if has:
         (lacks,) = set(_METHODS) - set(has)

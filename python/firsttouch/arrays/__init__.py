@@ -1,7 +1,8 @@
 """NumPy's ways to make an array, with a choice of memory: ``firsttouch.zeros`` is a drop-in for ``numpy.zeros``.
 
 Each function accepts what NumPy's function of the same name accepts, and `allocator`. Every allocator has them as
-methods: ``ft.aligned(64).zeros((4, 4), np.float32)``. Arrays are aligned to 64 bytes, or as the allocator guarantees.
+methods: ``ft.aligned(64).zeros((4, 4), np.float32)``. Arrays are aligned to 64 bytes, or as the
+allocator guarantees; those of pools from 16 KiB on.
 
 Errors are NumPy's, except that a :exc:`MemoryError` states what was requested, what was available and which limit was
 exceeded. Exceptions of a custom allocator are propagated.

@@ -30,19 +30,19 @@ enum Maker {
 #[pyclass(name = "Allocator", module = "firsttouch", subclass, frozen, weakref)]
 pub struct PyAllocator {
     maker: Maker,
-    /// The capsule of the handler that our constructors use.
-    direct: PyOnceLock<Py<PyAny>>,
+    /// The capsule of its handler, for constructors that name it.
+    capsule: PyOnceLock<Py<PyAny>>,
     slabs: bool,
 }
 
 impl PyAllocator {
     fn new(maker: Maker) -> Self {
-        Self { maker, direct: PyOnceLock::new(), slabs: false }
+        Self { maker, capsule: PyOnceLock::new(), slabs: false }
     }
 
     pub fn ours(allocator: Arc<dyn Allocator>) -> Self {
         let slabs = has_slabs(&allocator);
-        Self { maker: Maker::Ours(allocator), direct: PyOnceLock::new(), slabs }
+        Self { maker: Maker::Ours(allocator), capsule: PyOnceLock::new(), slabs }
     }
 
     pub fn numpy() -> Self {
@@ -58,8 +58,8 @@ impl PyAllocator {
         matches!(self.maker, Maker::Foreign(_))
     }
 
-    pub fn direct(&self) -> &PyOnceLock<Py<PyAny>> {
-        &self.direct
+    pub fn capsule(&self) -> &PyOnceLock<Py<PyAny>> {
+        &self.capsule
     }
 
     /// Whether its arrays are placed in slabs along an axis, so that it has to know their shape.

@@ -6,9 +6,10 @@
 #![allow(unsafe_code)] // Safety: blocks go from the handler's functions into arrays that give them back to it.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::custom::calls;
+use crate::custom;
 use crate::handlers::capsules;
 use crate::handlers::front::serving;
+use crate::handlers::handler::Handler;
 use crate::numpy::abi::Functions;
 use crate::numpy::c_api::NumPy;
 use crate::numpy::dtypes::{PlainDtype, plain_dtype};
@@ -102,39 +103,42 @@ fn short<'py>(py: Python<'py>, a: &Arguments<'_, 'py>, zeroed: bool) -> PyResult
     let Some(given) = a.allocator else {
         let current = numpy.current(py)?;
         if !current.is(numpy.default_capsule(py)) {
-            let Some(handler) = capsules::handler(&current)?.filter(|handler| !handler.charge().slabs) else {
-                return Ok(None);
-            };
-            return made(numpy, capsules::direct_of(py, handler.charge())?, &shape, dtype, zeroed);
+            let handler = capsules::handler(&current)?.filter(|handler| !handler.has_slabs());
+            return handler.map_or(Ok(None), |handler| made(numpy, handler, &current, &shape, dtype, zeroed));
         }
         return match serving() {
-            Some(front) if front.charge().slabs => Ok(None),
-            Some(front) => made(numpy, capsules::direct_of(py, front.charge())?, &shape, dtype, zeroed),
+            Some(front) if front.has_slabs() => Ok(None),
+            Some(front) => made(numpy, front, &current, &shape, dtype, zeroed),
             None => numpy.plain(shape.dims(), dtype.object.bind(py), zeroed).map(Some),
         };
     };
     match given.cast::<PyAllocator>() {
         Ok(allocator) if allocator.get().has_slabs() => Ok(None),
-        Ok(allocator) => made(numpy, capsules::direct(py, allocator.get())?, &shape, dtype, zeroed),
+        Ok(allocator) => {
+            let capsule = capsules::named(py, allocator.get())?;
+            let handler = capsules::handler(capsule)?;
+            handler.map_or(Ok(None), |handler| made(numpy, handler, capsule, &shape, dtype, zeroed))
+        }
         Err(_) => Ok(None),
     }
 }
 
 fn made<'py>(
     numpy: &NumPy,
+    handler: &Handler,
     capsule: &Bound<'py, PyAny>,
     shape: &Shape,
     dtype: &PlainDtype,
     zeroed: bool,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let (Some(handler), Some(bytes)) = (capsules::handler(capsule)?, shape.bytes(dtype.size)) else { return Ok(None) };
-    let Some(Functions { ctx, malloc, calloc, free, .. }) = handler.functions().functions() else { return Ok(None) };
-    calls::forget_error(); // of an earlier allocation whose caller did not take it
+    let (Some(functions), Some(bytes)) = (handler.functions(), shape.bytes(dtype.size)) else { return Ok(None) };
+    let Functions { ctx, malloc, calloc, free, .. } = functions;
+    drop(custom::kept_error()); // of an earlier allocation whose caller did not take it
     // SAFETY: the functions are the handler's own, and the block is owned by the array or freed by them.
     unsafe {
         let data: *mut c_void = if zeroed { calloc(ctx, bytes, 1) } else { malloc(ctx, bytes) };
         if data.is_null() {
-            if let Some(error) = calls::kept_error() {
+            if let Some(error) = custom::kept_error() {
                 return Err(error); // a custom allocator is called once
             }
             return Ok(None); // the long way fails too, and raises the exception

@@ -1,27 +1,27 @@
-//! Capsules through which NumPy knows a handler: a context's, a scope's, and the direct one of our constructors.
+//! Capsules through which NumPy knows a handler, the handler of the current context, and which allocator made an array.
 
 #![allow(unsafe_code)] // Safety: capsules own their handlers and are kept by the arrays made through them.
 
 use crate::allocators::allocator::PyAllocator;
 use crate::allocators::process_pool::{process_pool, small_limit};
-use crate::handlers::c_library;
-use crate::handlers::entry_points::{from_raw, new_handler, new_scope_handler};
-use crate::handlers::front::ensure_front;
-use crate::handlers::handler::{Charge, Handler, Kind};
-use crate::handlers::numpy_default::{behind, next};
-use crate::numpy::abi::{CAPSULE, RawHandler, handler_in};
+use crate::handlers::door;
+use crate::handlers::front::{ensure_front, installed, process_allocator};
+use crate::handlers::handler::{Handler, Kind};
+use crate::numpy::abi::{CAPSULE, OWNDATA, handler_in};
 use crate::numpy::c_api::NumPy;
 use crate::python::errors::PyTypeError;
 use crate::python::global_allocator::ensure_memory;
 use crate::python::immortal::make_immortal;
 use crate::python::once::Once;
+use crate::python::values::Name;
 use firsttouch::allocator::Allocator;
-use firsttouch::owners;
+use firsttouch::owners::{self, Keeper, Owner, keeps_list};
 use firsttouch::scratch::Scope;
 use firsttouch::sync::first::First;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// NumPy keeps a few blocks below this many bytes.
@@ -33,7 +33,7 @@ unsafe extern "C" fn drop_handler(capsule: *mut ffi::PyObject) {
         let pointer = ffi::PyCapsule_GetPointer(capsule, CAPSULE.as_ptr());
         if !pointer.is_null() {
             drop(Box::from_raw(pointer.cast::<Handler>()));
-            firsttouch::owners::sweep();
+            owners::sweep();
         }
     }
 }
@@ -51,112 +51,84 @@ fn around(py: Python<'_>, handler: Box<Handler>) -> PyResult<Bound<'_, PyAny>> {
     }
 }
 
-/// NumPy's own handler as it was before anything was installed, but for one thing: an array may get another's data, so each
-/// block is freed by its owner, as by the front.
-fn numpys_handler(py: Python<'_>) -> PyResult<&'static Handler> {
-    static ONE: First<Box<Handler>> = First::new();
-    if let Some(made) = ONE.get() {
-        return Ok(made);
-    }
-    let next = next(py)?;
-    Ok(ONE.get_or_make(|| new_handler(Kind::NumPy, process_pool().clone(), usize::MAX, next)))
-}
-
-/// Whether a handler is NumPy's own, or the one above.
-pub fn is_numpys(py: Python<'_>, raw: *const RawHandler) -> bool {
-    // SAFETY: the handler came from a living capsule (`handler_in`).
-    let ours = unsafe { from_raw(raw) };
-    ours.is_some_and(|handler| handler.kind() == Kind::NumPy) || behind(py).is_ok_and(|own| std::ptr::eq(own, raw))
-}
-
-/// A capsule of NumPy's own handler; nobody else's can be had again.
+/// A capsule of NumPy's own handler, as it was before anything was installed, but for one thing: an array may get another's
+/// data, so each block is freed by its owner, as by the front. Nobody else's handler can be had again.
 fn numpys<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
+    static ONE: First<Box<Handler>> = First::new();
     if allocator.is_foreign() {
         return Err(PyTypeError::new_err(format!("{} cannot be used from here", allocator.expression())));
     }
     ensure_front(py);
+    let next = door::numpys_functions(py)?;
+    let handler = ONE.get_or_make(|| Handler::new(Kind::NumPy, process_pool().clone(), usize::MAX, next));
     // SAFETY: this handler lives for ever, so the capsule needs no destructor.
     unsafe {
-        let raw = numpys_handler(py)?.raw().cast_mut();
+        let raw = handler.raw().cast_mut();
         Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(raw.cast(), CAPSULE.as_ptr(), None))
     }
 }
 
-/// A pool leaves small arrays to another; whoever names another allocator gets it for every size.
+/// A pool leaves small arrays to NumPy, and so do adaptors on one; whoever names another allocator gets it for every size.
 fn small(allocator: &dyn Allocator) -> usize {
     if allocator.small_limit() > 0 && allocator.in_segments() { small_limit() } else { 0 }
 }
 
-/// For a context: small arrays of pools come from NumPy.
-///
-/// Without a GIL the threads of a context share its capsule (they inherit the context). The one of the process's own pool,
-/// which is never dropped, is then made once and counts no references. The others end with their allocators, and are counted.
-pub fn context<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
+/// The same for a constructor that names an allocator: adaptors count, bound or guard what they are asked for.
+fn small_if_named(allocator: &dyn Allocator) -> usize {
+    if keeps_list(allocator) { 0 } else { small(allocator) }
+}
+
+fn of_native<'py>(py: Python<'py>, native: &Arc<dyn Allocator>, small: usize) -> PyResult<Bound<'py, PyAny>> {
     ensure_memory(py)?;
-    let Some(native) = allocator.native() else { return numpys(py, allocator) };
-    let (small, next) = (small(native.as_ref()), next(py)?);
-    let new = || around(py, new_handler(Kind::Context, native.clone(), small, next));
-    if !is_shared(native) {
-        return new();
-    }
+    around(py, Handler::new(Kind::Context, native.clone(), small, door::numpys_functions(py)?))
+}
+
+/// The capsule of the process's own pool, one for all threads. Without a GIL they would pass its count of references from
+/// processor to processor with every array; it is never dropped, and counts none.
+fn of_process_pool(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     static SHARED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let capsule = SHARED.get_or_make(py, || new().map(immortal))?.bind(py);
-    if let Some(handler) = handler(capsule)?.filter(|handler| handler.small() != small) {
-        handler.set_small(small);
+    let make = || {
+        let capsule = of_native(py, process_pool(), small(process_pool().as_ref()))?;
+        // SAFETY: nobody else has it yet, and the collector tracks no capsule that has no references of its own.
+        unsafe { make_immortal(&capsule) };
+        Ok(capsule.unbind())
+    };
+    let capsule = SHARED.get_or_make(py, make)?.bind(py);
+    if let Some(handler) = handler(capsule)? {
+        handler.set_small(small(process_pool().as_ref())); // it may have been changed, for a measurement
     }
     Ok(capsule.clone())
 }
 
-/// Whether the allocator has one capsule for all threads.
-fn is_shared(native: &Arc<dyn Allocator>) -> bool {
-    cfg!(Py_GIL_DISABLED) && Arc::ptr_eq(native, process_pool())
+/// For constructors that name an allocator.
+pub fn named<'a, 'py>(py: Python<'py>, allocator: &'a PyAllocator) -> PyResult<&'a Bound<'py, PyAny>> {
+    allocator.ensure_open()?;
+    let made = allocator.capsule().get_or_make(py, || {
+        let made = match allocator.native() {
+            None => numpys(py, allocator),
+            Some(native) if Arc::ptr_eq(native, process_pool()) => of_process_pool(py),
+            Some(native) => of_native(py, native, small_if_named(native.as_ref())),
+        };
+        made.map(Bound::unbind)
+    })?;
+    Ok(made.bind(py))
 }
 
-/// A capsule that was just made, for an allocator that lives as long as the process.
-fn immortal(capsule: Bound<'_, PyAny>) -> Py<PyAny> {
-    // SAFETY: nobody else has it yet, and the collector tracks no capsule that has no references of its own.
-    unsafe { make_immortal(&capsule) };
-    capsule.unbind()
-}
-
-/// For our constructors. The capsule of an allocator that is kept anyway counts no references: all threads share it.
-fn new_direct(py: Python<'_>, native: &Arc<dyn Allocator>, is_kept: bool) -> PyResult<Py<PyAny>> {
-    let new = || make_direct(py, native);
-    if is_shared(native) {
-        static SHARED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        return Ok(SHARED.get_or_make(py, || new().map(immortal))?.clone_ref(py));
-    }
-    new().map(|capsule| if is_kept { immortal(capsule) } else { capsule.unbind() })
-}
-
-fn make_direct<'py>(py: Python<'py>, native: &Arc<dyn Allocator>) -> PyResult<Bound<'py, PyAny>> {
+/// For a context.
+fn of_context<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
     ensure_memory(py)?;
-    // Adaptors count, bound or guard what they are asked for: they see small arrays, too.
-    let small = if owners::keeps_list(native.as_ref()) { 0 } else { small(native.as_ref()) };
-    let handler = new_handler(Kind::Direct, native.clone(), small, c_library::FUNCTIONS);
-    around(py, handler)
+    match allocator.native() {
+        None => numpys(py, allocator),
+        Some(native) if Arc::ptr_eq(native, process_pool()) => of_process_pool(py),
+        Some(native) => of_native(py, native, small(native.as_ref())),
+    }
 }
 
 /// For a scope: arrays below NumPy's own small limit stay with NumPy, which keeps a few of them itself.
 pub fn of_scope<'py>(py: Python<'py>, scope: &Arc<Scope>, before: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     ensure_memory(py)?;
-    around(py, new_scope_handler(scope.clone(), NUMPYS_SMALL, next(py)?, before.clone().unbind()))
-}
-
-/// For our constructors: nothing comes from NumPy, and everything is aligned.
-pub fn direct<'a, 'py>(py: Python<'py>, allocator: &'a PyAllocator) -> PyResult<&'a Bound<'py, PyAny>> {
-    allocator.ensure_open()?;
-    let cell = allocator.direct();
-    let made = cell.get_or_make(py, || match allocator.native() {
-        Some(native) => new_direct(py, native, false),
-        None => numpys(py, allocator).map(Bound::unbind),
-    })?;
-    Ok(made.bind(py))
-}
-
-/// The same for the allocator in charge of a handler.
-pub fn direct_of<'a, 'py>(py: Python<'py>, charge: &'a Charge) -> PyResult<&'a Bound<'py, PyAny>> {
-    Ok(charge.direct.get_or_make(py, || new_direct(py, &charge.allocator, charge.is_kept))?.bind(py))
+    let next = door::numpys_functions(py)?;
+    around(py, Handler::of_scope(scope.clone(), NUMPYS_SMALL, next, before.clone().unbind()))
 }
 
 /// How many references an object has. Without a GIL the number is exact if this thread made the object and no other has a
@@ -166,25 +138,11 @@ pub fn references(object: &Bound<'_, PyAny>) -> isize {
     unsafe { ffi::Py_REFCNT(object.as_ptr()) }
 }
 
-/// Whether a direct handler belongs to this one.
-pub fn has_direct(capsule: &Bound<'_, PyAny>) -> bool {
-    let handler = handler(capsule).ok().flatten();
-    handler.is_some_and(|handler| handler.charge().direct.get(capsule.py()).is_some())
-}
-
-/// Whether an array holds the direct handler that belongs to this one.
-pub fn direct_is_known(capsule: &Bound<'_, PyAny>) -> bool {
-    let py = capsule.py();
-    let handler = handler(capsule).ok().flatten();
-    let direct = handler.and_then(|handler| handler.charge().direct.get(py));
-    direct.is_some_and(|capsule| references(capsule.bind(py)) > 1)
-}
-
-/// The handler in a capsule, if it is one of this copy's and serves from an allocator.
+/// The handler in a capsule, if it is one of ours and serves from an allocator.
 pub fn handler<'a>(capsule: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a Handler>> {
     // SAFETY: the capsule lives as long as the reference and keeps its handler.
-    let ours = unsafe { from_raw(handler_in(capsule)?) };
-    Ok(ours.filter(|handler| handler.kind() != Kind::NumPy))
+    let ours = unsafe { Handler::from_raw(handler_in(capsule)?) };
+    Ok(ours.filter(|handler| handler.kind != Kind::NumPy))
 }
 
 /// The nearest handler from `capsule` outwards that is no scope's that ended.
@@ -205,4 +163,142 @@ fn ended(capsule: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
     let handler = handler(capsule)?;
     let scope = handler.and_then(|handler| handler.scope()).filter(|(scope, _)| !scope.serves());
     Ok(scope.map(|(_, before)| before.lock(capsule.py()).clone_ref(capsule.py())))
+}
+
+/// Lets `allocator` serve the current context; what served it before, to be put back.
+#[pyfunction]
+fn enter<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
+    NumPy::get(py)?.set_current(&of_context(py, allocator)?)
+}
+
+/// The same for the time of one constructor that names the allocator.
+#[pyfunction]
+fn enter_named<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
+    NumPy::get(py)?.set_current(named(py, allocator)?)
+}
+
+/// Puts back what `enter` or `enter_named` returned; where that was a scope that ended meanwhile, what is around it.
+#[pyfunction]
+fn leave(before: &Bound<'_, PyAny>) -> PyResult<()> {
+    NumPy::get(before.py())?.set_current(&nearest_open(before.clone())?).map(|_| ())
+}
+
+/// The allocator of new arrays in this context.
+#[pyfunction]
+fn current(py: Python<'_>) -> PyResult<PyAllocator> {
+    let numpy = NumPy::get(py)?;
+    let capsule = nearest_open(numpy.current(py)?)?;
+    if capsule.is(numpy.default_capsule(py)) {
+        return Ok(installed().map_or_else(PyAllocator::numpy, PyAllocator::ours));
+    }
+    behind_capsule(&capsule)
+}
+
+fn behind_capsule(capsule: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
+    let raw = handler_in(capsule)?;
+    // SAFETY: the capsule lives as long as the reference and keeps its handler.
+    match unsafe { Handler::from_raw(raw) } {
+        Some(handler) if handler.kind != Kind::NumPy => Ok(PyAllocator::ours(handler.allocator().clone())),
+        Some(_) => Ok(PyAllocator::numpy()),
+        None if door::is_numpys(capsule.py(), raw) => Ok(PyAllocator::numpy()),
+        // SAFETY: as above.
+        None => Ok(PyAllocator::foreign(unsafe { (*raw).name() })),
+    }
+}
+
+/// The allocator of new arrays in this context, or the one that made `array`'s memory; nothing where NumPy did not
+/// allocate it.
+#[pyfunction]
+#[pyo3(signature = (array=None))]
+fn get_allocator(py: Python<'_>, array: Option<&Bound<'_, PyAny>>) -> PyResult<Option<PyAllocator>> {
+    match array {
+        None => current(py).map(Some),
+        Some(array) => of_array(py, NumPy::get(py)?, array),
+    }
+}
+
+fn of_array(py: Python<'_>, numpy: &NumPy, array: &Bound<'_, PyAny>) -> PyResult<Option<PyAllocator>> {
+    if numpy.array(array).is_none() {
+        let kind = array.get_type();
+        return Err(PyTypeError::new_err(format!(
+            "get_allocator() takes a NumPy array, not {}",
+            kind.fully_qualified_name()?
+        )));
+    }
+    let mut owner = array.clone();
+    while let Some(fields) = numpy.array(&owner) {
+        if fields.flags & OWNDATA != 0 && !fields.mem_handler.is_null() {
+            // SAFETY: the array lives and keeps a reference to its capsule.
+            let capsule = unsafe { Bound::from_borrowed_ptr(py, fields.mem_handler) };
+            return of_block(numpy, &capsule, NonNull::new(fields.data.cast())).map(Some);
+        }
+        if fields.base.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: the array keeps a reference to its base.
+        owner = unsafe { Bound::from_borrowed_ptr(py, fields.base) };
+    }
+    Ok(None)
+}
+
+/// The allocator of ours that made the block at `address`.
+///
+/// # Safety
+/// A live block begins there, whoever's.
+unsafe fn made_by(address: NonNull<u8>) -> Option<PyAllocator> {
+    let made = match owners::find(address) {
+        Owner::Keeper(Keeper::Allocator(owner)) => owner,
+        Owner::Keeper(Keeper::Backing(owner)) => Scope::outside(owner, process_allocator()),
+        // SAFETY: a live block begins there (`of_block`, with an array's own data).
+        Owner::Segment(_) => unsafe { owners::shared(address) }?,
+        Owner::Gone | Owner::Nobody => return None,
+    };
+    Some(PyAllocator::ours(made))
+}
+
+/// Who made the live block that will be given back through `capsule`.
+fn of_block(numpy: &NumPy, capsule: &Bound<'_, PyAny>, block: Option<NonNull<u8>>) -> PyResult<PyAllocator> {
+    let handler = handler(capsule)?.filter(|handler| handler.kind != Kind::Front);
+    if let Some((scope, block)) = handler.and_then(Handler::serving_scope).zip(block) {
+        if let Some(owner) = scope.elsewhere(block) {
+            return Ok(PyAllocator::ours(owner));
+        }
+        if scope.knows(block) {
+            return Ok(PyAllocator::ours(scope.clone()));
+        }
+    }
+    // SAFETY: the block lives.
+    if let Some(ours) = block.and_then(|block| unsafe { made_by(block) }) {
+        return Ok(ours);
+    }
+    match handler {
+        // The C library's: the handler's own word for it, where that is what it stands for.
+        Some(handler) if handler.small() == 0 => Ok(PyAllocator::ours(handler.allocator().clone())),
+        Some(_) => Ok(PyAllocator::numpy()),
+        None if capsule.is(numpy.default_capsule(capsule.py())) => Ok(PyAllocator::numpy()),
+        None => behind_capsule(capsule),
+    }
+}
+
+/// Whether the memory of `array` is as `allocator` would have made it.
+#[pyfunction]
+fn accepts(py: Python<'_>, allocator: &PyAllocator, array: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let numpy = NumPy::get(py)?;
+    let Some(fields) = numpy.array(array) else { return Ok(false) };
+    if allocator.native().is_some_and(|native| native.accepts(fields.data as usize)) {
+        return Ok(true);
+    }
+    let Some(made) = of_array(py, numpy, array)? else { return Ok(false) };
+    let small = allocator.native().map_or(0, |native| small_if_named(native.as_ref()));
+    let is_left_to_numpy = || PyResult::Ok(array.getattr(Name("nbytes"))?.extract::<usize>()? < small);
+    Ok(made == *allocator || (made == PyAllocator::numpy() && is_left_to_numpy()?))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(enter, module)?)?;
+    module.add_function(wrap_pyfunction!(enter_named, module)?)?;
+    module.add_function(wrap_pyfunction!(leave, module)?)?;
+    module.add_function(wrap_pyfunction!(current, module)?)?;
+    module.add_function(wrap_pyfunction!(accepts, module)?)?;
+    module.add_function(wrap_pyfunction!(get_allocator, module)?)
 }

@@ -1,47 +1,29 @@
-//! The front: one handler of ours before NumPy's default, for the whole process.
+//! The front: one handler of ours before NumPy's own, for the whole process; `install` and `uninstall`.
 
-#![allow(unsafe_code)] // Safety: one handler that lives for ever goes into NumPy's capsule, after everything was checked.
+#![allow(unsafe_code)] // Safety: one handler that lives for ever; a block's owner is told by its address (law 4).
 
-use crate::allocators::process_pool::process_pool;
-use crate::handlers::entry_points::{new_handler, set_profiled};
+use crate::allocators::allocator::PyAllocator;
+use crate::allocators::process_pool::{change_small_limit, process_pool, small_limit};
+use crate::allocators::queries;
+use crate::custom::stands_on_python;
+use crate::handlers::door;
 use crate::handlers::handler::{Handler, Kind};
-use crate::handlers::numpy_default::{behind, behind_now, capsule_lock, insert_behind_recorder, put_in_capsule};
-use crate::numpy::abi::Functions;
+use crate::python::errors::PyTypeError;
+use crate::python::global_allocator::ensure_memory;
 use crate::python::guarded::Guarded;
-use firsttouch::allocator::Allocator;
+use firsttouch::allocator::{AllocError, Allocator, Block, Description, Request};
+use firsttouch::owners::{self, Keeper, Owner};
+use firsttouch::sources::Malloc;
 use pyo3::prelude::*;
+use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
 /// The front, once it was needed.
 static FRONT: OnceLock<&'static Handler> = OnceLock::new();
 
-/// Lets `allocator` serve the process; requests below `small` bytes stay with NumPy.
-pub fn serve(py: Python<'_>, allocator: Arc<dyn Allocator>, small: usize) -> PyResult<()> {
-    behind(py)?; // outside the lock, as it may import NumPy
-    let _lock = capsule_lock(py);
-    let (_, functions) = behind_now(py)?; // another library may have replaced it since
-    if let Some(front) = FRONT.get() {
-        front.replace(allocator, small);
-        return Ok(());
-    }
-    put_front(py, allocator, small, functions).map(drop)
-}
-
-/// Leaves all requests to NumPy from now on.
-pub fn stop_serving(py: Python<'_>) {
-    let _lock = capsule_lock(py);
-    if let Some(front) = FRONT.get() {
-        front.set_small(usize::MAX);
-    }
-}
-
-/// Changes the size below which requests stay with NumPy, where an allocator is installed.
-pub fn change_small(py: Python<'_>, nbytes: usize) {
-    let _lock = capsule_lock(py);
-    if let Some(front) = serving() {
-        front.set_small(nbytes);
-    }
-}
+/// Held by whoever puts the front in place or changes which allocator serves the process, and counts who watches it: each
+/// sets several words.
+static WATCHERS: Guarded<usize> = Guarded::new(0);
 
 /// Puts the front before NumPy's handler, as blocks of ours may be freed through it: an array may get another's data. Until
 /// an allocator is installed all requests go on to NumPy. Where another library's handler stands there, nothing changes.
@@ -56,28 +38,16 @@ fn stand(py: Python<'_>) -> PyResult<&'static Handler> {
     if let Some(front) = FRONT.get() {
         return Ok(front);
     }
-    behind(py)?;
-    let _lock = capsule_lock(py);
+    door::numpys_functions(py)?; // outside the lock, as it may import NumPy
+    let _lock = WATCHERS.lock(py);
     if let Some(front) = FRONT.get() {
         return Ok(front);
     }
-    let (_, functions) = behind_now(py)?;
-    put_front(py, process_pool().clone(), usize::MAX, functions)
-}
-
-/// Puts a handler in front of NumPy's, with the lock held.
-fn put_front(
-    py: Python<'_>,
-    allocator: Arc<dyn Allocator>,
-    small: usize,
-    functions: Functions,
-) -> PyResult<&'static Handler> {
+    let (_, behind) = door::behind(py, None)?;
     follow_glibc();
-    let front: &'static Handler = Box::leak(new_handler(Kind::Front, allocator, small, functions));
-    if !insert_behind_recorder(front.raw()) {
-        // SAFETY: the handler was leaked, has its functions, and finds the maker of each block by its address.
-        unsafe { put_in_capsule(py, front.raw())? };
-    }
+    let front: &'static Handler = Box::leak(Handler::new(Kind::Front, process_pool().clone(), usize::MAX, behind));
+    // SAFETY: the handler was leaked, passes on what it does not serve, and finds the maker of each block by its address.
+    unsafe { door::put(py, front)? };
     let _ = FRONT.set(front);
     Ok(front)
 }
@@ -96,26 +66,13 @@ fn follow_glibc() {
     }
 }
 
-/// Those who watch the front.
-static WATCHERS: Guarded<usize> = Guarded::new(0);
-
-/// Reports every block of the process's arrays to the profile, until each call was undone by `unwatch`. Where nothing was
-/// ever installed, the front that does it leaves all requests to NumPy.
-pub fn watch(py: Python<'_>) -> PyResult<()> {
+/// Lets `allocator` serve the process; requests below `small` bytes stay with NumPy.
+fn serve(py: Python<'_>, allocator: Arc<dyn Allocator>, small: usize) -> PyResult<()> {
     let front = stand(py)?;
-    let mut watchers = WATCHERS.lock(py);
-    *watchers += 1;
-    set_profiled(front, true);
+    let _lock = WATCHERS.lock(py);
+    door::behind(py, Some(front))?; // another library may have replaced it since
+    front.replace(allocator, small);
     Ok(())
-}
-
-/// Undoes one call of `watch`.
-pub fn unwatch(py: Python<'_>) {
-    let mut watchers = WATCHERS.lock(py);
-    *watchers -= 1;
-    if let Some(front) = FRONT.get().filter(|_| *watchers == 0) {
-        set_profiled(front, false);
-    }
 }
 
 /// The front, while it serves.
@@ -126,4 +83,133 @@ pub fn serving() -> Option<&'static Handler> {
 /// The allocator that is installed now.
 pub fn installed() -> Option<Arc<dyn Allocator>> {
     serving().map(|front| front.allocator().clone())
+}
+
+/// Tells profiles and traces of every block of the process's arrays, until each call was undone by `unwatch`. Where nothing
+/// was ever installed, the front that does it leaves all requests to NumPy.
+pub fn watch(py: Python<'_>) -> PyResult<()> {
+    let front = stand(py)?;
+    let mut watchers = WATCHERS.lock(py);
+    *watchers += 1;
+    front.set_observed(true);
+    Ok(())
+}
+
+/// Undoes one call of `watch`.
+pub fn unwatch(py: Python<'_>) {
+    let mut watchers = WATCHERS.lock(py);
+    *watchers -= 1;
+    if let Some(front) = FRONT.get().filter(|_| *watchers == 0) {
+        front.set_observed(false);
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (allocator=None))]
+fn install(py: Python<'_>, allocator: Option<&PyAllocator>) -> PyResult<()> {
+    ensure_memory(py)?;
+    let chosen = match allocator {
+        None => process_pool().clone(),
+        Some(wrapped) => wrapped.native().cloned().ok_or_else(|| {
+            PyTypeError::new_err(format!(
+                "install() cannot take {}: to leave memory to NumPy, call uninstall()",
+                wrapped.expression()
+            ))
+        })?,
+    };
+    if stands_on_python(&chosen) {
+        return Err(PyTypeError::new_err(format!(
+            "install() cannot take {}: at its bottom is an allocator written in Python, and memory that serves every thread \
+             is given back without the GIL; give C functions to firsttouch.from_functions(), or use use()",
+            chosen.expression()
+        )));
+    }
+    if !queries::can_tell(chosen.as_ref()) {
+        return Err(PyTypeError::new_err(format!(
+            "install() cannot take {}: its blocks lie outside firsttouch's segments, so their owner cannot be found by \
+             their address; use it in a block with use(), install tracked() around it, or install pool() or pages()",
+            chosen.expression()
+        )));
+    }
+    let small = queries::small_limit(chosen.as_ref(), small_limit());
+    serve(py, chosen, small)
+}
+
+/// Leaves all requests to NumPy from now on.
+#[pyfunction]
+fn uninstall(py: Python<'_>) {
+    let _lock = WATCHERS.lock(py);
+    if let Some(front) = FRONT.get() {
+        front.set_small(usize::MAX);
+    }
+}
+
+#[pyfunction]
+fn is_installed() -> bool {
+    installed().is_some()
+}
+
+/// Changes the size below which requests stay with NumPy; for measurements.
+#[pyfunction]
+fn set_small_limit(py: Python<'_>, nbytes: usize) {
+    change_small_limit(nbytes);
+    let _lock = WATCHERS.lock(py);
+    if let Some(front) = serving() {
+        front.set_small(nbytes);
+    }
+}
+
+/// The allocator of the process, where no context chose one: what is installed, or the C library, as NumPy itself uses.
+struct ProcessAllocator;
+
+/// The only instance.
+pub fn process_allocator() -> Arc<dyn Allocator> {
+    static ONE: OnceLock<Arc<dyn Allocator>> = OnceLock::new();
+    ONE.get_or_init(|| Arc::new(ProcessAllocator)).clone()
+}
+
+fn of_owner<T>(address: NonNull<u8>, then: impl FnOnce(&dyn Allocator) -> T) -> T {
+    match owners::find(address) {
+        Owner::Segment(owner) => then(owner),
+        Owner::Keeper(Keeper::Allocator(owner)) => then(&*owner),
+        // It asks neither scopes nor what is gone.
+        Owner::Keeper(Keeper::Backing(_)) | Owner::Gone | Owner::Nobody => then(&Malloc),
+    }
+}
+
+// SAFETY: both keep the promises of `Allocator`, and a block's owner is told by its address. What was ever installed is
+// never dropped.
+unsafe impl Allocator for ProcessAllocator {
+    fn describe(&self) -> Description {
+        installed().map_or_else(|| Description::of("numpy_default"), |allocator| allocator.describe())
+    }
+
+    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
+        match installed() {
+            Some(allocator) => allocator.allocate(request),
+            None => Malloc.allocate(request),
+        }
+    }
+
+    unsafe fn deallocate(&self, address: NonNull<u8>) {
+        // SAFETY: a live block of this allocator that nobody uses any more.
+        of_owner(address, |owner| unsafe { owner.deallocate(address) })
+    }
+
+    unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
+        // SAFETY: a live block of this allocator.
+        of_owner(address, |owner| unsafe { owner.usable_size(address) })
+    }
+
+    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
+        // SAFETY: a live block whose lost end nobody uses.
+        of_owner(address, |owner| unsafe { owner.resize_in_place(address, size) })
+    }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(install, module)?)?;
+    module.add_function(wrap_pyfunction!(uninstall, module)?)?;
+    module.add_function(wrap_pyfunction!(is_installed, module)?)?;
+    module.add_function(wrap_pyfunction!(set_small_limit, module)?)
 }

@@ -1,45 +1,46 @@
-//! A handler of NumPy's (NEP 49) in front of an allocator: what its functions need.
+//! A handler of NumPy's (NEP 49) in front of an allocator, and the four functions that NumPy calls.
+//!
+//! Small requests go straight to the next handler, uncounted. Blocks are freed and resized by their owners, found by their
+//! addresses: an owner may be another allocator, as arrays exchange their data and keep their handlers where f2py swaps
+//! them (`intent(inplace)`), and allocators come and go behind the front of the process.
 
-#![allow(unsafe_code)] // Safety: a handler outlives all calls of its functions; what changes meanwhile is atomic.
+#![allow(unsafe_code)] // Safety: NumPy passes each function its handler's own context, and its own live blocks.
 
 use crate::allocators::allocator::has_slabs;
 use crate::allocators::queries;
-use crate::handlers::numpy_default::{NAME, NUMPY_NAME, names};
+use crate::handlers::observed;
 use crate::numpy::abi::{Functions, RawAllocator, RawHandler};
 use crate::python::guarded::Guarded;
-use firsttouch::allocator::Allocator;
+use firsttouch::allocator::{Allocator, Request};
+use firsttouch::glibc;
+use firsttouch::owners::{self, Keeper, Owner};
 use firsttouch::scratch::Scope;
+use firsttouch::vm::address_map;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use std::any::Any;
 use std::cell::UnsafeCell;
-use std::ffi::c_void;
+use std::ffi::{c_char, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+/// The name of NumPy's default handler. The front carries it too: there are programs, NumPy's own tests among them, that
+/// know the default by its name.
+pub const NUMPYS_NAME: &str = "default_allocator";
+const NAME: &str = "firsttouch";
 
 /// Whom a handler serves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The process: blocks of any allocator that was ever installed come back to it.
     Front,
-    /// A context; small requests of pools go on to NumPy.
+    /// A context, or constructors that name an allocator.
     Context,
     /// A context or constructors that chose NumPy's own: every request goes on to NumPy.
     NumPy,
-    /// Our constructors: what goes on goes to the C library.
-    Direct,
     /// A scope; arrays too small for it go on to NumPy.
     Scope,
-}
-
-/// An allocator in charge, and its direct handler's capsule once somebody needs it.
-pub struct Charge {
-    pub allocator: Arc<dyn Allocator>,
-    pub direct: PyOnceLock<Py<PyAny>>,
-    /// Whether its arrays are to lie in slabs along an axis.
-    pub slabs: bool,
-    /// Whether it is kept for ever: it was in charge of the process once.
-    pub is_kept: bool,
 }
 
 /// A handler with what its functions need. NumPy sees only `raw`.
@@ -47,18 +48,18 @@ pub struct Charge {
 pub struct Handler {
     raw: UnsafeCell<RawHandler>,
     /// Requests below this many bytes go on to `next`.
-    pub(super) small: AtomicUsize,
+    small: AtomicUsize,
     /// The handler that small requests and foreign addresses go to.
-    pub(super) next: Functions,
+    next: Functions,
     /// The allocator in charge, boxed; replaced ones are kept, as their blocks may live.
-    charge: AtomicPtr<Charge>,
+    charge: AtomicPtr<Arc<dyn Allocator>>,
     /// The allocator in charge, where that is a scope or a buffer: it takes its own blocks back itself.
-    pub(super) scope: Option<Arc<Scope>>,
+    scope: Option<Arc<Scope>>,
     /// What served before the scope: the capsule of another handler.
     before: Option<Guarded<Py<PyAny>>>,
-    pub(super) kind: Kind,
+    pub kind: Kind,
     /// Whether blocks that are nobody else's are its allocator's, which can't tell: the C library's.
-    pub(super) has_rest: bool,
+    has_rest: bool,
 }
 
 // SAFETY: the fields that change are atomic, and allocators may be used from any thread.
@@ -66,14 +67,18 @@ unsafe impl Sync for Handler {}
 // SAFETY: as above.
 unsafe impl Send for Handler {}
 
-fn charge(allocator: Arc<dyn Allocator>, kind: Kind) -> *mut Charge {
-    let slabs = has_slabs(&allocator);
-    Box::into_raw(Box::new(Charge { allocator, direct: PyOnceLock::new(), slabs, is_kept: kind == Kind::Front }))
-}
-
 impl Handler {
-    /// A handler that has no functions yet.
-    pub fn new(
+    /// A handler that serves from `allocator`; requests below `small` bytes and foreign addresses go to `next`.
+    pub fn new(kind: Kind, allocator: Arc<dyn Allocator>, small: usize, next: Functions) -> Box<Self> {
+        Self::make(kind, allocator, small, next, None)
+    }
+
+    /// The handler of a scope, which knows what served before it.
+    pub fn of_scope(scope: Arc<Scope>, small: usize, next: Functions, before: Py<PyAny>) -> Box<Self> {
+        Self::make(Kind::Scope, scope, small, next, Some(Guarded::new(before)))
+    }
+
+    fn make(
         kind: Kind,
         allocator: Arc<dyn Allocator>,
         small: usize,
@@ -82,34 +87,35 @@ impl Handler {
     ) -> Box<Self> {
         queries::register_owner(&allocator);
         let any: Arc<dyn Any + Send + Sync> = allocator.clone();
-        let scope = any.downcast::<Scope>().ok();
-        let has_rest = small == 0 && kind != Kind::Scope && kind != Kind::Front && !queries::can_tell(&*allocator);
-        let name = names(if matches!(kind, Kind::Front | Kind::NumPy) { NUMPY_NAME } else { NAME });
-        Box::new(Self {
+        let has_rest = kind == Kind::Context && small == 0 && !queries::can_tell(&*allocator);
+        let mut name = [0; 127];
+        let text = if matches!(kind, Kind::Front | Kind::NumPy) { NUMPYS_NAME } else { NAME };
+        name.iter_mut().zip(text.bytes()).for_each(|(to, from)| *to = from as c_char);
+        let mut handler = Box::new(Self {
             raw: UnsafeCell::new(RawHandler { name, version: 1, allocator: RawAllocator::NONE }),
             small: AtomicUsize::new(small),
             next,
-            charge: AtomicPtr::new(charge(allocator, kind)),
-            scope,
+            charge: AtomicPtr::new(Box::into_raw(Box::new(allocator))),
+            scope: any.downcast::<Scope>().ok(),
             before,
             kind,
             has_rest,
-        })
+        });
+        let ctx = std::ptr::from_mut(&mut *handler).cast();
+        let free: unsafe extern "C" fn(*mut c_void, *mut c_void, usize) = if has_rest { free_owned } else { free };
+        let (malloc, calloc, realloc, free) = (Some(malloc as _), Some(calloc as _), Some(realloc as _), Some(free));
+        handler.raw.get_mut().allocator = RawAllocator { ctx, malloc, calloc, realloc, free };
+        handler
     }
 
-    /// Gives a new handler its functions.
-    pub fn set_functions(&mut self, make: impl FnOnce(*mut c_void) -> RawAllocator) {
-        let ctx = std::ptr::from_mut(self).cast();
-        self.raw.get_mut().allocator = make(ctx);
-    }
-
-    /// Replaces `malloc`, `calloc`, `realloc` and `free` while NumPy may call them.
-    ///
-    /// # Safety
-    /// They have those types, and take and give the same blocks as the ones before.
-    pub unsafe fn swap_functions(&self, functions: [*mut c_void; 4]) {
-        // SAFETY: aligned pointers, each stored at once; any mix of the old and the new ones takes the same blocks
-        // (`entry_points.rs`) any mix of them works.
+    /// Tells profiles and traces of every call of this handler from now on, or of none. NumPy may call it meanwhile.
+    pub fn set_observed(&self, on: bool) {
+        let functions: [*mut c_void; 4] = match on {
+            true => [observed::malloc as _, observed::calloc as _, observed::realloc as _, observed::free as _],
+            false => [malloc as _, calloc as _, realloc as _, free as _],
+        };
+        // SAFETY: aligned pointers, each stored at once; any mix of the two sets works, as the observed ones pass all
+        // blocks on to the plain ones.
         unsafe {
             let RawAllocator { malloc, calloc, realloc, free, .. } = &mut (*self.raw.get()).allocator;
             let places: [*mut *mut c_void; 4] = [
@@ -125,20 +131,35 @@ impl Handler {
         }
     }
 
+    /// Our handler behind NumPy's pointer, if it is one of ours.
+    ///
+    /// # Safety
+    /// The pointer is a living handler.
+    pub unsafe fn from_raw<'a>(raw: *const RawHandler) -> Option<&'a Self> {
+        // SAFETY: `malloc` is this module's own function, so `raw` is the first field of a Handler.
+        unsafe {
+            let ours = RawHandler::load_allocator(raw).malloc.is_some_and(|f| {
+                let own: [unsafe extern "C" fn(_, _) -> _; 2] = [malloc, observed::malloc];
+                own.iter().any(|&own| std::ptr::fn_addr_eq(f, own))
+            });
+            ours.then(|| &*raw.cast::<Self>())
+        }
+    }
+
     pub fn raw(&self) -> *const RawHandler {
         self.raw.get()
     }
 
     /// The functions that NumPy calls.
-    pub fn functions(&self) -> RawAllocator {
+    pub fn functions(&self) -> Option<Functions> {
         // SAFETY: a function changes only to one that takes the same blocks, and gives the same.
-        unsafe { RawHandler::load_allocator(self.raw.get()) }
+        unsafe { RawHandler::load_allocator(self.raw.get()) }.functions()
     }
 
     /// Lets another allocator serve from now on; the one before is kept for its blocks.
     pub fn replace(&self, allocator: Arc<dyn Allocator>, small: usize) {
         queries::register_owner(&allocator);
-        self.charge.store(charge(allocator, self.kind), Release);
+        self.charge.store(Box::into_raw(Box::new(allocator)), Release);
         self.small.store(small, Relaxed);
     }
 
@@ -152,14 +173,14 @@ impl Handler {
     }
 
     #[inline]
-    pub fn charge(&self) -> &Charge {
+    pub fn allocator(&self) -> &Arc<dyn Allocator> {
         // SAFETY: the box lives as long as the handler, or for ever where it was replaced.
         unsafe { &*self.charge.load(Acquire) }
     }
 
-    #[inline]
-    pub fn allocator(&self) -> &Arc<dyn Allocator> {
-        &self.charge().allocator
+    /// Whether its arrays are to lie in slabs along an axis.
+    pub fn has_slabs(&self) -> bool {
+        has_slabs(self.allocator())
     }
 
     /// The scope whose handler it is, and what served before.
@@ -172,16 +193,76 @@ impl Handler {
         self.scope.as_ref()
     }
 
-    pub fn kind(&self) -> Kind {
-        self.kind
+    fn allocate(&self, request: Request) -> *mut c_void {
+        if self.kind == Kind::Front {
+            // SAFETY: nobody uses the block, if there is one.
+            glibc::follow(|size| unsafe { libc::free(std::hint::black_box(libc::malloc(size))) });
+            glibc::allocated(request.size());
+            return self.give(request); // observed as a whole
+        }
+        observed::allocate(self, request.size(), || self.give(request))
+    }
+
+    /// A block of the handler's own allocator, or null.
+    #[inline]
+    fn give(&self, request: Request) -> *mut c_void {
+        guarded(|| self.allocator().allocate(request).map_or(null_mut(), |block| block.address.as_ptr().cast()))
+    }
+
+    /// # Safety
+    /// `address` is a live block of `owner`.
+    unsafe fn reallocate(&self, owner: &dyn Allocator, address: NonNull<u8>, size: usize) -> *mut c_void {
+        self.resize(address, size, || {
+            // SAFETY: `address` is a live block of `owner` (`realloc` below, for NumPy).
+            let moved = unsafe { owner.reallocate(address, Request::bytes(size)) };
+            moved.map_or(null_mut(), |block| block.address.as_ptr().cast())
+        })
+    }
+
+    /// Moves a block of `old` bytes that came through somebody else's handler, or whose maker is gone, to the handler's own
+    /// allocator, unless it `stays`.
+    ///
+    /// # Safety
+    /// The block lives, has that size, and `free` takes it back.
+    unsafe fn move_out(
+        &self,
+        (address, old): (NonNull<u8>, usize),
+        size: usize,
+        stays: impl FnOnce() -> bool,
+        free: impl FnOnce(),
+    ) -> *mut c_void {
+        self.resize(address, size, || {
+            if stays() {
+                return address.as_ptr().cast();
+            }
+            let Ok(block) = self.allocator().allocate(Request::bytes(size)) else { return null_mut() };
+            // SAFETY: the block is live and has that size (`realloc` below, for NumPy); the new one overlaps no living
+            // block, and the old one goes after the copy.
+            unsafe { block.address.copy_from_nonoverlapping(address, old.min(size)) };
+            free();
+            block.address.as_ptr().cast()
+        })
+    }
+
+    fn resize(&self, address: NonNull<u8>, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
+        if self.kind == Kind::Front {
+            guarded(resize)
+        } else {
+            observed::resize(self, address, size, || guarded(resize))
+        }
     }
 }
 
 impl Drop for Handler {
     fn drop(&mut self) {
-        // SAFETY: nobody uses the handler any more, and the box was made by `charge`.
+        // SAFETY: nobody uses the handler any more, and the box was made by `make` or `replace`.
         unsafe { drop(Box::from_raw(*self.charge.get_mut())) }
     }
+}
+
+/// No panic crosses into NumPy (law 7); one becomes a failed request.
+fn guarded(body: impl FnOnce() -> *mut c_void) -> *mut c_void {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or(null_mut())
 }
 
 /// # Safety
@@ -190,4 +271,118 @@ impl Drop for Handler {
 pub unsafe fn handler<'a>(ctx: *mut c_void) -> &'a Handler {
     // SAFETY: `ctx` is a living `Handler`: NumPy passes what its functions were given with.
     unsafe { &*ctx.cast::<Handler>() }
+}
+
+pub unsafe extern "C" fn malloc(ctx: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: NumPy passes the handler's own context.
+    unsafe {
+        let handler = handler(ctx);
+        if size < handler.small.load(Relaxed) {
+            return (handler.next.malloc)(handler.next.ctx, size);
+        }
+        serve(ctx, size)
+    }
+}
+
+pub unsafe extern "C" fn calloc(ctx: *mut c_void, count: usize, size: usize) -> *mut c_void {
+    // SAFETY: as for `malloc`.
+    unsafe {
+        let handler = handler(ctx);
+        if size == 1 && count < handler.small.load(Relaxed) {
+            return (handler.next.calloc)(handler.next.ctx, count, size); // NumPy always asks for so many single bytes
+        }
+        serve_zeroed(ctx, count, size)
+    }
+}
+
+// The slow halves are `extern "C"` too, so that the fast ones can jump to them and need no frame.
+
+#[inline(never)]
+unsafe extern "C" fn serve(ctx: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: as for `malloc`.
+    unsafe { handler(ctx) }.allocate(Request::bytes(size))
+}
+
+#[inline(never)]
+unsafe extern "C" fn serve_zeroed(ctx: *mut c_void, count: usize, size: usize) -> *mut c_void {
+    // SAFETY: as for `malloc`.
+    unsafe {
+        let handler = handler(ctx);
+        let total = count.saturating_mul(size); // so much no allocator has
+        if total < handler.small.load(Relaxed) {
+            return (handler.next.calloc)(handler.next.ctx, count, size);
+        }
+        handler.allocate(Request::zeroed(total))
+    }
+}
+
+pub unsafe extern "C" fn free(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
+    // SAFETY: NumPy gives back a live block, and passes the handler's own context.
+    unsafe {
+        if address_map::is_foreign(pointer as usize) {
+            let next = &handler(ctx).next;
+            return (next.free)(next.ctx, pointer, size);
+        }
+        free_owned(ctx, pointer, size)
+    }
+}
+
+/// For handlers to whose allocator all blocks belong that are nobody else's, and addresses in foreign slots, too.
+#[inline(never)]
+unsafe extern "C" fn free_owned(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
+    // SAFETY: as for `free`; each block goes to who made it.
+    unsafe {
+        let handler = handler(ctx);
+        let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return };
+        if handler.kind == Kind::Front {
+            glibc::freed(size);
+        } else {
+            observed::freed(pointer);
+        }
+        if handler.scope.as_ref().is_some_and(|scope| scope.try_deallocate(address)) {
+            return;
+        }
+        match owners::find(address) {
+            Owner::Segment(owner) => owner.deallocate(address),
+            Owner::Keeper(Keeper::Allocator(owner)) => owner.deallocate(address),
+            Owner::Keeper(Keeper::Backing(owner)) => {
+                let _ = owner.deallocate(address);
+            }
+            Owner::Gone => {}
+            Owner::Nobody if handler.has_rest => handler.allocator().deallocate(address),
+            Owner::Nobody => (handler.next.free)(handler.next.ctx, pointer, size),
+        }
+    }
+}
+
+pub unsafe extern "C" fn realloc(ctx: *mut c_void, pointer: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: as for `free`.
+    unsafe {
+        let handler = handler(ctx);
+        let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return malloc(ctx, size) };
+        if let Some(scope) = handler.scope.as_ref().filter(|scope| scope.knows(address)) {
+            return handler.reallocate(&**scope, address, size);
+        }
+        match owners::find(address) {
+            // The handler's allocator may align more than the owner, which was not told.
+            Owner::Segment(owner) if handler.has_rest => {
+                let stays = || owner.resize_in_place(address, size);
+                handler.move_out((address, owner.usable_size(address)), size, stays, || owner.deallocate(address))
+            }
+            Owner::Segment(owner) => handler.reallocate(owner, address, size),
+            Owner::Keeper(Keeper::Allocator(owner)) => handler.reallocate(&*owner, address, size),
+            Owner::Keeper(Keeper::Backing(owner)) => {
+                let (old, stays) = (owner.usable_size(address).unwrap_or(0), || owner.resize_in_place(address, size));
+                handler.move_out((address, old), size, stays, || {
+                    let _ = owner.deallocate(address);
+                })
+            }
+            Owner::Gone => match owners::left_behind(address) {
+                0 => null_mut(), // how much of it may be read nobody knows
+                old => handler.move_out((address, old), size, || false, || ()),
+            },
+            Owner::Nobody if handler.has_rest => handler.reallocate(&**handler.allocator(), address, size),
+            Owner::Nobody => (handler.next.realloc)(handler.next.ctx, pointer, size),
+        }
+    }
 }

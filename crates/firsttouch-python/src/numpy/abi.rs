@@ -100,8 +100,7 @@ impl RawHandler {
     /// # Safety
     /// The handler lives, and any mix of functions that it has had works.
     pub unsafe fn load_allocator(handler: *const Self) -> RawAllocator {
-        // SAFETY: the handler lives, and any mix of its functions works (`handler.rs`, `entry_points.rs`,
-        // `numpy_default.rs`).
+        // SAFETY: the handler lives, and any mix of its functions works (`handler.rs`, `door.rs`).
         unsafe {
             let raw = &raw const (*handler).allocator;
             RawAllocator {

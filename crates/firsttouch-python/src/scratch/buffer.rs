@@ -2,7 +2,7 @@
 
 use crate::allocators::allocator::PyAllocator;
 use crate::allocators::process_pool::process_pool;
-use crate::custom::calls::raise_scope_error;
+use crate::custom::raise_scope_error;
 use crate::python::errors::{PyRuntimeError, PyTypeError, PyValueError};
 use crate::python::guarded::Guarded;
 use crate::python::values::ToPython;

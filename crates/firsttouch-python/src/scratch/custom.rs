@@ -2,7 +2,7 @@
 //! or two would rewind each other's blocks.
 
 use crate::allocators::arguments::{given, raised};
-use crate::custom::calls::{CallDepth, as_address, interrupt, keep_error, keep_scope_error, raise_scope_error};
+use crate::custom::{CallDepth, as_address, interrupt, keep_error, keep_scope_error, raise_scope_error};
 use crate::python::errors::{PyMemoryError, PyRuntimeError, PyValueError};
 use crate::python::guarded::Guarded;
 use crate::python::pending;

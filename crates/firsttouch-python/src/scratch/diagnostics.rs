@@ -1,6 +1,6 @@
 //! What the end of a scope reports: writes to freed memory, arrays that outlive it, the reason of a `MemoryError`.
 
-use crate::custom::calls::raise_scope_error;
+use crate::custom::raise_scope_error;
 use crate::python::call_sites;
 use crate::python::callbacks::callback;
 use crate::python::errors::PyRuntimeError;

@@ -1,8 +1,8 @@
 //! Scopes entered and left, as NumPy sees it: whose handler is the current one.
 
-use crate::custom::calls::raise_scope_error;
+use crate::custom::raise_scope_error;
 use crate::handlers::capsules::{self, nearest_open};
-use crate::handlers::process_allocator::process_allocator;
+use crate::handlers::front::process_allocator;
 use crate::numpy::c_api::NumPy;
 use crate::scratch::buffer::PyBuffer;
 use crate::scratch::scope::{PyScope, ScopeParts};

@@ -2,7 +2,7 @@
 
 use crate::allocators::allocator::PyAllocator;
 use crate::allocators::sizes::bytes;
-use crate::custom::calls::kept_error;
+use crate::custom::kept_error;
 use crate::handlers::capsules;
 use crate::handlers::handler::Handler;
 use crate::numpy::c_api::NumPy;
@@ -25,7 +25,7 @@ pub fn raw<'py>(
     let align = alignment.map_or(Ok(64), |given| bytes("alignment", given))?;
     let request = Request::bytes(size).aligned(align).map_err(|error| PyValueError::new_err(error.to_string()))?;
     let numpy = NumPy::get(py)?;
-    let capsule = capsules::direct(py, allocator.get())?;
+    let capsule = capsules::named(py, allocator.get())?;
     let native = capsules::handler(capsule)?.map(Handler::allocator);
     let native = native.ok_or_else(|| PyRuntimeError::new_err("this allocator cannot give raw memory"))?;
     drop(kept_error()); // of an earlier allocation, whose caller did not ask

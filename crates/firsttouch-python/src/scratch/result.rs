@@ -1,6 +1,6 @@
 //! What a decorated function returns, and the arrays that escape from its scope.
 
-use crate::custom::calls::raise_scope_error;
+use crate::custom::raise_scope_error;
 use crate::numpy::abi::{OWNDATA, WRITEABLE};
 use crate::numpy::c_api::NumPy;
 use crate::python::callbacks::callback;

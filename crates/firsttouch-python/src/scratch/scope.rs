@@ -37,15 +37,15 @@ impl PyScope {
 
     /// Whether anything but the caller refers to it, or to an array that it made.
     pub fn is_known(this: &Bound<'_, Self>) -> bool {
-        let direct = this.as_super().get().direct().get(this.py());
+        let capsule = this.as_super().get().capsule().get(this.py());
         capsules::references(this.as_any()) > 1
-            || direct.is_some_and(|capsule| capsules::references(capsule.bind(this.py())) > 1)
+            || capsule.is_some_and(|capsule| capsules::references(capsule.bind(this.py())) > 1)
     }
 
     /// The references from this object to its scope.
     pub fn reference_count(this: &Bound<'_, Self>) -> usize {
         // As a scope, as an allocator, and by the handler of its constructors.
-        2 + usize::from(this.as_super().get().direct().get(this.py()).is_some())
+        2 + usize::from(this.as_super().get().capsule().get(this.py()).is_some())
     }
 
     /// Drops the buffer where nothing else refers to the scope or to what it made. Returns whether that was so.
@@ -137,7 +137,6 @@ impl ScopeParts {
         let by_scopes = inside().filter(|other| other.scope.outer().is_some_and(|it| Arc::ptr_eq(&it, &self.scope)));
         let capsule = self.capsule.bind(py);
         let known = capsules::references(capsule) > 1 + (inside().count() + by_handlers.count()) as isize
-            || capsules::direct_is_known(capsule)
             || self.object.as_ref().is_some_and(|object| PyScope::is_known(object.bind(py)))
             || Arc::strong_count(&self.scope) > self.reference_count(py) + by_scopes.count();
         known || inside().any(|other| other.is_known(py, kept))
@@ -153,7 +152,7 @@ impl ScopeParts {
     fn reference_count(&self, py: Python<'_>) -> usize {
         let object = self.object.as_ref().map_or(0, |object| PyScope::reference_count(object.bind(py)));
         // Itself, the handler, and the allocator in its charge.
-        3 + usize::from(capsules::has_direct(self.capsule.bind(py))) + object
+        3 + object
     }
 
     /// Whether nothing but this buffer, NumPy and the process's pool is around it: all else has to be let go of.

@@ -1,7 +1,6 @@
 //! Native functions of the command line's tools: recording and summarizing traces, profiling regions.
 
 pub mod profile;
-pub mod recorder_handler;
 pub mod trace;
 
 use pyo3::prelude::*;

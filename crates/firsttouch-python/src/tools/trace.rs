@@ -1,7 +1,7 @@
 //! Traces for Python: record and summarize them.
 
+use crate::handlers::{front, observed};
 use crate::python::errors::{PyOSError, PyValueError};
-use crate::tools::recorder_handler;
 use firsttouch_trace::{LineSummary, Metadata, Summary, TraceError, recorder};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -31,9 +31,10 @@ fn trace_error(error: TraceError) -> PyErr {
 /// Starts recording the requests to NumPy's default handler in `file`, with `facts` in its header.
 #[pyfunction]
 fn trace_begin(py: Python<'_>, file: PathBuf, facts: Metadata) -> PyResult<()> {
-    recorder_handler::stand(py)?;
-    recorder_handler::forget_lines();
-    Ok(recorder::start(create(file)?, &facts)?)
+    front::watch(py)?;
+    observed::forget_lines();
+    let started = create(file).and_then(|file| recorder::start(file, &facts));
+    Ok(started.inspect_err(|_| front::unwatch(py))?)
 }
 
 /// Creates the file of a trace, or empties it; but not one that another process is writing to, as two programs do that are
@@ -55,10 +56,11 @@ fn create(file: PathBuf) -> io::Result<File> {
 /// Ends the trace with `facts`: events, bytes and lost events. `None` where none is being written.
 #[pyfunction]
 fn trace_end(py: Python<'_>, facts: Metadata) -> PyResult<Option<(u64, u64, u64)>> {
-    match py.detach(|| recorder::stop(&facts)) {
-        None => Ok(None),
-        Some(Ok((totals, bytes))) => Ok(Some((totals.events, bytes, totals.lost))),
-        Some(Err(error)) => Err(PyOSError::new_err(error.to_string())),
+    let Some(stopped) = py.detach(|| recorder::stop(&facts)) else { return Ok(None) };
+    front::unwatch(py);
+    match stopped {
+        Ok((totals, bytes)) => Ok(Some((totals.events, bytes, totals.lost))),
+        Err(error) => Err(PyOSError::new_err(error.to_string())),
     }
 }
 

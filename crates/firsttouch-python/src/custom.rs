@@ -1,0 +1,370 @@
+//! Allocators written in Python: an object with `allocate(nbytes, alignment, zeroed)` and `deallocate(address, nbytes)`.
+//!
+//! They serve constructors and `use`. An array may be freed anywhere, so blocks on their way back are queued, and delivered
+//! as soon as the interpreter goes on, with the GIL held (law 5 names this exception). What `allocate` raises is kept for
+//! whoever asked for the memory, as NumPy replaces errors of its handlers by its own.
+
+#![allow(unsafe_code)] // Safety: the object's promise about its addresses is checked as far as it can be.
+
+use crate::allocators::allocator::PyAllocator;
+use crate::python::callbacks::callback;
+use crate::python::errors::{PyMemoryError, PyTypeError, PyValueError};
+use crate::python::global_allocator::ensure_memory;
+use crate::python::values::{self, Name};
+use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
+use firsttouch::failure;
+use firsttouch::heap::ledger::Ledger;
+use firsttouch::size::Bytes;
+use pyo3::exceptions::{self, PyException, PyRecursionError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyInt};
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::ffi::{c_int, c_long, c_void};
+use std::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// An object with `allocate` and `deallocate`, kept by its allocator and by blocks that wait for delivery.
+struct PythonAllocator {
+    object: Py<PyAny>,
+    /// The name of its class.
+    name: String,
+}
+
+struct CustomAllocator {
+    object: Arc<PythonAllocator>,
+    expression: String,
+    /// Bytes asked for, by address.
+    ledger: Arc<Ledger<usize>>,
+}
+
+impl CustomAllocator {
+    /// Calls `allocate` and checks what it returned.
+    fn ask(&self, py: Python<'_>, request: Request) -> PyResult<usize> {
+        let PythonAllocator { object, name } = self.object.as_ref();
+        let (size, align, zeroed) = (request.size(), request.align(), request.is_zeroed());
+        let depth = CallDepth::enter(name)?;
+        let arguments = values::arguments(py, (size, align, zeroed))?;
+        let given = object.bind(py).call_method1(Name("allocate"), arguments);
+        let given = given.map_err(|error| depth.explained(py, name, error))?;
+        let call = || format!("{name}.allocate({size}, {align}, {})", if zeroed { "True" } else { "False" });
+        if given.is_none() {
+            return Err(PyMemoryError::new_err(format!("{} returned None: it has no memory", call())));
+        }
+        let address = as_address(&given, &call)?;
+        if address == 0 {
+            return Err(PyMemoryError::new_err(format!("{} returned 0: it has no memory", call())));
+        }
+        if !address.is_multiple_of(align) {
+            give_back(ReturnedBlock { to: self.object.clone(), address, nbytes: size });
+            return Err(PyValueError::new_err(format!(
+                "{} returned {address:#x}, which is not a multiple of {align}",
+                call()
+            )));
+        }
+        if NonNull::new(with_exposed_provenance_mut(address)).is_some_and(|address| self.ledger.get(address).is_some())
+        {
+            return Err(PyValueError::new_err(format!("{} returned {address:#x}, at which an array is live", call())));
+        }
+        Ok(address)
+    }
+
+    fn refused(&self, py: Python<'_>, request: Request, error: PyErr) -> AllocError {
+        let failed = AllocError::new(request.size(), Limit::Upstream);
+        failure::explain(failed, format!("cannot allocate {}: {}: {error}", Bytes(request.size()), self.object.name));
+        interrupt(py, &error);
+        keep_error(error.clone_ref(py));
+        failed
+    }
+}
+
+// SAFETY: the ledger knows the blocks; that the object's memory is valid until it is freed is what `OwnAllocator`
+// demands of its author.
+unsafe impl Allocator for CustomAllocator {
+    fn describe(&self) -> Description {
+        Description::opaque(self.expression.clone())
+    }
+
+    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
+        request.check().inspect_err(|&error| failure::remember(error))?;
+        let attached = Python::try_attach(|py| {
+            deliver(py);
+            let address = self.ask(py, request).map_err(|error| self.refused(py, request, error))?;
+            let address = NonNull::new(with_exposed_provenance_mut::<u8>(address));
+            let address = address.ok_or_else(|| AllocError::new(request.size(), Limit::Upstream))?;
+            self.ledger.enter(address, request.size(), request.size())?;
+            Ok(Block { address, size: request.size(), zeroed: request.is_zeroed() })
+        });
+        attached.unwrap_or_else(|| {
+            let error = AllocError::new(request.size(), Limit::Upstream);
+            failure::explain(error, format!("{}: the interpreter is shutting down", self.object.name));
+            Err(error)
+        })
+    }
+
+    unsafe fn deallocate(&self, address: NonNull<u8>) {
+        if let Some(nbytes) = self.ledger.leave(address) {
+            give_back(ReturnedBlock { to: self.object.clone(), address: address.as_ptr() as usize, nbytes });
+        }
+    }
+
+    unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
+        self.ledger.get(address).unwrap_or(0)
+    }
+
+    fn owns(&self, address: NonNull<u8>) -> Option<bool> {
+        Some(self.ledger.get(address).is_some())
+    }
+
+    fn must_stay(&self) -> bool {
+        self.ledger.any()
+    }
+}
+
+/// Whether an allocator written in Python is at the bottom of a stack: its blocks cannot be freed without the GIL.
+pub fn stands_on_python(allocator: &Arc<dyn Allocator>) -> bool {
+    let any: &dyn Any = allocator.as_ref();
+    any.is::<CustomAllocator>() || allocator.upstream().is_some_and(stands_on_python)
+}
+
+/// The allocators that live, by the addresses of their objects.
+static LIVING: Mutex<Vec<(usize, Weak<CustomAllocator>)>> = Mutex::new(Vec::new());
+
+/// The allocator of an object with `allocate` and `deallocate`: the same while anyone has it.
+#[pyfunction]
+fn own(candidate: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
+    ensure_memory(candidate.py())?;
+    if let Some(living) = living(candidate) {
+        return Ok(PyAllocator::ours(living));
+    }
+    for method in ["allocate", "deallocate"] {
+        if !candidate.getattr_opt(method)?.is_some_and(|found| found.is_callable()) {
+            return Err(PyTypeError::new_err(format!(
+                "{} has no method {method}(): a custom allocator implements allocate(nbytes, alignment, zeroed) -> \
+                 address and deallocate(address, nbytes)",
+                candidate.get_type().name()?
+            )));
+        }
+    }
+    let name = candidate.get_type().name()?.to_string();
+    let expression = candidate.repr()?.to_string();
+    let object = Arc::new(PythonAllocator { object: candidate.clone().unbind(), name });
+    let made = Arc::new(CustomAllocator { object, expression, ledger: Ledger::new() });
+    let mut all = LIVING.lock().unwrap_or_else(PoisonError::into_inner);
+    all.retain(|(_, each)| each.strong_count() > 0);
+    all.push((candidate.as_ptr() as usize, Arc::downgrade(&made)));
+    drop(all);
+    Ok(PyAllocator::ours(made))
+}
+
+fn living(candidate: &Bound<'_, PyAny>) -> Option<Arc<CustomAllocator>> {
+    let all = LIVING.lock().unwrap_or_else(PoisonError::into_inner);
+    // A living allocator keeps its object, so that no other one has its address. Others are not upgraded: to be the last
+    // to drop one would run code of Python with the lock held.
+    all.iter().filter(|(address, _)| *address == candidate.as_ptr() as usize).find_map(|(_, each)| each.upgrade())
+}
+
+/// The address that a method written in Python returned; an error where that is none, which `call` names.
+pub fn as_address(given: &Bound<'_, PyAny>, call: &impl Fn() -> String) -> PyResult<usize> {
+    if !given.is_instance_of::<PyInt>() || given.is_instance_of::<PyBool>() {
+        let kind = given.get_type().name()?;
+        return Err(PyTypeError::new_err(format!("{} returned {kind}, not an address (an int)", call())));
+    }
+    given.extract().map_err(|_| PyValueError::new_err(format!("{} returned {given}, which is not an address", call())))
+}
+
+/// Calls of `allocate` that may run within each other in one thread: a custom allocator that stands on others
+/// needs a few.
+const MAX_DEPTH: usize = 32;
+
+thread_local! {
+    /// How many calls run, and whether one was refused: then those around fail too, instead of trying again each.
+    static RUNNING: Cell<(usize, bool)> = const { Cell::new((0, false)) };
+}
+
+/// A call of Python's `allocate` that runs in this thread.
+pub struct CallDepth;
+
+impl CallDepth {
+    /// A `RecursionError` where too many run already: native frames lie between them, and Python, which counts its own,
+    /// would notice after the end of the stack.
+    pub fn enter(name: &str) -> PyResult<Self> {
+        let (depth, refused) = RUNNING.get();
+        if depth >= MAX_DEPTH || (refused && depth > 0) {
+            RUNNING.set((depth, true));
+            return Err(Self::endless(name));
+        }
+        RUNNING.set((depth + 1, false));
+        Ok(Self)
+    }
+
+    /// What to say of an error of this call: NumPy makes one of its own of the refusal of a call within it.
+    pub fn explained(&self, py: Python<'_>, name: &str, error: PyErr) -> PyErr {
+        if RUNNING.get().1 && error.is_instance_of::<exceptions::PyMemoryError>(py) {
+            Self::endless(name)
+        } else {
+            error
+        }
+    }
+
+    fn endless(name: &str) -> PyErr {
+        PyRecursionError::new_err(format!(
+            "{name}.allocate() makes arrays on the allocator that it serves, which calls it again, without end"
+        ))
+    }
+}
+
+impl Drop for CallDepth {
+    fn drop(&mut self) {
+        let (depth, refused) = RUNNING.get();
+        RUNNING.set((depth - 1, refused && depth > 1));
+    }
+}
+
+thread_local! {
+    /// What the last failing `allocate` of this thread raised.
+    static ERROR: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+    /// Whether Python was asked to raise its like in this thread.
+    static ON_ITS_WAY: Cell<bool> = const { Cell::new(false) };
+    /// What `mark` or `rewind` of custom scratch memory raised where nobody could be told.
+    static SCOPE_ERROR: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// Keeps the exception of an allocation of this thread for whoever requested it.
+pub fn keep_error(error: PyErr) {
+    let before = ERROR.with(|last| last.borrow_mut().replace(error));
+    drop(before); // no borrow lives: its end may run code that comes back here
+}
+
+/// The exception that was kept, once: the caller raises it.
+pub fn kept_error() -> Option<PyErr> {
+    let found = ERROR.with(|last| last.borrow_mut().take());
+    if found.is_some() && ON_ITS_WAY.replace(false) {
+        // SAFETY: has no preconditions but the GIL, with which errors are kept and taken.
+        unsafe { ffi::PyThreadState_SetAsyncExc(ffi::PyThread_get_thread_ident() as c_long, null_mut()) };
+    }
+    found
+}
+
+/// The same, for Python.
+#[pyfunction]
+fn take_error(py: Python<'_>) -> Option<Py<PyAny>> {
+    kept_error().map(|error| error.into_value(py).into_any())
+}
+
+extern "C" fn raise_kept(_: *mut c_void) -> c_int {
+    let raised = Python::try_attach(|py| {
+        let error = kept_error()?;
+        if error.is_instance_of::<PyException>(py) {
+            keep_error(error); // of a later allocation, which is asked for it
+            return None;
+        }
+        error.restore(py);
+        Some(())
+    });
+    if raised.flatten().is_some() { -1 } else { 0 }
+}
+
+/// Has what asks a program to end (`KeyboardInterrupt`, `SystemExit`) come out as itself, whoever asked for memory: NumPy
+/// makes an error of its own of every failure, and while it makes it, Python looks for what is pending.
+pub fn interrupt(py: Python<'_>, error: &PyErr) {
+    if error.is_instance_of::<PyException>(py) {
+        return;
+    }
+    // SAFETY: have no preconditions but the GIL.
+    let here = unsafe { ffi::PyThread_get_thread_ident() } as u64;
+    let main = || -> PyResult<u64> { callback(py, "main_thread")?.call0()?.getattr("ident")?.extract() };
+    // SAFETY: as above; a full queue leaves NumPy's error. Threads but the main one get the exception without its text.
+    unsafe {
+        if main().is_ok_and(|main| main == here) {
+            ffi::Py_AddPendingCall(Some(raise_kept), null_mut());
+        } else {
+            ffi::PyThreadState_SetAsyncExc(here as c_long, error.get_type(py).as_ptr());
+            ON_ITS_WAY.set(true);
+        }
+    }
+}
+
+/// An error that the beginning or the end of a scope left behind, once.
+pub fn raise_scope_error() -> PyResult<()> {
+    SCOPE_ERROR.with(|last| last.borrow_mut().take()).map_or(Ok(()), Err)
+}
+
+/// Keeps what the beginning or the end of a scope raised.
+pub fn keep_scope_error(error: PyErr) {
+    let before = SCOPE_ERROR.with(|last| last.borrow_mut().replace(error));
+    drop(before); // its end may run code of its own
+}
+
+/// A block on its way back.
+struct ReturnedBlock {
+    to: Arc<PythonAllocator>,
+    address: usize,
+    nbytes: usize,
+}
+
+static WAITING: Mutex<Vec<ReturnedBlock>> = Mutex::new(Vec::new());
+/// Whether the interpreter was asked to deliver.
+static IS_PENDING: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// Whether this thread is delivering.
+    static IS_DELIVERING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// How often a delivery looks for blocks that came meanwhile. A `deallocate` that itself makes arrays on its allocator always
+/// finds more.
+const MAX_ROUNDS: usize = 100;
+
+/// Delivers all blocks that wait. An exception goes where exceptions without a caller go.
+#[pyfunction]
+fn deliver(py: Python<'_>) {
+    if IS_DELIVERING.replace(true) {
+        return; // an array that `deallocate` makes: whoever called that goes on with what waits
+    }
+    for _ in 0..MAX_ROUNDS {
+        let waiting = std::mem::take(&mut *WAITING.lock().unwrap_or_else(PoisonError::into_inner));
+        if waiting.is_empty() {
+            break;
+        }
+        for ReturnedBlock { to, address, nbytes } in waiting {
+            let object = to.object.bind(py);
+            let told = values::arguments(py, (address, nbytes));
+            if let Err(error) = told.and_then(|told| object.call_method1(Name("deallocate"), told)) {
+                error.write_unraisable(py, Some(object));
+            }
+        }
+    }
+    IS_DELIVERING.set(false);
+}
+
+extern "C" fn deliver_later(_: *mut c_void) -> c_int {
+    IS_PENDING.store(false, SeqCst);
+    Python::try_attach(deliver);
+    0
+}
+
+/// Queues a block that an array gave back, from any thread.
+fn give_back(returned: ReturnedBlock) {
+    {
+        let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.try_reserve(1).is_err() {
+            return; // freeing cannot fail: without memory to queue the block, it leaks
+        }
+        waiting.push(returned);
+    }
+    if !IS_PENDING.swap(true, SeqCst) {
+        // SAFETY: may be called from any thread; where the queue is full, the next request delivers.
+        if unsafe { ffi::Py_AddPendingCall(Some(deliver_later), null_mut()) } != 0 {
+            IS_PENDING.store(false, SeqCst);
+        }
+    }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(own, module)?)?;
+    module.add_function(wrap_pyfunction!(take_error, module)?)?;
+    module.add_function(wrap_pyfunction!(deliver, module)?)
+}

@@ -1,0 +1,157 @@
+//! What handlers tell profiles (`measure()`) and traces: of contexts' handlers what they serve, and of the front, while
+//! somebody watches it, also what it leaves to NumPy.
+
+#![allow(unsafe_code)] // Safety: NumPy calls these with the handler's own context and its own live blocks.
+
+use crate::handlers::handler::{self, Handler, handler};
+use crate::python::call_sites;
+use firsttouch_trace::profile;
+use firsttouch_trace::recorder::{self, LARGE_SIZE};
+use pyo3::prelude::*;
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::{Mutex, PoisonError};
+
+/// Tells profiles of a block that a context's handler gives.
+pub fn allocate(handler: &Handler, size: usize, give: impl FnOnce() -> *mut c_void) -> *mut c_void {
+    if !profile::is_open() {
+        return give();
+    }
+    profile::on_request(Some(handler.allocator()), size);
+    gave(give(), size)
+}
+
+/// Tells profiles of a block that changes its size through a context's handler.
+pub fn resize(
+    handler: &Handler,
+    address: NonNull<u8>,
+    size: usize,
+    resize: impl FnOnce() -> *mut c_void,
+) -> *mut c_void {
+    if !profile::is_open() {
+        return resize();
+    }
+    profile::on_request(Some(handler.allocator()), size);
+    moved(address.as_ptr() as usize, size, resize)
+}
+
+/// Tells profiles of a block that is about to be freed.
+#[inline]
+pub fn freed(pointer: *mut c_void) {
+    profile::on_free(pointer as usize);
+}
+
+fn gave(block: *mut c_void, size: usize) -> *mut c_void {
+    if !block.is_null() {
+        profile::on_alloc(block as usize, size);
+    }
+    block
+}
+
+fn moved(old: usize, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
+    let before = profile::on_resize_begin(old);
+    let moved = resize();
+    match before {
+        before if !moved.is_null() => profile::on_resize_end(before, moved as usize, size),
+        Some(living) => profile::on_resize_end(before, old, living.size()),
+        None => {}
+    }
+    moved
+}
+
+// The functions of the front while somebody watches it.
+
+pub unsafe extern "C" fn malloc(ctx: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: NumPy passes the handler's own context.
+    unsafe {
+        requested(handler(ctx), size);
+        recorded(gave(handler::malloc(ctx, size), size), size, false)
+    }
+}
+
+pub unsafe extern "C" fn calloc(ctx: *mut c_void, count: usize, size: usize) -> *mut c_void {
+    // SAFETY: as above.
+    unsafe {
+        let total = count.saturating_mul(size);
+        requested(handler(ctx), total);
+        recorded(gave(handler::calloc(ctx, count, size), total), total, true)
+    }
+}
+
+pub unsafe extern "C" fn realloc(ctx: *mut c_void, pointer: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: as above, and the block is one that the front or the handler behind it gave.
+    unsafe {
+        if pointer.is_null() {
+            return malloc(ctx, size);
+        }
+        requested(handler(ctx), size);
+        let resize = || moved(pointer as usize, size, || handler::realloc(ctx, pointer, size));
+        if !recorder::is_recording() {
+            return resize();
+        }
+        recorder::on_resize_begin(pointer as usize);
+        let moved = resize();
+        recorder::on_resize_end((!moved.is_null()).then_some(moved as usize), size);
+        moved
+    }
+}
+
+pub unsafe extern "C" fn free(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
+    // SAFETY: as above.
+    unsafe {
+        if !pointer.is_null() {
+            recorder::on_free(pointer as usize, size);
+            freed(pointer);
+        }
+        handler::free(ctx, pointer, size);
+    }
+}
+
+/// Says who is asked; without an allocator of ours in charge it is NumPy.
+fn requested(handler: &Handler, size: usize) {
+    let ours = size >= handler.small();
+    profile::on_request(ours.then(|| handler.allocator()), size);
+}
+
+fn recorded(address: *mut c_void, size: usize, zeroed: bool) -> *mut c_void {
+    if !address.is_null() && recorder::is_recording() {
+        if size < LARGE_SIZE {
+            recorder::on_alloc(address as usize, size, zeroed);
+        } else {
+            recorder::on_alloc_large(address as usize, size, zeroed, line());
+        }
+    }
+    address
+}
+
+/// The trace's number of a site. Locked by threads that are attached to the interpreter, and stay so meanwhile.
+static NUMBERS: Mutex<Option<HashMap<u64, u32>>> = Mutex::new(None);
+
+/// Another trace begins, with numbers of its own.
+pub fn forget_lines() {
+    *NUMBERS.lock().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
+/// The number of the requesting line; zero if no Python code runs in this thread.
+fn line() -> u32 {
+    Python::try_attach(|py| {
+        let site = call_sites::site();
+        if site == 0 {
+            return 0;
+        }
+        let known = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().get(&site).copied();
+        known.unwrap_or_else(|| name(py, site))
+    })
+    .unwrap_or(0)
+}
+
+#[cold]
+fn name(py: Python<'_>, site: u64) -> u32 {
+    let Some((file, line)) = call_sites::place(py, site) else { return 0 };
+    let number = recorder::add_site(&file, line.try_into().unwrap_or(0));
+    if number != 0 {
+        NUMBERS.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().insert(site, number);
+    }
+    number
+}

@@ -1,0 +1,187 @@
+//! The process: statistics of its allocators, forks, memory faults, and a system that refuses, for tests.
+
+#![allow(unsafe_code)] // Safety: one call that registers a callback with Python.
+
+use crate::allocators::allocator::PyAllocator;
+use crate::allocators::process_pool::{process_pool, small_limit};
+use crate::handlers::front::installed;
+use crate::python::errors::{PyOSError, PyValueError};
+use crate::python::values::{Dict, ToPython};
+use crate::scratch::custom;
+use firsttouch::adaptors::Guarded;
+use firsttouch::allocator::{Allocator, find};
+use firsttouch::failure;
+use firsttouch::heap::{bound, purger};
+use firsttouch::os::{self, Call, Fault};
+use firsttouch::stats::Stats;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+
+/// The allocator that serves the process, or else its pool.
+fn serving() -> Arc<dyn Allocator> {
+    installed().unwrap_or_else(|| process_pool().clone())
+}
+
+/// The statistics of an allocator as a dict; by default the one that serves the process.
+#[pyfunction]
+#[pyo3(signature = (allocator=None))]
+fn stats<'py>(py: Python<'py>, allocator: Option<&PyAllocator>) -> PyResult<Bound<'py, PyDict>> {
+    let stats = match allocator {
+        None => serving().stats(),
+        Some(wrapped) => wrapped.native().map_or_else(Stats::default, |native| native.stats()),
+    };
+    let dict = Dict::new(py)?;
+    for (name, value) in stats.figures().into_iter().chain([("small_limit", small_limit() as u64)]) {
+        dict.set_item(name, value)?;
+    }
+    Ok(dict.done())
+}
+
+/// Returns an allocator's idle memory to the operating system; by default that of the one that serves the process.
+/// Returns the number of bytes.
+#[pyfunction]
+#[pyo3(signature = (allocator=None))]
+fn trim(py: Python<'_>, allocator: Option<&PyAllocator>) -> ToPython<usize> {
+    let native = allocator.map_or_else(|| Some(serving()), |wrapped| wrapped.native().cloned());
+    ToPython(py.detach(|| native.map_or(0, |native| native.trim())))
+}
+
+/// Sets the bytes of resident memory at which pools keep nothing idle; `None` for no bound.
+#[pyfunction]
+#[pyo3(signature = (nbytes))]
+fn set_memory_bound(nbytes: Option<usize>) {
+    bound::set(nbytes);
+}
+
+/// The last request that failed: bytes asked, the limit's name, and the whole reason.
+#[pyfunction]
+fn last_failure() -> ToPython<Option<(usize, &'static str, String)>> {
+    let told = failure::last().zip(failure::last_reason());
+    ToPython(told.map(|(error, reason)| (error.asked, error.limit_name(), reason)))
+}
+
+// Forks. The background purger is joined before, so that Python, which counts threads right after the fork, does not warn,
+// and restarted as soon as the interpreter continues. In the child, nothing waits for what a thread of the parent was about
+// to end.
+
+extern "C" fn resume(_: *mut c_void) -> c_int {
+    purger::resume();
+    0
+}
+
+/// Restarts the background purger once the interpreter continues.
+#[pyfunction]
+fn resume_later() {
+    // SAFETY: the function may be called at any time with the GIL held; a full queue only means that the purger
+    // waits for the next request that needs fresh memory.
+    unsafe { ffi::Py_AddPendingCall(Some(resume), null_mut()) };
+}
+
+#[pyfunction]
+fn after_fork_in_child(py: Python<'_>) {
+    custom::forget_ending(py);
+    resume_later();
+}
+
+/// Trims pools over upstreams that may run Python, before the interpreter takes its locks for a fork.
+#[pyfunction]
+fn trim_before_fork(py: Python<'_>) {
+    py.detach(purger::trim_deferred);
+}
+
+/// Registers both with Python as fork hooks, if the platform forks.
+fn register_at_fork(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    let Ok(register_at_fork) = py.import("os")?.getattr("register_at_fork") else { return Ok(()) };
+    let at_fork = PyDict::new(py);
+    at_fork.set_item("before", wrap_pyfunction!(trim_before_fork, module)?)?;
+    at_fork.set_item("after_in_parent", wrap_pyfunction!(resume_later, module)?)?;
+    at_fork.set_item("after_in_child", wrap_pyfunction!(after_fork_in_child, module)?)?;
+    register_at_fork.call((), Some(&at_fork)).map(drop)
+}
+
+// Memory faults, recorded before they end the process, for a parent to read.
+
+/// The file descriptor to write to.
+static FILE: AtomicI32 = AtomicI32::new(-1);
+
+/// Writes six numbers: the signal, the address, 1 for a read, 2 for a write, 0 for unknown; and of the guarded block
+/// next to it the address, the requested bytes, and 1 if it was freed. They are written twice, because finding the
+/// block might fail.
+fn note(fault: &Fault) {
+    let way = fault.wrote.map_or(0, |wrote| 1 + u64::from(wrote));
+    let mut numbers = [fault.signal as u64, fault.address as u64, way, 0, 0, 0];
+    write(&numbers);
+    let near = || find::<Guarded>(&installed()?)?.near(fault.address);
+    if let Some(near) = near() {
+        numbers[3..].copy_from_slice(&[near.address as u64, near.asked as u64, near.freed.into()]);
+        write(&numbers);
+    }
+}
+
+fn write(numbers: &[u64; 6]) {
+    let mut bytes = [0; 48];
+    for (bytes, number) in bytes.chunks_exact_mut(8).zip(numbers) {
+        bytes.copy_from_slice(&number.to_ne_bytes());
+    }
+    os::write_at_start(FILE.load(Relaxed), &bytes);
+}
+
+/// Writes the first memory fault to the start of the file with this descriptor, then lets the signal take its course.
+#[pyfunction]
+fn watch_faults(file: i32) -> PyResult<()> {
+    FILE.store(file, Relaxed);
+    os::watch_faults(note).map_err(|error| PyOSError::new_err((error.0, "memory faults cannot be watched".to_owned())))
+}
+
+// For tests: a system that refuses, and one with little room.
+
+const CALLS: [(&str, Call); 13] = [
+    ("map", Call::Map),
+    ("unmap", Call::Unmap),
+    ("discard", Call::Discard),
+    ("advise_huge", Call::AdviseHuge),
+    ("spawn", Call::Spawn),
+    ("resident", Call::Resident),
+    ("protect", Call::Protect),
+    ("open_pages", Call::OpenPages),
+    ("scan_pages", Call::ScanPages),
+    ("read_pages", Call::ReadPages),
+    ("read_mappings", Call::ReadMappings),
+    ("nodes_of_pages", Call::NodesOfPages),
+    ("only_node", Call::OnlyNode),
+];
+
+/// Lets `passing` of the named system calls succeed, then `failing` of them fail. No names end that.
+#[pyfunction]
+#[pyo3(signature = (names, passing=0, failing=i64::MAX / 2))]
+fn fail_calls(names: Vec<String>, passing: i64, failing: i64) -> PyResult<()> {
+    let find = |name: &String| {
+        let found = CALLS.iter().find(|(known, _)| known == name).map(|&(_, call)| call);
+        found.ok_or_else(|| PyValueError::new_err(format!("no system call {name:?} can be made to fail")))
+    };
+    os::fail_after(&names.iter().map(find).collect::<PyResult<Vec<_>>>()?, passing, failing);
+    Ok(())
+}
+
+/// Limits the slots of the address space that segments may claim.
+#[pyfunction]
+fn shrink_slots(count: usize) {
+    os::shrink_slots(count);
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(stats, module)?)?;
+    module.add_function(wrap_pyfunction!(trim, module)?)?;
+    module.add_function(wrap_pyfunction!(set_memory_bound, module)?)?;
+    module.add_function(wrap_pyfunction!(last_failure, module)?)?;
+    register_at_fork(module)?;
+    module.add_function(wrap_pyfunction!(watch_faults, module)?)?;
+    module.add_function(wrap_pyfunction!(fail_calls, module)?)?;
+    module.add_function(wrap_pyfunction!(shrink_slots, module)?)
+}
