@@ -4,8 +4,8 @@ use crate::allocators::allocator::PyAllocator;
 use crate::python::errors::PyValueError;
 use crate::python::values::{Dict, ToPython};
 use firsttouch::allocator::find;
-use firsttouch::numa::axis::{self, Axis};
 use firsttouch::numa::policy::Policy;
+use firsttouch::numa::policy::{self, Axis};
 use firsttouch::numa::topology::Topology;
 use firsttouch::os;
 use firsttouch::pages::placement::{Page, Placement};
@@ -43,7 +43,7 @@ fn slab_axis(allocator: &PyAllocator) -> Option<isize> {
 #[pyfunction]
 #[pyo3(signature = (expected=None))]
 fn expect_axis(expected: Option<(usize, usize, usize)>) {
-    axis::expect(expected.map(|(nbytes, stride, items)| (nbytes, Axis { stride, items })));
+    policy::expect_axis(expected.map(|(nbytes, stride, items)| (nbytes, Axis { stride, items })));
 }
 
 fn page_name(page: Page) -> Option<String> {

@@ -3,7 +3,7 @@
 use crate::heap::locality;
 use crate::numa::policy::Orders;
 use crate::os::Errno;
-use crate::pages::collapse;
+use crate::pages::mapping;
 use crate::pages::migration::{self, Migration};
 use crate::pages::receipt::Reason;
 use crate::pages::touch::GoOn;
@@ -21,5 +21,5 @@ pub fn migrate(range: (usize, usize), orders: &Orders, go_on: GoOn<'_>) -> Resul
 /// pages now, and why others are not.
 pub fn collapse(range: (usize, usize), go_on: GoOn<'_>) -> (usize, Option<Reason>) {
     locality::forget(range.0, range.1); // a huge page is made where most of its small ones were
-    collapse::collapse(range, go_on)
+    mapping::collapse(range, go_on)
 }

@@ -2,9 +2,7 @@
 
 #![allow(unsafe_code)] // Safety: policies are set on ranges that belong to the callers.
 
-pub mod axis;
 pub(crate) mod local_nodes;
-pub(crate) mod orders;
 pub mod policy;
 pub mod run_on;
 pub mod topology;

@@ -35,7 +35,6 @@
 
 #![allow(unsafe_code)] // Safety: each system call states which promise it relies on.
 
-mod bits;
 mod inject;
 #[cfg(miri)]
 mod interpreted;
@@ -46,7 +45,6 @@ mod types;
 #[cfg_attr(miri, allow(dead_code))]
 mod unsupported;
 
-pub use bits::{Bits, Nodes, Processors};
 pub use inject::{
     Call, Pretence, claimable_slots, fail_after, injected, pretence, pretend, pretend_on, pretended_processor,
     shrink_slots,
@@ -55,6 +53,8 @@ pub use inject::{
 pub use interpreted::*;
 #[cfg(all(target_os = "linux", not(any(miri, firsttouch_no_backend))))]
 pub use linux::*;
-pub use types::{Bound, Errno, Fault, MappingText, MemoryBound, Mode, PageRegion, SharedPart, seen};
+pub use types::{
+    Bits, Bound, Errno, Fault, MappingText, MemoryBound, Mode, Nodes, PageRegion, Processors, SharedPart, seen,
+};
 #[cfg(all(not(miri), any(firsttouch_no_backend, not(target_os = "linux"))))]
 pub use unsupported::*;

@@ -1,7 +1,6 @@
 //! A platform that is not supported yet: every call fails, and callers fall back to other allocators.
 
-use super::bits::{Nodes, Processors};
-use super::types::{Errno, Fault, MappingText, MemoryBound, Mode, PageRegion, SharedPart};
+use super::types::{Errno, Fault, MappingText, MemoryBound, Mode, Nodes, PageRegion, Processors, SharedPart};
 use crate::error::Limit;
 use std::ffi::{CStr, c_void};
 use std::fs::File;

@@ -1,12 +1,88 @@
-//! Mappings on the requested kind of pages, and on nodes.
+//! Page sizes and their names; mappings on the requested kind of pages, and on nodes; base pages collapsed into huge ones.
 
 #![allow(unsafe_code)] // Safety: a mapping is created here and not in use until it is returned.
 
+use crate::description::Value;
+use crate::expression::did_you_mean;
 use crate::layout::round_up;
 use crate::numa::policy::Orders;
 use crate::os::{self, Errno};
-use crate::pages::page::{Page, page_bytes};
 use crate::pages::receipt::Reason;
+use crate::pages::touch::GoOn;
+use crate::size;
+use crate::sync::first::First;
+use std::fmt;
+
+/// The kind of a block's pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Page {
+    /// Pages of the smallest size.
+    Base,
+    /// Transparent huge pages, which the kernel grants page by page.
+    Transparent,
+    /// Explicit huge pages of this size in bytes, from the kernel's pool.
+    Explicit(usize),
+}
+
+/// The sizes of explicit huge pages of the machine, largest first. They stay as they are, so they are read once: later
+/// there may be no memory or no file descriptor to read them. A front asks for them when it is loaded.
+pub fn explicit_page_sizes() -> &'static [usize] {
+    static SIZES: First<Vec<usize>> = First::new();
+    match SIZES.get() {
+        Some(sizes) => sizes,
+        None => os::explicit_huge_pages().map_or(&[], |sizes| SIZES.get_or_make(|| sizes)),
+    }
+}
+
+impl Page {
+    /// Parses a page size: `thp`, or one of the machine's, like `2M` or `1G`. Page sizes are powers of two, so `2MB` is
+    /// the same.
+    ///
+    /// # Errors
+    /// A message that lists the sizes of the machine.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if text == "thp" {
+            return Ok(Self::Transparent);
+        }
+        let there = explicit_page_sizes();
+        match size::parse(text.strip_suffix(['b', 'B']).unwrap_or(text)).or_else(|_| size::parse(text)) {
+            Ok(size) if there.contains(&size) => Ok(Self::Explicit(size)),
+            _ => {
+                let names: Vec<String> = there.iter().rev().map(|&size| Self::Explicit(size).to_string()).collect();
+                let has = if names.is_empty() { "no explicit huge pages".into() } else { names.join(" and ") };
+                let near = did_you_mean(text, ["thp"]);
+                Err(format!("{text:?} is not a page size of this machine, which has {has}{near}"))
+            }
+        }
+    }
+}
+
+impl Page {
+    /// The page size as an argument of `pages`.
+    pub fn value(&self) -> Value {
+        match *self {
+            Self::Base => Value::Flag(false),
+            Self::Transparent => Value::from("thp"),
+            Self::Explicit(size) if size % (1 << 30) == 0 => Value::from(format!("{}G", size >> 30)),
+            Self::Explicit(size) if size % (1 << 20) == 0 => Value::from(format!("{}M", size >> 20)),
+            Self::Explicit(size) => Value::from(format!("{}K", size >> 10)),
+        }
+    }
+}
+
+impl fmt::Display for Page {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value().fmt(f)
+    }
+}
+
+/// The size of a page in bytes.
+pub fn page_bytes(page: Page) -> usize {
+    match page {
+        Page::Base | Page::Transparent => os::page_size(), // the kernel may have granted only small ones
+        Page::Explicit(bytes) => bytes,
+    }
+}
 
 /// A page size is used if rounding up wastes at most this fraction of the block, or one page of the smallest size.
 const WASTE: usize = 8;
@@ -153,4 +229,34 @@ pub(crate) fn bind((address, size): (usize, usize), orders: &Orders, page: Page)
         os::bind(address + from, len, orders.mode, &nodes, false)?;
     }
     Ok(true)
+}
+
+/// The number of attempts for a page that is pinned for a moment.
+const TRIES: usize = 3;
+
+/// Collapses the whole huge pages in a range. Returns the bytes that are huge now, and why others are not.
+pub(crate) fn collapse(range: (usize, usize), go_on: GoOn<'_>) -> (usize, Option<Reason>) {
+    let Some(page) = os::huge_page_size() else { return (0, Some(Reason::Unsupported)) };
+    let (start, end) = (range.0.next_multiple_of(page), (range.0 + range.1) & !(page - 1));
+    if start >= end {
+        return (0, Some(Reason::Small));
+    }
+    let (mut huge, mut why_not) = (0, None);
+    for address in (start..end).step_by(page) {
+        let done = (0..TRIES).find_map(|attempt| match os::collapse(address, page) {
+            Err(Errno::AGAIN) => None,
+            // A heap may have taken the advice away when it split the page.
+            Err(Errno::INVALID) if attempt == 0 && os::advise_huge(address, page).is_ok() => None,
+            done => Some(done),
+        });
+        match done {
+            Some(Ok(())) => huge += page,
+            Some(Err(error)) => why_not = Some(Reason::of(error)),
+            None => why_not = Some(Reason::of(Errno::AGAIN)),
+        }
+        if !go_on(address - start) {
+            return (huge, Some(Reason::Interrupted));
+        }
+    }
+    (huge, why_not)
 }

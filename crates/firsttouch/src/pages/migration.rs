@@ -6,7 +6,7 @@ use crate::pages::receipt::Reason;
 use crate::pages::touch::GoOn;
 use std::ops::ControlFlow;
 
-pub use crate::numa::axis::Axis;
+pub use crate::numa::policy::Axis;
 
 /// Pages queried by one call.
 const BATCH: usize = 8192;

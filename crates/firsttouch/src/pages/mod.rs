@@ -2,12 +2,10 @@
 
 #![allow(unsafe_code)] // Safety: mappings belong to the caller until they are unmapped.
 
-pub(crate) mod collapse;
 pub(crate) mod mapping;
 pub mod migration;
-pub(crate) mod page;
 pub mod placement;
 pub mod receipt;
 pub mod touch;
 
-pub use page::explicit_page_sizes;
+pub use mapping::explicit_page_sizes;

@@ -2,7 +2,7 @@
 //! sums.
 
 use crate::os::{Mode, Nodes};
-use crate::pages::page::Page;
+use crate::pages::mapping::Page;
 pub use crate::reason::Reason;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -7,17 +7,15 @@
 #![allow(unsafe_code)] // Safety: a mapping exists from its creation here until its owner is dropped.
 
 mod in_flight;
-mod tickets;
 
-pub use in_flight::wait_until_opened;
-pub use tickets::{Fate, Ticket};
+pub use in_flight::{Fate, Ticket, wait_until_opened};
 
 use crate::error::AllocError;
 use crate::layout::round_up;
 use crate::numa::policy::Orders;
 use crate::os::{self, Errno};
+use crate::pages::mapping::Page;
 use crate::pages::mapping::{Mapper, settle, whole_pages};
-use crate::pages::page::Page;
 use crate::pages::placement::Placement;
 use crate::pages::receipt::Receipt;
 use crate::reason::Reason;

@@ -11,7 +11,6 @@ mod malloc;
 #[cfg(feature = "mimalloc")]
 mod mimalloc;
 mod pages;
-mod pages_placed;
 mod preloaded;
 
 use crate::allocator::{AllocError, Limit};
@@ -25,8 +24,7 @@ pub use jemalloc::Jemalloc;
 pub use malloc::Malloc;
 #[cfg(feature = "mimalloc")]
 pub use mimalloc::Mimalloc;
-pub use pages::Pages;
-pub use pages_placed::PlacedPages;
+pub use pages::{Pages, PlacedPages};
 pub use preloaded::{PreloadedPool, Table};
 
 /// A library has no memory for `asked` bytes.

@@ -2,7 +2,7 @@
 
 use super::view::{Held, nodes, numbers, policy, write};
 use firsttouch::allocator::{Allocator, Limit, Request};
-use firsttouch::numa::axis::{self, Axis};
+use firsttouch::numa::policy::{self, Axis};
 use firsttouch::os;
 use firsttouch::pages::placement::{Page, Placement, Populate};
 use firsttouch::pages::receipt::{Outcome, Reason};
@@ -15,9 +15,9 @@ use std::os::unix::fs::FileExt;
 /// The node of every page of an array with this axis, made by `populate`.
 fn slabs(size: usize, axis: Axis, populate: Populate) -> Vec<i32> {
     let pages = PlacedPages::new(Placement { policy: policy("blocked:1"), populate, ..Placement::default() });
-    axis::expect(Some((size, axis)));
+    policy::expect_axis(Some((size, axis)));
     let held = Held::new(&*pages, size);
-    axis::expect(None);
+    policy::expect_axis(None);
     let (_, receipt) = pages.receipt(held.address()).unwrap();
     assert_eq!(
         (receipt.policy, receipt.populate),

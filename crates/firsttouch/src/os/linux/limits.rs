@@ -1,13 +1,14 @@
-//! The limits of the machine, the container and the process. Nothing here uses the global allocator, so that the background
-//! purger may call it.
+//! The limits of the machine, of the container (cgroups of version 1 and 2, with all their ancestors), and of the process. Nothing
+//! here uses the global allocator, so that the background purger may call it.
 
-use super::cgroups::cgroup;
-use super::kernel_files::{self, asks_nothing, read, read_number};
-use super::kernel_texts::{kib, number};
+use super::kernel_texts::{self, kib, number};
 use super::process::page_size;
+use super::process::uncancelled;
 use crate::error::Limit;
 use crate::os::types::{Bound, Errno, MemoryBound};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::ffi::CStr;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 /// The memory that was available but not free when files ceased to be read.
 static RECLAIMABLE: AtomicUsize = AtomicUsize::new(0);
@@ -17,7 +18,7 @@ static RECLAIMABLE: AtomicUsize = AtomicUsize::new(0);
 pub fn stop_reading_files() {
     RECLAIMABLE.store(meminfo("MemAvailable").unwrap_or(0).saturating_sub(machine().1), Relaxed);
     let _ = (memory_total(), huge_page_size(), super::process::processors());
-    kernel_files::stop();
+    stop();
 }
 
 /// Returns a value of /proc/meminfo in bytes.
@@ -27,7 +28,7 @@ fn meminfo(name: &str) -> Option<usize> {
         let mut buffer = [0; 4096];
         kib(read(c"/proc/meminfo", &mut buffer)?, name)
     }
-    if kernel_files::stopped() { None } else { ask(name) }
+    if stopped() { None } else { ask(name) }
 }
 
 /// Returns the size of a transparent huge page in bytes, or `None` if the kernel has none.
@@ -214,4 +215,138 @@ pub fn memory_bounds() -> [Option<MemoryBound>; 4] {
         of_process(Bound::AddressSpace, libc::RLIMIT_AS, field(0)),
         of_process(Bound::Data, libc::RLIMIT_DATA, field(5)),
     ]
+}
+
+/// The limit of a memory cgroup and its use, in bytes.
+struct Group {
+    limit: usize,
+    /// Without inactive file pages.
+    used: usize,
+    /// The part of `used` that is active file pages.
+    active_file: usize,
+}
+
+impl Group {
+    fn left(&self) -> usize {
+        self.limit.saturating_sub(self.used)
+    }
+}
+
+/// Returns the tightest limit of the memory cgroups, and its use, in bytes.
+fn cgroup() -> Option<Group> {
+    if stopped() { None } else { tightest() }
+}
+
+#[inline(never)] // its buffers are not for the small stacks of a foreign program's threads
+fn tightest() -> Option<Group> {
+    let mut least: Option<Group> = None;
+    visit(|root, group| {
+        if let Some(found) = bounds(root, group)
+            && least.as_ref().is_none_or(|least| found.left() < least.left())
+        {
+            least = Some(found);
+        }
+    });
+    least
+}
+
+/// Calls a function with every folder and path that a group and its ancestors may have. Inside a container its own cgroup
+/// is mounted at the root; outside, /proc/self/cgroup names it.
+fn visit(mut function: impl FnMut(&str, &str)) {
+    let mut buffer = [0; 4096];
+    for line in read(c"/proc/self/cgroup", &mut buffer).unwrap_or_default().lines() {
+        let Some((roots, group)) = kernel_texts::group(line) else { continue };
+        for root in roots {
+            let mut group = group;
+            loop {
+                function(root, group.trim_end_matches('/'));
+                match group.rfind('/') {
+                    Some(end) => group = &group[..end],
+                    None => break,
+                }
+            }
+        }
+    }
+}
+
+fn bounds(root: &str, group: &str) -> Option<Group> {
+    let first = |names: [&str; 2]| names.iter().find_map(|name| read_joined(&[root, group, "/", name]));
+    let limit = first(["memory.max", "memory.limit_in_bytes"]).filter(|&limit| limit < usize::MAX >> 2)?;
+    let used = first(["memory.current", "memory.usage_in_bytes"])?;
+    let (inactive_file, active_file) = file_pages(root, group).unwrap_or_default();
+    Some(Group { limit, used: used.saturating_sub(inactive_file), active_file })
+}
+
+/// The inactive and the active file pages of a group and the groups below it. The kernel reclaims inactive ones before the
+/// group runs out of memory, and active ones after those.
+fn file_pages(root: &str, group: &str) -> Option<(usize, usize)> {
+    let mut path = [0; 4096];
+    let mut buffer = [0; 8192];
+    let text = read(join(&mut path, &[root, group, "/memory.stat"])?, &mut buffer)?;
+    let value = |name: &str| text.lines().find_map(|line| number(line.strip_prefix(name)?));
+    let both = |first, second| value(first).or_else(|| value(second));
+    let active = both("total_active_file ", "active_file ").unwrap_or(0);
+    Some((both("total_inactive_file ", "inactive_file ")?, active))
+}
+
+fn read_joined(parts: &[&str]) -> Option<usize> {
+    read_number(join(&mut [0; 4096], parts)?)
+}
+
+fn join<'a>(path: &'a mut [u8; 4096], parts: &[&str]) -> Option<&'a CStr> {
+    let mut end = 0;
+    for part in parts {
+        path.get_mut(end..end + part.len())?.copy_from_slice(part.as_bytes());
+        end += part.len();
+    }
+    CStr::from_bytes_until_nul(path.get(..=end)?).ok()
+}
+
+static STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// Opens no file from now on.
+fn stop() {
+    STOPPED.store(true, Relaxed);
+}
+
+/// Returns whether [`stop`] was called.
+pub(super) fn stopped() -> bool {
+    STOPPED.load(Relaxed)
+}
+
+static ASKS_NOTHING: AtomicBool = AtomicBool::new(false);
+
+/// Asks the kernel nothing from now on: neither what pages are nor what limits the process has. A program that restricts its
+/// own system calls to those that `malloc` needs may be killed for any other.
+pub fn ask_nothing() {
+    stop();
+    ASKS_NOTHING.store(true, Relaxed);
+}
+
+/// Returns whether [`ask_nothing`] was called.
+pub(super) fn asks_nothing() -> bool {
+    ASKS_NOTHING.load(Relaxed)
+}
+
+/// Reads as much of a small file as the buffer holds.
+fn read<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a str> {
+    if stopped() {
+        return None;
+    }
+    // SAFETY: the path is a C string and the kernel writes at most the length of the buffer.
+    let length = uncancelled(|| unsafe {
+        let file = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        if file < 0 {
+            return -1;
+        }
+        let length = libc::read(file, buffer.as_mut_ptr().cast(), buffer.len());
+        libc::close(file);
+        length
+    });
+    std::str::from_utf8(&buffer[..usize::try_from(length).ok()?]).ok()
+}
+
+/// Reads a file that holds a number.
+fn read_number(path: &CStr) -> Option<usize> {
+    number(read(path, &mut [0; 64])?)
 }

@@ -1,7 +1,6 @@
 //! Page sizes, prefaulting and NUMA policies. The C library has no wrappers for the NUMA calls.
 
-use crate::os::bits::{Nodes, Processors};
-use crate::os::types::{Errno, Mode};
+use crate::os::types::{Errno, Mode, Nodes, Processors};
 use std::ffi::{c_int, c_long, c_ulong, c_void};
 use std::ptr::{null, null_mut};
 

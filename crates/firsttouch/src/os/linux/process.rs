@@ -1,12 +1,13 @@
 //! Memory mappings, threads and forks.
 
-use super::kernel_files::asks_nothing;
+use super::limits::asks_nothing;
 use crate::os::inject::{Call, injected};
 use crate::os::types::Errno;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr::{null, null_mut};
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicUsize};
 use std::time::Duration;
 
 fn check(result: i32) -> Result<(), Errno> {
@@ -258,7 +259,7 @@ impl Thread {
             if process != self.1 {
                 return;
             }
-            super::cancellation::join(self.0);
+            join(self.0);
             let task = self.2.load(Relaxed);
             for _ in 0..10_000 {
                 if libc::syscall(libc::SYS_tgkill, process, task, 0) != 0 {
@@ -282,4 +283,59 @@ pub fn seed() -> usize {
     // SAFETY: the kernel writes at most the length of the buffer.
     unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), libc::GRND_NONBLOCK) };
     usize::from_ne_bytes(bytes)
+}
+
+/// A thread started by [`help`]. Dropping it waits until the thread has ended.
+pub struct Helper(libc::pthread_t);
+
+/// Starts a thread that runs `body` on `work`, with all signals blocked, on a small stack.
+///
+/// A thread of the standard library needs memory of the C library when it begins, for thread-local data, and glibc ends
+/// the process where there is none. This one needs none, as long as `body` allocates nothing and uses no thread-local
+/// data of this library.
+///
+/// # Errors
+/// If no thread can be created.
+///
+/// # Safety
+/// `body` may be called with `work` in another thread until the [`Helper`] is dropped.
+pub unsafe fn help(body: extern "C" fn(*mut c_void) -> *mut c_void, work: *mut c_void) -> Result<Helper, Errno> {
+    if injected(Call::Spawn) {
+        return Err(Errno(libc::EAGAIN));
+    }
+    start(body, work).map(Helper)
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        // SAFETY: the thread was created by `help`, and is joined once.
+        unsafe { join(self.0) };
+    }
+}
+
+const DISABLE: libc::c_int = 1;
+
+// SAFETY: the C library's function, as pthread_setcancelstate(3) declares it.
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: libc::c_int, before: *mut libc::c_int) -> libc::c_int;
+}
+
+/// Calls `body`, in which this thread is not cancelled.
+pub(super) fn uncancelled<T>(body: impl FnOnce() -> T) -> T {
+    let mut before = 0;
+    // SAFETY: it changes this thread alone, and writes one number.
+    unsafe { pthread_setcancelstate(DISABLE, &mut before) };
+    let result = body();
+    // SAFETY: as above.
+    unsafe { pthread_setcancelstate(before, &mut before) };
+    result
+}
+
+/// Waits for the end of a thread.
+///
+/// # Safety
+/// It is joined once.
+pub(super) unsafe fn join(thread: libc::pthread_t) {
+    // SAFETY: as demanded.
+    uncancelled(|| unsafe { libc::pthread_join(thread, null_mut()) });
 }

@@ -1,17 +1,18 @@
 //! Queries pages and mappings. No query needs privileges or touches a page.
 
-use super::kernel_files::{asks_nothing, stopped};
 use super::kernel_texts::shared_part;
+use super::limits::{asks_nothing, stopped};
 use super::placement::{move_pages, system_file};
 use super::process::page_size;
 use crate::os::inject::{Call, injected};
-use crate::os::types::{Errno, MappingText, SharedPart};
+use crate::os::types::{Errno, MappingText, PageRegion, SharedPart, seen};
 use std::ffi::{CString, c_void};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::mem::MaybeUninit;
 use std::ops::{ControlFlow, Range};
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// Queries the node of the page at each address (move_pages(2)). It is a negative error number if there is none:
 /// [`Errno::NOTHING_THERE`] if no page is present, [`Errno::BAD_ADDRESS`] for the zero page.
@@ -113,4 +114,121 @@ pub fn shared_parts(range: Range<usize>) -> Vec<SharedPart> {
         ControlFlow::Continue(())
     });
     parts
+}
+
+/// `struct pm_scan_arg` (linux/fs.h, since 6.7).
+#[repr(C)]
+#[derive(Default)]
+struct ScanArgument {
+    size: u64,
+    flags: u64,
+    start: u64,
+    end: u64,
+    walk_end: u64,
+    vec: u64,
+    vec_len: u64,
+    max_pages: u64,
+    category_inverted: u64,
+    category_mask: u64,
+    category_anyof_mask: u64,
+    return_mask: u64,
+}
+
+/// `struct page_region`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Region {
+    start: u64,
+    end: u64,
+    categories: u64,
+}
+
+const PAGE_IS_PRESENT: u64 = 1 << 3;
+const PAGE_IS_SWAPPED: u64 = 1 << 4;
+const PAGE_IS_PFNZERO: u64 = 1 << 5;
+const PAGE_IS_HUGE: u64 = 1 << 6;
+/// `_IOWR('f', 16, struct pm_scan_arg)`.
+const PAGEMAP_SCAN: libc::Ioctl = libc::_IOWR::<ScanArgument>(b'f' as u32, 16);
+
+const CATEGORIES: [(u64, u64); 4] = [
+    (PAGE_IS_PRESENT, seen::PRESENT),
+    (PAGE_IS_SWAPPED, seen::SWAPPED),
+    (PAGE_IS_PFNZERO, seen::ZERO),
+    (PAGE_IS_HUGE, seen::HUGE),
+];
+const ENTRY_BITS: [(u64, u64); 3] = [(1 << 63, seen::PRESENT), (1 << 62, seen::SWAPPED), (1 << 56, seen::EXCLUSIVE)];
+
+fn translate(bits: u64, names: &[(u64, u64)]) -> u64 {
+    names.iter().filter(|(kernel, _)| bits & kernel != 0).fold(0, |set, (_, ours)| set | ours)
+}
+
+/// An open /proc/self/pagemap. Open it for each query: after a fork, it would describe the parent.
+pub struct PageTable(File);
+
+impl PageTable {
+    /// Opens the page table.
+    ///
+    /// # Errors
+    /// If /proc is hidden, or the process is not dumpable (`PR_SET_DUMPABLE`).
+    pub fn open() -> Result<Self, Errno> {
+        if injected(Call::OpenPages) {
+            return Err(Errno(libc::EACCES));
+        }
+        File::open("/proc/self/pagemap").map(Self).map_err(Errno::from)
+    }
+
+    /// Finds pages in memory or swap from `start` on, in order, as many regions as fit (ioctl `PAGEMAP_SCAN`). Returns the
+    /// number of regions, and the address up to which was scanned; pages outside of the regions are absent. Before Linux
+    /// 6.16, the huge zero page may lack [`seen::ZERO`].
+    ///
+    /// # Errors
+    /// `ENOTTY` before Linux 6.7, or if the kernel refuses.
+    pub fn scan(&self, start: usize, end: usize, found: &mut [PageRegion]) -> Result<(usize, usize), Errno> {
+        if injected(Call::ScanPages) {
+            return Err(Errno(libc::ENOTTY));
+        }
+        let mut regions = [Region::default(); 512];
+        let capacity = regions.len().min(found.len());
+        let mut argument = ScanArgument {
+            size: size_of::<ScanArgument>() as u64,
+            start: start as u64,
+            end: end as u64,
+            vec: regions.as_mut_ptr() as u64,
+            vec_len: capacity as u64,
+            category_anyof_mask: PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
+            return_mask: PAGE_IS_PRESENT | PAGE_IS_SWAPPED | PAGE_IS_PFNZERO | PAGE_IS_HUGE,
+            ..ScanArgument::default()
+        };
+        // SAFETY: the kernel fills at most `vec_len` regions and `walk_end`; without flags it changes nothing.
+        let count = unsafe { libc::ioctl(self.0.as_raw_fd(), PAGEMAP_SCAN, &raw mut argument) };
+        if count < 0 {
+            return Err(Errno::last());
+        }
+        let count = (count as usize).min(capacity);
+        for (found, region) in found.iter_mut().zip(&regions[..count]) {
+            let mut seen = translate(region.categories, &CATEGORIES);
+            if seen & seen::HUGE != 0 && injected(Call::ScanHugeZero) {
+                seen &= !seen::ZERO;
+            }
+            *found = PageRegion { start: region.start as usize, end: region.end as usize, seen };
+        }
+        Ok((count, argument.walk_end as usize))
+    }
+
+    /// Reads the entries of the pages from `start` on, as bits of [`seen`].
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn entries(&self, start: usize, seen: &mut [u64]) -> Result<(), Errno> {
+        if injected(Call::ReadPages) {
+            return Err(Errno(libc::EPERM));
+        }
+        // SAFETY: any eight bytes are a valid number.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(seen.as_mut_ptr().cast(), size_of_val(seen)) };
+        self.0.read_exact_at(bytes, (start / page_size() * 8) as u64).map_err(Errno::from)?;
+        for entry in seen {
+            *entry = translate(*entry, &ENTRY_BITS);
+        }
+        Ok(())
+    }
 }

@@ -1,0 +1,304 @@
+//! First touch: faults in pages before use, by the kernel's populate or by a write to each, in several threads.
+//!
+//! Mapping acquires the address space's lock for writing, page faults for reading: so one thread maps, and many may
+//! touch.
+
+#![allow(unsafe_code)] // Safety: touching changes no byte; callers guarantee that the range is mapped.
+#![allow(unsafe_code)] // Safety: as in the module above.
+
+use crate::os::{self, Errno, Helper, Processors};
+use std::ffi::c_void;
+use std::hint::black_box;
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize};
+use std::time::{Duration, Instant};
+
+/// How a page is faulted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// By a write, which changes nothing.
+    Write,
+    /// By a read; memory that was never written may stay the shared zero page.
+    Read,
+}
+
+/// How pages are assigned to threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// Each thread takes the next free piece.
+    Dynamic,
+    /// Each thread has one slab, as in a loop with a static schedule.
+    Static,
+}
+
+/// What to touch, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Job {
+    /// The first byte, at a page boundary.
+    pub address: usize,
+    /// The size in bytes, whole pages.
+    pub size: usize,
+    /// The distance between touches in bytes: the page size.
+    pub step: usize,
+    /// How pages are faulted in.
+    pub way: Way,
+    /// The number of threads; `None` for what suits the size and the processors.
+    pub threads: Option<usize>,
+    /// The processors to run on; `None` for those of the calling thread.
+    pub processors: Option<Processors>,
+    /// How pages are assigned to threads.
+    pub pattern: Pattern,
+}
+
+/// The result of a prefault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// The number of threads that worked.
+    pub threads: usize,
+    /// Whether the kernel's populate did it, rather than touches.
+    pub by_kernel: bool,
+}
+
+/// Called repeatedly with the bytes done so far; returns whether to continue.
+pub type GoOn<'a> = &'a mut dyn FnMut(usize) -> bool;
+/// Runs long work without blocking other threads of a front. If a number of bytes is given, it shows the progress.
+pub type Around = fn(Option<usize>, &mut dyn FnMut(GoOn<'_>));
+
+static AROUND: OnceLock<Around> = OnceLock::new();
+
+/// Sets how long work is run: a front releases its interpreter meanwhile and checks for signals.
+pub fn set_around(around: Around) {
+    let _ = AROUND.set(around);
+}
+
+/// Runs `work` in that way, and shows its progress as a part of `shown` bytes.
+pub fn around<T>(shown: Option<usize>, mut work: impl FnMut(GoOn<'_>) -> T) -> T {
+    let mut result = None;
+    if let Some(around) = AROUND.get() {
+        around(shown, &mut |go_on| result = Some(work(go_on)));
+    }
+    result.unwrap_or_else(|| work(&mut |_| true))
+}
+
+/// With fewer bytes per thread, another thread costs as much as it gains.
+const PER_THREAD: usize = 16 << 20;
+/// The interval between calls of `go_on`.
+const ASK: Duration = Duration::from_millis(20);
+
+/// The number of threads that suits the size and the processors.
+fn crew(job: &Job) -> usize {
+    let here = os::thread_processors().map_or(1, |set| set.len());
+    let most = job.processors.map_or(here, |set| set.len()).max(1);
+    job.threads.unwrap_or_else(|| most.min(job.size / PER_THREAD)).clamp(1, 1024).min((job.size / job.step).max(1))
+}
+
+/// What the helpers share with the calling thread.
+struct Shared<'a> {
+    pieces: &'a Pieces,
+    away: Option<&'a Processors>,
+    /// The number of the next helper that begins.
+    next: AtomicUsize,
+    /// The number of helpers that have not ended.
+    running: AtomicU32,
+}
+
+/// What a helper does; it needs no memory (`os::help`).
+extern "C" fn help(shared: *mut c_void) -> *mut c_void {
+    // SAFETY: `make_real` passes this, and it outlives the helpers there.
+    let shared: &Shared<'_> = unsafe { &*shared.cast_const().cast() };
+    if let Some(set) = shared.away {
+        let _ = os::run_on_processors(set); // elsewhere it works as well
+    }
+    shared.pieces.work(shared.next.fetch_add(1, Relaxed), || true);
+    shared.running.fetch_sub(1, AcqRel);
+    os::wake(&shared.running);
+    null_mut()
+}
+
+/// Starts `count` helpers, or as many as can be had.
+fn helpers(shared: &Shared<'_>, count: usize) -> Vec<Helper> {
+    let mut started = Vec::new();
+    if started.try_reserve_exact(count).is_err() {
+        return started;
+    }
+    for _ in 0..count {
+        shared.running.fetch_add(1, AcqRel);
+        // SAFETY: what is shared outlives the helpers, which `make_real` drops first.
+        match unsafe { os::help(help, std::ptr::from_ref(shared).cast_mut().cast()) } {
+            Ok(helper) => started.push(helper),
+            Err(_) => {
+                shared.running.fetch_sub(1, AcqRel);
+                break;
+            }
+        }
+    }
+    started
+}
+
+/// Faults in the pages of a range. Continues with fewer threads if some cannot be started.
+///
+/// # Errors
+/// [`Errno::INTERRUPTED`] if `go_on` returns false, or the kernel's error if it has no memory.
+///
+/// # Safety
+/// The range is mapped while this runs, and is writable unless the way is `Way::Read`.
+pub unsafe fn make_real(job: Job, go_on: GoOn<'_>) -> Result<Done, Errno> {
+    let threads = crew(&job);
+    let pieces = Pieces::new(job, threads);
+    // The calling thread works, too, unless other processors were requested.
+    let away = job.processors.filter(|set| os::thread_processors().is_ok_and(|here| !here.without(set).is_empty()));
+    let first = usize::from(away.is_none());
+    let mut stopped = false;
+    let mut asked = Instant::now();
+    let mut ask = || {
+        if asked.elapsed() >= ASK {
+            asked = Instant::now();
+            stopped |= !go_on(pieces.done());
+        }
+        !stopped
+    };
+    if threads == first {
+        (0..threads.max(1)).for_each(|worker| pieces.work(worker, &mut ask));
+        let by_kernel = pieces.outcome();
+        return if stopped {
+            Err(Errno::INTERRUPTED)
+        } else {
+            by_kernel.map(|by_kernel| Done { threads: 1, by_kernel })
+        };
+    }
+    let (next, running) = (AtomicUsize::new(first), AtomicU32::new(0));
+    let shared = Shared { pieces: &pieces, away: away.as_ref(), next, running };
+    let helpers = helpers(&shared, threads - first);
+    let helped = helpers.len();
+    if first == 1 {
+        pieces.work(0, &mut ask);
+    }
+    (first + helped..threads).for_each(|worker| pieces.work(worker, &mut ask));
+    loop {
+        let left = shared.running.load(Acquire);
+        if left == 0 {
+            break;
+        }
+        os::wait(&shared.running, left, Some(ASK));
+        if !ask() {
+            pieces.stop();
+        }
+    }
+    drop(helpers);
+    let started = helped + usize::from(first == 1 || first + helped < threads);
+    let by_kernel = pieces.outcome();
+    if stopped { Err(Errno::INTERRUPTED) } else { by_kernel.map(|by_kernel| Done { threads: started, by_kernel }) }
+}
+
+/// Bytes that a thread takes at a time, and between two calls of `go_on`.
+const PIECE: usize = 16 << 20;
+
+/// The state shared by the threads.
+struct Pieces {
+    job: Job,
+    threads: usize,
+    piece: usize,
+    next: AtomicUsize,
+    done: AtomicUsize,
+    stop: AtomicBool,
+    touches: AtomicBool,
+    error: AtomicUsize,
+}
+
+impl Pieces {
+    /// Creates the pieces, none of which is taken.
+    fn new(job: Job, threads: usize) -> Self {
+        let step = job.step.max(1);
+        Self {
+            job,
+            threads,
+            piece: PIECE.next_multiple_of(step).min((job.size / threads).max(1).next_multiple_of(step)),
+            next: AtomicUsize::new(0),
+            done: AtomicUsize::new(0),
+            stop: AtomicBool::new(false),
+            touches: AtomicBool::new(false),
+            error: AtomicUsize::new(0),
+        }
+    }
+
+    /// The bytes that are done.
+    fn done(&self) -> usize {
+        self.done.load(Relaxed)
+    }
+
+    /// Lets every thread stop after its current piece.
+    fn stop(&self) {
+        self.stop.store(true, Relaxed);
+    }
+
+    /// Whether the kernel's populate did everything, or its error.
+    fn outcome(&self) -> Result<bool, Errno> {
+        match self.error.load(Relaxed) {
+            0 => Ok(!self.touches.load(Relaxed)),
+            error => Err(Errno(error as i32)),
+        }
+    }
+
+    /// The next range of a worker; `mine` is the rest of its slab.
+    fn take(&self, worker: usize, mine: &mut Option<(usize, usize)>) -> Option<(usize, usize)> {
+        let Job { size, step, pattern, .. } = self.job;
+        if pattern == Pattern::Dynamic {
+            let from = self.next.fetch_add(self.piece, Relaxed);
+            return (from < size).then(|| (from, self.piece.min(size - from)));
+        }
+        let edge = |at: usize| {
+            if at == self.threads { size } else { (size * at / self.threads).next_multiple_of(step).min(size) }
+        };
+        let (from, to) = mine.unwrap_or((edge(worker), edge(worker + 1)));
+        let len = self.piece.min(to - from);
+        *mine = Some((from + len, to));
+        (len > 0).then_some((from, len))
+    }
+
+    /// Runs one worker, which calls `between` between two pieces to find out whether to continue.
+    fn work(&self, worker: usize, mut between: impl FnMut() -> bool) {
+        let mut mine = None;
+        while !self.stop.load(Relaxed) {
+            let Some((from, len)) = self.take(worker, &mut mine) else { return };
+            if let Err(error) = self.touch(self.job.address + from, len) {
+                self.error.store(error.0 as usize, Relaxed);
+                self.stop();
+            }
+            self.done.fetch_add(len, Relaxed);
+            if !between() {
+                self.stop();
+            }
+        }
+    }
+
+    fn touch(&self, address: usize, len: usize) -> Result<(), Errno> {
+        while !self.touches.load(Relaxed) {
+            match os::populate(address, len, self.job.way == Way::Write) {
+                Ok(()) => return Ok(()),
+                Err(Errno::INTERRUPTED | Errno::AGAIN) if !self.stop.load(Relaxed) => {}
+                // Kernels before 5.14 do not know the advice. Others refuse memory that the touch would fault on.
+                Err(Errno::INVALID | Errno::NO_CALL | Errno::UNSUPPORTED)
+                    if os::populate(address, 0, self.job.way == Way::Write).is_err() =>
+                {
+                    self.touches.store(true, Relaxed);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        for at in (address..address + len).step_by(self.job.step) {
+            // SAFETY: the range is mapped (the caller of `make_real`); adding zero changes nothing, even if other
+            // threads write meanwhile, and reading a byte is harmless.
+            unsafe {
+                let byte = AtomicU8::from_ptr(std::ptr::with_exposed_provenance_mut(at));
+                match self.job.way {
+                    // If the compiler knew that it is zero, it would write nothing.
+                    Way::Write => byte.fetch_add(black_box(0), Relaxed),
+                    Way::Read => byte.load(Relaxed),
+                };
+            }
+        }
+        Ok(())
+    }
+}
