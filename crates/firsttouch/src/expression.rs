@@ -4,7 +4,7 @@
 //! name, and in parentheses arguments that are numbers, strings, `None`, `True`, `False`, other expressions, or tuples
 //! of these. A bare name is a call without arguments; it may be preceded by `ft.` or `firsttouch.`.
 //!
-//! [`parse`] converts text to the [`Description`](crate::description::Description) that an allocator would return for
+//! [`parse`] converts text to the [`Description`] that an allocator would return for
 //! itself, which is rendered as such an expression. The meaning of names is up to the code that creates allocators.
 
 use crate::description::{Argument, Description, Value, quoted};

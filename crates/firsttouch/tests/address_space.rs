@@ -104,7 +104,7 @@ fn somebody_in_our_way_is_left_alone() {
 fn somebody_in_a_hole_is_left_alone() {
     alone("somebody_in_a_hole_is_left_alone", || {
         for huge in [false, true] {
-            let pool = Pool::new(Options { huge, decay: None, max_idle: None, ..Options::default() });
+            let pool = Pool::new(Options { huge, decay: None, max_idle: None });
             let first = Held::filled(&*pool, 70_000, 1);
             let (gone, last) = (
                 Held::filled(&*pool, (times() * 20) << 20, 2),
@@ -171,7 +171,7 @@ fn a_pool_without_a_place_of_its_own_grows_on() {
 #[test]
 fn the_last_span_that_fits_is_found() {
     alone("the_last_span_that_fits_is_found", || {
-        let pool = Pool::new(Options { huge: false, decay: None, max_idle: None, ..Options::default() });
+        let pool = Pool::new(Options { huge: false, decay: None, max_idle: None });
         // 100 spans of 1 MiB and 16 KiB between living ones, and at the very end one of 285 pages.
         let short: Vec<_> = (0..100)
             .map(|n| (Held::filled(&*pool, 260 * page_size(), n), Held::filled(&*pool, page_size(), n)))

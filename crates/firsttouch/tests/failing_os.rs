@@ -68,7 +68,7 @@ fn recovers(allocator: &dyn Allocator, blocks: Vec<Held<'_>>) {
 }
 
 fn allocators() -> Vec<Arc<dyn Allocator>> {
-    let busy = Options { decay: Some(Duration::ZERO), max_idle: Some(1 << 20), huge: false, ..Options::default() };
+    let busy = Options { decay: Some(Duration::ZERO), max_idle: Some(1 << 20), huge: false };
     vec![Pool::new(Options::default()), Pool::new(busy), Pages::new(true), Aligned::new(4096).unwrap()]
 }
 

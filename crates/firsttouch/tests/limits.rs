@@ -22,7 +22,7 @@ const MIB: usize = 1 << 20;
 const BASE: usize = 76 * MIB;
 
 fn pool(huge: bool) -> Arc<Pool> {
-    Pool::new(Options { decay: Some(Duration::from_millis(200)), max_idle: None, huge, ..Options::default() })
+    Pool::new(Options { decay: Some(Duration::from_millis(200)), max_idle: None, huge })
 }
 
 /// A program with temporaries of several sizes and generations; the most address space that it had.
@@ -201,7 +201,7 @@ fn locked_memory_with_a_small_limit() {
         become_nobody();
         set(libc::RLIMIT_MEMLOCK, 8 * MIB);
         for huge in [false, true] {
-            let pool = Pool::new(Options { decay: None, max_idle: None, huge, ..Options::default() });
+            let pool = Pool::new(Options { decay: None, max_idle: None, huge });
             lock_future();
             let blocks: Vec<_> = (0..4).map(|seed| Held::filled(&*pool, MIB / 2, seed)).collect();
             let error = Held::new(&*pool, Request::bytes(30 * MIB)).err().unwrap();

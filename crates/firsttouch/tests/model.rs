@@ -102,7 +102,7 @@ fn programs() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn pool(decay: Option<Duration>, max_idle: Option<usize>, huge: bool) -> Arc<Pool> {
-    Pool::new(Options { decay, max_idle, huge, ..Options::default() })
+    Pool::new(Options { decay, max_idle, huge })
 }
 
 /// Nodes have turns in every 64 KiB, whoever touched them, so that much of what is idle is on the wrong one.

@@ -92,15 +92,7 @@ fn a_pool() {
 
 #[test]
 fn a_pool_whose_memory_decays_at_once() {
-    storm(
-        &*Pool::new(Options {
-            decay: Some(Duration::ZERO),
-            huge: false,
-            max_idle: Some(4 << 20),
-            ..Options::default()
-        }),
-        2.0,
-    );
+    storm(&*Pool::new(Options { decay: Some(Duration::ZERO), huge: false, max_idle: Some(4 << 20) }), 2.0);
 }
 
 /// Nodes have turns in every 64 KiB, and threads are on that of whichever processor runs them.
