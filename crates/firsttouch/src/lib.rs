@@ -46,6 +46,7 @@ pub mod stats;
 #[doc(hidden)]
 pub mod sync;
 pub mod vm;
+pub mod why;
 
 pub use allocator::{AllocError, Allocator, Block, Description, Request};
 pub use factory::allocator_from_expression;

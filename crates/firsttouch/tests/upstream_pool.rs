@@ -243,11 +243,10 @@ fn explicit_options_are_obeyed() {
             for pool in [Pool::over(Arc::new(Malloc), options), Pool::new(options)] {
                 let small: Vec<_> = (0..60).map(|n| Held::filled(&*pool, 500_000, n)).collect();
                 small.into_iter().for_each(Held::give_back);
-                let size = huge_min(false).max(3 * MIB);
-                let large: Vec<_> = (0..12).map(|n| Held::filled(&*pool, size, n)).collect();
+                let large = Held::filled(&*pool, huge_min(false).max(48 * MIB), 1); // larger than all that is idle
                 let idle = pool.stats().idle;
                 assert!(idle >= 60 * 500_000, "{idle}");
-                large.into_iter().for_each(Held::give_back);
+                large.give_back();
             }
         }
     });

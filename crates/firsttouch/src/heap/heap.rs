@@ -1,7 +1,7 @@
 //! A heap: the spans of one allocator, in a region for base pages and one for huge pages.
 
 use crate::allocator::{AllocError, Allocator};
-use crate::heap::ages::{FIRST_EPOCH, next_epoch};
+use crate::heap::ages::{CLEAN, FIRST_EPOCH, next_epoch};
 use crate::heap::build;
 use crate::heap::free_lists::Side;
 use crate::heap::region::{Region, Span};
@@ -136,6 +136,24 @@ impl Heap {
         let mut regions = self.regions.lock();
         span.segment.cut(span.start, keep);
         regions[kind as usize].give(Span { start: span.start + keep, len: span.len - keep, ..span }, epoch);
+    }
+
+    /// Moves the pages of a used span to the beginning of another one, in the same heap, and frees the first; whether the
+    /// system moved them.
+    ///
+    /// # Safety
+    /// Nobody uses either span meanwhile, nor the first one afterwards.
+    pub(crate) unsafe fn carry(&self, kind: Kind, from: Span, to: Span) -> bool {
+        // SAFETY: both spans are mapped, and used by nobody (`Pool::carry`).
+        if unsafe { os::remap(from.address(), to.address(), from.bytes()) }.is_err() {
+            return false;
+        }
+        from.segment.empty(from.start, from.len, CLEAN);
+        to.segment.clear_local(to.start, to.len);
+        let mut regions = self.regions.lock();
+        regions[kind as usize].out -= from.bytes();
+        from.segment.give(from.start, from.len, 0);
+        true
     }
 
     /// Extends a used span to `bytes` in place, by fresh memory on `fresh` pages. Returns the dirty and the clean bytes of

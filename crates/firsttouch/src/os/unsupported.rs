@@ -112,6 +112,7 @@ unsupported_unsafe! {
     unmap(usize, usize) -> ();
     discard(usize, usize) -> ();
     map_anew(usize, usize) -> ();
+    remap(usize, usize, usize) -> ();
     protect(usize, usize, bool) -> ();
 }
 

@@ -219,7 +219,7 @@ pub fn by_chance(machine: &dyn Machine, pool: &dyn Allocator, (seed, steps, zero
     }
 }
 
-/// A loop on one node takes fresh pages in its first turn alone.
+/// A loop on one node takes fresh pages in its first turns alone: base pages, and huge ones for what comes back filled.
 pub fn recycles(machine: &dyn Machine, pool: &dyn Allocator) {
     for node in [0, 1] {
         for size in SIZES {
@@ -227,8 +227,7 @@ pub fn recycles(machine: &dyn Machine, pool: &dyn Allocator) {
                 let (a, b) = (made(machine, pool, node, size, false), made(machine, pool, node, size, false));
                 on(machine, node, || drop((a, b)));
             };
-            turn();
-            turn();
+            (0..4).for_each(|_| turn());
             let fresh = |stats: firsttouch::Stats| stats.first_touched_small_bytes + stats.first_touched_huge_bytes;
             let before = fresh(pool.stats());
             (0..3).for_each(|_| turn());

@@ -35,8 +35,8 @@ use crate::sources::Pages;
 use crate::stats::Stats;
 use crate::sync::lock::Lock;
 use nodes::Heaps;
-pub use policy::huge_min;
-use policy::{Asked, CUT_MIN, Evidence, GROW_SMALL_MAX, Origin};
+use policy::{Asked, CARRY_MIN, CUT_MIN, Evidence};
+pub use policy::{Origin, huge_min};
 use purging::Clock;
 use shard::{MAX as SHARD_MAX, Meter, Recent, Shard};
 use std::any::Any;
@@ -430,10 +430,15 @@ impl Pool {
             if self.resize_in_place(address, size) {
                 return Some(address);
             }
+            let roomy = size.saturating_add(size / 8);
+            if let Some(to) = self
+                .carry(address, roomy, Request::bytes(size))
+                .or_else(|| self.carry(address, size, Request::bytes(size)))
+            {
+                return Some(to);
+            }
             let old = self.usable_size(address);
-            let block = self
-                .allocate(Request::bytes(size.saturating_add(size / 8)))
-                .or_else(|_| self.allocate(Request::bytes(size)));
+            let block = self.allocate(Request::bytes(roomy)).or_else(|_| self.allocate(Request::bytes(size)));
             let Ok(Block { address: to, .. }) = block else {
                 // What was idle has been given back meanwhile, so there may be room to grow now.
                 return self.resize_in_place(address, size).then_some(address);
@@ -442,6 +447,43 @@ impl Pool {
             self.deallocate(address);
             Some(to)
         }
+    }
+
+    /// Moves a large block that grows as `request` says to a span with `room` bytes, with its pages: nothing is copied, and no
+    /// page is there twice. `None`, and nothing has changed, if that cannot be.
+    ///
+    /// # Safety
+    /// As for [`Allocator::reallocate`].
+    unsafe fn carry(&self, address: NonNull<u8>, room: usize, request: Request) -> Option<NonNull<u8>> {
+        let size = request.size();
+        let (kind, span) = heap::span_at(address.as_ptr() as usize)?;
+        let old = span.segment.occupant(span.start);
+        if span.bytes() < CARRY_MIN || size < span.bytes() || self.heaps.local_nodes.is_some() {
+            return None;
+        }
+        let heap = self.heaps.of(span);
+        self.flush_large();
+        let (_, pages, _) = self.pages_for(request, self.for_arrays);
+        // Huge pages can be moved as such only to where others could lie.
+        let align =
+            if span.address().is_multiple_of(huge_page()) { huge_page() } else { kind.unit() }.max(request.align());
+        let to =
+            heap.take_or_map(kind, room.checked_add(old.offset())?, align, [Side::Clean, Side::Dirty], pages).ok()?;
+        // SAFETY: the block is its owner's, who resizes it, and nobody knows of the other span yet.
+        if !unsafe { heap.carry(kind, span, to) } {
+            heap.give(kind, to, heap.epoch());
+            return None;
+        }
+        to.segment.set_occupant(to.start, Occupant::new(size, old.offset(), Origin::Carried as u8));
+        let mut shard = self.shard(self.here()).lock();
+        shard.counts.allocations += 1;
+        shard.counts.allocated_bytes += size as u64;
+        let grown = to.bytes() as isize - span.bytes() as isize;
+        self.meter.note(&mut shard.counts, size as isize - old.asked() as isize, grown);
+        drop(shard);
+        self.taken_fresh_of((to.bytes() - to.dirty).saturating_sub(span.bytes()), 0);
+        // SAFETY: spans lie in mapped memory, never at zero.
+        Some(unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(to.block())) })
     }
 }
 
@@ -497,19 +539,31 @@ unsafe impl Allocator for Pool {
         heap::span_at(address.as_ptr() as usize).map_or(0, |(_, span)| span.usable())
     }
 
+    unsafe fn reallocate(&self, address: NonNull<u8>, request: Request) -> Result<Block, AllocError> {
+        // SAFETY: a live block, as the trait demands; what is copied lies within both blocks, which do not overlap.
+        unsafe {
+            if request.suits(address) {
+                let size = request.size();
+                let there = if self.resize_in_place(address, size) { Some(address) } else { None };
+                if let Some(address) = there.or_else(|| self.carry(address, size, request)) {
+                    return Ok(Block { address, size: self.usable_size(address), zeroed: false });
+                }
+            }
+            let old = self.usable_size(address);
+            let block = self.allocate(request.with_zeroed(false))?;
+            block.address.copy_from_nonoverlapping(address, old.min(request.size()));
+            self.deallocate(address);
+            Ok(Block { zeroed: false, ..block })
+        }
+    }
+
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
         let Some((kind, span)) = heap::span_at(address.as_ptr() as usize) else { return false };
         let old = span.segment.occupant(span.start);
         let Some(need) = round_up(size.saturating_add(old.offset()), span.segment.unit()) else { return false };
         let (mut change, mut fresh, mut huge) = (0, 0, 0);
         if need > span.bytes() {
-            if kind == Kind::Small && size > GROW_SMALL_MAX.max(huge_min(false)) && self.for_arrays {
-                return false;
-            }
-            let pages = match self.pages_for(Request::bytes(size), self.for_arrays) {
-                (Kind::Huge, pages, _) if kind == Kind::Huge => pages,
-                _ => Fresh::Base,
-            };
+            let (_, pages, _) = self.pages_for(Request::bytes(size), self.for_arrays);
             let Some(added) = self.extend(kind, span, need, pages) else { return false };
             (change, fresh) = ((need - span.bytes()) as isize, added);
             huge = span

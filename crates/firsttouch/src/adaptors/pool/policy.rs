@@ -20,6 +20,7 @@ use crate::heap::region::Span;
 use crate::heap::shape::{Fresh, Kind, huge_page};
 use crate::layout::round_down;
 use crate::os;
+use std::fmt;
 use std::time::Duration;
 
 /// Blocks from this size on lie in units of 64 KiB and may have huge pages of their own: rounding wastes at most an eighth,
@@ -40,7 +41,8 @@ const NEXT_LOOK: (usize, std::ops::RangeInclusive<usize>) = (64, (512 << 10)..=(
 /// Bytes that a good look allows on huge pages at least, and the part of what is in use.
 const CREDIT: usize = 32 << 20;
 const CREDIT_PART: usize = 8;
-/// Blocks that are remembered for a look, the fewest that it is worth, and pages of each that it asks about.
+/// Blocks that are remembered for a look, the fewest that it is worth (one less once a look was good, as the newest one is
+/// left out), and pages of each that it asks about.
 const WATCHED: usize = 16;
 const FEWEST: usize = 3;
 const PAGES: usize = 16;
@@ -58,8 +60,8 @@ pub(super) const ASK_MIN: usize = 16 << 20;
 /// bound then still has room for what other code requests, and for this library (16 MiB with all bundled allocators).
 pub(super) const IDLE_SPACE: usize = 16;
 
-/// A block on base pages grows in place up to this size; beyond that it moves to huge pages.
-pub(super) const GROW_SMALL_MAX: usize = 8 << 20;
+/// A block of this size and more that has to move takes its pages along: from there on that costs less than a copy.
+pub(super) const CARRY_MIN: usize = 512 << 10;
 /// A shrinking block returns its end if that is at least this large, and an eighth of it.
 pub(super) const CUT_MIN: usize = 64 << 10;
 
@@ -98,9 +100,9 @@ pub(super) struct Asked {
     pub is_array: bool,
 }
 
-/// Where the memory of a block comes from, or which rule decided about its pages.
+/// Where the memory of a block came from, and the rule that decided about its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+pub enum Origin {
     /// Another block had it before.
     Recycled = 1,
     /// Fresh, on base pages: huge pages are not wanted, or not to be had for such a size.
@@ -115,8 +117,43 @@ pub(super) enum Origin {
     Precedent,
     /// Fresh, on huge pages, in place of filled base pages that were idle.
     Exchanged,
-    /// Whatever is mapped already: the system refused more.
+    /// Whatever was mapped already: the system refused more.
     Mapped,
+    /// The block grew, and took its pages along.
+    Carried,
+    /// Fresh, on base pages, as its source gives to all blocks of such a size.
+    BasePages,
+    /// Fresh, on huge pages, likewise.
+    HugePages,
+}
+
+impl Origin {
+    /// The origin that a number stands for.
+    pub(crate) fn of(number: u8) -> Option<Self> {
+        use Origin::{
+            BasePages, Carried, Credit, Exchanged, HugePages, Mapped, Off, Precedent, Recycled, Sparse, Unknown,
+        };
+        let all = [Recycled, Off, Sparse, Unknown, Credit, Precedent, Exchanged, Mapped, Carried, BasePages, HugePages];
+        all.into_iter().find(|&origin| origin as u8 == number)
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Recycled => "recycled, on the pages that an earlier block had",
+            Self::Off => "fresh, on base pages, because huge pages are not wanted or larger than such a block can use",
+            Self::Sparse => "fresh, on base pages, because a small zeroed block may be used in few places",
+            Self::Unknown => "fresh, on base pages, because the program was not seen to fill the blocks that it keeps",
+            Self::Credit => "fresh, on huge pages, because the program filled the blocks that it kept",
+            Self::Precedent => "fresh, on huge pages except at its ends, as NumPy asks for arrays of this size",
+            Self::Exchanged => "fresh, on huge pages, because the block before it on base pages was filled",
+            Self::Mapped => "on whatever pages were mapped already, because the system refused more",
+            Self::Carried => "moved as it grew, with the pages that it had",
+            Self::BasePages => "fresh, on base pages",
+            Self::HugePages => "fresh, on huge pages",
+        })
+    }
 }
 
 /// What is known of how a program fills its memory; see the module.
@@ -159,7 +196,10 @@ impl Evidence {
         if !is_large && (zeroed || !shares()) {
             return (Kind::Small, Fresh::Base, if zeroed { Origin::Sparse } else { Origin::Off });
         }
-        if self.given + size > self.allowed && self.seen >= self.next && self.count >= FEWEST {
+        if self.given + size > self.allowed
+            && self.seen >= self.next
+            && self.count >= FEWEST - usize::from(self.allowed > 0)
+        {
             self.look(active);
         }
         if self.given + size <= self.allowed {

@@ -73,6 +73,24 @@ pub unsafe fn map_anew(address: usize, size: usize) -> Result<(), Errno> {
     map(address, size, libc::MAP_FIXED).map(drop) // over what this module mapped, whose owner uses it no more
 }
 
+/// Moves the pages of a range to another range, without copying them; the first is mapped still, and reads zero (mremap(2)
+/// with `MREMAP_DONTUNMAP`, from Linux 5.7 on).
+///
+/// # Errors
+/// If the kernel refuses; both ranges are then mapped, and the first is as it was.
+///
+/// # Safety
+/// As for [`unmap`], of the second range. The first was mapped by this module, and is not used meanwhile.
+pub unsafe fn remap(from: usize, to: usize, size: usize) -> Result<(), Errno> {
+    if injected(Call::Map) {
+        return Err(Errno::NO_MEMORY);
+    }
+    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
+    // SAFETY: this module mapped both ranges, and nobody uses either (`Heap::carry`).
+    let at = unsafe { libc::mremap(from as *mut c_void, size, size, flags, to as *mut c_void) };
+    if at == libc::MAP_FAILED { Err(Errno::last()) } else { Ok(()) }
+}
+
 /// Splits the huge pages that a range covers in part, so that discarding the range frees its part of them at once; else the
 /// kernel keeps them whole until memory runs short. (madvise(2) with `MADV_COLD` does so; a refusal changes nothing.)
 pub fn split_huge(address: usize, size: usize) {

@@ -1,0 +1,56 @@
+//! Why a block lies where it lies: [`why`] answers for every live block in our segments, of pools and of page sources.
+
+use crate::adaptors::Origin;
+use crate::heap::heap;
+use crate::heap::shape::Kind;
+use crate::size::Bytes;
+use crate::vm::address_map;
+use std::fmt;
+
+/// Where a block lies, and what decided that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Why {
+    /// The bytes that were asked for, and those that may be used.
+    pub asked: usize,
+    /// As above.
+    pub usable: usize,
+    /// The first byte of its span, and the bytes of that, which are whole units.
+    pub span: (usize, usize),
+    /// The bytes of a unit.
+    pub unit: usize,
+    /// The first byte of the segment that the span was cut from.
+    pub segment: usize,
+    /// The local node of the segment; 0 on a machine with one node.
+    pub local_node: u8,
+    /// Where the memory came from, and on which pages.
+    pub origin: Origin,
+    /// The expression of the allocator that owns it; `None` if that is gone.
+    pub owner: Option<String>,
+}
+
+/// Why the live block that begins at `address` lies there; `None` if none of ours does.
+pub fn why(address: usize) -> Option<Why> {
+    let (_, span) = heap::span_at(address).filter(|_| heap::lives(address))?;
+    let (segment, occupant) = (span.segment, span.segment.occupant(span.start));
+    let fresh = if span.kind() == Kind::Huge { Origin::HugePages } else { Origin::BasePages };
+    Some(Why {
+        asked: occupant.asked(),
+        usable: span.usable(),
+        span: (span.address(), span.bytes()),
+        unit: segment.unit(),
+        segment: segment.base(),
+        local_node: segment.local_node,
+        origin: Origin::of(occupant.note()).unwrap_or(fresh),
+        owner: address_map::owner(address).map(|owner| owner.expression()),
+    })
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { asked, usable, span, unit, segment, local_node, origin, owner } = self;
+        write!(f, "{} asked for, {} usable: {origin}. ", Bytes(*asked), Bytes(*usable))?;
+        write!(f, "The span of {} at {:#x} is cut in units of {}", Bytes(span.1), span.0, Bytes(*unit))?;
+        write!(f, " from the segment at {segment:#x} on node {local_node}, which belongs to ")?;
+        f.write_str(owner.as_deref().unwrap_or("an allocator that is gone"))
+    }
+}

@@ -1,0 +1,112 @@
+//! A block of whole pages that shrinks returns the pages that it no longer needs; one that grows takes its pages along.
+
+mod common;
+
+use common::held::Held;
+use firsttouch::adaptors::{Options, Origin, Pool};
+use firsttouch::pages::placement::{Page, Placement, Populate};
+use firsttouch::sources::{Aligned, Pages, PlacedPages};
+use firsttouch::why::why;
+use firsttouch::{Allocator, Request};
+use std::sync::Arc;
+
+const MIB: usize = 1 << 20;
+
+fn placed(pages: Vec<Page>) -> Arc<PlacedPages> {
+    PlacedPages::new(Placement { pages, populate: Populate::Best, ..Placement::default() })
+}
+
+#[test]
+fn its_end_goes_back() {
+    let sources: [Arc<dyn Allocator>; 5] = [
+        Pages::new(false),
+        Pages::new(true),
+        Aligned::new(4096).unwrap(),
+        placed(vec![]),
+        placed(vec![Page::Transparent]),
+    ];
+    for source in sources {
+        let mut block = Held::filled(&*source, 24 * MIB + 100, 1);
+        for size in [24 * MIB, 9 * MIB, 300_000, 10] {
+            block.resize(size).unwrap();
+            block.check();
+            let active = source.stats().active;
+            assert!(active >= size && active - size < 2 * MIB + 64 * 1024, "{}: {size}: {active}", source.expression());
+            assert_eq!(source.stats().idle, 0);
+        }
+        for size in [10_000, 5 * MIB] {
+            block.resize(size).unwrap();
+            block.check();
+        }
+        block.give_back();
+        assert_eq!((source.stats().active, source.stats().idle), (0, 0));
+    }
+}
+
+#[test]
+fn the_receipt_says_what_is_there() {
+    let source = placed(vec![]);
+    let mut block = Held::filled(&*source, 8 * MIB, 1);
+    block.resize(MIB).unwrap();
+    let (start, receipt) = source.receipt(block.address() + 4096).unwrap();
+    assert_eq!((start, receipt.asked, receipt.bytes), (block.address(), MIB, MIB));
+    assert!(source.receipt(start + 2 * MIB).is_none());
+}
+
+/// Buffers that grow in turn stand in each other's way. Copied, each would be there twice at every step.
+#[test]
+fn blocks_that_grow_in_turn_take_their_pages_along() {
+    for pool in [Pool::new(Options::default()), Pool::for_any_blocks(Options::default())] {
+        let mut blocks: Vec<_> = (0..3).map(|seed| Held::filled(&*pool, 2 * MIB, seed)).collect();
+        let mut moves = 0;
+        for size in (1..16).map(|step| (2 + 3 * step) * MIB) {
+            for block in &mut blocks {
+                let before = block.address();
+                block.resize(size).unwrap();
+                block.check();
+                if block.address() != before {
+                    moves += 1;
+                    let moved = why(block.address()).unwrap();
+                    assert_eq!((moved.origin, moved.asked), (Origin::Carried, size));
+                }
+                block.fill(size as u64);
+            }
+        }
+        assert!(moves > 10, "{moves} moves");
+        let stats = pool.stats();
+        assert!(stats.idle < 16 * MIB, "what was left behind is no memory: {stats:?}");
+        let mut aligned = Held::new(&*pool, Request::bytes(4 * MIB).aligned(1 << 20).unwrap()).unwrap();
+        for size in [9 * MIB, 90 * MIB] {
+            aligned.reallocate(Request::bytes(size).aligned(1 << 20).unwrap()).unwrap();
+            assert!(aligned.address().is_multiple_of(1 << 20));
+        }
+        blocks.into_iter().for_each(Held::give_back);
+        aligned.give_back();
+        pool.trim();
+        assert_eq!((pool.stats().active, pool.stats().idle), (0, 0));
+    }
+}
+
+#[test]
+fn any_block_is_explained() {
+    let pool = Pool::new(Options { huge: false, ..Options::default() });
+    let block = Held::filled(&*pool, 100_000, 1);
+    let told = why(block.address()).unwrap();
+    assert_eq!((told.asked, told.origin, told.owner.as_deref()), (100_000, Origin::Off, Some(&*pool.expression())));
+    assert!(told.span.0 <= block.address() && block.address() + told.usable == told.span.0 + told.span.1);
+    let text = told.to_string();
+    assert!(text.starts_with("97.66 KiB asked for, ") && text.contains("fresh, on base pages"), "{text}");
+    assert_eq!(why(block.address() + 64), None, "no block begins there");
+    let address = block.address();
+    block.give_back();
+    assert_eq!(why(address), None);
+    let again = (0..20).any(|seed| {
+        let block = Held::filled(&*pool, 100_000, seed);
+        why(block.address()).unwrap().origin == Origin::Recycled
+    });
+    assert!(again);
+    let pages = Pages::new(false);
+    let block = Held::filled(&*pages, 100_000, 1);
+    assert_eq!(why(block.address()).unwrap().origin, Origin::BasePages);
+    assert_eq!(why(&raw const address as usize), None, "it is on the stack");
+}
