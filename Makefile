@@ -32,7 +32,7 @@ help:
 # ---- Environments from uv.lock: .venv to develop and test in, .venv-release for what runs on the wheel of users ------
 
 .venv-uv/bin/uv:
-	@$(STEP) uv '$(newest) -m venv .venv-uv && .venv-uv/bin/python -m pip --quiet install uv'
+	@$(STEP) uv '$(newest) -m venv .venv-uv && .venv-uv/bin/python -m pip --quiet install uv==0.13.9'
 
 # $(call sync,FOLDER,GROUPS,PYTHON)
 sync = $(STEP) 'environment $(1)' 'UV_PROJECT_ENVIRONMENT=$(1) $(UV) sync --quiet --locked --inexact \
