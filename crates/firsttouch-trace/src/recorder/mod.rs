@@ -17,7 +17,6 @@ use firsttouch::os;
 use firsttouch::sync::brief_lock::{BriefLock, Guard};
 use firsttouch::sync::first::First;
 use firsttouch::sync::lock::Lock;
-use residency::{resident_pages, resident_pages_of_new};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::fs::File;
@@ -197,7 +196,7 @@ pub fn on_alloc(address: usize, size: usize, zeroed: bool) {
 /// Records the allocation of a block of at least [`LARGE_SIZE`], and queries its pages. `site` is a number returned by
 /// [`add_site`], or 0.
 pub fn on_alloc_large(address: usize, size: usize, zeroed: bool, site: u32) {
-    let present = resident_pages_of_new(address, size);
+    let present = residency::of_new(address, size, zeroed, site);
     if let Some(mut events) = lock_with_room() {
         let event = Record::Allocate { address, size: size as u64, zeroed };
         events.push(Some(Record::Detail { site, present }), event, true);
@@ -211,7 +210,7 @@ pub fn on_free(address: usize, size: usize) {
         return;
     }
     let large = size >= LARGE_SIZE;
-    let resident = if large { resident_pages(address, size) } else { None };
+    let resident = if large { residency::at_free(address, size) } else { None };
     let resident = resident.map(|pages| u32::try_from(pages).unwrap_or(u32::MAX));
     let mut events = EVENTS.lock();
     if is_recording() {
@@ -302,6 +301,7 @@ pub fn start(file: File, metadata: &Metadata) -> Result<(), Error> {
     }
     let (records, spare) = (buffer()?, buffer()?);
     *writer = Some(Writer::new(file, metadata, spare));
+    residency::reset();
     let mut events = EVENTS.lock();
     BEGUN.store(clock(), Relaxed);
     *events = Events { records, trace: events.trace + 1, thread: 0, threads: 0, sites: 0, lost: 0 };
