@@ -5,7 +5,7 @@
 //! child, or run into the limit on locked memory.
 
 use crate::next::{Name, next};
-use firsttouch::vm::address_map::is_foreign;
+use firsttouch::address_map::is_foreign;
 use libc::{c_int, c_uint, c_void};
 use std::mem::transmute;
 use std::sync::atomic::{

@@ -6,8 +6,8 @@
 use crate::forking;
 use crate::large::{self, is_large};
 use crate::next::{self, Name};
+use firsttouch::address_map::is_foreign;
 use firsttouch::os::page_size;
-use firsttouch::vm::address_map::is_foreign;
 use libc::{c_int, c_void};
 
 /// See malloc(3).

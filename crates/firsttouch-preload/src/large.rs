@@ -3,7 +3,8 @@
 use crate::next::{self, keeping_errno, out_of_memory};
 use crate::{altered, forking, idle, inside, wrong};
 use firsttouch::adaptors::Pool;
-use firsttouch::vm::address_map::{self, Holder};
+use firsttouch::address_map;
+use firsttouch::address_map::Holder;
 use firsttouch::{AllocError, Allocator, Block, Request, glibc, heap};
 use libc::c_void;
 use std::ptr::{NonNull, null_mut};

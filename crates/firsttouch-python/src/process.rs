@@ -11,7 +11,7 @@ use crate::scratch::custom;
 use firsttouch::adaptors::Guarded;
 use firsttouch::allocator::{Allocator, find};
 use firsttouch::failure;
-use firsttouch::heap::{bound, purger};
+use firsttouch::heap::purger;
 use firsttouch::os::{self, Call, Fault};
 use firsttouch::stats::Stats;
 use pyo3::ffi;
@@ -55,7 +55,7 @@ fn trim(py: Python<'_>, allocator: Option<&PyAllocator>) -> ToPython<usize> {
 #[pyfunction]
 #[pyo3(signature = (nbytes))]
 fn set_memory_bound(nbytes: Option<usize>) {
-    bound::set(nbytes);
+    purger::set_bound(nbytes);
 }
 
 /// The last request that failed: bytes asked, the limit's name, and the whole reason.

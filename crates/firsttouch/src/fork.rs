@@ -8,12 +8,12 @@
 
 #![allow(unsafe_code)] // Safety: `release` and `after_in_child` run only after `before`, in the thread that forked.
 
+use crate::heap::claim;
 use crate::heap::purger::{self, Purgeable};
 use crate::os;
 use crate::owners;
 use crate::sync::first::First;
 use crate::sync::lock::Lock;
-use crate::vm::claim;
 use crate::{failure, sources};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 

@@ -19,6 +19,7 @@ compile_error!(
 );
 
 pub mod adaptors;
+pub mod address_map;
 pub mod allocator;
 pub mod arena;
 pub mod description;
@@ -45,7 +46,6 @@ pub mod spec;
 pub mod stats;
 #[doc(hidden)]
 pub mod sync;
-pub mod vm;
 pub mod why;
 
 pub use allocator::{AllocError, Allocator, Block, Description, Request};

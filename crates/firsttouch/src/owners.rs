@@ -5,11 +5,12 @@
 //! blocks may be freed through a handler. They are registered under their ground, the allocator at the bottom of their
 //! stack, so that a lookup costs nothing more if no keeper stands on the memory at the address.
 
+use crate::address_map;
+use crate::address_map::Holder;
 use crate::allocator::Allocator;
-use crate::heap::heap;
+use crate::heap;
 use crate::scratch::{Backing, Scope};
 use crate::sync::lock::Lock;
-use crate::vm::address_map::{self, Holder};
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Why a block lies where it lies: [`why`] answers for every live block in our segments, of pools and of page sources.
 
 use crate::adaptors::Origin;
-use crate::heap::heap;
-use crate::heap::shape::Kind;
+use crate::address_map;
+use crate::heap;
+use crate::heap::segment::Kind;
 use crate::size::Bytes;
-use crate::vm::address_map;
 use std::fmt;
 
 /// Where a block lies, and what decided that.

@@ -10,9 +10,9 @@ use common::mapped::foreign;
 use common::pattern;
 use common::process::address_space;
 use firsttouch::adaptors::{Options, Pool, huge_min};
+use firsttouch::address_map;
 use firsttouch::os::{Call, fail_after, huge_page_size, page_size};
 use firsttouch::sources::Pages;
-use firsttouch::vm::address_map;
 use firsttouch::{Allocator, Request};
 use std::os::unix::process::CommandExt;
 

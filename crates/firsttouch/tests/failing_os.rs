@@ -217,7 +217,7 @@ fn dropped_while_nothing_can_be_unmapped() {
                 fail_after(&[Call::Unmap, Call::Discard], pass, FOREVER);
                 drop(allocator);
                 fail_after(&[], 0, 0);
-                assert!(addresses.iter().all(|&at| firsttouch::vm::address_map::owner(at).is_none()));
+                assert!(addresses.iter().all(|&at| firsttouch::address_map::owner(at).is_none()));
             }
         }
         allocators().iter().for_each(|allocator| recovers(&**allocator, program(&**allocator)));

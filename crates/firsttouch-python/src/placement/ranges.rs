@@ -7,7 +7,7 @@ use crate::python::interrupts::interruptible;
 use crate::python::values::ToPython;
 use firsttouch::adaptors::{Filled, Limited, Tracked};
 use firsttouch::allocator::Allocator;
-use firsttouch::heap::migration::{collapse, migrate};
+use firsttouch::heap::nodes::{collapse, migrate};
 use firsttouch::numa::policy::{Orders, Outer};
 use firsttouch::numa::topology::Topology;
 use firsttouch::os;

@@ -12,10 +12,11 @@
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::description::Value;
 use crate::failure;
+use crate::heap;
 use crate::heap::ledger::Ledger;
 use crate::heap::purger::{self, Purgeable};
-use crate::heap::shape::huge_page;
-use crate::heap::{heap, segment};
+use crate::heap::segment;
+use crate::heap::segment::huge_page;
 use crate::layout::{round_down, round_up};
 use crate::os;
 use crate::stats::Stats;

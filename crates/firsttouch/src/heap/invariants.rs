@@ -1,14 +1,14 @@
 //! What must hold of a heap's records after every step, checked over random programs.
 
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
-use crate::heap::ages::{FIRST_EPOCH, UNMAPPED};
-use crate::heap::class;
-use crate::heap::free_lists::Side;
-use crate::heap::heap::Heap;
-use crate::heap::purge::purge_oldest;
-use crate::heap::region::{Region, Span};
+use crate::heap::Heap;
+use crate::heap::growing::{Region, Span};
+use crate::heap::purging::purge_oldest;
+use crate::heap::segment::{FIRST_EPOCH, UNMAPPED};
+use crate::heap::segment::{Fresh, Kind, huge_page};
 use crate::heap::segment::{NONE, Segment, State};
-use crate::heap::shape::{Fresh, Kind, huge_page};
+use crate::heap::spans;
+use crate::heap::spans::Side;
 use proptest::prelude::*;
 use std::ptr::NonNull;
 
@@ -47,14 +47,14 @@ fn check_spans(segment: &Segment) -> (usize, usize, usize) {
 fn check_lists(segment: &Segment, free: &mut Vec<(u32, u32)>) {
     for side in [Side::Clean, Side::Dirty] {
         let lists = segment.lists[side as usize].get();
-        for class in 0..class::COUNT {
+        for class in 0..spans::CLASSES {
             let head = lists.heads[class];
             assert_eq!(lists.filled[class / 64] & 1 << (class % 64) != 0, head != NONE, "class {class}");
             let (mut at, mut previous) = (head, NONE);
             while at != NONE {
                 let record = segment.record(at);
                 let len = record.len.get();
-                assert_eq!((class::of(len), record.prev.get()), (class, previous));
+                assert_eq!((spans::class_of(len), record.prev.get()), (class, previous));
                 assert_eq!(segment.dirty_units(at) > 0, side == Side::Dirty);
                 let found = free.iter().position(|&span| span == (at, len));
                 free.swap_remove(found.unwrap_or_else(|| panic!("{at} is listed and not free")));

@@ -3,10 +3,10 @@
 //! It is out of band (law 4), in shards with a lock each. Removing a block allocates nothing (law 5). The locks are held
 //! around forks, so that a child can continue at once (law 6).
 
+use crate::address_map;
 use crate::allocator::{AllocError, Limit};
 use crate::heap::purger::{self, Purgeable};
 use crate::sync::lock::Lock;
-use crate::vm::address_map;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ptr::NonNull;

@@ -1,34 +1,286 @@
-//! Heaps: segments cut into spans of units, their free lists, and giving idle memory back to the operating system.
+//! A heap: the spans of one allocator, in a region for base pages and one for huge pages. From a request to the system it
+//! is this file, `growing.rs` (regions, and the memory mapped in them) and `os`.
 
 #![allow(unsafe_code)] // Safety: records lie outside the memory they describe, and each field names the lock it needs.
 
-pub(crate) mod ages;
-pub mod bound;
-pub(crate) mod build;
-pub(crate) mod class;
-pub(crate) mod free_lists;
-#[expect(clippy::module_inception)]
-pub(crate) mod heap;
+pub(crate) mod building;
+pub(crate) mod claim;
+pub(crate) mod growing;
 #[cfg(test)]
 mod invariants;
 pub mod ledger;
-pub(crate) mod locality;
-mod mapped;
-pub(crate) mod mapping_limit;
-pub mod migration;
-pub(crate) mod misplaced;
-pub(crate) mod occupant;
-pub(crate) mod open;
-pub(crate) mod purge;
-pub mod purgeable;
+pub mod nodes;
 pub mod purger;
-pub(crate) mod records;
-pub(crate) mod region;
-pub(crate) mod register;
+pub(crate) mod purging;
 pub(crate) mod segment;
-pub(crate) mod shape;
 pub(crate) mod spans;
-pub(crate) mod top;
-pub(crate) mod victims;
 
-pub use purge::map_anew;
+use crate::allocator::{AllocError, Allocator};
+use crate::heap::growing::{Region, Span};
+use crate::heap::purging::Batch;
+use crate::heap::segment::{CLEAN, FIRST_EPOCH, Fresh, Kind, Shape, State, next_epoch};
+use crate::heap::spans::Side;
+use crate::os::{self, Errno};
+use crate::sync::lock::{Guard, Lock};
+pub use purging::map_anew;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::Ordering::Relaxed;
+
+struct Owner(*const dyn Allocator);
+// SAFETY: every allocator may be used from any thread.
+unsafe impl Send for Owner {}
+// SAFETY: as above.
+unsafe impl Sync for Owner {}
+
+/// The memory of a heap, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Held {
+    /// Handed out.
+    pub out: usize,
+    /// Free and dirty.
+    pub dirty: usize,
+    /// Mapped.
+    pub mapped: usize,
+}
+
+impl std::ops::Add for Held {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { out: self.out + other.out, dirty: self.dirty + other.dirty, mapped: self.mapped + other.mapped }
+    }
+}
+
+pub(crate) struct Heap {
+    pub(crate) regions: Lock<[Region; 2]>,
+    /// Held during a purge, so that none is half done at a fork. Acquired before `regions`.
+    pub(crate) purging: Lock<Batch>,
+    /// The age of units that are freed now; advanced by the background purger's ticks.
+    epoch: AtomicU8,
+    owner: OnceLock<Owner>,
+    /// The last epoch in which the local node had no room, and the last in which it had; zero before.
+    elsewhere: AtomicU8,
+    roomy: AtomicU8,
+}
+
+impl Heap {
+    pub(crate) fn new() -> Self {
+        Self::of(None)
+    }
+
+    /// A heap whose memory should lie on `local_node`.
+    pub(crate) fn at(local_node: u8) -> Self {
+        Self::of(Some(local_node))
+    }
+
+    fn of(local_node: Option<u8>) -> Self {
+        Self {
+            regions: Lock::new([Region::new(Shape::small(local_node)), Region::new(Shape::huge(local_node))]),
+            purging: Lock::new(Batch::EMPTY),
+            epoch: AtomicU8::new(FIRST_EPOCH),
+            owner: OnceLock::new(),
+            elsewhere: AtomicU8::new(0),
+            roomy: AtomicU8::new(0),
+        }
+    }
+
+    /// Sets the owner of the blocks. This must precede the first [`Heap::take_or_grow`].
+    ///
+    /// # Safety
+    /// The allocator stays where it is until [`Heap::close`].
+    pub(crate) unsafe fn set_owner(&self, owner: *const dyn Allocator) {
+        let _ = self.owner.set(Owner(owner));
+    }
+
+    pub(crate) fn regions(&self) -> Guard<'_, [Region; 2]> {
+        self.regions.lock()
+    }
+
+    /// Allocates a span, from new address space if nothing free fits.
+    pub(crate) fn take_or_grow(
+        &self,
+        kind: Kind,
+        bytes: usize,
+        align: usize,
+        dirty_first: bool,
+    ) -> Result<Span, Errno> {
+        let sides = if dirty_first { [Side::Dirty, Side::Clean] } else { [Side::Clean, Side::Dirty] };
+        self.take_or_map(kind, bytes, align, sides, kind.pages())
+    }
+
+    /// The same; what is mapped for it comes on the pages that `fresh` says.
+    pub(crate) fn take_or_map(
+        &self,
+        kind: Kind,
+        bytes: usize,
+        align: usize,
+        sides: [Side; 2],
+        fresh: Fresh,
+    ) -> Result<Span, Errno> {
+        let owner = self.owner.get().ok_or(Errno::UNSUPPORTED)?.0;
+        let mut regions = self.regions.lock();
+        let region = &mut regions[kind as usize];
+        loop {
+            if let Some(span) = region.take(bytes, align, &sides, fresh)? {
+                return Ok(span);
+            }
+            region.grow(bytes, align, fresh, owner)?;
+        }
+    }
+
+    /// Allocates a span from what is free and at least partly dirty.
+    pub(crate) fn take_dirty(&self, kind: Kind, bytes: usize, align: usize) -> Result<Option<Span>, Errno> {
+        self.regions.lock()[kind as usize].take(bytes, align, &[Side::Dirty], kind.pages())
+    }
+
+    /// Allocates a span that is free and dirty from end to end.
+    pub(crate) fn take_resident(&self, kind: Kind, bytes: usize, align: usize) -> Option<Span> {
+        self.regions.lock()[kind as usize].take_resident(bytes, align)
+    }
+
+    /// Frees a span, as of `epoch`.
+    pub(crate) fn give(&self, kind: Kind, span: Span, epoch: u8) {
+        self.regions.lock()[kind as usize].give(span, epoch);
+    }
+
+    /// Frees all but the first `keep` units of a used span.
+    pub(crate) fn shrink(&self, kind: Kind, span: Span, keep: u32) {
+        let epoch = self.epoch();
+        let mut regions = self.regions.lock();
+        span.segment.cut(span.start, keep);
+        regions[kind as usize].give(Span { start: span.start + keep, len: span.len - keep, ..span }, epoch);
+    }
+
+    /// Moves the pages of a used span to the beginning of another one, in the same heap, and frees the first; whether the
+    /// system moved them.
+    ///
+    /// # Safety
+    /// Nobody uses either span meanwhile, nor the first one afterwards.
+    pub(crate) unsafe fn carry(&self, kind: Kind, from: Span, to: Span) -> bool {
+        // SAFETY: both spans are mapped, and used by nobody (`Pool::carry`).
+        if unsafe { os::remap(from.address(), to.address(), from.bytes()) }.is_err() {
+            return false;
+        }
+        from.segment.empty(from.start, from.len, CLEAN);
+        to.segment.clear_local(to.start, to.len);
+        let mut regions = self.regions.lock();
+        regions[kind as usize].out -= from.bytes();
+        from.segment.give(from.start, from.len, 0);
+        true
+    }
+
+    /// Extends a used span to `bytes` in place, by fresh memory on `fresh` pages. Returns the dirty and the clean bytes of
+    /// the addition.
+    pub(crate) fn extend(&self, kind: Kind, span: Span, bytes: usize, fresh: Fresh) -> Option<(usize, usize)> {
+        self.regions.lock()[kind as usize].extend(span, bytes, fresh)
+    }
+
+    /// Unmaps idle memory at the tops of the segments, and discards its records.
+    pub(crate) fn lower_tops(&self) {
+        self.regions.lock().iter_mut().for_each(Region::lower_tops);
+    }
+
+    pub(crate) fn held(&self) -> Held {
+        let regions = self.regions.lock();
+        let sum = |field: fn(&Region) -> usize| regions.iter().map(field).sum();
+        Held { out: sum(|r| r.out), dirty: sum(|r| r.dirty), mapped: sum(|r| r.mapped) }
+    }
+
+    #[inline]
+    pub(crate) fn epoch(&self) -> u8 {
+        self.epoch.load(Relaxed)
+    }
+
+    /// Advances the epoch.
+    pub(crate) fn tick(&self) {
+        self.epoch.store(next_epoch(self.epoch()), Relaxed);
+    }
+
+    /// Whether any pages will do for now, local or not.
+    pub(crate) fn takes_any(&self) -> bool {
+        self.elsewhere.load(Relaxed) == self.epoch()
+    }
+
+    /// Whether the local node has room, as `ask` says once an epoch. If it has none, any pages will do for that epoch.
+    pub(crate) fn has_room(&self, ask: impl FnOnce() -> bool) -> bool {
+        let epoch = self.epoch();
+        if self.roomy.load(Relaxed) != epoch && !self.takes_any() {
+            let known = if ask() { &self.roomy } else { &self.elsewhere };
+            known.store(epoch, Relaxed);
+        }
+        self.roomy.load(Relaxed) == epoch
+    }
+
+    /// Holds all locks of the heap, in their order, around a fork. Locality is forgotten: whichever process writes first
+    /// after the fork copies pages to its own node.
+    pub(crate) fn hold(&self) {
+        self.purging.hold();
+        self.regions.hold();
+        // SAFETY: the lock was taken on the line above.
+        let regions = unsafe { self.regions.held() };
+        for segment in regions.iter().flat_map(Region::segments) {
+            segment.clear_local(0, segment.top.get());
+        }
+    }
+
+    /// Ends [`Heap::hold`].
+    ///
+    /// # Safety
+    /// The locks are held by `hold`.
+    pub(crate) unsafe fn release(&self) {
+        // SAFETY: `hold` acquired it, as the fork handlers (`purger`) do before they call this.
+        unsafe {
+            self.regions.release();
+            self.purging.release();
+        }
+    }
+
+    /// Closes all segments. If any block is live they stay permanently (law 8), without an owner.
+    ///
+    /// # Safety
+    /// The heap is not used any more.
+    pub(crate) unsafe fn close(&self) {
+        let regions = self.regions.lock();
+        let alive = regions.iter().any(|region| region.out > 0);
+        for segment in regions.iter().flat_map(Region::segments) {
+            if alive {
+                segment.area.orphan();
+                continue;
+            }
+            // SAFETY: no block in it is live, and none will be: the heap is not used any more (drops of its owners).
+            unsafe { building::close(segment) };
+        }
+    }
+}
+
+/// Whether a live block of a heap begins at `address`. A wrong address is told from a block by its requested size,
+/// which is zero for a freed span and for an address at which no span ever began.
+pub(crate) fn lives(address: usize) -> bool {
+    segment::find(address).is_some_and(|(segment, unit)| {
+        let begins_here = || {
+            let occupant = segment.occupant(unit);
+            occupant.asked() != 0 && address == segment.address(unit) + occupant.offset()
+        };
+        unit < segment.top.get() && segment.state(unit) == State::Used && begins_here()
+    })
+}
+
+/// The span of the live block at `address` and its kind.
+pub(crate) fn span_at(address: usize) -> Option<(Kind, Span)> {
+    let (segment, start) = segment::find(address)?;
+    let span = Span { segment, start, len: segment.span_len(start), dirty: 0 };
+    Some((span.kind(), span))
+}
+
+/// The usable size of the live block at `address`, also where its owner no longer exists; 0 if no block begins there.
+pub(crate) fn usable_at(address: usize) -> usize {
+    let span = span_at(address).filter(|_| lives(address));
+    span.map_or(0, |(_, span)| span.usable())
+}
+
+/// The error for a request of `asked` bytes that the system refused with `error`.
+#[cold]
+pub(crate) fn refused(asked: usize, error: Errno) -> AllocError {
+    AllocError::new(asked, os::why_refused(asked, error))
+}

@@ -7,17 +7,17 @@
 //! An upstream may run foreign code, which may wait for other threads, call this library, or fork. Whatever has to be
 //! returned to one is therefore a [`DeferredTrim`]: it runs with no lock held, never inside a fork, on an object that is
 //! kept alive by its own reference. A fork does not wait for a thread that runs one.
+//!
+//! A bound on this process's memory may be enforced from outside, such as by a cluster's scheduler ([`set_bound`]); near it,
+//! idle memory is purged.
 
-pub use super::purgeable::{DeferredTrim, Purgeable};
-use super::register::Register;
-use crate::fork;
-use crate::os;
 use crate::sync::lock::Lock;
+use crate::{fork, os};
 use std::ffi::c_void;
 use std::ptr::null_mut;
-use std::sync::atomic::{
-    AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst,
-};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 use std::time::Duration;
 
 /// Time between two ticks.
@@ -230,4 +230,121 @@ pub(crate) unsafe fn forget_thread() {
 pub(crate) unsafe fn release() {
     // SAFETY: as demanded.
     unsafe { PURGER.release() }
+}
+
+/// What keeps idle memory. All functions are called under the purger's lock, so they must call nothing that could wait
+/// for it: what has to be returned to an upstream is a [`DeferredTrim`].
+pub trait Purgeable: Sync {
+    /// A tick has passed. Returns what is to be returned to an upstream now.
+    fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
+        None
+    }
+    /// Whether ticks decay what it keeps: they stop while the purger is [paused](super::purger::pause).
+    fn decays(&self) -> bool {
+        true
+    }
+    /// Whether it keeps nothing.
+    fn is_idle(&self) -> bool {
+        true
+    }
+    /// Purges all idle memory, as far as that runs no code but this library's.
+    fn trim_idle(&self) {}
+    /// What trims the rest.
+    fn deferred_trim(&self) -> Option<Arc<dyn DeferredTrim>> {
+        None
+    }
+    /// Takes all locks.
+    fn hold(&self);
+    /// Ends `hold`.
+    ///
+    /// # Safety
+    /// The locks are held by `hold`.
+    unsafe fn release(&self);
+}
+
+/// Returning idle memory to an upstream. It keeps its allocator alive; if it held the last reference, the allocator is
+/// dropped with it.
+pub trait DeferredTrim: Send + Sync {
+    /// Returns what is too old or too much, or all that is idle.
+    fn run(&self, all: bool);
+}
+
+struct Entry {
+    /// Rises from entry to entry, so that a round continues where it was if entries change meanwhile.
+    number: u64,
+    /// No reference, as whoever leaves may hold the only one.
+    what: *const dyn Purgeable,
+}
+
+pub(super) struct Register {
+    entries: Vec<Entry>,
+    last: u64,
+}
+
+// SAFETY: what is entered is `Sync`.
+unsafe impl Send for Register {}
+
+impl Register {
+    pub(super) const fn new() -> Self {
+        Self { entries: Vec::new(), last: 0 }
+    }
+
+    /// # Safety
+    /// `what` lives until it leaves.
+    pub(super) unsafe fn enter(&mut self, what: *const dyn Purgeable) {
+        self.last += 1;
+        self.entries.push(Entry { number: self.last, what });
+    }
+
+    pub(super) fn leave(&mut self, what: *const dyn Purgeable) {
+        self.entries.retain(|other| !std::ptr::addr_eq(other.what, what));
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &dyn Purgeable> {
+        self.entries.iter().map(Entry::what)
+    }
+
+    /// The next deferred trim behind entry `number`, which moves on.
+    pub(super) fn next(
+        &self,
+        number: &mut u64,
+        ask: impl Fn(&dyn Purgeable) -> Option<Arc<dyn DeferredTrim>>,
+    ) -> Option<Arc<dyn DeferredTrim>> {
+        let at = self.entries.partition_point(|entry| entry.number <= *number);
+        self.entries[at..].iter().find_map(|entry| {
+            *number = entry.number;
+            ask(entry.what())
+        })
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.all().all(Purgeable::is_idle)
+    }
+}
+
+impl Entry {
+    fn what(&self) -> &dyn Purgeable {
+        // SAFETY: whoever entered it (`purger::enter`, `purger::enter_once`) promised that it lives until it leaves.
+        unsafe { &*self.what }
+    }
+}
+
+/// Bytes of resident memory; `usize::MAX` without a bound.
+static BOUND: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Sets the bytes of resident memory at which pools keep nothing idle. They begin to purge before, as memory gets
+/// scarce.
+pub fn set_bound(bytes: Option<usize>) {
+    BOUND.store(bytes.unwrap_or(usize::MAX), Relaxed);
+}
+
+/// Bytes that this process may still take, as far as the machine, the container and the bound allow.
+pub(crate) fn headroom() -> usize {
+    os::headroom().min(left_of_bound().unwrap_or(usize::MAX))
+}
+
+/// Bytes that the bound leaves, if there is one.
+pub(crate) fn left_of_bound() -> Option<usize> {
+    let bound = BOUND.load(Relaxed);
+    (bound != usize::MAX).then(|| bound.saturating_sub(os::resident()))
 }

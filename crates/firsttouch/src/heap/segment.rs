@@ -1,19 +1,179 @@
 //! A segment: claimed address space cut into units of one size, with out-of-band records for the units.
 //!
 //! The units themselves are never read or written. Records exist for the units below `top`; the memory for them is mapped
-//! as `top` rises. Everything except the area, which lookups read, is guarded by the heap's lock.
+//! as `top` rises. Everything except the area, which lookups read, is guarded by the heap's lock. Each unit has an age of
+//! one byte. On machines with several nodes it also has a bit in a bitmap, set while all its pages are known to be local. A
+//! bit belongs to the holder of its unit or of the heap's lock; neighbouring bits may change at the same time, so words are
+//! atomic.
 
+use crate::address_map::Area;
 use crate::allocator::Allocator;
-use crate::heap::ages::{CLEAN, CLEAN_HUGE, FIRST_EPOCH};
-use crate::heap::class;
-use crate::heap::occupant::Occupant;
-use crate::heap::shape::huge_page;
-use crate::vm::address_map;
-use crate::vm::area::Area;
-use crate::vm::claim::Claim;
+use crate::heap::claim::Claim;
+use crate::heap::spans;
+use crate::{address_map, os};
 use std::cell::Cell;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// Which region serves a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Units of a base page.
+    Small = 0,
+    /// Units of 64 KiB on memory that is advised huge.
+    Huge = 1,
+}
+
+impl Kind {
+    /// The pages of the region, unless it is said otherwise.
+    pub(crate) fn pages(self) -> Fresh {
+        match self {
+            Self::Small => Fresh::Base,
+            Self::Huge => Fresh::Huge,
+        }
+    }
+
+    /// The page size of the region.
+    pub(crate) fn page(self) -> usize {
+        match self {
+            Self::Small => os::page_size(),
+            Self::Huge => huge_page(),
+        }
+    }
+
+    /// Bytes of a unit of the region.
+    pub(crate) fn unit(self) -> usize {
+        match self {
+            Self::Small => os::page_size(),
+            Self::Huge => os::page_size().max(1 << HUGE_UNIT_SHIFT),
+        }
+    }
+}
+
+/// On which pages memory comes that is not mapped yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fresh {
+    /// Base pages.
+    Base,
+    /// Huge pages, in whole ones.
+    Huge,
+    /// Huge pages where they lie in the block as a whole, except at its start: as with NumPy's own arrays, who touches only
+    /// the first bytes or the last ones gets base pages.
+    Inner,
+}
+
+/// The size of a unit in the region for huge pages, as a power of two: small enough that arrays share huge pages.
+const HUGE_UNIT_SHIFT: u32 = 16;
+/// Bytes mapped at a time in the region for base pages.
+const SMALL_EXTENT: usize = 1 << 20;
+
+/// The page size of the region for huge pages.
+pub(crate) fn huge_page() -> usize {
+    os::huge_page_size().unwrap_or(2 << 20).max(1 << HUGE_UNIT_SHIFT)
+}
+
+/// The pages of a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// The size of a unit in bytes, as a power of two.
+    pub unit_shift: u32,
+    /// Bytes that are mapped at a time; a multiple of the unit.
+    pub extent: usize,
+    /// The page size in bytes. What is purged is a multiple of it.
+    pub page: usize,
+    /// Whether the memory is advised huge.
+    pub huge: bool,
+    /// The local node of its memory, on machines with several nodes.
+    pub local_node: Option<u8>,
+}
+
+impl Shape {
+    /// The shape of a region for base pages.
+    pub(crate) fn small(local_node: Option<u8>) -> Self {
+        let page = os::page_size();
+        Self {
+            unit_shift: Kind::Small.unit().trailing_zeros(),
+            extent: SMALL_EXTENT.max(page),
+            page,
+            huge: false,
+            local_node,
+        }
+    }
+
+    /// The shape of a region for huge pages.
+    pub(crate) fn huge(local_node: Option<u8>) -> Self {
+        let page = huge_page();
+        Self { unit_shift: Kind::Huge.unit().trailing_zeros(), extent: page, page, huge: true, local_node }
+    }
+}
+
+/// The unit is not mapped.
+pub(crate) const UNMAPPED: u8 = 0;
+/// The unit is mapped and reads zero.
+pub(crate) const CLEAN: u8 = 1;
+/// The same, on a huge page: reading or writing it makes its neighbours real, too.
+pub(crate) const CLEAN_HUGE: u8 = 2;
+/// The first epoch. Ages from here on say in which epoch a dirty unit was freed.
+pub(crate) const FIRST_EPOCH: u8 = 3;
+/// Number of epochs, after which they wrap around.
+const EPOCHS: u8 = u8::MAX - FIRST_EPOCH + 1;
+
+/// The epoch after `epoch`.
+pub(crate) fn next_epoch(epoch: u8) -> u8 {
+    if epoch == u8::MAX { FIRST_EPOCH } else { epoch + 1 }
+}
+
+/// Epochs from a dirty unit's age until now.
+pub(crate) fn ticks_since(age: u8, now: u8) -> u8 {
+    if now >= age { now - age } else { EPOCHS - (age - now) }
+}
+
+/// The requested size in bytes, where in the span the block begins, and a note of its allocator, packed in 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Occupant(u64);
+
+impl Occupant {
+    const ASKED_BITS: u32 = 48;
+    const OFFSET_BITS: u32 = 8;
+    const LINE: usize = 64;
+
+    /// No block.
+    pub(crate) const NONE: Self = Self(0);
+
+    /// A block of `asked` bytes; its offset is less than 16 KiB and a multiple of a cache line.
+    #[inline]
+    pub(crate) fn new(asked: usize, offset: usize, note: u8) -> Self {
+        let lines = (offset / Self::LINE) as u64;
+        Self(asked as u64 | lines << Self::ASKED_BITS | u64::from(note) << (Self::ASKED_BITS + Self::OFFSET_BITS))
+    }
+
+    #[inline]
+    pub(crate) fn asked(self) -> usize {
+        (self.0 & ((1 << Self::ASKED_BITS) - 1)) as usize
+    }
+
+    #[inline]
+    pub(crate) fn offset(self) -> usize {
+        (self.0 >> Self::ASKED_BITS) as usize % (1 << Self::OFFSET_BITS) * Self::LINE
+    }
+
+    /// The allocator's note.
+    pub(crate) fn note(self) -> u8 {
+        (self.0 >> (Self::ASKED_BITS + Self::OFFSET_BITS)) as u8
+    }
+
+    /// The low and the high 32 bits.
+    #[inline]
+    pub(crate) fn halves(self) -> (u32, u32) {
+        (self.0 as u32, (self.0 >> 32) as u32)
+    }
+
+    #[inline]
+    pub(crate) fn from_halves(low: u32, high: u32) -> Self {
+        Self(u64::from(low) | u64::from(high) << 32)
+    }
+}
 
 /// The record of one unit. The length and state of a span stand in the records of its first and its last unit.
 ///
@@ -51,12 +211,12 @@ pub(crate) enum State {
 /// Heads of the lists of free spans by size class: one set for spans with dirty units, one for clean spans.
 #[derive(Clone, Copy)]
 pub(crate) struct Lists {
-    pub heads: [u32; class::COUNT],
-    pub filled: [u64; class::COUNT.div_ceil(64)],
+    pub heads: [u32; spans::CLASSES],
+    pub filled: [u64; spans::CLASSES.div_ceil(64)],
 }
 
 impl Lists {
-    pub(crate) const EMPTY: Self = Self { heads: [NONE; class::COUNT], filled: [0; class::COUNT.div_ceil(64)] };
+    pub(crate) const EMPTY: Self = Self { heads: [NONE; spans::CLASSES], filled: [0; spans::CLASSES.div_ceil(64)] };
 }
 
 /// A number that is changed under the heap's lock and may be read without it.
@@ -147,7 +307,7 @@ impl Segment {
         bounds: (usize, u32, u32),
         body: Body,
     ) -> &'static Self {
-        // SAFETY: `at` is the place of a header that nothing else uses (`heap/build.rs`); lookups read only the area.
+        // SAFETY: `at` is the place of a header that nothing else uses (`heap/building.rs`); lookups read only the area.
         unsafe {
             (&raw mut (*at).body).write(body);
             Area::make(&raw mut (*at).area, owner, bounds);
@@ -160,7 +320,7 @@ impl Segment {
     /// # Safety
     /// `at` points to a segment's header.
     pub(crate) unsafe fn area_of(at: *mut Self) -> NonNull<Area> {
-        // SAFETY: `at` points to a segment's header (`heap/build.rs`). The area is the first field, and the pointer
+        // SAFETY: `at` points to a segment's header (`heap/building.rs`). The area is the first field, and the pointer
         // stays valid for the whole header.
         unsafe { NonNull::new_unchecked(at).cast() }
     }
@@ -288,6 +448,82 @@ impl Segment {
                 visit(at, run.len() as u32);
             }
             at += run.len() as u32;
+        }
+    }
+}
+
+/// How often pages were moved.
+static MOVES: AtomicU32 = AtomicU32::new(0);
+
+/// Bytes of the bits of `units`.
+pub(crate) const fn locality_bytes(units: usize) -> usize {
+    units.div_ceil(64) * 8
+}
+
+impl Segment {
+    /// The words of some units, and the bits in each that are theirs.
+    #[inline]
+    fn words(&self, start: u32, len: u32) -> impl Iterator<Item = (&AtomicU64, u64)> {
+        let (start, end) = (start as usize, if self.locality.is_null() { 0 } else { (start + len) as usize });
+        (start / 64..end.div_ceil(64)).map(move |word| {
+            let low = start.saturating_sub(word * 64);
+            let high = (end - word * 64).min(64);
+            let mask = (u64::MAX << low) & (u64::MAX >> (64 - high));
+            // SAFETY: units below `top` have bits, which live as long as the segment.
+            (unsafe { &*self.locality.add(word) }, mask)
+        })
+    }
+
+    /// Whether all of some units are known to be local, or locality does not matter.
+    #[inline]
+    pub(crate) fn is_known_local(&self, start: u32, len: u32) -> bool {
+        self.words(start, len).all(|(word, mask)| word.load(Relaxed) & mask == mask)
+    }
+
+    /// Records that all pages of some units are local.
+    pub(crate) fn set_local(&self, start: u32, len: u32) {
+        for (word, mask) in self.words(start, len) {
+            word.fetch_or(mask, Relaxed);
+        }
+    }
+
+    /// Forgets where the pages of some units are.
+    pub(crate) fn clear_local(&self, start: u32, len: u32) {
+        for (word, mask) in self.words(start, len) {
+            word.fetch_and(!mask, Relaxed);
+        }
+    }
+
+    /// The pages of some units are gone, and their age is `age` now.
+    pub(crate) fn empty(&self, start: u32, len: u32, age: u8) {
+        self.ages(start, len).fill(age);
+        self.clear_local(start, len);
+    }
+}
+
+/// How often pages were moved, for allocators that keep blocks outside segments.
+pub(crate) fn moves() -> u32 {
+    MOVES.load(Relaxed)
+}
+
+/// Forgets where the pages of a range are, because they may move to another node.
+pub(crate) fn forget_nodes(address: usize, size: usize) {
+    MOVES.fetch_add(1, Relaxed);
+    let Some((segment, first)) = find(address) else { return };
+    let last = segment.unit_of(address + size.max(1) - 1).unwrap_or(first).min(segment.top.get().saturating_sub(1));
+    segment.clear_local(first, (last + 1).saturating_sub(first));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn size_offset_and_note_survive_the_halves() {
+        for (asked, offset, note) in [(1, 0, 0), (u32::MAX as usize + 7, 3520, 255), ((1 << 47) - 1, 16320, 3)] {
+            let (low, high) = Occupant::new(asked, offset, note).halves();
+            let found = Occupant::from_halves(low, high);
+            assert_eq!((found.asked(), found.offset(), found.note()), (asked, offset, note));
         }
     }
 }

@@ -3,12 +3,12 @@
 
 use super::backing::{Backing, Closed, Refused, Slot, Survivor};
 use super::levels::Levels;
+use crate::address_map;
 use crate::allocator::{AllocError, Block, Description, Limit, Request};
 use crate::arena::Scratch;
 use crate::failure;
 use crate::heap::purger::{self, Purgeable};
 use crate::sync::lock::Lock;
-use crate::vm::address_map;
 use std::cell::UnsafeCell;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;

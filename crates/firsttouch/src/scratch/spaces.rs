@@ -2,7 +2,7 @@
 
 use super::backing::Damage;
 use super::space::{Owner, Space, Taken};
-use crate::vm::address_map;
+use crate::address_map;
 
 struct Entry {
     start: usize,

@@ -2,11 +2,11 @@
 
 use super::malloc::{Malloc, usable};
 use super::pages::Pages;
+use crate::address_map;
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::layout::{LayoutError, checked_align};
 use crate::os;
 use crate::stats::Stats;
-use crate::vm::address_map;
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 

@@ -6,11 +6,12 @@
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::description::Value;
 use crate::failure;
-use crate::heap::heap::{self, Heap};
+use crate::heap;
+use crate::heap::Heap;
 use crate::heap::ledger::Ledger;
-use crate::heap::occupant::Occupant;
 use crate::heap::purger::{self, Purgeable};
-use crate::heap::shape::{Kind, huge_page};
+use crate::heap::segment::Occupant;
+use crate::heap::segment::{Kind, huge_page};
 use crate::layout::round_up;
 use crate::numa::policy::Orders;
 use crate::os::{self, Errno};

@@ -3,7 +3,7 @@
 use super::Make;
 use super::common::held::Held;
 use super::sizes::up_to;
-use firsttouch::vm::address_map;
+use firsttouch::address_map;
 
 pub fn trim_keeps_what_lives(make: Make) {
     let allocator = make();

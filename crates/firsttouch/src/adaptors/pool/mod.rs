@@ -20,13 +20,14 @@ mod zero;
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::description::Value;
 use crate::failure;
-use crate::heap::free_lists::Side;
-use crate::heap::heap::{self, Heap};
-use crate::heap::mapping_limit;
-use crate::heap::occupant::Occupant;
+use crate::heap;
+use crate::heap::Heap;
+use crate::heap::growing::Span;
 use crate::heap::purger;
-use crate::heap::region::Span;
-use crate::heap::shape::{Fresh, Kind, huge_page};
+use crate::heap::purging::look_at_mappings;
+use crate::heap::segment::Occupant;
+use crate::heap::segment::{Fresh, Kind, huge_page};
+use crate::heap::spans::Side;
 pub use crate::layout::SMALL_LIMIT;
 use crate::layout::round_up;
 use crate::numa::local_nodes::{LocalNodes, Place};
@@ -389,7 +390,7 @@ impl Pool {
     #[cold]
     fn retry(&self, kind: Kind, request: Request, is_array: bool, refused: Errno) -> Result<Span, AllocError> {
         if refused == Errno::NO_MEMORY {
-            mapping_limit::look_at_mappings();
+            look_at_mappings();
             if let Some(span) = self.take_mapped(kind, request) {
                 return Ok(span);
             }

@@ -2,11 +2,11 @@
 
 use super::{Pool, zero};
 use crate::allocator::{Allocator, Request};
-use crate::heap::heap::{Heap, Held};
-use crate::heap::misplaced;
-use crate::heap::purge;
-use crate::heap::region::Span;
-use crate::heap::shape::{Fresh, Kind, huge_page};
+use crate::heap::growing::Span;
+use crate::heap::nodes;
+use crate::heap::purging;
+use crate::heap::segment::{Fresh, Kind, huge_page};
+use crate::heap::{Heap, Held};
 use crate::numa::local_nodes::{LocalNodes, Place};
 use crate::os;
 use std::sync::atomic::Ordering::Relaxed;
@@ -75,11 +75,11 @@ impl Heaps {
 
     /// Purges idle memory of at least this age; see [`Heap::purge`].
     pub(super) fn purge(&self, min_ticks: u8) -> [usize; 2] {
-        self.all().map(|heap| heap.purge(min_ticks, usize::MAX)).fold([0; 2], purge::add)
+        self.all().map(|heap| heap.purge(min_ticks, usize::MAX)).fold([0; 2], purging::add)
     }
 
     pub(super) fn purge_parts(&self, min_ticks: u8) -> [usize; 2] {
-        self.all().map(|heap| heap.purge_parts(min_ticks)).fold([0; 2], purge::add)
+        self.all().map(|heap| heap.purge_parts(min_ticks)).fold([0; 2], purging::add)
     }
 }
 
@@ -119,7 +119,7 @@ impl Pool {
                 let page = if segment.huge { huge_page() } else { os::page_size() };
                 zero::renew(span, span.address(), span.address() + request.size(), page);
             }
-            match misplaced::give_back(local_nodes, heap, span) {
+            match nodes::give_back(local_nodes, heap, span) {
                 Ok(bytes) => {
                     self.meter.purged.fetch_add(bytes as u64, Relaxed);
                 }

@@ -15,9 +15,9 @@
 //!
 //! So at any time the bytes on huge pages of which nothing is known are at most an eighth of what is in use, and 32 MiB.
 
-use crate::heap::heap;
-use crate::heap::region::Span;
-use crate::heap::shape::{Fresh, Kind, huge_page};
+use crate::heap;
+use crate::heap::growing::Span;
+use crate::heap::segment::{Fresh, Kind, huge_page};
 use crate::layout::round_down;
 use crate::os;
 use std::fmt;

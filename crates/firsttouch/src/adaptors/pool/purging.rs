@@ -3,12 +3,12 @@
 use super::policy::{self, ASK_MIN, IDLE_SPACE, WORTH_A_SEARCH};
 use super::{Lock, Padded, Pool, Recent, Shard, os};
 use crate::allocator::Allocator;
-use crate::heap::ages::ticks_since;
-use crate::heap::bound;
-use crate::heap::heap::Heap;
-use crate::heap::purge;
+use crate::heap::Heap;
+use crate::heap::purger;
 use crate::heap::purger::{DeferredTrim, Purgeable, TICK};
-use crate::heap::shape::Kind;
+use crate::heap::purging;
+use crate::heap::segment::Kind;
+use crate::heap::segment::ticks_since;
 use crate::stats::Stats;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -141,7 +141,7 @@ impl Pool {
             return 0;
         }
         self.unasked.store(0, Relaxed);
-        let by_bound = bound::left().map_or(0, |left| idle.saturating_sub(left));
+        let by_bound = purger::left_of_bound().map_or(0, |left| idle.saturating_sub(left));
         if held < self.total / 2 {
             return by_bound;
         }
@@ -198,7 +198,7 @@ impl Pool {
             }
             // Parts of huge pages later, because the rest of a split one stays on base pages.
             let parts = self.heaps.purge_parts(epochs.saturating_add(epochs / 2));
-            if self.purged(purge::add(self.heaps.purge(epochs), parts)) > 0 {
+            if self.purged(purging::add(self.heaps.purge(epochs), parts)) > 0 {
                 self.lower_tops();
             }
         }
@@ -226,7 +226,7 @@ impl Pool {
 
     /// Purges at least `bytes` of idle memory if there is as much, the longest idle first; bytes purged.
     fn purge_oldest(&self, bytes: usize) -> usize {
-        self.purged(purge::purge_oldest(self.heaps.all(), bytes))
+        self.purged(purging::purge_oldest(self.heaps.all(), bytes))
     }
 
     pub(super) fn unmap_clean(&self) {
@@ -314,7 +314,7 @@ impl Pool {
 
 /// Bytes that may be idle now: at most what the machine, the container or an outer bound have left.
 pub(super) fn idle_limit(max_idle: usize, idle: usize) -> usize {
-    if idle < ASK_MIN { max_idle } else { max_idle.min(bound::headroom()) }
+    if idle < ASK_MIN { max_idle } else { max_idle.min(purger::headroom()) }
 }
 
 impl Purgeable for Pool {

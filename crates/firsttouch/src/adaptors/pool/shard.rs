@@ -4,8 +4,8 @@
 //! Large ones are kept apart only as long as requests fit them: the first that the shard cannot serve, of any size, sends
 //! them to the heap before it looks there. So they are not missing where spans are joined, chosen and split.
 
-use crate::heap::region::Span;
-use crate::heap::shape::Kind;
+use crate::heap::growing::Span;
+use crate::heap::segment::Kind;
 use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering::Relaxed};
 
 /// The number of spans that a shard remembers.

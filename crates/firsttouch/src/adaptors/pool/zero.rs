@@ -1,8 +1,8 @@
 //! Clears recycled memory in the cheapest way that keeps sparse memory sparse.
 
 use super::policy::{is_filled, is_half_filled};
-use crate::heap::ages::{CLEAN, FIRST_EPOCH};
-use crate::heap::region::Span;
+use crate::heap::growing::Span;
+use crate::heap::segment::{CLEAN, FIRST_EPOCH};
 use crate::layout::{round_down, round_up};
 use crate::os;
 

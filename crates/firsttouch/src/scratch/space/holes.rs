@@ -2,22 +2,22 @@
 
 use super::Space;
 use super::record::{NONE, Record};
-use crate::heap::class;
+use crate::heap::spans;
 
 /// How many holes of a class are compared for the best fit.
 const LOOK: usize = 8;
 
 /// The lists.
 pub(super) struct Holes {
-    heads: [u32; class::COUNT],
-    filled: [u64; class::COUNT.div_ceil(64)],
+    heads: [u32; spans::CLASSES],
+    filled: [u64; spans::CLASSES.div_ceil(64)],
     /// Number of holes.
     pub count: u32,
 }
 
 impl Holes {
     pub(super) const fn new() -> Self {
-        Self { heads: [NONE; class::COUNT], filled: [0; class::COUNT.div_ceil(64)], count: 0 }
+        Self { heads: [NONE; spans::CLASSES], filled: [0; spans::CLASSES.div_ceil(64)], count: 0 }
     }
 
     /// The first hole of a class.
@@ -43,7 +43,7 @@ impl Holes {
 impl Space {
     /// Lists the granules as a hole, first in its class. Both neighbors are blocks; the caller updates the upper one.
     pub(super) fn list(&mut self, start: u32, len: u32) {
-        let class = class::of(len);
+        let class = spans::class_of(len);
         let next = self.holes.heads[class];
         if len > 1 {
             self.records.write(start + len - 1, Record { len, ..Record::default() });
@@ -60,7 +60,7 @@ impl Space {
     /// Removes the hole at `start` from its list; returns its length.
     pub(super) fn unlist(&mut self, start: u32) -> u32 {
         let Record { len, next, prev, .. } = self.records.get(start);
-        let class = class::of(len);
+        let class = spans::class_of(len);
         if prev == NONE {
             self.holes.heads[class] = next;
             if next == NONE {
@@ -85,7 +85,7 @@ impl Space {
 
     fn find_one(&self, need: u32, align: usize, thoroughly: bool) -> Option<u32> {
         let look = if thoroughly { usize::MAX } else { LOOK };
-        let mut class = class::of(need);
+        let mut class = spans::class_of(need);
         while let Some(filled) = self.holes.filled_from(class) {
             let best = self.best(self.holes.heads[filled], need, align, look);
             if best.is_some() {

@@ -2,7 +2,7 @@
 
 use super::record::{GRANULE, NONE, Owner};
 use super::{Space, granules};
-use crate::heap::class;
+use crate::heap::spans;
 use proptest::prelude::*;
 use std::ptr::NonNull;
 
@@ -28,11 +28,11 @@ impl Space {
         assert_eq!((blocks, holes.len() as u32), (self.blocks, self.holes.count));
         let begins = (0..self.granules).filter(|&at| self.records.begins(at)).count();
         assert_eq!(begins as u32, blocks);
-        for class in 0..class::COUNT {
+        for class in 0..spans::CLASSES {
             let (mut at, mut before) = (self.holes.head(class), NONE);
             while at != NONE {
                 let record = self.records.get(at);
-                assert_eq!((class::of(record.len), record.prev), (class, before));
+                assert_eq!((spans::class_of(record.len), record.prev), (class, before));
                 let place = holes.iter().position(|&hole| hole == at).expect("a listed hole");
                 holes.swap_remove(place);
                 (before, at) = (at, record.next);

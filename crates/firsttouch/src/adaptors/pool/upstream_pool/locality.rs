@@ -4,8 +4,9 @@ use super::UpstreamPool;
 use super::free_cache::Idle;
 use crate::adaptors::Pool;
 use crate::allocator::Allocator;
-use crate::heap::locality;
-use crate::heap::misplaced::{self, Found};
+use crate::heap::nodes;
+use crate::heap::nodes::Found;
+use crate::heap::segment;
 use crate::numa::local_nodes::LocalNodes;
 use crate::numa::policy::Policy;
 use crate::os;
@@ -50,14 +51,14 @@ impl UpstreamPool {
     /// Whether an idle block may serve its local node: its pages are there, or placement is decided elsewhere.
     pub(super) fn is_local(&self, local_nodes: &LocalNodes, idle: &mut Idle) -> bool {
         // A fork copies pages, and a migration leaves none in place.
-        let now = self.forks.load(Relaxed).wrapping_add(locality::moves()).max(1);
+        let now = self.forks.load(Relaxed).wrapping_add(segment::moves()).max(1);
         let epoch = self.epoch.load(Relaxed).wrapping_add(1);
         let takes_any = || self.untold.load(Relaxed) || self.elsewhere.load(Relaxed) == epoch;
         if idle.seen == now || takes_any() {
             return true;
         }
         let look = || match local_nodes.policy_leads(idle.local_node)? {
-            true => misplaced::in_pages(local_nodes, idle.local_node, self.pages_of(idle)),
+            true => nodes::in_pages(local_nodes, idle.local_node, self.pages_of(idle)),
             false => Ok(Found::Absent),
         };
         match look() {

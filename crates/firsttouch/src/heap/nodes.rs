@@ -1,14 +1,19 @@
 //! Misplaced pages: pages of idle memory that are not on the local node, because another node touched them first.
 //!
 //! The kernel is asked once for each unit. Units found to be local stay in the locality bitmap until their pages go.
-//! Absent pages will be placed by their next touch, and are asked about again.
+//! Absent pages will be placed by their next touch, and are asked about again. What migrates or collapses pages clears the
+//! bits first.
 
-use crate::heap::ages::{CLEAN, FIRST_EPOCH};
-use crate::heap::heap::Heap;
-use crate::heap::region::Span;
-use crate::heap::segment::Segment;
+use crate::heap::growing::Span;
+use crate::heap::segment::{CLEAN, FIRST_EPOCH, Segment};
+use crate::heap::{Heap, segment};
 use crate::numa::local_nodes::LocalNodes;
+use crate::numa::policy::Orders;
 use crate::os::{self, Errno};
+use crate::pages::migration::Migration;
+use crate::pages::receipt::Reason;
+use crate::pages::touch::GoOn;
+use crate::pages::{mapping, migration};
 use std::ops::Range;
 
 /// Pages asked about at a time.
@@ -52,7 +57,7 @@ pub(crate) unsafe fn give_back(local_nodes: &LocalNodes, heap: &Heap, span: Span
             Found::Local if !clean => segment.set_local(start, len),
             Found::Remote if heap.has_room(|| local_nodes.has_room(segment.local_node, span.bytes())) => {
                 let size = (len as usize) << segment.unit_shift();
-                // SAFETY: the span is the caller's and nobody uses it yet (the pool's `locality.rs`). Locked memory
+                // SAFETY: the span is the caller's and nobody uses it yet (the pool's `nodes.rs`). Locked memory
                 // cannot be discarded, and stays where it is.
                 if unsafe { os::discard(segment.address(start), size) }.is_ok() {
                     segment.empty(start, len, CLEAN);
@@ -171,4 +176,20 @@ pub(crate) fn in_pages(
         }
     }
     Ok(sum)
+}
+
+/// Moves the pages of a range to the nodes that `orders` name.
+///
+/// # Errors
+/// If the kernel or the container permits no migration, or `go_on` returns `false`.
+pub fn migrate(range: (usize, usize), orders: &Orders, go_on: GoOn<'_>) -> Result<Migration, Errno> {
+    segment::forget_nodes(range.0, range.1);
+    migration::migrate(range, orders, go_on)
+}
+
+/// Replaces the base pages of a range by huge pages where a whole huge page fits. Returns the bytes that are on huge
+/// pages now, and why others are not.
+pub fn collapse(range: (usize, usize), go_on: GoOn<'_>) -> (usize, Option<Reason>) {
+    segment::forget_nodes(range.0, range.1); // a huge page is made where most of its small ones were
+    mapping::collapse(range, go_on)
 }

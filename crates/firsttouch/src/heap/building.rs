@@ -1,15 +1,13 @@
-//! Building a segment on claimed address space, and closing it.
+//! Building a segment on claimed address space, and closing it; mapping the memory of its records, ages and locality bitmap
+//! as its top rises, and discarding it as the top falls.
 
+use crate::address_map::GRANULE;
 use crate::allocator::Allocator;
-use crate::heap::ages::CLEAN;
-use crate::heap::locality;
-use crate::heap::records::STEP;
-use crate::heap::segment::{Body, Lists, Number, Record, Segment};
-use crate::heap::shape::Shape;
+use crate::heap::claim::{CLAIMABLE, Claim, SLOT};
+use crate::heap::segment::{Body, CLEAN, Lists, Number, Record, Segment, Shape};
+use crate::heap::{claim, segment};
 use crate::layout::round_up;
 use crate::os::{self, Errno};
-use crate::vm::address_map::GRANULE;
-use crate::vm::claim::{self, CLAIMABLE, Claim, SLOT};
 use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::ptr::{null, with_exposed_provenance, with_exposed_provenance_mut};
@@ -48,7 +46,7 @@ fn plan(shape: Shape, header: usize, units: usize, align: usize) -> Option<Plan>
     let ages = round_up(records + units.checked_mul(size_of::<Record>())?, STEP)?;
     let end = round_up(ages + units, STEP)?;
     let locality = shape.local_node.map(|_| end);
-    let end = end + locality.map_or(0, |_| locality::bytes(units));
+    let end = end + locality.map_or(0, |_| segment::locality_bytes(units));
     Some(Plan { records, ages, locality, units: round_up(end, align)? })
 }
 
@@ -175,4 +173,43 @@ pub(crate) unsafe fn close(segment: &Segment) {
         let _ = os::unmap(segment.records as usize, segment.records_open.get());
     }
     segment.area.close();
+}
+
+/// Bytes mapped at a time.
+pub(crate) const STEP: usize = 64 << 10;
+
+/// Maps what the records of all units below `top` need. The caller holds the heap's lock.
+pub(crate) fn open_records(segment: &Segment, top: u32) -> Result<(), Errno> {
+    open_array(segment.records as usize, &segment.records_open, top as usize * size_of::<Record>())?;
+    open_array(segment.ages as usize, &segment.ages_open, top as usize)?;
+    if segment.locality.is_null() {
+        return Ok(());
+    }
+    open_array(segment.locality as usize, &segment.locality_open, segment::locality_bytes(top as usize))
+}
+
+/// Maps the first `need` bytes of an array, of which `open` are mapped.
+pub(crate) fn open_array(start: usize, open: &Cell<usize>, need: usize) -> Result<(), Errno> {
+    if need <= open.get() {
+        return Ok(());
+    }
+    let open_to = |to: usize| os::map_at(start + open.get(), to - open.get()).map(|_| open.set(to));
+    open_to(need.next_multiple_of(STEP)).or_else(|_| open_to(need.next_multiple_of(os::page_size())))
+}
+
+/// Discards the records of the units from `top` on; they read zero afterwards. The caller holds the heap's lock.
+pub(crate) fn empty_records(segment: &Segment, top: u32) {
+    let arrays = [
+        (segment.records as usize, segment.records_open.get(), top as usize * size_of::<Record>()),
+        (segment.ages as usize, segment.ages_open.get(), top as usize),
+        (segment.locality as usize, segment.locality_open.get(), segment::locality_bytes(top as usize)),
+    ];
+    for (start, open, used) in arrays {
+        let from = used.next_multiple_of(os::page_size());
+        if from < open {
+            // SAFETY: no unit from `top` on is in use, so these records are not read. If the system refuses they stay; the
+            // ages of unmapped units are zero already.
+            let _ = unsafe { os::discard(start + from, open - from) };
+        }
+    }
 }

@@ -5,11 +5,11 @@
 //! overcommit). If the kernel does not grant such addresses (a small address space, an emulator), a claim of just the
 //! needed size is mapped anywhere.
 
-use crate::os::{self, Errno};
+use crate::address_map::{Area, GRANULE, SLOT_SHIFT};
+use crate::os::Errno;
 use crate::pages::mapping::map_aligned;
 use crate::sync::lock::{Guard, Lock};
-use crate::vm::address_map::{self, GRANULE, SLOT_SHIFT};
-use crate::vm::area::Area;
+use crate::{address_map, os};
 use std::ptr::{NonNull, null_mut};
 
 /// The slots that may be claimed: from 16 TiB to 40 TiB, below whatever Linux places by itself. (On x86-64 mappings
@@ -144,14 +144,14 @@ impl Claims {
     /// while a block in it is live.
     pub(crate) unsafe fn enter(&mut self, claim: &Claim, area: NonNull<Area>) {
         // SAFETY: the claim was just made, for one heap alone, and the area stays readable while a lookup may find it
-        // (`heap/build.rs`).
+        // (`heap/building.rs`).
         unsafe { set(claim, area.as_ptr()) }
     }
 
     /// Ends a claim: lookups no longer find its area. This must come first, before foreign memory can be mapped there.
     /// The caller unmaps what is mapped in the claim before it gives up the right to change claims.
     pub(crate) fn leave(&mut self, claim: &Claim) {
-        // SAFETY: the claim is that of a heap that is being dropped (`heap/build.rs`), and nothing needs to stay
+        // SAFETY: the claim is that of a heap that is being dropped (`heap/building.rs`), and nothing needs to stay
         // readable.
         unsafe { set(claim, null_mut()) }
         if claim.has_slots() {
