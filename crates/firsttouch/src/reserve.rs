@@ -10,7 +10,6 @@
 //! child. Frees pass the size (`Layout` has it), so no header is needed.
 
 #![allow(unsafe_code)] // Safety: each block is freed by the allocator that its address tells.
-#![allow(unsafe_code)] // Safety: granules are handed out by compare-and-swap, so each has one owner.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;

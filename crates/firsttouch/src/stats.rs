@@ -28,7 +28,7 @@ pub struct Stats {
     pub recycled: u64,
     /// Requested by all requests served.
     pub allocated_bytes: u64,
-    /// The part of all spans served that was recycled memory.
+    /// The part of all spans served that was recycled memory: whole spans, which are larger than what was requested.
     pub recycled_bytes: u64,
     /// The part of all spans served that was fresh, on base pages: the kernel faults in what of it is touched.
     pub first_touched_small_bytes: u64,

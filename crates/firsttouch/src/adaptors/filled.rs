@@ -62,8 +62,7 @@ unsafe impl Allocator for Filled {
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
-        // SAFETY: `Allocator::deallocate` is called with a live block of this allocator that nobody uses any more, by
-        // handlers, adaptors, buffers and fronts: the block is no longer in use.
+        // SAFETY: the caller's promise; the block is no longer in use.
         unsafe {
             if let Some(usable) = self.ledger.leave(address) {
                 fill(address, 0, usable, self.on_free);
@@ -73,14 +72,12 @@ unsafe impl Allocator for Filled {
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        // SAFETY: `Allocator::usable_size` is called with a live block of this allocator, by handlers, adaptors,
-        // buffers and fronts.
+        // SAFETY: the caller's promise.
         self.ledger.get(address).unwrap_or_else(|| unsafe { self.upstream.usable_size(address) })
     }
 
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        // SAFETY: `Allocator::resize_in_place` is called with a live block whose lost end nobody uses, by handlers,
-        // adaptors, buffers and fronts; bytes beyond the smaller of both sizes are not in use.
+        // SAFETY: the caller's promise; bytes beyond the smaller of both sizes are not in use.
         unsafe {
             let Some(usable) = self.ledger.get(address) else { return self.upstream.resize_in_place(address, size) };
             if self.on_free.is_some() && size < usable {
@@ -96,8 +93,7 @@ unsafe impl Allocator for Filled {
     }
 
     unsafe fn reallocate(&self, address: NonNull<u8>, request: Request) -> Result<Block, AllocError> {
-        // SAFETY: `Allocator::reallocate` is called with a live block that is used at its new address alone, by
-        // handlers, adaptors, buffers and fronts; bytes beyond the smaller of both sizes are not in use.
+        // SAFETY: the caller's promise; bytes beyond the smaller of both sizes are not in use.
         unsafe {
             let Some(usable) = self.ledger.get(address) else { return self.upstream.reallocate(address, request) };
             if self.on_free.is_none() {

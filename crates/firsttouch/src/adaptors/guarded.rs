@@ -187,11 +187,9 @@ impl Room {
     /// # Safety
     /// The block's pages are accessible, and only the block on them is in use.
     unsafe fn put_canaries(&self) {
-        for (at, canaries) in self.gaps().into_iter().flat_map(pieces) {
+        for at in self.gaps().into_iter().flatten() {
             // SAFETY: the gaps lie on the block's pages, beside it.
-            unsafe {
-                with_exposed_provenance_mut::<u8>(at).copy_from_nonoverlapping(canaries.as_ptr(), canaries.len())
-            };
+            unsafe { with_exposed_provenance_mut::<u8>(at).write(canary(at)) };
         }
     }
 
@@ -201,49 +199,16 @@ impl Room {
     /// The canaries were written, and the block's pages are accessible.
     unsafe fn damage(&self) -> Option<usize> {
         let [mut before, mut behind] = self.gaps();
-        // Compared by the C library, because other threads that write there are the bug to be found.
-        let is_whole = |gap: Range<usize>| {
-            // SAFETY: the gaps lie on the block's pages.
-            pieces(gap).all(|(at, canaries)| unsafe {
-                let there = with_exposed_provenance_mut::<u8>(at);
-                libc::memcmp(there.cast(), canaries.as_ptr().cast(), canaries.len()) == 0
-            })
-        };
-        if is_whole(before.clone()) && is_whole(behind.clone()) {
-            return None;
-        }
-        // SAFETY: as above.
+        // SAFETY: the gaps lie on the block's pages. Volatile, because other threads that write there are the bug to be found.
         let changed = |&at: &usize| unsafe { with_exposed_provenance_mut::<u8>(at).read_volatile() != canary(at) };
         behind.find(changed).or_else(|| before.rfind(changed))
     }
 }
 
-/// Canaries repeat with this period, so that they can be written and compared in one call.
-const PERIOD: usize = 256;
-/// Bytes written or compared at a time: a page, because no gap is larger where pages are 4 KiB.
-const PIECE: usize = 4096;
-
-/// The canaries for any offset into the period.
-static CANARIES: [u8; PIECE + PERIOD] = {
-    let mut bytes = [0; PIECE + PERIOD];
-    let mut at = 0;
-    while at < bytes.len() {
-        bytes[at] = canary(at);
-        at += 1;
-    }
-    bytes
-};
-
 /// Differs from its neighbors and is rarely what a program writes; never zero, so that a search for a missing
 /// terminator runs into the guard.
-const fn canary(address: usize) -> u8 {
+fn canary(address: usize) -> u8 {
     (address as u8).wrapping_mul(0x3B) ^ 0xC5 | 1
-}
-
-/// Splits a gap into pieces, each with its canaries.
-fn pieces(gap: Range<usize>) -> impl Iterator<Item = (usize, &'static [u8])> {
-    let end = gap.end;
-    gap.step_by(PIECE).map(move |at| (at, &CANARIES[at % PERIOD..][..PIECE.min(end - at)]))
 }
 
 /// Freed blocks that stay inaccessible, oldest first, and the damage found.
@@ -493,8 +458,7 @@ unsafe impl Allocator for Guarded {
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
-        // SAFETY: `Allocator::deallocate` is called with a live block of this allocator that nobody uses any more, by
-        // handlers, adaptors, buffers and fronts; a block that is not listed was the upstream's own.
+        // SAFETY: the caller's promise; a block that is not listed was the upstream's own.
         unsafe {
             let Some(room) = self.ledger.leave(address) else { return self.upstream.deallocate(address) };
             self.inspect(&room);
@@ -512,14 +476,12 @@ unsafe impl Allocator for Guarded {
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        // SAFETY: `Allocator::usable_size` is called with a live block of this allocator, by handlers, adaptors,
-        // buffers and fronts.
+        // SAFETY: the caller's promise.
         self.ledger.get(address).map_or_else(|| unsafe { self.upstream.usable_size(address) }, |room| room.asked)
     }
 
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        // SAFETY: `Allocator::resize_in_place` is called with a live block whose lost end nobody uses, by handlers,
-        // adaptors, buffers and fronts; the canaries that are added or overwritten at the block's end lie on its own
+        // SAFETY: the caller's promise; the canaries that are added or overwritten at the block's end lie on its own
         // pages.
         unsafe {
             let Some(room) = self.ledger.get(address) else { return self.upstream.resize_in_place(address, size) };

@@ -190,21 +190,18 @@ unsafe impl Allocator for Limited {
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         let note = self.ledger.leave(address);
-        // SAFETY: `Allocator::deallocate` is called with a live block of this allocator that nobody uses any more, by
-        // handlers, adaptors, buffers and fronts.
+        // SAFETY: the caller's promise.
         unsafe { self.upstream.deallocate(address) };
         self.refund(note.map_or(0, |note| note.asked));
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        // SAFETY: `Allocator::usable_size` is called with a live block of this allocator, by handlers, adaptors,
-        // buffers and fronts.
+        // SAFETY: the caller's promise.
         self.ledger.get(address).map_or_else(|| unsafe { self.upstream.usable_size(address) }, |note| note.asked)
     }
 
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        // SAFETY: `Allocator::resize_in_place` is called with a live block whose lost end nobody uses, by handlers,
-        // adaptors, buffers and fronts.
+        // SAFETY: the caller's promise.
         unsafe {
             let Some(Noted { asked, site }) = self.ledger.get(address) else {
                 return self.upstream.resize_in_place(address, size);
@@ -225,8 +222,7 @@ unsafe impl Allocator for Limited {
     }
 
     unsafe fn reallocate(&self, address: NonNull<u8>, request: Request) -> Result<Block, AllocError> {
-        // SAFETY: `Allocator::reallocate` is called with a live block that is used at its new address alone, by
-        // handlers, adaptors, buffers and fronts.
+        // SAFETY: the caller's promise.
         unsafe {
             let Some(old) = self.ledger.get(address) else { return self.upstream.reallocate(address, request) };
             let asked = old.asked;

@@ -141,20 +141,17 @@ unsafe impl Allocator for Tracked {
         if let Some(Noted { asked, .. }) = self.ledger.leave(address) {
             self.on_free(asked);
         }
-        // SAFETY: `Allocator::deallocate` is called with a live block of this allocator that nobody uses any more, by
-        // handlers, adaptors, buffers and fronts.
+        // SAFETY: the caller's promise.
         unsafe { self.upstream.deallocate(address) }
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        // SAFETY: `Allocator::usable_size` is called with a live block of this allocator, by handlers, adaptors,
-        // buffers and fronts.
+        // SAFETY: the caller's promise.
         unsafe { self.upstream.usable_size(address) }
     }
 
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        // SAFETY: `Allocator::resize_in_place` is called with a live block whose lost end nobody uses, by handlers,
-        // adaptors, buffers and fronts.
+        // SAFETY: the caller's promise.
         let done = unsafe { self.upstream.resize_in_place(address, size) };
         if done && let Some(note) = self.ledger.get(address) {
             self.ledger.set(address, Noted { asked: size, ..note });
@@ -164,8 +161,7 @@ unsafe impl Allocator for Tracked {
     }
 
     unsafe fn reallocate(&self, address: NonNull<u8>, request: Request) -> Result<Block, AllocError> {
-        // SAFETY: `Allocator::reallocate` is called with a live block that is used at its new address alone, by
-        // handlers, adaptors, buffers and fronts.
+        // SAFETY: the caller's promise.
         unsafe {
             let Some(note) = self.ledger.get(address) else { return self.upstream.reallocate(address, request) };
             let notes = (note, Noted { asked: request.size(), ..note });

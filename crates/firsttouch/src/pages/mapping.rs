@@ -88,42 +88,25 @@ pub fn page_bytes(page: Page) -> usize {
 const WASTE: usize = 8;
 const SMALL_WASTE: usize = 2 << 20;
 
-/// Creates mappings of each kind of pages; returns address and size, or the reason of a failure.
+/// Creates mappings: of private memory, or of a file that is shared.
 pub(crate) trait Mapper {
-    /// Base pages.
-    fn base(&mut self, size: usize, align: usize) -> Result<(usize, usize), Errno>;
-    /// Base pages advised as transparent huge pages, aligned to whole huge pages.
-    fn transparent(&mut self, size: usize, align: usize) -> Result<(usize, usize), Reason>;
-    /// Explicit huge pages.
-    fn explicit(
-        &mut self,
-        size: usize,
-        align: usize,
-        page: usize,
-        orders: Option<&Orders>,
-    ) -> Result<(usize, usize), Reason>;
+    /// Creates a mapping of `size` bytes at a multiple of `align`: on base pages, or on explicit huge pages of the size `huge`,
+    /// whole ones.
+    fn map(&mut self, size: usize, align: usize, huge: Option<usize>) -> Result<(usize, usize), Errno>;
+    /// Why such memory gets no transparent huge pages, if that is so.
+    fn no_transparent_pages(&self) -> Option<Reason>;
 }
 
 /// Private memory of this process.
 pub(crate) struct Private;
 
 impl Mapper for Private {
-    fn base(&mut self, size: usize, align: usize) -> Result<(usize, usize), Errno> {
-        map_aligned(size, align)
+    fn map(&mut self, size: usize, align: usize, huge: Option<usize>) -> Result<(usize, usize), Errno> {
+        huge.map_or_else(|| map_aligned(size, align), |page| os::map_huge(size, page).map(|at| (at, size)))
     }
 
-    fn transparent(&mut self, size: usize, align: usize) -> Result<(usize, usize), Reason> {
-        map_transparent(size, align)
-    }
-
-    fn explicit(
-        &mut self,
-        size: usize,
-        align: usize,
-        page: usize,
-        orders: Option<&Orders>,
-    ) -> Result<(usize, usize), Reason> {
-        map_explicit(size, align, page, orders)
+    fn no_transparent_pages(&self) -> Option<Reason> {
+        (!os::transparent_huge_pages()).then_some(Reason::Off)
     }
 }
 
@@ -152,15 +135,15 @@ pub(crate) fn probe(bytes: usize) -> Result<(), Errno> {
 }
 
 /// Creates a mapping advised as transparent huge pages, aligned to whole huge pages.
-pub(crate) fn map_transparent(size: usize, align: usize) -> Result<(usize, usize), Reason> {
-    let Some(page) = os::huge_page_size() else { return Err(Reason::Unsupported) };
+pub(crate) fn map_transparent(mapper: &mut dyn Mapper, size: usize, align: usize) -> Result<(usize, usize), Reason> {
+    let page = os::huge_page_size().ok_or(Reason::Unsupported)?;
     if size < page {
         return Err(Reason::Small);
     }
-    if !os::transparent_huge_pages() {
-        return Err(Reason::Off);
+    if let Some(reason) = mapper.no_transparent_pages() {
+        return Err(reason);
     }
-    let mapping = map_aligned(round_up(size, page).ok_or(Reason::Small)?, align.max(page)).map_err(Reason::of)?;
+    let mapping = mapper.map(round_up(size, page).ok_or(Reason::Small)?, align.max(page), None).map_err(Reason::of)?;
     os::advise_huge(mapping.0, mapping.1).map_err(|error| {
         // SAFETY: it was just mapped and is not in use.
         let _ = unsafe { os::unmap(mapping.0, mapping.1) };
@@ -169,8 +152,14 @@ pub(crate) fn map_transparent(size: usize, align: usize) -> Result<(usize, usize
     Ok(mapping)
 }
 
-/// The size of a block in whole explicit huge pages, if they suit it.
-pub(crate) fn whole_pages(size: usize, align: usize, page: usize) -> Result<usize, Reason> {
+/// Creates a mapping of explicit huge pages of `page` bytes, if they suit the block.
+pub(crate) fn map_explicit(
+    mapper: &mut dyn Mapper,
+    size: usize,
+    align: usize,
+    page: usize,
+    orders: Option<&Orders>,
+) -> Result<(usize, usize), Reason> {
     if size < page {
         return Err(Reason::Small);
     }
@@ -178,38 +167,22 @@ pub(crate) fn whole_pages(size: usize, align: usize, page: usize) -> Result<usiz
     if whole - size > (size / WASTE).max(SMALL_WASTE) {
         return Err(Reason::Waste);
     }
-    if align > page { Err(Reason::Alignment) } else { Ok(whole) }
-}
-
-/// Creates a mapping of explicit huge pages.
-pub(crate) fn map_explicit(
-    size: usize,
-    align: usize,
-    page: usize,
-    orders: Option<&Orders>,
-) -> Result<(usize, usize), Reason> {
-    let whole = whole_pages(size, align, page)?;
-    let at = os::map_huge(whole, page).map_err(|e| if e == Errno::NO_MEMORY { Reason::Pool } else { Reason::of(e) })?;
-    settle((at, whole), page, orders)
-}
-
-/// Binds explicit huge pages that were just mapped.
-pub(crate) fn settle(
-    (at, whole): (usize, usize),
-    page: usize,
-    orders: Option<&Orders>,
-) -> Result<(usize, usize), Reason> {
+    if align > page {
+        return Err(Reason::Alignment);
+    }
+    let pool = |error| if error == Errno::NO_MEMORY { Reason::Pool } else { Reason::of(error) };
+    let mapping = mapper.map(whole, page, Some(page)).map_err(pool)?;
     // The kernel's pool guarantees pages of the machine, not of a node: a page that a node lacks would be a SIGBUS at
     // its first touch. So bound pages are faulted in here.
     let real = orders.is_none_or(|orders| {
-        bind((at, whole), orders, Page::Explicit(page)).is_ok() && os::populate(at, whole, true).is_ok()
+        bind(mapping, orders, Page::Explicit(page)).is_ok() && os::populate(mapping.0, whole, true).is_ok()
     });
     if !real {
         // SAFETY: it was just mapped and is not in use.
-        let _ = unsafe { os::unmap(at, whole) };
+        let _ = unsafe { os::unmap(mapping.0, whole) };
         return Err(Reason::Node);
     }
-    Ok((at, whole))
+    Ok(mapping)
 }
 
 /// The most slabs of a block that are passed to the kernel, which makes each a mapping; a process may have 65,530.

@@ -171,7 +171,7 @@ fn any_kib(start: usize, end: usize, name: &str, is_wanted: impl Fn(usize) -> bo
 #[cfg(all(test, target_os = "linux", not(miri)))]
 mod tests {
     use super::*;
-    use crate::pages::mapping::map_transparent;
+    use crate::pages::mapping::{Private, map_transparent};
     use std::ffi::OsStr;
     use std::os::fd::AsRawFd;
     use std::os::unix::ffi::OsStrExt;
@@ -179,7 +179,9 @@ mod tests {
 
     #[test]
     fn mapped_files_of_any_name_hide_no_huge_pages() {
-        let Some((start, size)) = os::huge_page_size().and_then(|page| map_transparent(2 * page, page).ok()) else {
+        let Some((start, size)) =
+            os::huge_page_size().and_then(|page| map_transparent(&mut Private, 2 * page, page).ok())
+        else {
             return;
         };
         let _ = os::populate(start, size, true);

@@ -1,7 +1,6 @@
 //! Placement: the page size, NUMA policy, prefault and lock of one mapping, each with its outcome in a receipt.
 
 #![allow(unsafe_code)] // Safety: a mapping is created here and not in use until it is returned.
-#![allow(unsafe_code)] // Safety: the mapping is new, and stays until it is returned.
 
 pub use crate::pages::mapping::{Page, page_bytes};
 
@@ -238,8 +237,8 @@ impl Placement {
         for (at, &page) in self.pages.iter().enumerate() {
             let found = match page {
                 Page::Base => break,
-                Page::Transparent => mapper.transparent(size, align),
-                Page::Explicit(bytes) => mapper.explicit(size, align, bytes, orders),
+                Page::Transparent => mapping::map_transparent(mapper, size, align),
+                Page::Explicit(bytes) => mapping::map_explicit(mapper, size, align, bytes, orders),
             };
             match found {
                 Ok(mapping) => {
@@ -257,7 +256,7 @@ impl Placement {
             return Err(strict_error(size, &format!("huge={page}: {reason}")));
         }
         let bytes = round_up(size, os::page_size()).unwrap_or(size);
-        let mapping = mapper.base(bytes, align.max(os::page_size())).map_err(|error| {
+        let mapping = mapper.map(bytes, align.max(os::page_size()), None).map_err(|error| {
             let error = AllocError::new(size, os::why_refused(size, error));
             failure::remember(error);
             error

@@ -4,7 +4,6 @@
 //! touch.
 
 #![allow(unsafe_code)] // Safety: touching changes no byte; callers guarantee that the range is mapped.
-#![allow(unsafe_code)] // Safety: as in the module above.
 
 use crate::os::{self, Errno, Helper, Processors};
 use std::ffi::c_void;

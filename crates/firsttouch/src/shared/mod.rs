@@ -11,11 +11,9 @@ mod in_flight;
 pub use in_flight::{Fate, Ticket, wait_until_opened};
 
 use crate::error::AllocError;
-use crate::layout::round_up;
-use crate::numa::policy::Orders;
 use crate::os::{self, Errno};
+use crate::pages::mapping::Mapper;
 use crate::pages::mapping::Page;
-use crate::pages::mapping::{Mapper, settle, whole_pages};
 use crate::pages::placement::Placement;
 use crate::pages::receipt::Receipt;
 use crate::reason::Reason;
@@ -78,50 +76,18 @@ struct Maker<'a> {
     refused: Option<Errno>,
 }
 
-impl Maker<'_> {
+impl Mapper for Maker<'_> {
     fn map(&mut self, size: usize, align: usize, huge: Option<usize>) -> Result<(usize, usize), Errno> {
-        let file = with_descriptor(Errno::NO_DESCRIPTOR, || os::memory_file(self.name, size, huge));
-        let file = file.inspect_err(|&error| self.refused = Some(error))?;
+        let made = with_descriptor(Errno::NO_DESCRIPTOR, || os::memory_file(self.name, size, huge));
+        self.refused = made.as_ref().err().copied();
+        let file = made?;
         let at = os::map_file(&file, size, align, true)?;
         self.file = Some(file);
         Ok((at, size))
     }
-}
 
-impl Mapper for Maker<'_> {
-    fn base(&mut self, size: usize, align: usize) -> Result<(usize, usize), Errno> {
-        self.refused = None;
-        self.map(size, align, None)
-    }
-
-    fn transparent(&mut self, size: usize, align: usize) -> Result<(usize, usize), Reason> {
-        let page = os::huge_page_size().ok_or(Reason::Unsupported)?;
-        if size < page {
-            return Err(Reason::Small);
-        }
-        if !os::transparent_huge_pages_shared() {
-            return Err(Reason::OffShared);
-        }
-        let whole = round_up(size, page).ok_or(Reason::Small)?;
-        let mapping = self.map(whole, align.max(page), None).map_err(Reason::of)?;
-        os::advise_huge(mapping.0, mapping.1).map_err(|error| {
-            // SAFETY: it was just mapped and is not in use.
-            let _ = unsafe { os::unmap(mapping.0, mapping.1) };
-            Reason::of(error)
-        })?;
-        Ok(mapping)
-    }
-
-    fn explicit(
-        &mut self,
-        size: usize,
-        align: usize,
-        page: usize,
-        orders: Option<&Orders>,
-    ) -> Result<(usize, usize), Reason> {
-        let whole = whole_pages(size, align, page)?;
-        let pool = |error| if error == Errno::NO_MEMORY { Reason::Pool } else { Reason::of(error) };
-        settle(self.map(whole, page, Some(page)).map_err(pool)?, page, orders)
+    fn no_transparent_pages(&self) -> Option<Reason> {
+        (!os::transparent_huge_pages_shared()).then_some(Reason::OffShared)
     }
 }
 

@@ -50,8 +50,7 @@ unsafe impl Allocator for Aligned {
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
-        // SAFETY: `Allocator::deallocate` is called with a live block of this allocator that nobody uses any more, by
-        // handlers, adaptors, buffers and fronts; the address tells which upstream the block came from.
+        // SAFETY: the caller's promise; the address tells which upstream the block came from.
         unsafe {
             match address_map::find(address.as_ptr() as usize) {
                 Some(_) => self.pages.deallocate(address),

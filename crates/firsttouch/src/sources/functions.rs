@@ -187,8 +187,7 @@ unsafe impl Allocator for Functions {
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         if let Some(note) = self.living.leave(address) {
-            // SAFETY: `Allocator::deallocate` is called with a live block of this allocator that nobody uses any more,
-            // by handlers, adaptors, buffers and fronts.
+            // SAFETY: the caller's promise.
             unsafe { self.give_back(note.raw as *mut c_void, note.given) };
         }
     }

@@ -44,14 +44,12 @@ unsafe impl Allocator for Malloc {
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
-        // SAFETY: `Allocator::deallocate` is called with a live block of this allocator that nobody uses any more, by
-        // handlers, adaptors, buffers and fronts.
+        // SAFETY: the caller's promise.
         unsafe { libc::free(address.as_ptr().cast()) }
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        // SAFETY: `Allocator::usable_size` is called with a live block of this allocator, by handlers, adaptors,
-        // buffers and fronts.
+        // SAFETY: the caller's promise.
         unsafe { usable(address.as_ptr().cast()) }
     }
 

@@ -68,20 +68,17 @@ unsafe impl Allocator for PreloadedPool {
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
-        // SAFETY: `Allocator::deallocate` is called with a live block of this allocator that nobody uses any more, by
-        // handlers, adaptors, buffers and fronts.
+        // SAFETY: the caller's promise.
         unsafe { Malloc.deallocate(address) }
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        // SAFETY: `Allocator::usable_size` is called with a live block of this allocator, by handlers, adaptors,
-        // buffers and fronts.
+        // SAFETY: the caller's promise.
         unsafe { Malloc.usable_size(address) }
     }
 
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        // SAFETY: `Allocator::resize_in_place` is called with a live block whose lost end nobody uses, by handlers,
-        // adaptors, buffers and fronts.
+        // SAFETY: the caller's promise.
         unsafe { (self.0.resize_in_place)(address.as_ptr(), size) || Malloc.resize_in_place(address, size) }
     }
 
