@@ -1,12 +1,10 @@
 //! Law 6 for adaptors: in a forked child their locks are free and their blocks in place, whatever other threads did.
 
-mod common;
-
-use common::alone::alone;
-use common::forked::fork;
-use common::held::Held;
-use common::process::settles;
-use common::wild::{dies, guard_behind, write};
+use super::common::alone::alone;
+use super::common::forked::fork;
+use super::common::held::Held;
+use super::common::process::settles;
+use super::common::wild::{dies, guard_behind, write};
 use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Tracked};
 use firsttouch::sources::{Aligned, Malloc, Pages};
 use firsttouch::{Allocator, Request};
@@ -27,7 +25,7 @@ fn stacks() -> [Arc<dyn Allocator>; 4] {
 
 #[test]
 fn pools_over_others_in_a_storm() {
-    alone("pools_over_others_in_a_storm", || {
+    alone("forks::pools_over_others_in_a_storm", || {
         for stack in stacks() {
             let (stack, stop) = (&*stack, AtomicBool::new(false));
             let mine: Vec<_> = (0..6).map(|n| Held::filled(stack, 9000 << n, n)).collect();
@@ -65,7 +63,7 @@ fn pools_over_others_in_a_storm() {
 
 #[test]
 fn guarded_blocks_in_a_storm() {
-    alone("guarded_blocks_in_a_storm", || {
+    alone("forks::guarded_blocks_in_a_storm", || {
         let filled = Filled::new(
             Guarded::new(Pool::new(Options::default()), GuardedOptions { keep: 1 << 20, ..Default::default() }),
             Some(1),
@@ -102,7 +100,7 @@ fn guarded_blocks_in_a_storm() {
 /// Threads that do little but take and give up the adaptors' locks: the child finds all of them free.
 #[test]
 fn adaptors_in_a_hurry() {
-    alone("adaptors_in_a_hurry", || {
+    alone("forks::adaptors_in_a_hurry", || {
         let guarded = Guarded::new(Arc::new(Malloc), GuardedOptions::default());
         let stacks: [Arc<dyn Allocator>; 4] = [
             Pool::over(Arc::new(Malloc), Options::default()),

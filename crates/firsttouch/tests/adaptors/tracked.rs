@@ -1,10 +1,8 @@
 //! The counts of `tracked` are exact, whichever thread allocates.
 
-mod common;
-
-use common::alone::alone;
-use common::forked::fork;
-use common::held::Held;
+use super::common::alone::alone;
+use super::common::forked::fork;
+use super::common::held::Held;
 use firsttouch::adaptors::{Limited, Living, Options, Pool, Tally, Tracked};
 use firsttouch::sources::{Calloc, Malloc, Pages};
 use firsttouch::{Allocator, Request};
@@ -148,7 +146,7 @@ fn threads_lose_no_count() {
 
 #[test]
 fn a_child_counts_on() {
-    alone("a_child_counts_on", || {
+    alone("tracked::a_child_counts_on", || {
         let tracked = Tracked::new(Pool::new(Options::default()), None);
         let stop = AtomicBool::new(false);
         let quiet = Tracked::new(Arc::new(Malloc), None);

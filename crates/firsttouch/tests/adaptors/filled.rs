@@ -1,8 +1,6 @@
 //! Reads of uninitialized and of freed memory see the pattern.
 
-mod common;
-
-use common::held::Held;
+use super::common::held::Held;
 use firsttouch::adaptors::{Filled, Limited, Options, Pool};
 use firsttouch::sources::{Aligned, Calloc, Malloc, Pages};
 use firsttouch::{AllocError, Allocator, Block, Description, Request, Stats};

@@ -1,10 +1,8 @@
 //! Budgets are exact to the byte, between threads, when nested, and after failures.
 
-mod common;
-
-use common::alone::alone;
-use common::forked::fork;
-use common::held::Held;
+use super::common::alone::alone;
+use super::common::forked::fork;
+use super::common::held::Held;
 use firsttouch::adaptors::{Filled, Limited, Options, Pool};
 use firsttouch::allocator::Limit;
 use firsttouch::sources::{Calloc, Malloc, Pages};
@@ -46,7 +44,7 @@ fn to_the_byte() {
 
 #[test]
 fn the_error_says_all() {
-    alone("the_error_says_all", || {
+    alone("limited::the_error_says_all", || {
         let limited = Limited::new(Pool::new(Options::default()), 1 << 20);
         let _block = Held::filled(&*limited, 1_000_000, 1);
         let error = refused(&*limited, 50_000);
@@ -168,7 +166,7 @@ fn threads_share_it() {
 
 #[test]
 fn a_child_has_the_same_budget() {
-    alone("a_child_has_the_same_budget", || {
+    alone("limited::a_child_has_the_same_budget", || {
         let limited = Limited::new(Pool::new(Options::default()), BUDGET);
         let block = Held::filled(&*limited, 700_000, 1);
         let child = fork(|| {

@@ -1,14 +1,12 @@
 //! Accesses beyond a guarded block fault at once; overruns too small to reach the guard are found by the canaries, at their
 //! exact address; guards never split huge pages.
 
-mod common;
-
-use common::alone::alone;
-use common::held::Held;
-use common::limits;
-use common::mapped::{inaccessible, is_advised_huge};
-use common::process::settles;
-use common::wild::{dies, guard_behind, read, survives, write};
+use super::common::alone::alone;
+use super::common::held::Held;
+use super::common::limits;
+use super::common::mapped::{inaccessible, is_advised_huge};
+use super::common::process::settles;
+use super::common::wild::{dies, guard_behind, read, survives, write};
 use firsttouch::adaptors::{Guarded, GuardedOptions, Limited, Options, Overrun, Pool, Side, Tracked};
 use firsttouch::os::{Call, fail_after, huge_page_size, mapping_limit, page_size};
 use firsttouch::sources::{Aligned, Malloc, Pages};
@@ -39,7 +37,7 @@ fn guarded(upstream: Arc<dyn Allocator>, side: Side, keep: usize) -> Arc<Guarded
 
 #[test]
 fn writing_behind_stops() {
-    alone("writing_behind_stops", || {
+    alone("guarded::writing_behind_stops", || {
         for upstream in upstreams() {
             let guarded = guarded(upstream, Side::After, 0);
             for size in sizes() {
@@ -70,7 +68,7 @@ fn the_alignment_of_the_upstream_is_kept() {
 
 #[test]
 fn writing_before_stops() {
-    alone("writing_before_stops", || {
+    alone("guarded::writing_before_stops", || {
         for upstream in upstreams() {
             let guarded = guarded(upstream, Side::Before, 0);
             for size in sizes() {
@@ -86,7 +84,7 @@ fn writing_before_stops() {
 
 #[test]
 fn aligned_blocks_are_guarded_too() {
-    alone("aligned_blocks_are_guarded_too", || {
+    alone("guarded::aligned_blocks_are_guarded_too", || {
         for side in [Side::After, Side::Before] {
             let guarded = guarded(Pages::new(true), side, 0);
             for align in [128, page_size(), 1 << 16, huge(), 1 << 24] {
@@ -103,7 +101,7 @@ fn aligned_blocks_are_guarded_too() {
 
 #[test]
 fn use_after_free_stops() {
-    alone("use_after_free_stops", || {
+    alone("guarded::use_after_free_stops", || {
         for upstream in upstreams() {
             for side in [Side::After, Side::Before] {
                 let guarded = guarded(upstream.clone(), side, 20 << 20);
@@ -165,7 +163,7 @@ fn what_is_kept_goes_before_a_request_fails() {
 /// No huge page that blocks may lie on has a guard in it.
 #[test]
 fn guards_and_huge_pages_never_meet() {
-    alone("guards_and_huge_pages_never_meet", || {
+    alone("guarded::guards_and_huge_pages_never_meet", || {
         let shared: Arc<dyn Allocator> = Pool::new(Options::default());
         for upstream in
             [Pages::new(true) as Arc<dyn Allocator>, shared.clone(), Pool::over(Pages::new(true), Options::default())]
@@ -203,14 +201,14 @@ fn guards_and_huge_pages_never_meet() {
 
 #[test]
 fn large_blocks_stay_lazy() {
-    alone("large_blocks_stay_lazy", || {
-        let before = common::process::resident();
+    alone("guarded::large_blocks_stay_lazy", || {
+        let before = super::common::process::resident();
         for side in [Side::After, Side::Before] {
             let guarded = guarded(Pages::new(false), side, 0);
             let _block = guarded.allocate(Request::zeroed(1 << 30)).unwrap();
             let _other = guarded.allocate(Request::bytes((1 << 30) + 1)).unwrap();
         }
-        assert!(common::process::resident() < before + 2 * huge());
+        assert!(super::common::process::resident() < before + 2 * huge());
     });
 }
 
@@ -218,7 +216,7 @@ fn large_blocks_stay_lazy() {
 /// nothing is lost.
 #[test]
 fn a_system_that_refuses() {
-    alone("a_system_that_refuses", || {
+    alone("guarded::a_system_that_refuses", || {
         let upstream = Tracked::new(Pool::new(Options::default()), None);
         for keep in [0, 1 << 20] {
             let guarded = guarded(upstream.clone(), Side::After, keep);
@@ -253,7 +251,7 @@ fn recycled_is_a_part_of_the_requests_served() {
 /// Law 7: with nothing in use, a request is not refused for what is kept, or could not be made accessible again.
 #[test]
 fn freed_memory_serves_other_sizes() {
-    alone("freed_memory_serves_other_sizes", || {
+    alone("guarded::freed_memory_serves_other_sizes", || {
         let guarded = guarded(Pool::new(Options::default()), Side::After, 0);
         limits::set(libc::RLIMIT_DATA, 300 << 20);
         let mut held = Vec::new();
@@ -273,7 +271,7 @@ fn freed_memory_serves_other_sizes() {
 /// Blocks beyond the system's limit of mappings have no guard, and are served all the same; canaries stay.
 #[test]
 fn beyond_the_limit_of_mappings_blocks_are_unguarded() {
-    alone("beyond_the_limit_of_mappings_blocks_are_unguarded", || {
+    alone("guarded::beyond_the_limit_of_mappings_blocks_are_unguarded", || {
         let limit = mapping_limit().unwrap_or(usize::MAX);
         if limit > 300_000 {
             return; // this would take too much memory

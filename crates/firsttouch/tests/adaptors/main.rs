@@ -1,0 +1,10 @@
+//! What adaptors promise beyond the contract, one file each, and what a fork does to them.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod filled;
+mod forks;
+mod guarded;
+mod limited;
+mod tracked;
