@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.experiments import CLASSIC, EVERY
+from benchmarks.measuring import markdown, pictures, table_markdown
 from firsttouch._internal.process_memory import touch
 from firsttouch.tools.bench.common import Settings
 from firsttouch.tools.measuring.machine import available, describe
@@ -33,9 +34,9 @@ def run(name: str, quick: bool) -> Section:
 
 def keep(folder: Path, section: Section, machine: str) -> None:
     """Write what an experiment found."""
-    (folder / f"{section.name}.md").write_text(f"{section.markdown()}\n{machine}")
+    (folder / f"{section.name}.md").write_text(f"{markdown(section)}\n{machine}")
     (folder / f"{section.name}.json").write_text(json.dumps(section.raw, indent=1))
-    for file, picture in section.files().items():
+    for file, picture in pictures(section).items():
         save_pictures([picture], folder / file)
 
 
@@ -53,13 +54,13 @@ def main() -> int:
         given.results.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         parser.error(f"{error.filename}: {error.strerror}")
-    machine = Table("The machine", ("what", "value"), list(describe().items())).markdown()
+    machine = table_markdown(Table("The machine", ("what", "value"), list(describe().items())))
     print(machine, flush=True)
     if not given.quick:
         touch(int(available() * 0.8))
     for name in given.names or EVERY:
         section = run(name, given.quick)
-        print(section.markdown(), flush=True)
+        print(markdown(section), flush=True)
         keep(given.results, section, machine)
     return 0
 

@@ -11,12 +11,13 @@ from statistics import median as middle
 
 import numpy as np
 
+from benchmarks.measuring import AGAIN, EXPRESSIONS, QUICK, Plan, Samples, collect, judge, losses, peers
 from firsttouch.inspection import check_backed
-from firsttouch.tools.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, TUNED_GLIBC, Contender, peers, preloaded
+from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, TUNED_GLIBC, Contender, preloaded
 from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call, Plan, Samples, collect
-from firsttouch.tools.measuring.sizes import EXPRESSIONS, QUICK, fitting, name
-from firsttouch.tools.measuring.statistics import Matrix, judge, losses, median
+from firsttouch.tools.measuring.rounds import Call
+from firsttouch.tools.measuring.sizes import fitting, name
+from firsttouch.tools.measuring.statistics import Matrix, median
 
 # ---- What is measured, in a process of its own
 

@@ -14,10 +14,11 @@ import numpy as np
 
 from benchmarks.experiments.memory import PROGRAMS
 from benchmarks.kernels import NAMES as KERNELS
+from benchmarks.measuring import Plan, collect
 from benchmarks.programs import NAMES as WHOLE
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
 from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.rounds import Call
 from firsttouch.tools.measuring.statistics import Verdict, median
 
 # ---- What is measured, in a process of its own

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 import firsttouch as ft
+from benchmarks.measuring import Plan, collect, judge
 from firsttouch.tools.measuring.contenders import NUMPY
 from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.rounds import Call
 from firsttouch.tools.measuring.sizes import KIB, MIB, name
-from firsttouch.tools.measuring.statistics import Matrix, Verdict, judge, median
+from firsttouch.tools.measuring.statistics import Matrix, Verdict, median
 
 # ---- What is measured, in a process of its own
 

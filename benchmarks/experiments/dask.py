@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.measuring import Plan, collect, judge
 from firsttouch._internal import process_memory as process
 from firsttouch.tools.measuring.contenders import Contender
 from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call, Plan, collect
-from firsttouch.tools.measuring.statistics import Verdict, judge, median
+from firsttouch.tools.measuring.rounds import Call
+from firsttouch.tools.measuring.statistics import Verdict, median
 
 # ---- What is measured, in a process of its own
 

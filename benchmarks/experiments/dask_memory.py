@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib.util
 
 from benchmarks.experiments.dask import DEFAULT, NEAR, PRELOAD
+from benchmarks.measuring import Plan, collect, judge
 from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.rounds import Call
 from firsttouch.tools.measuring.sizes import MIB
-from firsttouch.tools.measuring.statistics import Matrix, Verdict, judge, median
+from firsttouch.tools.measuring.statistics import Matrix, Verdict, median
 
 BAR = 1.15
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.measuring import AGAIN, EXPRESSIONS, QUICK, Plan, against_best, collect, everyone, judge, losses, peers
 from firsttouch.inspection import check_backed
-from firsttouch.tools.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, everyone, peers, preloaded
+from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, preloaded
 from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call, Plan, collect
-from firsttouch.tools.measuring.sizes import EXPRESSIONS, QUICK, fitting, name
-from firsttouch.tools.measuring.statistics import Matrix, against_best, geometric_mean, judge, losses, median
+from firsttouch.tools.measuring.rounds import Call
+from firsttouch.tools.measuring.sizes import fitting, name
+from firsttouch.tools.measuring.statistics import Matrix, geometric_mean, median
 
 # ---- What is measured, in a process of its own
 

@@ -7,10 +7,11 @@ import time
 
 import numpy as np
 
-from firsttouch.tools.measuring.contenders import AGAIN, FIRSTTOUCH, HUGE_GLIBC, NUMPY, peers
+from benchmarks.measuring import AGAIN, Plan, against_best, collect, judge, losses, peers
+from firsttouch.tools.measuring.contenders import FIRSTTOUCH, HUGE_GLIBC, NUMPY
 from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call, Plan, collect
-from firsttouch.tools.measuring.statistics import Matrix, against_best, judge, losses, median
+from firsttouch.tools.measuring.rounds import Call
+from firsttouch.tools.measuring.statistics import Matrix, median
 
 # ---- What is measured, in a process of its own
 

@@ -8,11 +8,12 @@ import time
 import numpy as np
 
 from benchmarks.kernels import NAMES
+from benchmarks.measuring import AGAIN, Plan, Samples, against_best, collect, everyone, judge, losses, peers
 from firsttouch._internal.process_memory import peak, reset_peak, resident
-from firsttouch.tools.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, everyone, peers
+from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
 from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call, Plan, Samples, collect
-from firsttouch.tools.measuring.statistics import Matrix, against_best, geometric_mean, judge, losses, median
+from firsttouch.tools.measuring.rounds import Call
+from firsttouch.tools.measuring.statistics import Matrix, geometric_mean, median
 
 # ---- What is measured, in a process of its own
 

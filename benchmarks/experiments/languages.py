@@ -14,12 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.languages import FOLDER, LANGUAGES, NAMES, Program, program
+from benchmarks.measuring import against_best, judge, losses
 from firsttouch.tools import preload
 from firsttouch.tools.compare import candidates
 from firsttouch.tools.compare.trial import Files, Run, column, once
 from firsttouch.tools.measuring.contenders import HUGE_GLIBC, TUNED_GLIBC, Contender, preloaded
 from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.statistics import Matrix, Verdict, against_best, geometric_mean, judge, losses, median
+from firsttouch.tools.measuring.statistics import Matrix, Verdict, geometric_mean, median
 
 DEFAULT, POOL, AGAIN = candidates.DEFAULT, candidates.PRELOADED, Contender("the pool again", {}, install=True)
 LEAST, PEAK, REST = 0.95, 1.15, 8 << 10  # the last in KiB

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.measuring import Plan, collect
 from firsttouch import stats
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH
 from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.rounds import Call
 from firsttouch.tools.measuring.sizes import KIB, name
 from firsttouch.tools.measuring.statistics import Estimate, Verdict, median
 

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.measuring import AGAIN, Plan, Samples, collect, judge, losses, peers
 from firsttouch._internal.process_memory import peak, reset_peak, resident
-from firsttouch.tools.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, Contender, peers
+from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, Contender
 from firsttouch.tools.measuring.machine import cgroup_current
 from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call, Plan, Samples, collect
+from firsttouch.tools.measuring.rounds import Call
 from firsttouch.tools.measuring.sizes import MIB
-from firsttouch.tools.measuring.statistics import Matrix, Verdict, judge, losses, median
+from firsttouch.tools.measuring.statistics import Matrix, Verdict, median
 
 # ---- What is measured, in a process of its own
 

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 import firsttouch
+from benchmarks.measuring import Plan, against_best, collect, judge
 from firsttouch.tools.measuring.contenders import NUMPY
 from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.rounds import Call
 from firsttouch.tools.measuring.sizes import MIB, fitting, name
-from firsttouch.tools.measuring.statistics import Matrix, against_best, judge, median
+from firsttouch.tools.measuring.statistics import Matrix, median
 
 # ---- What is measured, in a process of its own
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.measuring import Plan, Samples, collect, judge
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, TUNED_GLIBC
 from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call, Plan, Samples, collect
+from firsttouch.tools.measuring.rounds import Call
 from firsttouch.tools.measuring.sizes import KIB, MIB, name
-from firsttouch.tools.measuring.statistics import Matrix, judge, median
+from firsttouch.tools.measuring.statistics import Matrix, median
 
 # ---- What is measured, in a process of its own
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.measuring import Plan, collect
 from firsttouch.tools.measuring.contenders import NUMPY
 from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.rounds import Call
 from firsttouch.tools.measuring.sizes import KIB, MIB, name
 from firsttouch.tools.measuring.statistics import Verdict
 

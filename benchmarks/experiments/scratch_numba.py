@@ -11,10 +11,11 @@ import numba
 import numpy as np
 
 import firsttouch as ft
+from benchmarks.measuring import Plan, collect, judge
 from firsttouch.tools.measuring.contenders import NUMPY
 from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call, Plan, collect
-from firsttouch.tools.measuring.statistics import Verdict, judge, median
+from firsttouch.tools.measuring.rounds import Call
+from firsttouch.tools.measuring.statistics import Verdict, median
 
 # ---- What is measured, in a process of its own
 

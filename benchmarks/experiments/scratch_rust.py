@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.measuring import judge
 from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.statistics import Matrix, Verdict, judge, median
+from firsttouch.tools.measuring.statistics import Matrix, Verdict, median
 
 # ---- What is measured, in a process of its own
 

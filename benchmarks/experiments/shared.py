@@ -12,9 +12,10 @@ from statistics import median as middle
 import numpy as np
 
 import firsttouch as ft
+from benchmarks.measuring import Plan, collect
 from firsttouch.tools.measuring.contenders import NUMPY
 from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.rounds import Call
 from firsttouch.tools.measuring.sizes import MIB, fitting, name
 from firsttouch.tools.measuring.statistics import Estimate, Verdict, median
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.measuring import AGAIN, QUICK, Plan, against_best, collect, everyone, judge, losses, peers
 from firsttouch.inspection import check_backed
-from firsttouch.tools.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, everyone, peers
+from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
 from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call, Plan, collect
-from firsttouch.tools.measuring.sizes import KIB, MIB, QUICK, name
-from firsttouch.tools.measuring.statistics import Matrix, against_best, geometric_mean, judge, losses, median
+from firsttouch.tools.measuring.rounds import Call
+from firsttouch.tools.measuring.sizes import KIB, MIB, name
+from firsttouch.tools.measuring.statistics import Matrix, geometric_mean, median
 
 # ---- What is measured, in a process of its own
 

@@ -12,10 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from firsttouch.tools.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, Contender
+from benchmarks.measuring import AGAIN, Plan, collect, judge
+from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, Contender
 from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call, Plan, collect
-from firsttouch.tools.measuring.statistics import Verdict, judge, median
+from firsttouch.tools.measuring.rounds import Call
+from firsttouch.tools.measuring.statistics import Verdict, median
 
 # ---- What is measured, in a process of its own
 

@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.kernels import NAMES as KERNELS
+from benchmarks.measuring import Plan, collect, judge
 from firsttouch import _firsttouch
 from firsttouch.tools.measuring.contenders import NUMPY
 from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call, Plan, collect
-from firsttouch.tools.measuring.statistics import Matrix, judge, median
+from firsttouch.tools.measuring.rounds import Call
+from firsttouch.tools.measuring.statistics import Matrix, median
 
 # ---- What is measured, in a process of its own
 

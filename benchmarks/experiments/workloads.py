@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.measuring import AGAIN, Plan, collect, everyone, judge, losses
 from firsttouch._internal.process_memory import peak, reset_peak, resident
-from firsttouch.tools.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, everyone
+from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
 from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.rounds import Call
 from firsttouch.tools.measuring.sizes import MIB
-from firsttouch.tools.measuring.statistics import Matrix, Verdict, judge, losses, median
+from firsttouch.tools.measuring.statistics import Matrix, Verdict, median
 
 # ---- What is measured, in a process of its own
 

@@ -7,12 +7,13 @@ from statistics import median as middle
 
 import numpy as np
 
+from benchmarks.measuring import AGAIN, Plan, collect, everyone, judge, losses
 from firsttouch._internal.process_memory import resident
-from firsttouch.tools.measuring.contenders import AGAIN, FIRSTTOUCH, NUMPY, everyone
+from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
 from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call, Plan, collect
+from firsttouch.tools.measuring.rounds import Call
 from firsttouch.tools.measuring.sizes import MIB, fitting, name
-from firsttouch.tools.measuring.statistics import Matrix, Verdict, judge, losses, median
+from firsttouch.tools.measuring.statistics import Matrix, Verdict, median
 
 # ---- What is measured, in a process of its own
 

@@ -4,10 +4,11 @@ import os
 
 import pytest
 
+from benchmarks.measuring import AGAIN, Plan, collect
 from firsttouch._internal.process_memory import peak, reset_peak, resident, touch
-from firsttouch.tools.measuring.contenders import AGAIN, NUMPY, Contender, preloaded
+from firsttouch.tools.measuring.contenders import NUMPY, Contender, preloaded
 from firsttouch.tools.measuring.machine import cgroup_current
-from firsttouch.tools.measuring.rounds import Call, Plan, Worker, collect
+from firsttouch.tools.measuring.rounds import Call, Worker
 from firsttouch.tools.measuring.sizes import fitting, name
 
 PEAK = Call("benchmarks.experiments.memory", "measure", {"program": "sparse", "wait": 0.0})

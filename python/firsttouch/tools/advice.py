@@ -175,8 +175,8 @@ def summarize(file: str, prices: Prices, incomplete: bool = False) -> Summary:
         cleared = (each["cleared_bytes"] - each["pooled_cleared_bytes"]) * prices.clear * bound
         avoidable = seconds - prices.pooled(each) * bound + cleared
         faults = each["faults_small"] + each["faults_huge"]
-        same = (each[name] for name in ("file", "line", "count", "bytes", "median_lifetime"))
-        lines.append(Line(*same, faults, seconds, avoidable))
+        same = {name: each[name] for name in ("file", "line", "count", "bytes", "median_lifetime")}
+        lines.append(Line(**same, faults=faults, seconds=seconds, avoidable=avoidable))
     lines.sort(key=lambda line: (-line.seconds, -line.bytes))
     return Summary(facts, lines, prices)
 

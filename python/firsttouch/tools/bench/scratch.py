@@ -50,7 +50,12 @@ def in_numpy(items: int) -> dict[str, Turns]:
         np.add(x, 1, out=kept)
         return int(kept.sum())
 
-    functions = (plain, ft.scratch(plain), ft.scratch(ft.ScratchBuffer())(plain), into_kept)
+    functions: tuple[Callable[[Any], int], ...] = (
+        plain,
+        ft.scratch(plain),
+        ft.scratch(ft.ScratchBuffer())(plain),
+        into_kept,
+    )
 
     def turns(function: Callable[[Any], int], count: int) -> None:
         for _ in range(count):
@@ -81,10 +86,10 @@ def in_numba(items: int) -> dict[str, Turns]:
         buffer.rewind(mark)
         return total
 
-    passed_in = numba.njit(passed_in)
+    compiled = numba.njit(passed_in)
 
     def default(buffers: Any, x: Any) -> Any:
-        return passed_in(buffers.local(), x)
+        return compiled(buffers.local(), x)
 
     def kept(array: Any, x: Any) -> Any:
         return filled(array[: x.size], x)
@@ -102,7 +107,7 @@ def in_numba(items: int) -> dict[str, Turns]:
 
     x, array = np.arange(items), np.empty(items, np.int64)
     sources = (array, ThreadBuffers(threads=1), ft.ScratchBuffer(), array)
-    steps = (heap, default, passed_in.py_func, kept)
+    steps = (heap, default, passed_in, kept)
     return {way: partial(loop(step), source, x) for way, step, source in zip(WAYS, steps, sources, strict=True)}
 
 

@@ -59,7 +59,8 @@ def long(a: Array, b: Array, t: Array, u: Array) -> Array:
     np.add(t, a, out=t)
     np.add(b, 1.0, out=u)
     np.divide(t, u, out=t)
-    return np.subtract(t, a, out=t)
+    np.subtract(t, a, out=t)
+    return t
 
 
 def distance(a: Array, b: Array, t: Array, _u: Array) -> Any:
@@ -71,7 +72,8 @@ def distance(a: Array, b: Array, t: Array, _u: Array) -> Any:
 def standardized(a: Array, b: Array, t: Array, _u: Array) -> Array:
     """Combine a matrix with two rows."""
     np.subtract(a, b[0], out=t)
-    return np.divide(t, b[1], out=t)
+    np.divide(t, b[1], out=t)
+    return t
 
 
 EXPRESSIONS = {

@@ -181,7 +181,7 @@ def _cells(row: Row, outcome: Outcome) -> Sequence[str]:
 
 def middle(row: Row, name: str) -> float:
     """Return the median of a figure of a contender's runs."""
-    return median(getattr(run, name) for run in row.runs)
+    return float(median(getattr(run, name) for run in row.runs))
 
 
 def notes(outcome: Outcome, absent: Sequence[str], loading: str | None) -> list[str]:

@@ -65,7 +65,6 @@ NUMPY = Contender("NumPy")
 TUNED_GLIBC = Contender("tuned glibc", TUNED)
 HUGE_GLIBC = Contender("tuned glibc, huge pages", TUNED_HUGE)
 FIRSTTOUCH = Contender("firsttouch", install=True)
-AGAIN = Contender("firsttouch again", install=True)  # for A/A: the difference between two equal runs
 
 
 def library(name: str) -> Path | None:
@@ -86,13 +85,3 @@ def preloaded() -> tuple[list[Contender], list[str]]:
         else:
             found.append(Contender(name, {"LD_PRELOAD": str(path)}))
     return found, absent
-
-
-def peers() -> list[Contender]:
-    """Return what users may use instead of firsttouch."""
-    return [TUNED_GLIBC, *preloaded()[0]]
-
-
-def everyone() -> list[Contender]:
-    """Return NumPy's default, firsttouch twice, and every peer."""
-    return [NUMPY, FIRSTTOUCH, AGAIN, *peers()]

@@ -99,13 +99,18 @@ _NO_LIMIT = 1 << 62
 
 def _memory_levels(root: Path) -> tuple[int | None, list[tuple[Path, int | None, int | None, int | None]]]:
     """Return the version that counts memory, and each level's folder, limit, soft limit and use."""
-    for version, names in _CGROUP_FILES.items():
+    for version, (hard, soft, used) in _CGROUP_FILES.items():
         folders = _levels(root, version, "memory")
-        if any((folder / names[2]).exists() for folder in folders):
-            found = [(folder, *(number(folder / name) for name in names)) for folder in folders]
-            bounded = lambda value: None if value is None or value >= _NO_LIMIT else value  # noqa: E731
-            return version, [(folder, bounded(most), bounded(soft), used) for folder, most, soft, used in found]
+        if any((folder / used).exists() for folder in folders):
+            return version, [
+                (folder, _limit(folder / hard), _limit(folder / soft), number(folder / used)) for folder in folders
+            ]
     return None, []
+
+
+def _limit(path: Path) -> int | None:
+    value = number(path)
+    return None if value is None or value >= _NO_LIMIT else value
 
 
 def _least(values: Iterable[int | None]) -> int | None:
@@ -240,9 +245,9 @@ def _numa(root: Path) -> Facts:
     status, nodes = fields(root / "proc/self/status"), root / _NODES
     balancing = number(root / "proc/sys/kernel/numa_balancing")
     distances = {
-        f"from_{folder.name}": words
+        f"from_{folder.name}": distance
         for folder in sorted(nodes.glob("node[0-9]*"), key=lambda node: int(node.name[4:]))
-        if (words := read(folder / "distance"))
+        if (distance := read(folder / "distance"))
     }
     policies = sorted({words[1] for line in _lines(root / "proc/self/numa_maps") if len(words := line.split()) > 1})
     return {

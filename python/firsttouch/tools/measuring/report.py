@@ -54,12 +54,6 @@ class Table:
     columns: Sequence[str]
     rows: list[Sequence[str]] = field(default_factory=list[Sequence[str]])
 
-    def markdown(self) -> str:
-        """Return the table as Markdown; pipes in cells are escaped."""
-        lines = [self.columns, ["---"] * len(self.columns), *self.rows]
-        body = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-        return f"{self.title}\n\n{body}\n" if self.title else body + "\n"
-
     def show(self, console: Console) -> None:
         """Print it: words to the left, figures to the right; the cells of a row below each other if it is too wide."""
         from rich.box import SIMPLE_HEAD
@@ -198,26 +192,10 @@ class Section:
         found["verdicts"] = [asdict(verdict) for verdict in self.verdicts]
         return found
 
-    def files(self) -> dict[str, Picture]:
-        """Return the pictures by the names of their files, which lie beside the section's."""
-        return {f"{self.name}-{picture.name}.svg": picture for picture in self.pictures}
-
     def sentences(self) -> list[str]:
         """Return the notes, then the verdicts, as plain sentences."""
         judged = [f"{verdict.bar}: {verdict.outcome} ({verdict.figure})" for verdict in self.verdicts]
         return [plain(text) for text in (*self.notes, *judged)]
-
-    def markdown(self) -> str:
-        """Return the section between two markers, so that a single experiment can be rewritten later."""
-        parts = [f"<!-- {self.name} -->", f"## {self.title}", "", f"Asked: {self.asked}", ""]
-        if self.verdicts:
-            rows: list[Sequence[str]] = [(v.bar, v.figure, f"**{v.outcome}**") for v in self.verdicts]
-            parts += [Table("", ("bar", "got", "outcome"), rows).markdown()]
-        parts += [table.markdown() for table in self.tables]
-        parts += [f"![{picture.title}]({file})\n" for file, picture in self.files().items()]
-        parts += [f"- {note}" for note in self.notes]
-        parts += ["", f"*{self.how}*", "", f"<!-- end of {self.name} -->", ""]
-        return "\n".join(parts)
 
 
 def conduct(run: Callable[[], Section], quick: bool) -> Section:

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-import numpy as np
-
 from firsttouch.tools.measuring.contenders import Contender
 from firsttouch.tools.measuring.starter import end_with, ending_with_us, helper
-from firsttouch.tools.measuring.statistics import Matrix
 
 
 @dataclass(frozen=True)
@@ -122,79 +118,6 @@ class Worker:
         if "error" in message:
             raise RuntimeError(f"in the worker of {self.name}:\n{message['error']}")
         return message
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Generations of fresh processes, each asked for some rounds, because layouts differ between processes."""
-
-    generations: int = 4
-    rounds: int = 4
-
-    @staticmethod
-    def whole_programs(quick: bool) -> Plan:
-        """Return a plan in which a process answers once and ends."""
-        return Plan(2 if quick else 15, 1)
-
-    @staticmethod
-    def steady(quick: bool) -> Plan:
-        """Return a plan in which processes are asked repeatedly."""
-        return Plan(2, 2) if quick else Plan()
-
-
-class Samples:
-    """All replies, by contender, generation and round."""
-
-    def __init__(self) -> None:
-        self.replies: dict[str, list[list[dict[str, float]]]] = {}
-
-    def add(self, name: str, generation: int, reply: dict[str, float]) -> None:
-        """Record one reply."""
-        rows = self.replies.setdefault(name, [])
-        if len(rows) <= generation:
-            rows.append([])
-        rows[generation].append(reply)
-
-    def column(self, contender: Contender | str, key: str) -> Matrix:
-        """Return one figure of a contender's replies, generations by rounds."""
-        name = contender if isinstance(contender, str) else contender.name
-        return np.array([[reply[key] for reply in row] for row in self.replies[name]], float)
-
-    def ratio(self, of: Contender | str, to: Contender | str, key: str) -> Matrix:
-        """Return per-round ratios of a figure between two contenders."""
-        return self.column(of, key) / self.column(to, key)
-
-
-def collect(
-    contenders: Sequence[Contender], call: Call, plan: Plan, footprint: int = 0, alone: bool = False
-) -> Samples:
-    """Ask every contender in every round, in an order that is shuffled anew each time.
-
-    `footprint` is the number of bytes that a worker can use: each touches as many beforehand. With `alone`, only one
-    process exists at a time.
-    """
-    samples = Samples()
-    shuffle = random.Random(0)
-    touch = Call(*TOUCH, {"nbytes": footprint})
-    for generation in range(plan.generations):
-        order = shuffle.sample(list(contenders), len(contenders))
-        if alone:
-            for contender in order:
-                with Worker(contender) as worker:
-                    worker.ask(touch)
-                    for _ in range(plan.rounds):
-                        samples.add(worker.name, generation, worker.ask(call))
-            continue
-        with ExitStack() as stack:
-            workers = [stack.enter_context(Worker(contender)) for contender in order]
-            for worker in workers:
-                worker.hello()
-            for worker in workers:
-                worker.ask(touch)
-            for _ in range(plan.rounds):
-                for worker in shuffle.sample(workers, len(workers)):
-                    samples.add(worker.name, generation, worker.ask(call))
-    return samples
 
 
 def forked(function: Callable[[], dict[str, float]]) -> dict[str, float]:

@@ -9,8 +9,6 @@ from firsttouch.tools.measuring.machine import available
 
 KIB, MIB = 1 << 10, 1 << 20
 
-EXPRESSIONS = tuple(int(mib * MIB) for mib in (1 / 16, 1 / 4, 1, 3.5, 8, 24, 40, 64, 128, 256))
-QUICK = (256 * KIB, 8 * MIB)
 ROOM = 0.6
 """The fraction of the free memory that an experiment may use."""
 

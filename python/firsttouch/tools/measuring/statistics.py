@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,6 @@ import numpy.typing as npt
 Matrix = npt.NDArray[np.float64]  # generations of processes by rounds
 
 RESAMPLES = 2000
-SINGLE = 1.05  # no single size may certainly exceed this
 
 
 @dataclass(frozen=True)
@@ -112,30 +111,6 @@ def geometric_mean(cells: Sequence[Matrix]) -> Estimate:
     return interval(value, np.exp(np.mean(logs, axis=0)))
 
 
-def halves(shape: tuple[int, ...]) -> npt.NDArray[np.bool_]:
-    """Return a mask of one half of the rounds: whole processes if there are several, otherwise every other round."""
-    generations, rounds = shape
-    first = np.zeros((generations, rounds), bool)
-    if generations > 1:
-        first[: generations // 2] = True
-    else:
-        first[:, ::2] = True
-    return first
-
-
-def against_best(ours: Matrix, peers: Mapping[str, Matrix]) -> tuple[Matrix, tuple[str, str]]:
-    """Return per-round ratios to the best peer, chosen on the other half of the rounds to avoid picking luck."""
-    ratios = np.empty_like(ours)
-    chosen: list[str] = []
-    first = halves(ours.shape)
-    for half in (first, ~first):
-        other = ~half
-        best = max(peers, key=lambda name: float(np.median((ours / peers[name])[other])))
-        ratios[half] = (ours / peers[best])[half]
-        chosen.append(best)
-    return ratios, (chosen[0], chosen[1])
-
-
 @dataclass(frozen=True)
 class Verdict:
     """A target, the measured figure, and the conclusion that its interval allows."""
@@ -143,33 +118,3 @@ class Verdict:
     bar: str
     figure: str
     outcome: str  # passed, failed, not shown, not measured
-
-
-def judge(bar: str, limit: float, cells: Mapping[str, Matrix]) -> Verdict:
-    """Return passed or failed if the intervals allow no other reading, otherwise not shown."""
-    mean = geometric_mean(list(cells.values()))
-    single = max(SINGLE, limit)
-    estimates = {name: median(cell) for name, cell in cells.items()}
-    above = [f"{name} {estimate}" for name, estimate in estimates.items() if estimate.low > single]
-    if mean.low > limit or above:
-        outcome = "failed"
-    elif mean.high <= limit:
-        outcome = "passed"
-    else:
-        outcome = "not shown"
-    figure = f"geometric mean {mean}"
-    if above:
-        figure += f"; certainly above {single:g}: " + ", ".join(above)
-    return Verdict(bar, figure, outcome)
-
-
-def losses(ours: str, cells: Mapping[tuple[str, str], Matrix]) -> list[str]:
-    """Return a sentence for each peer that beats us beyond the noise; the keys are (peer, where)."""
-    beaten: dict[str, list[str]] = {}
-    for (peer, where), ratios in cells.items():
-        estimate = median(ratios)
-        if estimate.low > 1.0:
-            beaten.setdefault(peer, []).append(f"{where} ({estimate})")
-    if not beaten:
-        return [f"No peer beats {ours} here beyond the noise."]
-    return [f"**{peer} beats {ours}** at {', '.join(places)}." for peer, places in beaten.items()]

@@ -1,0 +1,184 @@
+"""How the lab measures: generations of workers, peers, bars, and the tables as Markdown."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, TUNED_GLIBC, Contender, preloaded
+from firsttouch.tools.measuring.report import Picture, Section, Table
+from firsttouch.tools.measuring.rounds import TOUCH, Call, Worker
+from firsttouch.tools.measuring.sizes import KIB, MIB
+from firsttouch.tools.measuring.statistics import Matrix, Verdict, geometric_mean, median
+
+SINGLE = 1.05  # no single size may certainly exceed this
+
+AGAIN = Contender("firsttouch again", install=True)  # for A/A: the difference between two equal runs
+EXPRESSIONS = tuple(int(mib * MIB) for mib in (1 / 16, 1 / 4, 1, 3.5, 8, 24, 40, 64, 128, 256))
+QUICK = (256 * KIB, 8 * MIB)
+
+
+def peers() -> list[Contender]:
+    """Return what users may use instead of firsttouch."""
+    return [TUNED_GLIBC, *preloaded()[0]]
+
+
+def everyone() -> list[Contender]:
+    """Return NumPy's default, firsttouch twice, and every peer."""
+    return [NUMPY, FIRSTTOUCH, AGAIN, *peers()]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Generations of fresh processes, each asked for some rounds, because layouts differ between processes."""
+
+    generations: int = 4
+    rounds: int = 4
+
+    @staticmethod
+    def whole_programs(quick: bool) -> Plan:
+        """Return a plan in which a process answers once and ends."""
+        return Plan(2 if quick else 15, 1)
+
+    @staticmethod
+    def steady(quick: bool) -> Plan:
+        """Return a plan in which processes are asked repeatedly."""
+        return Plan(2, 2) if quick else Plan()
+
+
+class Samples:
+    """All replies, by contender, generation and round."""
+
+    def __init__(self) -> None:
+        self.replies: dict[str, list[list[dict[str, float]]]] = {}
+
+    def add(self, name: str, generation: int, reply: dict[str, float]) -> None:
+        """Record one reply."""
+        rows = self.replies.setdefault(name, [])
+        if len(rows) <= generation:
+            rows.append([])
+        rows[generation].append(reply)
+
+    def column(self, contender: Contender | str, key: str) -> Matrix:
+        """Return one figure of a contender's replies, generations by rounds."""
+        name = contender if isinstance(contender, str) else contender.name
+        return np.array([[reply[key] for reply in row] for row in self.replies[name]], float)
+
+    def ratio(self, of: Contender | str, to: Contender | str, key: str) -> Matrix:
+        """Return per-round ratios of a figure between two contenders."""
+        return self.column(of, key) / self.column(to, key)
+
+
+def collect(
+    contenders: Sequence[Contender], call: Call, plan: Plan, footprint: int = 0, alone: bool = False
+) -> Samples:
+    """Ask every contender in every round, in an order that is shuffled anew each time.
+
+    `footprint` is the number of bytes that a worker can use: each touches as many beforehand. With `alone`, only one
+    process exists at a time.
+    """
+    samples = Samples()
+    shuffle = random.Random(0)
+    touch = Call(*TOUCH, {"nbytes": footprint})
+    for generation in range(plan.generations):
+        order = shuffle.sample(list(contenders), len(contenders))
+        if alone:
+            for contender in order:
+                with Worker(contender) as worker:
+                    worker.ask(touch)
+                    for _ in range(plan.rounds):
+                        samples.add(worker.name, generation, worker.ask(call))
+            continue
+        with ExitStack() as stack:
+            workers = [stack.enter_context(Worker(contender)) for contender in order]
+            for worker in workers:
+                worker.hello()
+            for worker in workers:
+                worker.ask(touch)
+            for _ in range(plan.rounds):
+                for worker in shuffle.sample(workers, len(workers)):
+                    samples.add(worker.name, generation, worker.ask(call))
+    return samples
+
+
+def halves(shape: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+    """Return a mask of one half of the rounds: whole processes if there are several, otherwise every other round."""
+    generations, rounds = shape
+    first = np.zeros((generations, rounds), bool)
+    if generations > 1:
+        first[: generations // 2] = True
+    else:
+        first[:, ::2] = True
+    return first
+
+
+def against_best(ours: Matrix, peers: Mapping[str, Matrix]) -> tuple[Matrix, tuple[str, str]]:
+    """Return per-round ratios to the best peer, chosen on the other half of the rounds to avoid picking luck."""
+    ratios = np.empty_like(ours)
+    chosen: list[str] = []
+    first = halves(ours.shape)
+    for half in (first, ~first):
+        other = ~half
+        best = max(peers, key=lambda name: float(np.median((ours / peers[name])[other])))
+        ratios[half] = (ours / peers[best])[half]
+        chosen.append(best)
+    return ratios, (chosen[0], chosen[1])
+
+
+def judge(bar: str, limit: float, cells: Mapping[str, Matrix]) -> Verdict:
+    """Return passed or failed if the intervals allow no other reading, otherwise not shown."""
+    mean = geometric_mean(list(cells.values()))
+    single = max(SINGLE, limit)
+    estimates = {name: median(cell) for name, cell in cells.items()}
+    above = [f"{name} {estimate}" for name, estimate in estimates.items() if estimate.low > single]
+    if mean.low > limit or above:
+        outcome = "failed"
+    elif mean.high <= limit:
+        outcome = "passed"
+    else:
+        outcome = "not shown"
+    figure = f"geometric mean {mean}"
+    if above:
+        figure += f"; certainly above {single:g}: " + ", ".join(above)
+    return Verdict(bar, figure, outcome)
+
+
+def losses(ours: str, cells: Mapping[tuple[str, str], Matrix]) -> list[str]:
+    """Return a sentence for each peer that beats us beyond the noise; the keys are (peer, where)."""
+    beaten: dict[str, list[str]] = {}
+    for (peer, where), ratios in cells.items():
+        estimate = median(ratios)
+        if estimate.low > 1.0:
+            beaten.setdefault(peer, []).append(f"{where} ({estimate})")
+    if not beaten:
+        return [f"No peer beats {ours} here beyond the noise."]
+    return [f"**{peer} beats {ours}** at {', '.join(places)}." for peer, places in beaten.items()]
+
+
+def table_markdown(table: Table) -> str:
+    """Return the table as Markdown; pipes in cells are escaped."""
+    lines = [table.columns, ["---"] * len(table.columns), *table.rows]
+    body = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return f"{table.title}\n\n{body}\n" if table.title else body + "\n"
+
+
+def pictures(section: Section) -> dict[str, Picture]:
+    """Return the pictures by the names of their files, which lie beside the section's."""
+    return {f"{section.name}-{picture.name}.svg": picture for picture in section.pictures}
+
+
+def markdown(section: Section) -> str:
+    """Return a section as Markdown."""
+    parts = [f"## {section.title}", "", f"Asked: {section.asked}", ""]
+    if section.verdicts:
+        rows: list[Sequence[str]] = [(v.bar, v.figure, f"**{v.outcome}**") for v in section.verdicts]
+        parts += [table_markdown(Table("", ("bar", "got", "outcome"), rows))]
+    parts += [table_markdown(table) for table in section.tables]
+    parts += [f"![{picture.title}]({file})\n" for file, picture in pictures(section).items()]
+    parts += [f"- {note}" for note in section.notes]
+    return "\n".join([*parts, "", f"*{section.how}*", ""])
