@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from firsttouch.pytest_plugin.within import within
+    from firsttouch.pytest_plugin import within
 
 _HELP = (
     "serve NumPy's arrays from an allocator of firsttouch. 'guarded': arrays end at an inaccessible page, and each "
@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Start the mode that the option names."""
     text = config.getoption("firsttouch", None)
     if text is not None:
-        from firsttouch.pytest_plugin.modes import begin
+        from firsttouch.pytest_plugin import begin
 
         begin(config, text)
 
@@ -44,6 +44,6 @@ def firsttouch_measure() -> type[within]:
     ``with firsttouch_measure(peak="48 MiB", arrays=12) as m:`` limits figures of
     :class:`firsttouch.profiling.Measured`: sizes in bytes or as text, or numbers of arrays.
     """
-    from firsttouch.pytest_plugin.within import within
+    from firsttouch.pytest_plugin import within
 
     return within

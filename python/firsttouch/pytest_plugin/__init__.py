@@ -1,1 +1,296 @@
-"""The modes of ``pytest --firsttouch``, which ``_firsttouch_start.pytest_entry`` starts."""
+"""The modes of ``pytest --firsttouch``, which ``_firsttouch_start.pytest_entry`` starts, and a block with limits."""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Generator, Sequence
+from types import TracebackType
+from typing import Any, Literal
+
+import pytest
+
+import firsttouch
+from _firsttouch_start import units
+from firsttouch import Allocator, _firsttouch
+from firsttouch._internal.resolve import parse
+from firsttouch._internal.validation import Size
+from firsttouch.profiling import checked, measure
+from firsttouch.pytest_plugin.child import Run, reports_of, run
+
+
+class Installed:
+    """Runs tests as usual; the allocator serves until the end, imports of test modules included."""
+
+    how = "installed for the whole run"
+
+    def __init__(self, allocators: list[Allocator]) -> None:
+        self.allocators = allocators
+        firsttouch.install(allocators[0])
+
+    def pytest_unconfigure(self) -> None:
+        """Uninstall the allocator."""
+        firsttouch.uninstall()
+
+    def pytest_report_header(self) -> str:
+        """Return the allocators and the mode."""
+        return f"firsttouch: {' and '.join(map(repr, self.allocators))}, {self.how}"
+
+
+class Forking(Installed):
+    """Runs each test in a forked process.
+
+    It replaces pytest's protocol of a test, so plugins that replace it too, to rerun tests, are not called.
+    """
+
+    how = "each test in a process of its own"
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> bool:
+        """Run one test with the setup and teardown of its fixtures of all scopes."""
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        for report in self.reports(item):
+            item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        return True
+
+    def reports(self, item: pytest.Item) -> list[pytest.TestReport]:
+        """Return the reports of a test."""
+        raise NotImplementedError
+
+
+_PATTERN = re.compile(r"on_allocate=(\d+)")
+_MEANING = {0xFF: "NaN in floats, -1 in integers", 0x7F: "huge numbers, positive and finite", 0: "zeros"}
+
+
+class Filled(Forking):
+    """Runs each test once with each pattern; if one fails, once more without any, and once more with it."""
+
+    how = "each test in a process of its own, once with each pattern"
+
+    def reports(self, item: pytest.Item) -> list[pytest.TestReport]:
+        """Return the reports of a test."""
+        first = None
+        for allocator in self.allocators:
+            ended = self._run(item, allocator)
+            if ended.failed:
+                return self._judged(item, ended, allocator)
+            first = first or ended
+        assert first is not None
+        return reports_of(item, first)
+
+    def _run(self, item: pytest.Item, allocator: Allocator) -> Run:
+        return run(item, lambda: firsttouch.install(allocator))
+
+    def _judged(self, item: pytest.Item, ended: Run, allocator: Allocator) -> list[pytest.TestReport]:
+        stands_on = _firsttouch.upstream(allocator)
+        assert stands_on is not None
+        unfilled = self._run(item, _firsttouch.make("filled", stands_on, on_allocate=None))  # otherwise the same
+        if unfilled.failed:
+            return reports_of(item, unfilled)
+        again = self._run(item, allocator)
+        reports = reports_of(item, ended)
+        if not again.failed:
+            return reports  # it also fails at random, whatever memory contains
+        for report in reports:
+            if report.failed:
+                report.longrepr = f"{_depends(allocator)}\n\n{report.longreprtext}"
+        return reports
+
+
+def _depends(allocator: Allocator) -> str:
+    """Return the message for a test that passes only with unfilled memory."""
+    found = _PATTERN.search(repr(allocator))
+    pattern = int(found[1]) if found else 0
+    meaning = f" ({_MEANING[pattern]})" if pattern in _MEANING else ""
+    return (
+        "depends on memory that was never written: it passes otherwise, and fails where new memory is filled with "
+        f"{pattern:#04x}{meaning}"
+    )
+
+
+class Guarded(Forking):
+    """Runs each test in a child, so that a crash affects only that test; the canaries are checked after each phase."""
+
+    def reports(self, item: pytest.Item) -> list[pytest.TestReport]:
+        """Return the reports of a test."""
+        return reports_of(item, run(item, self._found))  # overruns found before, at import, are not this test's fault
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Report out-of-bounds writes of the setup."""
+        return (yield from self._watched(item, "setup"))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Report out-of-bounds writes of the test."""
+        return (yield from self._watched(item, "call"))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Report out-of-bounds writes of the teardown."""
+        return (yield from self._watched(item, "teardown"))
+
+    def _watched(self, item: pytest.Item, when: str) -> Generator[None, object, object]:
+        try:
+            result = yield
+        except BaseException:
+            if text := self._found():
+                item.add_report_section(when, "by firsttouch", text)
+            raise
+        if text := self._found():
+            pytest.fail(text, pytrace=False)
+        return result
+
+    def _found(self) -> str:
+        """Describe the overruns found since the last call."""
+        return "\n".join(_overrun(*hit) for hit in _firsttouch.overruns(self.allocators[0]))
+
+
+def _overrun(address: int, asked: int, at: int) -> str:
+    if at < address:
+        return f"out of bounds: something wrote {address - at} bytes before an array of {asked} bytes"
+    beyond = at - address - asked
+    where = "right behind" if beyond == 0 else f"{beyond} bytes behind"
+    return f"out of bounds: something wrote {where} an array of {asked} bytes"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Format a table whose first two columns are right-aligned."""
+    lines = [head, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if column < 2 else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
+#: Rows of each table.
+_MOST = 10
+_OUTLIVED = 20
+
+
+class Tracked(Forking):
+    """Runs each test in a child with its own allocator, so that only the test's arrays and fixtures are counted."""
+
+    def __init__(self, allocators: list[Allocator]) -> None:
+        super().__init__(allocators)
+        self._own = allocators[0]
+        self._held: list[tuple[int, int, str]] = []
+        self._outlived: Counter[tuple[str, str]] = Counter()
+        self._bytes: Counter[tuple[str, str]] = Counter()
+
+    def reports(self, item: pytest.Item) -> list[pytest.TestReport]:
+        """Return the reports of a test; the last one carries the counts."""
+        ended = run(item, self._begin, self._counted)
+        reports = reports_of(item, ended)
+        if ended.whole:
+            vars(reports[-1])["firsttouch"] = ended.found
+        return reports
+
+    def _begin(self) -> None:
+        self._own = parse(repr(self.allocators[0]))
+        firsttouch.install(self._own)
+
+    def _counted(self) -> dict[str, Any]:
+        for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+            vars(sys).pop(name, None)  # a failure's frames, kept for debuggers, hold its arrays
+        gc.collect()
+        tally = _firsttouch.tally(self._own)
+        living = [(asked, _place(file, line)) for _, asked, file, line in _firsttouch.living(self._own)]
+        return {"peak": tally["peak_bytes"], "arrays": tally["allocations"], "living": living}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Collect the counts of a test; under xdist the controller receives those of all workers."""
+        found = getattr(report, "firsttouch", None)
+        if found is None:
+            return
+        self._held.append((found["peak"], found["arrays"], report.nodeid))
+        for asked, place in found["living"]:
+            self._outlived[report.nodeid, place] += 1
+            self._bytes[report.nodeid, place] += asked
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Write the tables."""
+        if not self._held:
+            return
+        terminalreporter.section("firsttouch: tests that held most")
+        most = sorted(self._held, key=lambda row: (-row[0], row[2]))[:_MOST]
+        rows = [(units.size(peak), str(arrays), test) for peak, arrays, test in most]
+        terminalreporter.write_line(table(("at once", "arrays", "test"), rows))
+        terminalreporter.section("firsttouch: arrays that outlived their test")
+        if not self._outlived:
+            terminalreporter.write_line("none")
+            return
+        kept = sorted(self._bytes.items(), key=lambda entry: (-entry[1], entry[0]))
+        lines = [(units.size(held), str(self._outlived[key]), key[1], key[0]) for key, held in kept[:_OUTLIVED]]
+        terminalreporter.write_line(table(("held", "arrays", "requested at", "test"), lines))
+        if (more := len(kept) - _OUTLIVED) > 0:
+            terminalreporter.write_line(f"and {units.count(more, 'more line')}")
+
+
+def _place(file: str | None, line: int) -> str:
+    """Format a source line, relative to the current directory if it is below it."""
+    if file is None:
+        return "(no Python line)"
+    near = os.path.relpath(file) if file.startswith(os.getcwd() + os.sep) else file
+    return f"{near}:{line}"
+
+
+#: Expressions of the bare words. Freed memory that is kept detects use after free; two fill patterns expose more than
+#: one; a pool would leave small arrays to NumPy, untracked.
+WORDS = {
+    "guarded": ("guarded(keep='64 MiB')",),
+    "filled": ("filled(on_allocate=255)", "filled(on_allocate=127)"),
+    "tracked": ("tracked(malloc(), lines=True)",),
+}
+_MODES = {"guarded": Guarded, "filled": Filled, "tracked": Tracked}
+
+
+def begin(config: pytest.Config, text: str) -> None:
+    """Register the mode for this run; raise a usage error if the argument or the platform does not allow it."""
+    if int(pytest.__version__.split(".")[0]) < 8:
+        raise pytest.UsageError(f"--firsttouch needs pytest 8 or newer; this is {pytest.__version__}")
+    if not _firsttouch.BACKEND or not hasattr(os, "fork"):
+        raise pytest.UsageError("--firsttouch: firsttouch has no backend for this platform")
+    text = text.strip()
+    expressions = WORDS.get(text, (text,))
+    mode = _MODES.get(text.partition("(")[0].strip(), Installed)
+    config.pluginmanager.register(mode([_made(each, text) for each in expressions]), "firsttouch-mode")
+
+
+def _made(expression: str, given: str) -> Allocator:
+    try:
+        allocator = parse(expression)
+        _firsttouch.install(allocator)  # only this shows whether it can serve the whole process
+        _firsttouch.uninstall()
+    except Exception as error:
+        ways = ", ".join(WORDS)
+        raise pytest.UsageError(
+            f"--firsttouch={given}: {error}\nThere is {ways}, or an allocator's expression like "
+            "'guarded(side=\"before\")', 'filled(on_allocate=0)' or 'pool()'."
+        ) from error
+    return allocator
+
+
+class within(measure):
+    """:class:`firsttouch.measure` with limits, which are checked at the end of the block unless it raised."""
+
+    def __init__(self, *, threads: Literal["all", "own"] = "all", **limits: Size) -> None:
+        __tracebackhide__ = True
+        super().__init__(threads=threads)
+        self._limits = checked(limits)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        __tracebackhide__ = True
+        measured = self._leave()
+        if kind is None:
+            measured.assert_at_most(**self._limits)

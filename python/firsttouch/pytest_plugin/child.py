@@ -1,25 +1,32 @@
-"""One test in a forked child: its reports, its warnings, and how the child ended."""
+"""One test in a forked child: its reports, its warnings, and how the child ended.
+
+Results pass to the parent through files: they survive a crash and never block.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import faulthandler
 import io
+import json
 import os
 import signal
+import struct
 import sys
+import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from types import TracebackType
+from typing import Any, Literal, NoReturn, cast
 
 import pytest
 from _pytest.runner import runtestprotocol
+from _pytest.skipping import evaluate_xfail_marks, xfailed_key
 
 from firsttouch import _firsttouch
-from firsttouch.pytest_plugin.record import Record
 
 
 @dataclass
@@ -36,7 +43,7 @@ class Run:
     trace: str = ""
     """The Python stack at the crash."""
     fault: tuple[int, ...] = ()
-    """The memory fault as numbers: see :mod:`firsttouch.pytest_plugin.crash`."""
+    """The memory fault as numbers: see ``_DID``."""
     seconds: float = 0.0
     found: Any = None
     """The result of ``finish``."""
@@ -177,3 +184,169 @@ def _send_reports(item: pytest.Item, record: Record) -> None:
     for implementation in hook.get_hookimpls():
         hook._remove_plugin(implementation.plugin)
     manager.register(_Reports(item.config, record), "firsttouch-reports")
+
+
+_NUMBERS = struct.Struct("=6Q")
+
+
+class Record:
+    """Three files shared by parent and child: one line per report, the traceback of a crash, the memory fault."""
+
+    def __init__(self) -> None:
+        with contextlib.ExitStack() as opened:
+            self._lines, self.trace_file, self.fault_file = (
+                opened.enter_context(tempfile.TemporaryFile(buffering=0)) for _ in range(3)
+            )
+            self._opened = opened.pop_all()
+        self._child = 0
+
+    def __enter__(self) -> Record:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._opened.close()
+
+    # Called in the child.
+
+    def begin(self) -> None:
+        """Make the calling process the only one that may write."""
+        self._child = os.getpid()
+
+    def say(self, kind: str, content: Any) -> None:
+        """Write one line. A process forked by the test that returns from it ends here."""
+        if os.getpid() != self._child:
+            os._exit(1)
+        self._lines.write(json.dumps([kind, content], default=repr, skipkeys=True).encode() + b"\n")
+
+    def say_report(self, config: pytest.Config, report: pytest.TestReport) -> None:
+        """Write a report in pytest's serialized form."""
+        self.say("report", config.hook.pytest_report_to_serializable(config=config, report=report))
+
+    def say_warning(self, warning: warnings.WarningMessage) -> None:
+        """Write a warning, with its class by name."""
+        kind = warning.category
+        where = [warning.filename, warning.lineno]
+        self.say("warning", [str(warning.message), kind.__module__, kind.__qualname__, *where])
+
+    # Called in the parent.
+
+    def said(self) -> Iterator[tuple[str, Any]]:
+        """Yield the complete lines of the child."""
+        for line in _whole(self._lines).split(b"\n")[:-1]:
+            kind, content = json.loads(line)
+            yield kind, content
+
+    def trace(self) -> str:
+        """Return the output of faulthandler."""
+        return _whole(self.trace_file).decode(errors="replace")
+
+    def fault(self) -> tuple[int, ...]:
+        """Return the record of the fault handler."""
+        found = _whole(self.fault_file)
+        return cast("tuple[int, ...]", _NUMBERS.unpack_from(found)) if len(found) >= _NUMBERS.size else ()
+
+    @staticmethod
+    def report(config: pytest.Config, data: dict[str, Any]) -> pytest.TestReport:
+        """Return a deserialized report, with the tuples that JSON turned into lists."""
+        report: pytest.TestReport = config.hook.pytest_report_from_serializable(config=config, data=data)
+        report.location = cast("tuple[str, int | None, str]", tuple(report.location))
+        report.sections = [(title, text) for title, text in report.sections]
+        report.user_properties = [(name, value) for name, value in report.user_properties]
+        skipped: object = report.longrepr
+        if isinstance(skipped, list):  # where and why
+            report.longrepr = cast("tuple[str, int, str]", tuple(skipped))
+        return report
+
+    @staticmethod
+    def warning(content: list[Any]) -> warnings.WarningMessage:
+        """Return a deserialized warning, as a `UserWarning` if its class cannot be found or created."""
+        text, module, name, filename, lineno = content
+        try:
+            kind = getattr(__import__(module, fromlist=[name]), name)
+            message = kind(text)
+        except Exception:
+            kind, message = UserWarning, UserWarning(text)
+        return warnings.WarningMessage(message, kind, filename, lineno)
+
+
+def _whole(file: Any) -> bytes:
+    parts, at = [], 0
+    while part := os.pread(file.fileno(), 1 << 20, at):
+        parts.append(part)
+        at += len(part)
+    return b"".join(parts)
+
+
+#: The numbers of a fault, as written by ``_firsttouch.watch_faults``: the signal; the address; 1 for a read, 2 for a
+#: write, 0 if the processor does not tell; and of the guarded array next to it: its address, its size (0 if there is
+#: none), and whether it was freed.
+_DID = {0: "read or wrote", 1: "read", 2: "wrote"}
+
+Phase = Literal["setup", "call", "teardown"]
+
+
+def reports_of(item: pytest.Item, run: Run) -> list[pytest.TestReport]:
+    """Return the reports of a run; if it did not complete, with a failed one for the phase in which it crashed."""
+    if run.whole:
+        return run.reports
+    phases: tuple[Phase, ...] = ("setup", "call", "teardown")
+    done = {report.when for report in run.reports}
+    when: Phase = next((phase for phase in phases if phase not in done), "teardown")
+    text = what_happened(run)
+    call: pytest.CallInfo[None] = pytest.CallInfo.from_call(lambda: pytest.fail(text, pytrace=False), when=when)
+    call.duration = run.seconds
+    item.stash[xfailed_key] = evaluate_xfail_marks(item)
+    report: pytest.TestReport = item.ihook.pytest_runtest_makereport(item=item, call=call)
+    report.sections += _captured(item.config, when)
+    return [*run.reports, report]
+
+
+def what_happened(run: Run) -> str:
+    """Return one sentence, and the test's Python stack."""
+    return "\n\n".join(part for part in (_sentence(run), _own_frames(run.trace)) if part)
+
+
+def _sentence(run: Run) -> str:
+    if run.stopped:
+        return run.stopped
+    if run.status >= 0:
+        return f"the test ended its process, with exit status {run.status}"
+    name = signal.Signals(-run.status).name
+    if not run.fault:
+        return f"the test's process died of {name}"
+    _, address, way, begin, asked, freed = run.fault
+    did = _DID.get(way, _DID[0])
+    if not asked:
+        return f"the test's process died of {name}: it {did} at {address:#x}, where there is no memory"
+    array = f"an array of {asked} bytes"
+    if freed:
+        return f"use after free: {did} byte {address - begin} of {array} that was freed ({name})"
+    if address < begin:
+        return f"out of bounds: {did} {begin - address} bytes before {array} ({name})"
+    beyond = address - begin - asked
+    where = "right behind" if beyond < 64 else f"{beyond} bytes behind"
+    return f"out of bounds: {did} {where} {array} ({name})"
+
+
+def _own_frames(trace: str) -> str:
+    """Return the test's part of faulthandler's traceback: the frames above pytest's first one."""
+    frames = []
+    for line in trace.splitlines():
+        if not line.startswith("  File "):
+            continue
+        if "/_pytest/" in line or "/pluggy/" in line:
+            break
+        frames.append(line)
+    return "Where it was, the innermost first:\n" + "\n".join(frames) if frames else ""
+
+
+def _captured(config: pytest.Config, when: str) -> list[tuple[str, str]]:
+    """Return the output of the dead process, from the files that pytest captures into."""
+    manager = config.pluginmanager.getplugin("capturemanager")
+    if manager is None:
+        return []
+    names = ("stdout", "stderr")
+    texts = manager.read_global_capture()
+    return [(f"Captured {name} {when}", text) for name, text in zip(names, texts, strict=False) if text]

@@ -91,7 +91,7 @@ fn from_functions(
         free: function("free", free)?,
         context: std::ptr::with_exposed_provenance_mut(context),
     };
-    pending::prepare();
+    pending::prepare_aside();
     // SAFETY: the functions keep malloc's contract in any thread, and stay loaded: the docstring of `from_functions`
     // demands it of the program.
     Ok(PyAllocator::ours(unsafe { Functions::with_free_inside(table, pending::aside) }))

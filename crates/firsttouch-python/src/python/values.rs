@@ -1,13 +1,14 @@
-//! Values converted to Python objects, with an error where there is no memory for them: PyO3's own conversions of numbers,
-//! strings and dicts panic there, and write to standard error.
+//! Values and errors made for Python where memory is out (law 7): an error, where PyO3's own conversions of numbers, strings
+//! and dicts panic, and write to standard error; and exceptions where PyO3 panics for lack of a message, outside of where a
+//! panic would be caught.
 
 #![allow(unsafe_code)] // Safety: calls that return a new reference or null with an error.
 
-use pyo3::exceptions::PyOverflowError;
-use pyo3::ffi;
+use firsttouch::reserve::{self, WithReserve, inject, is_ready};
+use pyo3::exceptions::{self, PyOverflowError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyDict, PyList, PyString, PyTuple};
-use pyo3::{IntoPyObject, PyClass};
+use pyo3::{IntoPyObject, PyClass, PyErrArguments, create_exception, ffi};
 use std::collections::BTreeMap;
 use std::ptr::null;
 
@@ -218,4 +219,74 @@ impl<'py> Dict<'py> {
     pub fn done(self) -> Bound<'py, PyDict> {
         self.0
     }
+}
+
+create_exception!(
+    firsttouch,
+    UnsupportedError,
+    exceptions::PyRuntimeError,
+    "This NumPy or platform lacks what firsttouch needs."
+);
+
+/// What an exception is made of; where there is no memory for it, the exception has no message.
+struct Message<T>(T);
+
+impl<T: IntoPython + Send + Sync> PyErrArguments for Message<T> {
+    fn arguments(self, py: Python<'_>) -> Py<PyAny> {
+        self.0.into_python(py).map_or_else(|_| py.None(), Bound::unbind)
+    }
+}
+
+macro_rules! exceptions {
+    ($($name:ident),*) => {$(
+        #[doc = concat!("Raises `", stringify!($name), "`.")]
+        pub enum $name {}
+
+        impl $name {
+            /// Such an exception, with a text, or a number of the system's and what it means.
+            pub fn new_err(message: impl IntoPython + Send + Sync + 'static) -> PyErr {
+                PyErr::new::<exceptions::$name, _>(Message(message))
+            }
+        }
+    )*};
+}
+
+exceptions!(PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError);
+
+/// `MemoryError`, of which the interpreter keeps some ready.
+#[cold]
+pub fn out_of_memory(py: Python<'_>) -> PyErr {
+    // SAFETY: sets an error.
+    unsafe { ffi::PyErr_NoMemory() };
+    PyErr::fetch(py)
+}
+
+/// The native module's own memory: the C library's, and the reserve's where that fails.
+#[global_allocator]
+static GLOBAL: WithReserve = WithReserve;
+
+/// Raises `MemoryError` where a call could not get what it needs for itself. Stands at the beginning of every call that
+/// makes or keeps objects.
+#[inline]
+pub fn ensure_memory(py: Python<'_>) -> PyResult<()> {
+    if is_ready() { Ok(()) } else { Err(out_of_memory(py)) }
+}
+
+/// Lets the `n`-th allocation of this module from now on fail, and with `onwards` all that follow; 0 ends that. Returns
+/// whether one was still to fail. For tests.
+#[pyfunction]
+fn fail_allocation(n: i64, onwards: bool) -> bool {
+    inject(n, onwards)
+}
+
+/// Bytes of the reserve in use. For tests.
+#[pyfunction]
+fn reserve_used() -> ToPython<usize> {
+    ToPython(reserve::used())
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("UnsupportedError", module.py().get_type::<UnsupportedError>())?;
+    module.add_function(wrap_pyfunction!(fail_allocation, module)?)?;
+    module.add_function(wrap_pyfunction!(reserve_used, module)?)
 }

@@ -223,7 +223,7 @@ unsafe impl Scratch for CustomScratch {
 /// The buffer around an object that was checked: the same while anyone has it.
 #[pyfunction]
 fn own_buffer(object: &Bound<'_, PyAny>) -> PyResult<Py<PyBuffer>> {
-    pending::prepare();
+    pending::prepare_aside();
     let name = object.get_type().name()?.to_string();
     let expression = object.repr()?.to_string();
     shared_buffer(object.py(), ScratchKey::Object(object.as_ptr() as usize), &expression, || {

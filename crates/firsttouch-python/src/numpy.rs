@@ -1,15 +1,143 @@
-//! The functions of NumPy's C interface that handlers and array constructors need, read from its table once.
+//! NumPy as this module sees it: the layout of its memory handlers (NEP 49) and arrays, the functions of its C interface that
+//! handlers and constructors need, its plain dtypes, and its domain of tracemalloc.
 
-#![allow(unsafe_code)] // Safety: the table's layout is NumPy's binary interface 2, whose number is checked first.
+#![allow(unsafe_code)] // Safety: NumPy's binary interface 2, whose number is checked before anything is read.
 
-use crate::numpy::abi::{Functions, OWNDATA, RawArray};
-use crate::python::errors::UnsupportedError;
-use crate::python::once::Once;
-use crate::python::values::Name;
+use crate::python::gil::Once;
+use crate::python::values::{Name, UnsupportedError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use std::ffi::{c_int, c_uint, c_void};
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::mem::transmute_copy;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering::Acquire};
+
+pub mod abi {
+    pub use super::*;
+}
+pub mod c_api {
+    pub use super::*;
+}
+pub mod dtypes {
+    pub use super::*;
+}
+pub mod tracemalloc {
+    pub use super::track;
+}
+
+/// The name of every handler's capsule (NEP 49).
+pub const CAPSULE: &CStr = c"mem_handler";
+
+/// NumPy's `PyDataMemAllocator`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct RawAllocator {
+    pub ctx: *mut c_void,
+    pub malloc: Option<unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void>,
+    pub calloc: Option<unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_void>,
+    pub realloc: Option<unsafe extern "C" fn(*mut c_void, *mut c_void, usize) -> *mut c_void>,
+    pub free: Option<unsafe extern "C" fn(*mut c_void, *mut c_void, usize)>,
+}
+
+impl RawAllocator {
+    /// No functions.
+    pub const NONE: Self = Self { ctx: std::ptr::null_mut(), malloc: None, calloc: None, realloc: None, free: None };
+
+    /// The functions, if there are all four.
+    pub fn functions(&self) -> Option<Functions> {
+        Some(Functions {
+            ctx: self.ctx,
+            malloc: self.malloc?,
+            calloc: self.calloc?,
+            realloc: self.realloc?,
+            free: self.free?,
+        })
+    }
+}
+
+/// A `PyDataMemAllocator` that has all its functions.
+#[derive(Clone, Copy)]
+pub struct Functions {
+    pub ctx: *mut c_void,
+    pub malloc: unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void,
+    pub calloc: unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_void,
+    pub realloc: unsafe extern "C" fn(*mut c_void, *mut c_void, usize) -> *mut c_void,
+    pub free: unsafe extern "C" fn(*mut c_void, *mut c_void, usize),
+}
+
+/// NumPy's `PyDataMem_Handler`.
+#[repr(C)]
+pub struct RawHandler {
+    pub name: [c_char; 127],
+    pub version: u8,
+    pub allocator: RawAllocator,
+}
+
+/// The head of NumPy's `PyArrayObject_fields`.
+#[repr(C)]
+pub struct RawArray {
+    head: ffi::PyObject,
+    pub data: *mut c_void,
+    nd: c_int,
+    dimensions: *mut c_void,
+    strides: *mut c_void,
+    pub base: *mut ffi::PyObject,
+    descr: *mut c_void,
+    pub flags: c_int,
+    weakreflist: *mut c_void,
+    buffer_info: *mut c_void,
+    pub mem_handler: *mut ffi::PyObject,
+}
+
+/// NumPy's flag for an array that frees its data.
+pub const OWNDATA: c_int = 0x0004;
+/// NumPy's flag for an array that may be written to.
+pub const WRITEABLE: c_int = 0x0400;
+
+/// The handler inside a capsule.
+pub fn handler_in(capsule: &Bound<'_, PyAny>) -> PyResult<*mut RawHandler> {
+    // SAFETY: asks the capsule for its pointer by name; null comes with an error.
+    let pointer = unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), CAPSULE.as_ptr()) };
+    if pointer.is_null() { Err(PyErr::fetch(capsule.py())) } else { Ok(pointer.cast()) }
+}
+
+/// A function pointer, read at once.
+///
+/// # Safety
+/// `F` is a function pointer, and one or null lies there.
+unsafe fn load<F>(place: *const Option<F>) -> Option<F> {
+    // SAFETY: a function pointer of type `F` or null lies there (`load_allocator` below); an aligned word that is only
+    // read, and lies in memory as an atomic pointer does.
+    unsafe { transmute_copy(&AtomicPtr::<c_void>::from_ptr(place.cast_mut().cast()).load(Acquire)) }
+}
+
+impl RawHandler {
+    /// The functions of a handler, whose pointers another thread may replace meanwhile.
+    ///
+    /// # Safety
+    /// The handler lives, and any mix of functions that it has had works.
+    pub unsafe fn load_allocator(handler: *const Self) -> RawAllocator {
+        // SAFETY: the handler lives, and any mix of its functions works (`handler.rs`, `door.rs`).
+        unsafe {
+            let raw = &raw const (*handler).allocator;
+            RawAllocator {
+                ctx: (*raw).ctx,
+                malloc: load(&raw const (*raw).malloc),
+                calloc: load(&raw const (*raw).calloc),
+                realloc: load(&raw const (*raw).realloc),
+                free: load(&raw const (*raw).free),
+            }
+        }
+    }
+
+    /// The handler's own name.
+    pub fn name(&self) -> String {
+        let bytes: Vec<u8> = self.name.iter().map(|&c| c as u8).take_while(|&c| c != 0).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
 
 /// `PyArray_NewCopy`.
 type NewCopy = unsafe extern "C" fn(*mut ffi::PyObject, c_int) -> *mut ffi::PyObject;
@@ -227,4 +355,92 @@ pub fn library_of(function: *const c_void) -> *const c_void {
     }
     let _ = function;
     std::ptr::null()
+}
+
+/// A dtype, and bytes of an item.
+pub struct PlainDtype {
+    pub object: Py<PyAny>,
+    pub size: usize,
+}
+
+/// What people pass (by identity) with the dtype that is meant; the first is the default.
+struct DtypeTable {
+    keys: Vec<(usize, usize)>,
+    dtypes: Vec<PlainDtype>,
+    /// Keeps the keys alive.
+    _kept: Vec<Py<PyAny>>,
+}
+
+const DTYPES: [&str; 14] = [
+    "float64",
+    "float32",
+    "int64",
+    "int32",
+    "uint8",
+    "bool",
+    "complex128",
+    "int8",
+    "int16",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "complex64",
+];
+
+fn dtype_table(py: Python<'_>) -> PyResult<DtypeTable> {
+    let dtype = py.import(Name("numpy"))?.getattr(Name("dtype"))?;
+    let mut table = DtypeTable { keys: Vec::new(), dtypes: Vec::new(), _kept: Vec::new() };
+    let python =
+        [py.get_type::<PyFloat>(), py.get_type::<PyInt>(), py.get_type::<PyBool>(), py.get_type::<PyComplex>()];
+    let python = python.into_iter().map(Bound::into_any);
+    let numpys =
+        DTYPES.iter().map(|name| dtype.call1((*name,))?.getattr(Name("type"))).collect::<PyResult<Vec<_>>>()?;
+    for key in python.chain(numpys) {
+        let meant = dtype.call1((&key,))?;
+        for key in [key, meant.clone()] {
+            table.keys.push((key.as_ptr() as usize, table.dtypes.len()));
+            table._kept.push(key.unbind());
+        }
+        table.dtypes.push(PlainDtype { size: meant.getattr(Name("itemsize"))?.extract()?, object: meant.unbind() });
+    }
+    Ok(table)
+}
+
+/// The dtype that is meant, if it is one of the plain ones.
+pub fn plain_dtype<'a>(py: Python<'a>, given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<&'a PlainDtype>> {
+    static TABLE: PyOnceLock<DtypeTable> = PyOnceLock::new();
+    let table = TABLE.get_or_make(py, || dtype_table(py))?;
+    let Some(given) = given else { return Ok(table.dtypes.first()) };
+    let wanted = given.as_ptr() as usize;
+    Ok(table.keys.iter().find(|(key, _)| *key == wanted).map(|&(_, at)| &table.dtypes[at]))
+}
+
+/// NumPy's domain of tracemalloc (`NPY_TRACE_DOMAIN`).
+const TRACE_DOMAIN: c_uint = 389_047;
+
+type Track = unsafe extern "C" fn(c_uint, usize, usize) -> c_int;
+
+/// `PyTraceMalloc_Track`, which the stable interface leaves out but every CPython has.
+fn track_function() -> Option<Track> {
+    static FOUND: OnceLock<Option<Track>> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        #[cfg(unix)]
+        // SAFETY: the symbol, where there is one, has had this type since CPython 3.7.
+        unsafe {
+            let found = libc::dlsym(libc::RTLD_DEFAULT, c"PyTraceMalloc_Track".as_ptr());
+            (!found.is_null()).then(|| std::mem::transmute::<*mut c_void, Track>(found))
+        }
+        #[cfg(not(unix))]
+        None
+    })
+}
+
+/// Tells tracemalloc, where it listens, of a block of our constructors that an array owns. NumPy reports what it allocates
+/// itself, and the end of each.
+pub fn track(data: *mut c_void, bytes: usize) {
+    if let Some(track) = track_function() {
+        // SAFETY: the function takes any address, and is called with the GIL held.
+        unsafe { track(TRACE_DOMAIN, data as usize, bytes) };
+    }
 }

@@ -1,0 +1,219 @@
+//! The GIL, and interpreters without one: values that several threads of Python's may reach, values that are made once, objects
+//! that are not counted, and an exception that is on its way while an array ends.
+
+#![allow(unsafe_code)] // Safety: each place says what the interpreter promises.
+
+use crate::python::values::PyRuntimeError;
+use pyo3::ffi::{self, PyThreadState};
+use pyo3::panic::PanicException;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyInt, PyString, PyTypeMethods, PyWeakrefReference};
+use std::ffi::c_void;
+use std::sync::OnceLock;
+
+/// A value that one thread at a time reaches, for a few instructions in which no Python code runs. Where the interpreter has
+/// a GIL, its holder has the value to itself. Where it has none, each has a lock.
+#[derive(Default)]
+pub struct Guarded<T>(Cell<T>);
+
+impl<T> Guarded<T> {
+    pub const fn new(value: T) -> Self {
+        Self(Cell::new(value))
+    }
+}
+
+#[cfg(not(Py_GIL_DISABLED))]
+mod with_gil {
+    use super::{Guarded, Python};
+    pub use std::cell::RefCell as Cell;
+    use std::cell::RefMut;
+
+    // SAFETY: the cell is reached only with the GIL held, by one thread at a time.
+    unsafe impl<T: Send> Sync for Guarded<T> {}
+
+    impl<T> Guarded<T> {
+        /// The value, until the guard is dropped.
+        pub fn lock<'a>(&'a self, _py: Python<'a>) -> RefMut<'a, T> {
+            self.0.borrow_mut()
+        }
+
+        /// The value, which nobody else can reach.
+        pub fn get_mut(&mut self) -> &mut T {
+            self.0.get_mut()
+        }
+    }
+}
+#[cfg(not(Py_GIL_DISABLED))]
+use with_gil::Cell;
+
+#[cfg(Py_GIL_DISABLED)]
+mod without_gil {
+    use super::{Guarded, Python};
+    pub use std::sync::Mutex as Cell;
+    use std::sync::{MutexGuard, PoisonError, TryLockError};
+    use std::time::Duration;
+
+    /// Looks at a lock that follow each other at once, and the time between those after.
+    const SHORT: u32 = 20;
+    const LONG: Duration = Duration::from_micros(50);
+
+    impl<T> Guarded<T> {
+        /// The value, until the guard is dropped.
+        ///
+        /// A thread that waits is detached from the interpreter, which may have to stop all others meanwhile, and takes
+        /// the lock attached: a fork stops all attached threads where none is in the middle of this, so that the
+        /// child never meets a lock whose holder does not exist there.
+        pub fn lock<'a>(&'a self, py: Python<'a>) -> MutexGuard<'a, T> {
+            let mut turn = 0;
+            loop {
+                match self.0.try_lock() {
+                    Ok(guard) => return guard,
+                    Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+                    // Whoever has it needs a microsecond, unless it lost its processor.
+                    Err(TryLockError::WouldBlock) if turn < SHORT => py.detach(std::thread::yield_now),
+                    Err(TryLockError::WouldBlock) => py.detach(|| std::thread::sleep(LONG)),
+                }
+                turn += 1;
+            }
+        }
+
+        /// The value, which nobody else can reach.
+        pub fn get_mut(&mut self) -> &mut T {
+            self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+}
+#[cfg(Py_GIL_DISABLED)]
+use without_gil::Cell;
+
+/// A value that is made at its first use. Two threads may both make one, and one of the two stays.
+///
+/// `PyOnceLock`'s own way lets the interpreter go while a value is being made. A child that another thread forks at that
+/// moment would wait for ever for the thread that makes it.
+pub trait Once<T> {
+    /// Returns the value, made by `make` if there is none.
+    fn get_or_make(&self, py: Python<'_>, make: impl FnOnce() -> PyResult<T>) -> PyResult<&T>;
+}
+
+impl<T> Once<T> for PyOnceLock<T> {
+    #[inline]
+    fn get_or_make(&self, py: Python<'_>, make: impl FnOnce() -> PyResult<T>) -> PyResult<&T> {
+        if let Some(value) = self.get(py) {
+            return Ok(value);
+        }
+        let _ = self.set(py, make()?); // or another thread's stays
+        self.get(py).ok_or_else(|| PyRuntimeError::new_err("a value that was just made is not there"))
+    }
+}
+
+/// Has PyO3 make what its own functions make at their first use, as its way is the other one: names of attributes of types,
+/// types that it knows by name, and what it says of arguments that are refused.
+pub fn look_up(py: Python<'_>) -> PyResult<()> {
+    let kind = py.get_type::<PyInt>();
+    kind.name()?;
+    kind.module()?;
+    kind.qualname()?;
+    kind.fully_qualified_name()?;
+    kind.call0()?.extract::<i128>()?;
+    let _ = (py.get_type::<PanicException>(), py.get_type::<PyWeakrefReference>());
+    let _ = wrap_pyfunction!(takes_a_number, py)?.call1(("no number",));
+    Ok(())
+}
+
+#[pyfunction]
+fn takes_a_number(_number: i32) {}
+
+/// A string that is looked up often.
+pub struct Interned {
+    text: &'static str,
+    made: PyOnceLock<Py<PyString>>,
+}
+
+impl Interned {
+    pub const fn new(text: &'static str) -> Self {
+        Self { text, made: PyOnceLock::new() }
+    }
+
+    #[inline]
+    pub fn get<'py>(&'py self, py: Python<'py>) -> PyResult<&'py Bound<'py, PyString>> {
+        Ok(self.made.get_or_make(py, || interned(py, self.text))?.bind(py))
+    }
+}
+
+/// Like `PyString::intern`, which panics where memory is out.
+#[cold]
+fn interned(py: Python<'_>, text: &str) -> PyResult<Py<PyString>> {
+    // SAFETY: the text has that many bytes; the interpreter is attached, and the reference is new or null, with an error set.
+    unsafe {
+        let mut made = ffi::PyUnicode_FromStringAndSize(text.as_ptr().cast(), text.len() as ffi::Py_ssize_t);
+        if !made.is_null() {
+            ffi::PyUnicode_InternInPlace(&mut made);
+        }
+        Ok(Bound::from_owned_ptr_or_err(py, made)?.cast_into_unchecked().unbind())
+    }
+}
+
+/// Makes a new object live as long as the process, without counting its references.
+///
+/// Every array refers to its handler's capsule, and where threads run beside each other the count would pass from processor to
+/// processor with every array. (NumPy does the same with its default handler's.) Where the interpreter has a GIL, a count costs
+/// nothing, and this does nothing.
+///
+/// # Safety
+/// No other thread has a reference to the object, and the garbage collector does not track it.
+pub unsafe fn make_immortal(object: &Bound<'_, PyAny>) {
+    #[cfg(Py_GIL_DISABLED)]
+    // SAFETY: what CPython's own `_Py_SetImmortal` does, for which there is no public function before 3.15: an object that
+    // no thread owns, with the local count that stands for immortality.
+    unsafe {
+        use std::sync::atomic::Ordering::Relaxed;
+        let raw = object.as_ptr();
+        (*raw).ob_tid = 0;
+        (*raw).ob_ref_local.store(u32::MAX, Relaxed);
+        (*raw).ob_ref_shared.store(0, Relaxed);
+    }
+    #[cfg(not(Py_GIL_DISABLED))]
+    let _ = object;
+}
+
+type Current = unsafe extern "C" fn() -> *mut PyThreadState;
+
+/// Whether this thread is attached to the interpreter. What may be asked of an abi3 module ends the process where it is not,
+/// and to attach would wait for the GIL, whose holder may be waiting for this thread.
+fn is_attached() -> bool {
+    static CURRENT: OnceLock<Option<Current>> = OnceLock::new();
+    let current = CURRENT.get_or_init(|| {
+        #[cfg(unix)]
+        // SAFETY: looks names up, the one since CPython 3.13 and the one before; both have this type, where they exist.
+        unsafe {
+            let find = |name: &std::ffi::CStr| libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
+            let found = [c"PyThreadState_GetUnchecked", c"_PyThreadState_UncheckedGet"].map(find);
+            found.into_iter().find_map(|found| std::mem::transmute::<*mut c_void, Option<Current>>(found))
+        }
+        #[cfg(not(unix))]
+        None
+    });
+    // SAFETY: reads a pointer of this thread, and has no preconditions.
+    current.is_some_and(|current| unsafe { !current().is_null() })
+}
+
+/// Looks the function up, with the GIL held: a child that is forked while a thread does it would wait for ever.
+pub fn prepare_aside() {
+    let _ = is_attached();
+}
+
+/// Calls what may run Python while an array ends, with the exception that is on its way in this thread put aside: ctypes would
+/// take it for one of its own, and the interpreter would miss it (`SystemError`).
+pub fn aside(call: &dyn Fn()) {
+    if !is_attached() {
+        return call();
+    }
+    // SAFETY: the thread is attached, and stays so: `call` ends as it began.
+    let py = unsafe { Python::assume_attached() };
+    let pending = PyErr::take(py);
+    call();
+    if let Some(error) = pending {
+        error.restore(py);
+    }
+}

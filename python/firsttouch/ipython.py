@@ -1,0 +1,196 @@
+"""``%load_ext firsttouch`` in Jupyter and IPython: the magics ``%firsttouch`` and ``%%firsttouch``."""
+
+from __future__ import annotations
+
+import resource
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, line_cell_magic, magics_class
+from IPython.display import display
+
+import firsttouch
+from _firsttouch_start import units
+from firsttouch import _firsttouch, process
+from firsttouch._firsttouch import Allocator
+from firsttouch._internal import process_memory
+from firsttouch._internal.display import escape
+
+NAME = "firsttouch"
+
+
+def load(shell: InteractiveShell) -> None:
+    """Add the magics; nothing is installed until one is used."""
+    shell.register_magics(FirsttouchMagics)
+
+
+def unload(shell: InteractiveShell) -> None:
+    """Remove the magics; an installed allocator stays."""
+    for kind in shell.magics_manager.magics.values():
+        kind.pop(NAME, None)
+
+
+_OWN = ("pool", "pool()")
+_WORDS = ("off", "stats", "trim")
+_REFUSED = (ValueError, TypeError, firsttouch.UnsupportedError)
+
+
+@magics_class
+class FirsttouchMagics(Magics):  # type: ignore[misc] # (IPython's decorators and bases are not typed)
+    """Magics that choose the allocator of a notebook's arrays."""
+
+    @line_cell_magic  # type: ignore[untyped-decorator]
+    def firsttouch(self, line: str, cell: str | None = None) -> None:
+        """Choose the allocator of NumPy's arrays, or report on it.
+
+        %firsttouch          shows the current allocator
+        %firsttouch pool     installs an allocator: an expression such as pool(max_idle="1 GiB"), or a variable
+        %firsttouch off      uninstalls it
+        %firsttouch stats    shows its statistics
+        %firsttouch trim     returns idle memory to the operating system
+
+        %%firsttouch [pool]  runs a cell with an allocator, or with the current one, and reports on the cell
+        """
+        word = line.partition("#")[0].strip()  # expressions contain no #
+        if cell is None:
+            self._line(word)
+        else:
+            self._cell(word, cell)
+
+    def _line(self, word: str) -> None:
+        if word == "off":
+            firsttouch.uninstall()
+        elif word == "stats":
+            display(process.serving() or _firsttouch.default_pool())
+            return
+        elif word == "trim":
+            print(f"returned: {units.size(firsttouch.trim())}")
+            return
+        elif word:
+            self._install(word)
+        found = process.serving()
+        print("NumPy's own memory serves" if found is None else f"{found!r} serves", "NumPy's arrays")
+
+    def _cell(self, word: str, cell: str) -> None:
+        if self.shell.should_run_async(cell, transformed_cell=self.shell.transform_cell(cell)):
+            raise UsageError("%%firsttouch cannot run a cell with await at its top level: use %firsttouch")
+        if word in _WORDS:
+            raise UsageError(f"%%firsttouch takes an allocator, and {word!r} is for a line: %firsttouch {word}")
+        before = process.serving()
+        if word or before is None:
+            self._install(word or "pool")
+        try:
+            report, error = measured(self.shell, cell, process.serving())
+        finally:
+            if before is None:
+                firsttouch.uninstall()
+            else:
+                firsttouch.install(before)
+        display(report)
+        if error is not None:
+            raise CellError(f"{type(error).__name__}: {error}") from None
+
+    def _install(self, word: str) -> None:
+        try:
+            firsttouch.install(self._allocator(word))
+        except _REFUSED as error:
+            said = " ".join(str(error).split())
+            raise UsageError(f"{said}; and the words {', '.join(_WORDS)}" if "no allocator" in said else said) from None
+
+    def _allocator(self, word: str) -> Allocator | str:
+        """Return the allocator of a variable or an expression; ``pool`` alone is the process's own."""
+        named = self.shell.user_ns.get(word)
+        if isinstance(named, Allocator):
+            return named
+        return "process" if word in _OWN else word
+
+
+class CellError(Exception):
+    """Ends the outer cell after the inner one failed; the inner traceback is already shown above the report."""
+
+    def _render_traceback_(self) -> list[str]:
+        return []
+
+
+@dataclass(frozen=True)
+class CellReport:
+    """The cost of a cell; a table in a notebook, lines in a terminal."""
+
+    rows: tuple[tuple[str, str], ...]
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{label:14} {value}" for label, value in self.rows)
+
+    def _repr_html_(self) -> str:
+        left = 'style="text-align:left"'
+        rows = [f"<tr><th {left}>{label}</th><td {left}>{escape(value)}</td></tr>" for label, value in self.rows]
+        return f"<table>{''.join(rows)}</table>"
+
+
+def measured(
+    shell: InteractiveShell, cell: str, allocator: Allocator | None
+) -> tuple[CellReport, BaseException | None]:
+    """Run ``cell`` in the notebook's namespace; return its report and its exception, if any."""
+    peak_known, failed = _restart_peak(), firsttouch.last_failure()
+    before, used, start = (
+        firsttouch.stats(allocator or "process"),
+        resource.getrusage(resource.RUSAGE_SELF),
+        time.perf_counter(),
+    )
+    result: Any = shell.run_cell(cell, silent=_is_quiet(shell, cell))
+    wall = time.perf_counter() - start
+    after, then = firsttouch.stats(allocator or "process"), resource.getrusage(resource.RUSAGE_SELF)
+    user, kernel = then.ru_utime - used.ru_utime, then.ru_stime - used.ru_stime
+    seconds = units.seconds
+    of_kernel = f"{seconds(kernel)} of it in the kernel"
+    rows = [
+        ("time", f"{seconds(wall)}; {seconds(user + kernel)} of processor time, {of_kernel}"),
+        ("allocator", repr(allocator)),
+        *_arrays(before, after),
+        ("page faults", f"{then.ru_minflt - used.ru_minflt:,}"),
+        ("resident", f"{units.size(process_memory.status('VmRSS'))} now{_peak() if peak_known else ''}"),
+    ]
+    failure = firsttouch.last_failure()
+    if failure is not None and failure != failed:
+        rows.append(("last failure", " ".join(str(failure).split())))
+    return CellReport(tuple(rows)), result.error_before_exec or result.error_in_exec
+
+
+def _is_quiet(shell: InteractiveShell, cell: str) -> bool:
+    """Return whether a semicolon at the end hides the value; IPython looks at the whole input, which is a magic."""
+    try:
+        return bool(shell.displayhook.semicolon_at_end_of_expression(shell.transform_cell(cell)))
+    except Exception:  # a mistake that shows when the cell runs
+        return False
+
+
+def _arrays(before: firsttouch.process.Stats, after: firsttouch.process.Stats) -> list[tuple[str, str]]:
+    served = after.allocations - before.allocations
+    if not served:
+        return [("large arrays", f"none of {units.size(after.small_limit)} or more, or not counted by this allocator")]
+    touched = after.first_touched_bytes - before.first_touched_bytes
+    again = after.recycled_bytes - before.recycled_bytes
+    so_far = f", at most {units.size(after.peak_in_use)} so far" if after.peak_in_use else ""
+    recycled = units.share(after.recycled - before.recycled, served)
+    return [
+        ("large arrays", f"{served:,}, {recycled} on recycled memory"),
+        ("first touched", f"at most {units.size(touched)}"),
+        ("recycled", units.size(again)),
+        ("in use", f"{units.size(after.in_use)} now{so_far}"),
+    ]
+
+
+def _restart_peak() -> bool:
+    """Reset the kernel's peak of resident memory, which not every container allows."""
+    try:
+        process_memory.reset_peak()
+    except OSError:
+        return False
+    return True
+
+
+def _peak() -> str:
+    return f", at most {units.size(process_memory.peak())} in this cell"
