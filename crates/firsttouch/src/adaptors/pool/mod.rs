@@ -14,7 +14,7 @@ mod nodes;
 mod policy;
 mod purging;
 mod shard;
-mod upstream_pool;
+mod upstream;
 mod zero;
 
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
@@ -83,7 +83,7 @@ struct Padded(Lock<Shard>);
 /// Whether an allocator is a pool, over any memory.
 pub fn is_pool(allocator: &dyn Allocator) -> bool {
     let kind: &dyn Any = allocator;
-    kind.is::<Pool>() || kind.is::<upstream_pool::UpstreamPool>()
+    kind.is::<Pool>() || kind.is::<upstream::UpstreamPool>()
 }
 
 /// See the module.
