@@ -134,7 +134,7 @@ def test_allocators_that_keep_no_count_say_zero() -> None:
         assert ft.trim(allocator) == 0
 
 
-@pytest.mark.parametrize("upstream", ["pages()", "pages(huge='thp')", "pool()", "mimalloc()"])
+@pytest.mark.parametrize("upstream", ["pages()", "pages(huge='thp')", "pool()"])
 def test_what_guarded_keeps_is_idle(upstream: str) -> None:
     guarded = ft.guarded(upstream, keep="8 MiB")
     array = guarded.zeros(3 * MIB, np.uint8)

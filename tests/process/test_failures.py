@@ -1,10 +1,13 @@
-"""Failed requests: MemoryError, and the reason in last_failure()."""
+"""Failed requests: MemoryError, the reason in last_failure(), and the lines that made arrays."""
+
+import gc
+import weakref
 
 import numpy as np
 import pytest
 
 import firsttouch as ft
-from tests.probe import GIB
+from tests.probe import GIB, MIB
 from tests.programs import ask
 
 pytestmark = pytest.mark.quick
@@ -109,3 +112,26 @@ def test_what_a_buffer_serves_at_the_second_attempt_is_no_failure() -> None:
     assert buffer.capacity == 1 << 20
     assert buffer.ones(1 << 20, np.uint8).all()
     assert ft.last_failure() == before
+
+
+@pytest.mark.parametrize("expression", ["limited(pool(), '1 GiB')", "tracked(pool(), lines=True)"])
+def test_code_that_has_run_is_not_kept(expression: str) -> None:
+    code = compile("array = np.empty(1 << 20, np.uint8)", "<cell>", "exec")
+    with ft.use(expression):
+        exec(code, {"np": np})
+    kept = weakref.ref(code)
+    del code
+    gc.collect()
+    assert kept() is None
+
+
+def test_a_line_that_is_compiled_again_is_the_same_line() -> None:
+    arrays: list[np.ndarray] = []
+    with ft.use(ft.limited(ft.pool(), 40 * MIB)):
+        for _ in range(3):
+            exec("arrays.append(np.empty(10 << 20, np.uint8))", {"arrays": arrays, "np": np})
+        with pytest.raises(MemoryError):
+            np.empty(20 * MIB, np.uint8)
+    failure = ft.last_failure()
+    assert failure is not None
+    assert "30.0 MiB  <string>:1 (3 arrays, the largest has 10.0 MiB)" in failure.reason

@@ -1,0 +1,288 @@
+"""Which allocator serves: install(), uninstall(), get_allocator(), and what ``None`` and ``"process"`` mean."""
+
+import mmap
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from tests.probe import MIB, fill, intact
+from tests.programs import ask, run
+
+pytestmark = pytest.mark.quick
+
+
+def test_the_processes_own_pool_serves_large_arrays() -> None:
+    before = ft.stats()
+    assert not ft.is_installed()
+    ft.install()
+    assert ft.is_installed()
+    array = np.empty(MIB, np.uint8)
+    after = ft.stats()
+    assert after.allocations == before.allocations + 1
+    assert after.blocks == before.blocks + 1
+    assert after.allocated_bytes == before.allocated_bytes + MIB
+    assert ft.get_allocator(array) == ft.get_allocator()
+    assert repr(ft.get_allocator(array)) == "pool(pages(huge='thp'), max_idle=None, decay=1.0)"
+    del array
+    assert ft.stats().blocks == before.blocks
+
+
+def test_threads_that_already_run_are_served_too() -> None:
+    go, done = threading.Event(), threading.Event()
+    seen: list[ft.Allocator | None] = []
+
+    def body() -> None:
+        go.wait()
+        seen.append(ft.get_allocator(np.ones(MIB)))
+        done.set()
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    ft.install()
+    go.set()
+    done.wait()
+    thread.join()
+    assert seen == [ft.get_allocator()]
+
+
+def test_another_allocator_while_arrays_of_the_first_live() -> None:
+    first, second = ft.pool(), ft.pages()
+    ft.install(first)
+    one = np.empty(5 * MIB, np.uint8)
+    fill(one, 1)
+    ft.install(second)
+    two = np.empty(5 * MIB, np.uint8)
+    fill(two, 2)
+    assert (ft.get_allocator(one), ft.get_allocator(two), ft.get_allocator()) == (first, second, second)
+    assert intact(one, 1)
+    assert intact(two, 2)
+    del one
+    assert ft.stats(first).blocks == 0
+    assert ft.stats(first).idle >= 5 * MIB
+    del two
+    assert ft.stats(second).active == 0
+
+
+def test_pages_serve_every_array_of_their_size() -> None:
+    ft.install(ft.pages(huge="thp"))
+    arrays = [np.full(size, 7, np.uint8) for size in (32 << 10, 100_000, 2 * MIB, 2 * MIB + 1, 9 * MIB)]
+    assert {repr(ft.get_allocator(array)) for array in arrays} == {"pages(huge='thp')"}
+    assert all((array == 7).all() for array in arrays)
+
+
+def test_it_takes_numpy_at_its_word_about_who_frees() -> None:
+    printed = run("""
+        before = [np.full(size, 1, np.uint8) for size in (10, 40_000, 200_000, 50_000_000)]
+        ft.install()
+        during = [np.full(size, 2, np.uint8) for size in (10, 40_000, 200_000, 50_000_000)]
+        del before
+        ft.uninstall()
+        assert all((array == 2).all() for array in during)
+        after = [np.full(size, 3, np.uint8) for size in (10, 40_000, 200_000, 50_000_000)]
+        assert ft.get_allocator(after[-1]) == ft.numpy_default()
+        del during
+        assert ft.stats().blocks == 0
+        ft.install()
+        assert ft.get_allocator(after[-1]) == ft.numpy_default()
+        del after
+        print("done")
+    """)
+    assert printed == "done\n"
+
+
+def test_import_alone_changes_nothing() -> None:
+    assert ask("""
+        import json
+        array = np.ones(1 << 20)
+        print(json.dumps([ft.is_installed(), ft.stats().allocations, probe.threads().count("firsttouch")]))
+    """) == [False, 0, 0]
+
+
+def test_an_expression_names_what_was_installed_by_it_ever_after() -> None:
+    """It is never dropped: a new one each time would be memory that the process never gets back."""
+    printed = run("""
+        for _ in range(3):
+            ft.install("pool(decay=7.0)")
+            served = ft.get_allocator(np.empty(1 << 20))
+            ft.uninstall()
+            for number in range(100):  # more expressions than are remembered
+                with ft.use(f"pool(decay={number + 10}.5)"):
+                    pass
+            print(ft.get_allocator(ft.empty(1 << 20, allocator="pool(decay=7.0)")) == served)
+    """)
+    assert printed == "True\nTrue\nTrue\n"
+
+
+def test_living_arrays_stay_valid_and_go_back_to_their_pool() -> None:
+    pool = ft.pool()
+    ft.install(pool)
+    arrays = [np.empty(size, np.uint8) for size in (40_000, 300_000, 3 * MIB, 33 * MIB)]
+    for seed, array in enumerate(arrays):
+        fill(array, seed)
+    ft.uninstall()
+    assert ft.get_allocator() == ft.numpy_default()
+    assert all(intact(array, seed) for seed, array in enumerate(arrays))
+    assert {ft.get_allocator(array) for array in arrays} == {pool}
+    assert ft.stats(pool).blocks == len(arrays)
+    arrays.clear()
+    del array
+    assert ft.stats(pool).blocks == 0
+
+
+def test_a_living_array_still_grows_in_its_pool() -> None:
+    pool = ft.pool()
+    ft.install(pool)
+    array = np.empty(MIB, np.uint8)
+    fill(array, 5)
+    ft.uninstall()
+    array.resize(40 * MIB, refcheck=False)
+    assert intact(array, 5, MIB)
+    assert not array[MIB:].any()
+    assert ft.get_allocator(array) == pool
+
+
+def test_on_and_off_again_and_again() -> None:
+    ft.uninstall()  # does nothing where nothing is installed
+    pool, kept = ft.pool(), []
+    for turn in range(200):
+        if turn % 2:
+            ft.install(pool if turn % 3 else "process")
+        else:
+            ft.uninstall()
+        array = np.empty(50_000 + 1000 * turn, np.uint8)
+        fill(array, turn)
+        kept.append((turn, array))
+        if len(kept) > 20:
+            seed, oldest = kept.pop(0)
+            assert intact(oldest, seed)
+    assert all(intact(array, seed) for seed, array in kept)
+
+
+def test_what_is_idle_can_be_trimmed_after_uninstall() -> None:
+    pool = ft.pool(decay=None)
+    ft.install(pool)
+    del_me = np.ones(8 * MIB, np.uint8)
+    ft.uninstall()
+    del del_me
+    assert ft.trim(pool) >= 8 * MIB
+    assert ft.stats(pool).idle == 0
+
+
+@pytest.fixture
+def pool() -> ft.Allocator:
+    made = ft.pool()
+    ft.install(made)
+    return made
+
+
+def test_new_arrays_here() -> None:
+    assert ft.get_allocator() == ft.numpy_default()
+    ft.install()
+    ours = ft.get_allocator()
+    assert repr(ours) == "pool(pages(huge='thp'), max_idle=None, decay=1.0)"
+    with ft.use(ft.calloc()):
+        assert repr(ft.get_allocator()) == "calloc()"
+    with ft.use(ft.numpy_default()):
+        assert ft.get_allocator() == ft.numpy_default()
+    assert ft.get_allocator() == ours
+    ft.uninstall()
+    assert ft.get_allocator() == ft.numpy_default()
+
+
+def test_views_are_their_owners(pool: ft.Allocator) -> None:
+    whole = np.empty((1024, 1024))
+    views = [whole[3], whole[::2, 5:], whole.T, whole.reshape(-1), whole.view(np.uint8), whole[5:6][0][7:]]
+    assert {ft.get_allocator(view) for view in views} == {pool}
+
+
+def test_subclasses_too(pool: ft.Allocator) -> None:
+    class Mine(np.ndarray):
+        pass
+
+    assert ft.get_allocator(np.empty(MIB).view(Mine)) == pool
+    assert ft.get_allocator(np.ma.masked_array(np.empty(MIB))) == pool
+    assert ft.get_allocator(np.rec.array(np.empty(MIB, "i4,f8"))) == pool
+
+
+def test_memory_that_numpy_did_not_allocate(pool: ft.Allocator, tmp_path: Path) -> None:
+    (tmp_path / "data").write_bytes(bytes(MIB))
+    assert ft.get_allocator(np.memmap(tmp_path / "data", np.uint8, "r")) is None
+    assert ft.get_allocator(np.frombuffer(bytearray(MIB), np.uint8)) is None
+    assert ft.get_allocator(np.frombuffer(mmap.mmap(-1, MIB), np.uint8)[5:]) is None
+    assert ft.get_allocator(np.asarray(memoryview(bytes(MIB)))) is None
+
+
+def test_a_memoryview_of_an_array_leads_back_to_it(pool: ft.Allocator) -> None:
+    array = np.empty(MIB, np.uint8)
+    assert ft.get_allocator(np.asarray(memoryview(array))) in (None, pool)  # NumPy's own business; never wrong
+    assert ft.get_allocator(np.frombuffer(array, np.uint8)) in (None, pool)
+
+
+def test_small_arrays_say_numpy(pool: ft.Allocator) -> None:
+    limit = ft.stats().small_limit
+    assert ft.get_allocator(np.empty(limit - 1, np.uint8)) == ft.numpy_default()
+    assert ft.get_allocator(np.empty(limit, np.uint8)) == pool
+    assert ft.get_allocator(pool.empty(3)) == ft.get_allocator(pool.full(3, 1.0)) == ft.numpy_default()
+    assert ft.get_allocator(ft.tracked(pool).empty(3)) != ft.numpy_default()  # which counts what it is asked for
+    with ft.use(pool):
+        assert ft.get_allocator(np.empty(3)) == ft.numpy_default()
+        assert ft.get_allocator(np.empty(())) == ft.numpy_default()
+    with ft.use(ft.aligned(64)):
+        assert repr(ft.get_allocator(np.empty(3))) == "aligned(64)"
+
+
+def test_it_keeps_the_allocator_alive() -> None:
+    with ft.use(ft.pool(max_idle="1 MiB")):
+        array = np.empty(MIB)
+    found = ft.get_allocator(array)
+    assert repr(found) == "pool(pages(huge='thp'), max_idle='1 MiB', decay=1.0)"
+    del array
+    assert found is not None
+    assert ft.stats(found).idle >= 0
+    assert len({found, ft.pool()}) == 2
+
+
+@pytest.mark.parametrize("wrong", [3, "x", [1.0], None.__class__, np.float64(3)])
+def test_only_arrays_have_one(wrong: object) -> None:
+    with pytest.raises(TypeError, match=r"get_allocator\(\) takes a NumPy array, not "):
+        ft.get_allocator(wrong)  # type: ignore[arg-type]
+
+
+def test_none_is_the_current_allocator() -> None:
+    with ft.use(ft.pool()) as pool:
+        a = ft.zeros((1000, 1000))
+        assert ft.stats(None).in_use == ft.stats(pool).in_use == a.nbytes
+        with ft.use(None) as same:
+            assert same == pool
+            assert ft.get_allocator(ft.empty(100000, allocator=None)) == pool
+        del a
+        assert ft.trim(None) >= 8_000_000
+        assert ft.stats(None).idle == 0
+
+
+def test_none_installs_what_is_current() -> None:
+    with ft.use(ft.pool(decay=7.0)) as pool:
+        ft.install(None)
+    try:
+        assert ft.get_allocator(np.empty(100000)) == pool
+    finally:
+        ft.uninstall()
+
+
+def test_none_where_nothing_was_chosen_is_numpys() -> None:
+    assert ft.stats(None).allocations == 0
+    with ft.use(None) as numpys:
+        assert repr(numpys) == "numpy_default()"
+        assert repr(ft.get_allocator(np.empty(100000))) == "numpy_default()"
+
+
+@pytest.mark.parametrize("name", ["stats", "trim"])
+def test_the_process_is_the_default(name: str) -> None:
+    function = getattr(ft, name)
+    with ft.use(ft.pool()):
+        assert type(function()) is type(function("process"))
+        a = ft.zeros((1000, 1000))
+        assert ft.stats("process").in_use != a.nbytes
