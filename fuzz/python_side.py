@@ -60,7 +60,7 @@ def open_handle(text: str) -> None:
     sharing._mapped.clear()  # so that the memory is opened, as in another process
     try:
         array = sharing.arrive(*given)
-    except (ft.SharedArrayError, MemoryError):
+    except (ft.sharing.SharedArrayError, MemoryError):
         return
     if array.size:  # strides of 0 may make it look larger than it is
         assert array[(0,) * array.ndim] is not None
@@ -71,7 +71,7 @@ def make_allocator(text: str) -> None:
     """Expressions, as a string in place of an allocator."""
     try:
         made = ft.tracked(text)
-    except (ValueError, TypeError, MemoryError, ft.UnsupportedError):
+    except (ValueError, TypeError, MemoryError, ft.process.UnsupportedError):
         return
     assert repr(made)
 

@@ -38,4 +38,4 @@ class Callbacks:
 
     def allocator(self) -> ft.Allocator:
         malloc, free = (ctypes.cast(each, ctypes.c_void_p).value or 0 for each in self._kept)
-        return ft.from_functions(malloc=malloc, free=free)
+        return ft.allocators.from_functions(malloc=malloc, free=free)

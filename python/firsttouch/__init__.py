@@ -6,8 +6,7 @@ whether somebody did.
 
 The names here are those that most programs need. Classes of results, and what few programs need, are in the public
 modules ``allocators``, ``arrays``, ``buffers``, ``custom``, ``inspection``, ``placement``, ``process``, ``profiling``
-and ``sharing``. A star import leaves out ``array``, ``copy`` and ``inspect``, which name modules of the standard
-library.
+and ``sharing``. A star import leaves out ``array`` and ``inspect``, which name modules of the standard library.
 
 ``None`` stands for *not given*: the argument's documented default. For `allocator`, that is the current allocator where
 arrays are made, and the process's elsewhere: its own pool or, for :func:`stats` and :func:`trim`, the installed
@@ -16,41 +15,153 @@ allocator if there is one. The few arguments that ``None`` switches off say ``or
 PYTEST_DONT_REWRITE: pytest rewrites the packages of a plugin, and warns where they are loaded already.
 """
 
+from importlib import import_module as _import_module
+
 from _firsttouch_start import command_line as _command_line
 
 TYPE_CHECKING = False  # typing would be imported for it
 if TYPE_CHECKING:
+    from types import ModuleType
     from typing import Any
 
-if TYPE_CHECKING or not _command_line.is_this_process():
-    from firsttouch._internal import interpreter as _interpreter
+__all__ = [  # noqa: RUF022 (grouped by purpose)
+    # Allocators
+    "Allocator",
+    "aligned",
+    "calloc",
+    "filled",
+    "guarded",
+    "jemalloc",
+    "limited",
+    "malloc",
+    "mimalloc",
+    "numa",
+    "numpy_default",
+    "pages",
+    "pool",
+    "tracked",
+    # Arrays; `array` is public, too
+    "empty",
+    "empty_like",
+    "full",
+    "full_like",
+    "ones",
+    "ones_like",
+    "zeros",
+    "zeros_like",
+    # The process, and blocks of code
+    "get_allocator",
+    "install",
+    "is_installed",
+    "last_failure",
+    "stats",
+    "trim",
+    "uninstall",
+    "use",
+    # Scratch memory
+    "FixedBuffer",
+    "ScratchBuffer",
+    "default_buffer",
+    "scratch",
+    "using_buffer",
+    # What is behind arrays; `inspect` is public, too
+    "migrate",
+    "receipt",
+    "touch",
+    "shared",
+    # Profiling
+    "measure",
+]
 
-    _interpreter.check()  # before anything native is loaded
+_UNSTARRED = ("array", "inspect")
+"""Public as well, but not in ``__all__``: a star import must not replace a module of the standard library."""
+
+_MODULES = (
+    *("allocators", "arrays", "buffers", "custom", "inspection", "placement", "process", "profiling", "sharing"),
+)
+"""The public modules, each with its names in ``__all__``."""
+
+
+def _public_modules() -> "list[ModuleType]":
+    return [_import_module(f"firsttouch.{name}") for name in _MODULES]
+
+
+def _refuse_subinterpreters() -> None:
+    """Raise :exc:`ImportError` in a subinterpreter.
+
+    NumPy and PyO3 belong to the first interpreter that loads them: a subinterpreter that tried would take them from the
+    main one, even where it fails.
+    """
+    for name in ("_interpreters", "_xxsubinterpreters"):  # from Python 3.13 on, and before
+        try:
+            interpreters: Any = _import_module(name)
+        except ImportError:
+            continue
+        if interpreters.get_current() != interpreters.get_main():
+            raise ImportError(
+                "firsttouch does not support subinterpreters, as NumPy does not: import it in the main interpreter, "
+                "and use threads or processes"
+            )
+        return
+
+
+# Everything is imported here, at once. An import inside a public function would take a lock that a forked child waits
+# for if the thread that holds it does not exist there, could meet a half-loaded module in a signal handler or a
+# finalizer, and would read a file that a program may no longer read once it has dropped its privileges. The exceptions
+# are heavy third-party packages (matplotlib, Numba, IPython) that the caller requested by name, and the process of
+# `firsttouch run`, which only starts a program and may end without NumPy.
+if TYPE_CHECKING or not _command_line.is_this_process():
+    _refuse_subinterpreters()  # before anything native is loaded
+    from firsttouch import _registration as _registration
+    from firsttouch import custom as custom
     from firsttouch._firsttouch import __version__ as __version__  # where it is missing, this says so
-    from firsttouch._public import *  # noqa: F403
-    from firsttouch._public import __all__ as __all__
-    from firsttouch._public import array as array  # these three are not in __all__, see _public.UNSTARRED
-    from firsttouch._public import copy as copy
-    from firsttouch._public import inspect as inspect
+    from firsttouch.allocators import (
+        Allocator,
+        aligned,
+        calloc,
+        filled,
+        guarded,
+        jemalloc,
+        limited,
+        malloc,
+        mimalloc,
+        numa,
+        numpy_default,
+        pages,
+        pool,
+        tracked,
+    )
+    from firsttouch.arrays import array as array
+    from firsttouch.arrays import empty, empty_like, full, full_like, ones, ones_like, zeros, zeros_like
+    from firsttouch.buffers import FixedBuffer, ScratchBuffer, default_buffer, scratch, using_buffer
+    from firsttouch.inspection import inspect as inspect
+    from firsttouch.placement import migrate, receipt, touch
+    from firsttouch.process import get_allocator, install, is_installed, last_failure, stats, trim, uninstall, use
+    from firsttouch.profiling import measure
+    from firsttouch.sharing import shared
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Raise an error that names the module a name is in.
+        """Raise an error that names the module a name is in; in the process of `firsttouch run`, load the names first.
 
-        In the process of `firsttouch run`, which only starts a program and may end without NumPy, it first loads the
-        public names: no other thread and no fork is there to meet it.
+        There no other thread and no fork is there to meet an import.
         """
-        if name.startswith("_") and name not in ("__all__", "__version__"):
+        if name.startswith("_") and name != "__version__":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from firsttouch import _public
-
+        modules = _public_modules()
         if "use" not in globals():
-            names = ("__all__", *_public.UNSTARRED, *_public.__all__)
-            globals().update({each: getattr(_public, each) for each in names})
+            _import_module("firsttouch._registration")
+            for module in modules:
+                public = {*__all__, *_UNSTARRED}.intersection(module.__all__)
+                globals().update({each: getattr(module, each) for each in public})
+            globals()["__version__"] = _import_module("firsttouch._firsttouch").__version__
             if name in globals():
                 return globals()[name]
-        raise _public.missing(name)
+        for module in modules:
+            if name in module.__all__:
+                raise AttributeError(f"module 'firsttouch' has no attribute {name!r}: it is {module.__name__}.{name}")
+        raise AttributeError(f"module 'firsttouch' has no attribute {name!r}")
 
 
 def load_ipython_extension(shell: "Any") -> None:

@@ -9,7 +9,6 @@ from firsttouch.buffers.kinds import OwnScratch
 
 __all__ = [
     "BACKEND",
-    "FACTORIES",
     "Allocator",
     "Buffer",
     "FixedBuffer",
@@ -27,6 +26,7 @@ __all__ = [
     "collapse_range",
     "current",
     "current_node",
+    "declared",
     "default_pool",
     "deliver",
     "did_you_mean",
@@ -56,7 +56,6 @@ __all__ = [
     "leave_preloaded_report",
     "level",
     "living",
-    "make",
     "migrate_range",
     "nodes_of_range",
     "numa_nodes",
@@ -69,7 +68,7 @@ __all__ = [
     "pagemap",
     "parse_size",
     "placed_pages",
-    "policy_name",
+    "policy_argument",
     "receipt_of",
     "receipt_sums",
     "recycled_upstream",
@@ -114,7 +113,6 @@ _R2 = typing.TypeVar("_R2")
 
 __version__: str
 BACKEND: bool
-FACTORIES: list[str]
 
 class UnsupportedError(RuntimeError):
     """Something is not supported by this platform, kernel, NumPy or build.
@@ -150,117 +148,6 @@ class Allocator:
 
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
-    def empty(
-        self,
-        shape: _Shape,
-        dtype: npt.DTypeLike | None = None,
-        order: _Order | None = "C",
-        *,
-        device: object = None,
-        like: object = None,
-    ) -> npt.NDArray[typing.Any]:
-        """Return a new uninitialized array of the given shape and type.
-
-        The memory is this allocator's. Refer to :func:`firsttouch.empty` for full documentation.
-        """
-    def zeros(
-        self,
-        shape: _Shape,
-        dtype: npt.DTypeLike | None = None,
-        order: _Order | None = "C",
-        *,
-        device: object = None,
-        like: object = None,
-    ) -> npt.NDArray[typing.Any]:
-        """Return a new array of the given shape and type, filled with zeros.
-
-        The memory is this allocator's. Refer to :func:`firsttouch.zeros` for full documentation.
-        """
-    def ones(
-        self,
-        shape: _Shape,
-        dtype: npt.DTypeLike | None = None,
-        order: _Order | None = "C",
-        *,
-        device: object = None,
-        like: object = None,
-    ) -> npt.NDArray[typing.Any]:
-        """Return a new array of the given shape and type, filled with ones.
-
-        The memory is this allocator's. Refer to :func:`firsttouch.ones` for full documentation.
-        """
-    def full(
-        self,
-        shape: _Shape,
-        fill_value: typing.Any,
-        dtype: npt.DTypeLike | None = None,
-        order: _Order | None = "C",
-        *,
-        device: object = None,
-        like: object = None,
-    ) -> npt.NDArray[typing.Any]:
-        """Return a new array of the given shape and type, filled with a value.
-
-        The memory is this allocator's. Refer to :func:`firsttouch.full` for full documentation.
-        """
-    def empty_like(
-        self,
-        prototype: typing.Any,
-        /,
-        dtype: npt.DTypeLike | None = None,
-        order: _AnyOrder | None = "K",
-        subok: bool = True,
-        shape: _Shape | None = None,
-        *,
-        device: object = None,
-    ) -> typing.Any:
-        """Return a new uninitialized array with the shape and type of another.
-
-        The memory is this allocator's. Refer to :func:`firsttouch.empty_like` for full documentation.
-        """
-    def zeros_like(
-        self,
-        a: typing.Any,
-        dtype: npt.DTypeLike | None = None,
-        order: _AnyOrder | None = "K",
-        subok: bool = True,
-        shape: _Shape | None = None,
-        *,
-        device: object = None,
-    ) -> typing.Any:
-        """Return an array of zeros with the shape and type of another.
-
-        The memory is this allocator's. Refer to :func:`firsttouch.zeros_like` for full documentation.
-        """
-    def ones_like(
-        self,
-        a: typing.Any,
-        dtype: npt.DTypeLike | None = None,
-        order: _AnyOrder | None = "K",
-        subok: bool = True,
-        shape: _Shape | None = None,
-        *,
-        device: object = None,
-    ) -> typing.Any:
-        """Return an array of ones with the shape and type of another.
-
-        The memory is this allocator's. Refer to :func:`firsttouch.ones_like` for full documentation.
-        """
-    def full_like(
-        self,
-        a: typing.Any,
-        fill_value: typing.Any,
-        dtype: npt.DTypeLike | None = None,
-        order: _AnyOrder | None = "K",
-        subok: bool = True,
-        shape: _Shape | None = None,
-        *,
-        device: object = None,
-    ) -> typing.Any:
-        """Return an array of a value with the shape and type of another.
-
-        The memory is this allocator's. Refer to :func:`firsttouch.full_like` for full documentation.
-        """
     def array(
         self,
         object: typing.Any,
@@ -272,88 +159,86 @@ class Allocator:
         ndmin: int = 0,
         ndmax: int = 0,
         like: object = None,
-    ) -> npt.NDArray[typing.Any]:
-        """Return an array from any object that NumPy can convert.
-
-        The memory is this allocator's. Refer to :func:`firsttouch.array` for full documentation.
-        """
-    def asarray(
+    ) -> npt.NDArray[typing.Any]: ...
+    def empty(
         self,
-        a: typing.Any,
+        shape: _Shape,
         dtype: npt.DTypeLike | None = None,
-        order: _AnyOrder | None = None,
-        *,
-        device: object = None,
-        copy: bool | None = None,
-        like: object = None,
-    ) -> npt.NDArray[typing.Any]:
-        """Return an object as an array, without a copy if its type and its memory are right.
-
-        The memory is this allocator's. Refer to :func:`firsttouch.asarray` for full documentation.
-        """
-    def copy(self, a: typing.Any, order: _AnyOrder | None = "K", subok: bool = False) -> npt.NDArray[typing.Any]:
-        """Return a copy of an array.
-
-        The memory is this allocator's. Refer to :func:`firsttouch.copy` for full documentation.
-        """
-    def arange(
-        self,
-        start_or_stop: typing.Any,
-        /,
-        stop: typing.Any = None,
-        step: typing.Any = 1,
-        *,
-        dtype: npt.DTypeLike | None = None,
-        device: object = None,
-        like: object = None,
-    ) -> npt.NDArray[typing.Any]:
-        """Return evenly spaced values within an interval.
-
-        The memory is this allocator's. Refer to :func:`firsttouch.arange` for full documentation.
-        """
-    def linspace(
-        self,
-        start: typing.Any,
-        stop: typing.Any,
-        num: typing.SupportsIndex = 50,
-        endpoint: bool = True,
-        retstep: bool = False,
-        dtype: npt.DTypeLike | None = None,
-        axis: typing.SupportsIndex = 0,
-        *,
-        device: object = None,
-    ) -> typing.Any:
-        """Return evenly spaced numbers over an interval.
-
-        The memory is this allocator's. Refer to :func:`firsttouch.linspace` for full documentation.
-        """
-    def fromiter(
-        self,
-        iter: typing.Iterable[typing.Any],
-        dtype: npt.DTypeLike,
-        count: typing.SupportsIndex = -1,
-        *,
-        like: object = None,
-    ) -> npt.NDArray[typing.Any]:
-        """Return a one-dimensional array from an iterable.
-
-        The memory is this allocator's. Refer to :func:`firsttouch.fromiter` for full documentation.
-        """
-    def eye(
-        self,
-        N: int,
-        M: int | None = None,
-        k: int = 0,
-        dtype: npt.DTypeLike = ...,
         order: _Order | None = "C",
         *,
         device: object = None,
         like: object = None,
-    ) -> npt.NDArray[typing.Any]:
-        """Return a two-dimensional array with ones on a diagonal and zeros elsewhere.
-
-        The memory is this allocator's. Refer to :func:`firsttouch.eye` for full documentation.
-        """
+    ) -> npt.NDArray[typing.Any]: ...
+    def empty_like(
+        self,
+        prototype: typing.Any,
+        /,
+        dtype: npt.DTypeLike | None = None,
+        order: _AnyOrder | None = "K",
+        subok: bool = True,
+        shape: _Shape | None = None,
+        *,
+        device: object = None,
+    ) -> npt.NDArray[typing.Any]: ...
+    def full(
+        self,
+        shape: _Shape,
+        fill_value: typing.Any,
+        dtype: npt.DTypeLike | None = None,
+        order: _Order | None = "C",
+        *,
+        device: object = None,
+        like: object = None,
+    ) -> npt.NDArray[typing.Any]: ...
+    def full_like(
+        self,
+        a: typing.Any,
+        fill_value: typing.Any,
+        dtype: npt.DTypeLike | None = None,
+        order: _AnyOrder | None = "K",
+        subok: bool = True,
+        shape: _Shape | None = None,
+        *,
+        device: object = None,
+    ) -> npt.NDArray[typing.Any]: ...
+    def ones(
+        self,
+        shape: _Shape,
+        dtype: npt.DTypeLike | None = None,
+        order: _Order | None = "C",
+        *,
+        device: object = None,
+        like: object = None,
+    ) -> npt.NDArray[typing.Any]: ...
+    def ones_like(
+        self,
+        a: typing.Any,
+        dtype: npt.DTypeLike | None = None,
+        order: _AnyOrder | None = "K",
+        subok: bool = True,
+        shape: _Shape | None = None,
+        *,
+        device: object = None,
+    ) -> npt.NDArray[typing.Any]: ...
+    def zeros(
+        self,
+        shape: _Shape,
+        dtype: npt.DTypeLike | None = None,
+        order: _Order | None = "C",
+        *,
+        device: object = None,
+        like: object = None,
+    ) -> npt.NDArray[typing.Any]: ...
+    def zeros_like(
+        self,
+        a: typing.Any,
+        dtype: npt.DTypeLike | None = None,
+        order: _AnyOrder | None = "K",
+        subok: bool = True,
+        shape: _Shape | None = None,
+        *,
+        device: object = None,
+    ) -> npt.NDArray[typing.Any]: ...
 
 @typing.final
 class Mark:
@@ -464,7 +349,7 @@ class ScratchBuffer(Buffer):
     debug : bool, optional
         Whether freed memory is filled with a pattern and checked for writes, and the line that made each array is
         recorded.
-    numa : int, str or Policy, optional
+    numa : int or str, optional
         Instead of an upstream: a pool on a node or by a policy, as for :func:`firsttouch.pool`.
 
     Raises
@@ -515,7 +400,7 @@ class FixedBuffer(Buffer):
         until the last array on it is gone.
     debug : bool, optional
         As for :class:`ScratchBuffer`.
-    numa : int, str or Policy, optional
+    numa : int or str, optional
         Where memory that is not given comes from, as for :func:`firsttouch.pool`.
 
     Raises
@@ -730,10 +615,10 @@ def home_kinds() -> dict[typing.Hashable, Buffer]: ...
 def home_enter(buffer: Buffer) -> object: ...
 def home_leave(home: object, buffer: Buffer) -> None: ...
 def parse_size(text: str) -> int: ...
+def declared() -> list[tuple[str, bool, str, str, str]]: ...
 def evaluate_expression(text: str, others: dict[str, collections.abc.Callable[..., Allocator]]) -> Allocator: ...
 def check_expression(text: str, others: collections.abc.Sequence[str]) -> list[str]: ...
 def size_argument(name: str, value: object) -> int: ...
-def make(name: str, *by_place: object, **by_name: object) -> Allocator: ...
 def recycled_upstream(caller: str, upstream: object, numa: object) -> Allocator | None: ...
 def did_you_mean(word: str, known: collections.abc.Sequence[str]) -> str: ...
 def fail_allocation(n: int, onwards: bool) -> bool: ...
@@ -793,41 +678,7 @@ def empty(
     device: object = None,
     like: object = None,
     allocator: object = None,
-) -> npt.NDArray[typing.Any]:
-    """Return a new uninitialized array of the given shape and type.
-
-    Parameters
-    ----------
-    shape : int or tuple of int
-        Shape of the new array.
-    dtype, order, device, like : optional
-        As for :func:`numpy.empty`.
-    allocator : AllocatorLike, optional
-        Allocator that the memory comes from. The default is the current one.
-
-    Returns
-    -------
-    ndarray
-        Array of uninitialized values; from ``calloc()`` they are zero, and objects are ``None``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is invalid, as NumPy's function raises it, or `allocator` is not an allocator.
-    MemoryError
-        If there is not enough memory; it states what was requested and which limit was exceeded.
-
-    See Also
-    --------
-    numpy.empty : Equivalent function of NumPy.
-
-    Examples
-    --------
-    >>> ft.empty((2, 3), np.float32, allocator="aligned(4096)").shape
-    (2, 3)
-
-    """
-
+) -> npt.NDArray[typing.Any]: ...
 def zeros(
     shape: _Shape,
     dtype: npt.DTypeLike | None = None,
@@ -836,46 +687,7 @@ def zeros(
     device: object = None,
     like: object = None,
     allocator: object = None,
-) -> npt.NDArray[typing.Any]:
-    """Return a new array of the given shape and type, filled with zeros.
-
-    Parameters
-    ----------
-    shape : int or tuple of int
-        Shape of the new array.
-    dtype, order, device, like : optional
-        As for :func:`numpy.zeros`.
-    allocator : AllocatorLike, optional
-        Allocator that the memory comes from. The default is the current one.
-
-    Returns
-    -------
-    ndarray
-        Array of zeros with the given shape, dtype and order.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is invalid, as NumPy's function raises it, or `allocator` is not an allocator.
-    MemoryError
-        If there is not enough memory; it states what was requested and which limit was exceeded.
-
-    See Also
-    --------
-    numpy.zeros : Equivalent function of NumPy.
-
-    Notes
-    -----
-    Pages of fresh memory are faulted in when they are first written, whatever the size of the array.
-
-    Examples
-    --------
-    >>> ft.zeros((2, 3), allocator=ft.pages(huge="thp"))
-    array([[0., 0., 0.],
-           [0., 0., 0.]])
-
-    """
-
+) -> npt.NDArray[typing.Any]: ...
 def register(**functions: typing.Any) -> None: ...
 def take_error() -> BaseException | None: ...
 def deliver() -> None: ...
@@ -900,7 +712,7 @@ def level(allocator: Allocator) -> str: ...
 def is_tracked(allocator: Allocator) -> bool: ...
 def is_foreign(allocator: Allocator) -> bool: ...
 def has_expression(allocator: Allocator) -> bool: ...
-def policy_name(text: str) -> str: ...
+def policy_argument(name: str, value: object) -> str: ...
 def slab_axis(allocator: Allocator) -> int | None: ...
 def expect_axis(expected: tuple[int, int, int] | None = None) -> None: ...
 def set_bar(bar: typing.Callable[[int], typing.Callable[[int], None]]) -> None: ...
@@ -939,7 +751,7 @@ def current_node() -> int:
 
     Examples
     --------
-    >>> ft.current_node() <= ft.highest_node()
+    >>> ft.placement.current_node() <= ft.placement.highest_node()
     True
 
     """
@@ -957,7 +769,7 @@ def highest_node() -> int:
 
     Examples
     --------
-    >>> len(ft.topology().nodes) <= ft.highest_node() + 1
+    >>> len(ft.placement.topology().nodes) <= ft.placement.highest_node() + 1
     True
 
     """

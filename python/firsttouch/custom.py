@@ -13,7 +13,7 @@ class OwnAllocator(Protocol):
 
     See Also
     --------
-    firsttouch.from_functions : Allocators written in C, which :func:`firsttouch.install` accepts as well.
+    firsttouch.allocators.from_functions : Allocators written in C, which :func:`firsttouch.install` accepts as well.
 
     Notes
     -----

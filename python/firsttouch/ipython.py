@@ -35,7 +35,7 @@ def unload(shell: InteractiveShell) -> None:
 
 _OWN = ("pool", "pool()")
 _WORDS = ("off", "stats", "trim")
-_REFUSED = (ValueError, TypeError, firsttouch.UnsupportedError)
+_REFUSED = (ValueError, TypeError, firsttouch.process.UnsupportedError)
 
 
 @magics_class

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from firsttouch import _firsttouch
-from firsttouch._firsttouch import Allocator
+from firsttouch._firsttouch import Allocator, UnsupportedError
 from firsttouch._internal.reports import Failure, Stats, stats
 from firsttouch._internal.resolve import chosen, keep_installed
 from firsttouch.context import use
@@ -18,6 +18,7 @@ from firsttouch.custom import AllocatorLike
 __all__ = [
     "Failure",
     "Stats",
+    "UnsupportedError",
     "get_allocator",
     "install",
     "is_installed",

@@ -23,8 +23,7 @@ import numpy as np
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import SharedMapping
 from firsttouch._internal import validation
-from firsttouch.placement.pages import Huge
-from firsttouch.placement.policies import PolicyLike, plain
+from firsttouch._internal.validation import Huge, Policy
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -53,7 +52,7 @@ class LostOnTheWayError(SharedArrayError, ConnectionError):
 
 
 class SharedArray(np.ndarray):
-    """An array, or a view of one, from :func:`firsttouch.shared` or :func:`firsttouch.share`.
+    """An array, or a view of one, from :func:`firsttouch.shared` or :func:`firsttouch.sharing.share`.
 
     Results of computations are ordinary arrays. An instance whose memory is not shared, such as a copy, is pickled as
     any array.
@@ -63,7 +62,7 @@ class SharedArray(np.ndarray):
 
     def __new__(cls, *_args: object, **_kwargs: object) -> SharedArray:
         """Refuse: the memory has to come from :func:`firsttouch.shared`."""
-        raise TypeError("make shared arrays with firsttouch.shared(shape, dtype), or firsttouch.share(array)")
+        raise TypeError("make shared arrays with firsttouch.shared(shape, dtype), or firsttouch.sharing.share(array)")
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         """Make results ordinary arrays; ``out=`` and in-place operations keep the array they were given."""
@@ -91,7 +90,7 @@ def shared(
     order: Literal["C", "F"] = "C",
     *,
     huge: Huge = False,
-    numa: PolicyLike | None = None,
+    numa: Policy | None = None,
     populate: bool | int = False,
     strict: bool = False,
 ) -> np.ndarray:
@@ -139,7 +138,7 @@ def shared(
     handle that nobody has opened can be opened once, within 60 seconds. Such arrays may take a quarter of the sender's
     file descriptors (``RLIMIT_NOFILE``) and, beyond 64 MiB and the newest array, a sixteenth of the memory or a quarter
     of what is free, whichever is less; the oldest goes first. A process that ends waits up to 2 seconds for handles in
-    flight. Opening a handle in vain raises :exc:`firsttouch.SharedArrayError`.
+    flight. Opening a handle in vain raises :exc:`firsttouch.sharing.SharedArrayError`.
 
     Examples
     --------
@@ -161,7 +160,7 @@ def shared(
     nbytes = math.prod(dims) * kind.itemsize
     if nbytes > _MAX_BYTES:
         raise ValueError(f"an array of shape {dims} and {kind} would have {nbytes} bytes, more than can be counted")
-    pages = _firsttouch.placed_pages(huge=huge, populate=populate, numa=plain(numa), strict=strict)
+    pages = _firsttouch.placed_pages(huge=huge, populate=populate, numa=numa, strict=strict)
     if order == "F" and _firsttouch.slab_axis(pages) == 0:
         raise ValueError('numa="blocked:0" makes slabs along axis 0 of arrays in C order: give order="C"')
     mapping = SharedMapping(nbytes, pages)
@@ -204,7 +203,7 @@ def share(a: npt.ArrayLike) -> np.ndarray:
 
     Examples
     --------
-    >>> ft.share([1, 2, 3])
+    >>> ft.sharing.share([1, 2, 3])
     SharedArray([1, 2, 3])
 
     """

@@ -8,17 +8,11 @@ import numpy as np
 import firsttouch as ft
 
 FUNCTIONS = [
-    "arange",
     "array",
-    "asarray",
-    "copy",
     "empty",
     "empty_like",
-    "eye",
-    "fromiter",
     "full",
     "full_like",
-    "linspace",
     "ones",
     "ones_like",
     "zeros",
@@ -75,34 +69,13 @@ def calls(name: str) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
             yield (prototype, *fill), {}
             yield from (((prototype, *fill), {"order": order, "dtype": "i2"}) for order in ORDERS)
             yield (prototype, *fill), {"shape": (3, 2), "subok": False}
-    elif name in ("array", "asarray", "copy"):
+    elif name == "array":
         for prototype in [*prototypes(), [[1, 2], [3, 4]], 3.5, "text", (1, 2), range(5)]:
             yield (prototype,), {}
             yield from (((prototype,), {"order": order}) for order in ORDERS)
-        if name == "array":
-            yield ([1, 2],), {"ndmin": 3, "dtype": object}
-            yield (np.matrix([[1, 2]]),), {"subok": True}
-        if name != "copy":
-            yield from ((([1, 2, 3],), {"dtype": dtype}) for dtype in "?bHifdFSUO")
-    elif name == "arange":
-        yield from ((arguments, {}) for arguments in ((5,), (2, 9), (9, 2, -3), (0.0, 1.0, 0.1), (0,)))
-        yield ("2001-01-01", "2001-03-01"), {"dtype": "M8[D]"}
-        yield (3,), {"dtype": "f4"}
-    elif name == "linspace":
-        yield from (((0, 1, number), {"endpoint": end}) for number in (0, 1, 2, 5000) for end in (True, False))
-        yield (0, [1, 2], 4), {"axis": 1}
-        yield (0, 10), {"dtype": int}
-        yield (1j, 2 + 3j), {}
-    elif name == "fromiter":
-        yield (range(5000), "i8"), {}
-        yield (range(10), float), {"count": 4}
-        yield ([], "U3"), {}
-        yield (["one", None, 3.0], object), {}
-        yield ([(1, 2), (3, 4)], np.dtype((int, 2))), {}
-        yield (["x", "longer"], np.dtypes.StringDType()), {}
-    elif name == "eye":
-        yield from ((arguments, {}) for arguments in ((0,), (4,), (3, 5), (3, 5, 1), (3, 5, -1), (3, 2, 9)))
-        yield (3,), {"dtype": object, "order": "F"}
+        yield ([1, 2],), {"ndmin": 3, "dtype": object}
+        yield (np.matrix([[1, 2]]),), {"subok": True}
+        yield from ((([1, 2, 3],), {"dtype": dtype}) for dtype in "?bHifdFSUO")
 
 
 def prototypes() -> list[Any]:
@@ -136,19 +109,14 @@ def undefined(name: str, array: Any) -> bool:
 def assert_alike(found: Any, expected: Any, name: str) -> None:
     """Type, dtype, layout, flags and items are the same."""
     assert type(found) is type(expected)
-    if isinstance(expected, tuple):
-        assert len(found) == len(expected)
-        for one, other in zip(found, expected, strict=True):
-            assert_alike(one, other, name)
-        return
     if not isinstance(expected, np.ndarray):
         assert found == expected
         return
     assert found.dtype == expected.dtype
     assert found.shape == expected.shape
-    assert found.strides == expected.strides or name == "asarray"  # a copy closes gaps
+    assert found.strides == expected.strides
     ours, theirs = found.flags, expected.flags
-    flags: Any = "A" if name == "asarray" else "CFWAO"  # a view of another's memory becomes an array of its own
+    flags: Any = "CFWAO"
     assert {flag: ours[flag] for flag in flags} == {flag: theirs[flag] for flag in flags}
     if not undefined(name, expected):
         # NumPy has no words for a record's array in the 64th dimension, nor for dates without a unit.

@@ -83,7 +83,7 @@ def test_what_it_raises_comes_out_as_it_is() -> None:
     def act(address: int) -> int:
         raise mine
 
-    for make in (ft.zeros, ft.ones, ft.arange, lambda *a, **k: ft.asarray([1, 2], **k)):
+    for make in (ft.zeros, ft.ones, lambda *a, **k: ft.array([1, 2], **k)):
         with pytest.raises(MineError) as found:
             make(3, allocator=Failing(act))
         assert found.value is mine
@@ -242,9 +242,9 @@ def test_an_object_is_one_allocator() -> None:
     own, other = Counted(), Counted()
     a, b = ft.zeros(1000, allocator=own), ft.zeros(1000, allocator=own)
     assert ft.get_allocator(a) == ft.get_allocator(b) != ft.get_allocator(ft.zeros(1000, allocator=other))
-    assert ft.asarray(a, allocator=own, copy=False) is a
+    assert ft.array(a, allocator=own, copy=False) is a
     with pytest.raises(ValueError, match="does not come from"):
-        ft.asarray(a, allocator=other, copy=False)
+        ft.array(a, allocator=other, copy=False)
     del a, b
     gc.collect()
     assert ft.get_allocator(ft.zeros(1000, allocator=own)) != ft.get_allocator(ft.zeros(1000, allocator=Counted()))

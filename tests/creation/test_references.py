@@ -29,10 +29,8 @@ def test_objects_are_counted_exactly(kind: str, size: int) -> None:
         allocator.full(size, thing),
         allocator.full(size, thing, dtype=object),
         allocator.array([thing] * size),
-        allocator.fromiter((thing for _ in range(size)), object),
         allocator.full_like(np.empty(size), thing, dtype=object),
-        allocator.copy(np.full(size, thing)),
-        allocator.asarray(np.full(size, thing)),
+        allocator.array(np.full(size, thing)),
         allocator.array([(1, thing)] * size, dtype=[("a", int), ("b", object)]),
     ]
     assert sys.getrefcount(thing) == before + size * len(arrays)
@@ -51,7 +49,6 @@ def test_empty_objects_are_none_and_zeros_are_numbers(kind: str) -> None:
         assert all(item is None for item in allocator.empty(size, object))
         assert set(allocator.zeros(size, object)) == {zero}
         assert set(allocator.ones(size, object)) == {one}
-        assert set(allocator.eye(30, dtype=object).flat) == {zero, one}
     gc.collect()
     assert abs(sys.getrefcount(None) - none) < 1000  # None is counted until Python 3.12; others take and give some
 
@@ -65,8 +62,8 @@ def test_a_failing_iterator_gives_everything_back() -> None:
         yield from things
         raise RuntimeError("no more")
 
-    with pytest.raises(RuntimeError, match="no more"):
-        allocator.fromiter(items(), object)
+    with pytest.raises(RuntimeError, match="no more"), ft.use(allocator):
+        np.fromiter(items(), object)
     things.clear()
     gc.collect()
     assert [ref for ref in gone if ref() is not None] == []

@@ -28,7 +28,7 @@ class Own:
         ({"allocator": "pool(max_idel=1)"}, TypeError, "did you mean max_idle?"),
         ({"allocator": ft.pool}, TypeError, "did you mean firsttouch.pool()?"),
         ({"allocator": Own()}, TypeError, "allocators travel as their expression"),
-        ({"allocator": ft.from_functions(malloc=1, free=2)}, ValueError, "addresses are meaningless there"),
+        ({"allocator": ft.allocators.from_functions(malloc=1, free=2)}, ValueError, "addresses are meaningless there"),
         ({"allocator": "tracked(from_functions(malloc=1, free=2))"}, ValueError, "addresses are meaningless there"),
         ({"allocator": ft.numpy_default()}, ValueError, "without the plugin"),
         ({"huge": "3M"}, ValueError, "'thp'"),

@@ -25,6 +25,6 @@ def test_the_client_is_told() -> None:
         made = client.submit(work.made, 1000)
         client.submit(work.nothing, made).result()
         work.lose_the_next()
-        with pytest.raises(ft.SharedArrayError, match="its process has ended"):
+        with pytest.raises(ft.sharing.SharedArrayError, match="its process has ended"):
             made.result(60)
         assert made.result(60).sum() == 499_500

@@ -48,8 +48,8 @@ def stand_in_front() -> None:
 
 
 def test_a_worker_is_bound_before_its_tasks_have_threads_else_when_it_restarts() -> None:
-    processors = sorted(set(ft.topology().nodes[0].processors) & os.sched_getaffinity(0))
-    node = ft.topology().nodes[0].number
+    processors = sorted(set(ft.placement.topology().nodes[0].processors) & os.sched_getaffinity(0))
+    node = ft.placement.topology().nodes[0].number
     with cluster() as client:
         client.register_plugin(ArrayMemory(numa="auto"))
         assert client.submit(threads_are_bound, processors).result()

@@ -16,7 +16,7 @@ from firsttouch.tools.measuring.report import Section, save_pictures
 from firsttouch.tools.measuring.rounds import Call, forked
 
 KIB, MIB, PAGE = 1 << 10, 1 << 20, 4096
-NODE = next(node.number for node in ft.topology().nodes if node.processors and node.memory)
+NODE = next(node.number for node in ft.placement.topology().nodes if node.processors and node.memory)
 
 needs_states = pytest.mark.skipif(ft.inspect(np.zeros(MIB)).zero_page is None, reason="no source tells the zero page")
 

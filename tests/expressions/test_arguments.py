@@ -56,11 +56,19 @@ def test_a_budget_that_is_missing(arguments: Any) -> None:
         (lambda: ft.guarded(side=1), TypeError, "side=1: give 'after' or 'before'"),  # type: ignore[arg-type]
         (lambda: ft.tracked(lines="yes"), TypeError, "lines='yes' is a str: give True or False"),  # type: ignore[arg-type]
         (lambda: ft.tracked(lines=1), TypeError, "lines=1 is an int: give True or False"),  # type: ignore[arg-type]
-        (lambda: ft.from_functions(malloc=0, free=1), ValueError, "malloc=0 is not the address of a function"),
-        (lambda: ft.from_functions(malloc=1, free=0), ValueError, "free=0 is not the address of a function"),
-        (lambda: ft.from_functions(malloc=1, free=1, calloc=-1), ValueError, "calloc=-1 is not an address"),
-        (lambda: ft.from_functions(malloc=1, free=1, context=2**64), ValueError, "context=.* is not an address"),
-        (lambda: ft.from_functions(malloc=print, free=1), TypeError, "malloc=.*give an address"),  # type: ignore[arg-type]
+        (
+            lambda: ft.allocators.from_functions(malloc=0, free=1),
+            ValueError,
+            "malloc=0 is not the address of a function",
+        ),
+        (lambda: ft.allocators.from_functions(malloc=1, free=0), ValueError, "free=0 is not the address of a function"),
+        (lambda: ft.allocators.from_functions(malloc=1, free=1, calloc=-1), ValueError, "calloc=-1 is not an address"),
+        (
+            lambda: ft.allocators.from_functions(malloc=1, free=1, context=2**64),
+            ValueError,
+            "context=.* is not an address",
+        ),
+        (lambda: ft.allocators.from_functions(malloc=print, free=1), TypeError, "malloc=.*give an address"),  # type: ignore[arg-type]
     ],
 )
 def test_options(call: Any, kind: type[Exception], said: str) -> None:

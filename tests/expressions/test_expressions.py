@@ -25,7 +25,7 @@ PLAIN = "pool(pages(huge='thp'), max_idle=None, decay=1.0)"
         ("pool(\n  pages(huge='thp'),  # the default\n)", PLAIN),
         ("pool(upstream=pages, decay=None)", "pool(pages(huge=False), max_idle=None, decay=None)"),
         ("pool(decay=+2, max_idle='4 GiB')", "pool(pages(huge='thp'), max_idle='4 GiB', decay=2.0)"),
-        ("pool(max_idle=0x10_000)", "pool(pages(huge='thp'), max_idle=65536, decay=1.0)"),
+        ("pool(max_idle=0x10_000)", "pool(pages(huge='thp'), max_idle='64 KiB', decay=1.0)"),
         ("pages(huge=False)", "pages(huge=False)"),
         ("malloc", "malloc()"),
         ("calloc()", "calloc()"),
@@ -127,11 +127,12 @@ def test_what_a_factory_does_not_take(text: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["from_functions", "from_functions(malloc=1, free=2)", "tracked(ft.from_functions(malloc=1, free=2))"]
+    "text",
+    ["from_functions", "from_functions(malloc=1, free=2)", "tracked(ft.from_functions(malloc=1, free=2))"],
 )
 def test_text_names_no_addresses_of_code(text: str) -> None:
     for make in (resolve.parse, ft.install, lambda text: ft.zeros(9, allocator=text)):
-        with pytest.raises(ValueError, match=r"call firsttouch\.from_functions\(\)"):
+        with pytest.raises(ValueError, match=r"call firsttouch\.allocators\.from_functions\(\)"):
             make(text)
 
 

@@ -54,7 +54,7 @@ def test_a_malformed_handle_of_a_shared_array_is_a_sharedarrayerror() -> None:
         forged[dice.choice([0, 1, 2, 3, 4, 5])] = dice.choice(wrong)
         try:
             found = remake(*forged)
-        except (ft.SharedArrayError, MemoryError):
+        except (ft.sharing.SharedArrayError, MemoryError):
             continue
         assert isinstance(found, np.ndarray)
         assert np.shares_memory(found, found)

@@ -155,7 +155,7 @@ def test_only_the_user_that_made_a_shared_array_can_open_it(maker: int, opener: 
             "import pickle, firsttouch as ft\n"
             + as_user.format(opener)
             + f"try:\n    print(pickle.load(open({str(handle)!r}, 'rb')).sum())\n"
-            + "except ft.SharedArrayError as error: print(error)"
+            + "except ft.sharing.SharedArrayError as error: print(error)"
         )
         found = subprocess.run(
             [sys.executable, "-c", text], env=environment(), capture_output=True, text=True, check=True

@@ -36,11 +36,11 @@ def test_it_is_refused(changes: str, call: str) -> None:
         before = swap.swap(handler)
         try:
             {call}
-        except ft.UnsupportedError as refused:
+        except ft.process.UnsupportedError as refused:
             said = str(refused)
         left_alone = swap.default() != before and not ft.is_installed()
         swap.restore(before)
-        print(json.dumps([said, left_alone, isinstance(ft.UnsupportedError(), RuntimeError)]))
+        print(json.dumps([said, left_alone, isinstance(ft.process.UnsupportedError(), RuntimeError)]))
         """,
         prologue=PROLOGUE,
     )
@@ -61,7 +61,7 @@ def test_it_is_refused_also_where_it_goes_by_numpys_name() -> None:
             before = swap.swap(handler)
             try:
                 ft.install()
-            except ft.UnsupportedError as error:
+            except ft.process.UnsupportedError as error:
                 refused = error
             swap.restore(before)
             assert "is left alone" in str(refused) and not ft.is_installed()
@@ -80,7 +80,7 @@ def test_it_is_refused_also_when_it_came_after_the_first_use() -> None:
                 array = np.ones(1 << 20)
             handler = swap.copy(name=b"somebody_elses")
             before = swap.swap(handler)
-            probe.message(ft.UnsupportedError, ft.install)
+            probe.message(ft.process.UnsupportedError, ft.install)
             assert swap.default() != before and not ft.is_installed()
             swap.restore(before)
             ft.install()
@@ -101,7 +101,7 @@ def test_it_is_refused_also_when_it_came_after_install() -> None:
             handler = swap.copy(name=b"somebody_elses")
             ours = swap.swap(handler)
             ft.uninstall()
-            probe.message(ft.UnsupportedError, ft.install)
+            probe.message(ft.process.UnsupportedError, ft.install)
             swap.restore(ours)
             ft.install()
             assert ft.is_installed() and array.all()
@@ -136,7 +136,7 @@ def test_an_old_numpy_is_refused() -> None:
         import firsttouch as ft
         try:
             ft.install()
-        except ft.UnsupportedError as error:
+        except ft.process.UnsupportedError as error:
             print(error)
         """,
         prologue="",

@@ -36,8 +36,8 @@ def tests() -> None:
         assert min(found) >= 0, found
         return found
 
-    print(ft.topology())
-    last = ft.highest_node()
+    print(ft.placement.topology())
+    last = ft.placement.highest_node()
     assert last >= 1
     for node in range(last + 1):
         a = ft.numa(node).zeros((1000, 1000))
@@ -49,8 +49,8 @@ def tests() -> None:
         assert receipt.numa == f"bind:{node}"
         assert not receipt.why_not
         assert set(nodes(ft.numa(node, populate=2).empty(1 << 20))) == {node}
-        with ft.run_on(node):
-            assert ft.current_node() == node
+        with ft.placement.run_on(node):
+            assert ft.placement.current_node() == node
             assert set(nodes(ft.pages().full(1 << 20, 2.0))) == {node}
 
     a = ft.numa("interleave:all", populate=True).zeros(1 << 20)
@@ -96,7 +96,7 @@ def tests() -> None:
     inspect = getattr(ft, "inspect", None)
     if inspect is not None:
         print(inspect(a))
-    for line in ft.receipts():
+    for line in ft.placement.receipts():
         print(line)
 
 

@@ -194,10 +194,10 @@ def test_other_threads_run_during_a_prefault() -> None:
 def test_collapse() -> None:
     array = ft.pages().zeros(16 * MIB, np.uint8)
     array[:] = 3
-    done = ft.collapse(array)
+    done = ft.placement.collapse(array)
     assert done.huge >= 14 * MIB or done.why_not, done
     assert (array == 3).all()
-    assert ft.collapse(array[: MIB // 2]).why_not == "the block is smaller than one such page"
+    assert ft.placement.collapse(array[: MIB // 2]).why_not == "the block is smaller than one such page"
 
 
 def test_migration_to_where_it_is() -> None:

@@ -13,9 +13,9 @@ pytestmark = pytest.mark.quick
 
 
 def test_the_topology_is_the_kernels() -> None:
-    found = ft.topology()
-    assert ft.current_node() in {node.number for node in found.nodes}
-    assert ft.highest_node() == found.nodes[-1].number
+    found = ft.placement.topology()
+    assert ft.placement.current_node() in {node.number for node in found.nodes}
+    assert ft.placement.highest_node() == found.nodes[-1].number
     every = {processor for node in found.nodes for processor in node.processors}
     assert os.sched_getaffinity(0) <= every
     for node in found.nodes:
@@ -31,10 +31,10 @@ def test_a_block_on_a_node_restores_what_was() -> None:
     one = {min(before)}
     os.sched_setaffinity(0, one)
     try:
-        node = ft.current_node()
-        with ft.run_on(node) as outer, ft.run_on(node):
+        node = ft.placement.current_node()
+        with ft.placement.run_on(node) as outer, ft.placement.run_on(node):
             assert os.sched_getaffinity(0) == one
-            assert ft.current_node() == node
+            assert ft.placement.current_node() == node
         assert os.sched_getaffinity(0) == one
         assert repr(outer) == f"run_on({node})"
         with pytest.raises(ZeroDivisionError), outer:
@@ -46,18 +46,18 @@ def test_a_block_on_a_node_restores_what_was() -> None:
 
 @pytest.mark.parametrize("node", [99, -1, True, 10**30])
 def test_nodes_that_are_not_there(node: int) -> None:
-    with pytest.raises(ValueError, match="node"), ft.run_on(node):
+    with pytest.raises(ValueError, match="node"), ft.placement.run_on(node):
         pass
 
 
 @pytest.mark.parametrize("node", ["0", 0.0, None])
 def test_what_is_no_number_of_a_node(node: Any) -> None:
     with pytest.raises(TypeError, match=r"run_on\(\) takes a node's number, not"):
-        ft.run_on(node)
+        ft.placement.run_on(node)
 
 
 def test_a_block_ends_in_its_own_thread() -> None:
-    block = ft.run_on(0)
+    block = ft.placement.run_on(0)
     block.__enter__()
     raised: list[BaseException] = []
 
@@ -99,11 +99,11 @@ def test_a_container_that_refuses_mbind() -> None:
         print(error)
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        with ft.run_on(0):
+        with ft.placement.run_on(0):
             pass
     print(seen[0].message)
     warnings.simplefilter("error")
-    outside = ft.run_on(0)
+    outside = ft.placement.run_on(0)
     try:
         outside.__enter__()
     except RuntimeWarning:
@@ -141,7 +141,7 @@ def test_a_policy_from_outside_with_relative_nodes() -> None:
 
 
 def test_one_object_in_two_threads() -> None:
-    shared, failed = ft.run_on(0), []
+    shared, failed = ft.placement.run_on(0), []
     inside, entered, ended = (threading.Event() for _ in range(3))
     mine = sorted(os.sched_getaffinity(0))
 

@@ -96,9 +96,9 @@ def test_receipts_say_what_was_asked_granted_and_why_not() -> None:
 def test_receipts_are_summed_up() -> None:
     program = """
         import firsttouch as ft
-        assert ft.receipts() == []
+        assert ft.placement.receipts() == []
         kept = [ft.pages("thp", populate=True).zeros(4 << 20, "u1") for _ in range(3)]
-        print(ft.receipts())
+        print(ft.placement.receipts())
         """
     printed = run(program)
     assert "ReceiptSum(wish='huge', why_not=None, blocks=3, nbytes=12582912)" in printed
@@ -197,17 +197,7 @@ def test_bad_arguments_are_named_with_what_would_do(named: dict[str, Any], error
         ft.pages(**named)
 
 
-def test_policies_as_objects() -> None:
-    assert repr(ft.numa(0)) == repr(ft.pages(numa="bind:0")) == repr(ft.pages(numa=ft.numa.bind([0])))
-    texts = [ft.numa.interleave(), ft.numa.preferred(0), ft.numa.local(), ft.numa.blocked(), ft.numa.bind("all")]
-    assert str(ft.numa.blocked(-1)) == "blocked:-1"
-    for nodes in (None, ["0"], [0.0], [True]):
-        with pytest.raises(TypeError, match=re.escape(f"nodes={nodes!r}: give numbers of nodes")):
-            ft.numa.bind(nodes)  # type: ignore[arg-type]
-    for wrong in (True, 1.0, "x"):
-        with pytest.raises(TypeError, match="give an axis by its number"):
-            ft.numa.blocked(wrong)  # type: ignore[arg-type]
-    assert list(map(str, texts)) == ["interleave:all", "preferred:0", "local", "blocked:0", "bind:all"]
-    assert ft.numa.bind(0) == ft.placement.Policy("bind:0")
+def test_nodes_by_their_number() -> None:
+    assert repr(ft.numa(0)) == repr(ft.pages(numa="bind:0")) == repr(ft.pages(numa=0))
     with pytest.raises(TypeError, match=r"did you mean firsttouch.numa\(\)"):
         ft.zeros(3, allocator=ft.numa)  # type: ignore[call-overload]

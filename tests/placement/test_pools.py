@@ -14,7 +14,7 @@ from tests.programs import environment
 
 pytestmark = pytest.mark.quick
 
-POLICIES: list[Any] = [0, "bind:0", "interleave:all", "local", ft.numa.preferred(0)]
+POLICIES: list[Any] = [0, "bind:0", "interleave:all", "local", "preferred:0"]
 
 
 @pytest.mark.parametrize("numa", POLICIES, ids=str)

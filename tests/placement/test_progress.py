@@ -44,9 +44,9 @@ def test_ctrl_c_is_answered_before_all_is_there() -> None:
                 del a
             except KeyboardInterrupt:
                 pass
-            if any(line.why_not == "it was interrupted" for line in ft.receipts()):
+            if any(line.why_not == "it was interrupted" for line in ft.placement.receipts()):
                 break
-        print([line.why_not for line in ft.receipts() if line.wish == "populate"], ft.stats(allocator).mapped)
+        print([line.why_not for line in ft.placement.receipts() if line.wish == "populate"], ft.stats(allocator).mapped)
         """
     printed = run(program)
     assert "it was interrupted" in printed

@@ -92,7 +92,7 @@ def test_views_by_strides_arrive_as_views(strided: Any) -> None:
     a = ft.shared(1000)
     a[:] = np.arange(1000)
     view = strided(a, (5,), subok=True)
-    assert np.shares_memory(ft.share(np.asarray(view)), a)
+    assert np.shares_memory(ft.sharing.share(np.asarray(view)), a)
     assert len(pickle.dumps(view)) < 500
     arrived = through(view)
     assert np.array_equal(arrived, view)
@@ -137,19 +137,19 @@ def test_an_array_that_cannot_be_written_arrives_so() -> None:
 
 def test_share_copies_once_and_hands_on() -> None:
     x = np.asfortranarray(np.arange(12.0).reshape(3, 4))
-    a = ft.share(x)
+    a = ft.sharing.share(x)
     assert np.array_equal(a, x)
     assert a.strides == x.strides
     assert not np.shares_memory(a, x)
-    again = ft.share(through(a)[1:])
+    again = ft.sharing.share(through(a)[1:])
     assert np.shares_memory(again, a)
     assert len(pickle.dumps(again)) < 500
-    assert ft.share([1, 2, 3]).tolist() == [1, 2, 3]
-    assert ft.share(a) is not None
+    assert ft.sharing.share([1, 2, 3]).tolist() == [1, 2, 3]
+    assert ft.sharing.share(a) is not None
     with pytest.raises(TypeError, match="cannot be shared"):
-        ft.share([None])  # type: ignore[arg-type]
+        ft.sharing.share([None])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="a masked array is two arrays"):
-        ft.share(np.ma.array([1, 2, 3], mask=[False, True, False]))
+        ft.sharing.share(np.ma.array([1, 2, 3], mask=[False, True, False]))
 
 
 def test_the_memory_goes_with_the_last_array() -> None:

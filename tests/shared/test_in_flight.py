@@ -23,7 +23,7 @@ def test_file_descriptors_are_left_for_the_rest_of_the_process() -> None:
             most = max(most, memory_files()) if i % 50 == 0 else most
         open("/dev/null").close()
         newest = pickle.loads(handles[-1])
-        messages = [probe.message(ft.SharedArrayError, lambda: pickle.loads(handles[0]))]
+        messages = [probe.message(ft.sharing.SharedArrayError, lambda: pickle.loads(handles[0]))]
         print(json.dumps([most, len(newest), messages]))
     """)
     most, size, messages = said
@@ -47,7 +47,7 @@ def test_an_array_whose_process_has_no_descriptor_left_takes_that_of_the_oldest_
         except OSError as error: assert "RLIMIT_NOFILE" in str(error)
         else: raise AssertionError("there were more")
         files.clear()
-        assert "RLIMIT_NOFILE" in probe.message(ft.SharedArrayError, lambda: pickle.loads(handles[0]))
+        assert "RLIMIT_NOFILE" in probe.message(ft.sharing.SharedArrayError, lambda: pickle.loads(handles[0]))
     """)
 
 
@@ -63,7 +63,7 @@ def test_memory_is_left_for_others() -> None:
             handles.append(pickle.dumps(ft.shared(n, np.uint8)))
             held = max(held, bytes_of_files())
         large = pickle.dumps(ft.shared(total // 8, np.uint8))     # the newest may be of any size
-        message = probe.message(ft.SharedArrayError, lambda: pickle.loads(handles[0]))
+        message = probe.message(ft.sharing.SharedArrayError, lambda: pickle.loads(handles[0]))
         print(json.dumps([held / total, pickle.loads(large).nbytes / total, message]))
     """)
     assert held < 1 / 16 + 0.05
@@ -110,7 +110,7 @@ def test_a_handle_that_was_opened_already_says_so() -> None:
         pickle.loads(handle)
         from tests.shared.work import memory_files
         assert probe.wait_until(lambda: memory_files() == 0)
-        print(probe.message(ft.SharedArrayError, lambda: pickle.loads(handle)))
+        print(probe.message(ft.sharing.SharedArrayError, lambda: pickle.loads(handle)))
     """)
     assert "has been opened already" in text
 

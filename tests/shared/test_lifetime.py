@@ -26,7 +26,7 @@ def shmem() -> int:
 
 def test_dropped_memory_stays_until_it_has_arrived() -> None:
     before = memory_files()
-    handle = pickle.dumps(ft.share(np.arange(5)))
+    handle = pickle.dumps(ft.sharing.share(np.arange(5)))
     assert memory_files() == before + 1
     arrived = pickle.loads(handle)
     assert arrived.tolist() == [0, 1, 2, 3, 4]
@@ -34,7 +34,7 @@ def test_dropped_memory_stays_until_it_has_arrived() -> None:
     del arrived
     assert wait_until(lambda: memory_files() == before)
     with pytest.raises(
-        ft.SharedArrayError,
+        ft.sharing.SharedArrayError,
         match=r"no longer holds .* handle has been opened already: .* once, within 60 seconds",
     ):
         pickle.loads(handle)
@@ -42,7 +42,7 @@ def test_dropped_memory_stays_until_it_has_arrived() -> None:
 
 def test_every_handle_under_way_is_good_once() -> None:
     before = memory_files()
-    a = ft.share(np.arange(5))
+    a = ft.sharing.share(np.arange(5))
     sent = [pickle.dumps(a[i:]) for i in range(3)]
     assert pickle.loads(sent[1]).tolist() == [1, 2, 3, 4]
     del a
@@ -78,7 +78,7 @@ def test_memory_of_a_process_that_is_killed_goes() -> None:
         assert holder.exitcode == -9
         assert probe.wait_until(lambda: shmem() < start + {size} // 2)
         try: work.take(queue)
-        except ft.SharedArrayError as error: assert "has ended before" in str(error), error
+        except ft.sharing.SharedArrayError as error: assert "has ended before" in str(error), error
         else: raise AssertionError("it arrived")
 
         # Its maker is killed, and we hold it.
@@ -93,7 +93,7 @@ def test_memory_of_a_process_that_is_killed_goes() -> None:
 
         # Another who has it is killed; we let it go.
         queue = context.Queue()
-        other = context.Process(target=work.hold, args=(ft.share(a), queue), daemon=True)
+        other = context.Process(target=work.hold, args=(ft.sharing.share(a), queue), daemon=True)
         other.start()
         assert work.take(queue) == 1
         other.kill(); other.join()
@@ -137,11 +137,13 @@ def test_another_host_and_another_container() -> None:
     reduced: Any = a.__reduce_ex__(5)
     remake, (place, *rest) = reduced
     boot, host, space = place
-    with pytest.raises(ft.SharedArrayError, match=r"memory of host 'far', and this is '.*numpy.array\(a\), a copy"):
+    with pytest.raises(
+        ft.sharing.SharedArrayError, match=r"memory of host 'far', and this is '.*numpy.array\(a\), a copy"
+    ):
         remake(("00000000-another-boot", "far", space), *rest)
-    with pytest.raises(ft.SharedArrayError, match="before it was rebooted"):
+    with pytest.raises(ft.sharing.SharedArrayError, match="before it was rebooted"):
         remake(("00000000-another-boot", host, space), *rest)
-    with pytest.raises(ft.SharedArrayError, match="another container"):
+    with pytest.raises(ft.sharing.SharedArrayError, match="another container"):
         remake((boot, host, space + 1), *rest)
 
 
@@ -151,11 +153,11 @@ def test_a_number_that_means_something_else_is_noticed(tmp_path: Path) -> None:
     remake, (place, words, *rest) = reduced
     own = open(tmp_path / "file", "w")  # noqa: SIM115
     sharing._mapped.clear()
-    with pytest.raises(ft.SharedArrayError, match="no longer holds this shared array"):
+    with pytest.raises(ft.sharing.SharedArrayError, match="no longer holds this shared array"):
         remake(place, (words[0], words[1], own.fileno(), *words[3:]), *rest)
-    with pytest.raises(ft.SharedArrayError, match="no longer holds this shared array"):
+    with pytest.raises(ft.sharing.SharedArrayError, match="no longer holds this shared array"):
         remake(place, ("00" * 16, *words[1:]), *rest)
-    with pytest.raises(ft.SharedArrayError, match="has ended before"):
+    with pytest.raises(ft.sharing.SharedArrayError, match="has ended before"):
         remake(place, (words[0], 2**22 + 5, *words[2:]), *rest)
     # A ticket for a file that is none writes nowhere.
     post, _, number = words[5]
@@ -177,7 +179,7 @@ def test_a_process_of_another_user() -> None:
         if pid == 0:
             os.setuid(65534)
             try: pickle.loads(handle)
-            except ft.SharedArrayError as error:
+            except ft.sharing.SharedArrayError as error:
                 print(json.dumps(str(error)), flush=True)
             os._exit(0)
         os.waitpid(pid, 0)
@@ -247,7 +249,7 @@ def test_a_sender_that_ended_and_was_not_waited_for_has_ended() -> None:
         os.write(writer, pickle.dumps(ft.shared(1000)))
         os._exit(0)
     os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
-    with pytest.raises(ft.SharedArrayError, match="has ended before it was opened here"):
+    with pytest.raises(ft.sharing.SharedArrayError, match="has ended before it was opened here"):
         pickle.loads(os.read(reader, 10_000))
     os.waitpid(child, 0)
     os.close(reader)

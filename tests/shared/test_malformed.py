@@ -24,7 +24,7 @@ def test_a_size_that_exceeds_the_file_is_refused(size: int) -> None:
         try:
             big = remake(place, (*words[:3], {size}, *words[4:]), 0, ({min(size, 2**40)} // 8,), None, dtype, write)
             found = float(big[-1])
-        except ft.SharedArrayError as error: found = str(error)
+        except ft.sharing.SharedArrayError as error: found = str(error)
         sharing.arrive(place, words, offset, shape, strides, dtype, write)
         print(json.dumps(found))
     """)
@@ -37,7 +37,7 @@ def test_a_page_that_is_none_is_refused(page: int) -> None:
     reduced: Any = a.__reduce_ex__(5)
     remake, (place, words, *rest) = reduced
     sharing._mapped.clear()
-    with pytest.raises(ft.SharedArrayError, match="not a valid handle"):
+    with pytest.raises(ft.sharing.SharedArrayError, match="not a valid handle"):
         remake(place, (*words[:4], page, words[5]), *rest)
     remake(place, words, *rest)
 
@@ -46,7 +46,7 @@ def test_objects_would_be_addresses() -> None:
     a = ft.shared(1000)
     reduced: Any = a.__reduce_ex__(5)
     remake, (place, words, offset, shape, strides, _, write) = reduced
-    with pytest.raises(ft.SharedArrayError, match="not a valid handle"):
+    with pytest.raises(ft.sharing.SharedArrayError, match="not a valid handle"):
         remake(place, words, offset, shape, strides, __import__("numpy").dtype(object), write)
     remake(*reduced[1])
 
@@ -92,7 +92,7 @@ def test_anything_in_the_place_of_anything() -> None:
             sharing._mapped.clear()
         try:
             found = remake(*given)
-        except (ft.SharedArrayError, MemoryError):
+        except (ft.sharing.SharedArrayError, MemoryError):
             continue
         survived += 1
         assert found.size == 0 or found.max() == found.min() == 0
@@ -125,7 +125,7 @@ def test_damaged_pickles_never_crash() -> None:
             try:
                 found = Safe(io.BytesIO(bytes(bad))).load()
                 if isinstance(found, np.ndarray) and found.size: found.flat[0], found.flat[-1]
-            except ft.SharedArrayError: kinds.add("shared")
+            except ft.sharing.SharedArrayError: kinds.add("shared")
             except Exception as error: kinds.add(type(error).__name__)
         pickle.loads(good)
         sharing.arrive(*reduced[1])

@@ -37,17 +37,17 @@ def ask(request: pytest.FixtureRequest) -> Iterator[Ask]:
 
 
 def test_the_task_fails_and_the_pool_goes_on(ask: Ask) -> None:
-    with pytest.raises(ft.SharedArrayError, match="has ended before it was opened here"):
+    with pytest.raises(ft.sharing.SharedArrayError, match="has ended before it was opened here"):
         ask(work.total, work.Lost())
     with pytest.raises(Exception, match="has ended before it was opened here"):
         ask(work.itself, work.Lost())
     ask(work.nothing, work.Lost())
     came = ask(work.lost, None)
     assert "has ended" in repr(came)
-    with pytest.raises(ft.SharedArrayError, match="has ended"):
+    with pytest.raises(ft.sharing.SharedArrayError, match="has ended"):
         came.sum()
     assert ask(work.unpickled, pickle.dumps(work.Lost())) == "raised"
-    assert ask(work.total, ft.share(np.ones(10))) == 10
+    assert ask(work.total, ft.sharing.share(np.ones(10))) == 10
 
 
 USES: list[Callable[[Any], Any]] = [
@@ -58,5 +58,5 @@ USES: list[Callable[[Any], Any]] = [
 
 @pytest.mark.parametrize("use", USES)
 def test_every_use_says_why(use: Callable[[Any], Any]) -> None:
-    with pytest.raises(ft.SharedArrayError, match="gone"):
-        use(Missing(ft.SharedArrayError("gone")))
+    with pytest.raises(ft.sharing.SharedArrayError, match="gone"):
+        use(Missing(ft.sharing.SharedArrayError("gone")))

@@ -54,11 +54,11 @@ def test_a_pool_of_processes(context: Any) -> None:
 
 
 def test_an_executor(context: BaseContext) -> None:
-    a = ft.share(np.arange(10.0))
+    a = ft.sharing.share(np.arange(10.0))
     with ProcessPoolExecutor(2, mp_context=context) as executor:
         assert executor.submit(work.write, a, 42.0).result() == ("ndarray", True, 9)
         assert a[0] == 42
-        assert executor.submit(work.total, ft.share(np.ones(100))).result() == 100
+        assert executor.submit(work.total, ft.sharing.share(np.ones(100))).result() == 100
         assert executor.submit(work.made, 1000).result().sum() == 499_500
         assert list(executor.map(work.total, [a[i:] for i in range(3)])) == [87, 45, 44]
 
@@ -73,7 +73,7 @@ def test_a_child_that_ends_as_soon_as_it_has_sent(context: Any) -> None:
     assert child.exitcode == 0
     assert arrived.sum() == 499_500
     with context.Pool(1) as pool:  # the one that made it has ended: who holds it hands it on
-        assert pool.apply(work.total, (ft.share(arrived),)) == 499_500
+        assert pool.apply(work.total, (ft.sharing.share(arrived),)) == 499_500
 
 
 def test_what_is_pickled_while_its_process_ends(context: Any) -> None:
@@ -131,7 +131,7 @@ def test_distributed_sends_handles() -> None:
     pytest.importorskip("distributed", reason="needs distributed")
     run("""
         from distributed.protocol import deserialize, serialize
-        a = ft.share(np.arange(10**6))
+        a = ft.sharing.share(np.arange(10**6))
         header, frames = serialize(a[5:])
         assert sum(map(len, frames)) < 1000, frames
         arrived = deserialize(header, frames)

@@ -33,7 +33,7 @@ class Holder:
 def test_what_is_spilled_is_data(tmp_path: Path, wrap: Callable[[np.ndarray], Any]) -> None:
     buffer: Any = SpillBuffer(str(tmp_path), target=1000)
     before = memory_files()
-    buffer["key"] = wrap(ft.share(np.arange(10_000)))
+    buffer["key"] = wrap(ft.sharing.share(np.arange(10_000)))
     assert len(buffer.slow) == 1
     assert memory_files() == before  # no ticket is out, and nothing waits for one
     found = buffer["key"]
@@ -46,7 +46,7 @@ def test_what_is_spilled_is_data(tmp_path: Path, wrap: Callable[[np.ndarray], An
 
 
 def test_what_is_sent_is_a_handle_or_the_frames_of_any_array() -> None:
-    a = ft.share(np.arange(100_000))
+    a = ft.sharing.share(np.arange(100_000))
     _, frames = serialize(a)
     assert sum(map(len, frames)) < 1000
     copied = a.copy()

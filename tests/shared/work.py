@@ -66,7 +66,7 @@ def total_of(a: Any) -> float:
 
 
 def passed_on(a: np.ndarray) -> np.ndarray:
-    return ft.share(a)
+    return ft.sharing.share(a)
 
 
 def put(into: Any, n: int) -> None:
@@ -147,7 +147,7 @@ def unpickled(handle: bytes) -> str:
     """What a task sees that opens a handle itself."""
     try:
         pickle.loads(handle)
-    except ft.SharedArrayError:
+    except ft.sharing.SharedArrayError:
         return "raised"
     return "arrived"
 
@@ -161,7 +161,7 @@ def lose_the_next() -> None:
 
     def lost(*_: object) -> None:
         module._arrived = arrived
-        raise ft.SharedArrayError("its process has ended")
+        raise ft.sharing.SharedArrayError("its process has ended")
 
     module._arrived = lost
 

@@ -12,7 +12,6 @@ TOOLS = {"tools", "dask", "numba", "ipython", "pytest_plugin", "asv", "__main__"
 
 #: Imports within functions, on purpose: they load heavy packages for those who use them. (The file, what it imports.)
 LAZY = {
-    ("__init__", "_public"),  # not loaded by the command line's own process
     ("__init__", "ipython"),
     ("buffers.compiled", "numba"),
 }
@@ -42,7 +41,7 @@ def _imports(name: str) -> Iterator[tuple[str, bool]]:
         elif isinstance(node, ast.ImportFrom) and node.module in FILES:
             for each in node.names:
                 inner = f"{node.module}.{each.name}"
-                if inner != "firsttouch._firsttouch":  # the native module
+                if each.name not in ("_firsttouch", "_allocators"):  # the native modules
                     yield inner if inner in FILES else node.module, within
         inside = within or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
         for child in ast.iter_child_nodes(node):

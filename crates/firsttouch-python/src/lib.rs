@@ -60,7 +60,7 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     allocators::register(module)?;
     custom::register(module)?;
     handlers::register(module)?;
-    arrays::functions::register(module)?;
+    arrays::register(module)?;
     scratch::register(module)?;
     numba::register(module)?;
     placement::register(module)?;

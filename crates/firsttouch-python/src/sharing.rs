@@ -1,7 +1,7 @@
 //! Memory that several processes map, for Python to render.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::placement::placed_pages::receipt_dict;
+use crate::placement::receipt_dict;
 use crate::python::errors::{PyMemoryError, PyOSError, PyValueError};
 use crate::python::global_allocator::ensure_memory;
 use crate::python::values::{Dict, ToPython};

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from _firsttouch_start import memory_errors
-from firsttouch import _firsttouch
+from firsttouch import _allocators, _firsttouch
 from firsttouch._firsttouch import Allocator, FixedBuffer, ScratchBuffer, evaluate_expression
 from firsttouch.custom import AllocatorLike, OwnAllocator
 
@@ -14,7 +14,7 @@ def _refuse_addresses(*_given: object, **_named: object) -> Allocator:
     """Refuse to make an allocator that would call whatever lies at the addresses in a text."""
     raise ValueError(
         "from_functions() cannot be written as text, which must not name addresses of code: "
-        "call firsttouch.from_functions(), and give the allocator that it returns"
+        "call firsttouch.allocators.from_functions(), and give the allocator that it returns"
     )
 
 
@@ -24,7 +24,7 @@ FACTORIES: dict[str, Callable[..., Allocator]] = {
     "from_functions": _refuse_addresses,
     "numpy_default": _firsttouch.numpy_default,
 }
-"""The factories that expressions know in addition to the core's, by name."""
+"""The functions that expressions know in addition to the core's allocators, by name."""
 
 _METHODS = ("allocate", "deallocate")
 _REMEMBERED = 64
@@ -38,9 +38,7 @@ def parse(text: str) -> Allocator:
 
     Raises :exc:`ValueError` or :exc:`TypeError` that show the text and what is wrong with it.
     """
-    made = evaluate_expression(text, FACTORIES)
-    memory_errors.add_reasons()  # there may be a budget in it
-    return made
+    return evaluate_expression(text, FACTORIES)
 
 
 @functools.lru_cache(maxsize=_REMEMBERED)
@@ -57,7 +55,7 @@ def checked(allocator: object, caller: str) -> Allocator:
         installed = _installed.get(allocator)
         return _of_text(allocator) if installed is None else installed
     name = getattr(allocator, "__name__", None)
-    if callable(allocator) and (name in FACTORIES or name in _firsttouch.FACTORIES):
+    if callable(allocator) and isinstance(name, str) and (name in FACTORIES or hasattr(_allocators, name)):
         raise TypeError(f"{caller} got the function firsttouch.{name}: did you mean firsttouch.{name}()?")
     has = [method for method in _METHODS if callable(getattr(allocator, method, None))]
     if isinstance(allocator, type) and has:
@@ -65,7 +63,8 @@ def checked(allocator: object, caller: str) -> Allocator:
     if caller == "install()" and has:
         raise TypeError(
             f"install() cannot take {type(allocator).__name__}, an allocator written in Python: memory that serves "
-            "every thread is given back without the GIL; give C functions to firsttouch.from_functions(), or use use()"
+            "every thread is given back without the GIL; give C functions to firsttouch.allocators.from_functions(), "
+            "or use use()"
         )
     if isinstance(allocator, OwnAllocator) and len(has) == len(_METHODS):
         memory_errors.add_reasons()

@@ -1,12 +1,19 @@
 """Argument validation: messages name the argument, its value and what is accepted."""
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Literal, TypeAlias
 
 from firsttouch import _firsttouch
 
-Size = int | str
+Size: TypeAlias = int | str
 """A size in bytes as a number, or text like ``"64 KiB"`` or ``"4 GB"``."""
+
+Policy: TypeAlias = int | str
+"""A NUMA node's number, or a policy such as ``"bind:0-1"`` or ``"interleave:all"``."""
+
+Huge: TypeAlias = Literal[False] | str | Sequence[Literal[False] | str]
+"""``False``, ``"thp"``, a size such as ``"2M"`` or ``"1G"``, or several of these, in order of preference."""
 
 
 def size(name: str, value: object) -> int:

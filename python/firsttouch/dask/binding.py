@@ -29,7 +29,7 @@ def usable(wanted: str | tuple[int, ...]) -> list[int]:
 
     Raises :exc:`ValueError` for a node that does not exist, or whose processors or memory the process may not use.
     """
-    nodes = {node.number: node for node in firsttouch.topology().nodes}
+    nodes = {node.number: node for node in firsttouch.placement.topology().nodes}
     processors, memory = _processors or os.sched_getaffinity(0), _memory_allowed()
     may = [
         number

@@ -17,9 +17,8 @@ import numpy as np
 from _firsttouch_start import units
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
-from firsttouch._internal.display import escape
-from firsttouch.placement.arrays import receipt
-from firsttouch.placement.results import Receipt
+from firsttouch.allocators import escape
+from firsttouch.placement import Receipt, receipt
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -88,7 +88,7 @@ class Filled(Forking):
     def _judged(self, item: pytest.Item, ended: Run, allocator: Allocator) -> list[pytest.TestReport]:
         stands_on = _firsttouch.upstream(allocator)
         assert stands_on is not None
-        unfilled = self._run(item, _firsttouch.make("filled", stands_on, on_allocate=None))  # otherwise the same
+        unfilled = self._run(item, firsttouch.filled(stands_on, on_allocate=None))  # otherwise the same
         if unfilled.failed:
             return reports_of(item, unfilled)
         again = self._run(item, allocator)

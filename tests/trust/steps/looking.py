@@ -35,14 +35,14 @@ def place(world: World, random: Random) -> None:
         case 0:
             assert ft.touch(filled.array, random.choice((None, 1, 2))).nbytes == filled.nbytes
         case 1:
-            ft.collapse(filled.array)
+            ft.placement.collapse(filled.array)
         case 2:
             ft.migrate(filled.array, 0)
         case _:
-            with ft.run_on(0):
+            with ft.placement.run_on(0):
                 ft.touch(filled.array)
-            assert ft.current_node() <= ft.highest_node()
-            assert ft.topology().nodes
+            assert ft.placement.current_node() <= ft.placement.highest_node()
+            assert ft.placement.topology().nodes
 
 
 def figures(world: World, random: Random) -> None:
@@ -56,7 +56,7 @@ def figures(world: World, random: Random) -> None:
 def told(world: World, random: Random) -> None:
     """Failures, receipts and descriptions: texts that anyone may print at any time."""
     assert str(ft.last_failure())
-    assert str(ft.receipts()) is not None
+    assert str(ft.placement.receipts()) is not None
     chosen = random.choice(world.allocators)
     if isinstance(chosen, ft.Allocator):
         assert repr(chosen)

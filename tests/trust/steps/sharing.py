@@ -44,7 +44,7 @@ def out_of_band(world: World, random: Random) -> None:
 def shared(world: World, random: Random) -> None:
     """A shared array, which is kept; some of its handles are opened, others never."""
     if random.random() < 0.3 and (filled := world.any(random)) and filled.array.flags.c_contiguous:
-        array, place = ft.share(filled.array), filled.place
+        array, place = ft.sharing.share(filled.array), filled.place
     else:
         array, place = ft.shared(world.size(random), "u1"), random.randrange(1 << 30)
         assert not array.any()

@@ -120,7 +120,7 @@ fn install(py: Python<'_>, allocator: Option<&PyAllocator>) -> PyResult<()> {
     if stands_on_python(&chosen) {
         return Err(PyTypeError::new_err(format!(
             "install() cannot take {}: at its bottom is an allocator written in Python, and memory that serves every thread \
-             is given back without the GIL; give C functions to firsttouch.from_functions(), or use use()",
+             is given back without the GIL; give C functions to firsttouch.allocators.from_functions(), or use use()",
             chosen.expression()
         )));
     }

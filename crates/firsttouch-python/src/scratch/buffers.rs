@@ -1,8 +1,8 @@
 //! The two kinds of buffers: one that grows, and one that does not.
 
 use crate::allocators::allocator::PyAllocator;
+use crate::allocators::factories::bytes;
 use crate::allocators::process_pool::process_pool;
-use crate::allocators::sizes::bytes;
 use crate::python::call_sites;
 use crate::python::callbacks::callback;
 use crate::python::errors::{PyMemoryError, PyValueError};
@@ -52,7 +52,7 @@ fn chosen(
 /// debug : bool, optional
 ///     Whether freed memory is filled with a pattern and checked for writes, and the line that made each array is
 ///     recorded.
-/// numa : int, str or Policy, optional
+/// numa : int or str, optional
 ///     Instead of an upstream: a pool on a node or by a policy, as for :func:`firsttouch.pool`.
 ///
 /// Raises
@@ -116,7 +116,7 @@ impl ScratchBuffer {
 ///     until the last array on it is gone.
 /// debug : bool, optional
 ///     As for :class:`ScratchBuffer`.
-/// numa : int, str or Policy, optional
+/// numa : int or str, optional
 ///     Where memory that is not given comes from, as for :func:`firsttouch.pool`.
 ///
 /// Raises

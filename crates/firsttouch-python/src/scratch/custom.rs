@@ -1,7 +1,7 @@
 //! Custom scratch memory: an object with `allocate`, `mark` and `rewind`, or a table of C functions. Each has one backing,
 //! or two would rewind each other's blocks.
 
-use crate::allocators::arguments::{given, raised};
+use crate::allocators::factories::{given, raised};
 use crate::custom::{CallDepth, as_address, interrupt, keep_error, keep_scope_error, raise_scope_error};
 use crate::python::errors::{PyMemoryError, PyRuntimeError, PyValueError};
 use crate::python::guarded::Guarded;

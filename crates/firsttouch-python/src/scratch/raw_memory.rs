@@ -1,7 +1,7 @@
 //! Raw memory of an allocator, without an array's shape.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::allocators::sizes::bytes;
+use crate::allocators::factories::bytes;
 use crate::custom::kept_error;
 use crate::handlers::capsules;
 use crate::handlers::handler::Handler;

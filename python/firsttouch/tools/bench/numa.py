@@ -68,7 +68,7 @@ def misplaced(array: Bytes, node: int) -> int:
 def in_a_row(cpu: int, near: int, far: int, nbytes: int) -> dict[str, float]:
     """Time the slides' four copies, each array as new as on the slides; then the same four again."""
     reply: dict[str, float] = {}
-    with ft.run_on(cpu):
+    with ft.placement.run_on(cpu):
         arrays: dict[str, Bytes] = {
             f"{letter}{at}": memory(node)[0].empty(nbytes, np.uint8)
             for at, node in enumerate((near, far))
@@ -86,7 +86,7 @@ def in_a_row(cpu: int, near: int, far: int, nbytes: int) -> dict[str, float]:
 
 def between(cpu: int, source: int, target: int, nbytes: int) -> dict[str, float]:
     """Time one copy of arrays that were never written, and several once both are resident (the median)."""
-    with ft.run_on(cpu):
+    with ft.placement.run_on(cpu):
         a, b = (memory(node)[0].empty(nbytes, np.uint8) for node in (source, target))
         cold, cold_faults = timed(b, a)
         a.fill(1)
@@ -112,7 +112,7 @@ def run(settings: Settings) -> Section:
         "written, as is common in benchmarks of this kind. *Warm*: the same arrays once they are resident. "
         "Small pages (4 KiB on most machines); GB/s are bytes copied, each read once and written once.",
     )
-    nodes = ft.topology().nodes
+    nodes = ft.placement.topology().nodes
     cpus = [node.number for node in nodes if node.processors]
     memories = [node.number for node in nodes if node.memory] or cpus
     rounds = 3 if settings.quick else 9

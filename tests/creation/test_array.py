@@ -1,4 +1,4 @@
-"""asarray and array copy if the memory is not the allocator's, and only then."""
+"""array(copy=None) copies if the memory is not the allocator's, and only then."""
 
 from typing import Any
 
@@ -11,44 +11,47 @@ pytestmark = pytest.mark.quick
 
 
 def view_at(offset: int) -> np.ndarray:
-    whole = ft.aligned(4096).arange(2000)
+    whole = ft.aligned(4096).array(range(2000))
     return whole.view(np.uint8)[offset:][:4000]
 
 
-@pytest.mark.parametrize("function", [ft.asarray, lambda *a, **k: ft.array(*a, **{"copy": None} | k)])
-def test_what_satisfies_is_handed_out(function: Any) -> None:
+def taken(*arguments: Any, **named: Any) -> Any:
+    return ft.array(*arguments, **{"copy": None} | named)
+
+
+def test_what_satisfies_is_handed_out() -> None:
     aligned = view_at(0)
-    assert np.shares_memory(function(aligned, allocator=ft.aligned(64)), aligned)
-    assert np.shares_memory(function(view_at(64), allocator="aligned(64)"), aligned) is False
+    assert np.shares_memory(taken(aligned, allocator=ft.aligned(64)), aligned)
+    assert np.shares_memory(taken(view_at(64), allocator="aligned(64)"), aligned) is False
     at_64, at_8 = view_at(64), view_at(8)
-    assert function(at_64, allocator=ft.aligned(64)) is at_64
-    copied = function(at_8, allocator=ft.aligned(64))
+    assert taken(at_64, allocator=ft.aligned(64)) is at_64
+    copied = taken(at_8, allocator=ft.aligned(64))
     assert not np.shares_memory(copied, at_8)
     assert copied.ctypes.data % 64 == 0
     assert (copied == at_8).all()
     with pytest.raises(ValueError, match="Unable to avoid copy while creating an array as requested"):
-        function(at_8, copy=False, allocator=ft.aligned(64))
-    assert function(at_64, copy=False, allocator=ft.aligned(64)) is at_64
-    assert function(at_64, copy=True, allocator=ft.aligned(64)) is not at_64
+        taken(at_8, copy=False, allocator=ft.aligned(64))
+    assert taken(at_64, copy=False, allocator=ft.aligned(64)) is at_64
+    assert taken(at_64, copy=True, allocator=ft.aligned(64)) is not at_64
 
 
 def test_memory_of_its_own() -> None:
     pool, other = ft.pool(), ft.pool()
-    array = pool.arange(10**5)
-    assert pool.asarray(array) is array
-    assert pool.asarray(array[::2]).base is array
-    copied = other.asarray(array)
+    array = pool.array(range(10**5))
+    assert pool.array(array, copy=None) is array
+    assert pool.array(array[::2], copy=None).base is array
+    copied = other.array(array, copy=None)
     assert not np.shares_memory(copied, array)
     assert ft.get_allocator(copied) == other
     with pytest.raises(ValueError, match=r"does not come from pool\("):
-        other.asarray(array, copy=False)
+        other.array(array, copy=False)
 
 
 def test_without_an_allocator_any_memory_will_do() -> None:
     array = np.arange(10**5)
     with ft.use(ft.pool()):
-        assert ft.asarray(array) is array
-        assert ft.asarray(array, copy=False) is array
+        assert ft.array(array, copy=None) is array
+        assert ft.array(array, copy=False) is array
         assert ft.array(array, copy=None) is array
 
 
@@ -56,17 +59,17 @@ def test_without_an_allocator_any_memory_will_do() -> None:
 def test_order_and_type_are_kept_by_the_copy(order: Any) -> None:
     array = np.asfortranarray(np.arange(6000.0).reshape(60, 100))
     for given in (array, array.T, array[::2], array[:, ::-1]):
-        found = ft.asarray(given, order=order, allocator=ft.pages())
+        found = taken(given, order=order, allocator=ft.pages())
         expected = np.array(np.asarray(given, order=order), order="K")
         assert found.strides == expected.strides
         assert (found == given).all()
-    assert ft.asarray(array, "f4", allocator=ft.pages()).dtype == np.float32
+    assert taken(array, "f4", allocator=ft.pages()).dtype == np.float32
 
 
 def test_memory_that_nobody_in_numpy_made() -> None:
     data = bytearray(5000)
     malloc = ft.malloc()
-    found = ft.asarray(memoryview(data), allocator=malloc)
+    found = taken(memoryview(data), allocator=malloc)
     assert found.flags.owndata
     assert ft.get_allocator(found) == malloc
     data[0] = 7
@@ -83,13 +86,12 @@ class Bringing:
         return self.own
 
 
-@pytest.mark.parametrize("name", ["array", "asarray", "copy"])
-def test_objects_that_bring_an_array_of_their_own(name: str) -> None:
+def test_objects_that_bring_an_array_of_their_own() -> None:
     brings = Bringing()
-    found = getattr(ft.aligned(4096), name)(brings)
+    found = ft.aligned(4096).array(brings)
     assert found.tolist() == brings.own.tolist()
     assert found.ctypes.data % 4096 == 0
-    own = getattr(ft.tracked(ft.malloc()), name)(brings)
+    own = ft.tracked(ft.malloc()).array(brings)
     assert not np.shares_memory(own, brings.own)
 
 
@@ -97,7 +99,6 @@ def test_subclasses_stay_where_they_may() -> None:
     matrix = np.ma.masked_array([1, 2, 3], [False, True, False])
     assert type(ft.array(matrix, subok=True, copy=None, allocator=ft.pages())) is np.ma.MaskedArray
     assert type(ft.array(matrix, copy=None, allocator=ft.pages())) is np.ndarray
-    assert type(ft.asarray(matrix, allocator=ft.pages())) is np.ndarray
 
 
 def test_any_truth_value_of_copy_is_numpys() -> None:

@@ -1,4 +1,5 @@
-//! The short way to `empty` and `zeros`: plain shapes and types, straight from the allocator into NumPy's array.
+//! `empty` and `zeros`, as functions and as methods of an allocator, by the short way: plain shapes and types, straight from
+//! the allocator into NumPy's array.
 //!
 //! Everything else takes the long way: NumPy's own function with the allocator's handler in place. Making the array around
 //! our memory costs a third of setting and restoring a handler.
@@ -16,7 +17,7 @@ use crate::numpy::dtypes::{PlainDtype, plain_dtype};
 use crate::numpy::tracemalloc;
 use crate::python::callbacks::callback;
 use crate::python::interrupts;
-use crate::python::values::Dict;
+use crate::python::values::{Dict, ToPython};
 use firsttouch::layout::array_bytes;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -27,13 +28,13 @@ use std::ffi::c_void;
 const MAX_DIMS: usize = 8;
 
 /// The arguments of `empty` and `zeros`, as they came.
-pub struct Arguments<'a, 'py> {
-    pub shape: &'a Bound<'py, PyAny>,
-    pub dtype: Option<&'a Bound<'py, PyAny>>,
-    pub order: Option<&'a Bound<'py, PyAny>>,
-    pub device: Option<&'a Bound<'py, PyAny>>,
-    pub like: Option<&'a Bound<'py, PyAny>>,
-    pub allocator: Option<&'a Bound<'py, PyAny>>,
+struct Arguments<'a, 'py> {
+    shape: &'a Bound<'py, PyAny>,
+    dtype: Option<&'a Bound<'py, PyAny>>,
+    order: Option<&'a Bound<'py, PyAny>>,
+    device: Option<&'a Bound<'py, PyAny>>,
+    like: Option<&'a Bound<'py, PyAny>>,
+    allocator: Option<&'a Bound<'py, PyAny>>,
 }
 
 /// A shape of few dimensions, all positive: of arrays without items NumPy sets the strides to zero, and does it itself.
@@ -168,9 +169,163 @@ fn long<'py>(py: Python<'py>, a: &Arguments<'_, 'py>, zeroed: bool) -> PyResult<
 }
 
 /// An array of zeros, or an uninitialized one.
-pub fn make<'py>(py: Python<'py>, a: &Arguments<'_, 'py>, zeroed: bool) -> PyResult<Bound<'py, PyAny>> {
+fn make<'py>(py: Python<'py>, a: &Arguments<'_, 'py>, zeroed: bool) -> PyResult<Bound<'py, PyAny>> {
     match short(py, a, zeroed)? {
         Some(array) => Ok(array),
         None => long(py, a, zeroed),
     }
+}
+
+macro_rules! constructor {
+    ($name:ident, $zeroed:literal, $doc:literal) => {
+        #[doc = $doc]
+        #[pyfunction]
+        #[pyo3(signature = (shape, dtype=None, order=None, *, device=None, like=None, allocator=None))]
+        #[pyo3(text_signature = "(shape, dtype=None, order='C', *, device=None, like=None, allocator=None)")]
+        fn $name<'py>(
+            py: Python<'py>,
+            shape: &Bound<'py, PyAny>,
+            dtype: Option<&Bound<'py, PyAny>>,
+            order: Option<&Bound<'py, PyAny>>,
+            device: Option<&Bound<'py, PyAny>>,
+            like: Option<&Bound<'py, PyAny>>,
+            allocator: Option<&Bound<'py, PyAny>>,
+        ) -> PyResult<Bound<'py, PyAny>> {
+            make(py, &Arguments { shape, dtype, order, device, like, allocator }, $zeroed)
+        }
+    };
+}
+
+// The docstrings are those that `firsttouch.arrays` writes for the other constructors.
+constructor!(
+    empty,
+    false,
+    r#"Return a new uninitialized array of the given shape and type.
+
+Parameters
+----------
+shape : int or tuple of int
+    Shape of the new array.
+dtype, order, device, like : optional
+    As for :func:`numpy.empty`.
+allocator : AllocatorLike, optional
+    Allocator that the memory comes from. The default is the current one.
+
+Returns
+-------
+ndarray
+
+Raises
+------
+TypeError, ValueError
+    If an argument is invalid, as NumPy's function raises it, or `allocator` is not an allocator.
+MemoryError
+    If there is not enough memory; it states what was requested and which limit was exceeded.
+
+See Also
+--------
+numpy.empty : Equivalent function of NumPy.
+
+Notes
+-----
+From ``calloc()`` the values are zero.
+
+Examples
+--------
+>>> ft.empty((2, 3), np.float32, allocator="aligned(4096)").shape
+(2, 3)"#
+);
+constructor!(
+    zeros,
+    true,
+    r#"Return a new array of the given shape and type, filled with zeros.
+
+Parameters
+----------
+shape : int or tuple of int
+    Shape of the new array.
+dtype, order, device, like : optional
+    As for :func:`numpy.zeros`.
+allocator : AllocatorLike, optional
+    Allocator that the memory comes from. The default is the current one.
+
+Returns
+-------
+ndarray
+
+Raises
+------
+TypeError, ValueError
+    If an argument is invalid, as NumPy's function raises it, or `allocator` is not an allocator.
+MemoryError
+    If there is not enough memory; it states what was requested and which limit was exceeded.
+
+See Also
+--------
+numpy.zeros : Equivalent function of NumPy.
+
+Notes
+-----
+Pages of fresh memory are faulted in when they are first written, whatever the size of the array.
+
+Examples
+--------
+>>> ft.zeros((2, 3), allocator=ft.pages(huge="thp"))
+array([[0., 0., 0.],
+       [0., 0., 0.]])"#
+);
+
+#[pymethods]
+impl PyAllocator {
+    fn __repr__(&self) -> ToPython<String> {
+        ToPython(self.expression())
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self == other
+    }
+
+    fn __hash__(&self) -> u64 {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let mut hasher = DefaultHasher::new();
+        self.key().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Return a new uninitialized array of the given shape and type, on this allocator's memory.
+    ///
+    /// As :func:`firsttouch.empty`.
+    #[pyo3(signature = (shape, dtype=None, order=None, *, device=None, like=None))]
+    #[pyo3(text_signature = "($self, shape, dtype=None, order='C', *, device=None, like=None)")]
+    fn empty<'py>(
+        slf: &Bound<'py, Self>,
+        shape: &Bound<'py, PyAny>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        order: Option<&Bound<'py, PyAny>>,
+        device: Option<&Bound<'py, PyAny>>,
+        like: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        make(slf.py(), &Arguments { shape, dtype, order, device, like, allocator: Some(slf.as_any()) }, false)
+    }
+
+    /// Return a new array of the given shape and type, filled with zeros, on this allocator's memory.
+    ///
+    /// As :func:`firsttouch.zeros`.
+    #[pyo3(signature = (shape, dtype=None, order=None, *, device=None, like=None))]
+    #[pyo3(text_signature = "($self, shape, dtype=None, order='C', *, device=None, like=None)")]
+    fn zeros<'py>(
+        slf: &Bound<'py, Self>,
+        shape: &Bound<'py, PyAny>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        order: Option<&Bound<'py, PyAny>>,
+        device: Option<&Bound<'py, PyAny>>,
+        like: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        make(slf.py(), &Arguments { shape, dtype, order, device, like, allocator: Some(slf.as_any()) }, true)
+    }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(empty, module)?)?;
+    module.add_function(wrap_pyfunction!(zeros, module)?)
 }

@@ -1,5 +1,0 @@
-//! Array constructors on an allocator.
-
-pub mod functions;
-mod make;
-mod methods;

@@ -1,0 +1,288 @@
+//! Placement: placed pages and their receipts, touching and migrating existing pages, and the NUMA topology.
+
+use crate::allocators::allocator::PyAllocator;
+use crate::python::errors::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
+use crate::python::interrupts::interruptible;
+use crate::python::values::{Dict, ToPython};
+use firsttouch::adaptors::{Filled, Limited, Tracked};
+use firsttouch::allocator::{Allocator, find};
+use firsttouch::heap::nodes::{collapse, migrate};
+use firsttouch::numa::policy::{self, Orders, Outer, Policy};
+use firsttouch::numa::run_on::{self, Before};
+use firsttouch::numa::topology::Topology;
+use firsttouch::os;
+use firsttouch::pages::migration::{self, Axis};
+use firsttouch::pages::placement::{Page, Placement};
+use firsttouch::pages::receipt::{self, Reason, Receipt};
+use firsttouch::pages::touch::{self, Job, Pattern, Way};
+use firsttouch::size::Bytes;
+use firsttouch::sources::PlacedPages;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::any::Any;
+use std::sync::Arc;
+use std::thread::{self, ThreadId};
+
+// ---- Placed pages: slabs, and the receipts of what was granted -------------------------------------------------------
+
+fn policy(text: &str) -> PyResult<Policy> {
+    let policy = Policy::parse(text).map_err(PyValueError::new_err)?;
+    policy.check(&Topology::read()).map_err(PyValueError::new_err)?;
+    Ok(policy)
+}
+
+/// The axis that slabs of arrays from `allocator` follow, if slabs were requested.
+#[pyfunction]
+fn slab_axis(allocator: &PyAllocator) -> Option<isize> {
+    if !allocator.has_slabs() {
+        return None;
+    }
+    match allocator.native().and_then(find::<PlacedPages>)?.placement().policy? {
+        Policy::Blocked(axis) => Some(axis),
+        _ => None,
+    }
+}
+
+/// Announces that this thread's blocks of `nbytes` bytes are for arrays whose slabs follow an axis of `items` items,
+/// `stride` bytes apart; without arguments, that the axis is unknown.
+#[pyfunction]
+#[pyo3(signature = (expected=None))]
+fn expect_axis(expected: Option<(usize, usize, usize)>) {
+    policy::expect_axis(expected.map(|(nbytes, stride, items)| (nbytes, Axis { stride, items })));
+}
+
+fn page_name(page: Page) -> Option<String> {
+    (page != Page::Base).then(|| page.to_string().trim_matches('\'').to_owned())
+}
+
+pub fn receipt_dict<'py>(py: Python<'py>, asked: &Placement, got: &Receipt) -> PyResult<Bound<'py, PyDict>> {
+    let dict = Dict::new(py)?;
+    dict.set_item("nbytes", got.asked)?;
+    dict.set_item("mapped", got.bytes)?;
+    dict.set_item("asked", asked.to_string())?;
+    dict.set_item("huge", page_name(got.page))?;
+    let nodes = got.nodes.map(|(mode, nodes)| {
+        let name = format!("{mode:?}").to_ascii_lowercase();
+        if mode == os::Mode::Local { name } else { format!("{name}:{nodes}") }
+    });
+    dict.set_item("numa", nodes)?;
+    dict.set_item("populated", got.populate == receipt::Outcome::Granted)?;
+    dict.set_item("threads", got.threads)?;
+    dict.set_item("locked", got.lock == receipt::Outcome::Granted)?;
+    dict.set_item("why_not", got.why_not())?;
+    Ok(dict.done())
+}
+
+/// The receipt of the block that contains `address`; `None` if there are no placed pages at the bottom of `allocator`.
+#[pyfunction]
+fn receipt_of<'py>(py: Python<'py>, allocator: &PyAllocator, address: usize) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let Some(pages) = allocator.native().and_then(find::<PlacedPages>) else { return Ok(None) };
+    pages.receipt(address).map(|(_, receipt)| receipt_dict(py, pages.placement(), &receipt)).transpose()
+}
+
+/// The request, why it was not granted, blocks, bytes.
+type ReceiptSum = (&'static str, Option<String>, u64, u64);
+
+/// The sums over the process: request, why it was not granted, blocks, bytes.
+#[pyfunction]
+fn receipt_sums() -> ToPython<Vec<ReceiptSum>> {
+    ToPython(receipt::sums().into_iter().map(|sum| (sum.step, sum.why_not, sum.blocks, sum.bytes)).collect())
+}
+
+// ---- Pages that exist: touched, collapsed into huge ones, moved to other nodes, and where they are --------------------
+
+/// Touches the pages of a range, as by a write or by a read. Returns the threads that worked, and whether the kernel did it.
+///
+/// `progress` is called with the bytes done so far.
+#[pyfunction]
+fn touch_range(
+    address: usize,
+    nbytes: usize,
+    write: bool,
+    threads: Option<usize>,
+    slabs: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<ToPython<(usize, bool)>> {
+    let (address, size) = migration::whole_pages(address, nbytes);
+    if size == 0 {
+        return Ok(ToPython((0, true)));
+    }
+    if let Some((missing, available)) = migration::lacking(address, size) {
+        return Err(PyMemoryError::new_err(format!(
+            "cannot touch {}: {} of them are not resident, and {} are available in this machine or its memory cgroup",
+            Bytes(nbytes),
+            Bytes(missing),
+            Bytes(available)
+        )));
+    }
+    let job = Job {
+        address,
+        size,
+        step: os::page_size(),
+        way: if write { Way::Write } else { Way::Read },
+        threads,
+        processors: None,
+        pattern: if slabs { Pattern::Static } else { Pattern::Dynamic },
+    };
+    let mut run = |go_on: touch::GoOn<'_>| {
+        #[allow(unsafe_code)]
+        // SAFETY: the caller's array keeps its memory, and can be written where `write` says so.
+        unsafe {
+            touch::make_real(job, go_on)
+        }
+    };
+    let done = interruptible(progress, &mut run)?;
+    done.map(|done| ToPython((done.threads, done.by_kernel))).map_err(|error| match Reason::of(error) {
+        Reason::Errno(code) if code == os::Errno::BAD_ADDRESS.0 => PyMemoryError::new_err(format!(
+            "cannot touch {}: a mapped file is shorter now than it was, or its file system or the pool of huge pages \
+             is full (errno {code})",
+            Bytes(nbytes)
+        )),
+        Reason::Errno(code) if code == os::Errno::NO_MEMORY.0 => PyMemoryError::new_err(format!(
+            "cannot touch {}: there is no memory for them, or some of them are not mapped (errno {code})",
+            Bytes(nbytes)
+        )),
+        reason => PyOSError::new_err(format!("cannot touch {}: {reason}", Bytes(nbytes))),
+    })
+}
+
+/// Bytes of a range that are on huge pages after this, and why the others are not.
+#[pyfunction]
+fn collapse_range(address: usize, nbytes: usize) -> PyResult<ToPython<(usize, Option<String>)>> {
+    let (huge, why_not) = interruptible(None, &mut |go_on| collapse((address, nbytes), go_on))?;
+    Ok(ToPython((huge, why_not.map(|reason| reason.to_string()))))
+}
+
+/// The placed pages, if freed blocks return to them at once: a block kept by a pool will serve another array.
+fn whose(native: &Arc<dyn Allocator>) -> Option<&PlacedPages> {
+    let any: &dyn Any = native.as_ref();
+    let passes = any.is::<Tracked>() || any.is::<Limited>() || any.is::<Filled>();
+    any.downcast_ref().or_else(|| native.upstream().filter(|_| passes).and_then(whose))
+}
+
+/// Bytes that were moved, were in place, are not resident, could not be moved, and why.
+type MovedBytes = (usize, usize, usize, usize, Option<String>);
+
+/// Moves pages according to a policy, with slabs along an axis of `items` items, `stride` bytes apart. Returns the
+/// bytes that were moved, were in place, are not resident, could not be moved, and why.
+#[pyfunction]
+#[pyo3(signature = (address, nbytes, numa, axis=None, allocator=None))]
+fn migrate_range(
+    address: usize,
+    nbytes: usize,
+    numa: &str,
+    axis: Option<(usize, usize)>,
+    allocator: Option<&PyAllocator>,
+) -> PyResult<ToPython<MovedBytes>> {
+    let refused = |reason: Reason| PyOSError::new_err(format!("cannot move the pages to {numa}: {reason}"));
+    let orders = policy(numa)?.within(&Outer::now(Topology::read().with_memory())).map_err(refused)?;
+    let orders = Orders { axis: axis.map(|(stride, items)| Axis { stride, items }), ..orders };
+    // Pages that are not resident yet follow, if the block is a mapping of its own.
+    if let Some(pages) = allocator.and_then(PyAllocator::native).and_then(whose)
+        && pages.receipt(address).is_some_and(|(start, receipt)| (start, receipt.asked) == (address, nbytes))
+    {
+        let _ = pages.rebind(address, &orders); // the resident pages show whether it worked
+    }
+    let done = interruptible(None, &mut |go_on| migrate((address, nbytes), &orders, go_on))?;
+    let sum = done.map_err(|error| refused(Reason::of(error)))?;
+    Ok(ToPython((sum.moved, sum.stayed, sum.absent, sum.failed, sum.why_not.map(|reason| reason.to_string()))))
+}
+
+/// The node of each page of a range; negative if it is not resident.
+#[pyfunction]
+fn nodes_of_range(py: Python<'_>, address: usize, nbytes: usize) -> PyResult<ToPython<Vec<i32>>> {
+    let (start, size) = migration::whole_pages(address, nbytes);
+    py.detach(|| migration::nodes_of(start, size))
+        .map(ToPython)
+        .map_err(|error| PyOSError::new_err(format!("move_pages: {}", Reason::of(error))))
+}
+
+// ---- The NUMA nodes there are, and the current thread on one of them --------------------------------------------------
+
+type NodeRow = (usize, Vec<usize>, Option<(usize, usize, usize)>, Vec<usize>);
+
+/// Nodes that are online: number, processors, memory (total, free, available), distances.
+#[pyfunction]
+fn numa_nodes() -> ToPython<Vec<NodeRow>> {
+    let row = |node: &firsttouch::numa::topology::Node| {
+        let memory = node.memory.map(|memory| (memory.total, memory.free, memory.available));
+        (node.number, node.processors.iter().collect(), memory, node.distances.clone())
+    };
+    ToPython(Topology::read().nodes.iter().map(row).collect())
+}
+
+/// Return the NUMA node of the processor that the current thread runs on.
+///
+/// Returns
+/// -------
+/// int
+///
+/// See Also
+/// --------
+/// run_on : Run on another node.
+/// topology : All nodes.
+#[pyfunction]
+fn current_node() -> ToPython<usize> {
+    ToPython(os::current_node())
+}
+
+/// Return the highest number of a NUMA node that is online.
+///
+/// Returns
+/// -------
+/// int
+///
+/// See Also
+/// --------
+/// topology : All nodes.
+#[pyfunction]
+fn highest_node() -> ToPython<usize> {
+    ToPython(Topology::read().highest())
+}
+
+/// The previous settings of a thread; restored once.
+#[pyclass(module = "firsttouch", frozen)]
+pub struct ThreadPlace {
+    before: Before,
+    thread: ThreadId,
+    /// Why the memory policy was left unchanged, if it was.
+    #[pyo3(get)]
+    why_not: Option<String>,
+}
+
+#[pymethods]
+impl ThreadPlace {
+    /// Restores the thread's processors and memory policy.
+    fn restore(&self) -> PyResult<()> {
+        if thread::current().id() != self.thread {
+            return Err(PyRuntimeError::new_err(
+                "run_on() ends in another thread than it began in: processors and memory policies belong to threads",
+            ));
+        }
+        run_on::leave(&self.before);
+        Ok(())
+    }
+}
+
+/// Sends the current thread to a node.
+#[pyfunction]
+fn run_on_node(node: usize) -> PyResult<ThreadPlace> {
+    let (before, why_not) = run_on::enter(node).map_err(PyValueError::new_err)?;
+    Ok(ThreadPlace { before, thread: thread::current().id(), why_not: why_not.map(|reason| reason.to_string()) })
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(slab_axis, module)?)?;
+    module.add_function(wrap_pyfunction!(expect_axis, module)?)?;
+    module.add_function(wrap_pyfunction!(receipt_of, module)?)?;
+    module.add_function(wrap_pyfunction!(receipt_sums, module)?)?;
+    module.add_function(wrap_pyfunction!(touch_range, module)?)?;
+    module.add_function(wrap_pyfunction!(collapse_range, module)?)?;
+    module.add_function(wrap_pyfunction!(migrate_range, module)?)?;
+    module.add_function(wrap_pyfunction!(nodes_of_range, module)?)?;
+    module.add_function(wrap_pyfunction!(numa_nodes, module)?)?;
+    module.add_function(wrap_pyfunction!(current_node, module)?)?;
+    module.add_function(wrap_pyfunction!(highest_node, module)?)?;
+    module.add_class::<ThreadPlace>()?;
+    module.add_function(wrap_pyfunction!(run_on_node, module)?)
+}

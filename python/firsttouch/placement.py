@@ -1,0 +1,594 @@
+"""Placement: where an array's pages come from, when they become real, and what was granted."""
+
+from __future__ import annotations
+
+import operator
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from itertools import starmap
+from types import TracebackType
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from firsttouch import _firsttouch
+from firsttouch._constructing import axis_of
+from firsttouch._firsttouch import Allocator, current_node, highest_node
+from firsttouch._internal import validation as arguments
+from firsttouch._internal.resolve import checked
+from firsttouch._internal.validation import Policy
+
+__all__ = [
+    "Collapsed",
+    "Migrated",
+    "Node",
+    "Receipt",
+    "ReceiptSum",
+    "Topology",
+    "Touched",
+    "collapse",
+    "current_node",
+    "highest_node",
+    "migrate",
+    "receipt",
+    "receipts",
+    "run_on",
+    "topology",
+    "touch",
+]
+
+
+class Touched(NamedTuple):
+    """Result of :func:`firsttouch.touch`.
+
+    See Also
+    --------
+    firsttouch.touch : Returns it.
+
+    """
+
+    nbytes: int
+    """Bytes touched."""
+    threads: int
+    """Number of threads that touched them."""
+    by_kernel: bool
+    """Whether the kernel populated the pages; otherwise each page was written or read."""
+
+
+class Collapsed(NamedTuple):
+    """Result of :func:`firsttouch.placement.collapse`.
+
+    See Also
+    --------
+    firsttouch.placement.collapse : Returns it.
+
+    """
+
+    huge: int
+    """Bytes that are on huge pages now."""
+    why_not: str | None
+    """Why some are not, or ``None``."""
+
+
+class Migrated(NamedTuple):
+    """Result of :func:`firsttouch.migrate`, in bytes of whole pages.
+
+    See Also
+    --------
+    firsttouch.migrate : Returns it.
+
+    """
+
+    moved: int
+    """Moved to another node."""
+    stayed: int
+    """Already in place."""
+    absent: int
+    """Not faulted in yet, or the shared zero page: nothing to move."""
+    failed: int
+    """Could not be moved."""
+    why_not: str | None
+    """Why some could not be moved, or ``None``."""
+
+
+class Receipt(NamedTuple):
+    """What was requested for an array's memory, and what was granted.
+
+    See Also
+    --------
+    firsttouch.receipt : Returns it.
+
+    """
+
+    nbytes: int
+    """Bytes requested; of a block that a pool recycles, by its first request."""
+    mapped: int
+    """Bytes mapped, in whole pages."""
+    asked: str
+    """Arguments of :func:`firsttouch.pages`."""
+    huge: str | None
+    """Page size granted; ``"thp"`` is a hint that the kernel follows page by page."""
+    numa: str | None
+    """Policy granted."""
+    populated: bool
+    """Whether all pages were faulted in."""
+    threads: int
+    """Number of threads that faulted them in."""
+    locked: bool
+    """Whether the pages are locked in memory."""
+    why_not: tuple[str, ...]
+    """A sentence for each request that was not granted."""
+
+
+class ReceiptSum(NamedTuple):
+    """One line of :func:`firsttouch.placement.receipts`.
+
+    See Also
+    --------
+    firsttouch.placement.receipts : Returns a list of them.
+
+    """
+
+    wish: str
+    """Argument of :func:`firsttouch.pages` that was requested."""
+    why_not: str | None
+    """Why it was not granted, or ``None`` if it was."""
+    blocks: int
+    """Number of blocks."""
+    nbytes: int
+    """Bytes of these blocks."""
+
+
+def touch(
+    a: np.ndarray,
+    threads: int | None = None,
+    pattern: Literal["dynamic", "static"] = "dynamic",
+    *,
+    progress: bool = False,
+) -> Touched:
+    """Fault in the pages of an array without changing its contents.
+
+    Parameters
+    ----------
+    a : ndarray
+        Array to touch. Of a strided view, everything between its first and its last byte is touched.
+    threads : int, optional
+        Number of threads, 1 to 1024. The default suits the size and the processors.
+    pattern : {"dynamic", "static"}, optional
+        Which pages a thread touches: ``"dynamic"`` takes the next piece that is free, ``"static"`` gives each thread
+        one slab, as a statically scheduled loop does.
+    progress : bool, optional
+        Whether a progress bar is drawn on standard error.
+
+    Returns
+    -------
+    firsttouch.placement.Touched
+
+    Raises
+    ------
+    TypeError
+        If `a` is not a NumPy array.
+    ValueError
+        If `threads` or `pattern` is not one of the above.
+    MemoryError
+        If less memory is available.
+
+    See Also
+    --------
+    pages : Allocate arrays with ``populate=True``.
+    inspect : Whether all pages exist.
+
+    Notes
+    -----
+    Other threads may write to the array meanwhile. Touching releases the GIL and can be interrupted by Ctrl-C. A
+    read-only array is read: pages that were never written then become the kernel's shared zero page.
+
+    Examples
+    --------
+    >>> a = ft.pages().zeros(10**6)
+    >>> ft.touch(a, threads=2).nbytes
+    8000000
+    >>> ft.inspect(a).is_backed
+    True
+
+    """
+    start, nbytes = _range("touch()", a)
+    arguments.one_of("pattern", pattern, ("dynamic", "static"))
+    threads = None if threads is None else arguments.threads("threads", threads, "None, or")
+    shown = _bar(nbytes) if arguments.flag("progress", progress) and nbytes else None
+    done = _firsttouch.touch_range(start, nbytes, a.flags.writeable, threads, pattern == "static", shown)
+    if shown is not None:
+        shown(nbytes)
+    return Touched(nbytes, *done)
+
+
+def collapse(a: np.ndarray) -> Collapsed:
+    """Move an array's memory onto huge pages, now.
+
+    Parameters
+    ----------
+    a : ndarray
+        Array to collapse. Only huge pages that lie entirely within it are made.
+
+    Returns
+    -------
+    firsttouch.placement.Collapsed
+
+    Raises
+    ------
+    TypeError
+        If `a` is not a NumPy array.
+
+    See Also
+    --------
+    pages : Allocate on huge pages with ``huge="thp"``.
+
+    Notes
+    -----
+    Uses ``MADV_COLLAPSE`` (Linux 6.1), which copies the pages. It pays off for arrays that are used for long.
+
+    Examples
+    --------
+    >>> result = ft.placement.collapse(np.ones(10**6))
+    >>> result.huge == 0 or result.huge >= 2**21
+    True
+
+    """
+    return Collapsed(*_firsttouch.collapse_range(*_range("collapse()", a)))
+
+
+def migrate(a: np.ndarray, numa: Policy) -> Migrated:
+    """Move an array's pages to other NUMA nodes.
+
+    Parameters
+    ----------
+    a : ndarray
+        Array to move. Pages at its edges are moved as a whole.
+    numa : int or str
+        Node or policy, such as ``1`` or ``"blocked:0"``, as for :func:`pages`.
+
+    Returns
+    -------
+    firsttouch.placement.Migrated
+
+    Raises
+    ------
+    TypeError
+        If `a` is not a NumPy array, or `numa` is not a policy.
+    ValueError
+        If there is no such policy or node.
+    OSError
+        If the system does not allow pages to be moved, or a policy or cpuset imposed from outside allows none of the
+        nodes.
+
+    See Also
+    --------
+    numa : Allocate on a node.
+
+    Notes
+    -----
+    If `a` is the whole of an array made by ``pages(numa=...)``, pages that do not exist yet will come from there as
+    well. Of other arrays only existing pages are moved, since their memory may serve another array next.
+
+    Examples
+    --------
+    >>> ft.migrate(np.ones(10**6), ft.placement.current_node()).failed
+    0
+
+    """
+    start, nbytes = _range("migrate()", a)
+    chosen = _firsttouch.policy_argument("numa", numa)
+    axis = axis_of(a, int(chosen.removeprefix("blocked:"))) if chosen.startswith("blocked:") else None
+    if nbytes == 0:
+        return Migrated(0, 0, 0, 0, None)
+    return Migrated(*_firsttouch.migrate_range(start, nbytes, chosen, axis, _firsttouch.get_allocator(_owner(a))))
+
+
+def receipt(a: np.ndarray) -> Receipt | None:
+    """Return what was requested and granted for an array's memory.
+
+    Parameters
+    ----------
+    a : ndarray
+        Array to look up.
+
+    Returns
+    -------
+    firsttouch.placement.Receipt or None
+        ``None`` if the memory does not come from placed pages.
+
+    Raises
+    ------
+    TypeError
+        If `a` is not a NumPy array.
+
+    See Also
+    --------
+    placement.receipts : The same in sums, for the whole process.
+
+    Examples
+    --------
+    >>> a = ft.pages(huge=("1G", "thp")).zeros(10**6)
+    >>> ft.receipt(a).huge
+    'thp'
+    >>> ft.receipt(a).why_not
+    ("huge='1G': ...",)
+
+    """
+    start, _ = _range("receipt()", a)
+    owner = _owner(a)
+    base: object = owner.base
+    if isinstance(base, _firsttouch.SharedMapping):
+        found = base.receipt()
+    else:
+        allocator = _firsttouch.get_allocator(owner)
+        found = None if allocator is None else _firsttouch.receipt_of(allocator, start)
+    return None if found is None else Receipt(**{**found, "why_not": tuple(found["why_not"])})
+
+
+def receipts() -> list[ReceiptSum]:
+    """Return what this process has requested and been granted so far, including for arrays that are gone.
+
+    Returns
+    -------
+    list of firsttouch.placement.ReceiptSum
+        One for each kind of request and outcome.
+
+    See Also
+    --------
+    receipt : The same for one array.
+
+    Examples
+    --------
+    >>> a = ft.pages(populate=True).zeros(10**6)
+    >>> [line.why_not for line in ft.placement.receipts() if line.wish == "populate"]
+    [None...]
+
+    """
+    return [ReceiptSum(*line) for line in _firsttouch.receipt_sums()]
+
+
+def _range(caller: str, a: object) -> tuple[int, int]:
+    """Return the address of the first byte, and the bytes up to the last."""
+    if not isinstance(a, np.ndarray):
+        raise TypeError(f"{caller} takes a NumPy array, not {type(a).__name__}: {a!r:.60}")
+    if a.size == 0:
+        return 0, 0
+    low, high = np.lib.array_utils.byte_bounds(a)
+    return low, high - low
+
+
+def _owner(a: np.ndarray) -> np.ndarray:
+    """Return the array that owns the memory."""
+    while isinstance(a.base, np.ndarray):
+        a = a.base
+    return a
+
+
+_WIDTH = 40
+
+
+def _bar(nbytes: int) -> Callable[[int], None]:
+    """Return a function that draws how many of ``nbytes`` are done; it is silent where nobody can be written to."""
+    complete = False
+
+    def draw(done: int) -> None:
+        nonlocal complete
+        if complete:  # told after its last piece, and at its end
+            return
+        complete = done >= nbytes
+        part = min(done / nbytes, 1.0)
+        end = "\n" if complete else ""
+        try:
+            sys.stderr.write(f"\rtouch [{'#' * int(part * _WIDTH):{_WIDTH}}] {part:4.0%}{end}")
+            sys.stderr.flush()
+        except (OSError, ValueError, AttributeError):  # closed, a pipe without a reader, or missing (pythonw)
+            pass
+
+    return draw
+
+
+# ---- NUMA nodes: the topology, and a block of code on one of them ----------------------------------------------------
+
+
+class Node(NamedTuple):
+    """A NUMA node; sizes are in bytes.
+
+    See Also
+    --------
+    firsttouch.placement.topology : Returns all of them.
+
+    """
+
+    number: int
+    """Number of the node."""
+    processors: tuple[int, ...]
+    """Its processors' numbers."""
+    memory: int
+    """Total memory."""
+    free: int
+    """Free memory."""
+    available: int
+    """Free memory and page cache that can be reclaimed."""
+    distances: tuple[int, ...]
+    """Distance to every node that is online; 10 is the node's own memory."""
+
+
+class Topology:
+    """The NUMA nodes that are online; ``repr`` of it is a table.
+
+    See Also
+    --------
+    firsttouch.placement.topology : Returns it.
+
+    """
+
+    nodes: tuple[Node, ...]
+    """The nodes, by ascending number."""
+
+    def __init__(self, nodes: tuple[Node, ...]) -> None:
+        self.nodes = nodes
+
+    def __repr__(self) -> str:
+        to = " ".join(f"{node.number:>4}" for node in self.nodes)
+        lines = [f"node  {'processors':<16} {'memory':>10} {'free':>10}  to node {to}"]
+        for node in self.nodes:
+            distances = " ".join(f"{distance:>4}" for distance in node.distances)
+            processors = _ranges(node.processors) or "none"
+            sizes = f"{_size(node.memory):>10} {_size(node.free):>10}"
+            lines.append(f"{node.number:>4}  {processors:<16} {sizes}          {distances}")
+        return "\n".join(lines)
+
+
+def topology() -> Topology:
+    """Return the machine's NUMA nodes: processors, memory and distances.
+
+    Returns
+    -------
+    firsttouch.placement.Topology
+
+    See Also
+    --------
+    placement.current_node : The node of this thread.
+
+    Examples
+    --------
+    >>> print(ft.placement.topology())
+    node  processors ...
+    >>> [node.number for node in ft.placement.topology().nodes][0]
+    0
+
+    """
+    return Topology(tuple(starmap(_node, _firsttouch.numa_nodes())))
+
+
+def _node(number: int, processors: list[int], memory: tuple[int, int, int] | None, distances: list[int]) -> Node:
+    total, free, available = memory or (0, 0, 0)
+    return Node(number, tuple(processors), total, free, available, tuple(distances))
+
+
+class run_on:
+    """Run the current thread on a node's processors, with a preference for its memory; restore both afterwards.
+
+    Parameters
+    ----------
+    node : int
+        Number of the node.
+
+    Raises
+    ------
+    TypeError
+        If `node` is not an integer.
+    ValueError
+        If there is no such node, or none of its processors may be used.
+    RuntimeError
+        If the block ends in another thread.
+
+    Warns
+    -----
+    RuntimeWarning
+        If the thread's memory policy has to stay as it is.
+
+    See Also
+    --------
+    placement.topology : The nodes.
+
+    Notes
+    -----
+    Only the current thread is affected; threads that it starts inherit both. A memory policy that confines the process
+    to certain nodes (numactl, Slurm) is kept, and processors outside the present affinity are not used.
+
+    Examples
+    --------
+    >>> with ft.placement.run_on(0):
+    ...     ft.placement.current_node()
+    0
+
+    """
+
+    def __init__(self, node: int) -> None:
+        try:
+            number = -1 if isinstance(node, bool) else operator.index(node)
+        except TypeError:
+            raise TypeError(f"run_on() takes a node's number, not {type(node).__name__}: {node!r:.40}") from None
+        if not 0 <= number < 1024:
+            raise ValueError(f"node={node!r}: this machine's nodes are 0 to {highest_node()}")
+        self._node = number
+        self._before: dict[int, list[_firsttouch.ThreadPlace]] = {}  # by thread, because an object may be shared
+
+    def __enter__(self) -> run_on:
+        before = _firsttouch.run_on_node(self._node)
+        try:
+            if before.why_not is not None:
+                warnings.warn(
+                    f"run_on({self._node}): the thread's memory policy stays as it was: {before.why_not}",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+            self._before.setdefault(threading.get_ident(), []).append(before)
+        except BaseException:  # warnings may be errors; no block is open then
+            before.restore()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        before = self._before.get(threading.get_ident())
+        if not before:
+            raise RuntimeError(
+                "run_on() ends in another thread than it began in: processors and memory policies belong to threads"
+            )
+        before.pop().restore()
+
+    def __repr__(self) -> str:
+        return f"run_on({self._node})"
+
+
+def _ranges(numbers: tuple[int, ...]) -> str:
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and found[-1][1] == number - 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in found)
+
+
+def _size(nbytes: int) -> str:
+    return f"{nbytes / 2**30:,.1f} GiB" if nbytes >= 2**30 else f"{nbytes / 2**20:,.0f} MiB"
+
+
+# ---- `numa=` of scratch buffers: the pages that they stand on --------------------------------------------------------
+
+
+def _buffer_upstream(given: object, numa: Policy | None) -> Allocator | None:
+    """Return the upstream of a scratch buffer; buffers on the same nodes share one warm pool."""
+    if numa is None or given is not None:
+        return _firsttouch.recycled_upstream("ScratchBuffer()", given, numa)
+    return _shared("ScratchBuffer()", numa)
+
+
+def _storage(given: object, numa: Policy) -> Allocator:
+    """Return the pool that a fixed buffer's memory comes from if it is not given."""
+    if given is not None and not isinstance(given, str) and not _is_number(given):
+        raise ValueError(
+            f"FixedBuffer() got memory of its own ({type(given).__name__}) and numa={numa!r}: give a size with numa=, "
+            f"or move the memory first with firsttouch.migrate(array, {numa!r})"
+        )
+    return _shared("FixedBuffer()", numa)
+
+
+def _is_number(given: object) -> bool:
+    return hasattr(given, "__index__") and not hasattr(given, "__len__")  # arrays have both
+
+
+def _shared(caller: str, numa: Policy) -> Allocator:
+    _firsttouch.recycled_upstream(caller, None, numa)  # what is wrong is said of the caller, not of the pool
+    return checked(f"pool(numa={_firsttouch.policy_argument('numa', numa)!r})", caller)
+
+
+_firsttouch.register(buffer_upstream=_buffer_upstream, storage=_storage)
+_firsttouch.set_bar(_bar)

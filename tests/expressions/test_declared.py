@@ -1,0 +1,42 @@
+"""The functions that are made from the declaration of the allocators: signatures, docstrings, the stub."""
+
+import inspect
+
+import pytest
+
+import firsttouch as ft
+from firsttouch import _allocators, _firsttouch
+from tests.expressions import stub
+
+pytestmark = pytest.mark.quick
+
+ROWS = {row[0]: row for row in _firsttouch.declared()}
+
+
+def test_the_stub_is_what_the_declaration_says() -> None:
+    assert stub.STUB.read_text("utf-8") == stub.text(), "python -m tests.expressions.stub writes it"
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_functions_are_documented_and_have_signatures(name: str) -> None:
+    function = getattr(ft.allocators, name)
+    assert function is getattr(_allocators, name) is getattr(ft, name)
+    _, is_adaptor, summary, signature, _ = ROWS[name]
+    assert str(inspect.signature(function)) == signature
+    assert (function.__name__, function.__module__) == (name, "firsttouch")
+    doc = inspect.getdoc(function) or ""
+    assert doc.startswith(f"Return {summary}\n")
+    assert is_adaptor == ("\nupstream : AllocatorLike" in doc)
+    assert all(f"\n{option} : " in doc for option in inspect.signature(function).parameters)
+    assert all(len(line) <= 120 for line in doc.splitlines())
+
+
+def test_arguments_are_those_of_python() -> None:
+    assert repr(ft.pool(max_idle="1 GiB", decay=2)) == "pool(pages(huge='thp'), max_idle='1 GiB', decay=2.0)"
+    assert repr(ft.limited(ft.malloc(), 80_000_000)) == "limited(malloc(), 80000000)", "sizes are shown where exact"
+    with pytest.raises(TypeError, match=r"pool\(\) takes no decai \(did you mean decay\?\)"):
+        ft.pool(decai=3)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"limited\(\) needs a budget .* which at_most= bounds"):
+        ft.limited()
+    with pytest.raises(ValueError, match=r"side='befor' \(did you mean before\?\): give 'after' or 'before'"):
+        ft.guarded(side="befor")  # type: ignore[arg-type]
